@@ -1,0 +1,250 @@
+//! The one error type: what went wrong, and where.
+//!
+//! An [`Error`] is one word wide. Its kind says who can mend it, its context (stage, file, record, byte
+//! offset, element index) is added on the way up by whoever knows it, and its message gives the value and the limit.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// A result whose error is [`enum@Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Who can mend it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The pipeline asks for something impossible: a batch of 0, a shuffle without a seed.
+    Config,
+    /// A record or an element is not what the stage can take: damaged file, over-long sequence, mismatched shapes.
+    Data,
+    /// The operating system refused: missing file, full disk, no permission.
+    Io,
+    /// A checkpoint does not belong to this pipeline, or its format is not known.
+    State,
+    /// The data is valid, but uses something that gristmill does not read.
+    Unsupported,
+    /// A function given by the user failed.
+    User,
+    /// The run was told to stop.
+    Cancelled,
+}
+
+impl ErrorKind {
+    /// The kind in one lower-case word, as `--json` prints it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Config => "config",
+            Self::Data => "data",
+            Self::Io => "io",
+            Self::State => "state",
+            Self::Unsupported => "unsupported",
+            Self::User => "user",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// What went wrong, where, and what to do.
+///
+/// `Display` prints one line, context first: `stage 2 tokenise: corpus.jsonl: record 1207: byte 88123: …`.
+/// The underlying error, where there is one, is [`source`](std::error::Error::source).
+pub struct Error(Box<Repr>);
+
+#[derive(Default)]
+struct Context {
+    stage: Option<String>,
+    path: Option<PathBuf>,
+    line: Option<u64>,
+    record: Option<u64>,
+    offset: Option<u64>,
+    index: Option<u64>,
+}
+
+struct Repr {
+    kind: ErrorKind,
+    message: String,
+    help: Option<String>,
+    context: Context,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of `kind`; `message` is lower case, without a full stop, and gives value and limit.
+    #[cold]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let context = Context::default();
+        Self(Box::new(Repr { kind, message: message.into(), help: None, context, source: None }))
+    }
+
+    /// [`ErrorKind::Config`].
+    #[cold]
+    pub fn config(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Config, message)
+    }
+
+    /// [`ErrorKind::Data`].
+    #[cold]
+    pub fn data(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Data, message)
+    }
+
+    /// [`ErrorKind::State`].
+    #[cold]
+    pub fn state(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::State, message)
+    }
+
+    /// [`ErrorKind::Unsupported`].
+    #[cold]
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, message)
+    }
+
+    /// [`ErrorKind::User`], wrapping the error that a user's function returned.
+    #[cold]
+    pub fn user(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        let source = error.into();
+        Self::new(ErrorKind::User, source.to_string()).caused_by(source)
+    }
+
+    /// [`ErrorKind::Io`] on `path`.
+    #[cold]
+    pub fn io(error: std::io::Error, path: impl AsRef<Path>) -> Self {
+        Self::new(ErrorKind::Io, error.to_string()).path(path).caused_by(error)
+    }
+
+    /// Adds what the user can do about it; printed on a line of its own by the command line.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.0.help.get_or_insert(help.into());
+        self
+    }
+
+    /// Adds the error that led to this one.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.0.source.get_or_insert(source.into());
+        self
+    }
+
+    /// Adds the file. The innermost caller's word stands, here and in the other context methods.
+    #[must_use]
+    pub fn path(mut self, path: impl AsRef<Path>) -> Self {
+        self.0.context.path.get_or_insert_with(|| path.as_ref().to_owned());
+        self
+    }
+
+    /// Adds the line of a text file, from 1.
+    #[must_use]
+    pub fn line(mut self, line: u64) -> Self {
+        self.0.context.line.get_or_insert(line);
+        self
+    }
+
+    /// Adds the record (or row) inside the file, from 0.
+    #[must_use]
+    pub fn record(mut self, record: u64) -> Self {
+        self.0.context.record.get_or_insert(record);
+        self
+    }
+
+    /// Adds the byte offset inside the file.
+    #[must_use]
+    pub fn offset(mut self, offset: u64) -> Self {
+        self.0.context.offset.get_or_insert(offset);
+        self
+    }
+
+    /// Adds the global index of the element.
+    #[must_use]
+    pub fn index(mut self, index: u64) -> Self {
+        self.0.context.index.get_or_insert(index);
+        self
+    }
+
+    /// Adds the stage that failed.
+    #[must_use]
+    pub fn stage(mut self, stage: impl Into<String>) -> Self {
+        self.0.context.stage.get_or_insert(stage.into());
+        self
+    }
+
+    /// Who can mend it.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The message without context.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What the user can do about it, where the code that failed knows.
+    pub fn help_text(&self) -> Option<&str> {
+        self.0.help.as_deref()
+    }
+
+    /// The file it happened in, if any.
+    pub fn file(&self) -> Option<&Path> {
+        self.0.context.path.as_deref()
+    }
+
+    /// The stage it happened in, if known.
+    pub fn stage_name(&self) -> Option<&str> {
+        self.0.context.stage.as_deref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let c = &self.0.context;
+        if let Some(stage) = &c.stage {
+            write!(f, "stage {stage}: ")?;
+        }
+        if let Some(index) = c.index {
+            write!(f, "element {index}: ")?;
+        }
+        if let Some(path) = &c.path {
+            write!(f, "{}: ", path.display())?;
+        }
+        for (name, value) in [("line", c.line), ("record", c.record), ("byte", c.offset)] {
+            if let Some(value) = value {
+                write!(f, "{name} {value}: ")?;
+            }
+        }
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)?;
+        match &self.0.help {
+            Some(help) => write!(f, " (help: {help})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|e| e as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn context_comes_first_and_the_innermost_word_stands() {
+        let e = Error::data("length crc is 0x1f2e, computed 0x88a1").path("a.tfrecord").record(7).path("b").stage("2 source");
+        assert_eq!(e.to_string(), "stage 2 source: a.tfrecord: record 7: length crc is 0x1f2e, computed 0x88a1");
+        assert_eq!(e.kind(), ErrorKind::Data);
+    }
+
+    #[test]
+    fn an_error_is_one_word_wide() {
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+    }
+}

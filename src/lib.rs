@@ -1,0 +1,5 @@
+//! gristmill feeds training jobs.
+
+mod error;
+
+pub use error::{Error, ErrorKind, Result};
