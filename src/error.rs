@@ -238,7 +238,11 @@ mod tests {
 
     #[test]
     fn context_comes_first_and_the_innermost_word_stands() {
-        let e = Error::data("length crc is 0x1f2e, computed 0x88a1").path("a.tfrecord").record(7).path("b").stage("2 source");
+        let e = Error::data("length crc is 0x1f2e, computed 0x88a1")
+            .path("a.tfrecord")
+            .record(7)
+            .path("b")
+            .stage("2 source");
         assert_eq!(e.to_string(), "stage 2 source: a.tfrecord: record 7: length crc is 0x1f2e, computed 0x88a1");
         assert_eq!(e.kind(), ErrorKind::Data);
     }

@@ -1,0 +1,218 @@
+//! A dense array leaf.
+
+use std::fmt;
+
+use super::buffer::{Buffer, BufferMut};
+use super::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+
+/// A dense row-major array: dtype, shape, bytes. Cloning shares the bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Array {
+    dtype: DType,
+    shape: Shape,
+    data: Buffer,
+}
+
+/// Up to two dimensions lie in the handle; more go to the heap.
+#[derive(Clone, PartialEq, Eq)]
+enum Shape {
+    Flat { rank: u8, dims: [usize; 2] },
+    Heap(Box<[usize]>),
+}
+
+impl Shape {
+    fn new(shape: &[usize]) -> Self {
+        match *shape {
+            [] => Self::Flat { rank: 0, dims: [0, 0] },
+            [a] => Self::Flat { rank: 1, dims: [a, 0] },
+            [a, b] => Self::Flat { rank: 2, dims: [a, b] },
+            _ => Self::Heap(shape.into()),
+        }
+    }
+
+    fn dims(&self) -> &[usize] {
+        match self {
+            Self::Flat { rank, dims } => &dims[..usize::from(*rank)],
+            Self::Heap(dims) => dims,
+        }
+    }
+}
+
+impl Array {
+    /// An array over `data`, whose length must be exactly what dtype and shape need.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if it is not, or if the product overflows.
+    pub fn new(dtype: DType, shape: &[usize], data: Buffer) -> Result<Self> {
+        let need = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d));
+        if need != Some(data.len()) {
+            return Err(Error::data(format!("an array {dtype}{shape:?} needs {need:?} bytes, got {}", data.len())));
+        }
+        Ok(Self { dtype, shape: Shape::new(shape), data })
+    }
+
+    /// A number: an array of shape `[]`, stored in the handle.
+    pub fn scalar<T: Scalar>(value: T) -> Self {
+        Self { dtype: T::DTYPE, shape: Shape::new(&[]), data: Buffer::copy_from(bytemuck::bytes_of(&value)) }
+    }
+
+    /// A truth value of shape `[]`.
+    pub fn bool(value: bool) -> Self {
+        Self { dtype: DType::Bool, shape: Shape::new(&[]), data: Buffer::copy_from(&[u8::from(value)]) }
+    }
+
+    /// A one-dimensional array that takes over `values` without a copy.
+    pub fn from_vec<T: Scalar + Send + Sync>(values: Vec<T>) -> Self {
+        Self { dtype: T::DTYPE, shape: Shape::new(&[values.len()]), data: Buffer::from_vec(values) }
+    }
+
+    /// An array of 0, and its memory to fill.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the size overflows.
+    pub fn builder(dtype: DType, shape: &[usize]) -> Result<ArrayMut> {
+        let bytes = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d)).filter(|&n| n <= isize::MAX as usize);
+        let bytes = bytes.ok_or_else(|| Error::config(format!("an array {dtype}{shape:?} does not fit in memory")))?;
+        Ok(ArrayMut { dtype, shape: Shape::new(shape), data: BufferMut::zeroed(bytes) })
+    }
+
+    /// The number type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The dimensions, outermost first; empty for a scalar.
+    pub fn shape(&self) -> &[usize] {
+        self.shape.dims()
+    }
+
+    /// Numbers in it.
+    pub fn size(&self) -> usize {
+        self.data.len() / self.dtype.size()
+    }
+
+    /// The bytes, row-major, little-endian.
+    pub fn bytes(&self) -> &[u8] {
+        self.data.as_bytes()
+    }
+
+    /// The memory it shares.
+    pub fn buffer(&self) -> &Buffer {
+        &self.data
+    }
+
+    /// The numbers, without a copy.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the dtype is another, or the bytes are a misaligned view of a file.
+    pub fn as_slice<T: Scalar>(&self) -> Result<&[T]> {
+        if self.dtype != T::DTYPE {
+            return Err(Error::data(format!("expected an array of {}, got {self:?}", T::DTYPE)));
+        }
+        self.data
+            .as_slice()
+            .ok_or_else(|| Error::data(format!("{self:?} is not aligned to {} bytes", self.dtype.size())))
+    }
+
+    /// The one number of a scalar, widened from any integer type.
+    pub fn as_i64(&self) -> Option<i64> {
+        let b = self.bytes();
+        Some(match self.dtype {
+            _ if self.size() != 1 => return None,
+            DType::Bool | DType::U8 => b[0].into(),
+            DType::I8 => (b[0] as i8).into(),
+            DType::U16 => u16::from_le_bytes(b.try_into().ok()?).into(),
+            DType::I16 => i16::from_le_bytes(b.try_into().ok()?).into(),
+            DType::U32 => u32::from_le_bytes(b.try_into().ok()?).into(),
+            DType::I32 => i32::from_le_bytes(b.try_into().ok()?).into(),
+            DType::U64 => u64::from_le_bytes(b.try_into().ok()?).try_into().ok()?,
+            DType::I64 => i64::from_le_bytes(b.try_into().ok()?),
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => return None,
+        })
+    }
+
+    /// Rows `range` of the outermost dimension, sharing the memory; `None` if they do not all exist or it is a scalar.
+    pub fn rows(&self, range: std::ops::Range<usize>) -> Option<Self> {
+        let (&rows, inner) = self.shape().split_first()?;
+        if range.start > range.end || range.end > rows {
+            return None;
+        }
+        let row: usize = inner.iter().product::<usize>() * self.dtype.size();
+        let data = self.data.slice(range.start * row..range.end * row)?;
+        let mut shape = self.shape().to_vec();
+        shape[0] = range.len();
+        Some(Self { dtype: self.dtype, shape: Shape::new(&shape), data })
+    }
+
+    /// Row `row` of the outermost dimension without that dimension, sharing the memory.
+    pub fn row(&self, row: usize) -> Option<Self> {
+        let rows = self.rows(row..row.checked_add(1)?)?;
+        let shape = Shape::new(&self.shape()[1..]);
+        Some(Self { shape, ..rows })
+    }
+}
+
+impl fmt::Debug for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?}", self.dtype, self.shape())
+    }
+}
+
+/// An array that is being written.
+pub struct ArrayMut {
+    dtype: DType,
+    shape: Shape,
+    data: BufferMut,
+}
+
+impl ArrayMut {
+    /// The bytes to fill, row-major, all 0 at first.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.data.as_mut_bytes()
+    }
+
+    /// The numbers to fill, all 0 at first.
+    ///
+    /// # Panics
+    /// If `T` is not the array's dtype, which is a bug of the caller: it chose both.
+    pub fn as_mut_slice<T: Scalar>(&mut self) -> &mut [T] {
+        assert_eq!(T::DTYPE, self.dtype, "an array is filled with its own dtype");
+        self.data.as_mut_slice()
+    }
+
+    /// Ends the writing.
+    pub fn freeze(self) -> Array {
+        Array { dtype: self.dtype, shape: self.shape, data: self.data.freeze() }
+    }
+}
+
+impl fmt::Debug for ArrayMut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ArrayMut({}{:?})", self.dtype, self.shape.dims())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn length_must_match_shape() {
+        let six = Buffer::from_vec(vec![0i32; 6]);
+        assert!(Array::new(DType::I32, &[2, 3], six.clone()).is_ok());
+        assert!(Array::new(DType::I32, &[2, 2], six.clone()).is_err());
+        assert!(Array::new(DType::I32, &[usize::MAX, 3], six).is_err());
+    }
+
+    #[test]
+    fn rows_share_memory() {
+        let a = Array::new(DType::I32, &[3, 2], Buffer::from_vec(vec![1i32, 2, 3, 4, 5, 6])).unwrap();
+        assert_eq!(a.row(1).unwrap().as_slice::<i32>().unwrap(), [3, 4]);
+        assert_eq!(a.row(1).unwrap().shape(), [2]);
+        assert_eq!(a.rows(1..3).unwrap().shape(), [2, 2]);
+        assert!(a.row(3).is_none());
+        assert!(a.as_slice::<u32>().is_err());
+        assert_eq!(Array::scalar(-3i16).as_i64(), Some(-3));
+    }
+}

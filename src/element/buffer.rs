@@ -1,0 +1,212 @@
+//! Reference-counted bytes, whoever owns them.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+
+/// Memory that a [`Buffer`] can view: the heap, a file mapping, an Arrow buffer, a leased shared-memory slot.
+///
+/// Dropping the last view drops the owner: that is how a lease returns.
+pub trait Owner: Send + Sync {
+    /// The bytes: always the same place and length for the life of the owner.
+    fn bytes(&self) -> &[u8];
+}
+
+impl<T: Pod + Send + Sync> Owner for Vec<T> {
+    fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(self)
+    }
+}
+
+/// A cache line: the unit in which gristmill allocates, so that its buffers start 64-byte aligned.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+/// Memory that gristmill allocated, 64-byte aligned, still writable because it has one holder.
+///
+/// Freeze it into a [`Buffer`] to share it.
+pub struct BufferMut {
+    lines: Vec<Line>,
+    len: usize,
+}
+
+impl BufferMut {
+    /// `len` bytes of 0. Large allocations come zeroed from the system and cost nothing until touched.
+    pub fn zeroed(len: usize) -> Self {
+        Self { lines: bytemuck::zeroed_vec(len.div_ceil(64)), len }
+    }
+
+    /// Room for `count` numbers of type `T`, all 0.
+    pub fn zeroed_for<T: Pod>(count: usize) -> Self {
+        Self::zeroed(count * size_of::<T>())
+    }
+
+    /// The bytes, writable.
+    pub fn as_mut_bytes(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
+    }
+
+    /// The bytes as numbers of type `T`.
+    ///
+    /// # Panics
+    /// If the length is not a multiple of the size of `T`, which is a bug of the caller: it chose the length.
+    pub fn as_mut_slice<T: Pod>(&mut self) -> &mut [T] {
+        bytemuck::cast_slice_mut(self.as_mut_bytes())
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.lines)[..self.len]
+    }
+
+    /// Makes them shareable, without a copy.
+    pub fn freeze(self) -> Buffer {
+        let len = self.len;
+        Buffer(Repr::Shared { owner: Arc::new(self.lines), start: 0, len })
+    }
+}
+
+impl fmt::Debug for BufferMut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BufferMut({} bytes)", self.len)
+    }
+}
+
+/// Bytes that many holders share; a clone or a slice copies nothing.
+///
+/// Up to 8 bytes (a scalar) lie in the handle itself. What [`BufferMut`] allocated starts 64-byte aligned; a view
+/// of foreign memory starts where it starts, and typed access checks that.
+#[derive(Clone)]
+pub struct Buffer(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Inline { words: [u64; 1], len: u8 },
+    Shared { owner: Arc<dyn Owner>, start: usize, len: usize },
+}
+
+impl Buffer {
+    /// No bytes.
+    pub const EMPTY: Self = Self(Repr::Inline { words: [0], len: 0 });
+
+    /// All bytes of `owner`.
+    pub fn from_owner(owner: Arc<dyn Owner>) -> Self {
+        let len = owner.bytes().len();
+        Self(Repr::Shared { owner, start: 0, len })
+    }
+
+    /// The numbers of a vector, without a copy.
+    pub fn from_vec<T: Pod + Send + Sync>(vec: Vec<T>) -> Self {
+        Self::from_owner(Arc::new(vec))
+    }
+
+    /// A copy of `bytes`, 64-byte aligned.
+    pub fn copy_from(bytes: &[u8]) -> Self {
+        if let Some(inline) = Self::inline(bytes) {
+            return inline;
+        }
+        let mut buffer = BufferMut::zeroed(bytes.len());
+        buffer.as_mut_bytes().copy_from_slice(bytes);
+        buffer.freeze()
+    }
+
+    fn inline(bytes: &[u8]) -> Option<Self> {
+        let mut words = [0u64; 1];
+        bytemuck::bytes_of_mut(&mut words).get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(Self(Repr::Inline { words, len: bytes.len() as u8 }))
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Inline { words, len } => &bytemuck::bytes_of(words)[..usize::from(*len)],
+            Repr::Shared { owner, start, len } => &owner.bytes()[*start..*start + *len],
+        }
+    }
+
+    /// The bytes as numbers, or `None` if they are misaligned for `T` or no whole number of them.
+    pub fn as_slice<T: Pod>(&self) -> Option<&[T]> {
+        bytemuck::try_cast_slice(self.as_bytes()).ok()
+    }
+
+    /// Bytes in it.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Repr::Inline { len, .. } => usize::from(*len),
+            Repr::Shared { len, .. } => *len,
+        }
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A view of `range` that shares the memory, or `None` if it does not lie inside.
+    pub fn slice(&self, range: Range<usize>) -> Option<Self> {
+        if range.start > range.end || range.end > self.len() {
+            return None;
+        }
+        match &self.0 {
+            Repr::Inline { .. } => Self::inline(&self.as_bytes()[range]),
+            Repr::Shared { owner, start, .. } => {
+                Some(Self(Repr::Shared { owner: owner.clone(), start: start + range.start, len: range.len() }))
+            }
+        }
+    }
+}
+
+impl PartialEq for Buffer {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Buffer {}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} bytes)", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_memory_is_aligned_and_slices_share_it() {
+        let mut b = BufferMut::zeroed_for::<i32>(100);
+        b.as_mut_slice::<i32>()[50] = 7;
+        let b = b.freeze();
+        assert_eq!(b.as_bytes().as_ptr().align_offset(64), 0);
+        let view = b.slice(200..204).unwrap();
+        assert_eq!(view.as_slice::<i32>().unwrap(), [7]);
+        assert_eq!(view.as_bytes().as_ptr(), b.as_bytes()[200..].as_ptr());
+        assert!(b.slice(398..401).is_none());
+    }
+
+    #[test]
+    fn scalars_live_in_the_handle() {
+        let b = Buffer::copy_from(&7u64.to_le_bytes());
+        assert!(matches!(b.0, Repr::Inline { .. }));
+        assert_eq!(b.as_slice::<u64>().unwrap(), [7]);
+        assert_eq!(b.slice(0..1).unwrap().as_bytes(), [7]);
+        assert!(b.as_slice::<[u8; 3]>().is_none());
+    }
+
+    #[test]
+    fn the_owner_goes_with_the_last_view() {
+        let owner: Arc<dyn Owner> = Arc::new(vec![1u8; 64]);
+        let weak = Arc::downgrade(&owner);
+        let b = Buffer::from_owner(owner);
+        let view = b.slice(3..9).unwrap();
+        drop(b);
+        assert!(weak.upgrade().is_some());
+        drop(view);
+        assert!(weak.upgrade().is_none());
+    }
+}
