@@ -1,7 +1,20 @@
 //! gristmill feeds training jobs.
 
+pub mod checkpoint;
+pub mod cx;
+pub mod dataset;
 pub mod element;
 mod error;
+pub mod exec;
+mod loader;
+pub mod report;
+pub mod rng;
 
+pub use checkpoint::Checkpoint;
+pub use cx::Cx;
+pub use dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Stage};
 pub use element::{Array, Batch, Buffer, DType, Element, ElementSpec, Value};
 pub use error::{Error, ErrorKind, Result};
+pub use exec::{Executor, Runtime};
+pub use loader::{Loader, LoaderBuilder};
+pub use report::Report;

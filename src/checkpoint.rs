@@ -1,0 +1,96 @@
+//! Checkpoints: small, readable, versioned; positions only.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::dataset::Stage;
+use crate::error::{Error, Result};
+
+/// The version of the format that this crate writes.
+pub const FORMAT: u32 = 1;
+
+/// Where a run is: what [`Loader::state`](crate::Loader::state) returns, JSON by `serde`.
+///
+/// It knows nothing of threads, workers, hosts or what was prefetched, so it restores into any executor. It does know
+/// the pipeline: restoring into another is refused, and the error names the first stage that differs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Checkpoint {
+    /// The version of this format: [`FORMAT`].
+    pub gristmill_checkpoint: u32,
+    /// The crate that wrote it.
+    pub crate_version: String,
+    /// A hash of `pipeline`.
+    pub fingerprint: String,
+    /// Every stage with its parameters, in post-order: what the fingerprint is made of, for people and for errors.
+    pub pipeline: Vec<String>,
+    /// Elements delivered before this point.
+    pub delivered: u64,
+    /// The position of every stateful stage.
+    pub state: Json,
+}
+
+/// A short hash of every stage and its parameters, in hexadecimal.
+pub fn fingerprint(pipeline: &dyn Stage) -> String {
+    hash(&pipeline.lines())
+}
+
+fn hash(lines: &[String]) -> String {
+    format!("{:016x}", xxh3_64(lines.join("\n").as_bytes()))
+}
+
+impl Checkpoint {
+    pub(crate) fn new(pipeline: &dyn Stage, delivered: u64, state: &impl Serialize) -> Result<Self> {
+        let pipeline = pipeline.lines();
+        let state = serde_json::to_value(state)
+            .map_err(|e| Error::state(format!("the state of a stage cannot be written as JSON: {e}")))?;
+        Ok(Self {
+            gristmill_checkpoint: FORMAT,
+            crate_version: env!("CARGO_PKG_VERSION").into(),
+            fingerprint: hash(&pipeline),
+            pipeline,
+            delivered,
+            state,
+        })
+    }
+
+    /// Reads one from JSON.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if it is no checkpoint, or of another format version.
+    pub fn from_json(json: &str) -> Result<Self> {
+        let value: Json = serde_json::from_str(json).map_err(|e| Error::state(format!("not a checkpoint: {e}")))?;
+        match value.get("gristmill_checkpoint").and_then(Json::as_u64) {
+            None => return Err(Error::state("not a checkpoint: no field \"gristmill_checkpoint\"")),
+            Some(version) if version != u64::from(FORMAT) => {
+                let text = format!("checkpoint format {version}, and this gristmill reads format {FORMAT}");
+                return Err(Error::state(text).help("resume with the version of gristmill that wrote it"));
+            }
+            Some(_) => {}
+        }
+        serde_json::from_value(value).map_err(|e| Error::state(format!("not a checkpoint: {e}")))
+    }
+
+    /// The checkpoint as JSON, indented.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("strings, numbers and JSON values serialise")
+    }
+
+    /// Whether it belongs to `pipeline`.
+    pub(crate) fn check(&self, pipeline: &dyn Stage) -> Result<()> {
+        let lines = pipeline.lines();
+        if lines == self.pipeline {
+            return Ok(());
+        }
+        let (theirs, ours) = (self.pipeline.len(), lines.len());
+        let at = self.pipeline.iter().zip(&lines).position(|(a, b)| a != b).unwrap_or(theirs.min(ours));
+        let side = |lines: &[String]| lines.get(at).map_or_else(|| "nothing".to_owned(), Clone::clone);
+        Err(Error::state(format!(
+            "the checkpoint is of another pipeline: stage {at} was {} and is {}",
+            side(&self.pipeline),
+            side(&lines)
+        ))
+        .help("resume with the pipeline and data that wrote it, or start without the checkpoint"))
+    }
+}

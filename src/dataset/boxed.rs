@@ -1,0 +1,230 @@
+//! Type erasure, in this one place.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value as Json;
+
+use super::iter::{DatasetIterator, IterDataset};
+use super::map::MapDataset;
+use super::stage::{Role, Stage};
+use crate::cx::Cx;
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+
+/// A [`MapDataset`] whose type is hidden. Cloning shares it.
+pub struct BoxMap<T>(Arc<dyn MapDataset<Item = T>>);
+
+impl<T> BoxMap<T> {
+    /// Hides the type of `dataset`.
+    pub fn new(dataset: impl MapDataset<Item = T> + 'static) -> Self {
+        Self(Arc::new(dataset))
+    }
+}
+
+impl<T> Clone for BoxMap<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> MapDataset for BoxMap<T> {
+    type Item = T;
+
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<T>> {
+        self.0.get(index, cx)
+    }
+}
+
+/// An [`IterDataset`] whose type is hidden. Cloning shares it.
+pub struct BoxIter<T>(Arc<dyn ErasedDataset<T>>);
+
+impl<T: Send + 'static> BoxIter<T> {
+    /// Hides the type of `dataset`.
+    pub fn new(dataset: impl IterDataset<Item = T> + 'static) -> Self {
+        Self(Arc::new(dataset))
+    }
+}
+
+impl<T> Clone for BoxIter<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T: Send + 'static> IterDataset for BoxIter<T> {
+    type Item = T;
+    type Iter = BoxIterator<T>;
+
+    fn iter(&self, run: &Runtime) -> Result<BoxIterator<T>> {
+        Ok(BoxIterator(self.0.erased_iter(run)?))
+    }
+}
+
+macro_rules! forward_stage {
+    ($($name:ident),*) => {
+        $(impl<T> Stage for $name<T> {
+            fn name(&self) -> &'static str {
+                self.0.name()
+            }
+            fn params(&self) -> String {
+                self.0.params()
+            }
+            fn role(&self) -> Role {
+                self.0.role()
+            }
+            fn parents(&self) -> Vec<&dyn Stage> {
+                self.0.parents()
+            }
+            fn seed_root(&self) -> Option<u32> {
+                self.0.seed_root()
+            }
+            fn memory_bytes(&self) -> Option<u64> {
+                self.0.memory_bytes()
+            }
+            fn check(&self) -> Result<()> {
+                self.0.check()
+            }
+        }
+
+        impl<T> fmt::Debug for $name<T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), super::label(self))
+            }
+        })*
+    };
+}
+forward_stage!(BoxMap, BoxIter);
+
+trait ErasedDataset<T>: Stage + Send + Sync {
+    fn erased_iter(&self, run: &Runtime) -> Result<Box<dyn ErasedIterator<T>>>;
+}
+
+impl<D: IterDataset + 'static> ErasedDataset<D::Item> for D {
+    fn erased_iter(&self, run: &Runtime) -> Result<Box<dyn ErasedIterator<D::Item>>> {
+        Ok(Box::new(self.iter(run)?))
+    }
+}
+
+trait ErasedIterator<T>: Send {
+    fn erased_next(&mut self, cx: &mut Cx) -> Result<Option<T>>;
+    fn erased_state(&self) -> AnyState;
+    fn erased_restore(&mut self, state: AnyState, cx: &mut Cx) -> Result<()>;
+}
+
+impl<I: DatasetIterator> ErasedIterator<I::Item> for I {
+    fn erased_next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
+        self.next(cx)
+    }
+
+    fn erased_state(&self) -> AnyState {
+        AnyState::new(self.state())
+    }
+
+    fn erased_restore(&mut self, state: AnyState, cx: &mut Cx) -> Result<()> {
+        self.restore(state.downcast()?, cx)
+    }
+}
+
+/// A pass over a [`BoxIter`].
+pub struct BoxIterator<T>(Box<dyn ErasedIterator<T>>);
+
+impl<T> DatasetIterator for BoxIterator<T> {
+    type Item = T;
+    type State = AnyState;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<T>> {
+        self.0.erased_next(cx)
+    }
+
+    fn state(&self) -> AnyState {
+        self.0.erased_state()
+    }
+
+    fn restore(&mut self, state: AnyState, cx: &mut Cx) -> Result<()> {
+        self.0.erased_restore(state, cx)
+    }
+}
+
+impl<T> fmt::Debug for BoxIterator<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BoxIterator")
+    }
+}
+
+/// The state of a [`BoxIterator`]: a typed state while it stays in the process, JSON once it was read from a file.
+///
+/// Taking one allocates once and serialises nothing, so an executor can take one for every batch.
+#[derive(Clone)]
+pub struct AnyState(Inner);
+
+#[derive(Clone)]
+enum Inner {
+    Live(Arc<dyn LiveState>),
+    Json(Json),
+}
+
+trait LiveState: Any + Send + Sync {
+    fn to_json(&self) -> serde_json::Result<Json>;
+}
+
+impl<S: Serialize + Send + Sync + 'static> LiveState for S {
+    fn to_json(&self) -> serde_json::Result<Json> {
+        serde_json::to_value(self)
+    }
+}
+
+impl AnyState {
+    fn new<S: Serialize + Send + Sync + 'static>(state: S) -> Self {
+        Self(Inner::Live(Arc::new(state)))
+    }
+
+    fn downcast<S: Clone + DeserializeOwned + 'static>(self) -> Result<S> {
+        let json = match self.0 {
+            Inner::Json(json) => json,
+            Inner::Live(live) => {
+                if let Some(state) = (&*live as &dyn Any).downcast_ref::<S>() {
+                    return Ok(state.clone());
+                }
+                live.to_json().map_err(|e| foreign(&e))?
+            }
+        };
+        serde_json::from_value(json).map_err(|e| foreign(&e))
+    }
+}
+
+fn foreign(error: &serde_json::Error) -> Error {
+    Error::state(format!("the state is not of this pipeline's shape: {error}"))
+}
+
+impl Serialize for AnyState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Inner::Live(live) => live.to_json().map_err(serde::ser::Error::custom)?.serialize(serializer),
+            Inner::Json(json) => json.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for AnyState {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Inner::Json(Json::deserialize(deserializer)?)))
+    }
+}
+
+impl fmt::Debug for AnyState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let json = match &self.0 {
+            Inner::Live(live) => live.to_json().unwrap_or_default(),
+            Inner::Json(json) => json.clone(),
+        };
+        write!(f, "AnyState({json})")
+    }
+}

@@ -1,0 +1,91 @@
+use super::MapDataset;
+use crate::cx::{Cx, StageId};
+use crate::dataset::stage::{Role, Stage};
+use crate::error::{Error, Result};
+
+/// Whole numbers `start, start + step, …` below `stop` (above it, for a negative step): Grain's `MapDataset.range`.
+///
+/// ```
+/// use gristmill::{MapDataset, dataset::map::Range};
+/// assert_eq!(Range::new(2, 5).collect()?, [2, 3, 4]);
+/// assert_eq!(Range::with_step(10, 0, -4)?.collect()?, [10, 6, 2]);
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone, Debug)]
+pub struct Range {
+    start: i64,
+    step: i64,
+    len: u64,
+    stop: i64,
+}
+
+impl Range {
+    /// `start..stop`.
+    pub fn new(start: i64, stop: i64) -> Self {
+        Self { start, stop, step: 1, len: stop.saturating_sub(start).max(0) as u64 }
+    }
+
+    /// Every `step`-th number.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a step of 0.
+    pub fn with_step(start: i64, stop: i64, step: i64) -> Result<Self> {
+        if step == 0 {
+            return Err(Error::config("a range needs a step other than 0"));
+        }
+        let span = if step > 0 { i128::from(stop) - i128::from(start) } else { i128::from(start) - i128::from(stop) };
+        let steps = (span.max(0) as u128).div_ceil(i128::from(step).unsigned_abs());
+        Ok(Self { start, stop, step, len: steps.min(i64::MAX as u128) as u64 })
+    }
+}
+
+impl Stage for Range {
+    fn name(&self) -> &'static str {
+        "range"
+    }
+    fn params(&self) -> String {
+        format!("{}, {}, {}", self.start, self.stop, self.step)
+    }
+    fn role(&self) -> Role {
+        Role::Source
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        Vec::new()
+    }
+}
+
+impl MapDataset for Range {
+    type Item = i64;
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    #[inline]
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<i64>> {
+        if self.len == 0 {
+            return Ok(None);
+        }
+        // An index below the length keeps start + step * index inside start..stop.
+        Ok(Some(cx.timed(StageId(0), || self.start + self.step * (index % self.len) as i64)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extremes_do_not_overflow() {
+        let all = Range::with_step(i64::MIN, i64::MAX, i64::MAX).unwrap();
+        assert_eq!(all.collect().unwrap(), [i64::MIN, -1, i64::MAX - 1]);
+        assert!(Range::with_step(0, 1, 0).is_err());
+        assert_eq!(Range::new(5, 2).len(), 0);
+    }
+
+    #[test]
+    fn later_epochs_start_again() {
+        assert_eq!(Range::new(0, 3).get(7, &mut Cx::default()).unwrap(), Some(1));
+    }
+}

@@ -1,0 +1,49 @@
+use super::MapDataset;
+use crate::cx::Cx;
+use crate::dataset::stage::{Role, Stage};
+use crate::error::Result;
+
+/// See [`MapDataset::seed`]; the stream's `seed` is the same node.
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone, Debug)]
+pub struct Seed<D> {
+    pub(in crate::dataset) parent: D,
+    seed: u32,
+}
+
+impl<D> Seed<D> {
+    pub(in crate::dataset) fn new(parent: D, seed: u32) -> Self {
+        Self { parent, seed }
+    }
+}
+
+impl<D: Stage> Stage for Seed<D> {
+    fn name(&self) -> &'static str {
+        "seed"
+    }
+    fn params(&self) -> String {
+        self.seed.to_string()
+    }
+    fn role(&self) -> Role {
+        Role::Order
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+    fn seed_root(&self) -> Option<u32> {
+        Some(self.seed)
+    }
+}
+
+impl<D: MapDataset> MapDataset for Seed<D> {
+    type Item = D::Item;
+
+    fn len(&self) -> u64 {
+        self.parent.len()
+    }
+
+    #[inline]
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
+        self.parent.get(index, cx)
+    }
+}

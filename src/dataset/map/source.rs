@@ -1,0 +1,136 @@
+use std::fmt;
+
+use super::MapDataset;
+use crate::cx::{Cx, StageId};
+use crate::dataset::stage::{Role, Stage};
+use crate::error::Result;
+
+/// Records that can be read by index: what a source of your own implements.
+///
+/// Implemented for `Vec<T>`, and by every file format with random access. `examples/custom_source.rs` is a complete one.
+pub trait RandomAccess: Send + Sync {
+    /// What a record is.
+    type Record;
+
+    /// Number of records.
+    fn len(&self) -> u64;
+
+    /// Record `index`, which is below [`len`](Self::len).
+    ///
+    /// # Errors
+    /// Say which file and record could not be read.
+    fn read(&self, index: u64) -> Result<Self::Record>;
+
+    /// Whether there are no records.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The name of the stage: `jsonl`, `parquet`.
+    fn name(&self) -> &'static str {
+        "source"
+    }
+
+    /// What tells this data from other data: file names, sizes, a hash of the index. A checkpoint is refused where it differs.
+    fn identity(&self) -> String {
+        format!("{} records", self.len())
+    }
+
+    /// Payload bytes of a record, for the report.
+    fn record_bytes(&self, record: &Self::Record) -> u64 {
+        let _ = record;
+        0
+    }
+
+    /// Bytes it holds in memory.
+    fn memory_bytes(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl<T: Clone + Send + Sync> RandomAccess for Vec<T> {
+    type Record = T;
+
+    fn len(&self) -> u64 {
+        self.as_slice().len() as u64
+    }
+
+    fn read(&self, index: u64) -> Result<T> {
+        Ok(self[index as usize].clone())
+    }
+}
+
+/// A dataset over any [`RandomAccess`]: Grain's `MapDataset.source`. Index `i` reads record `i % len`.
+///
+/// ```
+/// use gristmill::{MapDataset, dataset::map::Source};
+/// assert_eq!(Source::new(vec!["a", "b"]).collect()?, ["a", "b"]);
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone)]
+pub struct Source<S> {
+    source: S,
+}
+
+impl<S: RandomAccess> Source<S> {
+    /// A dataset of the records of `source`.
+    pub fn new(source: S) -> Self {
+        Self { source }
+    }
+
+    /// The source itself.
+    pub fn inner(&self) -> &S {
+        &self.source
+    }
+}
+
+impl<S: RandomAccess> Stage for Source<S> {
+    fn name(&self) -> &'static str {
+        self.source.name()
+    }
+    fn params(&self) -> String {
+        self.source.identity()
+    }
+    fn role(&self) -> Role {
+        Role::Source
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        Vec::new()
+    }
+    fn memory_bytes(&self) -> Option<u64> {
+        self.source.memory_bytes()
+    }
+}
+
+impl<S: RandomAccess> MapDataset for Source<S> {
+    type Item = S::Record;
+
+    fn len(&self) -> u64 {
+        self.source.len()
+    }
+
+    #[inline]
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<S::Record>> {
+        let len = self.source.len();
+        if len == 0 {
+            return Ok(None);
+        }
+        let index = if index < len { index } else { index % len };
+        match cx.timed(StageId(0), || self.source.read(index)) {
+            Ok(record) => {
+                if cx.is_timing() {
+                    cx.sampled_bytes(StageId(0), self.source.record_bytes(&record));
+                }
+                Ok(Some(record))
+            }
+            Err(error) => Err(cx.blame(StageId(0), self.source.name(), error)),
+        }
+    }
+}
+
+impl<S> fmt::Debug for Source<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source").finish_non_exhaustive()
+    }
+}

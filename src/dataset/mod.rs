@@ -1,0 +1,17 @@
+//! Datasets: two worlds, and what every stage of either says of itself.
+//!
+//! A [`MapDataset`] is random access: pure, indexed, runnable in any order. An [`IterDataset`] is a stream: ordered,
+//! stateful, checkpointable. [`to_iter`](MapDataset::to_iter) leads from the first to the second.
+
+mod boxed;
+pub mod iter;
+pub mod map;
+mod stage;
+
+pub use boxed::{AnyState, BoxIter, BoxIterator, BoxMap};
+pub use iter::{DatasetIterator, IterDataset};
+pub use map::MapDataset;
+pub use stage::{Role, Stage, StageSeed, default_seed, label, stage_after};
+
+/// The length of a dataset that never ends: Grain's `sys.maxsize`.
+pub const INFINITE: u64 = i64::MAX as u64;

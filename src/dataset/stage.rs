@@ -1,0 +1,186 @@
+//! What every node of a pipeline says of itself: enough for seeds, fingerprints, reports and errors.
+
+use std::fmt;
+
+use crate::cx::StageId;
+use crate::error::{Error, Result};
+
+/// How a stage changes the stream, from the gentlest to the strongest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Role {
+    /// Yields elements out of nothing: a file, a range.
+    Source,
+    /// Changes only which index is read: shuffle, slice, repeat, mix.
+    Order,
+    /// One element in, one out, each on its own: map, tokenise.
+    Elementwise,
+    /// Each element on its own, but it may vanish: filter.
+    MayDrop,
+    /// Each element on its own becomes any number: flat_map.
+    FanOut,
+    /// What comes out depends on what came before: pack, batch, window_shuffle.
+    Stateful,
+}
+
+impl Role {
+    /// The role in words, as `gristmill explain` prints it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Source => "source",
+            Self::Order => "order",
+            Self::Elementwise => "elementwise",
+            Self::MayDrop => "elementwise, may drop",
+            Self::FanOut => "elementwise, fans out",
+            Self::Stateful => "stateful",
+        }
+    }
+}
+
+/// A node of a pipeline. Every dataset is one.
+///
+/// [`name`](Self::name) and [`params`](Self::params) together are what the fingerprint sees: `params` must name
+/// everything that changes the data, except closures, which have no name that lasts.
+pub trait Stage {
+    /// The name of the method that makes the stage: `shuffle`.
+    fn name(&self) -> &'static str;
+
+    /// The arguments that shape the data, `seed=42`; empty if there are none.
+    fn params(&self) -> String {
+        String::new()
+    }
+
+    /// How it changes the stream.
+    fn role(&self) -> Role;
+
+    /// The datasets it reads from, first to last.
+    fn parents(&self) -> Vec<&dyn Stage>;
+
+    /// The seed it sets for the stages after it, if it is `seed`.
+    fn seed_root(&self) -> Option<u32> {
+        None
+    }
+
+    /// Bytes it may hold while it runs, besides one element, if it holds any and knows how many.
+    fn memory_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether its own arguments make sense; asked before the first element is read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) that gives value and limit.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl dyn Stage + '_ {
+    /// Nodes in the pipeline that ends here.
+    pub fn count(&self) -> usize {
+        1 + self.parents().iter().map(|p| p.count()).sum::<usize>()
+    }
+
+    /// Calls `visit` for every node in post-order, parents first; the position is the node's stage id.
+    pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(usize, &'a dyn Stage)) {
+        fn go<'a>(node: &'a (dyn Stage + 'a), next: &mut usize, visit: &mut dyn FnMut(usize, &'a dyn Stage)) {
+            for parent in node.parents() {
+                go(parent, next, visit);
+            }
+            visit(*next, node);
+            *next += 1;
+        }
+        go(self, &mut 0, visit);
+    }
+
+    /// `name(params)` of every node, in post-order: what a fingerprint is made of.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        self.walk(&mut |_, node| lines.push(label(node)));
+        lines
+    }
+
+    /// Whether an index may yield no element.
+    pub fn may_drop(&self) -> bool {
+        self.role() >= Role::MayDrop || self.parents().iter().any(|p| p.may_drop())
+    }
+
+    /// Checks every node, naming the one that fails.
+    pub fn check_all(&self) -> Result<()> {
+        let mut result = Ok(());
+        self.walk(&mut |id, node| {
+            if result.is_ok() {
+                result = node.check().map_err(|e| e.stage(format!("{id} {}", node.name())));
+            }
+        });
+        result
+    }
+}
+
+/// `name(params)`, or just the name.
+pub fn label(stage: &dyn Stage) -> String {
+    let params = stage.params();
+    if params.is_empty() { stage.name().to_owned() } else { format!("{}({params})", stage.name()) }
+}
+
+/// The id of a stage on top of `parents`: post-order puts it right after all of them.
+pub fn stage_after(parents: &[&dyn Stage]) -> StageId {
+    StageId(parents.iter().map(|p| p.count()).sum::<usize>() as u32)
+}
+
+/// The default seed of a random stage on top of `parents`: Grain's rule.
+///
+/// The nearest `seed` stages above it are found breadth first, without looking past them; each adds its seed and its
+/// depth in nodes, and numpy's `SeedSequence` makes one seed of the list. So inserting a stage changes the default
+/// seeds of all stages after it: give a seed of its own to what must stay as it is.
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if no `seed` stage is above.
+pub fn default_seed(parents: &[&dyn Stage]) -> Result<u32> {
+    let mut found = Vec::new();
+    let mut level: Vec<&dyn Stage> = parents.to_vec();
+    let mut depth = 1;
+    while !level.is_empty() {
+        let mut next = Vec::new();
+        for node in level {
+            match node.seed_root() {
+                Some(seed) => found.push((seed, depth)),
+                None => next.extend(node.parents()),
+            }
+        }
+        level = next;
+        depth += 1;
+    }
+    if found.is_empty() {
+        return Err(Error::config("a random stage has no seed").help("give it a seed, or put `.seed(n)` before it"));
+    }
+    Ok(crate::rng::default_seed(&found))
+}
+
+/// A seed that a stage was given, or the default derived from the stages above it; or neither.
+#[derive(Clone, Copy, Debug)]
+pub struct StageSeed(Option<u32>);
+
+impl StageSeed {
+    /// `given`, or the default from `parents`.
+    pub fn resolve(given: Option<u32>, parents: &[&dyn Stage]) -> Self {
+        Self(given.or_else(|| default_seed(parents).ok()))
+    }
+
+    /// The seed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is none.
+    pub fn get(self) -> Result<u32> {
+        self.0.ok_or_else(|| default_seed(&[]).expect_err("no parents, no seed"))
+    }
+}
+
+impl fmt::Display for StageSeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(seed) => write!(f, "seed={seed}"),
+            None => f.write_str("seed=none"),
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! The loader: a pipeline that runs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
+
+use crate::checkpoint::Checkpoint;
+use crate::cx::{Cx, Recorder};
+use crate::dataset::{DatasetIterator, IterDataset, Stage};
+use crate::error::Result;
+use crate::exec::{Executor, Runtime};
+use crate::report::{ConsumerMeter, Report};
+
+/// Chooses how a pipeline is run: see [`IterDataset::loader`].
+#[must_use = "a builder does nothing until `build`"]
+pub struct LoaderBuilder<D> {
+    dataset: D,
+    executor: Executor,
+    buffer: usize,
+    resume: Option<Checkpoint>,
+}
+
+impl<D: IterDataset + 'static> LoaderBuilder<D> {
+    pub(crate) fn new(dataset: D) -> Self {
+        Self { dataset, executor: Executor::Inline, buffer: 2, resume: None }
+    }
+
+    /// Who evaluates it; [`Executor::Inline`] at first. The choice never changes the elements.
+    pub fn executor(mut self, executor: Executor) -> Self {
+        self.executor = executor;
+        self
+    }
+
+    /// `n` threads for the elementwise part and one for the stateful part.
+    pub fn threads(self, n: usize) -> Self {
+        self.executor(Executor::Threads(n))
+    }
+
+    /// Batches kept ready ahead of the consumer by [`Executor::Threads`]; 2 at first.
+    pub fn buffer(mut self, batches: usize) -> Self {
+        self.buffer = batches.max(1);
+        self
+    }
+
+    /// Continues where `checkpoint` was taken, under whatever executor that was.
+    pub fn resume(mut self, checkpoint: Checkpoint) -> Self {
+        self.resume = Some(checkpoint);
+        self
+    }
+
+    /// Starts.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) naming the stage that cannot work; [`ErrorKind::State`](crate::ErrorKind::State)
+    /// for a checkpoint of another pipeline; what the sources report while elements in memory are read again.
+    pub fn build(self) -> Result<Loader<D>> {
+        let stage: &dyn Stage = &self.dataset;
+        stage.check_all()?;
+        let recorder = Recorder::new(stage.count());
+        let run = Runtime::new(self.executor, Some(recorder.clone()))?;
+        let mut iter = self.dataset.iter(&run)?;
+        let mut cx = run.cx();
+        let mut delivered = 0;
+        if let Some(checkpoint) = self.resume {
+            checkpoint.check(stage)?;
+            iter.restore(typed_state::<D>(checkpoint.state)?, &mut cx)?;
+            delivered = checkpoint.delivered;
+        }
+        let state = iter.state();
+        let mut meter = ConsumerMeter::default();
+        let drive = match self.executor {
+            Executor::Inline => Drive::Inline { iter, cx },
+            Executor::Threads(_) => {
+                meter.capacity = self.buffer;
+                Drive::Ahead(Ahead::start(iter, cx, self.buffer)?)
+            }
+        };
+        let Self { dataset, executor, .. } = self;
+        Ok(Loader { dataset, executor, run, recorder, drive, state, delivered, meter, ended: false })
+    }
+}
+
+fn typed_state<D: IterDataset>(json: serde_json::Value) -> Result<<D::Iter as DatasetIterator>::State> {
+    serde_json::from_value(json)
+        .map_err(|e| crate::Error::state(format!("the checkpoint's state is not of this pipeline's shape: {e}")))
+}
+
+impl<D> fmt::Debug for LoaderBuilder<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoaderBuilder").field("executor", &self.executor).finish_non_exhaustive()
+    }
+}
+
+type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::State;
+
+/// A pipeline that runs: an iterator of `Result<element>` that can say where it is and where its time went.
+///
+/// After an error it ends; [`state`](Self::state) is then the position before the element that failed.
+pub struct Loader<D: IterDataset> {
+    dataset: D,
+    executor: Executor,
+    run: Runtime,
+    recorder: Arc<Recorder>,
+    drive: Drive<D>,
+    state: StateOf<D>,
+    delivered: u64,
+    meter: ConsumerMeter,
+    ended: bool,
+}
+
+enum Drive<D: IterDataset> {
+    Inline { iter: D::Iter, cx: Cx },
+    Ahead(Ahead<D::Item, StateOf<D>>),
+}
+
+impl<D: IterDataset + 'static> Loader<D> {
+    /// Where the consumer is: the state behind the last element that [`next`](Iterator::next) returned, whatever is prefetched.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if a stage written outside the crate has a state that JSON cannot hold.
+    pub fn state(&self) -> Result<Checkpoint> {
+        Checkpoint::new(&self.dataset, self.delivered, &self.state)
+    }
+
+    /// Elements delivered, counting those before a resume.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// The pipeline it runs.
+    pub fn dataset(&self) -> &D {
+        &self.dataset
+    }
+
+    /// Where the time went so far.
+    pub fn report(&mut self) -> Report {
+        if let Drive::Inline { cx, .. } = &mut self.drive {
+            cx.flush();
+        }
+        Report::new(&self.dataset, self.executor, &self.recorder, &self.run, &self.meter)
+    }
+
+    fn advance(&mut self) -> Result<Option<D::Item>> {
+        let start = Instant::now();
+        let (result, buffered) = match &mut self.drive {
+            Drive::Inline { iter, cx } => {
+                let result = iter.next(cx);
+                cx.flush_if_due();
+                (result.map(|element| element.map(|e| (e, iter.state()))), None)
+            }
+            Drive::Ahead(ahead) => {
+                let buffered = ahead.ready();
+                (ahead.next(), Some(buffered))
+            }
+        };
+        self.meter.waited(start, buffered);
+        let Some((element, state)) = result? else { return Ok(None) };
+        self.state = state;
+        self.delivered += 1;
+        Ok(Some(element))
+    }
+}
+
+impl<D: IterDataset + 'static> Iterator for Loader<D> {
+    type Item = Result<D::Item>;
+
+    fn next(&mut self) -> Option<Result<D::Item>> {
+        if self.ended {
+            return None;
+        }
+        let next = self.advance().transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+impl<D: IterDataset> fmt::Debug for Loader<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loader")
+            .field("executor", &self.executor)
+            .field("delivered", &self.delivered)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What travels from the thread of the stateful part: elements, each with the state behind it.
+type Packet<T, S> = Vec<Result<(T, S)>>;
+
+/// Packets are sent off when they have been filled for this long: a large batch travels alone, small elements together.
+const PACKET_TIME: Duration = Duration::from_micros(200);
+const MAX_PACKET: usize = 256;
+
+/// The stateful part on a thread of its own, ahead of the consumer.
+struct Ahead<T, S> {
+    packets: Option<Receiver<Packet<T, S>>>,
+    current: std::vec::IntoIter<Result<(T, S)>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
+    fn start<I>(iter: I, cx: Cx, buffer: usize) -> Result<Self>
+    where
+        I: DatasetIterator<Item = T, State = S> + 'static,
+    {
+        let (sender, packets) = bounded(buffer);
+
+        let thread = std::thread::Builder::new().name("gristmill-suffix".into());
+        let thread = thread.spawn(move || produce(iter, cx, &sender)).map_err(|e| {
+            crate::Error::new(crate::ErrorKind::Io, format!("cannot start the thread of the stateful stages: {e}"))
+        })?;
+        Ok(Self { packets: Some(packets), current: Vec::new().into_iter(), thread: Some(thread) })
+    }
+
+    /// Packets that are ready.
+    fn ready(&self) -> usize {
+        self.packets.as_ref().map_or(0, Receiver::len) + usize::from(self.current.len() > 0)
+    }
+
+    fn next(&mut self) -> Result<Option<(T, S)>> {
+        loop {
+            if let Some(next) = self.current.next() {
+                return next.map(Some);
+            }
+            let Some(packets) = &self.packets else { return Ok(None) };
+            let packet = match packets.try_recv() {
+                Err(TryRecvError::Empty) => packets.recv().ok(),
+                other => other.ok(),
+            };
+            match packet {
+                Some(packet) => self.current = packet.into_iter(),
+                None => {
+                    self.packets = None;
+                    self.join();
+                }
+            }
+        }
+    }
+
+    /// A panic of the thread is a panic here: it was the consumer's own closure, or a bug.
+    fn join(&mut self) {
+        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+impl<T, S> Drop for Ahead<T, S> {
+    fn drop(&mut self) {
+        self.packets = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn produce<I: DatasetIterator>(mut iter: I, mut cx: Cx, sender: &Sender<Packet<I::Item, I::State>>) {
+    loop {
+        let start = Instant::now();
+        let mut packet = Vec::new();
+        let mut last = false;
+        while !last && packet.len() < MAX_PACKET && (packet.is_empty() || start.elapsed() < PACKET_TIME) {
+            match iter.next(&mut cx) {
+                Ok(Some(element)) => packet.push(Ok((element, iter.state()))),
+                Ok(None) => last = true,
+                Err(error) => {
+                    packet.push(Err(error));
+                    last = true;
+                }
+            }
+        }
+        cx.flush_if_due();
+        if last {
+            // The totals are complete before the consumer can see the end.
+            cx.flush();
+        }
+        let sent = packet.is_empty() || sender.send(packet).is_ok();
+        if last || !sent {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::map::Range;
+    use crate::{Error, ErrorKind, MapDataset};
+
+    fn pipeline(add: i64) -> impl IterDataset<Item = i64> + 'static {
+        Range::new(0, 5000).map(move |x| x + add).to_iter().filter(|x| x % 7 != 0).boxed()
+    }
+
+    fn run(loader: Loader<impl IterDataset<Item = i64> + 'static>) -> Vec<i64> {
+        loader.collect::<Result<_>>().unwrap()
+    }
+
+    #[test]
+    fn executors_agree_and_a_checkpoint_restores_into_any() {
+        let inline = run(pipeline(1).loader().build().unwrap());
+        assert_eq!(inline.len(), 5000 - 5000 / 7);
+        for threads in [1, 3] {
+            let mut loader = pipeline(1).loader().threads(threads).build().unwrap();
+            let mut seen: Vec<i64> = loader.by_ref().take(1234).map(Result::unwrap).collect();
+            let json = loader.state().unwrap().to_json();
+            let checkpoint = Checkpoint::from_json(&json).unwrap();
+            assert_eq!(checkpoint.delivered, 1234);
+            let resumed = pipeline(1).loader().resume(checkpoint).build().unwrap();
+            assert_eq!(resumed.state().unwrap().to_json(), json);
+            seen.extend(run(resumed));
+            assert_eq!(seen, inline);
+        }
+    }
+
+    #[test]
+    fn a_foreign_checkpoint_is_refused_by_name() {
+        let state = Range::new(0, 9).to_iter().loader().build().unwrap().state().unwrap();
+        let error = Range::new(0, 8).to_iter().loader().resume(state).build().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::State);
+        assert!(error.message().contains("stage 0 was range(0, 9, 1) and is range(0, 8, 1)"), "{error}");
+    }
+
+    #[test]
+    fn an_error_arrives_in_its_place_and_ends_the_run() {
+        for executor in [Executor::Inline, Executor::Threads(2)] {
+            let ds = Range::new(0, 100).try_map(|x| if x == 30 { Err(Error::data("bad")) } else { Ok(x) });
+            let mut loader = ds.to_iter().loader().executor(executor).build().unwrap();
+            assert_eq!(loader.by_ref().take(30).filter_map(Result::ok).count(), 30);
+            assert_eq!(loader.next().unwrap().unwrap_err().to_string(), "stage 1 map: element 30: bad");
+            assert!(loader.next().is_none());
+            assert_eq!(loader.state().unwrap().state["next_index"], 30);
+        }
+    }
+
+    #[test]
+    fn a_panic_on_a_thread_is_an_error_of_its_element() {
+        let ds = Range::new(0, 10).map(|x| if x == 3 { panic!("boom") } else { x });
+        let mut loader = ds.to_iter().loader().threads(2).build().unwrap();
+        let error = loader.by_ref().find_map(Result::err).unwrap();
+        assert_eq!(error.to_string(), "element 3: a function panicked: boom");
+    }
+}
