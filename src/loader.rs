@@ -160,6 +160,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         let Some((element, state)) = result? else { return Ok(None) };
         self.state = state;
         self.delivered += 1;
+        self.meter.delivered += 1;
         Ok(Some(element))
     }
 }

@@ -86,6 +86,9 @@ macro_rules! forward_stage {
             fn seed_root(&self) -> Option<u32> {
                 self.0.seed_root()
             }
+            fn is_border(&self) -> bool {
+                self.0.is_border()
+            }
             fn memory_bytes(&self) -> Option<u64> {
                 self.0.memory_bytes()
             }

@@ -61,6 +61,11 @@ pub trait Stage {
         None
     }
 
+    /// Whether it is the border between the two worlds: what is below may run on many threads, what is above runs on one.
+    fn is_border(&self) -> bool {
+        false
+    }
+
     /// Bytes it may hold while it runs, besides one element, if it holds any and knows how many.
     fn memory_bytes(&self) -> Option<u64> {
         None

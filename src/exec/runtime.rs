@@ -75,9 +75,4 @@ impl Runtime {
     pub(crate) fn pool(&self) -> Option<&Arc<Pool>> {
         self.pool.as_ref()
     }
-
-    /// Adds to a counted remark of the report.
-    pub(crate) fn recorder(&self) -> Option<&Arc<Recorder>> {
-        self.recorder.as_ref()
-    }
 }

@@ -12,6 +12,7 @@ pub(crate) struct ConsumerMeter {
     pub(crate) waited: Duration,
     pub(crate) first_wait: Duration,
     pub(crate) calls: u64,
+    pub(crate) delivered: u64,
     pub(crate) latency: Histogram<u64>,
     pub(crate) capacity: usize,
     pub(crate) buffered: u64,
@@ -22,7 +23,17 @@ impl Default for ConsumerMeter {
         let mut latency = Histogram::new(2).expect("2 significant digits are valid");
         latency.auto(true);
         let none = Duration::ZERO;
-        Self { started: None, ended: None, waited: none, first_wait: none, calls: 0, latency, capacity: 0, buffered: 0 }
+        Self {
+            started: None,
+            ended: None,
+            waited: none,
+            first_wait: none,
+            calls: 0,
+            delivered: 0,
+            latency,
+            capacity: 0,
+            buffered: 0,
+        }
     }
 }
 
@@ -45,6 +56,12 @@ impl ConsumerMeter {
     /// From the first call of `next` to the end of the last.
     pub(crate) fn wall(&self) -> Duration {
         self.started.zip(self.ended).map_or(Duration::ZERO, |(start, end)| end - start)
+    }
+
+    /// How full the buffer was when the consumer asked, on average; `None` without one.
+    pub(crate) fn fill(&self) -> Option<f64> {
+        let places = self.capacity as u64 * self.calls;
+        (places > 0).then(|| (self.buffered as f64 / places as f64).min(1.0))
     }
 
     /// Share of that time spent inside `next`.

@@ -1,30 +1,180 @@
 //! The wait report: does the consumer wait, which stage makes it wait, and what would remove it.
+//!
+//! It is always on. Waiting is measured wherever something blocks, which is rare by definition; the self time of
+//! stages is measured on a sample (see [`crate::cx`]).
 
 mod meter;
+mod text;
+mod verdict;
+
+use std::time::Duration;
+
+use serde::Serialize;
 
 pub(crate) use meter::ConsumerMeter;
+pub use verdict::{Advice, Verdict};
 
-use std::sync::Arc;
-
-use crate::cx::Recorder;
-use crate::dataset::Stage;
+use crate::cx::{Recorder, StageTally};
+use crate::dataset::{Role, Stage};
 use crate::exec::{Executor, Runtime};
 
-/// Where the time of a run went.
-#[derive(Clone, Debug)]
+/// Where the time of a run went. `Display` is the text for people, at most 100 columns wide; `Serialize` is for programs.
+///
+/// Shares are of the consumer's wall time, from 0 to 1, from its first call of `next` to the end of its last. The
+/// [`wait_share`](StageReport::wait_share)s of the stages add up to [`consumer_wait_share`](Self::consumer_wait_share),
+/// not to 1: a pipeline that keeps up says so.
+#[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Share of its time that the consumer spent waiting, 0 to 1.
+    /// Who evaluated the pipeline, in words.
+    pub executor: String,
+    /// Threads that evaluate the elementwise part; 0 for the consumer's own.
+    pub threads: usize,
+    /// Share of their time for which those threads had work, 0 to 1.
+    pub threads_busy_share: f64,
+    /// Cores available to this process.
+    pub cores: usize,
+    /// Seconds from the consumer's first call of `next` to the end of its last.
+    pub wall_s: f64,
+    /// Elements (batches) delivered to the consumer in this run.
+    pub delivered: u64,
+    /// Share of its time that the consumer spent waiting in `next`.
     pub consumer_wait_share: f64,
+    /// Seconds of waiting for the first element: start-up, not steady state.
+    pub first_wait_s: f64,
+    /// Median time of a call of `next`, in microseconds.
+    pub next_p50_us: f64,
+    /// 99th percentile of the same.
+    pub next_p99_us: f64,
+    /// How full the buffer was when the consumer asked, 0 to 1; `None` without one.
+    pub buffer_fill: Option<f64>,
+    /// Every stage, by id: sources first.
+    pub stages: Vec<StageReport>,
+    /// Counted remarks: sequences split, records skipped, ….
+    pub notes: Vec<(String, u64)>,
+    /// The bottleneck, and what to do.
+    pub verdict: Verdict,
+}
+
+/// Where a stage runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Place {
+    /// On the consumer's own thread, inside `next`.
+    Consumer,
+    /// On the threads that evaluate the elementwise part.
+    Threads,
+    /// On the one thread of the stateful part.
+    Suffix,
+}
+
+/// What one stage did.
+#[derive(Clone, Debug, Serialize)]
+pub struct StageReport {
+    /// Its position in post-order.
+    pub id: usize,
+    /// The name of its method.
+    pub name: String,
+    /// The arguments that shape the data.
+    pub params: String,
+    /// Where it ran.
+    pub place: Place,
+    /// Share of the consumer's wall time that it waited because of this stage.
+    pub wait_share: f64,
+    /// Seconds of its own work, on all threads together, estimated from a sample where elements are cheap.
+    pub self_s: f64,
+    /// Microseconds of its own work per element that left it.
+    pub self_us_per_element: f64,
+    /// 99th percentile of one piece of its work, in microseconds.
+    pub p99_us: f64,
+    /// Elements that left it.
+    pub elements: u64,
+    /// Elements per second of wall time.
+    pub elements_per_s: f64,
+    /// Payload bytes per second of wall time, where the stage counts them.
+    pub bytes_per_s: f64,
+    #[serde(skip)]
+    role: Role,
 }
 
 impl Report {
     pub(crate) fn new(
-        _pipeline: &dyn Stage,
-        _executor: Executor,
-        _recorder: &Arc<Recorder>,
-        _run: &Runtime,
+        pipeline: &dyn Stage,
+        executor: Executor,
+        recorder: &Recorder,
+        run: &Runtime,
         meter: &ConsumerMeter,
     ) -> Self {
-        Self { consumer_wait_share: meter.wait_share() }
+        let totals = recorder.totals();
+        let wall = meter.wall().as_secs_f64();
+        let threads = run.pool().map_or(0, |pool| pool.threads());
+        let busy = run.pool().map_or(Duration::ZERO, |pool| pool.busy()).as_secs_f64();
+        let mut stages = stage_reports(pipeline, &totals, wall, threads > 0);
+        let wait_share = meter.wait_share();
+        let blocked = totals.iter().map(|t| t.wait_ns).sum::<u64>() as f64 / 1e9;
+        verdict::share_out(&mut stages, wait_share, blocked);
+        let us = |q: f64| meter.latency.value_at_quantile(q) as f64 / 1e3;
+        let mut report = Self {
+            executor: executor.to_string(),
+            threads,
+            threads_busy_share: if threads > 0 && wall > 0.0 { (busy / (wall * threads as f64)).min(1.0) } else { 0.0 },
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            wall_s: wall,
+            delivered: meter.delivered,
+            consumer_wait_share: wait_share,
+            first_wait_s: meter.first_wait.as_secs_f64(),
+            next_p50_us: us(0.5),
+            next_p99_us: us(0.99),
+            buffer_fill: meter.fill(),
+            stages,
+            notes: recorder.notes(),
+            verdict: Verdict::default(),
+        };
+        report.verdict = verdict::judge(&report);
+        report
+    }
+
+    /// Elements (batches) per second of the consumer's wall time.
+    pub fn delivered_per_s(&self) -> f64 {
+        if self.wall_s > 0.0 { self.delivered as f64 / self.wall_s } else { 0.0 }
+    }
+}
+
+fn stage_reports(pipeline: &dyn Stage, totals: &[StageTally], wall: f64, threaded: bool) -> Vec<StageReport> {
+    let mut stages = Vec::with_capacity(totals.len());
+    visit(pipeline, threaded, if threaded { Place::Suffix } else { Place::Consumer }, &mut |node, place| {
+        let tally = totals.get(stages.len()).cloned().unwrap_or_default();
+        stages.push(StageReport::new(stages.len(), node, place, &tally, wall));
+    });
+    stages
+}
+
+/// Post-order, with the place of each node: below a border it is on the threads, if there are any.
+fn visit(node: &dyn Stage, threaded: bool, place: Place, see: &mut dyn FnMut(&dyn Stage, Place)) {
+    let below = if threaded && node.is_border() { Place::Threads } else { place };
+    for parent in node.parents() {
+        visit(parent, threaded, below, see);
+    }
+    see(node, place);
+}
+
+impl StageReport {
+    fn new(id: usize, stage: &dyn Stage, place: Place, tally: &StageTally, wall: f64) -> Self {
+        let per_s = |n: u64| if wall > 0.0 { n as f64 / wall } else { 0.0 };
+        let self_s = tally.self_time().as_secs_f64();
+        Self {
+            id,
+            name: stage.name().into(),
+            params: stage.params(),
+            place,
+            wait_share: 0.0,
+            self_s,
+            self_us_per_element: self_s * 1e6 / tally.elements.max(1) as f64,
+            p99_us: tally.latency.value_at_quantile(0.99) as f64 / 1e3,
+            elements: tally.elements,
+            elements_per_s: per_s(tally.elements),
+            bytes_per_s: per_s(tally.bytes_out()),
+            role: stage.role(),
+        }
     }
 }

@@ -64,6 +64,9 @@ impl<D: Stage> Stage for Stream<D> {
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.dataset]
     }
+    fn is_border(&self) -> bool {
+        true
+    }
 }
 
 impl<D> IterDataset for Stream<D>

@@ -152,6 +152,9 @@ macro_rules! forward_map_dataset {
             fn seed_root(&self) -> Option<u32> {
                 (**self).seed_root()
             }
+            fn is_border(&self) -> bool {
+                (**self).is_border()
+            }
             fn memory_bytes(&self) -> Option<u64> {
                 (**self).memory_bytes()
             }

@@ -1,0 +1,128 @@
+//! The report for people: at most 100 columns.
+
+use std::fmt;
+
+use super::{Report, StageReport};
+
+const BAR: usize = 8;
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:.1} s · {} delivered · {}/s · {}{}",
+            self.wall_s,
+            count(self.delivered as f64),
+            count(self.delivered_per_s()),
+            self.executor,
+            if self.threads > 0 { format!(" {:.0} % busy", self.threads_busy_share * 100.0) } else { String::new() }
+        )?;
+        let fill = self.buffer_fill.map_or_else(String::new, |fill| format!(" · buffer {:.0} % full", fill * 100.0));
+        let waited = format!(
+            "{:.1} % of the time ({} before the first) · next() p50 {} p99 {}{fill}",
+            self.consumer_wait_share * 100.0,
+            time(self.first_wait_s * 1e6),
+            time(self.next_p50_us),
+            time(self.next_p99_us)
+        );
+        wrapped(f, "the consumer waited ", &waited)?;
+        writeln!(
+            f,
+            "  {:<22} {:BAR$}  {:>6}  {:>9}  {:>8}  {:>9}  {:>8}  {:>9}",
+            "stage", "", "wait %", "self/elem", "p99", "elements", "elem/s", "bytes/s"
+        )?;
+        for stage in self.stages.iter().rev() {
+            stage_line(f, stage)?;
+        }
+        if !self.notes.is_empty() {
+            let notes: Vec<_> = self.notes.iter().map(|(what, n)| format!("{what} {}", count(*n as f64))).collect();
+            wrapped(f, "counted: ", &notes.join(", "))?;
+        }
+        wrapped(f, "VERDICT  ", &self.verdict.text)?;
+        for (i, advice) in self.verdict.advice.iter().enumerate() {
+            let gain = (advice.expected_speedup - 1.0) * 100.0;
+            let gain = if gain > 400.0 { format!("{:.0}×", advice.expected_speedup) } else { format!("+{gain:.0} %") };
+            wrapped(f, &format!("  {}. ", i + 1), &format!("{}: up to {gain}", advice.text))?;
+        }
+        Ok(())
+    }
+}
+
+fn stage_line(f: &mut fmt::Formatter<'_>, stage: &StageReport) -> fmt::Result {
+    let filled = ((stage.wait_share * BAR as f64).round() as usize).min(BAR);
+    let name = format!("{} {}", stage.id, stage.name);
+    // A stage that does no work of its own per element (it only reorders indices) has no figures to show.
+    let worked = stage.self_s > 0.0;
+    let dash = |text: String| if worked { text } else { "–".into() };
+    writeln!(
+        f,
+        "  {name:<22.22} {:<BAR$}  {:>6}  {:>9}  {:>8}  {:>9}  {:>8}  {:>9}",
+        "█".repeat(filled),
+        dash(format!("{:.1}%", stage.wait_share * 100.0)),
+        dash(time(stage.self_us_per_element)),
+        dash(time(stage.p99_us)),
+        if stage.elements > 0 { count(stage.elements as f64) } else { "–".into() },
+        if stage.elements > 0 { count(stage.elements_per_s) } else { "–".into() },
+        if stage.bytes_per_s > 0.0 { format!("{}B", count(stage.bytes_per_s)) } else { "–".into() }
+    )
+}
+
+/// `text` after `head`, broken at spaces so that no line is longer than 100 columns.
+fn wrapped(f: &mut fmt::Formatter<'_>, head: &str, text: &str) -> fmt::Result {
+    let indent = head.chars().count();
+    let mut line = head.to_owned();
+    for word in text.split(' ') {
+        if line.chars().count() + word.chars().count() >= 100 && line.trim_end().chars().count() > indent {
+            writeln!(f, "{}", line.trim_end())?;
+            line = " ".repeat(indent);
+        }
+        line.push_str(word);
+        line.push(' ');
+    }
+    writeln!(f, "{}", line.trim_end())
+}
+
+/// A number with three digits and a unit: `4.33 M`.
+fn count(n: f64) -> String {
+    let (value, unit) = match n {
+        n if n >= 1e12 => (n / 1e12, " T"),
+        n if n >= 1e9 => (n / 1e9, " G"),
+        n if n >= 1e6 => (n / 1e6, " M"),
+        n if n >= 1e4 => (n / 1e3, " k"),
+        n => (n, ""),
+    };
+    let text = if unit.is_empty() && value.fract() == 0.0 || value >= 1000.0 {
+        format!("{value:.0}")
+    } else if value >= 100.0 {
+        format!("{value:.0}")
+    } else if value >= 10.0 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
+    };
+    text + unit
+}
+
+/// A time given in microseconds.
+fn time(us: f64) -> String {
+    match us {
+        us if us >= 1e6 => format!("{:.2} s", us / 1e6),
+        us if us >= 1e3 => format!("{:.2} ms", us / 1e3),
+        us if us >= 1.0 => format!("{us:.1} µs"),
+        us => format!("{:.0} ns", us * 1e3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_a_unit() {
+        assert_eq!(
+            [count(7.0), count(1234.0), count(0.5), count(43_210.0), count(4.33e6)],
+            ["7", "1234", "0.50", "43.2 k", "4.33 M"]
+        );
+        assert_eq!([time(0.12), time(41.0), time(1200.0), time(2.5e6)], ["120 ns", "41.0 µs", "1.20 ms", "2.50 s"]);
+    }
+}
