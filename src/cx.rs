@@ -4,7 +4,7 @@
 //! element is dear, one in 64 where it is cheap, so that the clock never costs more than about 1 %. Its owner hands
 //! the counts over to the shared [`Recorder`] at times of its own choosing.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -136,6 +136,15 @@ impl Recorder {
     }
 }
 
+/// What the clock itself adds to a measured time: the least of many empty measurements.
+fn clock_ns() -> u64 {
+    static COST: OnceLock<u64> = OnceLock::new();
+    *COST.get_or_init(|| {
+        let empty = || Instant::now().elapsed().as_nanos() as u64;
+        (0..256).map(|_| empty()).min().unwrap_or(0)
+    })
+}
+
 /// Above this, an element is timed every time: two clock reads are then under 1 %.
 const DEAR_NS: u64 = 10_000;
 /// Cheap elements are timed once in this many, on average.
@@ -206,7 +215,7 @@ impl Cx {
     fn clocked<R>(&mut self, at: usize, work: impl FnOnce() -> R) -> R {
         let start = Instant::now();
         let result = work();
-        let elapsed = start.elapsed().as_nanos() as u64;
+        let elapsed = (start.elapsed().as_nanos() as u64).saturating_sub(clock_ns());
         let tally = &mut self.tally[at];
         tally.timed_calls += 1;
         tally.timed_ns += elapsed;

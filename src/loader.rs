@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::checkpoint::Checkpoint;
 use crate::cx::{Cx, Recorder};
@@ -144,25 +144,30 @@ impl<D: IterDataset + 'static> Loader<D> {
     }
 
     fn advance(&mut self) -> Result<Option<D::Item>> {
-        let start = Instant::now();
-        let (result, buffered) = match &mut self.drive {
-            Drive::Inline { iter, cx } => {
-                let result = iter.next(cx);
-                cx.flush_if_due();
-                (result.map(|element| element.map(|e| (e, iter.state()))), None)
-            }
-            Drive::Ahead(ahead) => {
-                let buffered = ahead.ready();
-                (ahead.next(), Some(buffered))
-            }
+        let next = match &mut self.drive {
+            Drive::Inline { iter, cx } => next_inline(iter, cx, &mut self.meter)?,
+            Drive::Ahead(ahead) => ahead.next(&mut self.meter)?,
         };
-        self.meter.waited(start, buffered);
-        let Some((element, state)) = result? else { return Ok(None) };
+        let Some((element, state)) = next else { return Ok(None) };
         self.state = state;
         self.delivered += 1;
         self.meter.delivered += 1;
         Ok(Some(element))
     }
+}
+
+fn next_inline<I: DatasetIterator>(
+    iter: &mut I,
+    cx: &mut Cx,
+    meter: &mut ConsumerMeter,
+) -> Result<Option<(I::Item, I::State)>> {
+    let start = meter.begin();
+    let next = iter.next(cx);
+    if let Some(start) = start {
+        meter.end(start);
+        cx.flush_if_due();
+    }
+    Ok(next?.map(|element| (element, iter.state())))
 }
 
 impl<D: IterDataset + 'static> Iterator for Loader<D> {
@@ -215,29 +220,29 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         Ok(Self { packets: Some(packets), current: Vec::new().into_iter(), thread: Some(thread) })
     }
 
-    /// Packets that are ready.
-    fn ready(&self) -> usize {
-        self.packets.as_ref().map_or(0, Receiver::len) + usize::from(self.current.len() > 0)
+    fn next(&mut self, meter: &mut ConsumerMeter) -> Result<Option<(T, S)>> {
+        if let Some(next) = self.current.next() {
+            meter.no_wait();
+            return next.map(Some);
+        }
+        let start = Instant::now();
+        let next = self.receive(meter);
+        meter.end(start);
+        next.transpose()
     }
 
-    fn next(&mut self) -> Result<Option<(T, S)>> {
-        loop {
-            if let Some(next) = self.current.next() {
-                return next.map(Some);
-            }
-            let Some(packets) = &self.packets else { return Ok(None) };
-            let packet = match packets.try_recv() {
-                Err(TryRecvError::Empty) => packets.recv().ok(),
-                other => other.ok(),
-            };
-            match packet {
-                Some(packet) => self.current = packet.into_iter(),
-                None => {
-                    self.packets = None;
-                    self.join();
-                }
+    /// The first element of the next packet.
+    fn receive(&mut self, meter: &mut ConsumerMeter) -> Option<Result<(T, S)>> {
+        let packets = self.packets.as_ref()?;
+        meter.look(packets.len());
+        match packets.recv() {
+            Ok(packet) => self.current = packet.into_iter(),
+            Err(_) => {
+                self.packets = None;
+                self.join();
             }
         }
+        self.current.next()
     }
 
     /// A panic of the thread is a panic here: it was the consumer's own closure, or a bug.
@@ -258,11 +263,12 @@ impl<T, S> Drop for Ahead<T, S> {
 }
 
 fn produce<I: DatasetIterator>(mut iter: I, mut cx: Cx, sender: &Sender<Packet<I::Item, I::State>>) {
+    let mut clock = PacketClock::new();
     loop {
-        let start = Instant::now();
+        clock.start();
         let mut packet = Vec::new();
         let mut last = false;
-        while !last && packet.len() < MAX_PACKET && (packet.is_empty() || start.elapsed() < PACKET_TIME) {
+        while !last && packet.len() < MAX_PACKET && !clock.is_over(packet.len()) {
             match iter.next(&mut cx) {
                 Ok(Some(element)) => packet.push(Ok((element, iter.state()))),
                 Ok(None) => last = true,
@@ -281,6 +287,38 @@ fn produce<I: DatasetIterator>(mut iter: I, mut cx: Cx, sender: &Sender<Packet<I
         if last || !sent {
             return;
         }
+    }
+}
+
+/// Decides when a packet travels. It looks at the clock after every element where they are slow, and rarely where
+/// they are fast: the distance is learned from the packet before.
+struct PacketClock {
+    start: Instant,
+    look_at: usize,
+    stride: usize,
+}
+
+impl PacketClock {
+    fn new() -> Self {
+        Self { start: Instant::now(), look_at: 1, stride: 1 }
+    }
+
+    fn start(&mut self) {
+        self.start = Instant::now();
+        self.look_at = self.stride;
+    }
+
+    fn is_over(&mut self, len: usize) -> bool {
+        if len < self.look_at {
+            return false;
+        }
+        let elapsed = self.start.elapsed();
+        // A quarter of the packet's time between two looks, and never more than twice as far as before.
+        let per_element = elapsed.as_nanos() as usize / len.max(1);
+        let quarter = PACKET_TIME.as_nanos() as usize / 4 / per_element.max(1);
+        self.stride = quarter.clamp(1, (2 * self.stride).min(MAX_PACKET / 4));
+        self.look_at = len + self.stride;
+        elapsed >= PACKET_TIME
     }
 }
 

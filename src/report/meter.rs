@@ -4,42 +4,68 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-/// Measures every call of `next`.
+/// Below this, calls of `next` are timed on a sample: two clock reads would otherwise show in the figures.
+const DEAR: Duration = Duration::from_micros(5);
+const SAMPLE_EVERY: u64 = 16;
+
+/// Measures the consumer's calls of `next`: all that are dear, a dithered sample of those that are cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct ConsumerMeter {
-    pub(crate) started: Option<Instant>,
-    pub(crate) ended: Option<Instant>,
+    started: Option<Instant>,
+    ended: Option<Instant>,
     pub(crate) waited: Duration,
     pub(crate) first_wait: Duration,
-    pub(crate) calls: u64,
     pub(crate) delivered: u64,
     pub(crate) latency: Histogram<u64>,
     pub(crate) capacity: usize,
-    pub(crate) buffered: u64,
+    looks: u64,
+    buffered: u64,
+    untimed: u64,
+    skip: u64,
+    dither: u64,
 }
 
 impl Default for ConsumerMeter {
     fn default() -> Self {
         let mut latency = Histogram::new(2).expect("2 significant digits are valid");
         latency.auto(true);
-        let none = Duration::ZERO;
         Self {
             started: None,
             ended: None,
-            waited: none,
-            first_wait: none,
-            calls: 0,
+            waited: Duration::ZERO,
+            first_wait: Duration::ZERO,
             delivered: 0,
             latency,
             capacity: 0,
+            looks: 0,
             buffered: 0,
+            untimed: 0,
+            skip: 0,
+            dither: 0x9e37_79b9_7f4a_7c15,
         }
     }
 }
 
 impl ConsumerMeter {
-    /// One call of `next` that began at `start` and found `buffered` packets ready.
-    pub(crate) fn waited(&mut self, start: Instant, buffered: Option<usize>) {
+    /// A call of `next` begins: the time, if it is to be measured.
+    #[inline]
+    pub(crate) fn begin(&mut self) -> Option<Instant> {
+        if self.skip > 0 {
+            self.skip -= 1;
+            self.untimed += 1;
+            return None;
+        }
+        Some(Instant::now())
+    }
+
+    /// A call that is known not to wait.
+    #[inline]
+    pub(crate) fn no_wait(&mut self) {
+        self.untimed += 1;
+    }
+
+    /// The call that began at `start` ends; it stands for the untimed ones before it.
+    pub(crate) fn end(&mut self, start: Instant) {
         let now = Instant::now();
         let wait = now - start;
         if self.started.is_none() {
@@ -47,26 +73,34 @@ impl ConsumerMeter {
             self.first_wait = wait;
         }
         self.ended = Some(now);
-        self.waited += wait;
-        self.calls += 1;
-        self.buffered += buffered.unwrap_or(0) as u64;
-        let _ = self.latency.record((wait.as_nanos() as u64).max(1));
+        let stands_for = 1 + std::mem::take(&mut self.untimed);
+        let dear = wait > DEAR;
+        self.waited += if dear { wait } else { wait * u32::try_from(stands_for).unwrap_or(u32::MAX) };
+        let _ = self.latency.record_n((wait.as_nanos() as u64).max(1), if dear { 1 } else { stands_for });
+        self.dither = self.dither.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        self.skip = if dear { 0 } else { (self.dither >> 33) % (2 * SAMPLE_EVERY) };
     }
 
-    /// From the first call of `next` to the end of the last.
+    /// The consumer looked into the buffer and found `ready` places filled.
+    pub(crate) fn look(&mut self, ready: usize) {
+        self.looks += 1;
+        self.buffered += ready as u64;
+    }
+
+    /// From the first call of `next` to the end of the last that was measured.
     pub(crate) fn wall(&self) -> Duration {
         self.started.zip(self.ended).map_or(Duration::ZERO, |(start, end)| end - start)
     }
 
-    /// How full the buffer was when the consumer asked, on average; `None` without one.
+    /// How full the buffer was when the consumer looked, on average; `None` without one.
     pub(crate) fn fill(&self) -> Option<f64> {
-        let places = self.capacity as u64 * self.calls;
+        let places = self.capacity as u64 * self.looks;
         (places > 0).then(|| (self.buffered as f64 / places as f64).min(1.0))
     }
 
-    /// Share of that time spent inside `next`.
+    /// Share of the wall time spent inside `next`.
     pub(crate) fn wait_share(&self) -> f64 {
         let wall = self.wall().as_secs_f64();
-        if wall > 0.0 { self.waited.as_secs_f64() / wall } else { 0.0 }
+        if wall > 0.0 { (self.waited.as_secs_f64() / wall).min(1.0) } else { 0.0 }
     }
 }

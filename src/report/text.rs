@@ -104,7 +104,7 @@ fn count(n: f64) -> String {
 }
 
 /// A time given in microseconds.
-fn time(us: f64) -> String {
+pub(super) fn time(us: f64) -> String {
     match us {
         us if us >= 1e6 => format!("{:.2} s", us / 1e6),
         us if us >= 1e3 => format!("{:.2} ms", us / 1e3),
