@@ -1,0 +1,92 @@
+//! A stage of your own, written outside the crate: keeps every n-th element of a stream, and resumes in mid-stride.
+//!
+//!     cargo run --release --example custom_stage
+
+use gristmill::cx::StageId;
+use gristmill::dataset::map::Range;
+use gristmill::dataset::{Role, stage_after};
+use gristmill::{Cx, DatasetIterator, IterDataset, MapDataset, Result, Runtime, Stage};
+use serde::{Deserialize, Serialize};
+
+struct EveryNth<D> {
+    parent: D,
+    n: u64,
+    stage: StageId,
+}
+
+fn every_nth<D: Stage>(n: u64) -> impl FnOnce(D) -> EveryNth<D> {
+    move |parent| EveryNth { stage: stage_after(&[&parent]), parent, n }
+}
+
+/// What the report, the fingerprint and the errors say of it.
+impl<D: Stage> Stage for EveryNth<D> {
+    fn name(&self) -> &'static str {
+        "every_nth"
+    }
+    fn params(&self) -> String {
+        self.n.to_string()
+    }
+    fn role(&self) -> Role {
+        Role::Stateful
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+}
+
+impl<D: IterDataset> IterDataset for EveryNth<D> {
+    type Item = D::Item;
+    type Iter = Pass<D::Iter>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        Ok(Pass { parent: self.parent.iter(run)?, n: self.n, seen: 0, stage: self.stage })
+    }
+}
+
+struct Pass<I> {
+    parent: I,
+    n: u64,
+    seen: u64,
+    stage: StageId,
+}
+
+/// Positions, never elements.
+#[derive(Clone, Serialize, Deserialize)]
+struct State<S> {
+    parent: S,
+    seen: u64,
+}
+
+impl<I: DatasetIterator> DatasetIterator for Pass<I> {
+    type Item = I::Item;
+    type State = State<I::State>;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
+        while let Some(element) = self.parent.next(cx)? {
+            self.seen += 1;
+            if cx.consumed(self.stage, || self.seen.is_multiple_of(self.n)) {
+                cx.produced(self.stage, 1, 0);
+                return Ok(Some(element));
+            }
+        }
+        Ok(None)
+    }
+
+    fn state(&self) -> Self::State {
+        State { parent: self.parent.state(), seen: self.seen }
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        self.seen = state.seen;
+        self.parent.restore(state.parent, cx)
+    }
+}
+
+fn main() -> Result<()> {
+    let pipeline = || Range::new(0, 30).shuffle(3).to_iter().pipe(every_nth(4));
+    let mut loader = pipeline().loader().threads(2).build()?;
+    let first: Vec<_> = loader.by_ref().take(3).collect::<Result<_>>()?;
+    let rest = pipeline().loader().resume(loader.state()?).build()?;
+    println!("{first:?}, then {:?}", rest.collect::<Result<Vec<_>>>()?);
+    Ok(())
+}
