@@ -7,6 +7,7 @@ pub mod element;
 mod error;
 pub mod exec;
 mod loader;
+pub mod pack;
 pub mod report;
 pub mod rng;
 

@@ -1,0 +1,97 @@
+//! Packing kernels on the seed case: lengths log-normal with mean 220, at most 1024, into rows of 1024.
+//!
+//! `cargo bench --bench pack`; CPU time of the calling thread where the system tells it, else wall time. One iteration
+//! packs 16,384 sequences (13 MB of tokens, more than a core's cache) and writes values, segment ids and positions.
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use gristmill::pack::{Feature, Fit, GroupOptions, GroupPacker, Placed};
+
+#[path = "support/cpu_time.rs"]
+mod cpu_time;
+#[path = "support/lengths.rs"]
+mod lengths;
+
+use cpu_time::CpuTime;
+
+const ROW: usize = 1024;
+const SEQUENCES: usize = 1 << 14;
+
+/// The sequences of the seed case, one after another.
+struct Stream {
+    tokens: Vec<i32>,
+    lens: Vec<usize>,
+}
+
+impl Stream {
+    fn new() -> Self {
+        let lens = lengths::log_normal(SEQUENCES, 220.0, 1.0, ROW);
+        Self { tokens: (0..lens.iter().sum::<usize>() as i32).collect(), lens }
+    }
+
+    fn sequences(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = self.tokens.as_slice();
+        self.lens.iter().map(move |&len| {
+            let (sequence, after) = rest.split_at(len);
+            rest = after;
+            bytemuck::cast_slice(sequence)
+        })
+    }
+}
+
+fn groups(c: &mut Criterion<CpuTime>) {
+    let stream = Stream::new();
+    let mut group = c.benchmark_group("group");
+    group.throughput(Throughput::Elements(SEQUENCES as u64));
+    for (name, fit) in [("first_fit", Fit::First), ("best_fit", Fit::Best)] {
+        for bins in [16, 64, 1024] {
+            let options = GroupOptions { fit, ..GroupOptions::new(bins) };
+            let mut packer = GroupPacker::new(&[Feature::new("tokens", ROW)], options).unwrap();
+            group.bench_function(BenchmarkId::new(name, bins), |b| {
+                b.iter(|| {
+                    for sequence in stream.sequences() {
+                        if packer.push(&[sequence]).unwrap() == Placed::Full {
+                            black_box(packer.finish());
+                            packer.push(&[sequence]).unwrap();
+                        }
+                    }
+                });
+            });
+            eprintln!("{name} {bins}: {:.2} % real tokens", 100.0 * packer.stats().real_token_share().unwrap());
+        }
+    }
+    group.finish();
+}
+
+/// The limit: the same bytes written without packing, one sequence after another round a ring of 64 rows.
+fn limit(c: &mut Criterion<CpuTime>) {
+    let stream = Stream::new();
+    let mut group = c.benchmark_group("limit");
+    group.throughput(Throughput::Elements(SEQUENCES as u64));
+    let mut planes = vec![0i32; 3 * 64 * ROW];
+    group.bench_function("hand_written", |b| {
+        b.iter(|| {
+            let (values, rest) = planes.split_at_mut(64 * ROW);
+            let (ids, positions) = rest.split_at_mut(64 * ROW);
+            let mut at = 0;
+            for sequence in stream.sequences() {
+                let sequence: &[i32] = bytemuck::cast_slice(sequence);
+                let range = at..at + sequence.len();
+                values[range.clone()].copy_from_slice(sequence);
+                ids[range.clone()].fill(at as i32);
+                positions[range].iter_mut().zip(0..).for_each(|(place, position)| *place = position);
+                at = (at + sequence.len()) % (63 * ROW);
+            }
+            black_box(&mut planes);
+        });
+    });
+    group.finish();
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().with_measurement(CpuTime).measurement_time(std::time::Duration::from_secs(2));
+    targets = groups, limit
+}
+criterion_main!(benches);

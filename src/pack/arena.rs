@@ -1,0 +1,260 @@
+//! The memory rows are written into, and reused from group to group.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::feature::Feature;
+use crate::element::{BufferMut, Owner};
+use crate::error::{Error, Result};
+
+/// Where one output array lies: rows of `stride` bytes from byte `start`.
+#[derive(Clone, Copy, Debug)]
+struct Plane {
+    start: usize,
+    stride: usize,
+}
+
+impl Plane {
+    #[inline]
+    fn bytes(self, row: usize, unit: usize, cells: Range<usize>) -> Range<usize> {
+        let row = self.start + row * self.stride;
+        row + cells.start * unit..row + cells.end * unit
+    }
+}
+
+/// Which array of a feature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The packed cells.
+    Values,
+    /// `i32`: 1, 2, … along the row, 0 for padding.
+    SegmentIds,
+    /// `i32`: the place of a cell in its sequence, 0 for padding.
+    Positions,
+}
+
+/// Where everything lies in an [`Arena`]: per feature, values, then segment ids and positions, each `[rows, length]`.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    features: Vec<Feature>,
+    /// Values, segment ids, positions of each feature; the latter two are empty for meta features.
+    planes: Vec<[Plane; 3]>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Layout {
+    /// # Errors
+    /// `Config` if the arena would not fit in memory.
+    pub(crate) fn new(features: &[Feature], rows: usize) -> Result<Arc<Self>> {
+        let mut layout = Self { features: features.to_vec(), planes: Vec::new(), rows, bytes: 0 };
+        for feature in features {
+            let aux = if feature.meta { 0 } else { 4 };
+            let planes =
+                [layout.plane(feature, feature.cell)?, layout.plane(feature, aux)?, layout.plane(feature, aux)?];
+            layout.planes.push(planes);
+        }
+        Ok(Arc::new(layout))
+    }
+
+    /// The next array of `unit` bytes a cell, from a 64-byte boundary.
+    fn plane(&mut self, feature: &Feature, unit: usize) -> Result<Plane> {
+        let plane = Plane { start: self.bytes, stride: feature.length.saturating_mul(unit) };
+        let bytes = plane.stride.checked_mul(self.rows).and_then(|b| b.checked_next_multiple_of(64));
+        let total = bytes.and_then(|b| self.bytes.checked_add(b)).filter(|&b| b <= isize::MAX as usize);
+        self.bytes = total.ok_or_else(|| {
+            let Feature { name, length, .. } = feature;
+            Error::config(format!("feature {name:?}: {} rows of {length} cells do not fit in memory", self.rows))
+        })?;
+        Ok(plane)
+    }
+
+    pub(crate) fn features(&self) -> &[Feature] {
+        &self.features
+    }
+}
+
+/// Rows of every feature in one piece of memory, written in place.
+///
+/// Where nothing was written yet it holds whatever was there before: [`pad`](Self::pad) ends a row.
+#[derive(Debug)]
+pub struct Arena {
+    layout: Arc<Layout>,
+    memory: BufferMut,
+}
+
+impl Arena {
+    fn new(layout: &Arc<Layout>) -> Self {
+        Self { layout: layout.clone(), memory: BufferMut::zeroed(layout.bytes) }
+    }
+
+    /// Writes the cells `cells` of a sequence from cell `at` of row `row`, as segment `segment`, counting positions
+    /// from `position`.
+    #[inline]
+    pub(crate) fn write(&mut self, feature: usize, row: usize, at: usize, cells: &[u8], mark: Mark) {
+        let cell = self.layout.features[feature].cell;
+        let [values, ids, positions] = self.layout.planes[feature];
+        let memory = self.memory.as_mut_bytes();
+        let start = values.start + row * values.stride + at * cell;
+        memory[start..start + cells.len()].copy_from_slice(cells);
+        if ids.stride == 0 {
+            return;
+        }
+        let to = at..at + mark.len;
+        as_i32(&mut memory[ids.bytes(row, 4, to.clone())]).fill(mark.segment);
+        for (place, position) in as_i32(&mut memory[positions.bytes(row, 4, to)]).iter_mut().zip(mark.position..) {
+            *place = position;
+        }
+    }
+
+    /// Fills the cells `range` of a row with padding.
+    #[inline]
+    pub(crate) fn pad(&mut self, feature: usize, row: usize, range: Range<usize>) {
+        if range.is_empty() {
+            return;
+        }
+        let Feature { cell, padding, .. } = &self.layout.features[feature];
+        let [values, ids, positions] = self.layout.planes[feature];
+        let memory = self.memory.as_mut_bytes();
+        let place = &mut memory[values.bytes(row, *cell, range.clone())];
+        if padding.is_empty() {
+            place.fill(0);
+        } else {
+            place.chunks_exact_mut(*cell).for_each(|place| place.copy_from_slice(padding));
+        }
+        if ids.stride > 0 {
+            memory[ids.bytes(row, 4, range.clone())].fill(0);
+            memory[positions.bytes(row, 4, range)].fill(0);
+        }
+    }
+
+    /// The bytes of one cell, to change.
+    pub(crate) fn cell_mut(&mut self, feature: usize, row: usize, at: usize) -> &mut [u8] {
+        let cell = self.layout.features[feature].cell;
+        let range = self.layout.planes[feature][0].bytes(row, cell, at..at + 1);
+        &mut self.memory.as_mut_bytes()[range]
+    }
+
+    /// Where `rows` of an array of feature number `feature` lie in [`bytes`](Owner::bytes); empty for the segment ids and positions
+    /// of a meta feature.
+    ///
+    /// # Panics
+    /// If there is no such feature.
+    pub fn range(&self, feature: usize, part: Part, rows: Range<usize>) -> Range<usize> {
+        let Plane { start, stride } = self.layout.planes[feature][part as usize];
+        start + rows.start * stride..start + rows.end * stride
+    }
+
+    /// One row of segment ids or positions.
+    ///
+    /// # Panics
+    /// If there is no such feature or row.
+    pub fn row_i32(&self, feature: usize, part: Part, row: usize) -> &[i32] {
+        bytemuck::cast_slice(self.row(feature, part, row))
+    }
+
+    /// One row of an array, as bytes.
+    ///
+    /// # Panics
+    /// If there is no such feature or row.
+    pub fn row(&self, feature: usize, part: Part, row: usize) -> &[u8] {
+        assert!(row < self.layout.rows, "row {row} of {}", self.layout.rows);
+        &self.memory.as_bytes()[self.range(feature, part, row..row + 1)]
+    }
+}
+
+impl Owner for Arena {
+    fn bytes(&self) -> &[u8] {
+        self.memory.as_bytes()
+    }
+}
+
+/// How the cells of a sequence are marked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    pub(crate) len: usize,
+    pub(crate) segment: i32,
+    pub(crate) position: i32,
+}
+
+/// Arrays start at 64-byte boundaries and their cells have 4 bytes, so this cannot fail.
+#[inline]
+fn as_i32(bytes: &mut [u8]) -> &mut [i32] {
+    bytemuck::cast_slice_mut(bytes)
+}
+
+/// Arenas of one layout: those whose rows nobody looks at any more are written again.
+#[derive(Debug)]
+pub(crate) struct ArenaPool {
+    layout: Arc<Layout>,
+    /// Oldest first: they tend to come back in that order.
+    lent: VecDeque<Arc<Arena>>,
+}
+
+impl ArenaPool {
+    pub(crate) fn new(layout: Arc<Layout>) -> Self {
+        Self { layout, lent: VecDeque::new() }
+    }
+
+    /// An arena to write into.
+    pub(crate) fn take(&mut self) -> Arena {
+        match self.lent.pop_front().map(Arc::try_unwrap) {
+            Some(Ok(arena)) => arena,
+            Some(Err(in_use)) => {
+                self.lent.push_front(in_use);
+                Arena::new(&self.layout)
+            }
+            None => Arena::new(&self.layout),
+        }
+    }
+
+    /// Shares a written arena, and remembers it for later.
+    pub(crate) fn lend(&mut self, arena: Arena) -> Arc<Arena> {
+        let shared = Arc::new(arena);
+        self.lent.push_back(shared.clone());
+        shared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_hold_cells_marks_and_padding() {
+        let wide = Feature { cell: 2, padding: vec![9, 8], ..Feature::new("w", 3) };
+        let meta = Feature { meta: true, ..Feature::new("m", 2) };
+        let mut pool = ArenaPool::new(Layout::new(&[wide, meta], 2).unwrap());
+        let mut arena = pool.take();
+        arena.memory.as_mut_bytes().fill(0xff);
+        arena.write(0, 1, 1, &[1, 2], Mark { len: 1, segment: 4, position: 7 });
+        arena.pad(0, 1, 0..1);
+        arena.pad(0, 1, 2..3);
+        arena.write(1, 1, 0, &[5; 4], Mark { len: 1, segment: 4, position: 0 });
+        arena.pad(1, 1, 1..2);
+        assert_eq!(arena.row(0, Part::Values, 1), [9, 8, 1, 2, 9, 8]);
+        assert_eq!(arena.row_i32(0, Part::SegmentIds, 1), [0, 4, 0]);
+        assert_eq!(arena.row_i32(0, Part::Positions, 1), [0, 7, 0]);
+        assert_eq!(arena.row(1, Part::Values, 1), [5, 5, 5, 5, 0, 0, 0, 0]);
+        assert!(arena.row(1, Part::Positions, 1).is_empty());
+        assert_eq!(arena.row(0, Part::Values, 0), [0xff; 6]);
+    }
+
+    #[test]
+    fn memory_returns_when_the_last_view_is_gone() {
+        let mut pool = ArenaPool::new(Layout::new(&[Feature::new("a", 4)], 1).unwrap());
+        let arena = pool.take();
+        let place = arena.bytes().as_ptr();
+        let lent = pool.lend(arena);
+        assert_ne!(pool.take().bytes().as_ptr(), place);
+        drop(lent);
+        assert_eq!(pool.take().bytes().as_ptr(), place);
+    }
+
+    #[test]
+    fn too_large_is_refused() {
+        let error = Layout::new(&[Feature::new("a", 1 << 30)], 1 << 40).unwrap_err();
+        assert!(error.message().contains("do not fit in memory"), "{error}");
+    }
+}

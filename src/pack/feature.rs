@@ -1,0 +1,221 @@
+//! What is packed: features, their lengths, and what happens to a sequence that is longer than a row.
+
+use crate::element::Name;
+use crate::error::{Error, Result};
+
+/// One feature of the packed rows: a sequence of cells of equal size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feature {
+    /// Its name, for messages.
+    pub name: Name,
+    /// Cells in a row.
+    pub length: usize,
+    /// Bytes of one cell: the size of its dtype times the inner dimensions.
+    pub cell: usize,
+    /// Sequences start at multiples of this many cells; the gap before one has segment id 0. 1: no gaps.
+    pub align: usize,
+    /// The bytes of a cell of padding; empty for zeros.
+    pub padding: Vec<u8>,
+    /// Packed like the others, but without segment ids and positions, never split, and not counted as tokens.
+    pub meta: bool,
+}
+
+impl Feature {
+    /// A feature of 4-byte cells, without alignment, padded with 0.
+    pub fn new(name: impl AsRef<str>, length: usize) -> Self {
+        Self { name: Name::new(name), length, cell: 4, align: 1, padding: Vec::new(), meta: false }
+    }
+
+    /// Cells that `len` cells take away from a row.
+    #[inline]
+    pub(crate) fn aligned(&self, len: usize) -> usize {
+        if self.align == 1 { len } else { len.next_multiple_of(self.align) }
+    }
+
+    /// The longest sequence that fits in an empty row.
+    pub(crate) fn limit(&self) -> usize {
+        self.length - self.length % self.align
+    }
+
+    /// How many cells `bytes` are.
+    ///
+    /// # Errors
+    /// `Data` if they are no whole number of cells, or more than positions can count.
+    #[inline]
+    pub(crate) fn cells(&self, bytes: &[u8]) -> Result<usize> {
+        let cells = if self.cell == 4 { bytes.len() / 4 } else { bytes.len() / self.cell };
+        if cells * self.cell != bytes.len() || cells > i32::MAX as usize {
+            return Err(self.bad_size(bytes.len()));
+        }
+        Ok(cells)
+    }
+
+    #[cold]
+    fn bad_size(&self, bytes: usize) -> Error {
+        let Self { name, cell, .. } = self;
+        Error::data(format!("feature {name:?} has {bytes} bytes, not a whole number of cells of {cell}"))
+    }
+
+    fn check(&self) -> Result<()> {
+        let Self { name, length, cell, align, .. } = self;
+        if *length == 0 || *length > i32::MAX as usize {
+            return Err(Error::config(format!(
+                "feature {name:?}: a row length of {length} is not in 1..={}",
+                i32::MAX
+            )));
+        }
+        if *cell == 0 {
+            return Err(Error::config(format!("feature {name:?}: cells of 0 bytes cannot be packed")));
+        }
+        if *align == 0 || align > length {
+            return Err(Error::config(format!("feature {name:?}: an alignment of {align} is not in 1..={length}")));
+        }
+        if !self.padding.is_empty() && self.padding.len() != *cell {
+            let bytes = self.padding.len();
+            return Err(Error::config(format!("feature {name:?}: padding of {bytes} bytes for cells of {cell}")));
+        }
+        Ok(())
+    }
+}
+
+/// Checks a list of features.
+///
+/// # Errors
+/// `Config` if it is empty, a name comes twice, all are meta features, or a length, cell size, alignment or padding makes no sense.
+pub(crate) fn check(features: &[Feature]) -> Result<()> {
+    if features.iter().all(|f| f.meta) {
+        return Err(Error::config("packing needs at least one feature that is not a meta feature"));
+    }
+    for (at, feature) in features.iter().enumerate() {
+        feature.check()?;
+        if features[..at].iter().any(|f| f.name == feature.name) {
+            return Err(Error::config(format!("feature {:?} is listed twice", feature.name)));
+        }
+    }
+    Ok(())
+}
+
+/// The number of cells of each feature of `element`, into `lens`.
+#[inline]
+pub(crate) fn measure(features: &[Feature], element: &[&[u8]], lens: &mut Vec<usize>) -> Result<()> {
+    if element.len() != features.len() {
+        return Err(wrong_count(features, element.len()));
+    }
+    lens.clear();
+    for (feature, bytes) in features.iter().zip(element) {
+        lens.push(feature.cells(bytes)?);
+    }
+    Ok(())
+}
+
+#[cold]
+fn wrong_count(features: &[Feature], got: usize) -> Error {
+    Error::data(format!("an element of {got} features where {} are packed", features.len()))
+}
+
+/// What happens to a sequence that is longer than a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OverLong {
+    /// It is an error, as in Grain.
+    #[default]
+    Error,
+    /// It is cut into pieces of a row's length, each a sequence of its own. Counted.
+    Split,
+    /// It is left out. Counted.
+    Drop,
+}
+
+/// The pieces that an element of `lens` cells is packed in: 1 if it fits a row, 0 if it is to be dropped.
+///
+/// # Errors
+/// `Data` for an over-long feature under [`OverLong::Error`], and for an over-long meta feature, which is never split.
+#[inline]
+pub(crate) fn pieces(features: &[Feature], lens: &[usize], policy: OverLong) -> Result<usize> {
+    if features.iter().zip(lens).all(|(feature, &len)| len <= feature.limit()) {
+        return Ok(1);
+    }
+    over_long_pieces(features, lens, policy)
+}
+
+#[cold]
+fn over_long_pieces(features: &[Feature], lens: &[usize], policy: OverLong) -> Result<usize> {
+    if policy == OverLong::Drop {
+        return Ok(0);
+    }
+    let mut pieces = 1;
+    for (feature, &len) in features.iter().zip(lens) {
+        let limit = feature.limit();
+        if len > limit && (policy == OverLong::Error || feature.meta) {
+            return Err(over_long(feature, len));
+        }
+        pieces = pieces.max(len.div_ceil(limit));
+    }
+    Ok(pieces)
+}
+
+#[cold]
+pub(crate) fn over_long(feature: &Feature, len: usize) -> Error {
+    let (name, limit) = (&feature.name, feature.limit());
+    let help = if feature.meta {
+        "meta features are never split: give it a longer row"
+    } else {
+        "truncate it before, or choose to split or to drop over-long sequences"
+    };
+    Error::data(format!("feature {name:?} has {len} cells, a row takes {limit}")).help(help)
+}
+
+/// The cells of piece `piece`; meta features are repeated whole in every piece.
+#[inline]
+pub(crate) fn piece_range(feature: &Feature, len: usize, piece: usize) -> std::ops::Range<usize> {
+    if feature.meta {
+        return 0..len;
+    }
+    let limit = feature.limit();
+    let start = len.min(piece.saturating_mul(limit));
+    start..len.min(start.saturating_add(limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_over_long_element_follows_the_policy() {
+        let features = [Feature { align: 4, ..Feature::new("a", 10) }, Feature::new("b", 5)];
+        assert_eq!(pieces(&features, &[8, 5], OverLong::Error).unwrap(), 1);
+        let error = pieces(&features, &[9, 5], OverLong::Error).unwrap_err();
+        assert_eq!(error.message(), "feature \"a\" has 9 cells, a row takes 8");
+        assert_eq!(pieces(&features, &[9, 5], OverLong::Drop).unwrap(), 0);
+        assert_eq!(pieces(&features, &[9, 11], OverLong::Split).unwrap(), 3);
+        let cut = |f: usize, len| [0, 1, 2].map(|piece| piece_range(&features[f], len, piece));
+        assert_eq!(cut(0, 9), [0..8, 8..9, 9..9]);
+        assert_eq!(cut(1, 11), [0..5, 5..10, 10..11]);
+    }
+
+    #[test]
+    fn meta_features_are_never_split() {
+        let features = [Feature::new("a", 4), Feature { meta: true, ..Feature::new("m", 2) }];
+        assert!(pieces(&features, &[9, 3], OverLong::Split).is_err());
+        assert_eq!(pieces(&features, &[9, 2], OverLong::Split).unwrap(), 3);
+        assert_eq!(piece_range(&features[1], 2, 2), 0..2);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let ok = Feature::new("a", 4);
+        let bad = [
+            Feature { length: 0, ..ok.clone() },
+            Feature { cell: 0, ..ok.clone() },
+            Feature { align: 0, ..ok.clone() },
+            Feature { align: 5, ..ok.clone() },
+            Feature { padding: vec![0; 3], ..ok.clone() },
+            Feature { meta: true, ..ok.clone() },
+        ];
+        for feature in bad {
+            assert!(check(std::slice::from_ref(&feature)).is_err(), "{feature:?}");
+        }
+        assert!(check(&[ok.clone(), ok.clone()]).unwrap_err().message().contains("twice"));
+        assert!(check(&[]).is_err());
+        check(&[ok]).unwrap();
+    }
+}

@@ -1,0 +1,398 @@
+//! Packing into a group of bins: first fit and best fit, as Grain does them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::arena::{Arena, ArenaPool, Layout, Mark};
+use super::bins::{Bins, Fit, scan};
+use super::feature::{self, Feature, OverLong, measure, piece_range, pieces};
+use super::stats::PackStats;
+use crate::error::{Error, Result};
+
+/// How a [`GroupPacker`] packs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupOptions {
+    /// Bins of a group.
+    pub bins: usize,
+    /// How a bin is chosen.
+    pub fit: Fit,
+    /// The most sequences in one bin.
+    pub max_sequences: Option<usize>,
+    /// What happens to a sequence longer than a row.
+    pub over_long: OverLong,
+}
+
+impl GroupOptions {
+    /// `bins` bins, first fit, any number of sequences, over-long ones are an error.
+    pub fn new(bins: usize) -> Self {
+        Self { bins, fit: Fit::First, max_sequences: None, over_long: OverLong::Error }
+    }
+}
+
+/// Where a sequence went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placed {
+    /// Into this bin.
+    Bin(usize),
+    /// Nowhere: no bin has room. Take the group out with [`GroupPacker::finish`], then push it again.
+    Full,
+}
+
+/// Packs sequences into the bins of a group; when one fits in none, the group is put out and the next begins with it.
+///
+/// Values, segment ids and positions are written straight into the rows; only what was not written is padded when the
+/// group is put out. Nothing is allocated while a group fills, and its memory is used again once nobody looks at it.
+///
+/// # Cost
+/// One feature: `O(log bins)` for first fit, `O(log64 (bins * length))` for best fit, plus the copy. Several features:
+/// `O(bins)`, because room in one says nothing about room in another. Holds one group.
+/// # Source
+/// First fit and best fit: D. S. Johnson, *Near-optimal bin packing algorithms*, 1973. The order of sequences, rows and
+/// groups is that of Grain's `FirstFitPackIterDataset` and `BestFitPackIterDataset`.
+#[derive(Debug)]
+pub struct GroupPacker {
+    layout: Arc<Layout>,
+    options: GroupOptions,
+    pool: ArenaPool,
+    /// Taken by the first sequence of a group, so that the memory of the last one can come back in time.
+    arena: Option<Arena>,
+    /// The search over free space; several features are scanned.
+    search: Option<Bins>,
+    lengths: Vec<usize>,
+    /// Used cells of every bin, feature by feature.
+    used: Vec<usize>,
+    counts: Vec<usize>,
+    lens: Vec<usize>,
+    needs: Vec<usize>,
+    /// Tokens in the open group.
+    tokens: u64,
+    stats: PackStats,
+}
+
+/// A group that was put out.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Its memory.
+    pub arena: Arc<Arena>,
+    /// The rows of it that were filled, in the order of their bins.
+    pub rows: Range<usize>,
+}
+
+impl GroupPacker {
+    /// An empty group.
+    ///
+    /// # Errors
+    /// `Config` for 0 bins, at most 0 sequences in a bin, or features that make no sense.
+    pub fn new(features: &[Feature], options: GroupOptions) -> Result<Self> {
+        feature::check(features)?;
+        let GroupOptions { bins, fit, max_sequences, .. } = options;
+        if bins == 0 {
+            return Err(Error::config("packing into 0 bins"));
+        }
+        if max_sequences == Some(0) {
+            return Err(Error::config("at most 0 sequences in a bin leave no room for any"));
+        }
+        let layout = Layout::new(features, bins)?;
+        let search = if let [only] = features { Some(Bins::new(fit, bins, only.length)) } else { None };
+        Ok(Self {
+            pool: ArenaPool::new(layout.clone()),
+            arena: None,
+            layout,
+            options,
+            search,
+            lengths: features.iter().map(|f| f.length).collect(),
+            used: vec![0; bins * features.len()],
+            counts: vec![0; bins],
+            lens: Vec::with_capacity(features.len()),
+            needs: Vec::with_capacity(features.len()),
+            tokens: 0,
+            stats: PackStats::default(),
+        })
+    }
+
+    /// How many sequences `element` becomes: 1 as a rule, 0 if it is over-long and dropped, more if it is split.
+    /// Counts what is dropped or split.
+    ///
+    /// # Errors
+    /// `Data` naming the feature that is no whole number of cells, or over-long where that is an error.
+    #[inline]
+    pub fn pieces(&mut self, element: &[&[u8]]) -> Result<usize> {
+        let features = self.layout.features();
+        measure(features, element, &mut self.lens)?;
+        let pieces = pieces(features, &self.lens, self.options.over_long)?;
+        if pieces != 1 {
+            self.stats.count_uneven(features, &self.lens, pieces);
+        }
+        Ok(pieces)
+    }
+
+    /// Packs an element that fits in a row: [`push_piece`](Self::push_piece) for the first and only piece.
+    ///
+    /// # Errors
+    /// `Data` as [`pieces`](Self::pieces).
+    #[inline]
+    pub fn push(&mut self, element: &[&[u8]]) -> Result<Placed> {
+        self.push_piece(element, 0)
+    }
+
+    /// Packs piece `piece` of an element, one byte string per feature, into a bin that has room.
+    ///
+    /// # Errors
+    /// `Data` if a feature is no whole number of cells, or a meta feature is over-long.
+    #[inline]
+    pub fn push_piece(&mut self, element: &[&[u8]], piece: usize) -> Result<Placed> {
+        let features = self.layout.features();
+        measure(features, element, &mut self.lens)?;
+        self.needs.clear();
+        for (feature, &len) in features.iter().zip(&self.lens) {
+            self.needs.push(feature.aligned(piece_range(feature, len, piece).len()));
+        }
+        let found = match &self.search {
+            Some(search) => search.find(self.needs[0]),
+            None => self.scan(),
+        };
+        let Some(bin) = found else { return self.no_room() };
+        self.place(bin, element, piece);
+        Ok(Placed::Bin(bin))
+    }
+
+    fn scan(&self) -> Option<usize> {
+        let most = self.options.max_sequences.unwrap_or(usize::MAX);
+        scan(self.options.fit, &self.used, &self.needs, &self.lengths, |bin| self.counts[bin] < most)
+    }
+
+    /// A full group, unless the sequence would not fit in an empty one either.
+    #[cold]
+    fn no_room(&self) -> Result<Placed> {
+        for (feature, &need) in self.layout.features().iter().zip(&self.needs) {
+            if need > feature.limit() {
+                return Err(feature::over_long(feature, need));
+            }
+        }
+        Ok(Placed::Full)
+    }
+
+    #[inline]
+    fn place(&mut self, bin: usize, element: &[&[u8]], piece: usize) {
+        let width = self.lengths.len();
+        self.counts[bin] += 1;
+        let segment = self.counts[bin] as i32;
+        let arena = self.arena.get_or_insert_with(|| self.pool.take());
+        for (f, feature) in self.layout.features().iter().enumerate() {
+            let range = piece_range(feature, self.lens[f], piece);
+            let (len, need) = (range.len(), self.needs[f]);
+            let cells = &element[f][range.start * feature.cell..range.end * feature.cell];
+            let used = &mut self.used[bin * width + f];
+            arena.write(f, bin, *used, cells, Mark { len, segment, position: 0 });
+            if need > len {
+                arena.pad(f, bin, *used + len..*used + need);
+            }
+            *used += need;
+            if !feature.meta {
+                self.tokens += len as u64;
+            }
+        }
+        self.stats.sequences += 1;
+        if let Some(search) = &mut self.search {
+            let open = self.options.max_sequences.is_none_or(|most| self.counts[bin] < most);
+            search.set(bin, open.then(|| self.lengths[0] - self.used[bin]));
+        }
+    }
+
+    /// Whether no sequence is in the open group.
+    pub fn is_empty(&self) -> bool {
+        self.arena.is_none()
+    }
+
+    /// Puts the group out and begins the next; `None` if it is empty.
+    pub fn finish(&mut self) -> Option<Group> {
+        let mut arena = self.arena.take()?;
+        let rows = self.counts.iter().take_while(|&&count| count > 0).count();
+        let mut cells = 0;
+        for (f, feature) in self.layout.features().iter().enumerate() {
+            for row in 0..rows {
+                arena.pad(f, row, self.used[row * self.lengths.len() + f]..feature.length);
+            }
+            cells += if feature.meta { 0 } else { (rows * feature.length) as u64 };
+        }
+        let tokens = std::mem::take(&mut self.tokens);
+        self.stats.tokens += tokens;
+        self.stats.padding += cells - tokens;
+        self.stats.rows += rows as u64;
+        self.used.fill(0);
+        self.counts.fill(0);
+        if let Some(search) = &mut self.search {
+            search.reset();
+        }
+        Some(Group { arena: self.pool.lend(arena), rows: 0..rows })
+    }
+
+    /// What was packed in the groups put out so far, and what was split or dropped.
+    pub fn stats(&self) -> PackStats {
+        self.stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::arena::Part;
+    use super::*;
+
+    /// One feature of a row: values, segment ids, positions.
+    type Row = [Vec<i32>; 3];
+
+    fn rows(group: &Group, feature: usize) -> Vec<Row> {
+        let row = |row| {
+            [Part::Values, Part::SegmentIds, Part::Positions]
+                .map(|part| group.arena.row_i32(feature, part, row).to_vec())
+        };
+        group.rows.clone().map(row).collect()
+    }
+
+    /// Every element has the tokens of all features, numbered through.
+    fn elements(lens: &[Vec<usize>]) -> Vec<Vec<Vec<i32>>> {
+        let mut token = 0;
+        let mut sequence = |len: &usize| {
+            token += *len as i32;
+            (token - *len as i32 + 1..=token).collect()
+        };
+        lens.iter().map(|lens| lens.iter().map(&mut sequence).collect()).collect()
+    }
+
+    fn pack(features: &[Feature], options: GroupOptions, lens: &[Vec<usize>]) -> (Vec<Vec<Row>>, PackStats) {
+        let mut packer = GroupPacker::new(features, options).unwrap();
+        let mut out = vec![Vec::new(); features.len()];
+        let mut put_out = |group: Group| {
+            for (f, out) in out.iter_mut().enumerate() {
+                out.extend(rows(&group, f));
+            }
+        };
+        for element in elements(lens) {
+            let element: Vec<&[u8]> = element.iter().map(|tokens| bytemuck::cast_slice(tokens)).collect();
+            for piece in 0..packer.pieces(&element).unwrap() {
+                if packer.push_piece(&element, piece).unwrap() == Placed::Full {
+                    put_out(packer.finish().unwrap());
+                    assert_eq!(packer.push_piece(&element, piece).unwrap(), Placed::Bin(0));
+                }
+            }
+        }
+        packer.finish().into_iter().for_each(&mut put_out);
+        assert!(packer.finish().is_none());
+        (out, packer.stats())
+    }
+
+    /// The same by lists of sequences: a scan over bins, rows laid out at the end.
+    fn naive(features: &[Feature], options: GroupOptions, lens: &[Vec<usize>]) -> Vec<Vec<Row>> {
+        let used = |bin: &[Vec<Vec<i32>>], f: usize| bin.iter().map(|e| features[f].aligned(e[f].len())).sum::<usize>();
+        let (mut groups, mut bins) = (Vec::new(), vec![Vec::new(); options.bins]);
+        for element in elements(lens) {
+            let fits = |bin: &Vec<Vec<Vec<i32>>>| {
+                bin.len() < options.max_sequences.unwrap_or(usize::MAX)
+                    && (0..features.len())
+                        .all(|f| used(bin, f) + features[f].aligned(element[f].len()) <= features[f].length)
+            };
+            let candidates: Vec<usize> = (0..options.bins).filter(|&bin| fits(&bins[bin])).collect();
+            let fill = |bin: usize| (0..features.len()).map(|f| used(&bins[bin], f)).sum::<usize>();
+            let chosen = match options.fit {
+                Fit::First => candidates.first().copied(),
+                Fit::Best => candidates.iter().rev().copied().max_by_key(|&bin| fill(bin)),
+            };
+            let chosen = chosen.unwrap_or_else(|| {
+                groups.push(std::mem::replace(&mut bins, vec![Vec::new(); options.bins]));
+                0
+            });
+            bins[chosen].push(element);
+        }
+        groups.push(bins);
+        let bins: Vec<_> = groups.into_iter().flatten().filter(|bin| !bin.is_empty()).collect();
+        (0..features.len()).map(|f| bins.iter().map(|bin| lay_out(&features[f], f, bin)).collect()).collect()
+    }
+
+    fn lay_out(feature: &Feature, f: usize, bin: &[Vec<Vec<i32>>]) -> Row {
+        let padding = if feature.padding.is_empty() { 0 } else { bytemuck::pod_read_unaligned(&feature.padding) };
+        let mut row = [vec![padding; feature.length], vec![0; feature.length], vec![0; feature.length]];
+        let mut at = 0;
+        for (segment, element) in (1..).zip(bin) {
+            for (position, &token) in element[f].iter().enumerate() {
+                row[0][at + position] = token;
+                row[1][at + position] = segment;
+                row[2][at + position] = position as i32;
+            }
+            at += feature.aligned(element[f].len());
+        }
+        row
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_those_of_the_naive_packer(
+            fit in prop_oneof![Just(Fit::First), Just(Fit::Best)],
+            bins in 1usize..9,
+            max_sequences in prop::option::of(1usize..5),
+            shape in prop::collection::vec((5usize..40, 1usize..4, any::<bool>()), 1..4),
+            raw in prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 3), 0..80),
+        ) {
+            let feature = |(f, (length, align, padded)): (usize, (usize, usize, bool))| Feature {
+                align,
+                padding: if padded { vec![255; 4] } else { Vec::new() },
+                ..Feature::new(f.to_string(), length)
+            };
+            let features: Vec<_> = shape.into_iter().enumerate().map(feature).collect();
+            let lens: Vec<Vec<usize>> = raw
+                .iter()
+                .map(|raw| features.iter().zip(raw).map(|(f, raw)| raw.index(f.limit() + 1)).collect())
+                .collect();
+            let options = GroupOptions { fit, max_sequences, ..GroupOptions::new(bins) };
+            let (packed, stats) = pack(&features, options, &lens);
+            prop_assert_eq!(&packed, &naive(&features, options, &lens));
+            let tokens: usize = lens.iter().flatten().sum();
+            let cells: usize = features.iter().map(|f| f.length).sum::<usize>() * packed[0].len();
+            prop_assert_eq!(stats.tokens, tokens as u64);
+            prop_assert_eq!(stats.padding, (cells - tokens) as u64);
+            prop_assert_eq!((stats.sequences, stats.rows), (lens.len() as u64, packed[0].len() as u64));
+        }
+    }
+
+    #[test]
+    fn over_long_sequences_are_split_or_dropped_and_counted() {
+        let features = [Feature::new("a", 4)];
+        let lens = [vec![2], vec![9], vec![1]];
+        let split = GroupOptions { over_long: OverLong::Split, ..GroupOptions::new(2) };
+        let (rows, stats) = pack(&features, split, &lens);
+        let values: Vec<_> = rows[0].iter().map(|row| row[0].clone()).collect();
+        assert_eq!(values, [vec![1, 2, 0, 0], vec![3, 4, 5, 6], vec![7, 8, 9, 10], vec![11, 12, 0, 0]]);
+        assert_eq!((stats.splits, stats.dropped, stats.sequences), (1, 0, 5));
+        let (rows, stats) = pack(&features, GroupOptions { over_long: OverLong::Drop, ..split }, &lens);
+        assert_eq!(rows[0], [[vec![1, 2, 12, 0], vec![1, 1, 2, 0], vec![0, 1, 0, 0]]]);
+        assert_eq!((stats.splits, stats.dropped, stats.dropped_tokens), (0, 1, 9));
+        let mut packer = GroupPacker::new(&features, GroupOptions::new(2)).unwrap();
+        let error = packer.pieces(&[&[0; 20]]).unwrap_err();
+        assert!(error.message().contains("\"a\" has 5 cells, a row takes 4"), "{error}");
+        assert!(packer.pieces(&[&[0; 6]]).unwrap_err().message().contains("not a whole number of cells"));
+        assert!(packer.pieces(&[]).is_err());
+    }
+
+    #[test]
+    fn meta_features_are_packed_without_marks() {
+        let features = [Feature::new("a", 4), Feature { meta: true, cell: 1, ..Feature::new("m", 2) }];
+        let mut packer = GroupPacker::new(&features, GroupOptions::new(1)).unwrap();
+        packer.push(&[&[1; 8], &[7]]).unwrap();
+        packer.push(&[&[2; 4], &[8]]).unwrap();
+        assert_eq!(packer.push(&[&[3; 4], &[9]]).unwrap(), Placed::Full);
+        let group = packer.finish().unwrap();
+        assert_eq!(group.arena.row(1, Part::Values, 0), [7, 8]);
+        assert!(group.arena.row(1, Part::SegmentIds, 0).is_empty());
+        assert_eq!((packer.stats().tokens, packer.stats().padding), (3, 1));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let features = [Feature::new("a", 4)];
+        assert!(GroupPacker::new(&features, GroupOptions::new(0)).is_err());
+        assert!(GroupPacker::new(&[], GroupOptions::new(1)).is_err());
+        let none = GroupOptions { max_sequences: Some(0), ..GroupOptions::new(1) };
+        assert!(GroupPacker::new(&features, none).is_err());
+    }
+}

@@ -1,0 +1,20 @@
+//! Packing: sequences of different lengths into rows of one length.
+//!
+//! The kernels here know features, cells and rows, but no datasets; the iterator stages are built on them.
+
+mod arena;
+mod bins;
+mod bit_tree;
+mod concat;
+mod feature;
+mod group;
+mod stats;
+mod window;
+
+pub use arena::{Arena, Part};
+pub use bins::Fit;
+pub use concat::{ConcatOptions, ConcatThenSplit, Cursor, Fed, Positions};
+pub use feature::{Feature, OverLong};
+pub use group::{Group, GroupOptions, GroupPacker, Placed};
+pub use stats::PackStats;
+pub use window::{WindowOptions, WindowPacker, WindowState};

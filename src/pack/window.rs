@@ -1,0 +1,432 @@
+//! Best fit over a bounded look-ahead window.
+
+use serde::{Deserialize, Serialize};
+
+use super::bit_tree::BitTree;
+use super::feature::{self, Feature, OverLong, over_long, pieces};
+use super::stats::PackStats;
+use crate::error::{Error, Result};
+
+/// How a [`WindowPacker`] packs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowOptions {
+    /// Sequences looked ahead: a row takes its sequences from this many consecutive ones.
+    pub window: usize,
+    /// The most sequences in one row.
+    pub max_sequences: Option<usize>,
+    /// What happens to a sequence longer than a row.
+    pub over_long: OverLong,
+}
+
+impl Default for WindowOptions {
+    /// 1,024 sequences ahead, any number in a row, over-long ones are an error.
+    fn default() -> Self {
+        Self { window: 1024, max_sequences: None, over_long: OverLong::Error }
+    }
+}
+
+/// Plans rows: every row holds the oldest sequence of the window, then always the longest one that still fits.
+///
+/// Planning is apart from writing: sequences are numbered as they are pushed (their ordinals), and a row is a list of
+/// ordinals; the caller holds the sequences and writes them. The plan is a function of the lengths alone.
+///
+/// The window is a range of consecutive ordinals, so a sequence is put out before `window` more have been read, and
+/// the [state](WindowState) needs only the first ordinal of the window and which of those behind it are in rows already.
+///
+/// With several features the length of the first that is not a meta feature is searched, and up to 64 lengths are
+/// tried until all features fit.
+///
+/// # Cost
+/// `O(log64 length)` per sequence, two or three words as a rule; `O(window + length)` memory of 4 to 16 bytes each.
+/// # Source
+/// Ours; the search by length is the counting sort of best-fit-decreasing in Ding et al., *Fewer truncations improve
+/// language modeling*, 2024, kept up to date in place of done once.
+#[derive(Debug)]
+pub struct WindowPacker {
+    features: Vec<Feature>,
+    options: WindowOptions,
+    /// The feature whose length is searched.
+    key: usize,
+    /// Per slot, the cells each feature takes; a slot is an ordinal modulo the window.
+    needs: Vec<usize>,
+    tokens: Vec<usize>,
+    held: Vec<bool>,
+    /// Sequences of one length, oldest first: the slot behind each slot.
+    behind: Vec<usize>,
+    /// First and last slot of each length.
+    ends: Vec<(usize, usize)>,
+    /// Lengths that have sequences.
+    present: BitTree,
+    oldest: u64,
+    next: u64,
+    /// From a restored state: ordinals from `oldest` on that are in rows already.
+    taken: Vec<u64>,
+    row: Vec<u64>,
+    gaps: Vec<usize>,
+    row_cells: u64,
+    stats: PackStats,
+}
+
+/// Where a [`WindowPacker`] is: positions only.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowState {
+    /// The oldest sequence that is in no row yet.
+    pub oldest: u64,
+    /// Bits of the ordinals from it on: 1 where a sequence is in a row already. Ends with the last 1.
+    pub taken: Vec<u64>,
+}
+
+impl WindowPacker {
+    /// An empty window.
+    ///
+    /// # Errors
+    /// `Config` for a window of 0, at most 0 sequences in a row, or features that make no sense.
+    pub fn new(features: &[Feature], options: WindowOptions) -> Result<Self> {
+        feature::check(features)?;
+        let window = options.window;
+        if window == 0 || window > 1 << 24 {
+            return Err(Error::config(format!("a window of {window} sequences is not in 1..={}", 1 << 24)));
+        }
+        if options.max_sequences == Some(0) {
+            return Err(Error::config("at most 0 sequences in a row leave no room for any"));
+        }
+        let key = features.iter().position(|f| !f.meta).unwrap_or(0);
+        let length = features[key].length;
+        Ok(Self {
+            key,
+            needs: vec![0; window * features.len()],
+            tokens: vec![0; window],
+            held: vec![false; window],
+            behind: vec![NONE; window],
+            ends: vec![(NONE, NONE); length + 1],
+            present: BitTree::new(length + 1),
+            oldest: 0,
+            next: 0,
+            taken: Vec::new(),
+            row: Vec::new(),
+            gaps: Vec::with_capacity(features.len()),
+            row_cells: features.iter().filter(|f| !f.meta).map(|f| f.length as u64).sum(),
+            stats: PackStats::default(),
+            features: features.to_vec(),
+            options,
+        })
+    }
+
+    /// How many sequences an element of `lens` cells becomes; each is pushed with the lengths that
+    /// [`OverLong::Split`] gives it. Counts what is dropped or split.
+    ///
+    /// # Errors
+    /// `Data` naming the over-long feature where that is an error.
+    #[inline]
+    pub fn pieces(&mut self, lens: &[usize]) -> Result<usize> {
+        let pieces = pieces(&self.features, lens, self.options.over_long)?;
+        if pieces != 1 {
+            self.stats.count_uneven(&self.features, lens, pieces);
+        }
+        Ok(pieces)
+    }
+
+    /// Whether a row must be taken before the next sequence can be pushed.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.next - self.oldest == self.options.window as u64
+    }
+
+    /// Adds the next sequence, and says its ordinal; `None` if a restored state has it in a row already.
+    ///
+    /// # Errors
+    /// `Data` if it is longer than a row, `Config` if the window is full.
+    #[inline]
+    pub fn push(&mut self, lens: &[usize]) -> Result<Option<u64>> {
+        if self.is_full() || lens.len() != self.features.len() {
+            return Err(self.refuse(lens.len()));
+        }
+        let slot = self.slot(self.next);
+        let width = self.features.len();
+        let mut tokens = 0;
+        for (f, (feature, &len)) in self.features.iter().zip(lens).enumerate() {
+            if len > feature.limit() {
+                return Err(over_long(feature, len));
+            }
+            self.needs[slot * width + f] = feature.aligned(len);
+            tokens += if feature.meta { 0 } else { len };
+        }
+        let ordinal = self.next;
+        self.next += 1;
+        if self.was_taken(ordinal) {
+            self.held[slot] = false;
+            return Ok(None);
+        }
+        self.held[slot] = true;
+        self.tokens[slot] = tokens;
+        self.append(slot);
+        Ok(Some(ordinal))
+    }
+
+    #[cold]
+    fn refuse(&self, features: usize) -> Error {
+        if features != self.features.len() {
+            return Error::data(format!("an element of {features} features where {} are packed", self.features.len()));
+        }
+        Error::config(format!("the window of {} sequences is full", self.options.window))
+    }
+
+    #[inline]
+    fn slot(&self, ordinal: u64) -> usize {
+        (ordinal % self.options.window as u64) as usize
+    }
+
+    /// Whether a restored state has `ordinal` in a row.
+    #[inline]
+    fn was_taken(&mut self, ordinal: u64) -> bool {
+        if self.taken.is_empty() {
+            return false;
+        }
+        // `oldest` stays in place while the window of a restored state fills: its first sequence is in no row.
+        let at = (ordinal - self.oldest) as usize;
+        let Some(word) = self.taken.get(at / 64) else {
+            self.taken.clear();
+            return false;
+        };
+        word >> (at % 64) & 1 == 1
+    }
+
+    #[inline]
+    fn append(&mut self, slot: usize) {
+        let length = self.needs[slot * self.features.len() + self.key];
+        self.behind[slot] = NONE;
+        let (first, last) = &mut self.ends[length];
+        if *first == NONE {
+            *first = slot;
+            self.present.insert(length);
+        } else {
+            self.behind[*last] = slot;
+        }
+        *last = slot;
+    }
+
+    /// The ordinals of the next row, the oldest first; `None` if the window is not full and `ended` is false, or nothing is left.
+    #[inline]
+    pub fn next_row(&mut self, ended: bool) -> Option<&[u64]> {
+        if self.oldest == self.next || !(ended || self.is_full()) {
+            return None;
+        }
+        self.row.clear();
+        self.gaps.clear();
+        self.gaps.extend(self.features.iter().map(|f| f.length));
+        // The oldest sequence is the first of its length, as every other one of that length is younger.
+        let oldest = self.slot(self.oldest);
+        let mut tokens = self.take(oldest);
+        let most = self.options.max_sequences.unwrap_or(usize::MAX);
+        while self.row.len() < most
+            && let Some(slot) = self.longest_that_fits()
+        {
+            tokens += self.take(slot);
+        }
+        while self.oldest < self.next && !self.held[self.slot(self.oldest)] {
+            self.oldest += 1;
+        }
+        self.stats.rows += 1;
+        self.stats.sequences += self.row.len() as u64;
+        self.stats.tokens += tokens as u64;
+        self.stats.padding += self.row_cells - tokens as u64;
+        Some(&self.row)
+    }
+
+    #[inline]
+    fn longest_that_fits(&self) -> Option<usize> {
+        let mut length = self.present.prev(self.gaps[self.key])?;
+        if self.features.len() == 1 {
+            return Some(self.ends[length].0);
+        }
+        for _ in 0..PROBES {
+            let slot = self.ends[length].0;
+            let needs = &self.needs[slot * self.features.len()..][..self.features.len()];
+            if needs.iter().zip(&self.gaps).all(|(need, gap)| need <= gap) {
+                return Some(slot);
+            }
+            length = self.present.prev(length.checked_sub(1)?)?;
+        }
+        None
+    }
+
+    /// Moves the first sequence of its length into the row; its tokens.
+    #[inline]
+    fn take(&mut self, slot: usize) -> usize {
+        let needs = &self.needs[slot * self.features.len()..][..self.features.len()];
+        let length = needs[self.key];
+        for (gap, need) in self.gaps.iter_mut().zip(needs) {
+            *gap -= need;
+        }
+        let first = self.behind[slot];
+        self.ends[length].0 = first;
+        if first == NONE {
+            self.present.remove(length);
+        }
+        self.held[slot] = false;
+        let window = self.options.window as u64;
+        let oldest = self.slot(self.oldest) as u64;
+        self.row.push(self.oldest + (slot as u64 + window - oldest) % window);
+        self.tokens[slot]
+    }
+
+    /// Where it is, to go on from later.
+    pub fn state(&self) -> WindowState {
+        let mut taken = vec![0u64; ((self.next - self.oldest) as usize).div_ceil(64)];
+        for ordinal in self.oldest..self.next {
+            let at = (ordinal - self.oldest) as usize;
+            taken[at / 64] |= u64::from(!self.held[self.slot(ordinal)]) << (at % 64);
+        }
+        // A restored window that is not filled yet knows more than it has seen.
+        if !self.taken.is_empty() {
+            taken.clone_from(&self.taken);
+        }
+        while taken.last() == Some(&0) {
+            taken.pop();
+        }
+        WindowState { oldest: self.oldest, taken }
+    }
+
+    /// Goes back to `state`: the sequences from its oldest on are to be pushed again.
+    ///
+    /// # Errors
+    /// `State` if the state is not one of a window of this size.
+    pub fn restore(&mut self, state: WindowState) -> Result<()> {
+        let last = state.taken.last().map_or(0, |word| 64 - word.leading_zeros() as usize);
+        let span = state.taken.len().saturating_sub(1) * 64 + last;
+        let (first, window) = (state.taken.first().copied().unwrap_or(0), self.options.window);
+        if span > window || first & 1 == 1 || (!state.taken.is_empty() && last == 0) {
+            return Err(Error::state(format!("a window over {span} sequences restored into one of {window}")));
+        }
+        let stats = self.stats;
+        *self = Self::new(&self.features, self.options)?;
+        self.stats = stats;
+        (self.oldest, self.next, self.taken) = (state.oldest, state.oldest, state.taken);
+        Ok(())
+    }
+
+    /// The oldest sequence that is in no row yet: what was before need not be held any more.
+    pub fn oldest(&self) -> u64 {
+        self.oldest
+    }
+
+    /// What was packed so far.
+    pub fn stats(&self) -> PackStats {
+        self.stats
+    }
+}
+
+/// No slot.
+const NONE: usize = usize::MAX;
+/// Lengths tried for a sequence of several features.
+const PROBES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn packer(features: &[Feature], window: usize, max_sequences: Option<usize>) -> WindowPacker {
+        WindowPacker::new(features, WindowOptions { window, max_sequences, over_long: OverLong::Error }).unwrap()
+    }
+
+    /// All rows of `lens`; after each row the packer is replaced by one restored from its state if `resume` says so.
+    fn rows(mut packer: WindowPacker, lens: &[Vec<usize>], mut resume: impl FnMut() -> bool) -> Vec<Vec<u64>> {
+        let (mut rows, mut at) = (Vec::new(), 0);
+        loop {
+            while at < lens.len() && !packer.is_full() {
+                packer.push(&lens[at]).unwrap();
+                at += 1;
+            }
+            let Some(row) = packer.next_row(at == lens.len()) else { return rows };
+            rows.push(row.to_vec());
+            if resume() {
+                let state = packer.state();
+                let mut other = WindowPacker::new(&packer.features, packer.options).unwrap();
+                other.restore(state.clone()).unwrap();
+                assert_eq!(other.state(), state);
+                at = state.oldest as usize;
+                packer = other;
+            }
+        }
+    }
+
+    /// The same from a list: scans for the longest that fits, the oldest among equals.
+    fn naive(features: &[Feature], window: usize, most: Option<usize>, lens: &[Vec<usize>]) -> Vec<Vec<u64>> {
+        let (mut held, mut rows) = ((0..lens.len()).collect::<Vec<_>>(), Vec::new());
+        while let Some(&oldest) = held.first() {
+            let mut row = vec![oldest];
+            let room = |row: &[usize], at: usize| {
+                let used = |f: usize| row.iter().map(|&i| features[f].aligned(lens[i][f])).sum::<usize>();
+                (0..features.len()).all(|f| used(f) + features[f].aligned(lens[at][f]) <= features[f].length)
+            };
+            loop {
+                let ahead = held.iter().copied().filter(|at| *at < oldest + window && !row.contains(at));
+                let longest =
+                    ahead.filter(|&at| room(&row, at)).rev().max_by_key(|&at| features[0].aligned(lens[at][0]));
+                match longest.filter(|_| row.len() < most.unwrap_or(usize::MAX)) {
+                    Some(longest) => row.push(longest),
+                    None => break,
+                }
+            }
+            held.retain(|at| !row.contains(at));
+            rows.push(row.into_iter().map(|at| at as u64).collect());
+        }
+        rows
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_those_of_the_naive_planner_and_survive_resumes(
+            window in 1usize..40,
+            most in prop::option::of(1usize..5),
+            align in 1usize..4,
+            lens in prop::collection::vec(0usize..30, 0..150),
+            resume in prop::collection::vec(any::<bool>(), 1..20),
+        ) {
+            let features = [Feature { align, ..Feature::new("a", 33) }];
+            let lens: Vec<_> = lens.into_iter().map(|len| vec![len]).collect();
+            let want = naive(&features, window, most, &lens);
+            prop_assert_eq!(&rows(packer(&features, window, most), &lens, || false), &want);
+            let mut resume = resume.into_iter().cycle();
+            prop_assert_eq!(&rows(packer(&features, window, most), &lens, || resume.next().unwrap()), &want);
+            for (row, next) in want.iter().zip(&want[1..]) {
+                prop_assert!(row[0] < next[0], "rows go by their oldest");
+                prop_assert!(row.iter().all(|&at| at < row[0] + window as u64));
+            }
+        }
+
+        #[test]
+        fn several_features_fit_and_every_sequence_is_in_one_row(
+            lens in prop::collection::vec((0usize..30, 0usize..12), 0..100),
+        ) {
+            let features = [Feature::new("a", 33), Feature::new("b", 12)];
+            let lens: Vec<_> = lens.into_iter().map(|(a, b)| vec![a, b]).collect();
+            let rows = rows(packer(&features, 16, None), &lens, || false);
+            for row in &rows {
+                for f in 0..2 {
+                    prop_assert!(row.iter().map(|&at| lens[at as usize][f]).sum::<usize>() <= features[f].length);
+                }
+            }
+            let mut all: Vec<u64> = rows.into_iter().flatten().collect();
+            all.sort();
+            prop_assert_eq!(all, (0..lens.len() as u64).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_foreign_state_and_nonsense_are_refused() {
+        let features = [Feature::new("a", 4)];
+        for taken in [vec![1], vec![2, 0], vec![1 << 20]] {
+            let error = packer(&features, 16, None).restore(WindowState { oldest: 3, taken }).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::State);
+        }
+        assert!(WindowPacker::new(&features, WindowOptions { window: 0, ..WindowOptions::default() }).is_err());
+        let mut one = packer(&features, 1, None);
+        assert!(one.push(&[5]).unwrap_err().message().contains("has 5 cells, a row takes 4"));
+        assert!(one.push(&[]).is_err());
+        one.push(&[4]).unwrap();
+        assert!(one.push(&[4]).unwrap_err().message().contains("full"));
+    }
+}
