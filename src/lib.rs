@@ -9,6 +9,8 @@ pub mod exec;
 mod loader;
 pub mod report;
 pub mod rng;
+#[cfg(feature = "text")]
+pub mod text;
 
 pub use checkpoint::Checkpoint;
 pub use cx::Cx;
