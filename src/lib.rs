@@ -3,6 +3,8 @@
 pub mod checkpoint;
 pub mod cx;
 pub mod dataset;
+#[cfg(feature = "text")]
+pub mod demo;
 pub mod element;
 mod error;
 pub mod exec;
