@@ -62,7 +62,8 @@ impl Grammar {
 
     fn read(source: &'static str) -> Self {
         let lines = || source.lines().filter(|l| !l.is_empty() && !l.starts_with("# "));
-        let head = |line: &'static str| line.strip_prefix("= ").or_else(|| line.strip_prefix('@'));
+        // The name of a kind keeps its @, so that no slot can mean it.
+        let head = |line: &'static str| line.strip_prefix("= ").or_else(|| line.starts_with('@').then_some(line));
         let names: Vec<&str> = lines().filter_map(head).map(|h| h.split(' ').next().unwrap_or(h)).collect();
         let mut g = Self { text: String::new(), pieces: vec![], entries: vec![], lists: vec![], kinds: vec![] };
         for line in lines() {
@@ -78,6 +79,7 @@ impl Grammar {
             let mut words = head.split(' ');
             if let (Some(name), Some(weight), Some(joint)) = (words.next(), words.next(), words.next()) {
                 let (weight, list) = (weight.parse().unwrap_or(1), g.lists.len() as u16);
+                let name = name.trim_start_matches('@');
                 g.kinds.push(Kind { name, weight, lines: joint == "newline", list });
             }
             let at = g.entries.len() as u32;

@@ -216,3 +216,69 @@ impl TextEncoder {
         self.overflow == Overflow::Chunk && self.max_len < usize::MAX
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo;
+    use crate::error::ErrorKind;
+
+    const TEXT: &str = "The miller lifted the sluice at six.";
+
+    fn encode(options: &TokeniseOptions) -> Result<(Vec<Vec<u32>>, LengthCounts)> {
+        let encoder = TextEncoder::new(demo::tokenizer()?, options)?;
+        // What is already there stays.
+        let (mut ids, mut ends) = (vec![9], vec![1]);
+        encoder.encode_into(TEXT, &mut ids, &mut ends)?;
+        assert_eq!((ids[0], ends[0]), (9, 1));
+        let pieces = ends.windows(2).map(|w| ids[w[0]..w[1]].to_vec()).collect();
+        Ok((pieces, encoder.length_counts()))
+    }
+
+    fn whole() -> Vec<u32> {
+        demo::tokenizer().unwrap().encode(TEXT).unwrap()
+    }
+
+    #[test]
+    fn tokens_go_around_the_text() {
+        let options = TokeniseOptions::default().prepend_bos(5).append_eos(demo::END_OF_TEXT);
+        let (pieces, counts) = encode(&options).unwrap();
+        assert_eq!(pieces, [[&[5], &whole()[..], &[0]].concat()]);
+        assert_eq!(counts, LengthCounts::default());
+        let unknown = TokeniseOptions::default().append_eos("</s>");
+        assert_eq!(encode(&unknown).unwrap_err().kind(), ErrorKind::Config);
+        assert_eq!(encode(&TokeniseOptions::default().append_eos(4096)).unwrap_err().kind(), ErrorKind::Config);
+    }
+
+    #[test]
+    fn truncation_keeps_the_tokens_around() {
+        let options = TokeniseOptions::default().prepend_bos(5).append_eos(0).max_len(6);
+        let (pieces, counts) = encode(&options).unwrap();
+        assert_eq!(pieces, [[&[5], &whole()[..4], &[0]].concat()]);
+        assert_eq!((counts.truncated, counts.tokens_cut), (1, whole().len() as u64 + 2 - 6));
+        assert!(encode(&options.clone().max_len(2)).is_err());
+    }
+
+    #[test]
+    fn pieces_joined_are_the_whole_text() {
+        let all = [&[5], &whole()[..], &[0]].concat();
+        for max_len in [3, 4, all.len() - 1, all.len(), all.len() + 1] {
+            let options = TokeniseOptions::default().prepend_bos(5).append_eos(0).max_len(max_len);
+            let (pieces, counts) = encode(&options.overflow(Overflow::Chunk)).unwrap();
+            assert_eq!(pieces.concat(), all);
+            assert!(pieces.iter().rev().skip(1).all(|p| p.len() == max_len));
+            assert_eq!(counts.chunks, if pieces.len() > 1 { pieces.len() as u64 } else { 0 });
+        }
+    }
+
+    #[test]
+    fn a_refused_text_leaves_nothing_behind() {
+        let options = TokeniseOptions::default().max_len(3).overflow(Overflow::Error);
+        let encoder = TextEncoder::new(demo::tokenizer().unwrap(), &options).unwrap();
+        let (mut ids, mut ends) = (vec![9], vec![]);
+        let error = encoder.encode_into(TEXT, &mut ids, &mut ends).unwrap_err();
+        assert_eq!(error.message(), format!("text of {} tokens, limit 3", whole().len()));
+        assert_eq!((ids, ends), (vec![9], vec![]));
+        encoder.encode_into("", &mut vec![], &mut vec![]).unwrap();
+    }
+}

@@ -215,3 +215,78 @@ fn not_json(e: serde_json::Error) -> Error {
     let line = e.line() as u64;
     Error::data(format!("not a tokenizer.json: {e}")).line(line).caused_by(e)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::demo::TOKENIZER_JSON;
+
+    fn demo() -> Value {
+        serde_json::from_slice(TOKENIZER_JSON).unwrap()
+    }
+
+    fn load_value(file: &Value) -> Result<Loaded> {
+        load(file.to_string().as_bytes(), &TokenizerOptions::default())
+    }
+
+    fn added(id: u32, content: &str) -> Value {
+        json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
+               "normalized": false, "special": true})
+    }
+
+    #[test]
+    fn a_file_that_the_fast_engine_refuses_runs_on_the_second() {
+        let file = json!({"version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": {"type": "Whitespace"},
+            "post_processor": null, "decoder": null, "truncation": null, "padding": null,
+            "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "mill": 1, "stone": 2}}});
+        let loaded = load_value(&file).unwrap();
+        assert!(matches!(&loaded.report.reason, EngineReason::Refused { refusal } if refusal.contains("WordLevel")));
+        let line = loaded.report.to_string();
+        assert!(line.starts_with("tokenizers 0.23.2, because tokenizers 1.0.0-rc.3 refuses the file ("), "{line}");
+        assert!(line.ends_with("; tokenising takes about 40 times as long"), "{line}");
+        let mut ids = vec![7];
+        loaded.engine.encode_into("stone mill wheel", &mut ids).unwrap();
+        assert_eq!(ids, [7, 2, 1, 0]);
+    }
+
+    #[test]
+    fn a_file_of_the_new_format_alone_is_not_compared() {
+        let mut file = demo();
+        tokenizers::canonicalize_value(&mut file).unwrap();
+        let loaded = load_value(&file).unwrap();
+        assert!(matches!(loaded.report.reason, EngineReason::Unchecked { .. }), "{}", loaded.report);
+        assert_eq!(loaded.report.engine, fast::NAME);
+    }
+
+    #[test]
+    fn an_added_token_must_have_the_id_that_the_file_says() {
+        let mut file = demo();
+        file["added_tokens"].as_array_mut().unwrap().push(added(4097, "<|pad|>"));
+        let hole = load_value(&file).unwrap_err();
+        assert_eq!(hole.kind(), ErrorKind::Data);
+        assert_eq!(hole.message(), r#"added token "<|pad|>" has id 4097 in the file, but the engine gives it 4096"#);
+        file["added_tokens"][1] = added(4096, "<|pad|>");
+        assert_eq!(load_value(&file).unwrap().engine.vocab_size(), 4097);
+    }
+
+    #[test]
+    fn the_first_text_that_differs_is_shown() {
+        let texts = ["a".to_owned(), "b".to_owned()];
+        let (one, two) = ([Some(vec![1]), Some(vec![2])], [Some(vec![1]), None]);
+        assert_eq!(first_difference(&texts, &one, &one), None);
+        assert_eq!(first_difference(&texts, &one, &two).unwrap(), r#""b": [2] against an error"#);
+    }
+
+    #[test]
+    fn what_cannot_be_a_tokenizer_is_refused() {
+        let mut dropout = demo();
+        dropout["model"]["dropout"] = json!(0.1);
+        assert_eq!(load_value(&dropout).unwrap_err().kind(), ErrorKind::Unsupported);
+        let neither = load_value(&json!({"model": {"type": "BPE", "vocab": {"a": 0}}})).unwrap_err();
+        assert!(neither.message().contains(fast::NAME) && neither.message().contains(compat::NAME), "{neither}");
+        let broken = load(b"{\n\"model\": {,\n", &TokenizerOptions::default()).unwrap_err();
+        assert!(broken.to_string().starts_with("line 2: not a tokenizer.json: "), "{broken}");
+    }
+}
