@@ -3,6 +3,8 @@
 pub mod checkpoint;
 pub mod cx;
 pub mod dataset;
+#[cfg(feature = "text")]
+pub mod demo;
 pub mod element;
 mod error;
 pub mod exec;
@@ -10,6 +12,8 @@ mod loader;
 pub mod pack;
 pub mod report;
 pub mod rng;
+#[cfg(feature = "text")]
+pub mod text;
 
 pub use checkpoint::Checkpoint;
 pub use cx::Cx;

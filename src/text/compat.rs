@@ -1,0 +1,64 @@
+//! The second engine: Hugging Face `tokenizers` 0.23, for what the first refuses or spells differently.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokenizers_compat::Tokenizer as Inner;
+
+use super::engine::Engine;
+use super::vocab::Vocabulary;
+use crate::error::{Error, Result};
+
+pub(super) const NAME: &str = "tokenizers 0.23.2";
+
+pub(super) struct CompatEngine {
+    inner: Inner,
+    vocabulary: Arc<Vocabulary>,
+}
+
+impl CompatEngine {
+    /// Builds from the bytes of a `tokenizer.json`; the message of a refusal is the engine's own.
+    pub(super) fn load(bytes: &[u8], vocabulary: Arc<Vocabulary>, special_in_text: bool) -> Result<Self, String> {
+        let mut inner = Inner::from_bytes(bytes).map_err(|e| e.to_string())?;
+        inner.with_truncation(None).map_err(|e| e.to_string())?;
+        inner.with_padding(None);
+        inner.set_encode_special_tokens(!special_in_text);
+        Ok(Self { inner, vocabulary })
+    }
+
+    /// The id that this engine emits for an added token, whatever the file says.
+    pub(super) fn added_id(&self, token: &str) -> Option<u32> {
+        self.inner.token_to_id(token)
+    }
+}
+
+impl Engine for CompatEngine {
+    fn encode_into(&self, text: &str, out: &mut Vec<u32>) -> Result<()> {
+        let encoding = self.inner.encode_fast(text, false).map_err(|e| Error::data(e.to_string()))?;
+        out.extend_from_slice(encoding.get_ids());
+        Ok(())
+    }
+
+    fn decode(&self, ids: &[u32]) -> Result<String> {
+        super::check_ids(ids, self.vocab_size())?;
+        self.inner.decode(ids, false).map_err(|e| Error::data(e.to_string()))
+    }
+
+    fn vocab_size(&self) -> u32 {
+        self.vocabulary.size()
+    }
+
+    fn token_to_id(&self, token: &str) -> Option<u32> {
+        self.vocabulary.id(token)
+    }
+
+    fn name(&self) -> &str {
+        NAME
+    }
+}
+
+impl fmt::Debug for CompatEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompatEngine").field("name", &NAME).field("vocabulary", &self.vocabulary).finish()
+    }
+}

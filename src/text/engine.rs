@@ -1,0 +1,32 @@
+//! What every tokenizer engine can do.
+
+use std::fmt::Debug;
+
+use crate::error::Result;
+
+/// Turns text into token ids and back. One object serves the whole process, from any number of threads.
+///
+/// An engine adds nothing around a text: tokens that open or close it are put there by
+/// [`TextEncoder`](super::TextEncoder), which sees every engine alike.
+pub trait Engine: Send + Sync + Debug {
+    /// Appends the ids of `text` to `out`, and leaves what `out` already holds alone.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where the vocabulary cannot spell the text.
+    fn encode_into(&self, text: &str, out: &mut Vec<u32>) -> Result<()>;
+
+    /// The text of `ids`, special tokens included. Bytes that are not UTF-8 become U+FFFD.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for an id outside the vocabulary.
+    fn decode(&self, ids: &[u32]) -> Result<String>;
+
+    /// One more than the largest id, which is the number of rows an embedding table needs. At most 2^31.
+    fn vocab_size(&self) -> u32;
+
+    /// The id of a token as the vocabulary writes it.
+    fn token_to_id(&self, token: &str) -> Option<u32>;
+
+    /// Name and version, as reports print it.
+    fn name(&self) -> &str;
+}

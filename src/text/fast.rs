@@ -1,0 +1,92 @@
+//! The default engine: Hugging Face `tokenizers` 1.0.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokenizers::pipeline::{EncodeOptions, Override, PipelineToken, PipelineTokenizer};
+
+use super::engine::Engine;
+use super::vocab::Vocabulary;
+use crate::error::{Error, Result};
+
+pub(super) const NAME: &str = "tokenizers 1.0.0-rc.3";
+
+/// A thread keeps at most this many ids of scratch (4 MiB) between calls.
+const KEPT_IDS: usize = 1 << 20;
+
+thread_local! {
+    // The engine appends to its own id type; one block copy per text turns that into `u32`.
+    static SCRATCH: RefCell<Vec<PipelineToken>> = const { RefCell::new(Vec::new()) };
+}
+
+pub(super) struct FastEngine {
+    inner: PipelineTokenizer,
+    options: EncodeOptions,
+    vocabulary: Arc<Vocabulary>,
+}
+
+impl FastEngine {
+    /// Builds from a parsed `tokenizer.json` of any version; the message of a refusal is the engine's own.
+    pub(super) fn load(mut file: Value, vocabulary: Arc<Vocabulary>, special_in_text: bool) -> Result<Self, String> {
+        if let Some(root) = file.as_object_mut() {
+            // Nothing is added around a text here, so a template that the converter cannot read is no obstacle.
+            for key in ["post_processor", "truncation", "padding"] {
+                root.insert(key.to_owned(), Value::Null);
+            }
+        }
+        tokenizers::canonicalize_value(&mut file).map_err(|e| e.to_string())?;
+        let canonical = file.to_string();
+        drop(file);
+        let inner = tokenizers::from_json(&canonical).map_err(|e| e.to_string())?;
+        let options = EncodeOptions {
+            add_special_tokens: false,
+            encode_special_tokens: !special_in_text,
+            padding: Override::Off,
+            truncation: Override::Off,
+        };
+        Ok(Self { inner, options, vocabulary })
+    }
+
+    /// The id that this engine emits for an added token, whatever the file says.
+    pub(super) fn added_id(&self, token: &str) -> Option<u32> {
+        self.inner.get_added_vocabulary().token_to_id(token)
+    }
+}
+
+impl Engine for FastEngine {
+    fn encode_into(&self, text: &str, out: &mut Vec<u32>) -> Result<()> {
+        let mut ids = SCRATCH.take();
+        ids.clear();
+        let encoded = self.inner.encode_into(text, &self.options, &mut ids);
+        out.extend_from_slice(PipelineToken::cast_slice(&ids));
+        ids.truncate(KEPT_IDS);
+        ids.shrink_to(KEPT_IDS);
+        SCRATCH.set(ids);
+        encoded.map_err(|e| Error::data(e.to_string()))
+    }
+
+    fn decode(&self, ids: &[u32]) -> Result<String> {
+        super::check_ids(ids, self.vocab_size())?;
+        self.inner.decode(ids, false).map_err(|e| Error::data(e.to_string()))
+    }
+
+    fn vocab_size(&self) -> u32 {
+        self.vocabulary.size()
+    }
+
+    fn token_to_id(&self, token: &str) -> Option<u32> {
+        self.vocabulary.id(token)
+    }
+
+    fn name(&self) -> &str {
+        NAME
+    }
+}
+
+impl fmt::Debug for FastEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FastEngine").field("name", &NAME).field("vocabulary", &self.vocabulary).finish()
+    }
+}

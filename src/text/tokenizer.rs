@@ -1,0 +1,199 @@
+//! A loaded tokenizer: one engine object, shared by everyone in the process who loads the same file.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::EngineReason;
+use super::engine::Engine;
+use super::load::{EngineReport, Loaded, load};
+use crate::error::{Error, Result};
+
+/// Which engine to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EngineChoice {
+    /// The fast one if it reads the file and agrees with the second on the probe texts, else the second.
+    #[default]
+    Auto,
+    /// The fast one (`tokenizers` 1.0), unchecked.
+    Fast,
+    /// The second one (`tokenizers` 0.23).
+    Compat,
+}
+
+/// How a `tokenizer.json` is loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct TokenizerOptions {
+    /// Whether a special token written out in a text, such as `<|endoftext|>`, becomes that token. By default it is
+    /// text like any other: a document that quotes the token must not end there.
+    pub special_in_text: bool,
+    /// Which engine to use.
+    pub engine: EngineChoice,
+}
+
+impl TokenizerOptions {
+    /// Sets [`special_in_text`](Self::special_in_text).
+    #[must_use]
+    pub fn special_in_text(mut self, yes: bool) -> Self {
+        self.special_in_text = yes;
+        self
+    }
+
+    /// Sets [`engine`](Self::engine).
+    #[must_use]
+    pub fn engine(mut self, choice: EngineChoice) -> Self {
+        self.engine = choice;
+        self
+    }
+}
+
+/// A tokenizer: text to ids and back.
+///
+/// Cloning it costs a reference count. Loading the same bytes with the same options again gives the same engine object
+/// as long as any clone of the first is alive.
+///
+/// # Cost
+/// Loading takes about 0.1 s and reads both engines for a file of GPT-2's size (1.8 MB); encoding GPT-2's English runs
+/// at 200 MB/s per core on the fast engine. See [`engine_report`](Self::engine_report) for which one it is.
+#[derive(Clone)]
+pub struct Tokenizer {
+    name: Arc<str>,
+    loaded: Arc<Loaded>,
+}
+
+type Cache = HashMap<(u128, usize, TokenizerOptions), Weak<Loaded>>;
+
+static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
+
+impl Tokenizer {
+    /// Loads a `tokenizer.json`, of any version, as [`from_file_with`](Self::from_file_with) does with default options.
+    ///
+    /// # Errors
+    /// As [`from_file_with`](Self::from_file_with).
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_file_with(path, TokenizerOptions::default())
+    }
+
+    /// Loads a `tokenizer.json`, of any version.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read; [`ErrorKind::Data`](crate::ErrorKind::Data) if it
+    /// is not JSON, if no engine accepts it, or if the engine gives an added token another id than the file does;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for BPE dropout, which is random. All name the file.
+    pub fn from_file_with(path: impl AsRef<Path>, options: TokenizerOptions) -> Result<Self> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path).map_err(|e| Error::io(e, path))?;
+        Self::from_bytes_with(&path.to_string_lossy(), &bytes, options)
+    }
+
+    /// Loads the content of a `tokenizer.json`; `name` stands for the file in reports and errors.
+    ///
+    /// # Errors
+    /// As [`from_file_with`](Self::from_file_with).
+    pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self> {
+        Self::from_bytes_with(name, bytes, TokenizerOptions::default())
+    }
+
+    /// As [`from_bytes`](Self::from_bytes), with options.
+    ///
+    /// # Errors
+    /// As [`from_file_with`](Self::from_file_with).
+    pub fn from_bytes_with(name: &str, bytes: &[u8], options: TokenizerOptions) -> Result<Self> {
+        let key = (xxhash_rust::xxh3::xxh3_128(bytes), bytes.len(), options);
+        // Held while loading, so that two threads that ask for one file do not load it twice.
+        let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+        let cache = cache.get_or_insert_default();
+        cache.retain(|_, loaded| loaded.strong_count() > 0);
+        if let Some(loaded) = cache.get(&key).and_then(Weak::upgrade) {
+            return Ok(Self { name: name.into(), loaded });
+        }
+        let loaded = Arc::new(load(bytes, &options).map_err(|e| e.path(name))?);
+        cache.insert(key, Arc::downgrade(&loaded));
+        Ok(Self { name: name.into(), loaded })
+    }
+
+    /// Uses an engine of your own. Tokens are found by its [`token_to_id`](Engine::token_to_id).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if its vocabulary is empty or larger than 2^31, so that ids do
+    /// not fit `i32`.
+    pub fn from_engine(engine: Arc<dyn Engine>) -> Result<Self> {
+        let (size, name) = (engine.vocab_size(), engine.name().to_owned());
+        if size == 0 || size > 1 << 31 {
+            return Err(Error::config(format!(
+                "engine {name} has a vocabulary of {size}, allowed are 1 to 2147483648"
+            )));
+        }
+        let report = EngineReport { engine: name.clone(), reason: EngineReason::Asked, slowdown: 1.0 };
+        Ok(Self { name: name.into(), loaded: Arc::new(Loaded { engine, vocabulary: None, report }) })
+    }
+
+    /// Appends the ids of `text` to `out`; adds nothing around it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where the vocabulary cannot spell the text.
+    pub fn encode_into(&self, text: &str, out: &mut Vec<u32>) -> Result<()> {
+        self.loaded.engine.encode_into(text, out)
+    }
+
+    /// The ids of `text`, in a vector of their own.
+    ///
+    /// # Errors
+    /// As [`encode_into`](Self::encode_into).
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        let mut ids = Vec::new();
+        self.encode_into(text, &mut ids)?;
+        Ok(ids)
+    }
+
+    /// The text of `ids`, special tokens included.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for an id outside the vocabulary.
+    pub fn decode(&self, ids: &[u32]) -> Result<String> {
+        self.loaded.engine.decode(ids)
+    }
+
+    /// One more than the largest id.
+    pub fn vocab_size(&self) -> u32 {
+        self.loaded.engine.vocab_size()
+    }
+
+    /// The id of a token as the vocabulary writes it: `<|endoftext|>`, `Ġthe`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) that names the nearest token there is.
+    pub fn token_to_id(&self, token: &str) -> Result<u32> {
+        self.loaded.engine.token_to_id(token).ok_or_else(|| {
+            let error = Error::config(format!("no token {token:?} in the vocabulary")).path(&*self.name);
+            match self.loaded.vocabulary.as_ref().and_then(|v| v.nearest(token)) {
+                Some(nearest) => error.help(format!("the nearest token is {nearest:?}")),
+                None => error,
+            }
+        })
+    }
+
+    /// The file, or the name given instead.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Which engine does the work, why, and what that costs.
+    pub fn engine_report(&self) -> &EngineReport {
+        &self.loaded.report
+    }
+
+    /// The engine, shared with all clones.
+    pub fn engine(&self) -> &Arc<dyn Engine> {
+        &self.loaded.engine
+    }
+}
+
+impl fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokenizer").field("name", &self.name).field("engine", &self.loaded.engine).finish()
+    }
+}
