@@ -25,12 +25,12 @@ impl StageId {
     }
 }
 
-/// What one stage did, on one thread or in all.
-#[derive(Clone, Debug)]
-pub struct StageTally {
+/// What one stage did: plain numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
     /// Elements that left the stage.
     pub elements: u64,
-    /// Payload bytes that left it, where they were counted.
+    /// Payload bytes that left it, where each was counted.
     pub bytes: u64,
     /// Payload bytes of the timed calls, where they were counted so.
     pub sampled_bytes: u64,
@@ -44,30 +44,9 @@ pub struct StageTally {
     pub exact_ns: u64,
     /// Nanoseconds spent blocked in the stage, waiting for elements from other threads.
     pub wait_ns: u64,
-    /// Nanoseconds of each timed call and of each exact piece of work.
-    pub latency: Histogram<u64>,
 }
 
-impl Default for StageTally {
-    fn default() -> Self {
-        // Two significant digits, growing with the range: a few kilobytes a stage.
-        let mut latency = Histogram::new(2).expect("2 significant digits are valid");
-        latency.auto(true);
-        Self {
-            elements: 0,
-            bytes: 0,
-            sampled_bytes: 0,
-            calls: 0,
-            timed_calls: 0,
-            timed_ns: 0,
-            exact_ns: 0,
-            wait_ns: 0,
-            latency,
-        }
-    }
-}
-
-impl StageTally {
+impl Counts {
     /// Estimated time in the stage's own work.
     pub fn self_time(&self) -> Duration {
         Duration::from_nanos(self.scaled(self.timed_ns)).saturating_add(Duration::from_nanos(self.exact_ns))
@@ -83,24 +62,50 @@ impl StageTally {
         if self.timed_calls == 0 { 0 } else { (sampled as f64 * (self.calls as f64 / self.timed_calls as f64)) as u64 }
     }
 
-    fn absorb(&mut self, other: &mut Self) {
-        self.elements += std::mem::take(&mut other.elements);
-        self.bytes += std::mem::take(&mut other.bytes);
-        self.sampled_bytes += std::mem::take(&mut other.sampled_bytes);
-        self.calls += std::mem::take(&mut other.calls);
-        self.wait_ns += std::mem::take(&mut other.wait_ns);
-        if other.timed_calls + other.exact_ns > 0 {
-            self.timed_calls += std::mem::take(&mut other.timed_calls);
-            self.timed_ns += std::mem::take(&mut other.timed_ns);
-            self.exact_ns += std::mem::take(&mut other.exact_ns);
-            // Both resize on demand, so adding cannot overflow the range.
-            let _ = self.latency.add(&other.latency);
-            other.latency.reset();
-        }
+    fn add(&mut self, other: &Self) {
+        self.elements += other.elements;
+        self.bytes += other.bytes;
+        self.sampled_bytes += other.sampled_bytes;
+        self.calls += other.calls;
+        self.timed_calls += other.timed_calls;
+        self.timed_ns += other.timed_ns;
+        self.exact_ns += other.exact_ns;
+        self.wait_ns += other.wait_ns;
     }
+}
 
-    fn record(&mut self, elapsed: u64) {
-        let _ = self.latency.record(elapsed.max(1));
+/// What one stage did on all threads together.
+#[derive(Clone, Debug)]
+pub struct StageTally {
+    /// The sums.
+    pub counts: Counts,
+    /// Nanoseconds of each timed call and of each exact piece of work.
+    pub latency: Histogram<u64>,
+}
+
+impl Default for StageTally {
+    fn default() -> Self {
+        // Two significant digits, growing with the range: a few kilobytes a stage.
+        let mut latency = Histogram::new(2).expect("2 significant digits are valid");
+        latency.auto(true);
+        Self { counts: Counts::default(), latency }
+    }
+}
+
+/// What one stage did on one thread since it last handed its counts over.
+#[derive(Debug, Default)]
+struct Local {
+    counts: Counts,
+    times: Vec<u64>,
+}
+
+impl Local {
+    fn hand_over(&mut self, total: &mut StageTally) {
+        total.counts.add(&std::mem::take(&mut self.counts));
+        for ns in self.times.drain(..) {
+            // The histogram grows on demand, so no value is out of its range.
+            let _ = total.latency.record(ns.max(1));
+        }
     }
 }
 
@@ -154,7 +159,7 @@ const SAMPLE_EVERY: u32 = 64;
 #[derive(Debug)]
 pub struct Cx {
     recorder: Option<Arc<Recorder>>,
-    tally: Vec<StageTally>,
+    tally: Vec<Local>,
     base: usize,
     timing: bool,
     countdown: u32,
@@ -185,7 +190,7 @@ impl Cx {
     }
 
     fn build(recorder: Option<Arc<Recorder>>, stages: usize) -> Self {
-        let tally = vec![StageTally::default(); stages];
+        let tally = std::iter::repeat_with(Local::default).take(stages).collect();
         let last_flush = Instant::now();
         Self {
             recorder,
@@ -204,8 +209,8 @@ impl Cx {
     pub fn timed<R>(&mut self, stage: StageId, work: impl FnOnce() -> R) -> R {
         let at = self.base + stage.index();
         let Some(tally) = self.tally.get_mut(at) else { return work() };
-        tally.calls += 1;
-        tally.elements += 1;
+        tally.counts.calls += 1;
+        tally.counts.elements += 1;
         if !self.timing {
             return work();
         }
@@ -217,9 +222,9 @@ impl Cx {
         let result = work();
         let elapsed = (start.elapsed().as_nanos() as u64).saturating_sub(clock_ns());
         let tally = &mut self.tally[at];
-        tally.timed_calls += 1;
-        tally.timed_ns += elapsed;
-        tally.record(elapsed);
+        tally.counts.timed_calls += 1;
+        tally.counts.timed_ns += elapsed;
+        tally.times.push(elapsed);
         self.timed_in_element += elapsed;
         result
     }
@@ -233,8 +238,8 @@ impl Cx {
         let start = Instant::now();
         let result = work();
         let elapsed = start.elapsed().as_nanos() as u64;
-        self.tally[at].exact_ns += elapsed;
-        self.tally[at].record(elapsed);
+        self.tally[at].counts.exact_ns += elapsed;
+        self.tally[at].times.push(elapsed);
         result
     }
 
@@ -244,7 +249,7 @@ impl Cx {
     pub fn consumed<R>(&mut self, stage: StageId, work: impl FnOnce() -> R) -> R {
         let at = self.base + stage.index();
         let Some(tally) = self.tally.get_mut(at) else { return work() };
-        tally.calls += 1;
+        tally.counts.calls += 1;
         if !self.timing {
             return work();
         }
@@ -255,15 +260,15 @@ impl Cx {
     #[inline]
     pub fn produced(&mut self, stage: StageId, elements: u64, bytes: u64) {
         if let Some(tally) = self.tally.get_mut(self.base + stage.index()) {
-            tally.elements += elements;
-            tally.bytes += bytes;
+            tally.counts.elements += elements;
+            tally.counts.bytes += bytes;
         }
     }
 
     /// Adds time for which a stage was blocked.
     pub(crate) fn waited(&mut self, stage: StageId, wait: Duration) {
         if let Some(tally) = self.tally.get_mut(self.base + stage.index()) {
-            tally.wait_ns += wait.as_nanos() as u64;
+            tally.counts.wait_ns += wait.as_nanos() as u64;
         }
     }
 
@@ -277,7 +282,7 @@ impl Cx {
     #[inline]
     pub fn sampled_bytes(&mut self, stage: StageId, bytes: u64) {
         if let Some(tally) = self.tally.get_mut(self.base + stage.index()) {
-            tally.sampled_bytes += bytes;
+            tally.counts.sampled_bytes += bytes;
         }
     }
 
@@ -339,7 +344,7 @@ impl Cx {
     pub(crate) fn flush(&mut self) {
         if let Some(recorder) = &self.recorder {
             let mut totals = recorder.stages.lock().unwrap_or_else(PoisonError::into_inner);
-            totals.iter_mut().zip(&mut self.tally).for_each(|(total, own)| total.absorb(own));
+            totals.iter_mut().zip(&mut self.tally).for_each(|(total, own)| own.hand_over(total));
             self.last_flush = Instant::now();
         }
     }
@@ -370,10 +375,10 @@ mod tests {
         }
         cx.flush();
         let totals = recorder.totals();
-        assert_eq!((totals[0].elements, totals[1].elements), (64_000, 200));
-        assert!((300..3000).contains(&totals[0].timed_calls), "{}", totals[0].timed_calls);
-        assert!(totals[1].timed_calls >= 73, "{}", totals[1].timed_calls);
-        assert!(totals[1].self_time() >= Duration::from_millis(40));
+        assert_eq!((totals[0].counts.elements, totals[1].counts.elements), (64_000, 200));
+        assert!((300..3000).contains(&totals[0].counts.timed_calls), "{}", totals[0].counts.timed_calls);
+        assert!(totals[1].counts.timed_calls >= 73, "{}", totals[1].counts.timed_calls);
+        assert!(totals[1].counts.self_time() >= Duration::from_millis(40));
     }
 
     #[test]

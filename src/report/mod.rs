@@ -111,7 +111,7 @@ impl Report {
         let busy = run.pool().map_or(Duration::ZERO, |pool| pool.busy()).as_secs_f64();
         let mut stages = stage_reports(pipeline, &totals, wall, threads > 0);
         let wait_share = meter.wait_share();
-        let blocked = totals.iter().map(|t| t.wait_ns).sum::<u64>() as f64 / 1e9;
+        let blocked = totals.iter().map(|t| t.counts.wait_ns).sum::<u64>() as f64 / 1e9;
         verdict::share_out(&mut stages, wait_share, blocked);
         let us = |q: f64| meter.latency.value_at_quantile(q) as f64 / 1e3;
         let mut report = Self {
@@ -161,7 +161,7 @@ fn visit(node: &dyn Stage, threaded: bool, place: Place, see: &mut dyn FnMut(&dy
 impl StageReport {
     fn new(id: usize, stage: &dyn Stage, place: Place, tally: &StageTally, wall: f64) -> Self {
         let per_s = |n: u64| if wall > 0.0 { n as f64 / wall } else { 0.0 };
-        let self_s = tally.self_time().as_secs_f64();
+        let self_s = tally.counts.self_time().as_secs_f64();
         Self {
             id,
             name: stage.name().into(),
@@ -169,11 +169,11 @@ impl StageReport {
             place,
             wait_share: 0.0,
             self_s,
-            self_us_per_element: self_s * 1e6 / tally.elements.max(1) as f64,
+            self_us_per_element: self_s * 1e6 / tally.counts.elements.max(1) as f64,
             p99_us: tally.latency.value_at_quantile(0.99) as f64 / 1e3,
-            elements: tally.elements,
-            elements_per_s: per_s(tally.elements),
-            bytes_per_s: per_s(tally.bytes_out()),
+            elements: tally.counts.elements,
+            elements_per_s: per_s(tally.counts.elements),
+            bytes_per_s: per_s(tally.counts.bytes_out()),
             role: stage.role(),
         }
     }

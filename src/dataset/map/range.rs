@@ -67,8 +67,8 @@ impl MapDataset for Range {
         if self.len == 0 {
             return Ok(None);
         }
-        // An index below the length keeps start + step * index inside start..stop.
-        Ok(Some(cx.timed(StageId(0), || self.start + self.step * (index % self.len) as i64)))
+        // The result lies in start..stop; the product on the way there may wrap, and wraps back.
+        Ok(Some(cx.timed(StageId(0), || self.start.wrapping_add(self.step.wrapping_mul((index % self.len) as i64)))))
     }
 }
 
