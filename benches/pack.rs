@@ -6,7 +6,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use gristmill::pack::{Feature, Fit, GroupOptions, GroupPacker, Placed};
+use gristmill::pack::{Feature, Fit, GroupOptions, GroupPacker, Placed, WindowOptions, WindowPacker};
 
 #[path = "support/cpu_time.rs"]
 mod cpu_time;
@@ -64,6 +64,29 @@ fn groups(c: &mut Criterion<CpuTime>) {
     group.finish();
 }
 
+/// Planning alone; the rows are written like those of the others.
+fn window(c: &mut Criterion<CpuTime>) {
+    let lens = lengths::log_normal(SEQUENCES, 220.0, 1.0, ROW);
+    let mut group = c.benchmark_group("window_plan");
+    group.throughput(Throughput::Elements(SEQUENCES as u64));
+    for window in [256, 1024, 4096] {
+        let options = WindowOptions { window, ..WindowOptions::default() };
+        let mut packer = WindowPacker::new(&[Feature::new("tokens", ROW)], options).unwrap();
+        group.bench_function(BenchmarkId::from_parameter(window), |b| {
+            b.iter(|| {
+                for len in &lens {
+                    packer.push(&[*len]).unwrap();
+                    while packer.is_full() {
+                        black_box(packer.next_row(false));
+                    }
+                }
+            });
+        });
+        eprintln!("window {window}: {:.3} % real tokens", 100.0 * packer.stats().real_token_share().unwrap());
+    }
+    group.finish();
+}
+
 /// The limit: the same bytes written without packing, one sequence after another round a ring of 64 rows.
 fn limit(c: &mut Criterion<CpuTime>) {
     let stream = Stream::new();
@@ -92,6 +115,6 @@ fn limit(c: &mut Criterion<CpuTime>) {
 criterion_group! {
     name = benches;
     config = Criterion::default().with_measurement(CpuTime).measurement_time(std::time::Duration::from_secs(2));
-    targets = groups, limit
+    targets = groups, window, limit
 }
 criterion_main!(benches);

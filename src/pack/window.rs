@@ -25,7 +25,8 @@ impl Default for WindowOptions {
     }
 }
 
-/// Plans rows: every row holds the oldest sequence of the window, then always the longest one that still fits.
+/// Plans rows: every row holds the oldest sequence of the window, then always the longest one that still fits; where
+/// nothing would fit behind that, the two that together fill the gap best.
 ///
 /// Planning is apart from writing: sequences are numbered as they are pushed (their ordinals), and a row is a list of
 /// ordinals; the caller holds the sequences and writes them. The plan is a function of the lengths alone.
@@ -37,9 +38,9 @@ impl Default for WindowOptions {
 /// tried until all features fit.
 ///
 /// # Cost
-/// `O(log64 length)` per sequence, two or three words as a rule; `O(window + length)` memory of 4 to 16 bytes each.
+/// `O(log64 length)` per sequence, and up to 32 pairs of lengths per row; `O(window + length)` memory, some 16 bytes each.
 /// # Source
-/// Ours; the search by length is the counting sort of best-fit-decreasing in Ding et al., *Fewer truncations improve
+/// Ours. The search by length is the counting sort of best-fit-decreasing in Ding et al., *Fewer truncations improve
 /// language modeling*, 2024, kept up to date in place of done once.
 #[derive(Debug)]
 pub struct WindowPacker {
@@ -47,10 +48,11 @@ pub struct WindowPacker {
     options: WindowOptions,
     /// The feature whose length is searched.
     key: usize,
-    /// Per slot, the cells each feature takes; a slot is an ordinal modulo the window.
+    /// Per slot, the cells each feature takes; a slot is an ordinal modulo [`slots`](Self::slots).
     needs: Vec<usize>,
     tokens: Vec<usize>,
-    held: Vec<bool>,
+    /// A bit per slot: 1 where the sequence is in a row.
+    taken: Vec<u64>,
     /// Sequences of one length, oldest first: the slot behind each slot.
     behind: Vec<usize>,
     /// First and last slot of each length.
@@ -59,8 +61,8 @@ pub struct WindowPacker {
     present: BitTree,
     oldest: u64,
     next: u64,
-    /// From a restored state: ordinals from `oldest` on that are in rows already.
-    taken: Vec<u64>,
+    /// Ordinals below this have a meaningful bit in `taken`, whether they were pushed again or not.
+    known: u64,
     row: Vec<u64>,
     gaps: Vec<usize>,
     row_cells: u64,
@@ -92,17 +94,18 @@ impl WindowPacker {
         }
         let key = features.iter().position(|f| !f.meta).unwrap_or(0);
         let length = features[key].length;
+        let slots = window.next_multiple_of(64);
         Ok(Self {
             key,
-            needs: vec![0; window * features.len()],
-            tokens: vec![0; window],
-            held: vec![false; window],
-            behind: vec![NONE; window],
+            needs: vec![0; slots * features.len()],
+            tokens: vec![0; slots],
+            taken: vec![0; slots / 64],
+            behind: vec![NONE; slots],
             ends: vec![(NONE, NONE); length + 1],
             present: BitTree::new(length + 1),
             oldest: 0,
             next: 0,
-            taken: Vec::new(),
+            known: 0,
             row: Vec::new(),
             gaps: Vec::with_capacity(features.len()),
             row_cells: features.iter().filter(|f| !f.meta).map(|f| f.length as u64).sum(),
@@ -153,11 +156,14 @@ impl WindowPacker {
         }
         let ordinal = self.next;
         self.next += 1;
-        if self.was_taken(ordinal) {
-            self.held[slot] = false;
-            return Ok(None);
+        if ordinal < self.known {
+            if self.is_taken(slot) {
+                return Ok(None);
+            }
+        } else {
+            self.known = self.next;
+            self.taken[slot / 64] &= !(1 << (slot % 64));
         }
-        self.held[slot] = true;
         self.tokens[slot] = tokens;
         self.append(slot);
         Ok(Some(ordinal))
@@ -171,24 +177,19 @@ impl WindowPacker {
         Error::config(format!("the window of {} sequences is full", self.options.window))
     }
 
-    #[inline]
-    fn slot(&self, ordinal: u64) -> usize {
-        (ordinal % self.options.window as u64) as usize
+    /// A multiple of 64, so that any 64 bits of `taken` lie in two words.
+    fn slots(&self) -> usize {
+        self.taken.len() * 64
     }
 
-    /// Whether a restored state has `ordinal` in a row.
     #[inline]
-    fn was_taken(&mut self, ordinal: u64) -> bool {
-        if self.taken.is_empty() {
-            return false;
-        }
-        // `oldest` stays in place while the window of a restored state fills: its first sequence is in no row.
-        let at = (ordinal - self.oldest) as usize;
-        let Some(word) = self.taken.get(at / 64) else {
-            self.taken.clear();
-            return false;
-        };
-        word >> (at % 64) & 1 == 1
+    fn slot(&self, ordinal: u64) -> usize {
+        (ordinal % self.slots() as u64) as usize
+    }
+
+    #[inline]
+    fn is_taken(&self, slot: usize) -> bool {
+        self.taken[slot / 64] >> (slot % 64) & 1 == 1
     }
 
     #[inline]
@@ -221,9 +222,13 @@ impl WindowPacker {
         while self.row.len() < most
             && let Some(slot) = self.longest_that_fits()
         {
+            if let Some([long, short]) = self.closing_pair(slot, most) {
+                tokens += self.take(long) + self.take(short);
+                break;
+            }
             tokens += self.take(slot);
         }
-        while self.oldest < self.next && !self.held[self.slot(self.oldest)] {
+        while self.oldest < self.next && self.is_taken(self.slot(self.oldest)) {
             self.oldest += 1;
         }
         self.stats.rows += 1;
@@ -250,6 +255,39 @@ impl WindowPacker {
         None
     }
 
+    /// Two sequences that fill the gap better than `slot` alone, where nothing would fit behind that.
+    #[inline]
+    fn closing_pair(&self, slot: usize, most: usize) -> Option<[usize; 2]> {
+        let (gap, alone) = (self.gaps[self.key], self.needs[slot * self.features.len() + self.key]);
+        let shortest = self.present.next(0)?;
+        if self.features.len() > 1 || alone == gap || gap - alone >= shortest || self.row.len() + 2 > most {
+            return None;
+        }
+        self.best_pair(gap, alone, shortest)
+    }
+
+    /// The pair of lengths with the largest sum above `alone` and up to `gap`: the longer one is tried from the longest down.
+    fn best_pair(&self, gap: usize, alone: usize, shortest: usize) -> Option<[usize; 2]> {
+        let (mut best, mut pair) = (alone, None);
+        let mut long = self.present.prev(gap.checked_sub(shortest)?)?;
+        for _ in 0..PAIRS {
+            let alike = self.behind[self.ends[long].0];
+            let limit = if alike == NONE { long.checked_sub(1) } else { Some(long) };
+            let Some(short) = limit.and_then(|limit| self.present.prev(limit.min(gap - long))) else { break };
+            if long + short > best {
+                best = long + short;
+                let second = if short == long { alike } else { self.ends[short].0 };
+                pair = Some([self.ends[long].0, second]);
+            }
+            if best == gap || 2 * long <= best {
+                break;
+            }
+            let Some(next) = long.checked_sub(1).and_then(|below| self.present.prev(below)) else { break };
+            long = next;
+        }
+        pair
+    }
+
     /// Moves the first sequence of its length into the row; its tokens.
     #[inline]
     fn take(&mut self, slot: usize) -> usize {
@@ -263,23 +301,25 @@ impl WindowPacker {
         if first == NONE {
             self.present.remove(length);
         }
-        self.held[slot] = false;
-        let window = self.options.window as u64;
-        let oldest = self.slot(self.oldest) as u64;
-        self.row.push(self.oldest + (slot as u64 + window - oldest) % window);
+        self.taken[slot / 64] |= 1 << (slot % 64);
+        let (slots, oldest) = (self.slots(), self.slot(self.oldest));
+        let behind = if slot >= oldest { slot - oldest } else { slot + slots - oldest };
+        self.row.push(self.oldest + behind as u64);
         self.tokens[slot]
     }
 
     /// Where it is, to go on from later.
     pub fn state(&self) -> WindowState {
-        let mut taken = vec![0u64; ((self.next - self.oldest) as usize).div_ceil(64)];
-        for ordinal in self.oldest..self.next {
-            let at = (ordinal - self.oldest) as usize;
-            taken[at / 64] |= u64::from(!self.held[self.slot(ordinal)]) << (at % 64);
-        }
-        // A restored window that is not filled yet knows more than it has seen.
-        if !self.taken.is_empty() {
-            taken.clone_from(&self.taken);
+        let span = (self.known - self.oldest) as usize;
+        let mut taken = Vec::with_capacity(span.div_ceil(64));
+        for at in (0..span).step_by(64) {
+            let slot = self.slot(self.oldest + at as u64);
+            let (word, shift) = (slot / 64, slot % 64);
+            let low = self.taken[word] >> shift;
+            // Shifting by 64 is shifting by 1 and 63.
+            let high = self.taken[(word + 1) % self.taken.len()] << 1 << (63 - shift);
+            let seen = span - at;
+            taken.push((low | high) & if seen < 64 { (1 << seen) - 1 } else { !0 });
         }
         while taken.last() == Some(&0) {
             taken.pop();
@@ -301,7 +341,12 @@ impl WindowPacker {
         let stats = self.stats;
         *self = Self::new(&self.features, self.options)?;
         self.stats = stats;
-        (self.oldest, self.next, self.taken) = (state.oldest, state.oldest, state.taken);
+        (self.oldest, self.next) = (state.oldest, state.oldest);
+        self.known = state.oldest.checked_add(span as u64).ok_or_else(|| Error::state("the window is at no place"))?;
+        for ordinal in self.oldest..self.known {
+            let (at, slot) = ((ordinal - self.oldest) as usize, self.slot(ordinal));
+            self.taken[slot / 64] |= (state.taken[at / 64] >> (at % 64) & 1) << (slot % 64);
+        }
         Ok(())
     }
 
@@ -320,6 +365,8 @@ impl WindowPacker {
 const NONE: usize = usize::MAX;
 /// Lengths tried for a sequence of several features.
 const PROBES: usize = 64;
+/// Longer halves tried for the pair that closes a row.
+const PAIRS: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -352,23 +399,35 @@ mod tests {
         }
     }
 
-    /// The same from a list: scans for the longest that fits, the oldest among equals.
-    fn naive(features: &[Feature], window: usize, most: Option<usize>, lens: &[Vec<usize>]) -> Vec<Vec<u64>> {
+    /// The same from a list: scans for the longest that fits, the oldest among equals, and for the closing pair.
+    fn naive(feature: &Feature, window: usize, most: usize, lens: &[usize]) -> Vec<Vec<u64>> {
         let (mut held, mut rows) = ((0..lens.len()).collect::<Vec<_>>(), Vec::new());
+        let need = |at: usize| feature.aligned(lens[at]);
         while let Some(&oldest) = held.first() {
             let mut row = vec![oldest];
-            let room = |row: &[usize], at: usize| {
-                let used = |f: usize| row.iter().map(|&i| features[f].aligned(lens[i][f])).sum::<usize>();
-                (0..features.len()).all(|f| used(f) + features[f].aligned(lens[at][f]) <= features[f].length)
-            };
-            loop {
-                let ahead = held.iter().copied().filter(|at| *at < oldest + window && !row.contains(at));
-                let longest =
-                    ahead.filter(|&at| room(&row, at)).rev().max_by_key(|&at| features[0].aligned(lens[at][0]));
-                match longest.filter(|_| row.len() < most.unwrap_or(usize::MAX)) {
-                    Some(longest) => row.push(longest),
-                    None => break,
+            while row.len() < most {
+                let gap = feature.length - row.iter().map(|&at| need(at)).sum::<usize>();
+                let ahead: Vec<usize> =
+                    held.iter().copied().filter(|at| *at < oldest + window && !row.contains(at)).collect();
+                let fits = ahead.iter().copied().filter(|&at| need(at) <= gap);
+                let Some(longest) = fits.rev().max_by_key(|&at| need(at)) else { break };
+                let shortest = ahead.iter().map(|&at| need(at)).min().unwrap();
+                if gap - need(longest) < shortest && row.len() + 2 <= most {
+                    let pairs = ahead.iter().flat_map(|&long| ahead.iter().map(move |&short| (long, short)));
+                    let pairs = pairs.filter(|&(long, short)| {
+                        long != short && (need(long), short) >= (need(short), long) && need(long) + need(short) <= gap
+                    });
+                    let best = |&(long, short): &(usize, usize)| {
+                        (need(long) + need(short), need(long), usize::MAX - long, usize::MAX - short)
+                    };
+                    if let Some((long, short)) =
+                        pairs.max_by_key(best).filter(|&(l, s)| need(l) + need(s) > need(longest))
+                    {
+                        row.extend([long, short]);
+                        break;
+                    }
                 }
+                row.push(longest);
             }
             held.retain(|at| !row.contains(at));
             rows.push(row.into_iter().map(|at| at as u64).collect());
@@ -386,15 +445,13 @@ mod tests {
             resume in prop::collection::vec(any::<bool>(), 1..20),
         ) {
             let features = [Feature { align, ..Feature::new("a", 33) }];
+            let want = naive(&features[0], window, most.unwrap_or(usize::MAX), &lens);
             let lens: Vec<_> = lens.into_iter().map(|len| vec![len]).collect();
-            let want = naive(&features, window, most, &lens);
             prop_assert_eq!(&rows(packer(&features, window, most), &lens, || false), &want);
             let mut resume = resume.into_iter().cycle();
             prop_assert_eq!(&rows(packer(&features, window, most), &lens, || resume.next().unwrap()), &want);
-            for (row, next) in want.iter().zip(&want[1..]) {
-                prop_assert!(row[0] < next[0], "rows go by their oldest");
-                prop_assert!(row.iter().all(|&at| at < row[0] + window as u64));
-            }
+            prop_assert!(want.windows(2).all(|rows| rows[0][0] < rows[1][0]), "rows go by their oldest");
+            prop_assert!(want.iter().all(|row| row.iter().all(|&at| at < row[0] + window as u64)));
         }
 
         #[test]
