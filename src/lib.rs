@@ -12,6 +12,8 @@ mod loader;
 pub mod pack;
 pub mod report;
 pub mod rng;
+#[cfg(feature = "spec")]
+pub mod spec;
 #[cfg(feature = "text")]
 pub mod text;
 

@@ -1,0 +1,110 @@
+//! A pipeline while it is being put together.
+
+use std::path::{Path, PathBuf};
+
+use super::decode::{Fields, nearest};
+use super::node::Node;
+use crate::cx::Cx;
+use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Stage};
+use crate::element::Element;
+use crate::error::{Error, Result};
+
+/// The stages so far.
+#[derive(Debug)]
+pub(crate) enum Chain {
+    /// Random access.
+    Map(BoxMap<Element>),
+    /// A stream whose stages so far are all elementwise: they stay in front of the border, where threads run them.
+    Stream(BoxMap<Element>),
+    /// A stream behind its first stateful stage.
+    Iter(BoxIter<Element>),
+}
+
+impl Chain {
+    /// As a stream.
+    pub(crate) fn into_iter(self) -> BoxIter<Element> {
+        match self {
+            Self::Map(ds) | Self::Stream(ds) => ds.to_iter().boxed(),
+            Self::Iter(ds) => ds,
+        }
+    }
+
+    /// The last stage, checked: an impossible argument is found while its line is known.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self {
+            Self::Map(ds) | Self::Stream(ds) => ds.check(),
+            Self::Iter(ds) => ds.check(),
+        }
+    }
+}
+
+/// How many indices are tried to learn what elements look like; a filter may have dropped the first.
+const PEEK: u64 = 64;
+
+/// What a stage needs to know besides its arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    /// Relative paths start here.
+    pub(crate) folder: PathBuf,
+    /// The columns of the elements that come in, where they are known.
+    pub(crate) columns: Option<Vec<String>>,
+}
+
+impl Context {
+    /// Reads one element to learn the columns. What fails here fails again, with its place, when the pipeline runs.
+    pub(crate) fn peek(&mut self, ds: &BoxMap<Element>) {
+        let mut cx = Cx::default();
+        let first = (0..ds.len().min(PEEK)).find_map(|i| ds.get(i, &mut cx).ok().flatten());
+        self.columns = first.map(|element| element.iter().map(|(name, _)| name.to_owned()).collect());
+    }
+
+    /// Refuses a column that the elements do not have.
+    pub(crate) fn check_column(&self, node: &Node, name: &str) -> Result<()> {
+        let Some(columns) = &self.columns else { return Ok(()) };
+        if columns.iter().any(|c| c == name) {
+            return Ok(());
+        }
+        let error = node.error(format!("no column `{name}`; there are {}", columns.join(", ")));
+        Err(match nearest(name, columns.iter().map(String::as_str)) {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None => error,
+        })
+    }
+
+    /// The column that an argument names.
+    pub(crate) fn column(&self, fields: &Fields<'_>, name: &'static str) -> Result<Option<String>> {
+        let Some(node) = fields.node(name) else { return Ok(None) };
+        let column: String = super::decode::Decode::decode(node)?;
+        self.check_column(node, &column)?;
+        Ok(Some(column))
+    }
+
+    /// A path of the pipeline file, seen from here.
+    pub(crate) fn resolve(&self, path: &str) -> PathBuf {
+        // `join` takes an absolute path as it is.
+        self.folder.join(path)
+    }
+
+    /// The path of a file that must be there.
+    pub(crate) fn existing(&self, node: &Node) -> Result<PathBuf> {
+        let given: String = super::decode::Decode::decode(node)?;
+        let path = self.resolve(&given);
+        if path.exists() { Ok(path) } else { Err(missing(node, &path)) }
+    }
+}
+
+/// An error about a file that is not there, with the most similar name in its folder.
+pub(crate) fn missing(node: &Node, path: &Path) -> Error {
+    let error = node.error(format!("no file {}", path.display()));
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return error
+            .help(format!("the folder {} is not there either; paths start at the pipeline file", folder.display()));
+    };
+    let names: Vec<String> = entries.flatten().take(10_000).filter_map(|e| e.file_name().into_string().ok()).collect();
+    let wanted = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+    match nearest(wanted, names.iter().map(String::as_str)) {
+        Some(name) => error.help(format!("did you mean `{name}`?")),
+        None => error.help("paths start at the folder of the pipeline file"),
+    }
+}

@@ -1,0 +1,154 @@
+//! The elementwise functions that a file can name, as one stage that carries its name and arguments.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::cx::{Cx, StageId};
+use crate::dataset::{DatasetIterator, IterDataset, MapDataset, Role, Stage, stage_after};
+use crate::element::Element;
+use crate::error::Result;
+use crate::exec::Runtime;
+
+/// What is done with each element; `None` drops it.
+type Function<T> = dyn Fn(T) -> Result<Option<Element>> + Send + Sync;
+
+/// An elementwise stage made of a function with a name: a closure alone would leave the fingerprint blind.
+pub(crate) struct Named<D, T> {
+    parent: D,
+    name: &'static str,
+    params: String,
+    role: Role,
+    function: Arc<Function<T>>,
+    stage: StageId,
+}
+
+/// A function, its name, and the arguments that shape what it does.
+pub(crate) struct NamedFn<T> {
+    name: &'static str,
+    params: String,
+    role: Role,
+    function: Arc<Function<T>>,
+}
+
+impl<T: 'static> NamedFn<T> {
+    /// One element in, one out.
+    pub(crate) fn map(
+        name: &'static str,
+        params: String,
+        f: impl Fn(T) -> Result<Element> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, params, role: Role::Elementwise, function: Arc::new(move |e| f(e).map(Some)) }
+    }
+
+    /// As a stage behind `parent`.
+    pub(crate) fn after<D: Stage>(self, parent: D) -> Named<D, T> {
+        let stage = stage_after(&[&parent]);
+        let Self { name, params, role, function } = self;
+        Named { parent, name, params, role, function, stage }
+    }
+}
+
+impl NamedFn<Element> {
+    /// Keeps or drops.
+    pub(crate) fn filter(
+        name: &'static str,
+        params: String,
+        keep: impl Fn(&Element) -> Result<bool> + Send + Sync + 'static,
+    ) -> Self {
+        let function = move |e: Element| Ok(keep(&e)?.then_some(e));
+        Self { name, params, role: Role::MayDrop, function: Arc::new(function) }
+    }
+}
+
+impl<D: Stage, T> Stage for Named<D, T> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn params(&self) -> String {
+        self.params.clone()
+    }
+    fn role(&self) -> Role {
+        self.role
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+}
+
+fn run<T>(f: &Function<T>, stage: StageId, name: &str, element: T, cx: &mut Cx) -> Result<Option<Element>> {
+    match cx.consumed(stage, || f(element)) {
+        Ok(Some(element)) => {
+            cx.produced(stage, 1, 0);
+            Ok(Some(element))
+        }
+        Ok(None) => Ok(None),
+        Err(error) => Err(cx.blame(stage, name, error)),
+    }
+}
+
+impl<D: MapDataset> MapDataset for Named<D, D::Item> {
+    type Item = Element;
+
+    fn len(&self) -> u64 {
+        self.parent.len()
+    }
+
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Element>> {
+        match self.parent.get(index, cx)? {
+            Some(element) => run(&*self.function, self.stage, self.name, element, cx),
+            None => Ok(None),
+        }
+    }
+}
+
+impl<D: IterDataset> IterDataset for Named<D, D::Item> {
+    type Item = Element;
+    type Iter = NamedIter<D::Iter, D::Item>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        let (function, stage, name) = (self.function.clone(), self.stage, self.name);
+        Ok(NamedIter { parent: self.parent.iter(run)?, function, stage, name })
+    }
+}
+
+/// A pass over a stream of [`Named`].
+pub(crate) struct NamedIter<I, T> {
+    parent: I,
+    function: Arc<Function<T>>,
+    stage: StageId,
+    name: &'static str,
+}
+
+impl<I: DatasetIterator> DatasetIterator for NamedIter<I, I::Item> {
+    type Item = Element;
+    type State = I::State;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
+        while let Some(element) = self.parent.next(cx)? {
+            if let Some(element) = run(&*self.function, self.stage, self.name, element, cx)? {
+                return Ok(Some(element));
+            }
+        }
+        Ok(None)
+    }
+
+    fn state(&self) -> I::State {
+        self.parent.state()
+    }
+
+    fn restore(&mut self, state: I::State, cx: &mut Cx) -> Result<()> {
+        self.parent.restore(state, cx)
+    }
+}
+
+impl<D, T> fmt::Debug for Named<D, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({})", self.name, self.params)
+    }
+}
+
+impl<I, T> fmt::Debug for NamedIter<I, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NamedIter({})", self.name)
+    }
+}

@@ -1,0 +1,222 @@
+//! Declared pipelines: a file in YAML, TOML or JSON that names sources and stages by their names in the API.
+//!
+//! ```yaml
+//! name: numbers
+//! source: {range: {stop: 100}}
+//! stages:
+//!   - filter: {column: index, min: 10}
+//!   - to_iter
+//! executor: {threads: 2, buffer: 2}
+//! checkpoint: {folder: checkpoints, every: 100}
+//! ```
+//!
+//! Every stage is one entry of a list: its name, and its arguments in a mapping. Relative paths start at the folder of
+//! the file. `to_iter` may be left out: it then stands before the first stage that needs a stream. What is not
+//! understood is refused, with the line, the key and the nearest valid name. A file cannot run code.
+
+mod chain;
+mod columns;
+mod decode;
+mod json;
+mod map_stages;
+mod node;
+mod registry;
+mod settings;
+mod sources;
+mod toml;
+mod yaml;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use self::chain::Context;
+use self::decode::{Decode, Fields};
+use self::node::{MAX_BYTES, Node, Tree};
+pub use self::settings::{CheckpointSettings, Settings};
+use crate::dataset::BoxIter;
+use crate::element::Element;
+use crate::error::{Error, Result};
+
+/// How a pipeline file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Format {
+    /// YAML 1.2, core schema; `.yaml`, `.yml`, and whatever has no known ending.
+    Yaml,
+    /// TOML 1.1; `.toml`.
+    Toml,
+    /// JSON; `.json`.
+    Json,
+}
+
+impl Format {
+    /// By the ending of the file name.
+    pub fn of(path: &Path) -> Self {
+        match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
+            Some("toml") => Self::Toml,
+            Some("json") => Self::Json,
+            _ => Self::Yaml,
+        }
+    }
+}
+
+/// A declared pipeline: the text of a file, parsed, ready to be built any number of times, here or in another process.
+///
+/// It serialises as its text, so whoever receives it builds exactly the same stages.
+///
+/// ```
+/// use gristmill::IterDataset;
+/// use gristmill::spec::{Format, Pipeline};
+/// let text = "source: {range: {stop: 5}}\nstages:\n  - filter: {column: index, min: 3}\n";
+/// let elements = Pipeline::from_text(text, Format::Yaml, ".")?.build()?.collect()?;
+/// assert_eq!(elements[0].array("index")?.as_i64(), Some(3));
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(try_from = "Wire", into = "Wire")]
+pub struct Pipeline {
+    wire: Wire,
+    root: Node,
+    settings: Settings,
+}
+
+/// What is written of a [`Pipeline`].
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wire {
+    text: String,
+    format: Format,
+    /// The file it came from, for errors.
+    file: Option<PathBuf>,
+    /// Where relative paths start.
+    folder: PathBuf,
+}
+
+impl Pipeline {
+    /// Reads a file; its ending says whether it is YAML, TOML or JSON.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read, [`ErrorKind::Config`](crate::ErrorKind::Config) with the line
+    /// for what cannot be understood.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let size = std::fs::metadata(path).map_err(|e| Error::io(e, path))?.len();
+        if size > MAX_BYTES as u64 {
+            return Err(Error::config(format!("{size} bytes, and a pipeline file has at most {MAX_BYTES}")).path(path));
+        }
+        let text = std::fs::read_to_string(path).map_err(|e| Error::io(e, path))?;
+        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        Self::parse(Wire { text, format: Format::of(path), file: Some(path.to_owned()), folder })
+    }
+
+    /// Parses `text`; relative paths start at `folder`.
+    ///
+    /// # Errors
+    /// As [`from_file`](Self::from_file).
+    pub fn from_text(text: impl Into<String>, format: Format, folder: impl Into<PathBuf>) -> Result<Self> {
+        Self::parse(Wire { text: text.into(), format, file: None, folder: folder.into() })
+    }
+
+    fn parse(wire: Wire) -> Result<Self> {
+        let parsed = tree(&wire).and_then(|root| {
+            let fields = Fields::new(&root)?;
+            let settings = Settings::decode(&fields)?;
+            fields.required_node("source")?;
+            fields.node("stages");
+            fields.finish()?;
+            Ok((root, settings))
+        });
+        let (root, settings) = parsed.map_err(|e| in_file(e, &wire))?;
+        Ok(Self { wire, root, settings })
+    }
+
+    /// Opens the sources and puts the stages together.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the line for an unknown name, a wrong type or value, a missing
+    /// argument, file or column; whatever opening a source reports.
+    pub fn build(&self) -> Result<BoxIter<Element>> {
+        self.chain().map_err(|e| in_file(e, &self.wire))
+    }
+
+    fn chain(&self) -> Result<BoxIter<Element>> {
+        let fields = Fields::new(&self.root)?;
+        let mut context = Context { folder: self.folder(), columns: None };
+        let source = registry::source(fields.required_node("source")?, &mut context)?;
+        let stages: Vec<Node> = match fields.node("stages") {
+            Some(node) if matches!(node.value, Tree::List(_)) => Vec::decode(node)?,
+            Some(node) => return Err(node.error(format!("needs a list of stages, got {}", node.kind()))),
+            None => Vec::new(),
+        };
+        Ok(registry::stages_of(source, &stages, &mut context)?.into_iter())
+    }
+
+    /// Its name, the executor and the checkpoint folder.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The text it was parsed from.
+    pub fn text(&self) -> &str {
+        &self.wire.text
+    }
+
+    /// Where relative paths start.
+    pub fn folder(&self) -> PathBuf {
+        self.wire.folder.clone()
+    }
+}
+
+fn tree(wire: &Wire) -> Result<Node> {
+    let text = wire.text.trim_start_matches('\u{feff}');
+    if text.len() > MAX_BYTES {
+        return Err(Error::config(format!("{} bytes, and a pipeline file has at most {MAX_BYTES}", text.len())));
+    }
+    let mut root = match wire.format {
+        Format::Yaml => yaml::parse(text),
+        Format::Toml => toml::parse(text),
+        Format::Json => json::parse(text),
+    }?;
+    root.set_paths(String::new());
+    match root.value {
+        Tree::Map(_) => Ok(root),
+        _ => Err(root.error(format!("a pipeline file is a mapping with `source` and `stages`, got {}", root.kind()))),
+    }
+}
+
+/// Adds the file, unless the error is about another.
+fn in_file(error: Error, wire: &Wire) -> Error {
+    match &wire.file {
+        Some(file) => error.path(file),
+        None => error,
+    }
+}
+
+impl TryFrom<Wire> for Pipeline {
+    type Error = Error;
+
+    fn try_from(wire: Wire) -> Result<Self> {
+        Self::parse(wire)
+    }
+}
+
+impl From<Pipeline> for Wire {
+    fn from(pipeline: Pipeline) -> Self {
+        pipeline.wire
+    }
+}
+
+impl fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipeline")
+            .field("file", &self.wire.file)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! Every source and stage that a pipeline file can name. Adding one is one entry and one small function.
+
+use super::chain::{Chain, Context};
+use super::decode::{Fields, suggest, variant};
+use super::node::{Node, at};
+use super::{map_stages, sources};
+use crate::dataset::{BoxIter, BoxMap};
+use crate::element::Element;
+use crate::error::{Error, Result};
+
+/// Builds a stage of random access.
+pub(crate) type MapFn = fn(BoxMap<Element>, &Fields<'_>, &Context) -> Result<BoxMap<Element>>;
+/// Builds a stage of a stream.
+pub(crate) type IterFn = fn(BoxIter<Element>, &Fields<'_>, &Context) -> Result<BoxIter<Element>>;
+/// Builds a source, or a combination of sources.
+pub(crate) type SourceFn = fn(&Fields<'_>, &Context) -> Result<Chain>;
+
+/// A stage that a file can name.
+pub(crate) struct StageEntry {
+    /// The name of the method.
+    pub(crate) name: &'static str,
+    /// The argument that a bare value stands for: `limit: 100`.
+    pub(crate) main: Option<&'static str>,
+    pub(crate) map: Option<MapFn>,
+    /// Elementwise: behind `to_iter` it may still run in front of the border.
+    pub(crate) elementwise: bool,
+    pub(crate) iter: Option<IterFn>,
+    /// Whether a stream has the same columns behind it.
+    pub(crate) keeps_columns: bool,
+}
+
+impl StageEntry {
+    const fn new(name: &'static str, main: Option<&'static str>) -> Self {
+        Self { name, main, map: None, elementwise: false, iter: None, keeps_columns: true }
+    }
+
+    /// A stage of random access only.
+    pub(crate) const fn map(name: &'static str, main: Option<&'static str>, build: MapFn) -> Self {
+        Self { map: Some(build), ..Self::new(name, main) }
+    }
+
+    /// A stage of streams only.
+    pub(crate) const fn iter(name: &'static str, main: Option<&'static str>, build: IterFn) -> Self {
+        Self { iter: Some(build), ..Self::new(name, main) }
+    }
+
+    /// A stage that either world has.
+    pub(crate) const fn both(name: &'static str, main: Option<&'static str>, map: MapFn, iter: IterFn) -> Self {
+        Self { map: Some(map), iter: Some(iter), ..Self::new(name, main) }
+    }
+
+    /// A stage that sees each element on its own, in either world.
+    pub(crate) const fn each(name: &'static str, main: Option<&'static str>, map: MapFn, iter: IterFn) -> Self {
+        Self { elementwise: true, ..Self::both(name, main, map, iter) }
+    }
+
+    /// The columns behind it are others.
+    pub(crate) const fn new_columns(self) -> Self {
+        Self { keeps_columns: false, ..self }
+    }
+}
+
+/// A source that a file can name.
+pub(crate) struct SourceEntry {
+    pub(crate) name: &'static str,
+    pub(crate) main: Option<&'static str>,
+    pub(crate) build: SourceFn,
+}
+
+const STAGES: &[&[StageEntry]] = &[map_stages::STAGES];
+const SOURCES: &[&[SourceEntry]] = &[sources::SOURCES];
+/// The border between the worlds, handled here.
+const BORDER: &str = "to_iter";
+
+fn stages() -> impl Iterator<Item = &'static StageEntry> {
+    STAGES.iter().flat_map(|group| group.iter())
+}
+
+fn source_entries() -> impl Iterator<Item = &'static SourceEntry> {
+    SOURCES.iter().flat_map(|group| group.iter())
+}
+
+/// The source that `node` names.
+pub(crate) fn source(node: &Node, context: &mut Context) -> Result<Chain> {
+    let (name, line, args) = variant(node)?;
+    let Some(entry) = source_entries().find(|e| e.name == name) else {
+        let error = at(&node.path, line, format!("unknown source `{name}`"));
+        return Err(suggest(error, &name, source_entries().map(|e| e.name)));
+    };
+    let fields = Fields::with_short(&args, entry.main)?;
+    let chain = (entry.build)(&fields, context).map_err(|e| e.line(line as u64))?;
+    fields.finish()?;
+    chain.check().map_err(|e| e.line(line as u64))?;
+    if let Chain::Map(ds) = &chain {
+        context.peek(ds);
+    }
+    Ok(chain)
+}
+
+/// `chain` and the stages of a list behind it.
+pub(crate) fn stages_of(mut chain: Chain, list: &[Node], context: &mut Context) -> Result<Chain> {
+    for node in list {
+        chain = stage(chain, node, context)?;
+    }
+    Ok(chain)
+}
+
+fn stage(chain: Chain, node: &Node, context: &mut Context) -> Result<Chain> {
+    let (name, line, args) = variant(node)?;
+    if name == BORDER {
+        Fields::new(&args)?.finish()?;
+        return match chain {
+            Chain::Map(ds) => Ok(Chain::Stream(ds)),
+            _ => Err(at(&node.path, line, "the elements are a stream already: `to_iter` stands once")),
+        };
+    }
+    let Some(entry) = stages().find(|e| e.name == name) else {
+        let error = at(&node.path, line, format!("unknown stage `{name}`"));
+        return Err(suggest(error, &name, stages().map(|e| e.name).chain([BORDER])));
+    };
+    let fields = Fields::with_short(&args, entry.main)?;
+    let chain = apply(chain, entry, &fields, context).map_err(|e| e.line(line as u64))?;
+    fields.finish()?;
+    chain.check().map_err(|e| e.line(line as u64))?;
+    match &chain {
+        Chain::Map(ds) | Chain::Stream(ds) => context.peek(ds),
+        Chain::Iter(_) if !entry.keeps_columns => context.columns = None,
+        Chain::Iter(_) => {}
+    }
+    Ok(chain)
+}
+
+fn apply(chain: Chain, entry: &StageEntry, fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    match (chain, entry.map, entry.iter) {
+        (Chain::Map(ds), Some(build), _) => Ok(Chain::Map(build(ds, fields, context)?)),
+        (Chain::Stream(ds), Some(build), _) if entry.elementwise => Ok(Chain::Stream(build(ds, fields, context)?)),
+        (chain, _, Some(build)) => Ok(Chain::Iter(build(chain.into_iter(), fields, context)?)),
+        (_, _, None) => Err(needs_random_access(entry.name, fields)),
+    }
+}
+
+fn needs_random_access(name: &str, fields: &Fields<'_>) -> Error {
+    fields
+        .error(format!("`{name}` needs random access, and here the elements are a stream"))
+        .help(format!("put `{name}` before `to_iter` and before the first stage that packs or batches"))
+}

@@ -1,0 +1,107 @@
+//! Where elements come from: files, memory, ranges, and combinations of these.
+
+use super::chain::{Chain, Context};
+use super::columns::NamedFn;
+use super::decode::{Decode, Fields};
+use super::node::{Field, Node, Tree};
+use super::registry::SourceEntry;
+use crate::dataset::MapDataset;
+use crate::dataset::map::{RandomAccess, Range, Source};
+use crate::element::{Array, Element, Value};
+use crate::error::Result;
+
+pub(super) const SOURCES: &[SourceEntry] = &[
+    SourceEntry { name: "memory", main: Some("records"), build: memory },
+    SourceEntry { name: "range", main: Some("stop"), build: range },
+];
+
+/// `range: {start: 0, stop: 10, step: 1, column: index}`: one scalar `int64` column.
+fn range(fields: &Fields<'_>, _: &Context) -> Result<Chain> {
+    let (start, stop) = (fields.or("start", 0)?, fields.required("stop")?);
+    let column = fields.or("column", "index".to_owned())?;
+    let range = Range::with_step(start, stop, fields.or("step", 1)?)?;
+    let name = column.clone();
+    let to_element =
+        NamedFn::map("to_element", column, move |number: i64| Ok(Element::new().with(&name, Array::scalar(number))));
+    Ok(Chain::Map(to_element.after(range).boxed()))
+}
+
+/// `memory: {records: [{text: a}, {text: b}]}`: for tests and small tables.
+fn memory(fields: &Fields<'_>, _: &Context) -> Result<Chain> {
+    let node = fields.required_node("records")?;
+    let records = Vec::<Node>::decode(node)?;
+    let elements = records.iter().map(record).collect::<Result<Vec<_>>>()?;
+    Ok(Chain::Map(Source::new(Records(elements)).boxed()))
+}
+
+fn record(node: &Node) -> Result<Element> {
+    match &node.value {
+        Tree::Map(fields) => element(fields),
+        _ => Err(node.error(format!("a record is a mapping of columns, got {}", node.kind()))),
+    }
+}
+
+fn element(fields: &[Field]) -> Result<Element> {
+    let mut element = Element::with_capacity(fields.len());
+    for field in fields {
+        element.insert(&field.key, value(&field.value)?);
+    }
+    Ok(element)
+}
+
+fn value(node: &Node) -> Result<Value> {
+    Ok(match &node.value {
+        Tree::Null => Value::Null,
+        Tree::Bool(truth) => Array::bool(*truth).into(),
+        Tree::Int(number) => Array::scalar(*number).into(),
+        Tree::Float(number) => Array::scalar(*number).into(),
+        Tree::Str(text) => text.as_str().into(),
+        Tree::Map(fields) => element(fields)?.into(),
+        Tree::List(items) => list(items)?,
+    })
+}
+
+/// Whole numbers make an `int64` array, numbers a `float64` array, anything else a list.
+fn list(items: &[Node]) -> Result<Value> {
+    if items.iter().all(|n| matches!(n.value, Tree::Int(_))) {
+        return Ok(Array::from_vec(items.iter().map(i64::decode).collect::<Result<Vec<_>>>()?).into());
+    }
+    if items.iter().all(|n| matches!(n.value, Tree::Int(_) | Tree::Float(_))) {
+        return Ok(Array::from_vec(items.iter().map(f64::decode).collect::<Result<Vec<_>>>()?).into());
+    }
+    Ok(Value::List(items.iter().map(value).collect::<Result<_>>()?))
+}
+
+/// Records written in the pipeline file itself; told apart by what they hold.
+#[derive(Debug)]
+struct Records(Vec<Element>);
+
+impl RandomAccess for Records {
+    type Record = Element;
+
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read(&self, index: u64) -> Result<Element> {
+        Ok(self.0[index as usize].clone())
+    }
+
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn identity(&self) -> String {
+        let mut hash = crate::element::OrderHash::default();
+        self.0.iter().for_each(|e| hash.update(e));
+        format!("{} records, digest={hash}", self.0.len())
+    }
+
+    fn record_bytes(&self, record: &Element) -> u64 {
+        record.nbytes() as u64
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        Some(self.0.iter().map(Element::nbytes).sum::<usize>() as u64)
+    }
+}

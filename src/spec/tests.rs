@@ -1,0 +1,103 @@
+use super::*;
+use crate::dataset::IterDataset;
+use crate::exec::Executor;
+
+fn build(text: &str) -> Result<Vec<Element>> {
+    Pipeline::from_text(text, Format::Yaml, ".")?.build()?.collect()
+}
+
+fn index(elements: &[Element]) -> Vec<i64> {
+    elements.iter().map(|e| e.array("index").unwrap().as_i64().unwrap()).collect()
+}
+
+fn error(text: &str) -> String {
+    let error = build(text).unwrap_err();
+    format!("{error} | {}", error.help_text().unwrap_or("-"))
+}
+
+const RANGE: &str = "source: {range: {stop: 5}}\n";
+
+#[test]
+fn three_formats_give_one_pipeline() {
+    let yaml = "source:\n  range: 5\nstages:\n  - filter: {column: index, max: 2}\n  - rename: {index: n}\n";
+    let toml =
+        "source.range = 5\n[[stages]]\nfilter = {column = 'index', max = 2}\n[[stages]]\nrename = {index = 'n'}\n";
+    let json = r#"{"source": {"range": 5}, "stages": [{"filter": {"column": "index", "max": 2}}, {"rename": {"index": "n"}}]}"#;
+    let lines = [(yaml, Format::Yaml), (toml, Format::Toml), (json, Format::Json)].map(|(text, format)| {
+        let pipeline = Pipeline::from_text(text, format, ".").unwrap();
+        let built = pipeline.build().unwrap();
+        assert_eq!(built.collect().unwrap().len(), 3);
+        (&built as &dyn crate::Stage).lines()
+    });
+    assert_eq!(lines[0], lines[1]);
+    assert_eq!(lines[0], lines[2]);
+    assert_eq!(lines[0], ["range(0, 5, 1)", "to_element(index)", "filter(index, max=2)", "rename(index=n)", "to_iter"]);
+}
+
+#[test]
+fn filters_after_the_border_stay_in_front_of_it() {
+    let text = format!("{RANGE}stages: [to_iter, {{filter: {{column: index, min: 2}}}}]");
+    let built = Pipeline::from_text(text, Format::Yaml, ".").unwrap().build().unwrap();
+    assert_eq!((&built as &dyn crate::Stage).lines().last().unwrap(), "to_iter");
+    assert_eq!(index(&built.collect().unwrap()), [2, 3, 4]);
+}
+
+#[test]
+fn memory_records_have_typed_columns() {
+    let text = "source: {memory: {records: [{text: ab, ids: [1, 2], x: 1.5}, {text: c, ids: [], x: 2}]}}\n\
+                stages: [{filter: {column: text, min_length: 2}}, {select_columns: [ids, x]}]";
+    let elements = build(text).unwrap();
+    assert_eq!(elements.len(), 1);
+    assert_eq!(elements[0].array("ids").unwrap().as_slice::<i64>().unwrap(), [1, 2]);
+    assert_eq!(elements[0].len(), 2);
+}
+
+#[test]
+fn slips_are_named() {
+    let stage = |s: &str| error(&format!("{RANGE}stages:\n  - {s}\n"));
+    assert_eq!(stage("filtr: {column: index}"), "line 3: stages[0]: unknown stage `filtr` | did you mean `filter`?");
+    assert_eq!(
+        stage("filter: {column: indx, min: 1}"),
+        "line 3: stages[0].filter.column: no column `indx`; there are index | did you mean `index`?"
+    );
+    assert_eq!(
+        stage("filter: {column: index, mni: 1}"),
+        "line 3: stages[0].filter: needs a condition: one of min_length, max_length, min, max, equals | -"
+    );
+    assert_eq!(
+        stage("filter: {column: index, min: 1, mxa: 1}"),
+        "line 3: stages[0].filter: unknown key `mxa` | did you mean `max`?"
+    );
+    assert_eq!(stage("seed: one"), "line 3: stages[0].seed: needs a whole number, got the text \"one\" | -");
+    assert_eq!(error("source: {rnge: 3}"), "line 1: source: unknown source `rnge` | did you mean `range`?");
+    assert_eq!(error("sorce: {range: 3}"), "line 1: unknown key `sorce` | did you mean `source`?");
+    assert_eq!(error("[1]"), "line 1: a pipeline file is a mapping with `source` and `stages`, got a list | -");
+    assert_eq!(error(&format!("{RANGE}stages: 3")), "line 2: stages: needs a list of stages, got the number 3 | -");
+    assert_eq!(
+        stage("to_iter\n  - to_iter"),
+        "line 4: stages[1]: the elements are a stream already: `to_iter` stands once | -"
+    );
+}
+
+#[test]
+fn settings_are_read_and_checked() {
+    let parse = |s: &str| Pipeline::from_text(format!("{RANGE}{s}"), Format::Yaml, ".");
+    let settings = parse("name: n\nexecutor: {threads: 3, buffer: 4}\ncheckpoint: {folder: c, every: 5}").unwrap();
+    let settings = settings.settings().clone();
+    assert_eq!((settings.executor, settings.buffer), (Some(Executor::Threads(3)), Some(4)));
+    assert_eq!(settings.checkpoint.unwrap().every, Some(5));
+    assert_eq!(parse("executor: inline").unwrap().settings().executor, Some(Executor::Inline));
+    let error = |s: &str| parse(s).unwrap_err().to_string();
+    assert_eq!(error("executor: {threads: 0}"), "line 2: executor.threads: is 0, and must be at least 1");
+    assert!(error("executor: {threads: 1, inline: true}").contains("exclude each other"));
+}
+
+#[test]
+fn a_pipeline_travels_as_its_text() {
+    let pipeline = Pipeline::from_text(format!("{RANGE}name: n"), Format::Yaml, ".").unwrap();
+    let json = serde_json::to_string(&pipeline).unwrap();
+    let other: Pipeline = serde_json::from_str(&json).unwrap();
+    assert_eq!(other.build().unwrap().collect().unwrap(), pipeline.build().unwrap().collect().unwrap());
+    assert!(serde_json::from_str::<Pipeline>(&json.replace("range", "rnge")).unwrap().build().is_err());
+    assert!(serde_json::from_str::<Pipeline>(&json.replace("source", "sorce")).is_err());
+}
