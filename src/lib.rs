@@ -1,4 +1,53 @@
-//! gristmill feeds training jobs.
+//! gristmill feeds training jobs: datasets compose like iterators, run on any number of threads, resume at the exact
+//! element, and say where the time goes.
+//!
+//! # The promise
+//! Execution never changes the data. The stream is a pure function of (pipeline, seed, position): the same bytes for any
+//! executor, any number of threads, after a resume anywhere. `tests/laws.rs` holds the crate to it over random pipelines.
+//!
+//! # Two worlds
+//! A [`MapDataset`] is random access and pure; an [`IterDataset`] is an ordered stream with a small state.
+//! [`MapDataset::to_iter`] leads from the first to the second, [`IterDataset::loader`] runs the whole. Names and meanings
+//! are Grain's wherever Grain has them; where Grain is wrong, the method says `DIFFERENCE` and what ours does.
+//!
+//! ```
+//! use gristmill::dataset::map::Range;
+//! use gristmill::{IterDataset, MapDataset};
+//!
+//! let pipeline = || Range::new(0, 1000).seed(42).shuffle(None).map(|x| x * 2).to_iter().batch(32);
+//!
+//! let mut loader = pipeline().loader().threads(2).build()?;
+//! let first = loader.next().unwrap()?;
+//! assert_eq!(first.len(), 32);
+//!
+//! // A checkpoint is positions in JSON; it restores into any executor.
+//! let resumed = pipeline().loader().resume(loader.state()?).build()?;
+//! assert_eq!(loader.collect::<gristmill::Result<Vec<_>>>()?, resumed.collect::<gristmill::Result<Vec<_>>>()?);
+//! # Ok::<(), gristmill::Error>(())
+//! ```
+//!
+//! # Modules
+//! | module | what |
+//! |---|---|
+//! | [`dataset`] | the two worlds and all combinators |
+//! | [`element`] | elements where they must be dynamic: a tree of arrays, text and bytes |
+//! | [`source`] | files: lines, JSONL, compressed streams, token files, Parquet |
+//! | [`text`] | tokenizers |
+//! | [`pack`] | sequences into rows: the kernels under the packing stages |
+//! | [`spec`] | pipelines declared in YAML, TOML or JSON |
+//! | [`exec`], [`Loader`] | who runs a pipeline, and the running pipeline |
+//! | [`report`] | the wait report |
+//! | [`checkpoint`] | the state of a run |
+//! | [`rng`] | counter-based random numbers and index permutations, bit for bit those of Grain and NumPy |
+//!
+//! # Features
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `cli` | yes | the `gristmill` binary |
+//! | `spec` | yes | declared pipelines |
+//! | `text` | yes | tokenisation with both engines of Hugging Face `tokenizers` |
+//! | `compress` | yes | `.gz` and `.zst` streams |
+//! | `parquet` | no | Parquet files through `arrow` and `parquet` |
 
 pub mod checkpoint;
 pub mod cx;

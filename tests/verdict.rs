@@ -22,7 +22,7 @@ impl RandomAccess for Slow {
     type Record = u64;
 
     fn len(&self) -> u64 {
-        150
+        500
     }
 
     fn read(&self, index: u64) -> Result<u64> {
@@ -55,7 +55,7 @@ fn run(delays: [u64; STAGES], executor: Executor) -> Report {
         Ok(x)
     });
     let mut loader = ds.loader().executor(executor).build().unwrap();
-    assert_eq!(loader.by_ref().filter_map(Result::ok).count(), 150);
+    assert_eq!(loader.by_ref().filter_map(Result::ok).count(), 500);
     loader.report()
 }
 
