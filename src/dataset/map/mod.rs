@@ -1,23 +1,46 @@
 //! Random-access datasets: one adaptor a file, all methods on [`MapDataset`].
 
+mod batch;
+mod concatenate;
+mod epochs;
 mod filter;
+mod flat_map;
+mod lanes;
 #[expect(clippy::module_inception, reason = "one adaptor a file, named after its method")]
 mod map;
+mod map_with_index;
+mod parents;
 mod range;
+mod repeat;
 mod seed;
+mod select;
+mod select_indices;
+mod slice;
 mod source;
+mod zip;
 
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
+pub use self::batch::{Batch, StackFn};
+pub use self::concatenate::Concatenate;
 pub use self::filter::Filter;
+pub use self::flat_map::{FlatMap, TryFlatMap};
 pub use self::map::{Map, TryMap};
+pub use self::map_with_index::{ElementIndex, MapWithIndex, TryMapWithIndex};
 pub use self::range::Range;
+pub use self::repeat::Repeat;
 pub use self::seed::Seed;
+pub use self::select::{Select, SelectionMap};
+pub use self::select_indices::SelectIndices;
+pub use self::slice::Slice;
 pub use self::source::{RandomAccess, Source};
+pub use self::zip::{Zip, ZipAll};
 use super::boxed::BoxMap;
 use super::iter::Stream;
 use super::stage::Stage;
 use crate::cx::Cx;
+use crate::element::Stack;
 use crate::error::Result;
 
 /// Random access, without state: every [`get`](Self::get) stands alone, so any thread may call it, in any order.
@@ -94,6 +117,207 @@ pub trait MapDataset: Stage + Send + Sync {
         Self: Sized,
     {
         Seed::new(self, seed)
+    }
+
+    /// Applies `f` to every element and its [`ElementIndex`].
+    ///
+    /// The global index goes on over the epochs, as in Grain; `epoch` and `in_epoch` are counted where the stage stands,
+    /// so put it before [`repeat`](Self::repeat) to see epochs.
+    ///
+    /// ```
+    /// use gristmill::{MapDataset, dataset::map::Range};
+    /// let ds = Range::new(5, 7).map_with_index(|i, x| (i.epoch, i.in_epoch, x)).repeat(2);
+    /// assert_eq!(ds.collect()?, [(0, 0, 5), (0, 1, 6), (1, 0, 5), (1, 1, 6)]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    fn map_with_index<U, F>(self, f: F) -> MapWithIndex<Self, F>
+    where
+        Self: Sized,
+        F: Fn(ElementIndex, Self::Item) -> U + Send + Sync,
+    {
+        MapWithIndex::new(self, f)
+    }
+
+    /// [`map_with_index`](Self::map_with_index) with a function that may fail.
+    ///
+    /// # Errors
+    /// The error of `f`, with stage and element index.
+    fn try_map_with_index<U, F>(self, f: F) -> TryMapWithIndex<Self, F>
+    where
+        Self: Sized,
+        F: Fn(ElementIndex, Self::Item) -> Result<U> + Send + Sync,
+    {
+        TryMapWithIndex::new(self, f)
+    }
+
+    /// Makes up to `max_fan_out` elements of each: the length is `max_fan_out` times as large, and slots that `f` does not
+    /// fill are empty.
+    ///
+    /// ```
+    /// use gristmill::{MapDataset, dataset::map::Range};
+    /// let ds = Range::new(0, 3).flat_map(2, |x| vec![x; x as usize]);
+    /// assert_eq!((ds.len(), ds.collect()?), (6, vec![1, 2, 2]));
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) in every slot of an element that becomes more than `max_fan_out`.
+    ///
+    /// # Cost
+    /// `f` runs once for each element where a thread asks for the slots in order (Grain runs it for every slot), and holds
+    /// what is left of one element for each thread. In any other order, such as after a shuffle, it runs for every slot.
+    fn flat_map<C, F>(self, max_fan_out: usize, f: F) -> FlatMap<Self, F, C::Item>
+    where
+        Self: Sized,
+        C: IntoIterator<Item: Send>,
+        F: Fn(Self::Item) -> C + Send + Sync,
+    {
+        FlatMap::new(self, max_fan_out, f)
+    }
+
+    /// [`flat_map`](Self::flat_map) with a function that may fail.
+    ///
+    /// # Errors
+    /// The error of `f`, in every slot of the element.
+    fn try_flat_map<C, F>(self, max_fan_out: usize, f: F) -> TryFlatMap<Self, F, C::Item>
+    where
+        Self: Sized,
+        C: IntoIterator<Item: Send>,
+        F: Fn(Self::Item) -> Result<C> + Send + Sync,
+    {
+        TryFlatMap::new(self, max_fan_out, f)
+    }
+
+    /// The elements of `range`, as Python's `ds[a:b]`: negative numbers count from the end, and what is out of range is cut.
+    ///
+    /// Epoch `e` is the slice of the parent's epoch `e`. A dataset that never ends cannot be counted from its end: an
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) error of [`check`](Stage::check).
+    ///
+    /// ```
+    /// use gristmill::{MapDataset, dataset::map::Range};
+    /// assert_eq!(Range::new(0, 10).slice(2..4).collect()?, [2, 3]);
+    /// assert_eq!(Range::new(0, 10).slice(-2..).collect()?, [8, 9]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    fn slice(self, range: impl RangeBounds<i64>) -> Slice<Self>
+    where
+        Self: Sized,
+    {
+        Slice::new(self, range, 1)
+    }
+
+    /// Every `step`-th element of `range`, backwards from its start where `step` is negative: Python's `ds[a:b:step]`.
+    ///
+    /// ```
+    /// use gristmill::{MapDataset, dataset::map::Range};
+    /// assert_eq!(Range::new(0, 10).slice_step(1..8, 3).collect()?, [1, 4, 7]);
+    /// assert_eq!(Range::new(0, 10).slice_step(.., -4).collect()?, [9, 5, 1]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    fn slice_step(self, range: impl RangeBounds<i64>, step: i64) -> Slice<Self>
+    where
+        Self: Sized,
+    {
+        Slice::new(self, range, step)
+    }
+
+    /// Every `count`-th element from `index` on: the part of host `index` where `count` hosts read one dataset.
+    ///
+    /// Put it after the shuffle, so that every host draws from all of the data and in each step all hosts together read
+    /// consecutive elements of one global order. Where the length is no multiple of `count`, the first shards have one
+    /// element more; hosts that must take the same number of steps cut it first: `.slice(..n - n % count)`.
+    ///
+    /// ```
+    /// use gristmill::{MapDataset, dataset::map::Range};
+    /// assert_eq!(Range::new(0, 7).shard(1, 3).collect()?, [1, 4]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    fn shard(self, index: u64, count: u64) -> Slice<Self>
+    where
+        Self: Sized,
+    {
+        Slice::shard(self, index, count)
+    }
+
+    /// The elements at `indices`, in that order, as often as they are listed; in epoch `e` those of the parent's epoch `e`.
+    ///
+    /// ```
+    /// use gristmill::{MapDataset, dataset::map::Range};
+    /// assert_eq!(Range::new(0, 10).select_indices([7, 0, 7]).collect()?, [7, 0, 7]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    fn select_indices(self, indices: impl Into<Arc<[u64]>>) -> SelectIndices<Self>
+    where
+        Self: Sized,
+    {
+        SelectIndices::new(self, indices.into())
+    }
+
+    /// `num_epochs` epochs as one, or epochs without end for `None`.
+    ///
+    /// Each is shuffled, and draws its random numbers, anew; with
+    /// [`reseed_each_epoch(false)`](Repeat::reseed_each_epoch) each is the first again. 0 epochs, repeating what never ends
+    /// and repeating nothing forever are [`ErrorKind::Config`](crate::ErrorKind::Config) errors of [`check`](Stage::check).
+    ///
+    /// ```
+    /// use gristmill::{MapDataset, dataset::map::Range};
+    /// assert_eq!(Range::new(0, 2).repeat(2).collect()?, [0, 1, 0, 1]);
+    /// assert_eq!(Range::new(0, 2).repeat(None).slice(..3).collect()?, [0, 1, 0]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    fn repeat(self, num_epochs: impl Into<Option<u64>>) -> Repeat<Self>
+    where
+        Self: Sized,
+    {
+        Repeat::new(self, num_epochs.into())
+    }
+
+    /// Its elements and those of `other`, side by side; [`ZipAll`] takes any number of datasets of one type.
+    ///
+    /// Lengths that differ are an [`ErrorKind::Config`](crate::ErrorKind::Config) error of [`check`](Stage::check).
+    /// DIFFERENCE: where a filter dropped the element of either, the pair is dropped; Grain hands out a pair with `None` in it.
+    ///
+    /// ```
+    /// use gristmill::{MapDataset, dataset::map::Range};
+    /// assert_eq!(Range::new(0, 2).zip(Range::new(5, 7)).collect()?, [(0, 5), (1, 6)]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    fn zip<D: MapDataset>(self, other: D) -> Zip<Self, D>
+    where
+        Self: Sized,
+    {
+        Zip::new(self, other)
+    }
+
+    /// Stacks `size` consecutive elements into one batch, by [`Stack`]. No batch reaches from one epoch into the next: the
+    /// last of an epoch is smaller, or left out with `drop_remainder`.
+    ///
+    /// A batch of 0, and a stage before it that may drop elements, are [`ErrorKind::Config`](crate::ErrorKind::Config)
+    /// errors of [`check`](Stage::check): batches here have fixed places. Behind a filter, batch the stream.
+    ///
+    /// ```
+    /// use gristmill::{MapDataset, dataset::map::Range};
+    /// assert_eq!(Range::new(0, 5).batch(2, false).collect()?, [vec![0, 1], vec![2, 3], vec![4]]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    fn batch(self, size: usize, drop_remainder: bool) -> Batch<Self, StackFn<Self::Item>>
+    where
+        Self: Sized,
+        Self::Item: Stack,
+    {
+        Batch::stacked(self, size, drop_remainder)
+    }
+
+    /// [`batch`](Self::batch) with a function of your own that makes a batch of up to `size` elements.
+    ///
+    /// # Errors
+    /// The error of `f`, with the stage.
+    fn batch_with<B, F>(self, size: usize, drop_remainder: bool, f: F) -> Batch<Self, F>
+    where
+        Self: Sized,
+        F: Fn(Vec<Self::Item>) -> Result<B> + Send + Sync,
+    {
+        Batch::new(self, size, drop_remainder, f)
     }
 
     /// The elements of one epoch as a stream, empty slots skipped.

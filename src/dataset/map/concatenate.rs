@@ -1,0 +1,121 @@
+use super::MapDataset;
+use super::epochs;
+use super::parents::Parents;
+use crate::cx::Cx;
+use crate::dataset::INFINITE;
+use crate::dataset::stage::{Role, Stage};
+use crate::error::{Error, Result};
+
+/// One dataset after the other; epoch `e` is epoch `e` of each.
+///
+/// Datasets of different types become one type by [`boxed`](MapDataset::boxed).
+///
+/// ```
+/// use gristmill::{MapDataset, dataset::map::{Concatenate, Range}};
+/// let parts = vec![Range::new(0, 2).boxed(), Range::new(10, 12).map(|x| x + 1).boxed()];
+/// assert_eq!(Concatenate::new(parts).collect()?, [0, 1, 11, 12]);
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+///
+/// A dataset that never ends, an empty list, or a sum of lengths beyond `i64::MAX` is an
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) error of [`check`](Stage::check).
+///
+/// # Cost
+/// A search over the lengths: `O(log n)` per element for `n` datasets.
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone, Debug)]
+pub struct Concatenate<D> {
+    parents: Parents<D>,
+    /// Where each dataset ends.
+    ends: Vec<u64>,
+}
+
+impl<D: MapDataset> Concatenate<D> {
+    /// Puts `datasets` one after the other.
+    pub fn new(datasets: Vec<D>) -> Self {
+        let parents = Parents::new(datasets);
+        let mut end = 0u64;
+        let ends = parents.lens().map(|len| {
+            end = end.saturating_add(len).min(INFINITE);
+            end
+        });
+        Self { ends: ends.collect(), parents }
+    }
+}
+
+impl<D: MapDataset> Stage for Concatenate<D> {
+    fn name(&self) -> &'static str {
+        "concatenate"
+    }
+    fn params(&self) -> String {
+        self.parents.count().to_string()
+    }
+    fn role(&self) -> Role {
+        Role::Order
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        self.parents.stages()
+    }
+    fn check(&self) -> Result<()> {
+        if self.parents.count() == 0 {
+            return Err(Error::config("it concatenates 0 datasets, and it must be 1 or more"));
+        }
+        if let Some(at) = self.parents.first_infinite() {
+            return Err(Error::config(format!("dataset {at} of those it concatenates never ends"))
+                .help("concatenate first, then `repeat`"));
+        }
+        if self.len() >= INFINITE {
+            return Err(Error::config(format!("the concatenated length is beyond {} elements", INFINITE - 1)));
+        }
+        Ok(())
+    }
+}
+
+impl<D: MapDataset> MapDataset for Concatenate<D> {
+    type Item = D::Item;
+
+    fn len(&self) -> u64 {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    #[inline]
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
+        let Some((epoch, k)) = epochs::split(index, self.len()) else { return Ok(None) };
+        let which = self.ends.partition_point(|&end| end <= k);
+        let start = which.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let at = epochs::join(epoch, self.ends[which] - start, k - start)?;
+        self.parents.pass(which, at, cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::map::Range;
+
+    #[test]
+    fn each_epoch_is_that_epoch_of_every_part() {
+        let globals = |len, add| Range::new(0, len).map_with_index(move |i, _| i.global + add);
+        let ds = Concatenate::new(vec![globals(2, 0), globals(0, 50), globals(3, 100)]);
+        let mut cx = Cx::default();
+        let seen: Vec<u64> = (0..12).map(|i| ds.get(i, &mut cx).unwrap().unwrap()).collect();
+        assert_eq!(seen, [0, 1, 100, 101, 102, 2, 3, 103, 104, 105, 4, 5]);
+    }
+
+    #[test]
+    fn what_has_no_end_cannot_be_followed() {
+        let ds = Concatenate::new(vec![Range::new(0, 2).repeat(1), Range::new(0, 2).repeat(None)]);
+        assert_eq!(ds.check().unwrap_err().message(), "dataset 1 of those it concatenates never ends");
+        let long = Concatenate::new(vec![Range::new(0, i64::MAX - 1), Range::new(0, i64::MAX - 1)]);
+        assert!(long.check().unwrap_err().message().starts_with("the concatenated length is beyond"));
+        let none = Concatenate::new(Vec::<Range>::new());
+        assert!(none.check().is_err() && none.get(0, &mut Cx::default()).unwrap().is_none());
+    }
+
+    #[test]
+    fn the_parts_are_numbered_one_after_the_other() {
+        let part = || Range::new(0, 2).try_map(|x| if x == 1 { Err(Error::data("no")) } else { Ok(x) });
+        let error = Concatenate::new(vec![part(), part()]).get(3, &mut Cx::default()).unwrap_err();
+        assert_eq!(error.to_string(), "stage 3 map: no");
+    }
+}

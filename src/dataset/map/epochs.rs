@@ -1,0 +1,45 @@
+//! Global indices: they run on over the epochs, and every stage has its own length of an epoch.
+
+use crate::error::{Error, Result};
+
+/// Epoch and index in that epoch of a global index, or `None` where an epoch has no elements.
+#[inline]
+pub(super) fn split(index: u64, len: u64) -> Option<(u64, u64)> {
+    if index < len {
+        return Some((0, index));
+    }
+    Some((index.checked_div(len)?, index % len))
+}
+
+/// The global index of element `at` of `epoch`, where an epoch has `len` elements.
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) where that is more than an index can say.
+#[inline]
+pub(super) fn join(epoch: u64, len: u64, at: u64) -> Result<u64> {
+    if epoch == 0 {
+        return Ok(at);
+    }
+    epoch.checked_mul(len).and_then(|start| start.checked_add(at)).ok_or_else(|| too_far(epoch, len))
+}
+
+#[cold]
+fn too_far(epoch: u64, len: u64) -> Error {
+    Error::config(format!("epoch {epoch} of a dataset of {len} elements is past the last index, {}", u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_is_an_epoch_and_a_place_in_it() {
+        assert_eq!(split(2, 3), Some((0, 2)));
+        assert_eq!(split(7, 3), Some((2, 1)));
+        assert_eq!(split(0, 0), None);
+        assert_eq!(join(2, 3, 1).unwrap(), 7);
+        assert_eq!(join(0, u64::MAX, 5).unwrap(), 5);
+        assert!(join(3, 1 << 63, 0).is_err());
+        assert!(join(1, u64::MAX, 1).is_err());
+    }
+}

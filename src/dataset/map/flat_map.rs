@@ -1,0 +1,281 @@
+use std::fmt;
+
+use super::MapDataset;
+use super::lanes::Lanes;
+use crate::cx::{Cx, StageId};
+use crate::dataset::INFINITE;
+use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::error::{Error, Result};
+
+/// See [`MapDataset::flat_map`].
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone)]
+pub struct FlatMap<D, F, U> {
+    slots: Slots<D, U>,
+    f: F,
+}
+
+/// See [`MapDataset::try_flat_map`].
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone)]
+pub struct TryFlatMap<D, F, U> {
+    slots: Slots<D, U>,
+    f: F,
+}
+
+/// What both have in common: `max_fan_out` slots for every element.
+#[derive(Debug)]
+struct Slots<D, U> {
+    parent: D,
+    max_fan_out: usize,
+    open: Lanes<Open<U>>,
+    stage: StageId,
+}
+
+/// The pieces of one element that were not asked for yet.
+struct Open<U> {
+    element: u64,
+    pieces: Vec<Option<U>>,
+}
+
+impl<U> Open<U> {
+    /// What is in `slot`: known (a piece, or nothing) unless its piece was taken before.
+    fn take(&mut self, slot: usize) -> Option<Option<U>> {
+        match self.pieces.get_mut(slot) {
+            None => Some(None),
+            Some(piece) => piece.take().map(Some),
+        }
+    }
+}
+
+impl<D: Clone, U> Clone for Slots<D, U> {
+    fn clone(&self) -> Self {
+        Self { parent: self.parent.clone(), max_fan_out: self.max_fan_out, open: self.open.clone(), stage: self.stage }
+    }
+}
+
+impl<D: MapDataset, U> Slots<D, U> {
+    fn new(parent: D, max_fan_out: usize) -> Self {
+        let stage = stage_after(&[&parent]);
+        Self { parent, max_fan_out, open: Lanes::new(), stage }
+    }
+
+    fn len(&self) -> u64 {
+        self.parent.len().saturating_mul(self.max_fan_out as u64).min(INFINITE)
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.max_fan_out == 0 {
+            return Err(Error::config("max_fan_out is 0, and it must be 1 or more"));
+        }
+        Ok(())
+    }
+
+    /// Slot by slot, as they are mostly asked for, `f` runs once for each element: the rest of its pieces waits in the
+    /// thread's lane.
+    fn get<C>(&self, index: u64, cx: &mut Cx, f: impl FnOnce(D::Item) -> Result<C>) -> Result<Option<U>>
+    where
+        C: IntoIterator<Item = U>,
+    {
+        let fan_out = self.max_fan_out as u64;
+        let Some(element) = index.checked_div(fan_out) else { return Ok(None) };
+        let slot = (index % fan_out) as usize;
+        let piece = match self.known(element, slot) {
+            Some(piece) => piece,
+            None => {
+                let mut open = Open { element, pieces: self.pieces(element, cx, f)? };
+                let piece = open.take(slot).flatten();
+                if let Some(mut lane) = self.open.mine() {
+                    *lane = Some(open);
+                }
+                piece
+            }
+        };
+        if piece.is_some() {
+            cx.produced(self.stage, 1, 0);
+        }
+        Ok(piece)
+    }
+
+    fn known(&self, element: u64, slot: usize) -> Option<Option<U>> {
+        let mut lane = self.open.mine()?;
+        lane.as_mut().filter(|open| open.element == element)?.take(slot)
+    }
+
+    /// All pieces of an element; none of one that was dropped.
+    fn pieces<C>(&self, element: u64, cx: &mut Cx, f: impl FnOnce(D::Item) -> Result<C>) -> Result<Vec<Option<U>>>
+    where
+        C: IntoIterator<Item = U>,
+    {
+        let Some(whole) = self.parent.get(element, cx)? else { return Ok(Vec::new()) };
+        // One more than allowed is enough to know that they are too many.
+        let enough = self.max_fan_out.saturating_add(1);
+        let collect = || Ok(f(whole)?.into_iter().take(enough).map(Some).collect::<Vec<_>>());
+        let pieces = cx.consumed(self.stage, collect).and_then(|pieces| {
+            if pieces.len() > self.max_fan_out { Err(too_many(self.max_fan_out)) } else { Ok(pieces) }
+        });
+        pieces.map_err(|e| cx.blame(self.stage, "flat_map", e))
+    }
+}
+
+#[cold]
+fn too_many(max_fan_out: usize) -> Error {
+    Error::data(format!("an element became more than max_fan_out = {max_fan_out} elements"))
+        .help("raise max_fan_out, or use `flat_map` after `to_iter`, which has no limit")
+}
+
+macro_rules! flat_map_stage {
+    ($name:ident) => {
+        impl<D: MapDataset, F, U> $name<D, F, U> {
+            pub(super) fn new(parent: D, max_fan_out: usize, f: F) -> Self {
+                Self { slots: Slots::new(parent, max_fan_out), f }
+            }
+        }
+
+        impl<D: MapDataset, F, U> Stage for $name<D, F, U> {
+            fn name(&self) -> &'static str {
+                "flat_map"
+            }
+            fn params(&self) -> String {
+                format!("max_fan_out={}", self.slots.max_fan_out)
+            }
+            fn role(&self) -> Role {
+                Role::FanOut
+            }
+            fn parents(&self) -> Vec<&dyn Stage> {
+                vec![&self.slots.parent]
+            }
+            fn check(&self) -> Result<()> {
+                self.slots.check()
+            }
+        }
+
+        impl<D: fmt::Debug, F, U> fmt::Debug for $name<D, F, U> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($name)).field("parent", &self.slots.parent).finish_non_exhaustive()
+            }
+        }
+    };
+}
+flat_map_stage!(FlatMap);
+flat_map_stage!(TryFlatMap);
+
+impl<D, C, F> MapDataset for FlatMap<D, F, C::Item>
+where
+    D: MapDataset,
+    C: IntoIterator<Item: Send>,
+    F: Fn(D::Item) -> C + Send + Sync,
+{
+    type Item = C::Item;
+
+    fn len(&self) -> u64 {
+        self.slots.len()
+    }
+
+    #[inline]
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<C::Item>> {
+        self.slots.get(index, cx, |element| Ok((self.f)(element)))
+    }
+}
+
+impl<D, C, F> MapDataset for TryFlatMap<D, F, C::Item>
+where
+    D: MapDataset,
+    C: IntoIterator<Item: Send>,
+    F: Fn(D::Item) -> Result<C> + Send + Sync,
+{
+    type Item = C::Item;
+
+    fn len(&self) -> u64 {
+        self.slots.len()
+    }
+
+    #[inline]
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<C::Item>> {
+        self.slots.get(index, cx, &self.f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::dataset::map::Range;
+
+    /// x becomes x % 4 elements: 10x, 10x + 1, …
+    fn pieces(x: i64) -> impl Iterator<Item = i64> {
+        (0..x % 4).map(move |i| 10 * x + i)
+    }
+
+    #[test]
+    fn every_element_has_its_slots_in_every_epoch() {
+        let ds = Range::new(0, 4).flat_map(3, pieces);
+        assert_eq!(ds.len(), 12);
+        let mut cx = Cx::default();
+        let slots: Vec<Option<i64>> = (0..30).map(|i| ds.get(i, &mut cx).unwrap()).collect();
+        let epoch = [None, None, None, Some(10), None, None, Some(20), Some(21), None, Some(30), Some(31), Some(32)];
+        assert_eq!(slots[..12], epoch);
+        assert_eq!(slots[12..24], epoch);
+        assert_eq!(slots[24..], epoch[..6]);
+        let globals = Range::new(0, 2).map_with_index(|i, _| i.global).flat_map(2, |g| [g, g + 100]);
+        assert_eq!(
+            (0..6).map(|i| globals.get(i, &mut cx).unwrap().unwrap()).collect::<Vec<_>>(),
+            [0, 100, 1, 101, 2, 102]
+        );
+    }
+
+    #[test]
+    fn in_order_the_function_runs_once_for_each_element_and_in_any_order_it_gives_the_same() {
+        let runs = AtomicU64::new(0);
+        let counted = |x| {
+            runs.fetch_add(1, Ordering::Relaxed);
+            pieces(x)
+        };
+        let ds = Range::new(0, 8).filter(|x| x % 5 != 0).flat_map(3, counted);
+        let mut cx = Cx::default();
+        let forward: Vec<_> = (0..24).map(|i| ds.get(i, &mut cx).unwrap()).collect();
+        assert_eq!(runs.load(Ordering::Relaxed), 6);
+        for i in [23, 22, 3, 3, 4, 3, 20, 3, 0] {
+            assert_eq!(ds.get(i, &mut cx).unwrap(), forward[i as usize]);
+        }
+        for i in (0..24).rev() {
+            assert_eq!(ds.clone().get(i, &mut cx).unwrap(), forward[i as usize]);
+        }
+    }
+
+    #[test]
+    fn threads_do_not_disturb_each_other() {
+        let ds = Range::new(0, 400).flat_map(3, pieces);
+        let alone = ds.collect().unwrap();
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..4).map(|_| scope.spawn(|| ds.collect().unwrap())).collect();
+            all.into_iter().for_each(|t| assert_eq!(t.join().unwrap(), alone));
+        });
+    }
+
+    #[test]
+    fn more_than_its_slots_is_an_error_of_each() {
+        let ds = Range::new(0, 4).flat_map(2, pieces);
+        let mut cx = Cx::default();
+        assert_eq!(ds.get(5, &mut cx).unwrap(), Some(21));
+        for slot in [6, 7] {
+            let error = ds.get(slot, &mut cx).unwrap_err();
+            assert_eq!(error.to_string(), "stage 1 flat_map: an element became more than max_fan_out = 2 elements");
+        }
+        // Without end, it is not waited for.
+        assert!(Range::new(0, 4).flat_map(2, |x| std::iter::repeat(x)).get(0, &mut cx).is_err());
+        let none = Range::new(0, 4).flat_map(0, pieces);
+        assert!(none.check().is_err() && none.get(0, &mut cx).unwrap().is_none());
+        assert_eq!(Range::new(0, 4).repeat(None).flat_map(5, pieces).len(), INFINITE);
+    }
+
+    #[test]
+    fn a_function_may_fail() {
+        let ds = Range::new(0, 3).try_flat_map(2, |x| if x == 1 { Err(Error::data("no")) } else { Ok(vec![x]) });
+        let mut cx = Cx::default();
+        assert_eq!(ds.get(0, &mut cx).unwrap(), Some(0));
+        assert_eq!(ds.get(3, &mut cx).unwrap_err().to_string(), "stage 1 flat_map: no");
+        assert_eq!(ds.get(4, &mut cx).unwrap(), Some(2));
+    }
+}
