@@ -32,7 +32,8 @@ fn train(folder: &Path, die_at: Option<u64>) -> Result<OrderHash> {
         hash.update(&batch);
         if loader.delivered().is_multiple_of(50) {
             let saved = Saved { loader: loader.state()?, hash };
-            std::fs::write(&file, serde_json::to_string(&saved).expect("plain data")).map_err(|e| Error::io(e, &file))?;
+            std::fs::write(&file, serde_json::to_string(&saved).expect("plain data"))
+                .map_err(|e| Error::io(e, &file))?;
         }
         if die_at == Some(loader.delivered()) {
             std::process::abort();

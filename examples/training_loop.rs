@@ -17,12 +17,8 @@ fn train_step(batch: &[(i64, f32)], loss: &mut f32) {
 }
 
 fn main() -> Result<()> {
-    let dataset = Range::new(0, 20_000)
-        .seed(42)
-        .shuffle(None)
-        .map(|x| (x, (x as f32 * 0.001).sin()))
-        .to_iter()
-        .batch(32);
+    let dataset =
+        Range::new(0, 20_000).seed(42).shuffle(None).map(|x| (x, (x as f32 * 0.001).sin())).to_iter().batch(32);
 
     let mut loader = dataset.loader().threads(2).build()?;
     let mut loss = 1.0;
