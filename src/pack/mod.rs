@@ -5,6 +5,7 @@
 mod arena;
 mod bins;
 mod bit_tree;
+mod compare;
 mod concat;
 mod feature;
 mod group;
@@ -13,6 +14,7 @@ mod window;
 
 pub use arena::{Arena, Part};
 pub use bins::Fit;
+pub use compare::{Outcome, Strategy, compare};
 pub use concat::{ConcatOptions, ConcatThenSplit, Cursor, Fed, Positions};
 pub use feature::{Feature, OverLong};
 pub use group::{Group, GroupOptions, GroupPacker, Placed};
