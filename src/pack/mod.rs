@@ -9,6 +9,7 @@ mod compare;
 mod concat;
 mod feature;
 mod group;
+mod held;
 mod stats;
 mod window;
 
@@ -18,5 +19,6 @@ pub use compare::{Outcome, Strategy, compare};
 pub use concat::{ConcatOptions, ConcatThenSplit, Cursor, Fed, Positions};
 pub use feature::{Feature, OverLong};
 pub use group::{Group, GroupOptions, GroupPacker, Placed};
+pub use held::{Bits, HeldState};
 pub use stats::PackStats;
-pub use window::{WindowOptions, WindowPacker, WindowState};
+pub use window::{WindowOptions, WindowPacker};

@@ -1,9 +1,8 @@
 //! Best fit over a bounded look-ahead window.
 
-use serde::{Deserialize, Serialize};
-
 use super::bit_tree::BitTree;
 use super::feature::{self, Feature, OverLong, over_long, pieces};
+use super::held::{Held, HeldState};
 use super::stats::PackStats;
 use crate::error::{Error, Result};
 
@@ -32,7 +31,7 @@ impl Default for WindowOptions {
 /// ordinals; the caller holds the sequences and writes them. The plan is a function of the lengths alone.
 ///
 /// The window is a range of consecutive ordinals, so a sequence is put out before `window` more have been read, and
-/// the [state](WindowState) needs only the first ordinal of the window and which of those behind it are in rows already.
+/// the [state](HeldState) needs only the first ordinal of the window and which of those behind it are in rows already.
 ///
 /// With several features the length of the first that is not a meta feature is searched, and up to 64 lengths are
 /// tried until all features fit.
@@ -48,34 +47,20 @@ pub struct WindowPacker {
     options: WindowOptions,
     /// The feature whose length is searched.
     key: usize,
-    /// Per slot, the cells each feature takes; a slot is an ordinal modulo [`slots`](Self::slots).
+    /// Per slot, the cells each feature takes; see [`Held`].
     needs: Vec<usize>,
     tokens: Vec<usize>,
-    /// A bit per slot: 1 where the sequence is in a row.
-    taken: Vec<u64>,
     /// Sequences of one length, oldest first: the slot behind each slot.
     behind: Vec<usize>,
     /// First and last slot of each length.
     ends: Vec<(usize, usize)>,
     /// Lengths that have sequences.
     present: BitTree,
-    oldest: u64,
-    next: u64,
-    /// Ordinals below this have a meaningful bit in `taken`, whether they were pushed again or not.
-    known: u64,
+    held: Held,
     row: Vec<u64>,
     gaps: Vec<usize>,
     row_cells: u64,
     stats: PackStats,
-}
-
-/// Where a [`WindowPacker`] is: positions only.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WindowState {
-    /// The oldest sequence that is in no row yet.
-    pub oldest: u64,
-    /// Bits of the ordinals from it on: 1 where a sequence is in a row already. Ends with the last 1.
-    pub taken: Vec<u64>,
 }
 
 impl WindowPacker {
@@ -94,18 +79,16 @@ impl WindowPacker {
         }
         let key = features.iter().position(|f| !f.meta).unwrap_or(0);
         let length = features[key].length;
-        let slots = window.next_multiple_of(64);
+        let held = Held::new(window);
+        let slots = held.slots();
         Ok(Self {
             key,
             needs: vec![0; slots * features.len()],
             tokens: vec![0; slots],
-            taken: vec![0; slots / 64],
             behind: vec![NONE; slots],
             ends: vec![(NONE, NONE); length + 1],
             present: BitTree::new(length + 1),
-            oldest: 0,
-            next: 0,
-            known: 0,
+            held,
             row: Vec::new(),
             gaps: Vec::with_capacity(features.len()),
             row_cells: features.iter().filter(|f| !f.meta).map(|f| f.length as u64).sum(),
@@ -132,7 +115,7 @@ impl WindowPacker {
     /// Whether a row must be taken before the next sequence can be pushed.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.next - self.oldest == self.options.window as u64
+        self.held.is_full()
     }
 
     /// Adds the next sequence, and says its ordinal; `None` if a restored state has it in a row already.
@@ -144,7 +127,7 @@ impl WindowPacker {
         if self.is_full() || lens.len() != self.features.len() {
             return Err(self.refuse(lens.len()));
         }
-        let slot = self.slot(self.next);
+        let slot = self.held.slot(self.held.next());
         let width = self.features.len();
         let mut tokens = 0;
         for (f, (feature, &len)) in self.features.iter().zip(lens).enumerate() {
@@ -154,16 +137,7 @@ impl WindowPacker {
             self.needs[slot * width + f] = feature.aligned(len);
             tokens += if feature.meta { 0 } else { len };
         }
-        let ordinal = self.next;
-        self.next += 1;
-        if ordinal < self.known {
-            if self.is_taken(slot) {
-                return Ok(None);
-            }
-        } else {
-            self.known = self.next;
-            self.taken[slot / 64] &= !(1 << (slot % 64));
-        }
+        let Some(ordinal) = self.held.push() else { return Ok(None) };
         self.tokens[slot] = tokens;
         self.append(slot);
         Ok(Some(ordinal))
@@ -175,21 +149,6 @@ impl WindowPacker {
             return Error::data(format!("an element of {features} features where {} are packed", self.features.len()));
         }
         Error::config(format!("the window of {} sequences is full", self.options.window))
-    }
-
-    /// A multiple of 64, so that any 64 bits of `taken` lie in two words.
-    fn slots(&self) -> usize {
-        self.taken.len() * 64
-    }
-
-    #[inline]
-    fn slot(&self, ordinal: u64) -> usize {
-        (ordinal % self.slots() as u64) as usize
-    }
-
-    #[inline]
-    fn is_taken(&self, slot: usize) -> bool {
-        self.taken[slot / 64] >> (slot % 64) & 1 == 1
     }
 
     #[inline]
@@ -209,14 +168,14 @@ impl WindowPacker {
     /// The ordinals of the next row, the oldest first; `None` if the window is not full and `ended` is false, or nothing is left.
     #[inline]
     pub fn next_row(&mut self, ended: bool) -> Option<&[u64]> {
-        if self.oldest == self.next || !(ended || self.is_full()) {
+        if self.held.is_empty() || !(ended || self.is_full()) {
             return None;
         }
         self.row.clear();
         self.gaps.clear();
         self.gaps.extend(self.features.iter().map(|f| f.length));
         // The oldest sequence is the first of its length, as every other one of that length is younger.
-        let oldest = self.slot(self.oldest);
+        let oldest = self.held.slot(self.held.oldest());
         let mut tokens = self.take(oldest);
         let most = self.options.max_sequences.unwrap_or(usize::MAX);
         while self.row.len() < most
@@ -228,9 +187,7 @@ impl WindowPacker {
             }
             tokens += self.take(slot);
         }
-        while self.oldest < self.next && self.is_taken(self.slot(self.oldest)) {
-            self.oldest += 1;
-        }
+        self.held.advance();
         self.stats.rows += 1;
         self.stats.sequences += self.row.len() as u64;
         self.stats.tokens += tokens as u64;
@@ -301,58 +258,29 @@ impl WindowPacker {
         if first == NONE {
             self.present.remove(length);
         }
-        self.taken[slot / 64] |= 1 << (slot % 64);
-        let (slots, oldest) = (self.slots(), self.slot(self.oldest));
-        let behind = if slot >= oldest { slot - oldest } else { slot + slots - oldest };
-        self.row.push(self.oldest + behind as u64);
+        self.row.push(self.held.take(slot));
         self.tokens[slot]
     }
 
     /// Where it is, to go on from later.
-    pub fn state(&self) -> WindowState {
-        let span = (self.known - self.oldest) as usize;
-        let mut taken = Vec::with_capacity(span.div_ceil(64));
-        for at in (0..span).step_by(64) {
-            let slot = self.slot(self.oldest + at as u64);
-            let (word, shift) = (slot / 64, slot % 64);
-            let low = self.taken[word] >> shift;
-            // Shifting by 64 is shifting by 1 and 63.
-            let high = self.taken[(word + 1) % self.taken.len()] << 1 << (63 - shift);
-            let seen = span - at;
-            taken.push((low | high) & if seen < 64 { (1 << seen) - 1 } else { !0 });
-        }
-        while taken.last() == Some(&0) {
-            taken.pop();
-        }
-        WindowState { oldest: self.oldest, taken }
+    pub fn state(&self) -> HeldState {
+        self.held.state()
     }
 
     /// Goes back to `state`: the sequences from its oldest on are to be pushed again.
     ///
     /// # Errors
     /// `State` if the state is not one of a window of this size.
-    pub fn restore(&mut self, state: WindowState) -> Result<()> {
-        let last = state.taken.last().map_or(0, |word| 64 - word.leading_zeros() as usize);
-        let span = state.taken.len().saturating_sub(1) * 64 + last;
-        let (first, window) = (state.taken.first().copied().unwrap_or(0), self.options.window);
-        if span > window || first & 1 == 1 || (!state.taken.is_empty() && last == 0) {
-            return Err(Error::state(format!("a window over {span} sequences restored into one of {window}")));
-        }
+    pub fn restore(&mut self, state: &HeldState) -> Result<()> {
         let stats = self.stats;
         *self = Self::new(&self.features, self.options)?;
         self.stats = stats;
-        (self.oldest, self.next) = (state.oldest, state.oldest);
-        self.known = state.oldest.checked_add(span as u64).ok_or_else(|| Error::state("the window is at no place"))?;
-        for ordinal in self.oldest..self.known {
-            let (at, slot) = ((ordinal - self.oldest) as usize, self.slot(ordinal));
-            self.taken[slot / 64] |= (state.taken[at / 64] >> (at % 64) & 1) << (slot % 64);
-        }
-        Ok(())
+        self.held.restore(state)
     }
 
     /// The oldest sequence that is in no row yet: what was before need not be held any more.
     pub fn oldest(&self) -> u64 {
-        self.oldest
+        self.held.oldest()
     }
 
     /// What was packed so far.
@@ -391,7 +319,7 @@ mod tests {
             if resume() {
                 let state = packer.state();
                 let mut other = WindowPacker::new(&packer.features, packer.options).unwrap();
-                other.restore(state.clone()).unwrap();
+                other.restore(&state).unwrap();
                 assert_eq!(other.state(), state);
                 at = state.oldest as usize;
                 packer = other;
@@ -473,12 +401,8 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_state_and_nonsense_are_refused() {
+    fn nonsense_is_refused() {
         let features = [Feature::new("a", 4)];
-        for taken in [vec![1], vec![2, 0], vec![1 << 20]] {
-            let error = packer(&features, 16, None).restore(WindowState { oldest: 3, taken }).unwrap_err();
-            assert_eq!(error.kind(), crate::ErrorKind::State);
-        }
         assert!(WindowPacker::new(&features, WindowOptions { window: 0, ..WindowOptions::default() }).is_err());
         let mut one = packer(&features, 1, None);
         assert!(one.push(&[5]).unwrap_err().message().contains("has 5 cells, a row takes 4"));
