@@ -255,6 +255,7 @@ mod tests {
 
     use super::super::{GroupOptions, GroupPacker, Placed};
     use super::*;
+    use crate::pack::compare::Strategy;
 
     fn outcome(outcomes: &[Outcome], strategy: Strategy) -> Outcome {
         *outcomes.iter().find(|o| o.strategy == strategy).unwrap()
