@@ -1,0 +1,288 @@
+//! The order in which several datasets are interleaved by weight.
+
+use super::proportions;
+use crate::error::{Error, Result};
+
+/// The order of a mix: which component gives the element at a position, and which of its elements that is.
+///
+/// A mix is even at every scale: the elements that a component has among the first `k` are off its share of `k` by at
+/// most the number of components. They come in the component's own order, from 0 on without a gap.
+/// ```
+/// let mix = gristmill::rng::MixOrder::from_weights(&[1.0, 2.0])?;
+/// let order: Vec<(usize, u64)> = (0..6).map(|k| mix.at(k)).collect();
+/// assert_eq!(order, [(0, 0), (1, 0), (1, 1), (0, 1), (1, 2), (1, 3)]);
+/// # Ok::<_, gristmill::Error>(())
+/// ```
+/// # Source
+/// The selection map of Grain's `MapDataset.mix`; the same order for the same integer proportions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MixOrder {
+    proportions: Box<[u64]>,
+    exact: bool,
+}
+
+impl MixOrder {
+    /// The order that Grain gives to these weights.
+    ///
+    /// Weights become integers by `trunc(weight * (100 / smallest))`, so the shares are off by up to a hundredth of
+    /// the smallest: 0.29 and 0.71 become 100 to 244. [`exact`](Self::exact) keeps them.
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no weight, if one is not a finite number above 0, or
+    /// if they are too far apart: proportions must sum to at most 2^63.
+    pub fn from_weights(weights: &[f64]) -> Result<Self> {
+        Ok(Self { proportions: proportions::like_grain(weights)?, exact: false })
+    }
+
+    /// The order whose shares are exactly as the weights are written: 0.29 and 0.71 are 29 to 71.
+    ///
+    /// Each weight stands for the simplest fraction that is the same `f64`. Where those have no common denominator small
+    /// enough for the sum of proportions to stay below 2^63, weights are rounded to a 2^-58th of the largest instead, or
+    /// somewhat more with many components; none is rounded to 0.
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no weight, or if one is not a finite number above 0.
+    pub fn exact(weights: &[f64]) -> Result<Self> {
+        Ok(Self { proportions: proportions::exact(weights)?, exact: true })
+    }
+
+    /// The integers whose ratios are the shares, one for each component.
+    pub fn proportions(&self) -> &[u64] {
+        &self.proportions
+    }
+
+    /// The component that gives the element at `position`, and the index of the element in it.
+    ///
+    /// # Cost
+    /// A division for each component up to the one found; a [`cursor`](Self::cursor) needs none.
+    pub fn at(&self, position: u64) -> (usize, u64) {
+        let mut before = position;
+        for (component, level) in self.levels().enumerate() {
+            // `passed` of the first `before` elements at this level are left to the components after this one.
+            let (passed, remainder) = level.split(before);
+            if remainder + level.others < level.rest {
+                return (component, before - passed);
+            }
+            before = passed;
+        }
+        unreachable!("the last component has no others to pass an element on to")
+    }
+
+    /// The mix from `position` on, read in order: each step costs an addition for each component up to the one found.
+    pub fn cursor(&self, position: u64) -> MixCursor {
+        let mut before = position;
+        let levels = self.levels().map(|mut level| {
+            let (passed, remainder) = level.split(before);
+            (level.remainder, level.taken) = (remainder, before - passed);
+            before = passed;
+            level
+        });
+        MixCursor { levels: levels.collect(), position }
+    }
+
+    /// The elements in one epoch of a mix of components with `lens` elements: no element of any component comes twice.
+    ///
+    /// For [`from_weights`](Self::from_weights) it is computed in `f64` as Grain does, for [`exact`](Self::exact) in
+    /// integers; never above 2^63 - 1.
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are not as many lengths as weights, or if one is 0.
+    pub fn len(&self, lens: &[u64]) -> Result<u64> {
+        let (lengths, weights) = (lens.len(), self.proportions.len());
+        if lengths != weights {
+            return Err(Error::config(format!("mix has {lengths} components and {weights} weights")));
+        }
+        if let Some(component) = lens.iter().position(|&len| len == 0) {
+            return Err(Error::config(format!("component {component} of the mix has no elements"))
+                .help("leave it out, or fill it: a mix ends with its shortest component"));
+        }
+        let total: u64 = self.proportions.iter().sum();
+        let pairs = lens.iter().zip(&self.proportions);
+        let len = if self.exact {
+            let whole = pairs.map(|(&len, &p)| u128::from(len) * u128::from(total) / u128::from(p));
+            whole.min().map_or(0, |len| u64::try_from(len).unwrap_or(u64::MAX))
+        } else {
+            let float = pairs.map(|(&len, &p)| len as f64 / (p as f64 / total as f64));
+            float.fold(f64::INFINITY, f64::min) as u64
+        };
+        Ok(len.min(i64::MAX as u64))
+    }
+
+    fn levels(&self) -> impl Iterator<Item = Level> {
+        let mut rest: u64 = self.proportions.iter().sum();
+        self.proportions.iter().map(move |&proportion| {
+            let level = Level { others: rest - proportion, rest, remainder: 0, taken: 0 };
+            rest = level.others;
+            level
+        })
+    }
+}
+
+/// One component against all that come after it.
+#[derive(Clone, Debug)]
+struct Level {
+    /// Sum of the proportions after this one.
+    others: u64,
+    /// Sum of this proportion and those after it; at most 2^63.
+    rest: u64,
+    /// `elements that reached this level * others`, modulo `rest`.
+    remainder: u64,
+    /// Elements that this component gave.
+    taken: u64,
+}
+
+impl Level {
+    /// `before * others` divided by `rest`, and the remainder.
+    fn split(&self, before: u64) -> (u64, u64) {
+        if let Some(product) = before.checked_mul(self.others) {
+            return (product / self.rest, product % self.rest);
+        }
+        let (product, rest) = (u128::from(before) * u128::from(self.others), u128::from(self.rest));
+        ((product / rest) as u64, (product % rest) as u64)
+    }
+}
+
+/// A mix read in order: an iterator of (component, index in the component).
+///
+/// Its state is the position alone: [`MixOrder::cursor`] makes it again.
+#[derive(Clone, Debug)]
+pub struct MixCursor {
+    levels: Box<[Level]>,
+    position: u64,
+}
+
+impl MixCursor {
+    /// The position of the element that comes next.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+}
+
+impl Iterator for MixCursor {
+    type Item = (usize, u64);
+
+    /// Ends after position 2^64 - 2 only.
+    fn next(&mut self) -> Option<(usize, u64)> {
+        self.position = self.position.checked_add(1)?;
+        for (component, level) in self.levels.iter_mut().enumerate() {
+            level.remainder += level.others;
+            if level.remainder < level.rest {
+                level.taken += 1;
+                return Some((component, level.taken - 1));
+            }
+            level.remainder -= level.rest;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Grain's formula, with both positions carried along.
+    fn naive(proportions: &[u64], position: u64) -> (usize, u64) {
+        let mut rest: u128 = proportions.iter().map(|&p| u128::from(p)).sum();
+        let (mut a, mut b) = (u128::from(position), u128::from(position) + 1);
+        for (component, &p) in proportions.iter().enumerate() {
+            let others = rest - u128::from(p);
+            let (next_a, next_b) = (a * others / rest, b * others / rest);
+            if a - next_a != b - next_b {
+                return (component, (b - next_b - 1) as u64);
+            }
+            (rest, a, b) = (others, next_a, next_b);
+        }
+        panic!("no component took position {position}");
+    }
+
+    // Computed by `_dataset_and_key_of_next_element` of grain 0.2.18.
+    #[test]
+    fn positions_are_those_of_grain() {
+        let cases: [(&[u64], [(usize, u64); 8], [(usize, u64); 3]); 3] = [
+            (
+                &[100, 244],
+                [(0, 0), (1, 0), (1, 1), (0, 1), (1, 2), (1, 3), (0, 2), (1, 4)],
+                [(1, 709302), (0, 319625473193), (0, 2681212801411272037)],
+            ),
+            (
+                &[149, 100, 133],
+                [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2), (2, 1), (0, 3)],
+                [(1, 261780), (1, 287830269053), (1, 2414495297605962253)],
+            ),
+            (
+                &[7, 1, 900, 33, 2],
+                [(0, 0), (1, 0), (2, 0), (2, 1), (2, 2), (2, 3), (2, 4), (2, 5)],
+                [(2, 954400), (2, 1049374830334), (2, 8802794096680061745)],
+            ),
+        ];
+        for (proportions, first, far) in cases {
+            let mix = MixOrder { proportions: proportions.into(), exact: false };
+            assert_eq!(std::array::from_fn(|position| mix.at(position as u64)), first);
+            assert_eq!([1_000_000, (1 << 40) + 7, i64::MAX as u64].map(|position| mix.at(position)), far);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn at_and_cursor_are_the_formula(
+            weights in prop::collection::vec(1e-3..1e3f64, 1..9), far in any::<u64>(), exact in any::<bool>(),
+        ) {
+            let mix = if exact { MixOrder::exact(&weights) } else { MixOrder::from_weights(&weights) }.unwrap();
+            for start in [0, far >> 40, far >> 20, far >> 1] {
+                let mut cursor = mix.cursor(start);
+                for position in start..start + 50 {
+                    let expected = naive(mix.proportions(), position);
+                    prop_assert_eq!(mix.at(position), expected);
+                    prop_assert_eq!(cursor.position(), position);
+                    prop_assert_eq!(cursor.next(), Some(expected));
+                }
+            }
+        }
+
+        #[test]
+        fn one_epoch_uses_no_element_twice(
+            parts in prop::collection::vec((1u64..200, 0.1..5.0f64), 1..6),
+        ) {
+            let (lens, weights): (Vec<u64>, Vec<f64>) = parts.into_iter().unzip();
+            let mix = MixOrder::exact(&weights).unwrap();
+            let mut seen = vec![0; lens.len()];
+            for (component, index) in mix.cursor(0).take(mix.len(&lens).unwrap() as usize) {
+                prop_assert_eq!(index, seen[component]);
+                prop_assert!(index < lens[component]);
+                seen[component] += 1;
+            }
+        }
+    }
+
+    // Computed by `SelectionWithProportionsMap` of grain 0.2.18.
+    #[test]
+    fn length_is_that_of_grain() {
+        let max = i64::MAX as u64;
+        let cases: [(&[u64], &[f64], u64); 6] = [
+            (&[133, 128, 121], &[0.839, 1.391, 1.563], 293),
+            (&[3, 3, 3], &[1.0, 1.0, 1.0], 9),
+            (&[1_000_000_000_000_000, 1_000_000_000_000_001], &[0.29, 0.71], 1_409_836_065_573_771),
+            (&[max, 5], &[0.5, 2.5], 6),
+            (&[max, max], &[1.0, 3.0], max),
+            (&[5, 7, 9], &[0.1, 0.2, 0.7], 12),
+        ];
+        for (lens, weights, expected) in cases {
+            assert_eq!(MixOrder::from_weights(weights).unwrap().len(lens).unwrap(), expected, "{lens:?} {weights:?}");
+        }
+        assert_eq!(MixOrder::exact(&[0.29, 0.71]).unwrap().len(&[29, 71]).unwrap(), 100);
+    }
+
+    #[test]
+    fn components_without_elements_are_refused() {
+        let mix = MixOrder::from_weights(&[1.0, 2.0]).unwrap();
+        assert_eq!(mix.len(&[5, 0]).unwrap_err().message(), "component 1 of the mix has no elements");
+        assert_eq!(mix.len(&[5]).unwrap_err().message(), "mix has 1 components and 2 weights");
+    }
+
+    #[test]
+    fn a_mix_goes_on_to_the_end_of_the_positions() {
+        let mix = MixOrder::from_weights(&[1.0, 3.0]).unwrap();
+        assert_eq!(mix.at(u64::MAX), naive(mix.proportions(), u64::MAX));
+        let mut cursor = mix.cursor(u64::MAX - 1);
+        assert_eq!((cursor.next(), cursor.next()), (Some(mix.at(u64::MAX - 1)), None));
+    }
+}

@@ -1,0 +1,101 @@
+//! The permutation of up to 2^16 numbers as a table: every cycle walk at once.
+//!
+//! For `n` up to 2^16 Grain permutes a block of 2^16 numbers and applies the permutation again until the number is below
+//! `n`: `2^16 / n` steps for each number on average. The walks of all `n` numbers have no number in common, so together
+//! they are at most 2^16 steps; what costs is that each step waits for the one before. So the walks from all of `0..m`
+//! back below `m`, for an `m >= n` that cuts the cycles into enough pieces, run side by side, one a lane, which the
+//! compiler turns into vector instructions. The walks through that table from below `n` back below `n` are short.
+
+/// Numbers in the block: 8 bits on either side of the Feistel network.
+pub(crate) const BLOCK: usize = 1 << 16;
+
+const LANES: usize = 64;
+/// Walks to run at least, so that all lanes are busy until near the end.
+const MIN_WALKS: usize = 1024;
+
+/// Where each of `0..n` goes, for `n <= 2^16`; `keys` come in pairs, and their low 8 bits count.
+pub(crate) fn table(n: usize, keys: &[u32]) -> Box<[u16]> {
+    debug_assert!(n <= BLOCK);
+    let mut next = first_returns(n.next_multiple_of(256).max(MIN_WALKS), keys);
+    for start in 0..n {
+        let mut at = next[start];
+        while usize::from(at) >= n {
+            at = next[usize::from(at)];
+        }
+        // Later walks end below `n` and never read an entry there, so the table can hold both.
+        next[start] = at;
+    }
+    next.truncate(n);
+    next.into_boxed_slice()
+}
+
+#[inline(always)]
+fn mixed(half: u8) -> u8 {
+    (half.rotate_left(1) & half) ^ half.rotate_left(2)
+}
+
+/// For each of `0..m` the first number below `m` that its walk meets; `m` is a multiple of 256 and at most 2^16.
+fn first_returns(m: usize, keys: &[u32]) -> Vec<u16> {
+    let last_high = (m / 256 - 1) as u8;
+    // Lanes that have nothing left to do write behind the end.
+    let mut first = vec![0; m + 1];
+    let mut start: [usize; LANES] = std::array::from_fn(|lane| lane);
+    let mut high = [0u8; LANES];
+    let mut low: [u8; LANES] = std::array::from_fn(|lane| lane as u8);
+    let (mut waiting, mut walking) = (LANES, LANES);
+    while walking > 0 {
+        for pair in keys.chunks_exact(2) {
+            let (a, b) = (pair[0] as u8, pair[1] as u8);
+            for (high, low) in high.iter_mut().zip(&low) {
+                *high ^= mixed(*low) ^ a;
+            }
+            for (low, high) in low.iter_mut().zip(&high) {
+                *low ^= mixed(*high) ^ b;
+            }
+        }
+        let done: [u8; LANES] = std::array::from_fn(|lane| u8::from(high[lane] <= last_high));
+        for (group, flags) in done.as_chunks().0.iter().enumerate() {
+            let mut flags = u64::from_le_bytes(*flags);
+            while flags != 0 {
+                let lane = group * 8 + flags.trailing_zeros() as usize / 8;
+                flags &= flags - 1;
+                first[start[lane]] = u16::from_be_bytes([high[lane], low[lane]]);
+                walking -= usize::from(waiting == m && start[lane] < m);
+                start[lane] = waiting;
+                waiting = m.min(waiting + 1);
+                [high[lane], low[lane]] = (start[lane] as u16).to_be_bytes();
+            }
+        }
+    }
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn walk(start: usize, n: usize, keys: &[u32]) -> u16 {
+        let mixed = |half: u8| (half.rotate_left(1) & half) ^ half.rotate_left(2);
+        let [mut high, mut low] = (start as u16).to_be_bytes();
+        loop {
+            for pair in keys.chunks_exact(2) {
+                high ^= mixed(low) ^ pair[0] as u8;
+                low ^= mixed(high) ^ pair[1] as u8;
+            }
+            let at = u16::from_be_bytes([high, low]);
+            if usize::from(at) < n {
+                return at;
+            }
+        }
+    }
+
+    #[test]
+    fn lanes_walk_where_single_walks_go() {
+        for n in [0, 1, 2, 3, 10, 255, 256, 257, 1000, 1023, 1024, 1025, 5000, 30_000, BLOCK - 257, BLOCK - 1, BLOCK] {
+            for keys in [&[1, 2, 3, 4][..], &[77, 1 << 31, 8_000_000, 9], &[5, 200, 3, 7, 123, 90]] {
+                let single: Vec<u16> = (0..n).map(|start| walk(start, n, keys)).collect();
+                assert_eq!(*table(n, keys), *single, "n {n}");
+            }
+        }
+    }
+}
