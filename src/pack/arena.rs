@@ -21,6 +21,11 @@ impl Plane {
         let row = self.start + row * self.stride;
         row + cells.start * unit..row + cells.end * unit
     }
+
+    /// The same counted from where `other` starts, which is in front of it.
+    fn behind(self, other: Self) -> Self {
+        Self { start: self.start - other.start, ..self }
+    }
 }
 
 /// Which array of a feature.
@@ -32,14 +37,21 @@ pub enum Part {
     SegmentIds,
     /// `i32`: the place of a cell in its sequence, 0 for padding.
     Positions,
+    /// The cells shifted left by one within each sequence: the target at a place is the value at the next place. The
+    /// last cell of a sequence has no next one: there, and in padding, the target is padding.
+    Targets,
+    /// `i32`: the segment ids where there is a target, 0 elsewhere.
+    TargetSegmentIds,
+    /// `i32`: the positions where there is a target, 0 elsewhere.
+    TargetPositions,
 }
 
 /// Where everything lies in an [`Arena`]: per feature, values, then segment ids and positions, each `[rows, length]`.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     features: Vec<Feature>,
-    /// Values, segment ids, positions of each feature; the latter two are empty for meta features.
-    planes: Vec<[Plane; 3]>,
+    /// The parts of each feature in the order of [`Part`]; those that it does not have are empty.
+    planes: Vec<[Plane; 6]>,
     rows: usize,
     bytes: usize,
 }
@@ -94,7 +106,7 @@ impl Arena {
     #[inline]
     pub(crate) fn write(&mut self, feature: usize, row: usize, at: usize, cells: &[u8], mark: Mark) {
         let cell = self.layout.features[feature].cell;
-        let [values, ids, positions] = self.layout.planes[feature];
+        let [values, ids, positions, ..] = self.layout.planes[feature];
         let memory = self.memory.as_mut_bytes();
         let start = values.start + row * values.stride + at * cell;
         memory[start..start + cells.len()].copy_from_slice(cells);
@@ -115,7 +127,7 @@ impl Arena {
             return;
         }
         let Feature { cell, padding, .. } = &self.layout.features[feature];
-        let [values, ids, positions] = self.layout.planes[feature];
+        let [values, ids, positions, ..] = self.layout.planes[feature];
         let memory = self.memory.as_mut_bytes();
         let place = &mut memory[values.bytes(row, *cell, range.clone())];
         if padding.is_empty() {
@@ -126,6 +138,39 @@ impl Arena {
         if ids.stride > 0 {
             memory[ids.bytes(row, 4, range.clone())].fill(0);
             memory[positions.bytes(row, 4, range)].fill(0);
+        }
+    }
+
+    /// Ends a row of which `used` cells are written: pads the rest, and writes the shifted copy where there is one.
+    pub(crate) fn end_row(&mut self, feature: usize, row: usize, used: usize) {
+        let Feature { length, shifted, .. } = self.layout.features[feature];
+        self.pad(feature, row, used..length);
+        if shifted {
+            self.shift(feature, row);
+        }
+    }
+
+    /// Writes the shifted copy of a row.
+    fn shift(&mut self, feature: usize, row: usize) {
+        let Feature { length, cell, padding, .. } = &self.layout.features[feature];
+        let [values, ids, positions, targets, target_ids, target_positions] = self.layout.planes[feature];
+        // Targets lie behind what they are made of, so one cut parts reading from writing.
+        let (read, write) = self.memory.as_mut_bytes().split_at_mut(targets.start);
+        let marks = |plane: Plane| bytemuck::cast_slice::<u8, i32>(&read[plane.bytes(row, 4, 0..*length)]);
+        let ids = marks(ids);
+        let next_ids = || ids[1..].iter().copied().chain([0]);
+        for (from, to) in [(ids, target_ids), (marks(positions), target_positions)] {
+            let to = as_i32(&mut write[to.behind(targets).bytes(row, 4, 0..*length)]);
+            for (((to, from), id), next) in to.iter_mut().zip(from).zip(ids).zip(next_ids()) {
+                *to = if *id == next { *from } else { 0 };
+            }
+        }
+        let to = &mut write[targets.behind(targets).bytes(row, *cell, 0..*length)];
+        to[..(length - 1) * cell].copy_from_slice(&read[values.bytes(row, *cell, 1..*length)]);
+        for ((to, id), next) in to.chunks_exact_mut(*cell).zip(ids).zip(next_ids()) {
+            if *id == 0 || *id != next {
+                if padding.is_empty() { to.fill(0) } else { to.copy_from_slice(padding) }
+            }
         }
     }
 
@@ -239,6 +284,23 @@ mod tests {
         assert_eq!(arena.row(1, Part::Values, 1), [5, 5, 5, 5, 0, 0, 0, 0]);
         assert!(arena.row(1, Part::Positions, 1).is_empty());
         assert_eq!(arena.row(0, Part::Values, 0), [0xff; 6]);
+    }
+
+    #[test]
+    fn targets_stop_at_the_end_of_a_sequence() {
+        let feature = Feature { shifted: true, padding: vec![255; 4], ..Feature::new("a", 7) };
+        let mut arena = ArenaPool::new(Layout::new(&[feature], 2).unwrap()).take();
+        arena.memory.as_mut_bytes().fill(0xee);
+        let cells = |tokens: &[i32]| bytemuck::cast_slice::<i32, u8>(tokens).to_vec();
+        arena.write(0, 1, 0, &cells(&[11, 12, 13]), Mark { len: 3, segment: 1, position: 5 });
+        arena.write(0, 1, 3, &cells(&[21, 22]), Mark { len: 2, segment: 2, position: 0 });
+        arena.end_row(0, 1, 5);
+        let row = |part| arena.row_i32(0, part, 1);
+        assert_eq!(row(Part::Values), [11, 12, 13, 21, 22, -1, -1]);
+        assert_eq!(row(Part::Targets), [12, 13, -1, 22, -1, -1, -1]);
+        assert_eq!(row(Part::TargetSegmentIds), [1, 1, 0, 2, 0, 0, 0]);
+        assert_eq!(row(Part::TargetPositions), [5, 6, 0, 0, 0, 0, 0]);
+        assert!(arena.row(0, Part::Targets, 0).iter().all(|&byte| byte == 0xee));
     }
 
     #[test]

@@ -46,6 +46,20 @@ impl Default for ConcatOptions {
 #[serde(transparent)]
 pub struct Cursor(Vec<usize>);
 
+impl Cursor {
+    /// The one number of a cursor that counts pieces.
+    pub(super) fn single(&self) -> usize {
+        self.0.first().copied().unwrap_or(0)
+    }
+
+    pub(super) fn set_single(&mut self, pieces: usize) {
+        self.0.clear();
+        if pieces > 0 {
+            self.0.push(pieces);
+        }
+    }
+}
+
 /// What became of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fed {
@@ -171,9 +185,8 @@ impl ConcatThenSplit {
         self.takes.clone_from(&self.lens);
         for f in 0..element.len() {
             self.write(f, self.waiting, 0, 1, element[f], 0);
-            let feature = &self.layout.features()[f];
             let arena = self.arena.get_or_insert_with(|| self.pool.take());
-            arena.pad(f, self.waiting, self.takes[f]..feature.length);
+            arena.end_row(f, self.waiting, self.takes[f]);
         }
         self.stats.sequences += 1;
         Fed::Taken
@@ -246,7 +259,7 @@ impl ConcatThenSplit {
         let mut cells = 0;
         for (f, feature) in self.layout.features().iter().enumerate() {
             if self.count > 0 {
-                arena.pad(f, 0, self.used[f]..feature.length);
+                arena.end_row(f, 0, self.used[f]);
             }
             cells += if feature.meta { 0 } else { (rows.len() * feature.length) as u64 };
         }

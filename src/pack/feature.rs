@@ -16,6 +16,8 @@ pub struct Feature {
     pub align: usize,
     /// The bytes of a cell of padding; empty for zeros.
     pub padding: Vec<u8>,
+    /// Whether rows also hold it shifted left by one within every sequence: what a language model is to predict.
+    pub shifted: bool,
     /// Packed like the others, but without segment ids and positions, never split, and not counted as tokens.
     pub meta: bool,
 }
@@ -23,7 +25,8 @@ pub struct Feature {
 impl Feature {
     /// A feature of 4-byte cells, without alignment, padded with 0.
     pub fn new(name: impl AsRef<str>, length: usize) -> Self {
-        Self { name: Name::new(name), length, cell: 4, align: 1, padding: Vec::new(), meta: false }
+        let name = Name::new(name);
+        Self { name, length, cell: 4, align: 1, padding: Vec::new(), shifted: false, meta: false }
     }
 
     /// Cells that `len` cells take away from a row.
@@ -58,6 +61,9 @@ impl Feature {
 
     fn check(&self) -> Result<()> {
         let Self { name, length, cell, align, .. } = self;
+        if self.meta && self.shifted {
+            return Err(Error::config(format!("feature {name:?}: a meta feature has no segments to shift within")));
+        }
         if *length == 0 || *length > i32::MAX as usize {
             return Err(Error::config(format!(
                 "feature {name:?}: a row length of {length} is not in 1..={}",
@@ -123,6 +129,16 @@ pub enum OverLong {
     Split,
     /// It is left out. Counted.
     Drop,
+}
+
+impl std::fmt::Display for OverLong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Split => "split",
+            Self::Drop => "drop",
+        })
+    }
 }
 
 /// The pieces that an element of `lens` cells is packed in: 1 if it fits a row, 0 if it is to be dropped.
@@ -210,6 +226,7 @@ mod tests {
             Feature { align: 5, ..ok.clone() },
             Feature { padding: vec![0; 3], ..ok.clone() },
             Feature { meta: true, ..ok.clone() },
+            Feature { meta: true, shifted: true, ..ok.clone() },
         ];
         for feature in bad {
             assert!(check(std::slice::from_ref(&feature)).is_err(), "{feature:?}");

@@ -111,16 +111,16 @@ impl GroupPacker {
     }
 
     /// How many sequences `element` becomes: 1 as a rule, 0 if it is over-long and dropped, more if it is split.
-    /// Counts what is dropped or split.
+    /// Counts what is dropped or split if it is the `first` time.
     ///
     /// # Errors
     /// `Data` naming the feature that is no whole number of cells, or over-long where that is an error.
     #[inline]
-    pub fn pieces(&mut self, element: &[&[u8]]) -> Result<usize> {
+    pub fn pieces(&mut self, element: &[&[u8]], first: bool) -> Result<usize> {
         let features = self.layout.features();
         measure(features, element, &mut self.lens)?;
         let pieces = pieces(features, &self.lens, self.options.over_long)?;
-        if pieces != 1 {
+        if pieces != 1 && first {
             self.stats.count_uneven(features, &self.lens, pieces);
         }
         Ok(pieces)
@@ -211,7 +211,7 @@ impl GroupPacker {
         let mut cells = 0;
         for (f, feature) in self.layout.features().iter().enumerate() {
             for row in 0..rows {
-                arena.pad(f, row, self.used[row * self.lengths.len() + f]..feature.length);
+                arena.end_row(f, row, self.used[row * self.lengths.len() + f]);
             }
             cells += if feature.meta { 0 } else { (rows * feature.length) as u64 };
         }
@@ -271,7 +271,7 @@ mod tests {
         };
         for element in elements(lens) {
             let element: Vec<&[u8]> = element.iter().map(|tokens| bytemuck::cast_slice(tokens)).collect();
-            for piece in 0..packer.pieces(&element).unwrap() {
+            for piece in 0..packer.pieces(&element, true).unwrap() {
                 if packer.push_piece(&element, piece).unwrap() == Placed::Full {
                     put_out(packer.finish().unwrap());
                     assert_eq!(packer.push_piece(&element, piece).unwrap(), Placed::Bin(0));
@@ -368,10 +368,10 @@ mod tests {
         assert_eq!(rows[0], [[vec![1, 2, 12, 0], vec![1, 1, 2, 0], vec![0, 1, 0, 0]]]);
         assert_eq!((stats.splits, stats.dropped, stats.dropped_tokens), (0, 1, 9));
         let mut packer = GroupPacker::new(&features, GroupOptions::new(2)).unwrap();
-        let error = packer.pieces(&[&[0; 20]]).unwrap_err();
+        let error = packer.pieces(&[&[0; 20]], true).unwrap_err();
         assert!(error.message().contains("\"a\" has 5 cells, a row takes 4"), "{error}");
-        assert!(packer.pieces(&[&[0; 6]]).unwrap_err().message().contains("not a whole number of cells"));
-        assert!(packer.pieces(&[]).is_err());
+        assert!(packer.pieces(&[&[0; 6]], true).unwrap_err().message().contains("not a whole number of cells"));
+        assert!(packer.pieces(&[], true).is_err());
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod concat;
 mod feature;
 mod group;
 mod held;
+mod stage;
 mod stats;
 mod window;
 
@@ -20,5 +21,9 @@ pub use concat::{ConcatOptions, ConcatThenSplit, Cursor, Fed, Positions};
 pub use feature::{Feature, OverLong};
 pub use group::{Group, GroupOptions, GroupPacker, Placed};
 pub use held::{Bits, HeldState};
+pub use stage::{
+    BinPackOptions, BosHandling, ConcatPackOptions, GroupPack, GroupPackIter, GroupPackState, OutputNames, Packing,
+    ParentState, RowSpec, WindowPack, WindowPackIter, WindowPackOptions, WindowPackState,
+};
 pub use stats::PackStats;
 pub use window::{WindowOptions, WindowPacker};

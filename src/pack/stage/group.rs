@@ -1,0 +1,317 @@
+//! The stages that pack group by group: first fit, best fit, concat-then-split.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::columns::Columns;
+use super::notes::Notes;
+use super::options::GroupPlan;
+use super::order::row_order;
+use super::tracked::{ParentState, Tracked};
+use crate::cx::{Cx, StageId};
+use crate::dataset::{DatasetIterator, IterDataset, Role, Stage, stage_after};
+use crate::element::{Element, Value};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+use crate::pack::arena::Arena;
+use crate::pack::concat::{ConcatThenSplit, Cursor, Fed};
+use crate::pack::group::{Group, GroupPacker, Placed};
+use crate::pack::stats::PackStats;
+
+/// Packed rows, group by group: see [`Packing`](super::Packing).
+#[must_use = "datasets are lazy and do nothing until read"]
+pub struct GroupPack<D> {
+    parent: D,
+    plan: Arc<GroupPlan>,
+    stage: StageId,
+}
+
+impl<D: Stage> GroupPack<D> {
+    pub(super) fn new(parent: D, plan: GroupPlan) -> Self {
+        let stage = stage_after(&[&parent]);
+        Self { parent, plan: Arc::new(plan), stage }
+    }
+}
+
+impl<D: Stage> Stage for GroupPack<D> {
+    fn name(&self) -> &'static str {
+        self.plan.name()
+    }
+    fn params(&self) -> String {
+        self.plan.to_string()
+    }
+    fn role(&self) -> Role {
+        Role::Stateful
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+    fn memory_bytes(&self) -> Option<u64> {
+        Some(self.plan.rows().row_bytes().saturating_mul(self.plan.rows_held() as u64))
+    }
+    fn check(&self) -> Result<()> {
+        self.plan.check()
+    }
+}
+
+impl<D: IterDataset<Item = Element>> IterDataset for GroupPack<D> {
+    type Item = Element;
+    type Iter = GroupPackIter<D::Iter>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        Ok(GroupPackIter {
+            parent: Tracked::new(self.parent.iter(run)?),
+            plan: self.plan.clone(),
+            stage: self.stage,
+            packer: None,
+            start: Place::default(),
+            pending: None,
+            lists: Vec::new(),
+            open: None,
+            rows_before: 0,
+            row: 0,
+            notes: Notes::default(),
+        })
+    }
+}
+
+/// What fills a group.
+#[derive(Debug)]
+pub(super) enum Kernel {
+    Bins(GroupPacker),
+    Concat(ConcatThenSplit),
+}
+
+impl Kernel {
+    /// Packs what is left of an element as far as the group goes; `placed` gets the bin of each piece.
+    fn offer(&mut self, element: &[&[u8]], cursor: &mut Cursor, mut placed: impl FnMut(usize)) -> Result<Fed> {
+        let packer = match self {
+            Self::Concat(packer) => return packer.feed(element, cursor),
+            Self::Bins(packer) => packer,
+        };
+        let first = cursor.single();
+        for piece in first..packer.pieces(element, first == 0)? {
+            match packer.push_piece(element, piece)? {
+                Placed::Bin(bin) => placed(bin),
+                Placed::Full => {
+                    cursor.set_single(piece);
+                    return Ok(Fed::Full);
+                }
+            }
+        }
+        Ok(Fed::Taken)
+    }
+
+    fn finish(&mut self) -> Option<Group> {
+        match self {
+            Self::Bins(packer) => packer.finish(),
+            Self::Concat(packer) => packer.finish(),
+        }
+    }
+
+    fn stats(&self) -> PackStats {
+        match self {
+            Self::Bins(packer) => packer.stats(),
+            Self::Concat(packer) => packer.stats(),
+        }
+    }
+}
+
+/// A pass over a [`GroupPack`].
+pub struct GroupPackIter<I: DatasetIterator> {
+    parent: Tracked<I>,
+    plan: Arc<GroupPlan>,
+    stage: StageId,
+    /// Made when the first element shows the dtypes.
+    packer: Option<(Columns, Kernel)>,
+    /// Where the group began that is open or comes out.
+    start: Place,
+    /// The element that did not fit in the last group.
+    pending: Option<Pending>,
+    /// Of each bin, the values of each listed meta feature.
+    lists: Vec<Vec<Vec<Value>>>,
+    open: Option<Rows>,
+    /// Rows of earlier groups.
+    rows_before: u64,
+    /// Rows of the present group that came out.
+    row: u64,
+    notes: Notes,
+}
+
+/// A place in the parent: an element, and how much of it is packed already.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    number: u64,
+    cut: Cursor,
+}
+
+struct Pending {
+    element: Element,
+    place: Place,
+}
+
+/// A group that comes out.
+struct Rows {
+    arena: Arc<Arena>,
+    order: VecDeque<usize>,
+    /// Where the next group begins.
+    next: Place,
+}
+
+/// Where a [`GroupPackIter`] is: where its group began, and how many of its rows came out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupPackState<S> {
+    /// The first element of the group.
+    pub parent: ParentState<S>,
+    /// How much of that element is in the group before: cells per feature, or one number of pieces; empty if nothing.
+    pub cut: Cursor,
+    /// Rows of earlier groups.
+    pub rows_before: u64,
+    /// Rows of this group that came out.
+    pub row: u64,
+}
+
+impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
+    /// Fills a group; `None` at the end.
+    fn fill(&mut self, cx: &mut Cx) -> Result<Option<Rows>> {
+        loop {
+            let Some(Pending { element, mut place }) = self.read(cx)? else {
+                let next = Place { number: self.parent.number(), cut: Cursor::default() };
+                return self.close(next, cx);
+            };
+            let (stage, plan) = (self.stage, &self.plan);
+            let (packer, lists) = (&mut self.packer, &mut self.lists);
+            let fed = cx.consumed(stage, || {
+                let (columns, kernel) = match packer {
+                    Some(packer) => packer,
+                    None => packer.insert(learn(plan, &element)?),
+                };
+                let mut cells = Vec::with_capacity(4);
+                columns.cells(&element, &mut cells)?;
+                let mut listed = Ok(());
+                let fed = kernel.offer(&cells, &mut place.cut, |bin| {
+                    if columns.lists() && listed.is_ok() {
+                        lists.resize_with(lists.len().max(bin + 1), Vec::new);
+                        listed = columns.list(&element, &mut lists[bin]);
+                    }
+                })?;
+                listed.map(|()| fed)
+            });
+            match fed {
+                Ok(Fed::Taken) => {}
+                Ok(Fed::Full) => {
+                    let rows = self.close(place.clone(), cx);
+                    self.pending = Some(Pending { element, place });
+                    return rows;
+                }
+                Err(error) => return Err(cx.blame(stage, plan.name(), error.index(place.number))),
+            }
+        }
+    }
+
+    /// The element that is packed next.
+    fn read(&mut self, cx: &mut Cx) -> Result<Option<Pending>> {
+        if let Some(pending) = self.pending.take() {
+            return Ok(Some(pending));
+        }
+        let number = self.parent.number();
+        let Some(element) = self.parent.next(cx)? else { return Ok(None) };
+        let cut = if number == self.start.number { self.start.cut.clone() } else { Cursor::default() };
+        Ok(Some(Pending { element, place: Place { number, cut } }))
+    }
+
+    /// Ends the open group; the next begins at `next`.
+    fn close(&mut self, next: Place, cx: &mut Cx) -> Result<Option<Rows>> {
+        let Some((columns, kernel)) = &mut self.packer else { return Ok(None) };
+        let group = cx.timed_exactly(self.stage, || kernel.finish());
+        self.notes.tell(kernel.stats(), cx);
+        let Some(group) = group else { return Ok(None) };
+        let mut order: VecDeque<usize> = match &*self.plan {
+            GroupPlan::Bins(options) => row_order(options, &group, self.rows_before, |at| columns.dtype(at)).into(),
+            GroupPlan::Concat(_) => group.rows.clone().collect(),
+        };
+        if self.row >= order.len() as u64 {
+            let (row, rows) = (self.row, order.len());
+            return Err(Error::state(format!("{row} rows came out of a group that has {rows}")));
+        }
+        order.drain(..self.row as usize);
+        Ok(Some(Rows { arena: group.arena, order, next }))
+    }
+
+    fn row(&mut self, row: usize, arena: &Arc<Arena>) -> Result<Element> {
+        let Some((columns, _)) = &self.packer else { return Err(Error::state("a row of a group that was never begun")) };
+        let lists = self.lists.get_mut(row).map(std::mem::take).unwrap_or_default();
+        columns.row(arena, row, lists)
+    }
+}
+
+fn learn(plan: &GroupPlan, first: &Element) -> Result<(Columns, Kernel)> {
+    let (columns, features) = Columns::learn(plan.rows(), first)?;
+    let kernel = plan.kernel(&columns, &features)?;
+    Ok((columns, kernel))
+}
+
+impl<I: DatasetIterator<Item = Element>> DatasetIterator for GroupPackIter<I> {
+    type Item = Element;
+    type State = GroupPackState<I::State>;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
+        let mut rows = match self.open.take() {
+            Some(rows) => rows,
+            None => match self.fill(cx)? {
+                Some(rows) => rows,
+                None => return Ok(None),
+            },
+        };
+        let Some(row) = rows.order.pop_front() else { return Ok(None) };
+        let element = self.row(row, &rows.arena)?;
+        self.row += 1;
+        if rows.order.is_empty() {
+            self.rows_before += std::mem::take(&mut self.row);
+            self.parent.forget(rows.next.number);
+            self.start = rows.next;
+            self.lists.clear();
+        } else {
+            self.open = Some(rows);
+        }
+        cx.produced(self.stage, 1, element.nbytes() as u64);
+        Ok(Some(element))
+    }
+
+    fn state(&self) -> Self::State {
+        GroupPackState {
+            parent: self.parent.position(self.start.number),
+            cut: self.start.cut.clone(),
+            rows_before: self.rows_before,
+            row: self.row,
+        }
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        let GroupPackState { parent, cut, rows_before, row } = state;
+        self.start = Place { number: parent.number, cut };
+        self.parent.restore(parent, cx)?;
+        if let Some((_, kernel)) = &mut self.packer {
+            kernel.finish();
+        }
+        (self.pending, self.open, self.rows_before, self.row) = (None, None, rows_before, row);
+        self.lists.clear();
+        Ok(())
+    }
+}
+
+impl<D: fmt::Debug> fmt::Debug for GroupPack<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupPack").field("parent", &self.parent).field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+impl<I: DatasetIterator> fmt::Debug for GroupPackIter<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupPackIter").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,88 @@
+//! Packing as stages of a pipeline.
+
+mod columns;
+mod group;
+mod notes;
+mod options;
+mod order;
+mod rows;
+mod tracked;
+mod window;
+
+pub use group::{GroupPack, GroupPackIter, GroupPackState};
+pub use options::{BinPackOptions, BosHandling, ConcatPackOptions, WindowPackOptions};
+pub use rows::{OutputNames, RowSpec};
+pub use tracked::ParentState;
+pub use window::{WindowPack, WindowPackIter, WindowPackState};
+
+use options::GroupPlan;
+
+use super::bins::Fit;
+use crate::dataset::IterDataset;
+use crate::element::Element;
+
+/// Packing, as methods of every stream of elements.
+///
+/// All stages yield rows as elements of shape `[length]` per feature, with `<feature>_segment_ids` (1, 2, … along the
+/// row; 0 is padding) and `<feature>_positions` (the place of a token in its sequence), both `i32`, or under
+/// [other names](OutputNames). The arrays of a row share the memory of the group it was packed in, which is written
+/// again when none of its rows is held any more.
+///
+/// States hold positions only and are exact after every row; a restore reads again what was in memory: the elements of
+/// one group, or of one window, and at most 15 more.
+///
+/// # Errors
+/// Configurations that make no sense are `Config` errors before anything is read. An element with a feature missing, of
+/// another dtype or shape than in the first element, or too long, is a `Data` error that names the feature, the element's
+/// number and the stage.
+pub trait Packing: IterDataset<Item = Element> + Sized {
+    /// Packs sequences into the first of `num_packing_bins` rows that has room; when none has, all rows come out.
+    ///
+    /// Rows and their order are those of Grain's `FirstFitPackIterDataset`, for the same seed.
+    ///
+    /// ```
+    /// use gristmill::pack::{BinPackOptions, Packing, RowSpec};
+    /// use gristmill::{Array, Element, IterDataset, MapDataset};
+    ///
+    /// # fn main() -> gristmill::Result<()> {
+    /// let sequences = [vec![1, 2, 3], vec![4, 5], vec![6]].map(|tokens: Vec<i32>| Element::new().with("tokens", Array::from_vec(tokens)));
+    /// let rows = gristmill::dataset::map::source(sequences.to_vec())
+    ///     .to_iter()
+    ///     .first_fit_pack(BinPackOptions::new(RowSpec::new([("tokens", 4)]), 2).shuffle_bins(false))
+    ///     .collect()?;
+    /// assert_eq!(rows[0].array("tokens")?.as_slice::<i32>()?, [1, 2, 3, 6]);
+    /// assert_eq!(rows[0].array("tokens_segment_ids")?.as_slice::<i32>()?, [1, 1, 1, 2]);
+    /// assert_eq!(rows[1].array("tokens_positions")?.as_slice::<i32>()?, [0, 1, 0, 0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn first_fit_pack(self, options: BinPackOptions) -> GroupPack<Self> {
+        GroupPack::new(self, GroupPlan::Bins(options.with_fit(Fit::First)))
+    }
+
+    /// Packs sequences into the fullest of `num_packing_bins` rows that has room; when none has, all rows come out.
+    ///
+    /// Rows and their order are those of Grain's `BestFitPackIterDataset`, for the same seed.
+    fn best_fit_pack(self, options: BinPackOptions) -> GroupPack<Self> {
+        GroupPack::new(self, GroupPlan::Bins(options.with_fit(Fit::Best)))
+    }
+
+    /// Concatenates everything and cuts it into rows, so that only the last row has padding. Sequences are cut: a piece
+    /// that continues one is a sequence of its own.
+    ///
+    /// Rows are those of Grain's `ConcatThenSplitIterDataset`, apart from the [differences](super::ConcatThenSplit).
+    fn concat_then_split_pack(self, options: ConcatPackOptions) -> GroupPack<Self> {
+        GroupPack::new(self, GroupPlan::Concat(options))
+    }
+
+    /// Packs every row around the oldest sequence of a look-ahead window, with those that fit best: see
+    /// [`WindowPacker`](super::WindowPacker).
+    ///
+    /// The fullest rows without cutting: on lengths log-normal with mean 220, rows of 1,024 have 99.9 % real tokens.
+    /// A sequence comes out before `window` more have been read.
+    fn window_pack(self, options: WindowPackOptions) -> WindowPack<Self> {
+        WindowPack::new(self, options)
+    }
+}
+
+impl<D: IterDataset<Item = Element>> Packing for D {}

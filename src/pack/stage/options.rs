@@ -1,0 +1,321 @@
+//! How the packing stages pack.
+
+use std::fmt;
+
+use super::columns::Columns;
+use super::rows::{RowSpec, in_feature, number_bytes};
+use crate::element::{DType, Name};
+use crate::error::{Error, Result};
+use crate::pack::bins::Fit;
+use crate::pack::concat::{ConcatOptions, ConcatThenSplit, Positions};
+use crate::pack::feature::{Feature, OverLong};
+use crate::pack::group::{GroupOptions, GroupPacker};
+use crate::pack::window::{WindowOptions, WindowPacker};
+
+/// How [`first_fit_pack`](super::Packing::first_fit_pack) and [`best_fit_pack`](super::Packing::best_fit_pack) pack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BinPackOptions {
+    pub(super) rows: RowSpec,
+    pub(super) group: GroupOptions,
+    pub(super) seed: u64,
+    pub(super) shuffle_bins: bool,
+    pub(super) group_by: Option<Name>,
+}
+
+impl BinPackOptions {
+    /// Groups of `num_packing_bins` rows, which come out shuffled with seed 0, as Grain does it by default.
+    pub fn new(rows: RowSpec, num_packing_bins: usize) -> Self {
+        Self { rows, group: GroupOptions::new(num_packing_bins), seed: 0, shuffle_bins: true, group_by: None }
+    }
+
+    /// The seed of the order of rows within a group.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// Whether the rows of a group come out shuffled. Without it the last rows of every group hold the most padding.
+    #[must_use]
+    pub fn shuffle_bins(self, shuffle: bool) -> Self {
+        Self { shuffle_bins: shuffle, ..self }
+    }
+
+    /// Shuffles only among rows for which the mean of the distinct values of `feature` other than 0 is the same, and puts
+    /// rows with lower means first: with the epoch as a feature, epochs stay apart.
+    #[must_use]
+    pub fn shuffle_bins_group_by_feature(self, feature: impl AsRef<str>) -> Self {
+        Self { group_by: Some(Name::new(feature)), ..self }
+    }
+
+    /// The most sequences in one row.
+    #[must_use]
+    pub fn max_sequences_per_bin(mut self, most: usize) -> Self {
+        self.group.max_sequences = Some(most);
+        self
+    }
+
+    /// What happens to a sequence longer than a row: by default it is an error.
+    #[must_use]
+    pub fn over_long(mut self, policy: OverLong) -> Self {
+        self.group.over_long = policy;
+        self
+    }
+
+    pub(super) fn with_fit(mut self, fit: Fit) -> Self {
+        self.group.fit = fit;
+        self
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        self.rows.check()?;
+        if let Some(name) = self.group_by.as_ref().filter(|name| self.rows.position(name).is_none()) {
+            return Err(Error::config(format!("bins are grouped by feature {name:?}, which is not packed")));
+        }
+        GroupPacker::new(&example(&self.rows)?, self.group).map(drop)
+    }
+}
+
+impl fmt::Display for BinPackOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, num_packing_bins={}", self.rows, self.group.bins)?;
+        match self.shuffle_bins {
+            true => write!(f, ", seed={}", self.seed)?,
+            false => write!(f, ", shuffle_bins=false")?,
+        }
+        if let Some(feature) = &self.group_by {
+            write!(f, ", shuffle_bins_group_by_feature={feature}")?;
+        }
+        if let Some(most) = self.group.max_sequences {
+            write!(f, ", max_sequences_per_bin={most}")?;
+        }
+        write!(f, ", over_long={}", self.group.over_long)
+    }
+}
+
+/// How [`window_pack`](super::Packing::window_pack) packs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowPackOptions {
+    pub(super) rows: RowSpec,
+    pub(super) window: WindowOptions,
+}
+
+impl WindowPackOptions {
+    /// A window of 1,024 sequences.
+    pub fn new(rows: RowSpec) -> Self {
+        Self { rows, window: WindowOptions::default() }
+    }
+
+    /// Sequences looked ahead. They are held in memory, and read again when a state is restored.
+    #[must_use]
+    pub fn window(mut self, sequences: usize) -> Self {
+        self.window.window = sequences;
+        self
+    }
+
+    /// The most sequences in one row.
+    #[must_use]
+    pub fn max_sequences_per_bin(mut self, most: usize) -> Self {
+        self.window.max_sequences = Some(most);
+        self
+    }
+
+    /// What happens to a sequence longer than a row: by default it is an error.
+    #[must_use]
+    pub fn over_long(mut self, policy: OverLong) -> Self {
+        self.window.over_long = policy;
+        self
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        self.rows.check()?;
+        WindowPacker::new(&example(&self.rows)?, self.window).map(drop)
+    }
+}
+
+impl fmt::Display for WindowPackOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, window={}", self.rows, self.window.window)?;
+        if let Some(most) = self.window.max_sequences {
+            write!(f, ", max_sequences_per_bin={most}")?;
+        }
+        write!(f, ", over_long={}", self.window.over_long)
+    }
+}
+
+/// What is done about the token that begins a sequence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BosHandling {
+    /// Nothing.
+    #[default]
+    DoNothing,
+    /// The first token of every sequence, and of every piece that continues one in the next row, is replaced.
+    ReplaceFirstTokenWithBos,
+}
+
+/// How [`concat_then_split_pack`](super::Packing::concat_then_split_pack) packs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConcatPackOptions {
+    pub(super) rows: RowSpec,
+    split_full_length_features: bool,
+    positions: Positions,
+    bos_handling: BosHandling,
+    bos_features: Vec<Name>,
+    bos_token_id: Option<i64>,
+}
+
+impl ConcatPackOptions {
+    /// Everything is cut, positions restart in a continuation, first tokens stay: Grain's defaults.
+    pub fn new(rows: RowSpec) -> Self {
+        Self {
+            rows,
+            split_full_length_features: true,
+            positions: Positions::Restart,
+            bos_handling: BosHandling::DoNothing,
+            bos_features: Vec::new(),
+            bos_token_id: None,
+        }
+    }
+
+    /// Whether an element that fills a row by itself is cut like any other, or becomes a row of its own.
+    #[must_use]
+    pub fn split_full_length_features(self, split: bool) -> Self {
+        Self { split_full_length_features: split, ..self }
+    }
+
+    /// Where the positions of a continuation start.
+    #[must_use]
+    pub fn positions(self, positions: Positions) -> Self {
+        Self { positions, ..self }
+    }
+
+    /// What is done about the token that begins a sequence; replacing it needs features and a token.
+    #[must_use]
+    pub fn bos_handling(self, handling: BosHandling) -> Self {
+        Self { bos_handling: handling, ..self }
+    }
+
+    /// The features whose first token is replaced.
+    #[must_use]
+    pub fn bos_features<N: AsRef<str>>(mut self, features: impl IntoIterator<Item = N>) -> Self {
+        self.bos_features.extend(features.into_iter().map(Name::new));
+        self
+    }
+
+    /// The token that replaces them.
+    #[must_use]
+    pub fn bos_token_id(self, token: i64) -> Self {
+        Self { bos_token_id: Some(token), ..self }
+    }
+
+    /// The kernel's options; `dtype` gives that of each feature.
+    pub(super) fn kernel(&self, dtype: impl Fn(usize) -> DType, features: &[Feature]) -> Result<ConcatOptions> {
+        let mut bos = Vec::new();
+        for name in &self.bos_features {
+            let Some(at) = self.rows.position(name).filter(|&at| !features[at].meta) else {
+                return Err(Error::config(format!("bos_features names {name:?}, which is not a packed feature with tokens")));
+            };
+            let token = self.bos_token_id.unwrap_or_default() as f64;
+            let number = number_bytes(dtype(at), token).map_err(|e| in_feature(name, &e))?;
+            bos.push((at, number.repeat(features[at].cell / dtype(at).size())));
+        }
+        let (split_full, positions) = (self.split_full_length_features, self.positions);
+        Ok(ConcatOptions { split_full, positions, bos, ..ConcatOptions::default() })
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        self.rows.check()?;
+        if let Some(name) = self.rows.listed().next() {
+            return Err(Error::config(format!("meta feature {name:?} has no row length, and pieces have no list of values")));
+        }
+        let (features, token) = (!self.bos_features.is_empty(), self.bos_token_id.is_some());
+        let replaces = self.bos_handling == BosHandling::ReplaceFirstTokenWithBos;
+        if replaces && !(features && token) {
+            let missing = if features { "bos_token_id" } else { "bos_features" };
+            return Err(Error::config(format!("replacing the first token needs {missing}"))
+                .help("without it nothing would be replaced, and nothing would tell"));
+        }
+        if !replaces && (features || token) {
+            let given = if features { "bos_features" } else { "bos_token_id" };
+            return Err(Error::config(format!("{given} without bos_handling has no effect")));
+        }
+        let features = example(&self.rows)?;
+        // Tokens of the widest integer type: whether they fit the data's shows with the first element.
+        ConcatThenSplit::new(&features, self.kernel(|_| DType::F64, &features)?).map(drop)
+    }
+}
+
+impl fmt::Display for ConcatPackOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, split_full_length_features={}", self.rows, self.split_full_length_features)?;
+        if self.positions == Positions::Continue {
+            write!(f, ", positions=continue")?;
+        }
+        if let Some(token) = self.bos_token_id {
+            write!(f, ", bos={token} in {}", self.bos_features.join(" "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Features for a trial of the options before the first element, with cells of eight bytes.
+fn example(rows: &RowSpec) -> Result<Vec<Feature>> {
+    rows.resolve(&vec![(DType::F64, Vec::new()); rows.features().len()])
+}
+
+/// The options and kernel of a stage that packs group by group.
+#[derive(Clone, Debug)]
+pub(super) enum GroupPlan {
+    Bins(BinPackOptions),
+    Concat(ConcatPackOptions),
+}
+
+impl GroupPlan {
+    pub(super) fn rows(&self) -> &RowSpec {
+        match self {
+            Self::Bins(options) => &options.rows,
+            Self::Concat(options) => &options.rows,
+        }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Bins(options) if options.group.fit == Fit::Best => "best_fit_pack",
+            Self::Bins(_) => "first_fit_pack",
+            Self::Concat(_) => "concat_then_split_pack",
+        }
+    }
+
+    /// Rows held at a time.
+    pub(super) fn rows_held(&self) -> usize {
+        match self {
+            Self::Bins(options) => options.group.bins,
+            Self::Concat(_) => 1,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        match self {
+            Self::Bins(options) => options.check(),
+            Self::Concat(options) => options.check(),
+        }
+    }
+
+    pub(super) fn kernel(&self, columns: &Columns, features: &[Feature]) -> Result<super::group::Kernel> {
+        Ok(match self {
+            Self::Bins(options) => super::group::Kernel::Bins(GroupPacker::new(features, options.group)?),
+            Self::Concat(options) => {
+                let options = options.kernel(|at| columns.dtype(at), features)?;
+                super::group::Kernel::Concat(ConcatThenSplit::new(features, options)?)
+            }
+        })
+    }
+}
+
+impl fmt::Display for GroupPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bins(options) => options.fmt(f),
+            Self::Concat(options) => options.fmt(f),
+        }
+    }
+}

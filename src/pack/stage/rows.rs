@@ -1,0 +1,259 @@
+//! What packed rows hold: features with their lengths, and the names of what comes out.
+
+use std::fmt;
+
+use crate::element::{DType, Name};
+use crate::error::{Error, Result};
+use crate::pack::feature::{self, Feature};
+
+/// The names of what comes out for a packed feature.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OutputNames {
+    /// Grain's: `<feature>`, `<feature>_segment_ids`, `<feature>_positions`.
+    #[default]
+    Grain,
+    /// MaxText's: `<feature>`, `<feature>_segmentation`, `<feature>_position`.
+    ///
+    /// If just one feature is packed, whatever its name, it becomes `inputs`, and `targets` is the same shifted left by
+    /// one within each sequence: `targets[t] = inputs[t + 1]`. The last token of a sequence has no target: there, as in
+    /// padding, `targets` is padding and `targets_segmentation` and `targets_position` are 0, so that a loss masked by
+    /// the segmentation never asks for the first token of another sequence.
+    MaxText,
+}
+
+impl OutputNames {
+    fn suffixes(self) -> [&'static str; 3] {
+        match self {
+            Self::Grain => ["", "_segment_ids", "_positions"],
+            Self::MaxText => ["", "_segmentation", "_position"],
+        }
+    }
+}
+
+/// The features of packed rows, and how they are laid out.
+///
+/// Features are arrays of shape `[len]` or `[len, …]`, of one dtype and the same inner dimensions in all elements; a
+/// scalar is a sequence of one. Fields of an element that are named nowhere are left out, as in Grain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowSpec {
+    lengths: Vec<(Name, usize)>,
+    aligned: Vec<(Name, usize)>,
+    padded: Vec<(Name, f64)>,
+    meta: Vec<Name>,
+    names: OutputNames,
+}
+
+impl RowSpec {
+    /// Rows of these features, each with the cells of a row.
+    pub fn new<N: AsRef<str>>(features: impl IntoIterator<Item = (N, usize)>) -> Self {
+        let lengths = features.into_iter().map(|(name, length)| (Name::new(name), length)).collect();
+        Self { lengths, aligned: Vec::new(), padded: Vec::new(), meta: Vec::new(), names: OutputNames::Grain }
+    }
+
+    /// Sequences of `feature` start at multiples of `cells`; the gaps have segment id 0.
+    #[must_use]
+    pub fn align(mut self, feature: impl AsRef<str>, cells: usize) -> Self {
+        self.aligned.push((Name::new(feature), cells));
+        self
+    }
+
+    /// Cells of `feature` without a token are `value` in place of 0. It must be a value of the feature's dtype.
+    #[must_use]
+    pub fn padding(mut self, feature: impl AsRef<str>, value: f64) -> Self {
+        self.padded.push((Name::new(feature), value));
+        self
+    }
+
+    /// Features that get no segment ids and positions. Those that have a row length are packed like the others; of the
+    /// others, a row holds the list of its elements' values.
+    #[must_use]
+    pub fn meta_features<N: AsRef<str>>(mut self, features: impl IntoIterator<Item = N>) -> Self {
+        self.meta.extend(features.into_iter().map(Name::new));
+        self
+    }
+
+    /// The names of what comes out.
+    #[must_use]
+    pub fn names(mut self, names: OutputNames) -> Self {
+        self.names = names;
+        self
+    }
+
+    /// Names of the packed features.
+    pub fn features(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.lengths.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Meta features of which a row holds a list.
+    pub(super) fn listed(&self) -> impl Iterator<Item = &Name> {
+        self.meta.iter().filter(|name| self.position(name).is_none())
+    }
+
+    /// The place of a packed feature.
+    pub(super) fn position(&self, name: &str) -> Option<usize> {
+        self.lengths.iter().position(|(n, _)| n == name)
+    }
+
+    /// The output names of feature number `at`: values, segment ids, positions, and the same of the targets; empty where
+    /// there are none.
+    pub(super) fn outputs(&self, at: usize) -> Vec<String> {
+        let name = self.lengths[at].0.as_str();
+        if self.meta.iter().any(|m| m == name) {
+            return vec![name.to_owned()];
+        }
+        let suffixed = |name: &str| self.names.suffixes().map(|suffix| format!("{name}{suffix}"));
+        if self.shifts() {
+            return [suffixed("inputs"), suffixed("targets")].concat();
+        }
+        suffixed(name).to_vec()
+    }
+
+    /// Whether the one feature comes out a second time, shifted.
+    fn shifts(&self) -> bool {
+        self.names == OutputNames::MaxText
+            && self.lengths.iter().filter(|(name, _)| !self.meta.contains(name)).count() == 1
+    }
+
+    /// The features as the kernels take them; `cells` gives dtype and inner dimensions of each.
+    ///
+    /// # Errors
+    /// `Config` for a name that is not packed, or a value that makes no sense.
+    pub(super) fn resolve(&self, cells: &[(DType, Vec<usize>)]) -> Result<Vec<Feature>> {
+        let named = self.aligned.iter().map(|(name, _)| name).chain(self.padded.iter().map(|(name, _)| name));
+        if let Some(name) = named.into_iter().find(|name| self.position(name).is_none()) {
+            let known: Vec<_> = self.features().collect();
+            return Err(Error::config(format!("feature {name:?} is not packed; {} are", known.join(", "))));
+        }
+        let mut features = Vec::with_capacity(self.lengths.len());
+        for ((name, length), (dtype, inner)) in self.lengths.iter().zip(cells) {
+            let align = self.aligned.iter().rfind(|(n, _)| n == name).map_or(1, |(_, cells)| *cells);
+            let meta = self.meta.contains(name);
+            let numbers = inner.iter().try_fold(1usize, |n, &dim| n.checked_mul(dim));
+            let cell = numbers.and_then(|n| n.checked_mul(dtype.size())).unwrap_or(0);
+            let padding = match self.padded.iter().rfind(|(n, _)| n == name) {
+                Some((_, value)) => number_bytes(*dtype, *value).map_err(|e| in_feature(name, &e))?.repeat(cell / dtype.size()),
+                None => Vec::new(),
+            };
+            let shifted = self.shifts() && !meta;
+            features.push(Feature { name: name.clone(), length: *length, cell, align, padding, shifted, meta });
+        }
+        feature::check(&features)?;
+        Ok(features)
+    }
+
+    /// Whether it makes sense, as far as can be told before the first element.
+    pub(super) fn check(&self) -> Result<()> {
+        // Any padding fits a double; whether it fits the dtype shows with the first element.
+        let cells = vec![(DType::F64, Vec::new()); self.lengths.len()];
+        self.resolve(&cells)?;
+        let mut names: Vec<String> = (0..self.lengths.len()).flat_map(|at| self.outputs(at)).collect();
+        names.extend(self.listed().map(|name| name.to_string()));
+        names.sort();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(Error::config(format!("two outputs of a packed row are named {:?}", pair[0]))),
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes of one row, if cells have four bytes.
+    pub(super) fn row_bytes(&self) -> u64 {
+        let arrays = |at: usize| self.outputs(at).len() as u64;
+        self.lengths.iter().enumerate().map(|(at, (_, length))| 4 * arrays(at) * *length as u64).sum()
+    }
+}
+
+impl fmt::Display for RowSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (name, length)) in self.lengths.iter().enumerate() {
+            write!(f, "{}{name}:{length}", if at == 0 { "features=" } else { " " })?;
+        }
+        for (name, cells) in &self.aligned {
+            write!(f, ", align={name}:{cells}")?;
+        }
+        for (name, value) in &self.padded {
+            write!(f, ", padding={name}:{value}")?;
+        }
+        if !self.meta.is_empty() {
+            write!(f, ", meta_features={}", self.meta.join(" "))?;
+        }
+        if self.names != OutputNames::Grain {
+            write!(f, ", names=maxtext")?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds the feature to the message of `error`.
+pub(super) fn in_feature(name: &str, error: &Error) -> Error {
+    Error::new(error.kind(), format!("feature {name:?}: {}", error.message()))
+}
+
+/// `value` as one number of `dtype`.
+///
+/// # Errors
+/// `Config` if an integer dtype has no such value.
+pub(super) fn number_bytes(dtype: DType, value: f64) -> Result<Vec<u8>> {
+    macro_rules! integer {
+        ($type:ty) => {
+            if value.fract() == 0.0 && value >= <$type>::MIN as f64 && value < <$type>::MAX as f64 + 1.0 {
+                Some((value as $type).to_le_bytes().to_vec())
+            } else {
+                None
+            }
+        };
+    }
+    let bytes = match dtype {
+        DType::Bool => (value == 0.0 || value == 1.0).then(|| vec![value as u8]),
+        DType::U8 => integer!(u8),
+        DType::I8 => integer!(i8),
+        DType::U16 => integer!(u16),
+        DType::I16 => integer!(i16),
+        DType::U32 => integer!(u32),
+        DType::I32 => integer!(i32),
+        DType::U64 => integer!(u64),
+        DType::I64 => integer!(i64),
+        DType::F16 => Some(half::f16::from_f64(value).to_le_bytes().to_vec()),
+        DType::BF16 => Some(half::bf16::from_f64(value).to_le_bytes().to_vec()),
+        DType::F32 => Some((value as f32).to_le_bytes().to_vec()),
+        DType::F64 => Some(value.to_le_bytes().to_vec()),
+    };
+    bytes.ok_or_else(|| Error::config(format!("{value} is no value of {dtype}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_must_be_of_the_dtype() {
+        assert_eq!(number_bytes(DType::I32, -1.0).unwrap(), [255; 4]);
+        assert_eq!(number_bytes(DType::U8, 255.0).unwrap(), [255]);
+        assert_eq!(number_bytes(DType::F32, 0.5).unwrap(), 0.5f32.to_le_bytes());
+        assert_eq!(number_bytes(DType::I64, -9.0).unwrap(), (-9i64).to_le_bytes());
+        for (dtype, value) in [(DType::U16, -1.0), (DType::U8, 256.0), (DType::I32, 0.5), (DType::Bool, 2.0)] {
+            assert!(number_bytes(dtype, value).is_err(), "{dtype} {value}");
+        }
+        assert!(number_bytes(DType::U64, u64::MAX as f64).is_err());
+    }
+
+    #[test]
+    fn names_that_are_not_packed_or_come_twice_are_refused() {
+        let rows = RowSpec::new([("a", 4), ("b", 2)]);
+        rows.check().unwrap();
+        let error = rows.clone().align("c", 2).check().unwrap_err();
+        assert_eq!(error.message(), "feature \"c\" is not packed; a, b are");
+        assert!(RowSpec::new([("a", 4), ("a_positions", 4)]).check().is_err());
+        assert!(RowSpec::new([("a", 0)]).check().is_err());
+        let error = rows.padding("a", 0.5).resolve(&[(DType::I32, vec![]), (DType::I32, vec![])]).unwrap_err();
+        assert_eq!(error.message(), "feature \"a\": 0.5 is no value of int32");
+    }
+
+    #[test]
+    fn one_feature_becomes_inputs_and_targets() {
+        let rows = RowSpec::new([("tokens", 4)]).names(OutputNames::MaxText);
+        let six = ["inputs", "inputs_segmentation", "inputs_position", "targets", "targets_segmentation", "targets_position"];
+        assert_eq!(rows.outputs(0), six);
+        let two = RowSpec::new([("inputs", 4), ("targets", 4)]).names(OutputNames::MaxText);
+        assert_eq!([two.outputs(0), two.outputs(1)].concat(), six);
+    }
+}

@@ -1,0 +1,303 @@
+//! Best fit over a look-ahead window, as a stage.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::columns::Columns;
+use super::notes::Notes;
+use super::options::WindowPackOptions;
+use super::tracked::{ParentState, Tracked};
+use crate::cx::{Cx, StageId};
+use crate::dataset::{DatasetIterator, IterDataset, Role, Stage, stage_after};
+use crate::element::Element;
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+use crate::pack::feature::{Feature, piece_range};
+use crate::pack::group::{GroupOptions, GroupPacker};
+use crate::pack::held::HeldState;
+use crate::pack::stats::PackStats;
+use crate::pack::window::WindowPacker;
+
+const NAME: &str = "window_pack";
+/// Rows between two reports of what was counted.
+const TELL_EVERY: u64 = 64;
+
+/// Packed rows from a look-ahead window: see [`Packing::window_pack`](super::Packing::window_pack).
+#[must_use = "datasets are lazy and do nothing until read"]
+pub struct WindowPack<D> {
+    parent: D,
+    options: Arc<WindowPackOptions>,
+    stage: StageId,
+}
+
+impl<D: Stage> WindowPack<D> {
+    pub(super) fn new(parent: D, options: WindowPackOptions) -> Self {
+        let stage = stage_after(&[&parent]);
+        Self { parent, options: Arc::new(options), stage }
+    }
+}
+
+impl<D: Stage> Stage for WindowPack<D> {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn params(&self) -> String {
+        self.options.to_string()
+    }
+    fn role(&self) -> Role {
+        Role::Stateful
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+    fn check(&self) -> Result<()> {
+        self.options.check()
+    }
+}
+
+impl<D: IterDataset<Item = Element>> IterDataset for WindowPack<D> {
+    type Item = Element;
+    type Iter = WindowPackIter<D::Iter>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        Ok(WindowPackIter {
+            parent: Tracked::new(self.parent.iter(run)?),
+            options: self.options.clone(),
+            stage: self.stage,
+            packer: None,
+            restored: HeldState::default(),
+            first_piece: 0,
+            entering: None,
+            slots: VecDeque::new(),
+            ended: false,
+            rows: 0,
+            notes: Notes::default(),
+        })
+    }
+}
+
+/// A pass over a [`WindowPack`].
+pub struct WindowPackIter<I: DatasetIterator> {
+    parent: Tracked<I>,
+    options: Arc<WindowPackOptions>,
+    stage: StageId,
+    /// Made when the first element shows the dtypes.
+    packer: Option<Packer>,
+    /// Where the window of a restored state is, until the first element comes.
+    restored: HeldState,
+    /// Pieces of the next element that are behind the window of a restored state.
+    first_piece: u64,
+    /// The element whose pieces enter the window.
+    entering: Option<Entering>,
+    /// Sequences of the window by ordinal, from its oldest on.
+    slots: VecDeque<Slot>,
+    ended: bool,
+    rows: u64,
+    notes: Notes,
+}
+
+struct Packer {
+    columns: Columns,
+    features: Vec<Feature>,
+    planner: WindowPacker,
+    /// Writes one row at a time.
+    writer: GroupPacker,
+    row: Vec<u64>,
+    lens: Vec<usize>,
+}
+
+struct Entering {
+    element: Element,
+    number: u64,
+    piece: u64,
+    pieces: u64,
+}
+
+struct Slot {
+    /// `None` once it is in a row.
+    element: Option<Element>,
+    number: u64,
+    piece: u64,
+}
+
+/// Where a [`WindowPackIter`] is: the oldest sequence of the window, and which of those behind it are in rows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WindowPackState<S> {
+    /// The element that the oldest sequence is of.
+    pub parent: ParentState<S>,
+    /// Which piece of it, if it was split.
+    pub piece: u64,
+    /// The window.
+    pub window: HeldState,
+}
+
+impl Packer {
+    fn learn(options: &WindowPackOptions, restored: &HeldState, first: &Element) -> Result<Self> {
+        let (columns, features) = Columns::learn(&options.rows, first)?;
+        let mut planner = WindowPacker::new(&features, options.window)?;
+        planner.restore(restored)?;
+        let one_row = GroupOptions { over_long: options.window.over_long, ..GroupOptions::new(1) };
+        let writer = GroupPacker::new(&features, one_row)?;
+        Ok(Self { columns, writer, planner, features, row: Vec::new(), lens: Vec::new() })
+    }
+
+    /// Lets one piece of an element into the window.
+    fn push(&mut self, entering: &Entering) -> Result<Slot> {
+        let Entering { element, number, piece, .. } = entering;
+        self.columns.lens(element, &mut self.lens)?;
+        for (feature, len) in self.features.iter().zip(&mut self.lens) {
+            *len = piece_range(feature, *len, *piece as usize).len();
+        }
+        let held = self.planner.push(&self.lens)?.is_some();
+        Ok(Slot { element: held.then(|| element.clone()), number: *number, piece: *piece })
+    }
+
+    /// Plans and writes the next row.
+    fn row(&mut self, slots: &mut VecDeque<Slot>, ended: bool) -> Result<Option<Element>> {
+        let oldest = self.planner.oldest();
+        let Some(row) = self.planner.next_row(ended) else { return Ok(None) };
+        self.row.clear();
+        self.row.extend_from_slice(row);
+        let mut lists = Vec::new();
+        for ordinal in &self.row {
+            let slot = &mut slots[(ordinal - oldest) as usize];
+            let element = slot.element.take().ok_or_else(|| Error::state(format!("sequence {ordinal} is not held")))?;
+            let mut cells = Vec::with_capacity(4);
+            self.columns.cells(&element, &mut cells)?;
+            self.writer.push_piece(&cells, slot.piece as usize)?;
+            if self.columns.lists() {
+                self.columns.list(&element, &mut lists)?;
+            }
+        }
+        slots.drain(..((self.planner.oldest() - oldest) as usize).min(slots.len()));
+        let Some(group) = self.writer.finish() else { return Ok(None) };
+        self.columns.row(&group.arena, 0, lists).map(Some)
+    }
+
+    /// The planner counts what is split and dropped, the writer what is written.
+    fn stats(&self) -> PackStats {
+        let PackStats { splits, dropped, dropped_tokens, .. } = self.planner.stats();
+        PackStats { splits, dropped, dropped_tokens, ..self.writer.stats() }
+    }
+}
+
+impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
+    /// Reads until the window is full or the data ends.
+    fn fill(&mut self, cx: &mut Cx) -> Result<()> {
+        while !(self.ended || self.packer.as_ref().is_some_and(|packer| packer.planner.is_full())) {
+            if self.entering.is_none() {
+                let number = self.parent.number();
+                match self.parent.next(cx)? {
+                    Some(element) => self.enter(element, number, cx)?,
+                    None => self.ended = true,
+                }
+                continue;
+            }
+            let (entering, packer) = (&mut self.entering, &mut self.packer);
+            let slot = cx.consumed(self.stage, || match (entering.as_mut(), packer) {
+                (Some(now), Some(packer)) if now.piece < now.pieces => {
+                    let slot = packer.push(now);
+                    now.piece += 1;
+                    slot.map(Some)
+                }
+                _ => Ok(None),
+            });
+            match slot {
+                Ok(Some(slot)) => self.slots.push_back(slot),
+                Ok(None) => self.entering = None,
+                Err(error) => return Err(self.blame(error, cx)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out how many sequences an element is.
+    fn enter(&mut self, element: Element, number: u64, cx: &mut Cx) -> Result<()> {
+        let pieces = self.pieces(&element).map_err(|e| cx.blame(self.stage, NAME, e.index(number)))?;
+        let piece = std::mem::take(&mut self.first_piece);
+        self.entering = Some(Entering { element, number, piece, pieces });
+        Ok(())
+    }
+
+    fn pieces(&mut self, element: &Element) -> Result<u64> {
+        let packer = match &mut self.packer {
+            Some(packer) => packer,
+            None => self.packer.insert(Packer::learn(&self.options, &self.restored, element)?),
+        };
+        let mut cells = Vec::with_capacity(4);
+        // The first look at the element: are its dtypes and shapes those of the others?
+        packer.columns.cells(element, &mut cells)?;
+        packer.columns.lens(element, &mut packer.lens)?;
+        Ok(packer.planner.pieces(&packer.lens)? as u64)
+    }
+
+    #[cold]
+    fn blame(&mut self, error: Error, cx: &Cx) -> Error {
+        let number = self.entering.take().map_or(self.parent.number(), |entering| entering.number);
+        cx.blame(self.stage, NAME, error.index(number))
+    }
+
+    /// The element and piece of the oldest sequence, or of the next one if the window is empty.
+    fn front(&self) -> (u64, u64) {
+        match (self.slots.front(), &self.entering) {
+            (Some(slot), _) => (slot.number, slot.piece),
+            (None, Some(entering)) if entering.piece < entering.pieces => (entering.number, entering.piece),
+            _ => (self.parent.number(), self.first_piece),
+        }
+    }
+}
+
+impl<I: DatasetIterator<Item = Element>> DatasetIterator for WindowPackIter<I> {
+    type Item = Element;
+    type State = WindowPackState<I::State>;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
+        self.fill(cx)?;
+        let Some(packer) = &mut self.packer else { return Ok(None) };
+        let (slots, ended) = (&mut self.slots, self.ended);
+        let row = cx.timed_exactly(self.stage, || packer.row(slots, ended));
+        let row = row.map_err(|e| cx.blame(self.stage, NAME, e))?;
+        self.rows += 1;
+        if row.is_none() || self.rows.is_multiple_of(TELL_EVERY) {
+            self.notes.tell(packer.stats(), cx);
+        }
+        self.parent.forget(self.front().0);
+        if let Some(row) = &row {
+            cx.produced(self.stage, 1, row.nbytes() as u64);
+        }
+        Ok(row)
+    }
+
+    fn state(&self) -> Self::State {
+        let (number, piece) = self.front();
+        let window = self.packer.as_ref().map_or_else(|| self.restored.clone(), |packer| packer.planner.state());
+        WindowPackState { parent: self.parent.position(number), piece, window }
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        self.parent.restore(state.parent, cx)?;
+        if let Some(packer) = &mut self.packer {
+            packer.planner.restore(&state.window)?;
+        }
+        (self.restored, self.first_piece) = (state.window, state.piece);
+        (self.entering, self.ended) = (None, false);
+        self.slots.clear();
+        Ok(())
+    }
+}
+
+impl<D: fmt::Debug> fmt::Debug for WindowPack<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WindowPack").field("parent", &self.parent).field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl<I: DatasetIterator> fmt::Debug for WindowPackIter<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WindowPackIter").field("options", &self.options).finish_non_exhaustive()
+    }
+}
