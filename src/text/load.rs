@@ -84,6 +84,8 @@ pub(super) struct Loaded {
     /// None for an engine that the user brought.
     pub(super) vocabulary: Option<Arc<Vocabulary>>,
     pub(super) report: EngineReport,
+    /// Set by the caller, who knows the name and hash.
+    pub(super) fingerprint: String,
 }
 
 /// Reads the bytes of a `tokenizer.json`. Errors carry no path yet.
@@ -162,7 +164,7 @@ impl Chosen {
             }
         };
         let report = EngineReport { engine: engine.name().to_owned(), reason, slowdown };
-        Ok(Loaded { engine, vocabulary: Some(vocabulary), report })
+        Ok(Loaded { engine, vocabulary: Some(vocabulary), report, fingerprint: String::new() })
     }
 }
 
