@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokenizers_compat::Tokenizer as Inner;
 
 use super::engine::Engine;
+use super::load::{BuiltIn, SLOWDOWN};
 use super::vocab::Vocabulary;
 use crate::error::{Error, Result};
 
@@ -24,11 +25,6 @@ impl CompatEngine {
         inner.with_padding(None);
         inner.set_encode_special_tokens(!special_in_text);
         Ok(Self { inner, vocabulary })
-    }
-
-    /// The id that this engine emits for an added token, whatever the file says.
-    pub(super) fn added_id(&self, token: &str) -> Option<u32> {
-        self.inner.token_to_id(token)
     }
 }
 
@@ -54,6 +50,16 @@ impl Engine for CompatEngine {
 
     fn name(&self) -> &str {
         NAME
+    }
+}
+
+impl BuiltIn for CompatEngine {
+    fn added_id(&self, token: &str) -> Option<u32> {
+        self.inner.token_to_id(token)
+    }
+
+    fn slowdown(&self) -> f64 {
+        SLOWDOWN
     }
 }
 

@@ -53,6 +53,17 @@ pub enum Overflow {
     Error,
 }
 
+impl Overflow {
+    /// The policy in one word, as pipeline files write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Truncate => "truncate",
+            Self::Chunk => "chunk",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// What a [`TextEncoder`] adds and how long a text may be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -148,12 +159,13 @@ impl TextEncoder {
 
     /// Appends the ids of `text` to `ids`, and for each piece the length of `ids` at its end to `ends`.
     ///
-    /// A text gives one piece, even an empty text; only [`Overflow::Chunk`] may give more.
+    /// A text gives one piece, even an empty text; only [`Overflow::Chunk`] may give more. Returns how many tokens
+    /// [`Overflow::Truncate`] cut off.
     ///
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a text that is too long under [`Overflow::Error`], or that the
     /// vocabulary cannot spell; `ids` and `ends` are then as before.
-    pub fn encode_into(&self, text: &str, ids: &mut Vec<u32>, ends: &mut Vec<usize>) -> Result<()> {
+    pub fn encode_into(&self, text: &str, ids: &mut Vec<u32>, ends: &mut Vec<usize>) -> Result<usize> {
         let start = ids.len();
         ids.extend(self.bos);
         if let Err(error) = self.tokenizer.encode_into(text, ids) {
@@ -166,7 +178,7 @@ impl TextEncoder {
             self.shorten(ids, ends, start, len)?;
         }
         ends.push(ids.len());
-        Ok(())
+        Ok(len - (ids.len() - start))
     }
 
     /// Applies the policy to a text of `len` ids from `start`; the end of the last piece is left to the caller.
@@ -209,6 +221,19 @@ impl TextEncoder {
     /// The tokenizer inside.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
+    }
+
+    /// The arguments that shape the ids, for the fingerprint of a pipeline.
+    pub fn params(&self) -> String {
+        let mut params = format!("tokenizer={}", self.tokenizer.fingerprint());
+        let ids = [("bos", self.bos), ("eos", self.eos)];
+        for (name, id) in ids.into_iter().filter_map(|(name, id)| Some((name, id?))) {
+            params += &format!(", {name}={id}");
+        }
+        if self.max_len < usize::MAX {
+            params += &format!(", max_len={}, overflow={}", self.max_len, self.overflow.as_str());
+        }
+        params
     }
 
     /// Whether one text may give several pieces.

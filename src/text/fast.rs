@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokenizers::pipeline::{EncodeOptions, Override, PipelineToken, PipelineTokenizer};
 
 use super::engine::Engine;
+use super::load::BuiltIn;
 use super::vocab::Vocabulary;
 use crate::error::{Error, Result};
 
@@ -48,11 +49,6 @@ impl FastEngine {
         };
         Ok(Self { inner, options, vocabulary })
     }
-
-    /// The id that this engine emits for an added token, whatever the file says.
-    pub(super) fn added_id(&self, token: &str) -> Option<u32> {
-        self.inner.get_added_vocabulary().token_to_id(token)
-    }
 }
 
 impl Engine for FastEngine {
@@ -82,6 +78,16 @@ impl Engine for FastEngine {
 
     fn name(&self) -> &str {
         NAME
+    }
+}
+
+impl BuiltIn for FastEngine {
+    fn added_id(&self, token: &str) -> Option<u32> {
+        self.inner.get_added_vocabulary().token_to_id(token)
+    }
+
+    fn slowdown(&self) -> f64 {
+        1.0
     }
 }
 

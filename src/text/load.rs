@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// How many times slower the second engine is on English text, measured with GPT-2's vocabulary: 195 to 228 MB/s
 /// against 4.2 to 4.9 MB/s on one core.
-const SLOWDOWN: f64 = 40.0;
+pub(super) const SLOWDOWN: f64 = 40.0;
 
 /// Why a tokenizer runs on the engine that it runs on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +84,8 @@ pub(super) struct Loaded {
     /// None for an engine that the user brought.
     pub(super) vocabulary: Option<Arc<Vocabulary>>,
     pub(super) report: EngineReport,
+    /// Set by the caller, who knows the name and hash.
+    pub(super) fingerprint: String,
 }
 
 /// Reads the bytes of a `tokenizer.json`. Errors carry no path yet.
@@ -109,18 +111,20 @@ pub(super) fn load(bytes: &[u8], options: &TokenizerOptions) -> Result<Loaded> {
         });
         (fast.map(join), compat.map(join))
     });
-    let (chosen, reason) = match (fast, compat) {
-        (Some(Ok(fast)), None) => (Chosen::Fast(fast.engine), EngineReason::Asked),
-        (None, Some(Ok(compat))) => (Chosen::Compat(compat.engine), EngineReason::Asked),
+    let (engine, reason): (Arc<dyn BuiltIn>, _) = match (fast, compat) {
+        (Some(Ok(fast)), None) => (Arc::new(fast.engine), EngineReason::Asked),
+        (None, Some(Ok(compat))) => (Arc::new(compat.engine), EngineReason::Asked),
         (Some(Ok(fast)), Some(Ok(compat))) => match first_difference(&texts, &fast.ids, &compat.ids) {
-            None => (Chosen::Fast(fast.engine), EngineReason::Checked { texts: texts.len() }),
-            Some(difference) => (Chosen::Compat(compat.engine), EngineReason::Differs { difference }),
+            None => (Arc::new(fast.engine), EngineReason::Checked { texts: texts.len() }),
+            Some(difference) => (Arc::new(compat.engine), EngineReason::Differs { difference }),
         },
-        (Some(Ok(fast)), Some(Err(refusal))) => (Chosen::Fast(fast.engine), EngineReason::Unchecked { refusal }),
-        (Some(Err(refusal)), Some(Ok(compat))) => (Chosen::Compat(compat.engine), EngineReason::Refused { refusal }),
+        (Some(Ok(fast)), Some(Err(refusal))) => (Arc::new(fast.engine), EngineReason::Unchecked { refusal }),
+        (Some(Err(refusal)), Some(Ok(compat))) => (Arc::new(compat.engine), EngineReason::Refused { refusal }),
         (fast, compat) => return Err(refused_by_all(fast, compat)),
     };
-    chosen.finish(vocabulary, reason)
+    check_added(&vocabulary.added, &*engine)?;
+    let report = EngineReport { engine: engine.name().to_owned(), reason, slowdown: engine.slowdown() };
+    Ok(Loaded { engine, vocabulary: Some(vocabulary), report, fingerprint: String::new() })
 }
 
 fn join<T>(thread: thread::ScopedJoinHandle<'_, Result<T, String>>) -> Result<T, String> {
@@ -144,33 +148,20 @@ impl<E: Engine> Probed<E> {
     }
 }
 
-enum Chosen {
-    Fast(FastEngine),
-    Compat(CompatEngine),
-}
+/// What loading asks of the engines that are built in.
+pub(super) trait BuiltIn: Engine {
+    /// The id that it emits for an added token, whatever the file says.
+    fn added_id(&self, token: &str) -> Option<u32>;
 
-impl Chosen {
-    fn finish(self, vocabulary: Arc<Vocabulary>, reason: EngineReason) -> Result<Loaded> {
-        let (engine, slowdown): (Arc<dyn Engine>, _) = match self {
-            Self::Fast(engine) => {
-                check_added(&vocabulary.added, |t| engine.added_id(t))?;
-                (Arc::new(engine), 1.0)
-            }
-            Self::Compat(engine) => {
-                check_added(&vocabulary.added, |t| engine.added_id(t))?;
-                (Arc::new(engine), SLOWDOWN)
-            }
-        };
-        let report = EngineReport { engine: engine.name().to_owned(), reason, slowdown };
-        Ok(Loaded { engine, vocabulary: Some(vocabulary), report })
-    }
+    /// See [`EngineReport::slowdown`].
+    fn slowdown(&self) -> f64;
 }
 
 /// Engines number added tokens by themselves and ignore the `id` in the file unless the model's vocabulary holds the
 /// token; a model trained with the ids of the file would then read wrong ones.
-fn check_added(added: &[AddedToken], given: impl Fn(&str) -> Option<u32>) -> Result<()> {
+fn check_added(added: &[AddedToken], engine: &dyn BuiltIn) -> Result<()> {
     for AddedToken { id, content } in added {
-        match given(content) {
+        match engine.added_id(content) {
             Some(actual) if actual != *id => {
                 return Err(Error::data(format!(
                     "added token {content:?} has id {id} in the file, but the engine gives it {actual}"

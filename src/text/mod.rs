@@ -4,7 +4,21 @@
 //! in: Hugging Face `tokenizers` 1.0, fast, and 0.23, slower but older and complete. When a file is loaded, both encode
 //! a set of hard probe texts; where they differ, or where the fast one refuses the file, the slower one serves, and
 //! [`Tokenizer::engine_report`] says so. [`TextEncoder`] adds what a pipeline needs around a text: tokens that open and
-//! close it, and what to do when it is too long.
+//! close it, and what to do when it is too long. [`Tokenise`] applies that to columns of elements; with [`TokeniseMap`]
+//! or [`TokeniseIter`] in scope every dataset of elements has it as a stage:
+//!
+//! ```
+//! use gristmill::dataset::map::Source;
+//! use gristmill::text::{TextEncoder, Tokenise, TokeniseMap, TokeniseOptions};
+//! use gristmill::{Element, MapDataset, demo};
+//!
+//! let options = TokeniseOptions::default().append_eos(demo::END_OF_TEXT);
+//! let encoder = TextEncoder::new(demo::tokenizer()?, &options)?;
+//! let texts = Source::new(vec![Element::new().with("text", "The miller sleeps."), Element::new().with("text", "")]);
+//! let tokens = texts.tokenise(Tokenise::column(encoder, "text")).collect()?;
+//! assert_eq!(tokens[1].array("tokens")?.as_slice::<i32>()?, [0]);
+//! # Ok::<(), gristmill::Error>(())
+//! ```
 
 mod compat;
 mod encoder;
@@ -12,12 +26,16 @@ mod engine;
 mod fast;
 mod load;
 mod probe;
+mod stage;
+mod tokenise;
 mod tokenizer;
 mod vocab;
 
 pub use encoder::{LengthCounts, Overflow, TextEncoder, TokenName, TokeniseOptions};
 pub use engine::Engine;
 pub use load::{EngineReason, EngineReport};
+pub use stage::{Chunks, Mode, TokeniseIter, TokeniseMap, Tokenised, TokenisedIter, Whole};
+pub use tokenise::Tokenise;
 pub use tokenizer::{EngineChoice, Tokenizer, TokenizerOptions};
 
 use crate::error::{Error, Result};

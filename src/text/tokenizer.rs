@@ -110,7 +110,9 @@ impl Tokenizer {
         if let Some(loaded) = cache.get(&key).and_then(Weak::upgrade) {
             return Ok(Self { name: name.into(), loaded });
         }
-        let loaded = Arc::new(load(bytes, &options).map_err(|e| e.path(name))?);
+        let mut loaded = load(bytes, &options).map_err(|e| e.path(name))?;
+        loaded.fingerprint = format!("{:032x}{}", key.0, if options.special_in_text { "+special" } else { "" });
+        let loaded = Arc::new(loaded);
         cache.insert(key, Arc::downgrade(&loaded));
         Ok(Self { name: name.into(), loaded })
     }
@@ -128,7 +130,8 @@ impl Tokenizer {
             )));
         }
         let report = EngineReport { engine: name.clone(), reason: EngineReason::Asked, slowdown: 1.0 };
-        Ok(Self { name: name.into(), loaded: Arc::new(Loaded { engine, vocabulary: None, report }) })
+        let fingerprint = format!("{name} of {size}");
+        Ok(Self { name: name.into(), loaded: Arc::new(Loaded { engine, vocabulary: None, report, fingerprint }) })
     }
 
     /// Appends the ids of `text` to `out`; adds nothing around it.
@@ -179,6 +182,12 @@ impl Tokenizer {
     /// The file, or the name given instead.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What stands for this tokenizer in the fingerprint of a pipeline: a hash of the file, and whether special tokens
+    /// are matched in text; for an engine of your own its name and vocabulary size.
+    pub fn fingerprint(&self) -> &str {
+        &self.loaded.fingerprint
     }
 
     /// Which engine does the work, why, and what that costs.

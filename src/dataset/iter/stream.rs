@@ -27,6 +27,12 @@ impl<D: MapDataset + 'static> Stream<D> {
         Self { dataset, stage }
     }
 
+    /// What it reads, to put more elementwise stages on top.
+    #[cfg(feature = "text")]
+    pub(crate) fn into_dataset(self) -> Arc<D> {
+        self.dataset
+    }
+
     /// Applies `f` to every element, in parallel where the executor has threads.
     pub fn map<U, F>(self, f: F) -> Stream<Map<Arc<D>, F>>
     where

@@ -1,0 +1,301 @@
+//! The stage, on either kind of dataset.
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::tokenise::Tokenise;
+use crate::cx::{Cx, StageId};
+use crate::dataset::iter::Stream;
+use crate::dataset::{DatasetIterator, IterDataset, MapDataset, Role, Stage, stage_after};
+use crate::element::Element;
+use crate::error::Result;
+use crate::exec::Runtime;
+
+/// What comes out of the stage for one element: [`Whole`] or [`Chunks`].
+pub trait Mode: Clone + Debug + Send + Sync + 'static {
+    /// What comes out.
+    type Out: Send + 'static;
+    /// Whether it may be several elements.
+    const CHUNKS: bool;
+
+    /// Tokenises; returns the number of texts that lost their end, too.
+    ///
+    /// # Errors
+    /// As [`Tokenise::apply`].
+    fn run(op: &Tokenise, element: Element) -> Result<(Self::Out, u64)>;
+
+    /// Payload bytes of what came out.
+    fn nbytes(out: &Self::Out) -> usize;
+}
+
+/// One element in, one out.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole;
+
+/// One element in, the elements of its pieces out.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunks;
+
+impl Mode for Whole {
+    type Out = Element;
+    const CHUNKS: bool = false;
+
+    fn run(op: &Tokenise, element: Element) -> Result<(Element, u64)> {
+        op.apply_counted(element)
+    }
+
+    fn nbytes(out: &Element) -> usize {
+        out.nbytes()
+    }
+}
+
+impl Mode for Chunks {
+    type Out = Vec<Element>;
+    const CHUNKS: bool = true;
+
+    fn run(op: &Tokenise, element: Element) -> Result<(Vec<Element>, u64)> {
+        op.apply_chunks_counted(element)
+    }
+
+    fn nbytes(out: &Vec<Element>) -> usize {
+        out.iter().map(Element::nbytes).sum()
+    }
+}
+
+/// See [`TokeniseMap::tokenise`] and [`TokeniseIter::tokenise`].
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone, Debug)]
+pub struct Tokenised<D, M = Whole> {
+    parent: D,
+    op: Arc<Tokenise>,
+    stage: StageId,
+    mode: PhantomData<M>,
+}
+
+impl<D: Stage, M: Mode> Tokenised<D, M> {
+    fn new(parent: D, op: Tokenise) -> Self {
+        let stage = stage_after(&[&parent]);
+        Self { parent, op: Arc::new(op), stage, mode: PhantomData }
+    }
+}
+
+impl<D: Stage, M: Mode> Stage for Tokenised<D, M> {
+    fn name(&self) -> &'static str {
+        "tokenise"
+    }
+    fn params(&self) -> String {
+        self.op.params()
+    }
+    fn role(&self) -> Role {
+        Role::Elementwise
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+    fn check(&self) -> Result<()> {
+        self.op.check(M::CHUNKS)
+    }
+}
+
+/// Runs the operation as the work of `stage`.
+fn run<M: Mode>(op: &Tokenise, stage: StageId, element: Element, cx: &mut Cx) -> Result<M::Out> {
+    match cx.timed(stage, || M::run(op, element)) {
+        Ok((out, cut)) => {
+            if cut > 0 {
+                cx.note("texts truncated", cut);
+            }
+            if cx.is_timing() {
+                cx.sampled_bytes(stage, M::nbytes(&out) as u64);
+            }
+            Ok(out)
+        }
+        Err(error) => Err(cx.blame(stage, "tokenise", error)),
+    }
+}
+
+impl<D: MapDataset<Item = Element>, M: Mode> MapDataset for Tokenised<D, M> {
+    type Item = M::Out;
+
+    fn len(&self) -> u64 {
+        self.parent.len()
+    }
+
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<M::Out>> {
+        let Some(element) = self.parent.get(index, cx)? else { return Ok(None) };
+        run::<M>(&self.op, self.stage, element, cx).map(Some)
+    }
+}
+
+impl<D: IterDataset<Item = Element>, M: Mode> IterDataset for Tokenised<D, M> {
+    type Item = M::Out;
+    type Iter = TokenisedIter<D::Iter, M>;
+
+    fn iter(&self, runtime: &Runtime) -> Result<Self::Iter> {
+        let parent = self.parent.iter(runtime)?;
+        Ok(TokenisedIter { parent, op: self.op.clone(), stage: self.stage, mode: PhantomData })
+    }
+}
+
+/// A pass over [`Tokenised`].
+#[derive(Debug)]
+pub struct TokenisedIter<I, M> {
+    parent: I,
+    op: Arc<Tokenise>,
+    stage: StageId,
+    mode: PhantomData<M>,
+}
+
+impl<I: DatasetIterator<Item = Element>, M: Mode> DatasetIterator for TokenisedIter<I, M> {
+    type Item = M::Out;
+    type State = I::State;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<M::Out>> {
+        let Some(element) = self.parent.next(cx)? else { return Ok(None) };
+        run::<M>(&self.op, self.stage, element, cx).map(Some)
+    }
+
+    fn state(&self) -> I::State {
+        self.parent.state()
+    }
+
+    fn restore(&mut self, state: I::State, cx: &mut Cx) -> Result<()> {
+        self.parent.restore(state, cx)
+    }
+}
+
+/// `tokenise` on random-access datasets of elements.
+pub trait TokeniseMap: MapDataset<Item = Element> + Sized {
+    /// Turns columns of text into columns of ids: see [`Tokenise`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a column that is missing or not text, and for a text that is too
+    /// long where that is an error; [`ErrorKind::Config`](crate::ErrorKind::Config) as [`Tokenise::check`].
+    /// # Cost
+    /// That of the engine (a few nanoseconds a byte), one copy of the ids and one allocation for each column.
+    #[doc(alias = "tokenize")]
+    fn tokenise(self, op: Tokenise) -> Tokenised<Self> {
+        Tokenised::new(self, op)
+    }
+
+    /// The same, where a long text becomes several elements: every element comes out as a list of its pieces.
+    ///
+    /// `flat_map` makes elements of them. Under [`Overflow::Truncate`](super::Overflow::Truncate) and
+    /// [`Overflow::Error`](super::Overflow::Error) lists have one element.
+    ///
+    /// # Errors
+    /// As [`tokenise`](Self::tokenise).
+    #[doc(alias = "tokenize_chunks")]
+    fn tokenise_chunks(self, op: Tokenise) -> Tokenised<Self, Chunks> {
+        Tokenised::new(self, op)
+    }
+}
+
+impl<D: MapDataset<Item = Element>> TokeniseMap for D {}
+
+/// `tokenise` on streams of elements.
+///
+/// On a [`Stream`] the method of that type is used instead, which runs in parallel; behind a stateful stage it runs on
+/// the one thread of those.
+pub trait TokeniseIter: IterDataset<Item = Element> + Sized {
+    /// Turns columns of text into columns of ids: see [`Tokenise`].
+    ///
+    /// # Errors
+    /// As [`TokeniseMap::tokenise`].
+    #[doc(alias = "tokenize")]
+    fn tokenise(self, op: Tokenise) -> Tokenised<Self> {
+        Tokenised::new(self, op)
+    }
+
+    /// The same, where a long text becomes several elements: see [`TokeniseMap::tokenise_chunks`].
+    ///
+    /// # Errors
+    /// As [`TokeniseMap::tokenise`].
+    #[doc(alias = "tokenize_chunks")]
+    fn tokenise_chunks(self, op: Tokenise) -> Tokenised<Self, Chunks> {
+        Tokenised::new(self, op)
+    }
+}
+
+impl<D: IterDataset<Item = Element>> TokeniseIter for D {}
+
+impl<D: MapDataset<Item = Element> + 'static> Stream<D> {
+    /// Turns columns of text into columns of ids, in parallel where the executor has threads: see [`Tokenise`].
+    ///
+    /// # Errors
+    /// As [`TokeniseMap::tokenise`].
+    #[doc(alias = "tokenize")]
+    pub fn tokenise(self, op: Tokenise) -> Stream<Tokenised<Arc<D>>> {
+        Tokenised::new(self.into_dataset(), op).to_iter()
+    }
+
+    /// The same, where a long text becomes several elements: see [`TokeniseMap::tokenise_chunks`].
+    ///
+    /// # Errors
+    /// As [`TokeniseMap::tokenise`].
+    #[doc(alias = "tokenize_chunks")]
+    pub fn tokenise_chunks(self, op: Tokenise) -> Stream<Tokenised<Arc<D>, Chunks>> {
+        Tokenised::new(self.into_dataset(), op).to_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::map::Source;
+    use crate::demo;
+    use crate::exec::Executor;
+    use crate::text::{Overflow, TextEncoder, TokeniseOptions};
+
+    fn texts() -> Source<Vec<Element>> {
+        let documents = demo::corpus::Documents::new(3).take(200);
+        Source::new(documents.map(|d| Element::new().with("text", &*d.text).with("source", d.source)).collect())
+    }
+
+    fn op(options: &TokeniseOptions) -> Tokenise {
+        Tokenise::column(TextEncoder::new(demo::tokenizer().unwrap(), options).unwrap(), "text")
+    }
+
+    fn read<D: IterDataset + 'static>(dataset: D, executor: Executor) -> Vec<D::Item> {
+        dataset.loader().executor(executor).build().unwrap().collect::<Result<_>>().unwrap()
+    }
+
+    #[test]
+    fn every_place_and_executor_gives_the_same_ids() {
+        let op = op(&TokeniseOptions::default().append_eos(0));
+        let map = texts().tokenise(op.clone()).collect().unwrap();
+        assert_eq!(map.len(), 200);
+        assert_eq!(read(texts().to_iter().tokenise(op.clone()), Executor::Inline), map);
+        assert_eq!(read(texts().to_iter().tokenise(op.clone()), Executor::Threads(3)), map);
+        assert_eq!(read(TokeniseIter::tokenise(texts().to_iter(), op), Executor::Inline), map);
+    }
+
+    #[test]
+    fn pieces_come_in_order_and_truncation_is_in_the_report() {
+        let options = TokeniseOptions::default().max_len(64);
+        let chunked = texts().to_iter().tokenise_chunks(op(&options.clone().overflow(Overflow::Chunk)));
+        let pieces = read(chunked, Executor::Threads(2)).concat();
+        let whole = texts().tokenise(op(&TokeniseOptions::default())).collect().unwrap();
+        let ids = |all: &[Element]| -> Vec<i32> {
+            all.iter().flat_map(|e| e.array("tokens").unwrap().as_slice::<i32>().unwrap().to_vec()).collect()
+        };
+        assert!(pieces.len() > whole.len());
+        assert_eq!(ids(&pieces), ids(&whole));
+
+        let long = whole.iter().filter(|e| e.array("tokens").unwrap().size() > 64).count() as u64;
+        let mut loader = texts().to_iter().tokenise(op(&options)).loader().build().unwrap();
+        assert_eq!(loader.by_ref().count(), 200);
+        let report = loader.report();
+        assert!(report.notes.contains(&("texts truncated".to_owned(), long)), "{:?}", report.notes);
+    }
+
+    #[test]
+    fn a_failing_text_names_stage_and_element() {
+        let limit = TokeniseOptions::default().max_len(8).overflow(Overflow::Error);
+        let error = texts().to_iter().tokenise(op(&limit)).collect().unwrap_err().to_string();
+        assert!(error.starts_with("stage 1 tokenise: element 0: text of "), "{error}");
+        let chunk = texts().tokenise(op(&limit.overflow(Overflow::Chunk)));
+        let error = chunk.to_iter().collect().unwrap_err();
+        assert_eq!(error.stage_name(), Some("1 tokenise"));
+    }
+}
