@@ -254,8 +254,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::{GroupOptions, GroupPacker, Placed};
-    use super::*;
-    use crate::pack::compare::Strategy;
+    use super::{BINS, Case, Feature, Fit, Outcome, OverLong, Strategy, Tally, compare};
 
     fn outcome(outcomes: &[Outcome], strategy: Strategy) -> Outcome {
         *outcomes.iter().find(|o| o.strategy == strategy).unwrap()

@@ -192,11 +192,6 @@ impl<'a> Fields<'a> {
         at(&self.path, self.line, message)
     }
 
-    /// The line it stands on.
-    pub(crate) fn line(&self) -> usize {
-        self.line
-    }
-
     /// Refuses every key that nobody asked for.
     pub(crate) fn finish(&self) -> Result<()> {
         match self.fields.iter().find(|f| !self.is_asked(&f.key)) {

@@ -15,11 +15,12 @@
 //! understood is refused, with the line, the key and the nearest valid name. A file cannot run code.
 
 mod chain;
+mod column_stages;
 mod columns;
 mod decode;
 mod json;
-mod map_stages;
 mod node;
+mod order_stages;
 mod registry;
 mod settings;
 mod sources;

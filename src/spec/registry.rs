@@ -3,7 +3,7 @@
 use super::chain::{Chain, Context};
 use super::decode::{Fields, suggest, variant};
 use super::node::{Node, at};
-use super::{map_stages, sources};
+use super::{column_stages, order_stages, sources};
 use crate::dataset::{BoxIter, BoxMap};
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -67,7 +67,7 @@ pub(crate) struct SourceEntry {
     pub(crate) build: SourceFn,
 }
 
-const STAGES: &[&[StageEntry]] = &[map_stages::STAGES];
+const STAGES: &[&[StageEntry]] = &[column_stages::STAGES, order_stages::STAGES];
 const SOURCES: &[&[SourceEntry]] = &[sources::SOURCES];
 /// The border between the worlds, handled here.
 const BORDER: &str = "to_iter";

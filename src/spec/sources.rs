@@ -4,16 +4,50 @@ use super::chain::{Chain, Context};
 use super::columns::NamedFn;
 use super::decode::{Decode, Fields};
 use super::node::{Field, Node, Tree};
-use super::registry::SourceEntry;
-use crate::dataset::MapDataset;
-use crate::dataset::map::{RandomAccess, Range, Source};
+use super::registry::{self, SourceEntry};
+use crate::dataset::map::{Concatenate, RandomAccess, Range, Source};
+use crate::dataset::{BoxMap, MapDataset};
 use crate::element::{Array, Element, Value};
 use crate::error::Result;
 
 pub(super) const SOURCES: &[SourceEntry] = &[
+    SourceEntry { name: "concatenate", main: Some("parts"), build: concatenate },
     SourceEntry { name: "memory", main: Some("records"), build: memory },
     SourceEntry { name: "range", main: Some("stop"), build: range },
 ];
+
+/// `concatenate: {parts: [{jsonl: {paths: a.jsonl}}, {source: {jsonl: {paths: b.jsonl}}, stages: [{shuffle: 1}]}]}`.
+fn concatenate(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let parts = parts(fields, context)?;
+    let maps = parts.into_iter().map(|(node, part)| random_access(&node, part)).collect::<Result<Vec<_>>>()?;
+    Ok(Chain::Map(Concatenate::new(maps).boxed()))
+}
+
+/// The pipelines in a list: each a source, or `source` and `stages`.
+fn parts(fields: &Fields<'_>, context: &Context) -> Result<Vec<(Node, Chain)>> {
+    let nodes = Vec::<Node>::decode(fields.required_node("parts")?)?;
+    nodes.into_iter().map(|node| part(&node, context).map(|chain| (node, chain))).collect()
+}
+
+fn part(node: &Node, context: &Context) -> Result<Chain> {
+    let mut context = Context { folder: context.folder.clone(), columns: None };
+    let Tree::Map(entries) = &node.value else { return registry::source(node, &mut context) };
+    if !entries.iter().any(|f| f.key == "source") {
+        return registry::source(node, &mut context);
+    }
+    let fields = Fields::new(node)?;
+    let chain = registry::source(fields.required_node("source")?, &mut context)?;
+    let stages = fields.or("stages", Vec::<Node>::new())?;
+    fields.finish()?;
+    registry::stages_of(chain, &stages, &mut context)
+}
+
+fn random_access(node: &Node, chain: Chain) -> Result<BoxMap<Element>> {
+    match chain {
+        Chain::Map(ds) => Ok(ds),
+        _ => Err(node.error("needs random access, and this part is a stream")),
+    }
+}
 
 /// `range: {start: 0, stop: 10, step: 1, column: index}`: one scalar `int64` column.
 fn range(fields: &Fields<'_>, _: &Context) -> Result<Chain> {

@@ -101,3 +101,25 @@ fn a_pipeline_travels_as_its_text() {
     assert!(serde_json::from_str::<Pipeline>(&json.replace("range", "rnge")).unwrap().build().is_err());
     assert!(serde_json::from_str::<Pipeline>(&json.replace("source", "sorce")).is_err());
 }
+
+#[test]
+fn order_stages_do_what_the_methods_do() {
+    let run = |stages: &str| index(&build(&format!("{RANGE}stages: [{stages}]")).unwrap());
+    assert_eq!(run("{slice: {start: 1, stop: -1}}"), [1, 2, 3]);
+    assert_eq!(run("{shard: {index: 1, count: 2}}"), [1, 3]);
+    assert_eq!(run("{repeat: 2}, {slice: {start: 3, stop: 7}}"), [3, 4, 0, 1]);
+    assert_eq!(run("{select_indices: [4, 0]}"), [4, 0]);
+    let batches = build(&format!("{RANGE}stages: [{{batch: {{batch_size: 2, remainder: drop}}}}, to_iter]")).unwrap();
+    assert_eq!(batches[1].array("index").unwrap().as_slice::<i64>().unwrap(), [2, 3]);
+    assert_eq!(batches.len(), 2);
+    assert_eq!(error(&format!("{RANGE}stages:\n  - batch: 0")).split(" | ").next().unwrap(), "line 3: a batch of 0 elements, and it must be 1 or more");
+}
+
+#[test]
+fn parts_are_sources_with_or_without_stages() {
+    let text =
+        "source:\n  concatenate:\n    - range: 2\n    - source: {range: 9}\n      stages: [{slice: {start: 7}}]\n";
+    assert_eq!(index(&build(text).unwrap()), [0, 1, 7, 8]);
+    let slip = text.replace("stages", "stags");
+    assert_eq!(error(&slip), "line 5: source.concatenate[1]: unknown key `stags` | did you mean `stages`?");
+}

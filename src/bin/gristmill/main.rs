@@ -1,1 +1,73 @@
-fn main() {}
+//! The `gristmill` command: data on stdout, everything else on stderr.
+
+mod consume;
+mod explain;
+mod format;
+mod interrupt;
+mod output;
+mod progress;
+mod run;
+mod saved;
+mod tokens;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use gristmill::{ErrorKind, Result};
+
+/// Feeds training jobs: runs data pipelines and says where their time goes.
+#[derive(Parser)]
+#[command(version, max_term_width = 100, after_help = EXIT_CODES, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done (also when the reader of stdout has gone away)
+  1    something is wrong with the data or with a saved state
+  2    could not run: arguments, pipeline file, missing files
+  130  interrupted; what had to be saved is saved
+
+Results go to stdout, everything else to stderr. --json turns results into JSON.
+NO_COLOR is respected.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs a pipeline file and reports where the time went
+    Run(run::Args),
+    /// Shows the stages of a pipeline file, what they hold in memory and what comes out
+    Explain(explain::Args),
+}
+
+/// How a command ended, besides errors.
+enum Outcome {
+    Done,
+    Interrupted,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let (result, json) = match &cli.command {
+        Command::Run(args) => (run::main(args), args.json),
+        Command::Explain(args) => (explain::main(args), args.json),
+    };
+    match result {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Interrupted) => ExitCode::from(130),
+        Err(error) => {
+            output::error(&error, json);
+            ExitCode::from(code(error.kind()))
+        }
+    }
+}
+
+/// 1 if it ran and found something wrong, 2 if it could not run.
+fn code(kind: ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::Data | ErrorKind::State => 1,
+        ErrorKind::Cancelled => 130,
+        _ => 2,
+    }
+}

@@ -1,4 +1,4 @@
-//! Stages that see each element on its own, or change only the order.
+//! Stages that see each element on its own: filters, and changes of columns.
 
 use super::chain::Context;
 use super::columns::NamedFn;
@@ -10,20 +10,11 @@ use crate::element::{Element, Value};
 use crate::error::{Error, Result};
 
 pub(super) const STAGES: &[StageEntry] = &[
-    StageEntry::both("seed", Some("seed"), seed, seed_iter),
     StageEntry::each("filter", None, filter, filter_iter),
     StageEntry::each("select_columns", Some("columns"), select, select_iter).new_columns(),
     StageEntry::each("drop_columns", Some("columns"), drop_columns, drop_columns_iter).new_columns(),
     StageEntry::each("rename", None, rename, rename_iter).new_columns(),
 ];
-
-fn seed(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
-    Ok(ds.seed(fields.required("seed")?).boxed())
-}
-
-fn seed_iter(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
-    Ok(ds.seed(fields.required("seed")?).boxed())
-}
 
 /// The two builders of a stage made of a named function.
 macro_rules! each {

@@ -1,0 +1,65 @@
+//! Numbers for people.
+
+/// A number with three digits and a unit: `4.33 M`.
+pub(crate) fn count(n: f64) -> String {
+    let (value, unit) = match n {
+        n if n >= 1e12 => (n / 1e12, " T"),
+        n if n >= 1e9 => (n / 1e9, " G"),
+        n if n >= 1e6 => (n / 1e6, " M"),
+        n if n >= 1e4 => (n / 1e3, " k"),
+        n => (n, ""),
+    };
+    let digits = match value {
+        v if v >= 100.0 || (unit.is_empty() && v.fract() == 0.0) => 0,
+        v if v >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$}{unit}")
+}
+
+/// Bytes in binary units: `3.0 MiB`.
+pub(crate) fn bytes(n: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let power = (n.max(1).ilog2() / 10).min(4);
+    let value = n as f64 / 1024f64.powi(power as i32);
+    format!("{value:.*} {}", usize::from(power > 0), units[power as usize])
+}
+
+/// `0.993` as `99.3 %`.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A whole number in groups of three: `1 234 567`.
+pub(crate) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `text`, cut with an ellipsis to `width` characters.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([count(7.0), count(1234.0), count(43_210.0), count(4.33e6)], ["7", "1234", "43.2 k", "4.33 M"]);
+        assert_eq!([bytes(0), bytes(1023), bytes(3 << 20)], ["0 B", "1023 B", "3.0 MiB"]);
+        assert_eq!([grouped(7), grouped(1234), grouped(123_456)], ["7", "1 234", "123 456"]);
+        assert_eq!([cut("abc", 3), cut("abcd", 3)], ["abc", "ab…"]);
+    }
+}

@@ -1,0 +1,86 @@
+//! Printing: stdout for data, stderr for the rest, colour only where a person looks.
+
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
+
+use gristmill::Error;
+use serde::Serialize;
+
+/// Prints data. A reader that went away is not an error: there is nobody left to print for.
+pub(crate) fn data(text: &str) {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match written {
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(e) => {
+            say(&format!("error: cannot write to stdout: {e}"));
+            std::process::exit(2);
+        }
+        Ok(()) => {}
+    }
+}
+
+/// Prints one JSON object and a line end.
+pub(crate) fn json(value: &impl Serialize) {
+    // Reports and tables hold strings, finite numbers and lists of them.
+    let text = serde_json::to_string(value).expect("results serialise");
+    data(&(text + "\n"));
+}
+
+/// A line on stderr. Nobody reading is fine.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// An error and what to do about it; with `as_json` also as an object on stdout.
+pub(crate) fn error(error: &Error, as_json: bool) {
+    say(&format!("{} {error}", paint("error:", RED)));
+    if let Some(help) = error.help_text() {
+        say(&format!("{} {help}", paint(" help:", CYAN)));
+    }
+    if as_json {
+        let kind = error.kind().as_str();
+        json(&serde_json::json!({"error": {"kind": kind, "message": error.to_string(), "help": error.help_text()}}));
+    }
+}
+
+pub(crate) const RED: &str = "1;31";
+pub(crate) const CYAN: &str = "1;36";
+
+/// `text` in colour, if stderr is a terminal and nobody objects.
+fn paint(text: &str, code: &str) -> String {
+    let objects = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    if objects || !is_terminal() { text.to_owned() } else { format!("\x1b[{code}m{text}\x1b[0m") }
+}
+
+/// Whether stderr is a terminal, and so may show a bar.
+pub(crate) fn is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// What the user typed to start this program, to print commands that work.
+pub(crate) fn program() -> String {
+    std::env::args_os().next().map_or_else(|| "gristmill".to_owned(), |name| shell_word(Path::new(&name)))
+}
+
+/// A path as one word of a shell command.
+pub(crate) fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// Rows of text as a table without lines: the first column left, the others right unless `left` says so.
+pub(crate) fn table(header: &[&str], rows: &[Vec<String>], left: &[usize]) -> String {
+    use comfy_table::{CellAlignment, Table, presets};
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header.iter().copied());
+    rows.iter().for_each(|row| drop(table.add_row(row.iter().map(String::as_str)).row_count()));
+    for at in 0..header.len() {
+        let right = at != 0 && !left.contains(&at);
+        if let Some(column) = table.column_mut(at) {
+            column.set_cell_alignment(if right { CellAlignment::Right } else { CellAlignment::Left });
+        }
+    }
+    table.trim_fmt() + "\n"
+}

@@ -1,0 +1,55 @@
+//! Stages of random access that change which element is read when: seed, slice, shard, repeat, and batches of fixed places.
+
+use super::chain::Context;
+use super::decode::Fields;
+use super::registry::StageEntry;
+use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
+use crate::element::Element;
+use crate::error::Result;
+
+pub(super) const STAGES: &[StageEntry] = &[
+    StageEntry::both("seed", Some("seed"), seed, seed_iter),
+    StageEntry::map("slice", None, slice),
+    StageEntry::map("shard", None, shard),
+    StageEntry::map("select_indices", Some("indices"), select_indices),
+    StageEntry::map("repeat", Some("num_epochs"), repeat),
+    StageEntry::map("batch", Some("batch_size"), batch),
+];
+
+fn seed(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
+    Ok(ds.seed(fields.required("seed")?).boxed())
+}
+
+fn seed_iter(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
+    Ok(ds.seed(fields.required("seed")?).boxed())
+}
+
+/// `slice: {start: 0, stop: 1000, step: 1}`: as Python's `ds[start:stop:step]`.
+fn slice(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
+    use std::ops::Bound::{Excluded, Included, Unbounded};
+    let start = fields.optional::<i64>("start")?.map_or(Unbounded, Included);
+    let stop = fields.optional::<i64>("stop")?.map_or(Unbounded, Excluded);
+    Ok(ds.slice_step((start, stop), fields.or("step", 1)?).boxed())
+}
+
+/// `shard: {index: 0, count: 4}`.
+fn shard(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
+    Ok(ds.shard(fields.required("index")?, fields.required("count")?).boxed())
+}
+
+fn select_indices(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
+    Ok(ds.select_indices(fields.required::<Vec<u64>>("indices")?).boxed())
+}
+
+/// `repeat: {num_epochs: 2}`; without a number, for ever.
+fn repeat(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
+    let epochs: Option<u64> = fields.optional("num_epochs")?;
+    Ok(ds.repeat(epochs).reseed_each_epoch(fields.or("reseed_each_epoch", true)?).boxed())
+}
+
+/// `batch: {batch_size: 8, remainder: drop}` before `to_iter`.
+fn batch(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
+    let size = fields.required("batch_size")?;
+    let drop = fields.choice("remainder", &["keep", "drop"])? == Some(1);
+    Ok(ds.batch(size, drop).boxed())
+}
