@@ -65,6 +65,7 @@ pub mod rng;
 pub mod spec;
 #[cfg(feature = "text")]
 pub mod text;
+pub mod source;
 
 pub use checkpoint::Checkpoint;
 pub use cx::Cx;

@@ -1,0 +1,60 @@
+//! Column names: what to say when one is not there.
+
+/// The name in `names` that is nearest to `name` by edit distance, if one is near.
+pub(crate) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = 1 + name.chars().count() / 3;
+    let measured = names.into_iter().map(|other| (distance(&name.to_lowercase(), &other.to_lowercase()), other));
+    measured.filter(|&(d, _)| d <= near).min_by_key(|&(d, _)| d).map(|(_, other)| other)
+}
+
+/// What there is instead of column `name`, in words.
+pub(crate) fn instead<'a>(name: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    const SHOWN: usize = 20;
+    if let Some(near) = nearest(name, names.clone()) {
+        return format!("no column {name:?}; the nearest name is {near:?}");
+    }
+    let all: Vec<&str> = names.into_iter().collect();
+    let more = if all.len() > SHOWN { format!(" and {} more", all.len() - SHOWN) } else { String::new() };
+    match all.is_empty() {
+        true => format!("no column {name:?}; there are no columns"),
+        false => format!("no column {name:?}; there are {}{more}", all[..all.len().min(SHOWN)].join(", ")),
+    }
+}
+
+/// Insertions, deletions and replacements that make `a` into `b`: Levenshtein's distance, one row of the table at a time.
+fn distance(a: &str, b: &str) -> usize {
+    // Long names are not misspelt ones; this also bounds the work for names out of a damaged file.
+    const LONGEST: usize = 64;
+    let b: Vec<char> = b.chars().take(LONGEST).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().take(LONGEST).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, &cb) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(ca != cb);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        for (a, b, d) in
+            [("", "", 0), ("text", "text", 0), ("kitten", "sitting", 3), ("abc", "", 3), ("tetx", "text", 2)]
+        {
+            assert_eq!((distance(a, b), distance(b, a)), (d, d), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_is_named_or_all_are() {
+        assert_eq!(instead("Tetx", ["id", "text"]), "no column \"Tetx\"; the nearest name is \"text\"");
+        assert_eq!(instead("content", ["id", "text"]), "no column \"content\"; there are id, text");
+        assert_eq!(instead("a", []), "no column \"a\"; there are no columns");
+    }
+}

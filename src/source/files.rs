@@ -1,0 +1,214 @@
+//! Which files: names, globs, directories; and what tells one set of files from another.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use glob::MatchOptions;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::error::{Error, Result};
+
+/// What names files: a path, a glob, a directory, or a list of those.
+pub trait Patterns {
+    /// The paths, globs and directories, in order.
+    fn patterns(&self) -> Vec<PathBuf>;
+}
+
+macro_rules! one_pattern {
+    ($($type:ty),*) => {
+        $(impl Patterns for $type {
+            fn patterns(&self) -> Vec<PathBuf> {
+                vec![PathBuf::from(self)]
+            }
+        })*
+    };
+}
+one_pattern!(str, String, Path, PathBuf);
+
+impl<P: Patterns> Patterns for [P] {
+    fn patterns(&self) -> Vec<PathBuf> {
+        self.iter().flat_map(Patterns::patterns).collect()
+    }
+}
+
+impl<P: Patterns> Patterns for Vec<P> {
+    fn patterns(&self) -> Vec<PathBuf> {
+        self.as_slice().patterns()
+    }
+}
+
+impl<P: Patterns, const N: usize> Patterns for [P; N] {
+    fn patterns(&self) -> Vec<PathBuf> {
+        self.as_slice().patterns()
+    }
+}
+
+impl<P: Patterns + ?Sized> Patterns for &P {
+    fn patterns(&self) -> Vec<PathBuf> {
+        (**self).patterns()
+    }
+}
+
+/// The files that `patterns` name, in a fixed order: patterns as given, the files of each sorted by path.
+///
+/// A name that exists is taken as it stands, even if it looks like a glob. A directory stands for the files directly in
+/// it that end with one of `extensions`. Hidden files (`.name`) must be named in full. A file named twice is kept once,
+/// at its first place.
+///
+/// # Errors
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) that names the pattern if nothing matches it, and whatever the system reports while looking.
+pub fn find(patterns: impl Patterns, extensions: &[&str]) -> Result<Vec<PathBuf>> {
+    let patterns = patterns.patterns();
+    if patterns.is_empty() {
+        return Err(Error::config("no files: the list of paths is empty"));
+    }
+    let mut files: Vec<PathBuf> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for pattern in &patterns {
+        let found = find_one(pattern, extensions)?;
+        files.extend(found.into_iter().filter(|file| seen.insert(file.clone())));
+    }
+    Ok(files)
+}
+
+fn find_one(pattern: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
+    if pattern.is_dir() {
+        return in_directory(pattern, extensions);
+    }
+    if pattern.exists() {
+        return Ok(vec![pattern.to_owned()]);
+    }
+    match pattern.to_str() {
+        Some(text) if text.contains(['*', '?', '[']) => by_glob(text),
+        _ => Err(Error::io(std::io::Error::from(std::io::ErrorKind::NotFound), pattern)),
+    }
+}
+
+fn in_directory(dir: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(dir).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
+    let mut files: Vec<PathBuf> = entries.map_err(|e| Error::io(e, dir))?.iter().map(|e| e.path()).collect();
+    files.retain(|path| {
+        let name = file_name(path);
+        !name.starts_with('.') && extensions.iter().any(|ext| name.ends_with(ext)) && path.is_file()
+    });
+    files.sort();
+    if files.is_empty() {
+        let text = format!("no file in this directory ends with {}", extensions.join(" or "));
+        return Err(Error::new(crate::ErrorKind::Io, text).path(dir));
+    }
+    Ok(files)
+}
+
+fn by_glob(pattern: &str) -> Result<Vec<PathBuf>> {
+    let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::new() };
+    let paths = glob::glob_with(pattern, options)
+        .map_err(|e| Error::config(format!("the pattern {pattern:?} is not a glob: {}", e.msg)))?;
+    let mut files = Vec::new();
+    for path in paths {
+        let path = path.map_err(|e| Error::new(crate::ErrorKind::Io, e.error().to_string()).path(e.path()))?;
+        if path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(Error::new(crate::ErrorKind::Io, format!("no file matches the pattern {pattern:?}")));
+    }
+    Ok(files)
+}
+
+/// The last part of a path, for names and messages.
+pub(crate) fn file_name(path: &Path) -> std::borrow::Cow<'_, str> {
+    path.file_name().unwrap_or(OsStr::new("")).to_string_lossy()
+}
+
+/// One file's part in the identity of a source.
+#[derive(Debug)]
+pub(crate) struct FileId {
+    pub(crate) name: String,
+    pub(crate) size: u64,
+    pub(crate) hash: u64,
+}
+
+impl FileId {
+    /// Of a file's name and content, of which [`sample`] is hashed.
+    pub(crate) fn new(path: &Path, bytes: &[u8]) -> Self {
+        Self { name: file_name(path).into_owned(), size: bytes.len() as u64, hash: sample(bytes) }
+    }
+}
+
+/// What tells files from others, on any machine: names without folders, sizes, and a hash of what each [`FileId`] hashed.
+pub(crate) fn identity(files: &[FileId]) -> String {
+    let mut hasher = Xxh3::new();
+    for file in files {
+        hasher.update(&(file.name.len() as u64).to_le_bytes());
+        hasher.update(file.name.as_bytes());
+        hasher.update(&file.size.to_le_bytes());
+        hasher.update(&file.hash.to_le_bytes());
+    }
+    let (bytes, hash) = (files.iter().map(|f| f.size).sum::<u64>(), hasher.digest());
+    match files {
+        [] => format!("no files, hash={hash:016x}"),
+        [one] => format!("{}, bytes={bytes}, hash={hash:016x}", one.name),
+        [first, .., last] => {
+            format!("{} … {}, files={}, bytes={bytes}, hash={hash:016x}", first.name, last.name, files.len())
+        }
+    }
+}
+
+const SAMPLES: usize = 16;
+const SAMPLE_BYTES: usize = 4096;
+
+/// A hash of the size and of up to 16 pages of 4 KiB, evenly spaced from the first byte to the last.
+pub(crate) fn sample(bytes: &[u8]) -> u64 {
+    if bytes.len() <= SAMPLES * SAMPLE_BYTES {
+        return xxh3_64(bytes);
+    }
+    let last = bytes.len() - SAMPLE_BYTES;
+    let mut hasher = Xxh3::new();
+    hasher.update(&(bytes.len() as u64).to_le_bytes());
+    for i in 0..SAMPLES {
+        let at = (last as u128 * i as u128 / (SAMPLES as u128 - 1)) as usize;
+        hasher.update(&bytes[at..at + SAMPLE_BYTES]);
+    }
+    hasher.digest()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(files: &[PathBuf]) -> Vec<String> {
+        files.iter().map(|f| file_name(f).into_owned()).collect()
+    }
+
+    #[test]
+    fn globs_directories_and_names() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["b.jsonl", "a.jsonl", "c.txt", ".a.jsonl.gmi", ".h.jsonl", "x[1].jsonl"] {
+            std::fs::write(dir.path().join(name), b"").unwrap();
+        }
+        let path = |name: &str| dir.path().join(name);
+        let found = |patterns: &[PathBuf]| find(patterns, &[".jsonl"]).map(|f| names(&f));
+        assert_eq!(found(&[path("*.jsonl")]).unwrap(), ["a.jsonl", "b.jsonl", "x[1].jsonl"]);
+        assert_eq!(found(&[path("")]).unwrap(), ["a.jsonl", "b.jsonl", "x[1].jsonl"]);
+        assert_eq!(found(&[path("c.txt"), path("?.*")]).unwrap(), ["c.txt", "a.jsonl", "b.jsonl"]);
+        assert_eq!(found(&[path("x[1].jsonl")]).unwrap(), ["x[1].jsonl"]);
+        assert!(found(&[path("*.parquet")]).unwrap_err().message().contains("*.parquet"));
+        assert!(found(&[path("none.jsonl")]).unwrap_err().to_string().contains("none.jsonl"));
+        assert!(found(&[]).is_err());
+        assert!(find(dir.path(), &[".npy"]).unwrap_err().message().contains(".npy"));
+    }
+
+    #[test]
+    fn identity_has_no_folders_and_sees_the_content() {
+        let mut bytes = vec![7u8; 1 << 20];
+        let id = |bytes: &[u8]| identity(&[FileId::new(Path::new("/data/secret/a.jsonl"), bytes)]);
+        let one = id(&bytes);
+        assert!(one.starts_with("a.jsonl, bytes=1048576, hash="), "{one}");
+        assert!(!one.contains("secret"));
+        assert_eq!(one, id(&bytes));
+        *bytes.last_mut().unwrap() = 8;
+        assert_ne!(one, id(&bytes));
+    }
+}

@@ -1,0 +1,207 @@
+//! Line indices kept on disk, so that a large file is searched once.
+//!
+//! A cache file is used only if size, time of change and sampled content of the text file are those it was made for and
+//! its own hash is right. Anything else, unwritable folders included, means that the index is built again in memory.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::UNIX_EPOCH;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::files::{file_name, sample};
+use super::index::LineIndex;
+use super::mmap::{Access, Mapping};
+use crate::element::Buffer;
+
+/// Where line indices are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IndexCache {
+    /// Beside the text file, as `.NAME.gmi`.
+    #[default]
+    Beside,
+    /// In this folder, which is made if it is not there.
+    Folder(PathBuf),
+    /// Nowhere.
+    Off,
+}
+
+impl IndexCache {
+    fn path_for(&self, text: &Path) -> Option<PathBuf> {
+        let name = file_name(text);
+        match self {
+            Self::Off => None,
+            Self::Beside => Some(text.with_file_name(format!(".{name}.gmi"))),
+            Self::Folder(folder) => {
+                let full = fs::canonicalize(text).unwrap_or_else(|_| text.to_owned());
+                let hash = xxh3_64(full.as_os_str().as_encoded_bytes());
+                Some(folder.join(format!("{name}.{hash:016x}.gmi")))
+            }
+        }
+    }
+}
+
+/// Smaller files are searched faster than a cache file is looked up and checked.
+const MIN_BYTES: usize = 8 << 20;
+
+/// The index of the text file at `path`, whose content is `bytes`: from the cache, or built and then cached.
+pub(crate) fn load_or_build(path: &Path, bytes: &[u8], keep_blank: bool, cache: &IndexCache) -> LineIndex {
+    if bytes.len() < MIN_BYTES {
+        return LineIndex::build(bytes, keep_blank);
+    }
+    cached(path, bytes, keep_blank, cache)
+}
+
+fn cached(path: &Path, bytes: &[u8], keep_blank: bool, cache: &IndexCache) -> LineIndex {
+    let Some(at) = cache.path_for(path) else { return LineIndex::build(bytes, keep_blank) };
+    let Some(key) = Key::of(path, bytes, keep_blank) else { return LineIndex::build(bytes, keep_blank) };
+    if let Some(index) = Mapping::open(&at, Access::Normal).ok().and_then(|file| decode(Arc::new(file), &key)) {
+        return index;
+    }
+    let index = LineIndex::build(bytes, keep_blank);
+    if let Err(error) = store(&at, &key, &index) {
+        tracing::debug!(path = %at.display(), %error, "the line index is not cached");
+    }
+    index
+}
+
+/// What a cache file must have been made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    keep_blank: bool,
+    size: u64,
+    changed_ns: u64,
+    sample: u64,
+}
+
+impl Key {
+    fn of(path: &Path, bytes: &[u8], keep_blank: bool) -> Option<Self> {
+        let changed = fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let changed_ns = u64::try_from(changed.as_nanos()).ok()?;
+        Some(Self { keep_blank, size: bytes.len() as u64, changed_ns, sample: sample(bytes) })
+    }
+}
+
+const MAGIC: &[u8; 8] = b"gmlines1";
+/// Magic and 8 numbers, all little-endian `u64`: keep_blank, size, changed_ns, sample, lines, pages, blanks, hash. Then the
+/// pages (`u64` each) and the starts (`u32` each), to the end of the file.
+const HEADER: usize = 72;
+
+fn header(key: &Key, index: &LineIndex) -> Vec<u8> {
+    let mut header = MAGIC.to_vec();
+    let (lines, pages) = (index.len(), index.pages.len() as u64);
+    let numbers =
+        [u64::from(key.keep_blank), key.size, key.changed_ns, key.sample, lines, pages, index.blanks, index.hash];
+    numbers.iter().for_each(|n| header.extend_from_slice(&n.to_le_bytes()));
+    header
+}
+
+/// Writes a temporary file beside `at` and renames it, so that no reader ever sees a part.
+fn store(at: &Path, key: &Key, index: &LineIndex) -> io::Result<()> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    if let Some(folder) = at.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let unique = format!("{}.{}.{}.tmp", file_name(at), std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let temporary = at.with_file_name(unique);
+    let write = || {
+        let mut file = fs::File::create(&temporary)?;
+        file.write_all(&header(key, index))?;
+        file.write_all(bytemuck::cast_slice(&index.pages))?;
+        file.write_all(index.starts.as_bytes())?;
+        fs::rename(&temporary, at)
+    };
+    write().inspect_err(|_| drop(fs::remove_file(&temporary)))
+}
+
+/// The index in a cache file, or `None` if it is not exactly one made for `key`.
+pub(crate) fn decode(file: Arc<Mapping>, key: &Key) -> Option<LineIndex> {
+    let bytes = file.bytes();
+    let numbers: &[u8] = bytes.get(MAGIC.len()..HEADER)?;
+    let number = |i: usize| u64::from_le_bytes(numbers[i * 8..i * 8 + 8].try_into().expect("8 bytes"));
+    let stored = Key { keep_blank: number(0) == 1, size: number(1), changed_ns: number(2), sample: number(3) };
+    if !bytes.starts_with(MAGIC) || number(0) > 1 || stored != *key {
+        return None;
+    }
+    let (lines, pages, blanks, hash) = (number(4), number(5), number(6), number(7));
+    let pages_end = usize::try_from(pages.checked_mul(8)?.checked_add(HEADER as u64)?).ok()?;
+    let end = usize::try_from(lines.checked_mul(4)?).ok()?.checked_add(pages_end)?;
+    if end != bytes.len() {
+        return None;
+    }
+    let pages = bytes[HEADER..pages_end].chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("8 bytes")));
+    let pages = pages.collect();
+    let starts = Buffer::from_owner(file).slice(pages_end..end)?;
+    let index = LineIndex::new(pages, starts, blanks, key.keep_blank, key.size);
+    (index.hash == hash).then_some(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(dir: &Path) -> (PathBuf, Vec<u8>) {
+        let path = dir.join("t.jsonl");
+        fs::write(&path, "one\n\ntwo\nthree").unwrap();
+        let bytes = fs::read(&path).unwrap();
+        (path, bytes)
+    }
+
+    fn is_mapped(index: &LineIndex, bytes: &[u8]) -> bool {
+        *index == LineIndex::build(bytes, index.keep_blank) && index.line(2, bytes).unwrap().1 == b"three"
+    }
+
+    #[test]
+    fn a_cached_index_equals_a_fresh_one_until_the_file_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, bytes) = text(dir.path());
+        let beside = dir.path().join(".t.jsonl.gmi");
+        let key = Key::of(&path, &bytes, false).unwrap();
+        assert!(is_mapped(&cached(&path, &bytes, false, &IndexCache::Beside), &bytes));
+        let open = |key: &Key| decode(Arc::new(Mapping::open(&beside, Access::Normal).unwrap()), key);
+        assert!(is_mapped(&open(&key).unwrap(), &bytes));
+        assert!(is_mapped(&cached(&path, &bytes, false, &IndexCache::Beside), &bytes));
+        for other in [
+            Key { keep_blank: true, ..key },
+            Key { size: 1, ..key },
+            Key { changed_ns: 1, ..key },
+            Key { sample: 1, ..key },
+        ] {
+            assert!(open(&other).is_none());
+        }
+    }
+
+    #[test]
+    fn a_damaged_cache_file_is_ignored_and_written_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, bytes) = text(dir.path());
+        let cache = IndexCache::Folder(dir.path().join("new/folder"));
+        cached(&path, &bytes, false, &cache);
+        let at = cache.path_for(&path).unwrap();
+        let good = fs::read(&at).unwrap();
+        let key = Key::of(&path, &bytes, false).unwrap();
+        for i in 0..good.len() {
+            let mut bad = good.clone();
+            bad[i] ^= 0x40;
+            fs::write(&at, &bad).unwrap();
+            assert!(decode(Arc::new(Mapping::open(&at, Access::Normal).unwrap()), &key).is_none(), "byte {i}");
+            fs::write(&at, &good[..i]).unwrap();
+            assert!(decode(Arc::new(Mapping::open(&at, Access::Normal).unwrap()), &key).is_none(), "cut at {i}");
+        }
+        assert!(is_mapped(&cached(&path, &bytes, false, &cache), &bytes));
+        assert_eq!(fs::read(&at).unwrap(), good);
+        assert_eq!(fs::read_dir(dir.path().join("new/folder")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_unwritable_place_means_no_cache() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, bytes) = text(dir.path());
+        let cache = IndexCache::Folder(path.join("below a file"));
+        assert!(is_mapped(&cached(&path, &bytes, false, &cache), &bytes));
+    }
+}

@@ -1,0 +1,280 @@
+//! Text files, a record a line.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use rayon::prelude::*;
+
+use super::files::{self, FileId, Patterns};
+use super::index::LineIndex;
+use super::index_cache::{IndexCache, load_or_build};
+use super::mmap::{Access, Mapping};
+use crate::dataset::map::RandomAccess;
+use crate::error::{Error, Result};
+
+/// How text files are opened: the part that [`Lines`] and [`Jsonl`](super::Jsonl) share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LineOptions {
+    pub(crate) cache: IndexCache,
+    pub(crate) access: Access,
+    pub(crate) keep_blank: bool,
+}
+
+/// Text files that are mapped and indexed: lines by number, over all of them.
+pub(crate) struct LineFiles {
+    files: Vec<LineFile>,
+    /// Lines before each file.
+    firsts: Vec<u64>,
+    len: u64,
+}
+
+struct LineFile {
+    path: PathBuf,
+    content: Mapping,
+    index: LineIndex,
+}
+
+/// One line, and where it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Line<'a> {
+    file: &'a LineFile,
+    record: u64,
+    start: usize,
+    bytes: &'a [u8],
+}
+
+impl LineFiles {
+    pub(crate) fn open(patterns: impl Patterns, extensions: &[&str], options: &LineOptions) -> Result<Self> {
+        let paths = files::find(patterns, extensions)?;
+        let files = paths.into_par_iter().map(|path| LineFile::open(path, options)).collect::<Result<Vec<_>>>()?;
+        let (mut firsts, mut len) = (Vec::with_capacity(files.len()), 0);
+        for file in &files {
+            firsts.push(len);
+            len += file.index.len();
+        }
+        Ok(Self { files, firsts, len })
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    #[inline]
+    pub(crate) fn line(&self, index: u64) -> Result<Line<'_>> {
+        let at = match self.files.len() {
+            1 => 0,
+            _ => self.firsts.partition_point(|&first| first <= index).saturating_sub(1),
+        };
+        let missing = || Error::data(format!("no line {index}: there are {}", self.len));
+        let file = self.files.get(at).ok_or_else(missing)?;
+        let record = index - self.firsts[at];
+        let line = file.index.line(record, file.content.bytes());
+        let (start, bytes) = line.ok_or_else(|| missing().path(&file.path))?;
+        Ok(Line { file, record, start, bytes })
+    }
+
+    pub(crate) fn identity(&self) -> String {
+        let id = |file: &LineFile| {
+            let id = FileId::new(&file.path, file.content.bytes());
+            FileId { hash: id.hash ^ file.index.hash().rotate_left(1), ..id }
+        };
+        files::identity(&self.files.iter().map(id).collect::<Vec<_>>())
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.files.iter().map(|f| f.index.memory_bytes()).sum()
+    }
+}
+
+impl LineFile {
+    fn open(path: PathBuf, options: &LineOptions) -> Result<Self> {
+        let content = Mapping::open(&path, options.access)?;
+        if let Some(codec) = super::detect::compression(content.bytes()) {
+            let error = Error::unsupported(format!("is compressed with {codec}, which has no random access"));
+            return Err(error.path(path).help("read it as a stream (`JsonlStream`, `LineStream`), or decompress it"));
+        }
+        let index = load_or_build(&path, content.bytes(), options.keep_blank, &options.cache);
+        Ok(Self { path, content, index })
+    }
+}
+
+impl fmt::Debug for LineFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} lines in {} files", self.len, self.files.len())
+    }
+}
+
+impl<'a> Line<'a> {
+    /// The line as text.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) at the first byte that is not UTF-8.
+    #[inline]
+    pub(crate) fn text(&self) -> Result<&'a str> {
+        std::str::from_utf8(self.bytes).map_err(|e| self.not_utf8(e))
+    }
+
+    #[cold]
+    fn not_utf8(&self, error: std::str::Utf8Error) -> Error {
+        let at = error.valid_up_to();
+        self.fault(at, format!("byte 0x{:02x} is not UTF-8", self.bytes[at]))
+    }
+
+    /// An error at byte `at` of this line.
+    #[cold]
+    pub(crate) fn fault(&self, at: usize, message: impl Into<String>) -> Error {
+        let line = self.file.index.line_number(self.record, self.file.content.bytes());
+        Error::data(message).path(&self.file.path).line(line).offset((self.start + at) as u64)
+    }
+}
+
+/// Lines of text files, by number: a [`RandomAccess`] source of `String`.
+///
+/// Lines end with LF or CRLF, which is not part of the record; the last needs no end. Lines of nothing but white space
+/// are left out unless [`LinesOptions::blank_lines`] keeps them. A byte order mark at the start of a file is dropped.
+///
+/// ```
+/// use gristmill::source::Lines;
+/// use gristmill::{MapDataset, dataset::map::Source};
+/// # let dir = std::env::temp_dir().join(format!("gristmill-doc-lines-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// # let path = dir.join("a.txt");
+/// std::fs::write(&path, "one\n\ntwo\r\n").unwrap();
+/// let ds = Source::new(Lines::open(&path)?);
+/// assert_eq!(ds.collect()?, ["one", "two"]);
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+///
+/// # Errors
+/// Reading a line that is not UTF-8 is [`ErrorKind::Data`](crate::ErrorKind::Data) with file, line and byte offset.
+///
+/// # Cost
+/// Opening maps the files and finds their lines in parallel, or takes them from the [`IndexCache`]; 4 bytes a line are
+/// held. Reading copies one line. See [`Mapping`] for what must not be done to the files meanwhile.
+pub struct Lines {
+    files: LineFiles,
+    identity: String,
+}
+
+impl Lines {
+    /// Opens files, globs or directories (of `.txt` files) with the default options.
+    ///
+    /// # Errors
+    /// If nothing is found, or a file cannot be mapped.
+    pub fn open(patterns: impl Patterns) -> Result<Self> {
+        Self::options().open(patterns)
+    }
+
+    /// The options, to change before opening.
+    pub fn options() -> LinesOptions {
+        LinesOptions::default()
+    }
+}
+
+/// How [`Lines`] are opened.
+#[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing until `open`"]
+pub struct LinesOptions(LineOptions);
+
+impl LinesOptions {
+    /// Where the line index is kept; beside the file at first.
+    pub fn cache(mut self, cache: IndexCache) -> Self {
+        self.0.cache = cache;
+        self
+    }
+
+    /// How the files will be read.
+    pub fn access(mut self, access: Access) -> Self {
+        self.0.access = access;
+        self
+    }
+
+    /// Whether blank lines are records; `false` at first.
+    pub fn blank_lines(mut self, keep: bool) -> Self {
+        self.0.keep_blank = keep;
+        self
+    }
+
+    /// Opens files, globs or directories (of `.txt` files).
+    ///
+    /// # Errors
+    /// As [`Lines::open`].
+    pub fn open(self, patterns: impl Patterns) -> Result<Lines> {
+        let files = LineFiles::open(patterns, &[".txt"], &self.0)?;
+        let identity = match self.0.keep_blank {
+            true => format!("{}, blank_lines=true", files.identity()),
+            false => files.identity(),
+        };
+        Ok(Lines { files, identity })
+    }
+}
+
+impl RandomAccess for Lines {
+    type Record = String;
+
+    fn len(&self) -> u64 {
+        self.files.len()
+    }
+
+    fn read(&self, index: u64) -> Result<String> {
+        self.files.line(index)?.text().map(str::to_owned)
+    }
+
+    fn name(&self) -> &'static str {
+        "lines"
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+
+    fn record_bytes(&self, record: &String) -> u64 {
+        record.len() as u64
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        Some(self.files.memory_bytes())
+    }
+}
+
+impl fmt::Debug for Lines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lines({:?})", self.files)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_follow_each_other_and_errors_say_where() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| std::fs::write(dir.path().join(name), bytes).unwrap();
+        write("a.txt", b"\xef\xbb\xbfone\ntwo\r\n\r\n");
+        write("b.txt", b"");
+        write("c.txt", b"\n \nthr\xffee\nfour");
+        let lines = Lines::open(dir.path()).unwrap();
+        assert_eq!(lines.len(), 4);
+        assert_eq!([0, 1, 3].map(|i| lines.read(i).unwrap()), ["one", "two", "four"]);
+        let error = lines.read(2).unwrap_err().to_string();
+        assert!(error.ends_with("c.txt: line 3: byte 6: byte 0xff is not UTF-8"), "{error}");
+        assert!(lines.read(4).is_err());
+        assert!(lines.identity().starts_with("a.txt … c.txt, files=3, bytes="), "{}", lines.identity());
+
+        let all = Lines::options().blank_lines(true).open(dir.path()).unwrap();
+        assert_eq!(all.len(), 7);
+        assert_eq!(all.read(2).unwrap(), "");
+        assert_ne!(all.identity(), lines.identity());
+    }
+
+    #[test]
+    fn a_compressed_file_is_refused_with_advice() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.txt");
+        std::fs::write(&path, b"\x1f\x8b\x08rest").unwrap();
+        let error = Lines::open(&path).unwrap_err();
+        assert!(error.message().contains("gzip") && error.help_text().unwrap().contains("stream"), "{error:?}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Files mapped into memory, read-only.
+#![expect(unsafe_code, reason = "a mapping is memory that other processes could change; see `Mapping`")]
+
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+
+use memmap2::Mmap;
+
+use crate::element::Owner;
+use crate::error::{Error, ErrorKind, Result};
+
+/// How a mapped file will be read: a hint to the system, without effect on the data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Access {
+    /// The system decides how far to read ahead.
+    #[default]
+    Normal,
+    /// Front to back: read far ahead.
+    Sequential,
+    /// Anywhere: do not read ahead. For shuffled reading of files larger than memory.
+    Random,
+}
+
+/// A regular file mapped into memory, read-only, for as long as this lives.
+///
+/// # The user's part
+/// **Do not change a file while it is read.** Nothing in an operating system stops another process from writing to or
+/// truncating a mapped file. Overwritten bytes may then be seen torn, and reading behind a truncated end stops the
+/// process (`SIGBUS`). Replace a file by renaming a new one over it: a mapping keeps the old one.
+pub struct Mapping(Option<Mmap>);
+
+impl Mapping {
+    /// Maps the whole file. A file of 0 bytes is an empty mapping.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if it cannot be opened or mapped, [`ErrorKind::Unsupported`] if it is not a regular file.
+    pub fn open(path: impl AsRef<Path>, access: Access) -> Result<Self> {
+        let path = path.as_ref();
+        let file = File::open(path).map_err(|e| Error::io(e, path))?;
+        let metadata = file.metadata().map_err(|e| Error::io(e, path))?;
+        if !metadata.is_file() {
+            let what = if metadata.is_dir() { "a directory" } else { "a pipe or device" };
+            return Err(Error::unsupported(format!("is {what}, a regular file is needed")).path(path));
+        }
+        if usize::try_from(metadata.len()).is_err() {
+            return Err(Error::new(ErrorKind::Io, format!("{} bytes cannot be mapped", metadata.len())).path(path));
+        }
+        // The system refuses to map nothing.
+        if metadata.len() == 0 {
+            return Ok(Self(None));
+        }
+        // SAFETY: the mapping is private to reading and lives in `self`. That no one changes the file meanwhile is the
+        // user's part, stated above; every value read from it is checked before use, so torn bytes are bad data at worst.
+        let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io(e, path))?;
+        advise(&map, access);
+        Ok(Self(Some(map)))
+    }
+
+    /// The bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.as_deref().unwrap_or_default()
+    }
+}
+
+#[cfg(unix)]
+fn advise(map: &Mmap, access: Access) {
+    let advice = match access {
+        Access::Normal => return,
+        Access::Sequential => memmap2::Advice::Sequential,
+        Access::Random => memmap2::Advice::Random,
+    };
+    // A hint that the system does not take changes nothing.
+    let _ = map.advise(advice);
+}
+
+#[cfg(not(unix))]
+fn advise(_: &Mmap, _: Access) {}
+
+impl Owner for Mapping {
+    fn bytes(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+impl fmt::Debug for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mapping({} bytes)", self.bytes().len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_what_is_there_and_refuses_the_rest() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        std::fs::write(&path, b"hello").unwrap();
+        assert_eq!(Mapping::open(&path, Access::Random).unwrap().bytes(), b"hello");
+        std::fs::write(&path, b"").unwrap();
+        assert_eq!(Mapping::open(&path, Access::Normal).unwrap().bytes(), b"");
+        assert_eq!(Mapping::open(dir.path(), Access::Normal).unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(Mapping::open(dir.path().join("b"), Access::Normal).unwrap_err().kind(), ErrorKind::Io);
+    }
+}

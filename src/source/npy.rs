@@ -1,0 +1,193 @@
+//! NumPy arrays: `.npy`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::files::{FileId, Patterns, find, identity};
+use super::mmap::{Access, Mapping};
+use super::npy_header::Header;
+use crate::dataset::map::RandomAccess;
+use crate::element::{Array, Buffer, Element, Name};
+use crate::error::{Error, Result};
+
+/// Rows of one `.npy` file along its first dimension: a [`RandomAccess`] source of [`Element`].
+///
+/// Record `i` is an element with one field, `data`, that holds row `i`, an array without the first dimension. An array
+/// without dimensions is one record. Rows are views of the mapped file; an array in Fortran order or big-endian is
+/// turned into a copy, row-major and little-endian, when it is opened.
+///
+/// Versions 1 to 3 and plain types (`bool`, integers, floats) are read. Object arrays are pickles and are refused.
+pub struct Npy {
+    array: Array,
+    field: Name,
+    identity: String,
+}
+
+impl Npy {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset of the damage, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)
+    /// for other types, [`ErrorKind::Config`](crate::ErrorKind::Config) if the name stands for several files.
+    pub fn open(pattern: impl Patterns) -> Result<Self> {
+        let paths = find(pattern, &[".npy"])?;
+        let [path] = paths.as_slice() else {
+            return Err(Error::config(format!("{} npy files, where one is read", paths.len())));
+        };
+        let file = Mapping::open(path, Access::Normal)?;
+        let identity = identity(&[FileId::new(path, file.bytes())]);
+        let array = decode(Buffer::from_owner(Arc::new(file))).map_err(|e| e.path(path))?;
+        Ok(Self { array, field: Name::new("data"), identity })
+    }
+
+    /// Names the field of the elements; `data` at first.
+    #[must_use]
+    pub fn field(mut self, name: impl AsRef<str>) -> Self {
+        self.field = Name::new(name.as_ref());
+        self
+    }
+
+    /// The whole array.
+    pub fn array(&self) -> &Array {
+        &self.array
+    }
+}
+
+impl RandomAccess for Npy {
+    type Record = Element;
+
+    fn len(&self) -> u64 {
+        self.array.shape().first().map_or(1, |&rows| rows as u64)
+    }
+
+    fn read(&self, index: u64) -> Result<Element> {
+        let row = match self.array.shape() {
+            [] => Some(self.array.clone()),
+            _ => usize::try_from(index).ok().and_then(|row| self.array.row(row)),
+        };
+        let row = row.ok_or_else(|| Error::data(format!("no row {index}: there are {}", self.len())))?;
+        Ok(Element::with_capacity(1).with(&self.field, aligned(row)?))
+    }
+
+    fn name(&self) -> &'static str {
+        "npy"
+    }
+
+    fn identity(&self) -> String {
+        format!("{}, field={}", self.identity, self.field)
+    }
+
+    fn record_bytes(&self, record: &Element) -> u64 {
+        record.nbytes() as u64
+    }
+}
+
+impl fmt::Debug for Npy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Npy({:?})", self.array)
+    }
+}
+
+/// The array itself, or a copy where the file has it at an odd place.
+pub(super) fn aligned(array: Array) -> Result<Array> {
+    if (array.bytes().as_ptr() as usize).is_multiple_of(array.dtype().size()) {
+        return Ok(array);
+    }
+    Array::new(array.dtype(), array.shape(), Buffer::copy_from(array.bytes()))
+}
+
+/// The array in the bytes of a whole `.npy` file: a view of them, or a copy where order or byte order differ from ours.
+pub(crate) fn decode(file: Buffer) -> Result<Array> {
+    let header = Header::parse(file.as_bytes())?;
+    let data = file.slice(header.start..header.start + header.len);
+    let data = data.ok_or_else(|| Error::data("the array lies outside of the file"))?;
+    let (dtype, shape) = (header.dtype, header.shape.as_slice());
+    let swap = header.big_endian && dtype.size() > 1;
+    let transpose = header.fortran && shape.iter().filter(|&&d| d > 1).count() > 1;
+    if !swap && !transpose {
+        return Array::new(dtype, shape, data);
+    }
+    let mut out = Array::builder(dtype, shape)?;
+    if transpose {
+        to_row_major(data.as_bytes(), out.bytes_mut(), shape, dtype.size());
+    } else {
+        out.bytes_mut().copy_from_slice(data.as_bytes());
+    }
+    if swap {
+        out.bytes_mut().chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
+    }
+    Ok(out.freeze())
+}
+
+/// From first-index-fastest to last-index-fastest: walks over the output, keeping the input's offset.
+fn to_row_major(from: &[u8], to: &mut [u8], shape: &[usize], size: usize) {
+    let mut index = vec![0; shape.len()];
+    let strides: Vec<usize> =
+        shape.iter().scan(size, |stride, &d| Some(std::mem::replace(stride, *stride * d))).collect();
+    let mut at = 0;
+    for out in to.chunks_exact_mut(size) {
+        out.copy_from_slice(&from[at..at + size]);
+        for axis in (0..shape.len()).rev() {
+            index[axis] += 1;
+            at += strides[axis];
+            if index[axis] < shape[axis] {
+                break;
+            }
+            at -= strides[axis] * index[axis];
+            index[axis] = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn npy(header: &str, data: &[u8]) -> Buffer {
+        // Padded so that the data starts at a multiple of 64, as NumPy does.
+        let text = format!("{header:<117}\n");
+        let mut file = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+        file.extend_from_slice(text.as_bytes());
+        file.extend_from_slice(data);
+        Buffer::copy_from(&file)
+    }
+
+    #[test]
+    fn fortran_order_and_big_endian_are_turned_around() {
+        // The array [[1, 2, 3], [4, 5, 6]] with the first index fastest.
+        let data: Vec<u8> = [1u16, 4, 2, 5, 3, 6].iter().flat_map(|n| n.to_be_bytes()).collect();
+        let a = decode(npy("{'descr': '>u2', 'fortran_order': True, 'shape': (2, 3), }", &data)).unwrap();
+        assert_eq!(a.as_slice::<u16>().unwrap(), [1, 2, 3, 4, 5, 6]);
+        let a = decode(npy("{'descr': '>u2', 'fortran_order': True, 'shape': (1, 6), }", &data)).unwrap();
+        assert_eq!(a.as_slice::<u16>().unwrap(), [1, 4, 2, 5, 3, 6]);
+        let a = decode(npy("{'descr': '>u2', 'fortran_order': True, 'shape': (0, 6), }", &[])).unwrap();
+        assert_eq!(a.shape(), [0, 6]);
+    }
+
+    #[test]
+    fn rows_are_views() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.npy");
+        let data: Vec<u8> = (0..6i32).flat_map(i32::to_le_bytes).collect();
+        std::fs::write(&path, npy("{'descr': '<i4', 'fortran_order': False, 'shape': (3, 2), }", &data).as_bytes())
+            .unwrap();
+        let source = Npy::open(&path).unwrap().field("x");
+        assert_eq!(source.len(), 3);
+        let row = source.read(2).unwrap();
+        assert_eq!(row.array("x").unwrap().as_slice::<i32>().unwrap(), [4, 5]);
+        assert_eq!(row.array("x").unwrap().bytes().as_ptr(), source.array().bytes()[16..].as_ptr());
+        assert!(source.read(3).is_err());
+        assert!(source.identity().contains("a.npy") && source.identity().contains("field=x"));
+    }
+
+    #[test]
+    fn an_odd_place_is_copied() {
+        let file = npy("{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }", &[1, 0, 0, 0]);
+        let mut odd = vec![0];
+        odd.extend_from_slice(file.as_bytes());
+        let odd = Buffer::copy_from(&odd);
+        let array = decode(odd.slice(1..odd.len()).unwrap()).unwrap();
+        assert!(array.as_slice::<i32>().is_err());
+        assert_eq!(aligned(array).unwrap().as_slice::<i32>().unwrap(), [1]);
+    }
+}
