@@ -7,6 +7,7 @@ mod array;
 mod buffer;
 mod digest;
 mod dtype;
+mod rows;
 mod spec;
 mod stack;
 
