@@ -49,6 +49,9 @@
 //! | `compress` | yes | `.gz` and `.zst` streams |
 //! | `parquet` | no | Parquet files through `arrow` and `parquet` |
 
+#[cfg(test)]
+extern crate self as gristmill;
+
 pub mod checkpoint;
 pub mod cx;
 pub mod dataset;

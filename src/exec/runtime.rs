@@ -72,6 +72,11 @@ impl Runtime {
         Cx::at(self.recorder.as_ref(), self.base)
     }
 
+    /// The same, counting nowhere: for what has no stage ids in the pipeline.
+    pub(crate) fn unrecorded(&self) -> Self {
+        Self { pool: self.pool.clone(), recorder: None, base: 0 }
+    }
+
     pub(crate) fn pool(&self) -> Option<&Arc<Pool>> {
         self.pool.as_ref()
     }

@@ -1,19 +1,55 @@
 //! Streams: ordered, stateful, checkpointable. One adaptor a file, all methods on [`IterDataset`].
 
+mod bad_records;
+mod batch;
+mod cache;
 mod chunks;
+mod fan;
+mod filter;
+mod flat_map;
+mod interleave;
+#[cfg(test)]
+pub(crate) mod laws;
+mod limit;
+mod make_batch;
 #[expect(clippy::module_inception, reason = "the trait's own file is this one; adaptors are named after their method")]
 mod map;
+mod map_with_index;
+mod opaque;
+mod rebatch;
+mod repeat;
+mod siblings;
 mod stream;
+mod thresholds;
+mod zip;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use self::bad_records::{BadRecords, StreamState};
+pub use self::batch::{IterBatch, IterBatchIter, Remainder};
+pub use self::cache::{CacheState, IterCache, IterCacheIter};
+pub use self::fan::{FanOut, FanState, FanStream, FanStreamIter};
+pub use self::filter::{FilterState, IterFilter, IterFilterIter};
+pub use self::flat_map::{FlatMapState, IterFlatMap, IterFlatMapIter};
+pub use self::interleave::{
+    InterleaveState, IterInterleave, IterInterleaveIter, LaneState, Lanes, MadeLanes, OpenLane, interleave,
+    interleave_from,
+};
+pub use self::limit::{IterLimit, IterLimitIter};
+pub use self::make_batch::{BatchFn, MakeBatch, Padded, Padding, Stacked, StackedPadded};
 pub use self::map::{IterMap, IterMapIter};
-pub use self::stream::{Stream, StreamIter, StreamState};
+pub use self::map_with_index::{CounterState, IterMapWithIndex, IterMapWithIndexIter};
+pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchState};
+pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatState};
+pub use self::stream::{Stream, StreamIter};
+pub use self::thresholds::FilterThresholds;
+pub use self::zip::{IterZip, IterZipAll, IterZipAllIter, IterZipIter, ZipLength, ZipState, zip_all};
 use super::boxed::BoxIter;
 use super::map::Seed;
 use super::stage::Stage;
 use crate::cx::Cx;
+use crate::element::{Batch, Element, Stack};
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::loader::LoaderBuilder;
@@ -45,6 +81,218 @@ pub trait IterDataset: Stage + Send + Sync {
         F: Fn(Self::Item) -> Result<U> + Send + Sync + 'static,
     {
         IterMap::new(self, f)
+    }
+
+    /// Applies `f` to every element and its index in this stream: a counter of what has arrived here, kept over a resume.
+    ///
+    /// The index in the dataset, before anything was dropped, is what the method of that name on
+    /// [`MapDataset`](crate::MapDataset) gives. DIFFERENCE from Grain: there, every worker process counts from 0 and
+    /// indices come up several times; here they are the same whoever evaluates the pipeline.
+    fn map_with_index<U, F>(self, f: F) -> IterMapWithIndex<Self, F>
+    where
+        Self: Sized,
+        U: Send + 'static,
+        F: Fn(u64, Self::Item) -> Result<U> + Send + Sync + 'static,
+    {
+        IterMapWithIndex::new(self, f)
+    }
+
+    /// Keeps the elements for which `predicate` holds; warns where it drops nearly all: see [`FilterThresholds`].
+    ///
+    /// On a [`Stream`] the method of that type is used instead, which runs in parallel.
+    fn filter<P>(self, predicate: P) -> IterFilter<Self, P>
+    where
+        Self: Sized,
+        P: Fn(&Self::Item) -> bool + Send + Sync + 'static,
+    {
+        IterFilter::new(self, predicate, FilterThresholds::default())
+    }
+
+    /// Keeps the elements for which `predicate` holds, with thresholds of your own.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where the `raise` threshold is reached; the window of 1000 elements that is
+    /// looked at is part of the state, so a resumed run fails at the same element.
+    fn filter_with<P>(self, predicate: P, thresholds: FilterThresholds) -> IterFilter<Self, P>
+    where
+        Self: Sized,
+        P: Fn(&Self::Item) -> bool + Send + Sync + 'static,
+    {
+        IterFilter::new(self, predicate, thresholds)
+    }
+
+    /// Replaces every element by what `f` makes of it: none, one or many.
+    ///
+    /// A resume reads the element that was given out in part once more.
+    /// On a [`Stream`] the method of that type is used instead, which runs in parallel.
+    fn flat_map<C, F>(self, f: F) -> IterFlatMap<Self, F>
+    where
+        Self: Sized,
+        C: IntoIterator<Item: Send + 'static, IntoIter: Send + 'static> + 'static,
+        F: Fn(Self::Item) -> Result<C> + Send + Sync + 'static,
+    {
+        IterFlatMap::new(self, f)
+    }
+
+    /// Stacks `size` elements at a time into one batch; the last may be smaller.
+    ///
+    /// Arrays of an [`Element`] gain a leading dimension, text becomes a list; numbers and vectors become a `Vec`.
+    /// ```
+    /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
+    /// assert_eq!(Range::new(0, 5).to_iter().batch(2).collect()?, [vec![0, 1], vec![2, 3], vec![4]]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `size` is 0; [`ErrorKind::Data`](crate::ErrorKind::Data) where elements
+    /// differ in structure, dtype or shape.
+    fn batch(self, size: usize) -> IterBatch<Self, Stacked>
+    where
+        Self: Sized,
+        Self::Item: Stack<Batch: Send + 'static>,
+    {
+        IterBatch::new(self, size, Remainder::Keep, Stacked)
+    }
+
+    /// [`batch`](Self::batch), choosing what becomes of the last elements where they do not fill one.
+    fn batch_with(self, size: usize, remainder: Remainder) -> IterBatch<Self, Stacked>
+    where
+        Self: Sized,
+        Self::Item: Stack<Batch: Send + 'static>,
+    {
+        IterBatch::new(self, size, remainder, Stacked)
+    }
+
+    /// [`batch`](Self::batch), with the last one filled up to `size` by [`Stack::padding`]: every batch has one shape, and
+    /// [`Padded`] says how many of its elements are real.
+    ///
+    /// ```
+    /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
+    /// let last = Range::new(1, 4).to_iter().batch_padded(2).collect()?.pop().unwrap();
+    /// assert_eq!((last.batch.as_slice(), last.real, last.mask()), ([3, 0].as_slice(), 1, vec![true, false]));
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    fn batch_padded(self, size: usize) -> IterBatch<Self, StackedPadded>
+    where
+        Self: Sized,
+        Self::Item: Stack<Batch: Send + 'static>,
+    {
+        IterBatch::new(self, size, Remainder::Keep, StackedPadded)
+    }
+
+    /// [`batch`](Self::batch) of [`Element`]s, with the last one filled up by zeros to `size`, and in every batch a field
+    /// `batch_mask` (bool, `[size]`) that is true for real elements: one element spec for the whole run, so that an
+    /// accelerator never recompiles.
+    ///
+    /// # Errors
+    /// As [`batch`](Self::batch), and [`ErrorKind::Data`](crate::ErrorKind::Data) if the elements have a field of that name.
+    fn batch_masked(self, size: usize) -> IterBatch<Self, Padding>
+    where
+        Self: IterDataset<Item = Element> + Sized,
+    {
+        self.batch_masked_with(size, Padding::default())
+    }
+
+    /// [`batch_masked`](Self::batch_masked) with a pad value and a name of the mask of your own.
+    ///
+    /// # Errors
+    /// As there, and [`ErrorKind::Data`](crate::ErrorKind::Data) if the value does not fit the dtype of an array.
+    fn batch_masked_with(self, size: usize, padding: Padding) -> IterBatch<Self, Padding>
+    where
+        Self: IterDataset<Item = Element> + Sized,
+    {
+        IterBatch::new(self, size, Remainder::Keep, padding)
+    }
+
+    /// Makes a batch of `size` elements at a time by a function of your own, which gets 1 to `size` of them.
+    fn batch_with_fn<B, F>(self, size: usize, remainder: Remainder, f: F) -> IterBatch<Self, BatchFn<F>>
+    where
+        Self: Sized,
+        B: Send + 'static,
+        F: Fn(Vec<Self::Item>) -> Result<B> + Send + Sync + 'static,
+    {
+        IterBatch::new(self, size, remainder, BatchFn(f))
+    }
+
+    /// Cuts batches anew into `size` rows each, along the leading dimension that all leaves share.
+    ///
+    /// Rows within one batch of the parent are views of it; only what lies over a boundary is copied.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `size` is 0; [`ErrorKind::Data`](crate::ErrorKind::Data) for a batch of 0 rows,
+    /// or whose leaves differ in their number, and where batches that meet in one differ in dtype or shape.
+    fn rebatch(self, size: usize, remainder: Remainder) -> IterRebatch<Self>
+    where
+        Self: IterDataset<Item = Batch> + Sized,
+    {
+        IterRebatch::new(self, size, remainder)
+    }
+
+    /// Pairs of the elements of `self` and `other`, which must be equally many: [`zip_with`](Self::zip_with) says otherwise.
+    ///
+    /// ```
+    /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
+    /// let ds = Range::new(0, 2).to_iter().zip(Range::new(5, 7).map(|x| x.to_string()).to_iter());
+    /// assert_eq!(ds.collect()?, [(0, "5".to_owned()), (1, "6".to_owned())]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where one is shorter, naming it. An error of one side leaves out the
+    /// element of the other, too.
+    fn zip<E: IterDataset>(self, other: E) -> IterZip<Self, E>
+    where
+        Self: Sized,
+    {
+        IterZip::new(self, other, ZipLength::Equal)
+    }
+
+    /// [`zip`](Self::zip), choosing what becomes of different lengths.
+    fn zip_with<E: IterDataset>(self, other: E, length: ZipLength) -> IterZip<Self, E>
+    where
+        Self: Sized,
+    {
+        IterZip::new(self, other, length)
+    }
+
+    /// The first `count` elements.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `count` is 0.
+    fn limit(self, count: u64) -> IterLimit<Self>
+    where
+        Self: Sized,
+    {
+        IterLimit::new(self, count)
+    }
+
+    /// The whole stream `epochs` times, or for ever if that is `None`; every epoch is the same, element by element.
+    ///
+    /// For epochs of different order repeat before the shuffle, on the [`MapDataset`](crate::MapDataset).
+    /// ```
+    /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
+    /// assert_eq!(Range::new(0, 2).to_iter().repeat(2).collect()?, [0, 1, 0, 1]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for 0 epochs; [`ErrorKind::Data`](crate::ErrorKind::Data) if an epoch yields no
+    /// element while there are more to come, which would be waited for without end.
+    fn repeat(self, epochs: impl Into<Option<u64>>) -> IterRepeat<Self>
+    where
+        Self: Sized,
+    {
+        IterRepeat::new(self, epochs.into())
+    }
+
+    /// Keeps every element in memory; when the stream is started again, by [`repeat`](Self::repeat), they come from there.
+    ///
+    /// # Cost
+    /// Memory for the whole stream, and a clone per element, which for an [`Element`] shares the bytes. A resume reads
+    /// the stream again up to where it was.
+    fn cache(self) -> IterCache<Self>
+    where
+        Self: Sized,
+        Self::Item: Clone,
+    {
+        IterCache::new(self)
     }
 
     /// Sets the seed from which random stages after it derive theirs; see [`default_seed`](super::default_seed).

@@ -1,9 +1,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
+use super::bad_records::{BadRecords, Prefix, PrefixOptions, StreamState};
 use super::chunks::Roots;
+use super::fan::{FanOut, FanStream};
+use super::opaque::debug_name;
+use super::thresholds::FilterThresholds;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Filter, Map, MapDataset, TryMap};
@@ -13,18 +15,28 @@ use crate::exec::Runtime;
 
 /// One epoch of a [`MapDataset`] in index order: see [`MapDataset::to_iter`].
 ///
-/// Its own `map` and `filter` stay in front of the border: they are evaluated wherever the executor likes, chunk by
-/// chunk, and the order is put back.
+/// Its own `map`, `filter` and `flat_map` stay in front of the border: they are evaluated wherever the executor likes,
+/// chunk by chunk, and the order is put back.
 #[must_use = "datasets are lazy and do nothing until read"]
 pub struct Stream<D> {
     dataset: Arc<D>,
+    options: PrefixOptions,
     stage: StageId,
 }
 
 impl<D: MapDataset + 'static> Stream<D> {
     pub(in crate::dataset) fn new(dataset: Arc<D>) -> Self {
+        Self::with_options(dataset, PrefixOptions::default())
+    }
+
+    fn with_options(dataset: Arc<D>, options: PrefixOptions) -> Self {
         let stage = stage_after(&[&dataset]);
-        Self { dataset, stage }
+        Self { dataset, options, stage }
+    }
+
+    /// Puts a stage in front of the border; what was chosen for the border stays.
+    fn prefix<E: MapDataset + 'static>(self, stage: impl FnOnce(Arc<D>) -> E) -> Stream<E> {
+        Stream::with_options(Arc::new(stage(self.dataset)), self.options)
     }
 
     /// What it reads, to put more elementwise stages on top.
@@ -39,7 +51,7 @@ impl<D: MapDataset + 'static> Stream<D> {
         U: Send + 'static,
         F: Fn(D::Item) -> U + Send + Sync + 'static,
     {
-        self.dataset.map(f).to_iter()
+        self.prefix(|dataset| dataset.map(f))
     }
 
     /// Applies `f`, which may fail, to every element, in parallel where the executor has threads.
@@ -48,21 +60,73 @@ impl<D: MapDataset + 'static> Stream<D> {
         U: Send + 'static,
         F: Fn(D::Item) -> Result<U> + Send + Sync + 'static,
     {
-        self.dataset.try_map(f).to_iter()
+        self.prefix(|dataset| dataset.try_map(f))
     }
 
-    /// Keeps the elements for which `predicate` holds.
+    /// Keeps the elements for which `predicate` holds, in parallel where the executor has threads.
+    ///
+    /// What it and the filters before it drop together is watched: see [`filter_thresholds`](Self::filter_thresholds).
     pub fn filter<P>(self, predicate: P) -> Stream<Filter<Arc<D>, P>>
     where
         P: Fn(&D::Item) -> bool + Send + Sync + 'static,
     {
-        self.dataset.filter(predicate).to_iter()
+        self.prefix(|dataset| dataset.filter(predicate))
+    }
+
+    /// Replaces every element by what `f` makes of it, none, one or many, in parallel where the executor has threads.
+    ///
+    /// ```
+    /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
+    /// let ds = Range::new(0, 4).to_iter().flat_map(|x| vec![x; x as usize]).filter(|x| *x != 2);
+    /// assert_eq!(ds.collect()?, [1, 3, 3, 3]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    pub fn flat_map<C, F>(self, f: F) -> FanStream<FanOut<Arc<D>, C::Item>>
+    where
+        C: IntoIterator<Item: Send + 'static>,
+        F: Fn(D::Item) -> C + Send + Sync + 'static,
+    {
+        self.try_flat_map(move |element| Ok(f(element)))
+    }
+
+    /// [`flat_map`](Self::flat_map) by a function that may fail; its error is that of the whole element.
+    pub fn try_flat_map<C, F>(self, f: F) -> FanStream<FanOut<Arc<D>, C::Item>>
+    where
+        C: IntoIterator<Item: Send + 'static>,
+        F: Fn(D::Item) -> Result<C> + Send + Sync + 'static,
+    {
+        let fan = FanOut::flat_map(self.dataset, move |element| Ok(f(element)?.into_iter().collect()));
+        FanStream::with_options(Arc::new(fan), self.options)
+    }
+
+    /// What becomes of records that the stages before this point cannot use; it holds for those put before it later, too.
+    ///
+    /// Whoever evaluates them, the same records are skipped. What was skipped counts as dropped for the thresholds.
+    /// ```
+    /// use gristmill::{Error, IterDataset, MapDataset, dataset::{iter::BadRecords, map::Range}};
+    /// let ds = Range::new(0, 5).try_map(|x| if x % 2 == 1 { Err(Error::data("odd")) } else { Ok(x) }).to_iter();
+    /// assert_eq!(ds.on_bad_record(BadRecords::Skip { limit: Some(2) }).collect()?, [0, 2, 4]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    pub fn on_bad_record(mut self, policy: BadRecords) -> Self {
+        self.options.bad = policy;
+        self
+    }
+
+    /// How much the stages before this point may drop before a warning or an error; it holds for those put before it
+    /// later, too.
+    pub fn filter_thresholds(mut self, thresholds: FilterThresholds) -> Self {
+        self.options.thresholds = thresholds;
+        self
     }
 }
 
 impl<D: Stage> Stage for Stream<D> {
     fn name(&self) -> &'static str {
         "to_iter"
+    }
+    fn params(&self) -> String {
+        self.options.params()
     }
     fn role(&self) -> Role {
         Role::Order
@@ -72,6 +136,9 @@ impl<D: Stage> Stage for Stream<D> {
     }
     fn is_border(&self) -> bool {
         true
+    }
+    fn check(&self) -> Result<()> {
+        self.options.thresholds.check()
     }
 }
 
@@ -84,22 +151,15 @@ where
     type Iter = StreamIter<D>;
 
     fn iter(&self, run: &Runtime) -> Result<StreamIter<D>> {
-        Ok(StreamIter { roots: Roots::new(self.dataset.clone(), run, self.stage), stage: self.stage })
+        let roots = Roots::new(self.dataset.clone(), run, self.stage);
+        Ok(StreamIter { prefix: Prefix::new(roots, self.options), stage: self.stage })
     }
 }
 
 /// A pass over a [`Stream`].
 pub struct StreamIter<D: MapDataset> {
-    roots: Roots<D>,
+    prefix: Prefix<D>,
     stage: StageId,
-}
-
-/// Where a [`StreamIter`] is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StreamState {
-    /// The index of the dataset that is read next; empty slots count.
-    pub next_index: u64,
 }
 
 impl<D> DatasetIterator for StreamIter<D>
@@ -110,33 +170,107 @@ where
     type Item = D::Item;
     type State = StreamState;
 
+    #[inline]
     fn next(&mut self, cx: &mut Cx) -> Result<Option<D::Item>> {
-        while let Some(slot) = self.roots.next(cx) {
-            if let Some(element) = slot? {
-                cx.produced(self.stage, 1, 0);
-                return Ok(Some(element));
-            }
+        let next = self.prefix.next(cx, |_| false)?;
+        if next.is_some() {
+            cx.produced(self.stage, 1, 0);
         }
-        Ok(None)
+        Ok(next)
     }
 
     fn state(&self) -> StreamState {
-        StreamState { next_index: self.roots.position() }
+        self.prefix.state()
     }
 
-    fn restore(&mut self, state: StreamState, _: &mut Cx) -> Result<()> {
-        self.roots.seek(state.next_index)
+    fn restore(&mut self, state: StreamState, cx: &mut Cx) -> Result<()> {
+        self.prefix.restore(state).map_err(|e| cx.blame(self.stage, "to_iter", e))
     }
 }
 
 impl<D> fmt::Debug for Stream<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stream").finish_non_exhaustive()
+        f.debug_struct("Stream").field("options", &self.options).finish_non_exhaustive()
     }
 }
+debug_name!(StreamIter<D: MapDataset>);
 
-impl<D: MapDataset> fmt::Debug for StreamIter<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamIter").finish_non_exhaustive()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cx::Recorder;
+    use crate::dataset::iter::laws;
+    use crate::dataset::map::Range;
+    use crate::exec::Executor;
+    use crate::{Error, ErrorKind};
+
+    /// Every tenth is bad.
+    fn tenths(len: i64) -> Stream<impl MapDataset<Item = i64>> {
+        Range::new(0, len)
+            .to_iter()
+            .try_map(|x| if x % 10 == 3 { Err(Error::data(format!("{x} is bad"))) } else { Ok(x) })
+    }
+
+    #[test]
+    fn bad_records_are_skipped_by_every_executor_alike() {
+        let ds = tenths(100).on_bad_record(BadRecords::Skip { limit: None }).map(|x| 2 * x).filter(|x| x % 3 != 0);
+        let expected: Vec<i64> = (0..100).filter(|x| x % 10 != 3).map(|x| 2 * x).filter(|x| x % 3 != 0).collect();
+        assert_eq!(laws::check(&ds), expected);
+        assert_eq!(label(&ds), "to_iter(bad_records=skip)");
+    }
+
+    fn label(stage: &dyn Stage) -> String {
+        crate::dataset::label(stage)
+    }
+
+    #[test]
+    fn the_limit_counts_over_a_resume_and_the_report_counts_too() {
+        let ds = tenths(100).on_bad_record(BadRecords::Skip { limit: Some(4) });
+        for executor in [Executor::Inline, Executor::Threads(2)] {
+            let recorder = Recorder::new(3);
+            let run = Runtime::new(executor, Some(recorder.clone())).unwrap();
+            let (mut first, mut cx) = (ds.iter(&run).unwrap(), run.cx());
+            for _ in 0..25 {
+                first.next(&mut cx).unwrap().unwrap();
+            }
+            assert_eq!(recorder.notes(), [("bad records skipped".to_owned(), 3)]);
+            let mut resumed = ds.iter(&run).unwrap();
+            resumed.restore(first.state(), &mut cx).unwrap();
+            for iter in [&mut first, &mut resumed] {
+                let error = std::iter::from_fn(|| iter.next(&mut cx).transpose()).find_map(Result::err).unwrap();
+                assert!(error.message().contains("43 is bad; 4 bad records were skipped before it"), "{error}");
+                assert_eq!(iter.next(&mut cx).unwrap(), Some(44));
+            }
+        }
+    }
+
+    #[test]
+    fn only_data_errors_are_skipped() {
+        let ds = Range::new(0, 5).try_map(|x| if x == 3 { Err(Error::config("no")) } else { Ok(x) }).to_iter();
+        let error = ds.on_bad_record(BadRecords::Skip { limit: None }).collect().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+    }
+
+    #[test]
+    fn what_is_dropped_before_the_border_is_watched() {
+        let thresholds = FilterThresholds { warn: None, raise: Some(0.8) };
+        let ds = Range::new(0, 5000).filter(|x| *x < 2000 || x % 10 == 0).to_iter().filter_thresholds(thresholds);
+        assert_eq!(label(&ds), "to_iter(raise=0.8)");
+        let error = ds.collect().unwrap_err();
+        assert!(error.message().starts_with("90.0 % of the last 1000 elements were dropped"), "{error}");
+        let half = Range::new(0, 5000).filter(|x| x % 2 == 0).to_iter().filter_thresholds(thresholds);
+        assert_eq!(laws::check(&half).len(), 2500);
+    }
+
+    #[test]
+    fn a_state_out_of_range_is_refused() {
+        let ds = Range::new(0, 5).to_iter();
+        for state in [
+            StreamState { next_index: 6, ..Default::default() },
+            StreamState { next_index: 2, dropped: 3, ..Default::default() },
+        ] {
+            let mut iter = ds.iter(&Runtime::inline()).unwrap();
+            assert_eq!(iter.restore(state, &mut Cx::default()).unwrap_err().kind(), ErrorKind::State);
+        }
     }
 }

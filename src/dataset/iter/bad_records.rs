@@ -1,0 +1,133 @@
+//! Slots of the elementwise prefix in order, bad records and dropped elements passed over.
+
+use serde::{Deserialize, Serialize};
+
+use super::chunks::Roots;
+use super::thresholds::{FilterThresholds, WINDOW, Watch};
+use crate::cx::Cx;
+use crate::dataset::map::MapDataset;
+use crate::error::{Error, ErrorKind, Result};
+
+/// What becomes of a record that cannot be used: a damaged line, a missing field, an over-long sequence.
+///
+/// Only errors of [`ErrorKind::Data`] are about a record; all others end the run under either.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BadRecords {
+    /// It ends the run.
+    #[default]
+    Error,
+    /// It is left out, counted in the report, and the first few are logged.
+    Skip {
+        /// How many may be left out before one ends the run after all; no limit if `None`.
+        limit: Option<u64>,
+    },
+}
+
+/// How a prefix is read: part of what shapes the data.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PrefixOptions {
+    pub(super) bad: BadRecords,
+    pub(super) thresholds: FilterThresholds,
+}
+
+impl PrefixOptions {
+    pub(super) fn params(&self) -> String {
+        let bad = match self.bad {
+            BadRecords::Error => String::new(),
+            BadRecords::Skip { limit: None } => "bad_records=skip".into(),
+            BadRecords::Skip { limit: Some(n) } => format!("bad_records=skip up to {n}"),
+        };
+        let parts = [bad, self.thresholds.params()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Where a pass over a [`Stream`](super::Stream) is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamState {
+    /// The index of the dataset that is read next; empty slots count.
+    pub next_index: u64,
+    /// Of the indices since the last whole thousand, those that yielded nothing.
+    pub dropped: u64,
+    /// Bad records skipped since the start.
+    pub skipped: u64,
+}
+
+/// Bad records that are logged one by one.
+const LOGGED: u64 = 5;
+
+/// A pass over the elements of a prefix.
+pub(super) struct Prefix<D: MapDataset> {
+    roots: Roots<D>,
+    bad: BadRecords,
+    watch: Watch,
+    skipped: u64,
+    logged: u64,
+    /// Where it was before the slot read last.
+    pub(super) before: StreamState,
+}
+
+impl<D> Prefix<D>
+where
+    D: MapDataset + 'static,
+    D::Item: Send + 'static,
+{
+    pub(super) fn new(roots: Roots<D>, options: PrefixOptions) -> Self {
+        let watch = Watch::new(options.thresholds);
+        Self { roots, bad: options.bad, watch, skipped: 0, logged: 0, before: StreamState::default() }
+    }
+
+    /// The next element. One that is `empty` is handed out, but counts as dropped.
+    #[inline]
+    pub(super) fn next(&mut self, cx: &mut Cx, empty: impl Fn(&D::Item) -> bool) -> Result<Option<D::Item>> {
+        loop {
+            self.before = self.state();
+            let Some(slot) = self.roots.next(cx) else { return Ok(None) };
+            let slot = match slot {
+                Ok(slot) => slot,
+                Err(error) => self.skip(error, cx)?,
+            };
+            self.watch.count(slot.as_ref().is_none_or(&empty), cx)?;
+            if slot.is_some() {
+                return Ok(slot);
+            }
+        }
+    }
+
+    /// Passes over a bad record, if that is allowed.
+    #[cold]
+    fn skip(&mut self, error: Error, cx: &mut Cx) -> Result<Option<D::Item>> {
+        let limit = match self.bad {
+            BadRecords::Skip { limit } if error.kind() == ErrorKind::Data => limit,
+            _ => {
+                // The index is used up: the count of the window goes along with it.
+                self.watch.count(true, cx)?;
+                return Err(error);
+            }
+        };
+        if let Some(limit) = limit.filter(|&limit| self.skipped >= limit) {
+            self.watch.count(true, cx)?;
+            let text = format!("{error}; {limit} bad records were skipped before it, which is the limit");
+            return Err(Error::data(text).caused_by(error));
+        }
+        self.skipped += 1;
+        cx.note("bad records skipped", 1);
+        if self.logged < LOGGED {
+            self.logged += 1;
+            tracing::warn!("bad record skipped: {error}");
+        }
+        Ok(None)
+    }
+
+    pub(super) fn state(&self) -> StreamState {
+        StreamState { next_index: self.roots.position(), dropped: self.watch.dropped, skipped: self.skipped }
+    }
+
+    pub(super) fn restore(&mut self, state: StreamState) -> Result<()> {
+        self.roots.seek(state.next_index)?;
+        self.watch.restore(state.next_index % WINDOW, state.dropped)?;
+        self.skipped = state.skipped;
+        Ok(())
+    }
+}

@@ -1,0 +1,217 @@
+use std::sync::Arc;
+
+use super::make_batch::MakeBatch;
+use super::opaque::{debug_name, debug_with_parent};
+use super::{DatasetIterator, IterDataset};
+use crate::cx::{Cx, StageId};
+use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+
+/// What becomes of the last elements where they do not fill a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Remainder {
+    /// They are a smaller batch, as in Grain.
+    #[default]
+    Keep,
+    /// They are dropped.
+    Drop,
+}
+
+impl Remainder {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Drop => "drop",
+        }
+    }
+}
+
+/// See [`IterDataset::batch`].
+#[must_use = "datasets are lazy and do nothing until read"]
+pub struct IterBatch<D, M> {
+    parent: D,
+    size: usize,
+    remainder: Remainder,
+    make: Arc<M>,
+    stage: StageId,
+}
+
+impl<D: IterDataset, M: MakeBatch<D::Item>> IterBatch<D, M> {
+    pub(super) fn new(parent: D, size: usize, remainder: Remainder, make: M) -> Self {
+        let stage = stage_after(&[&parent]);
+        Self { parent, size, remainder, make: Arc::new(make), stage }
+    }
+}
+
+impl<D: IterDataset, M: MakeBatch<D::Item>> Stage for IterBatch<D, M> {
+    fn name(&self) -> &'static str {
+        "batch"
+    }
+    fn params(&self) -> String {
+        let how = self.make.params();
+        let how = if how.is_empty() { format!("remainder={}", self.remainder.as_str()) } else { how };
+        format!("{}, {how}", self.size)
+    }
+    fn role(&self) -> Role {
+        Role::Stateful
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+    fn check(&self) -> Result<()> {
+        check_size(self.size)?;
+        self.make.check()
+    }
+}
+
+pub(super) fn check_size(size: usize) -> Result<()> {
+    if size == 0 { Err(Error::config("a batch of 0 elements, and it must be 1 or more")) } else { Ok(()) }
+}
+
+impl<D: IterDataset, M: MakeBatch<D::Item>> IterDataset for IterBatch<D, M> {
+    type Item = M::Batch;
+    type Iter = IterBatchIter<D::Iter, M>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        let parent = self.parent.iter(run)?;
+        let (size, remainder, make, stage) = (self.size.max(1), self.remainder, self.make.clone(), self.stage);
+        Ok(IterBatchIter { start: parent.state(), parent, size, remainder, make, items: Vec::new(), stage })
+    }
+}
+
+/// A pass over [`IterBatch`]. Its state is that of its parent: between batches there is nothing else to know.
+pub struct IterBatchIter<I: DatasetIterator, M> {
+    parent: I,
+    size: usize,
+    remainder: Remainder,
+    make: Arc<M>,
+    /// Elements of the batch under way; after an error of the parent they wait here.
+    items: Vec<I::Item>,
+    /// Where the parent was before them.
+    start: I::State,
+    stage: StageId,
+}
+
+impl<I: DatasetIterator, M: MakeBatch<I::Item>> IterBatchIter<I, M> {
+    fn close(&mut self, cx: &mut Cx) -> Result<Option<M::Batch>> {
+        let room = Vec::with_capacity(self.items.len());
+        let items = std::mem::replace(&mut self.items, room);
+        let bytes = self.make.nbytes(&items);
+        match cx.timed_exactly(self.stage, || self.make.make(items, self.size)) {
+            Ok(batch) => {
+                cx.produced(self.stage, 1, bytes as u64);
+                Ok(Some(batch))
+            }
+            Err(error) => Err(cx.blame(self.stage, "batch", error)),
+        }
+    }
+}
+
+impl<I: DatasetIterator<Item: Send>, M: MakeBatch<I::Item>> DatasetIterator for IterBatchIter<I, M> {
+    type Item = M::Batch;
+    type State = I::State;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<M::Batch>> {
+        if self.items.is_empty() {
+            self.start = self.parent.state();
+        }
+        while let Some(element) = self.parent.next(cx)? {
+            self.items.push(element);
+            if self.items.len() == self.size {
+                return self.close(cx);
+            }
+        }
+        if self.remainder == Remainder::Drop {
+            self.items.clear();
+        }
+        if self.items.is_empty() { Ok(None) } else { self.close(cx) }
+    }
+
+    fn state(&self) -> I::State {
+        if self.items.is_empty() { self.parent.state() } else { self.start.clone() }
+    }
+
+    fn restore(&mut self, state: I::State, cx: &mut Cx) -> Result<()> {
+        self.items.clear();
+        self.parent.restore(state, cx)
+    }
+}
+
+debug_with_parent!(IterBatch<D, M>);
+debug_name!(IterBatchIter<I: DatasetIterator, M>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MapDataset;
+    use crate::dataset::iter::laws;
+    use crate::dataset::map::Range;
+    use crate::element::{Array, Element};
+
+    #[test]
+    fn the_remainder_is_kept_or_dropped() {
+        let ds = || Range::new(0, 7).to_iter();
+        assert_eq!(laws::check(&ds().batch(3)), [vec![0, 1, 2], vec![3, 4, 5], vec![6]]);
+        assert_eq!(laws::check(&ds().batch_with(3, Remainder::Drop)), [[0, 1, 2], [3, 4, 5]]);
+        assert_eq!(laws::check(&Range::new(0, 6).to_iter().batch(3)), [[0, 1, 2], [3, 4, 5]]);
+        assert_eq!((&ds().batch_with(3, Remainder::Drop) as &dyn Stage).lines()[2], "batch(3, remainder=drop)");
+    }
+
+    #[test]
+    fn a_function_may_make_the_batch() {
+        let ds = Range::new(0, 7).to_iter().batch_with_fn(3, Remainder::Keep, |v| Ok(v.iter().sum::<i64>()));
+        assert_eq!(laws::check(&ds), [3, 12, 6]);
+    }
+
+    #[test]
+    fn a_typed_batch_is_padded_and_says_how_far_it_is_real() {
+        let all = laws::check(&Range::new(1, 6).to_iter().batch_padded(3));
+        assert_eq!(all.iter().map(|p| p.batch.clone()).collect::<Vec<_>>(), [[1, 2, 3], [4, 5, 0]]);
+        assert_eq!(all[1].mask(), [true, true, false]);
+        assert_eq!((all[0].real, all[1].real), (3, 2));
+    }
+
+    fn element(x: i64) -> Element {
+        Element::new().with("x", Array::from_vec(vec![x as i32; 2])).with("t", "text")
+    }
+
+    #[test]
+    fn an_element_batch_is_padded_and_masked_to_one_spec() {
+        use crate::ElementSpec;
+        use crate::dataset::iter::Padding;
+        let padding = Padding { value: -1.0, ..Padding::default() };
+        let ds = Range::new(1, 6).map(element).to_iter().batch_masked_with(4, padding);
+        let all = laws::check(&ds);
+        assert_eq!(ElementSpec::of(&all[0]), ElementSpec::of(&all[1]));
+        assert_eq!(all[0].array("batch_mask").unwrap().bytes(), [1, 1, 1, 1]);
+        assert_eq!(all[1].array("batch_mask").unwrap().bytes(), [1, 0, 0, 0]);
+        assert_eq!(all[1].array("x").unwrap().as_slice::<i32>().unwrap(), [5, 5, -1, -1, -1, -1, -1, -1]);
+    }
+
+    #[test]
+    fn a_parents_error_costs_no_other_element() {
+        let bad = Range::new(0, 6).try_map(|x| if x == 1 { Err(Error::data("bad")) } else { Ok(x) });
+        let ds = bad.to_iter().batch(3);
+        let (mut iter, mut cx) = (ds.iter(&Runtime::inline()).unwrap(), Cx::default());
+        let before = iter.state();
+        assert!(iter.next(&mut cx).is_err());
+        assert_eq!(iter.state(), before);
+        assert_eq!(iter.next(&mut cx).unwrap(), Some(vec![0, 2, 3]));
+        assert_eq!(iter.next(&mut cx).unwrap(), Some(vec![4, 5]));
+    }
+
+    #[test]
+    fn what_cannot_be_stacked_or_padded_is_an_error_with_its_stage() {
+        let ragged = Range::new(0, 4).map(|x| Element::new().with("x", Array::from_vec(vec![0i32; x as usize])));
+        let error = ragged.to_iter().batch(2).collect().unwrap_err();
+        assert_eq!(error.stage_name(), Some("3 batch"));
+        let unsigned = Range::new(0, 3).map(|x| Element::new().with("x", Array::scalar(x as u16)));
+        let padding = crate::dataset::iter::Padding { value: -1.0, ..Default::default() };
+        let error = unsigned.to_iter().batch_masked_with(2, padding).collect().unwrap_err();
+        assert!(error.message().contains("the pad value -1 does not fit uint16"), "{error}");
+        let masked = Range::new(0, 3).map(|x| Element::new().with("batch_mask", Array::scalar(x)));
+        assert!(masked.to_iter().batch_masked(2).collect().unwrap_err().message().contains("batch_mask"));
+        assert_eq!(Range::new(0, 3).to_iter().batch(0).collect().unwrap_err().stage_name(), Some("2 batch"));
+    }
+}

@@ -1,0 +1,174 @@
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use super::opaque::{debug_name, debug_with_parent};
+use super::{DatasetIterator, IterDataset};
+use crate::cx::{Cx, StageId};
+use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::element::Element;
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+
+/// See [`IterDataset::cache`].
+#[must_use = "datasets are lazy and do nothing until read"]
+pub struct IterCache<D> {
+    parent: D,
+    /// The most that any pass holds.
+    bytes: Arc<AtomicU64>,
+    stage: StageId,
+}
+
+impl<D: Stage> IterCache<D> {
+    pub(super) fn new(parent: D) -> Self {
+        let stage = stage_after(&[&parent]);
+        Self { parent, bytes: Arc::default(), stage }
+    }
+}
+
+impl<D: Stage> Stage for IterCache<D> {
+    fn name(&self) -> &'static str {
+        "cache"
+    }
+    fn role(&self) -> Role {
+        Role::Stateful
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+    fn memory_bytes(&self) -> Option<u64> {
+        Some(self.bytes.load(Ordering::Relaxed)).filter(|&bytes| bytes > 0)
+    }
+}
+
+impl<D: IterDataset<Item: Clone>> IterDataset for IterCache<D> {
+    type Item = D::Item;
+    type Iter = IterCacheIter<D::Iter>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        let parent = self.parent.iter(run)?;
+        let start = parent.state();
+        let (most, stage) = (self.bytes.clone(), self.stage);
+        Ok(IterCacheIter { parent, start, cached: Vec::new(), complete: false, position: 0, bytes: 0, most, stage })
+    }
+}
+
+/// A pass over [`IterCache`].
+pub struct IterCacheIter<I: DatasetIterator> {
+    parent: I,
+    start: I::State,
+    cached: Vec<I::Item>,
+    complete: bool,
+    position: usize,
+    bytes: u64,
+    most: Arc<AtomicU64>,
+    stage: StageId,
+}
+
+/// Where an [`IterCacheIter`] is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheState {
+    /// Elements yielded.
+    pub position: u64,
+}
+
+impl<I: DatasetIterator<Item: Clone + Send + 'static>> IterCacheIter<I> {
+    /// Caches one more element; `false` at the end of the parent.
+    fn grow(&mut self, cx: &mut Cx) -> Result<bool> {
+        if self.complete {
+            return Ok(false);
+        }
+        let Some(element) = self.parent.next(cx)? else {
+            self.complete = true;
+            return Ok(false);
+        };
+        self.bytes += bytes_of(&element);
+        self.most.fetch_max(self.bytes, Ordering::Relaxed);
+        self.cached.push(element);
+        Ok(true)
+    }
+}
+
+/// Payload of an [`Element`], and the size of the handle of anything else.
+fn bytes_of<T: 'static>(element: &T) -> u64 {
+    let payload = (element as &dyn Any).downcast_ref::<Element>().map_or(0, Element::nbytes);
+    (size_of::<T>() + payload) as u64
+}
+
+impl<I: DatasetIterator<Item: Clone + Send + 'static>> DatasetIterator for IterCacheIter<I> {
+    type Item = I::Item;
+    type State = CacheState;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
+        if self.position == self.cached.len() && !self.grow(cx)? {
+            return Ok(None);
+        }
+        let element = cx.timed(self.stage, || self.cached[self.position].clone());
+        self.position += 1;
+        Ok(Some(element))
+    }
+
+    fn state(&self) -> CacheState {
+        CacheState { position: self.position as u64 }
+    }
+
+    fn restore(&mut self, state: CacheState, cx: &mut Cx) -> Result<()> {
+        let position = usize::try_from(state.position).unwrap_or(usize::MAX);
+        if self.cached.is_empty() {
+            self.parent.restore(self.start.clone(), cx)?;
+            self.complete = false;
+        }
+        while self.cached.len() < position {
+            if !self.grow(cx)? {
+                let text = format!("element {position} of a cache that has {}", self.cached.len());
+                return Err(cx.blame(self.stage, "cache", Error::state(text)));
+            }
+        }
+        self.position = position;
+        Ok(())
+    }
+}
+
+debug_with_parent!(IterCache<D>);
+debug_name!(IterCacheIter<I: DatasetIterator>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::iter::laws;
+    use crate::dataset::map::Range;
+    use crate::{Array, ErrorKind, MapDataset};
+
+    #[test]
+    fn yields_the_same_and_reads_the_parent_once() {
+        let reads = Arc::new(AtomicU64::new(0));
+        let count = reads.clone();
+        let counted = Range::new(0, 5).map(move |x| {
+            count.fetch_add(1, Ordering::Relaxed);
+            x
+        });
+        let ds = counted.to_iter().cache().repeat(3);
+        assert_eq!(ds.collect().unwrap(), [0, 1, 2, 3, 4].repeat(3));
+        assert_eq!(reads.load(Ordering::Relaxed), 5);
+        assert_eq!(laws::check(&ds), [0, 1, 2, 3, 4].repeat(3));
+    }
+
+    #[test]
+    fn says_what_it_holds() {
+        let ds = Range::new(0, 4).map(|x| Element::new().with("x", Array::from_vec(vec![x; 100]))).to_iter().cache();
+        assert_eq!(ds.memory_bytes(), None);
+        ds.collect().unwrap();
+        assert_eq!(ds.memory_bytes(), Some(4 * (800 + size_of::<Element>() as u64)));
+    }
+
+    #[test]
+    fn a_position_past_the_end_is_a_state_error() {
+        let ds = Range::new(0, 4).to_iter().cache();
+        let mut iter = ds.iter(&Runtime::inline()).unwrap();
+        let error = iter.restore(CacheState { position: 5 }, &mut Cx::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::State);
+    }
+}

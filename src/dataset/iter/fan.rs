@@ -1,0 +1,345 @@
+//! The elementwise prefix once an element has become many.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::bad_records::{BadRecords, Prefix, PrefixOptions, StreamState};
+use super::chunks::Roots;
+use super::opaque::debug_name;
+use super::thresholds::FilterThresholds;
+use super::{DatasetIterator, IterDataset};
+use crate::cx::{Cx, StageId};
+use crate::dataset::map::MapDataset;
+use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+
+/// What became of one element, in a stage of a [`FanStream`].
+type Each<T, U> = Box<dyn Fn(T) -> Result<Vec<U>> + Send + Sync>;
+
+/// A stage of a [`FanStream`]: from what became of an element before to what becomes of it here.
+#[must_use = "datasets are lazy and do nothing until read"]
+pub struct FanOut<D: MapDataset, U> {
+    parent: D,
+    each: Each<D::Item, U>,
+    name: &'static str,
+    role: Role,
+    stage: StageId,
+}
+
+impl<D: MapDataset, U> FanOut<D, U> {
+    pub(super) fn flat_map(parent: D, each: impl Fn(D::Item) -> Result<Vec<U>> + Send + Sync + 'static) -> Self {
+        Self::new(parent, "flat_map", Role::FanOut, each)
+    }
+
+    fn new(
+        parent: D,
+        name: &'static str,
+        role: Role,
+        each: impl Fn(D::Item) -> Result<Vec<U>> + Send + Sync + 'static,
+    ) -> Self {
+        let stage = stage_after(&[&parent]);
+        Self { parent, each: Box::new(each), name, role, stage }
+    }
+}
+
+impl<D: MapDataset, U> Stage for FanOut<D, U> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn role(&self) -> Role {
+        self.role
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+}
+
+impl<D: MapDataset, U> MapDataset for FanOut<D, U> {
+    type Item = Vec<U>;
+
+    fn len(&self) -> u64 {
+        self.parent.len()
+    }
+
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Vec<U>>> {
+        let Some(element) = self.parent.get(index, cx)? else { return Ok(None) };
+        match cx.consumed(self.stage, || (self.each)(element)) {
+            Ok(pieces) => {
+                cx.produced(self.stage, pieces.len() as u64, 0);
+                Ok(Some(pieces))
+            }
+            Err(error) => Err(cx.blame(self.stage, self.name, error)),
+        }
+    }
+}
+
+/// A [`Stream`](super::Stream) of which every element has become any number: see its `flat_map`.
+///
+/// It yields the pieces one by one, and its own methods still run wherever the executor likes. A record is bad, and
+/// skipped or reported, as a whole: with all its pieces.
+#[must_use = "datasets are lazy and do nothing until read"]
+pub struct FanStream<D> {
+    dataset: Arc<D>,
+    options: PrefixOptions,
+    stage: StageId,
+}
+
+impl<D, T> FanStream<D>
+where
+    D: MapDataset<Item = Vec<T>> + 'static,
+    T: Send + 'static,
+{
+    pub(super) fn with_options(dataset: Arc<D>, options: PrefixOptions) -> Self {
+        let stage = stage_after(&[&dataset]);
+        Self { dataset, options, stage }
+    }
+
+    fn prefix<U: Send + 'static>(
+        self,
+        name: &'static str,
+        role: Role,
+        each: impl Fn(Vec<T>) -> Result<Vec<U>> + Send + Sync + 'static,
+    ) -> FanStream<FanOut<Arc<D>, U>> {
+        FanStream::with_options(Arc::new(FanOut::new(self.dataset, name, role, each)), self.options)
+    }
+
+    /// Applies `f` to every element, in parallel where the executor has threads.
+    pub fn map<U, F>(self, f: F) -> FanStream<FanOut<Arc<D>, U>>
+    where
+        U: Send + 'static,
+        F: Fn(T) -> U + Send + Sync + 'static,
+    {
+        self.prefix("map", Role::Elementwise, move |pieces| Ok(pieces.into_iter().map(&f).collect()))
+    }
+
+    /// Applies `f`, which may fail, to every element, in parallel where the executor has threads.
+    pub fn try_map<U, F>(self, f: F) -> FanStream<FanOut<Arc<D>, U>>
+    where
+        U: Send + 'static,
+        F: Fn(T) -> Result<U> + Send + Sync + 'static,
+    {
+        self.prefix("map", Role::Elementwise, move |pieces| pieces.into_iter().map(&f).collect())
+    }
+
+    /// Keeps the elements for which `predicate` holds, in parallel where the executor has threads.
+    pub fn filter<P>(self, predicate: P) -> FanStream<FanOut<Arc<D>, T>>
+    where
+        P: Fn(&T) -> bool + Send + Sync + 'static,
+    {
+        self.prefix("filter", Role::MayDrop, move |mut pieces| {
+            pieces.retain(&predicate);
+            Ok(pieces)
+        })
+    }
+
+    /// Replaces every element by what `f` makes of it, in parallel where the executor has threads.
+    pub fn flat_map<C, F>(self, f: F) -> FanStream<FanOut<Arc<D>, C::Item>>
+    where
+        C: IntoIterator<Item: Send + 'static>,
+        F: Fn(T) -> C + Send + Sync + 'static,
+    {
+        self.prefix("flat_map", Role::FanOut, move |pieces| Ok(pieces.into_iter().flat_map(&f).collect()))
+    }
+
+    /// [`flat_map`](Self::flat_map) by a function that may fail; its error is that of the whole record.
+    pub fn try_flat_map<C, F>(self, f: F) -> FanStream<FanOut<Arc<D>, C::Item>>
+    where
+        C: IntoIterator<Item: Send + 'static>,
+        F: Fn(T) -> Result<C> + Send + Sync + 'static,
+    {
+        self.prefix("flat_map", Role::FanOut, move |pieces| {
+            let mut out = Vec::with_capacity(pieces.len());
+            for piece in pieces {
+                out.extend(f(piece)?);
+            }
+            Ok(out)
+        })
+    }
+
+    /// What becomes of records that the stages before this point cannot use: as
+    /// [`Stream::on_bad_record`](super::Stream::on_bad_record).
+    pub fn on_bad_record(mut self, policy: BadRecords) -> Self {
+        self.options.bad = policy;
+        self
+    }
+
+    /// How many records may vanish before a warning or an error: as
+    /// [`Stream::filter_thresholds`](super::Stream::filter_thresholds). One that has become no element at all has vanished.
+    pub fn filter_thresholds(mut self, thresholds: FilterThresholds) -> Self {
+        self.options.thresholds = thresholds;
+        self
+    }
+}
+
+impl<D: Stage> Stage for FanStream<D> {
+    fn name(&self) -> &'static str {
+        "to_iter"
+    }
+    fn params(&self) -> String {
+        self.options.params()
+    }
+    fn role(&self) -> Role {
+        Role::Order
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.dataset]
+    }
+    fn is_border(&self) -> bool {
+        true
+    }
+    fn check(&self) -> Result<()> {
+        self.options.thresholds.check()
+    }
+}
+
+impl<D, T> IterDataset for FanStream<D>
+where
+    D: MapDataset<Item = Vec<T>> + 'static,
+    T: Send + 'static,
+{
+    type Item = T;
+    type Iter = FanStreamIter<D, T>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        let prefix = Prefix::new(Roots::new(self.dataset.clone(), run, self.stage), self.options);
+        Ok(FanStreamIter { prefix, pieces: Vec::new().into_iter(), given: 0, stage: self.stage })
+    }
+}
+
+/// A pass over a [`FanStream`].
+pub struct FanStreamIter<D: MapDataset, T> {
+    prefix: Prefix<D>,
+    pieces: std::vec::IntoIter<T>,
+    /// Pieces of the present record that were given out, 0 between records.
+    given: u64,
+    stage: StageId,
+}
+
+/// Where a [`FanStreamIter`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FanState {
+    /// Where the stream is before the record that is given out in pieces.
+    pub stream: StreamState,
+    /// Pieces of it that were given out.
+    pub given: u64,
+}
+
+impl<D, T> DatasetIterator for FanStreamIter<D, T>
+where
+    D: MapDataset<Item = Vec<T>> + 'static,
+    T: Send + 'static,
+{
+    type Item = T;
+    type State = FanState;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<T>> {
+        loop {
+            if let Some(piece) = self.pieces.next() {
+                self.given = if self.pieces.len() == 0 { 0 } else { self.given + 1 };
+                cx.produced(self.stage, 1, 0);
+                return Ok(Some(piece));
+            }
+            match self.prefix.next(cx, Vec::is_empty)? {
+                Some(pieces) => self.pieces = pieces.into_iter(),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn state(&self) -> FanState {
+        let stream = if self.given == 0 { self.prefix.state() } else { self.prefix.before };
+        FanState { stream, given: self.given }
+    }
+
+    fn restore(&mut self, state: FanState, cx: &mut Cx) -> Result<()> {
+        self.pieces = Vec::new().into_iter();
+        self.given = 0;
+        self.prefix.restore(state.stream).map_err(|e| cx.blame(self.stage, "to_iter", e))?;
+        if state.given == 0 {
+            return Ok(());
+        }
+        let pieces = self.prefix.next(cx, Vec::is_empty)?.filter(|_| self.prefix.before == state.stream);
+        let given = usize::try_from(state.given).unwrap_or(usize::MAX);
+        match pieces {
+            Some(pieces) if pieces.len() > given => {
+                self.pieces = pieces.into_iter();
+                self.pieces.by_ref().take(given).for_each(drop);
+                self.given = state.given;
+                Ok(())
+            }
+            _ => {
+                let text =
+                    format!("{given} pieces of element {} were given out, and it has no more", state.stream.next_index);
+                let error = Error::state(text).help("the data or a function has changed since the checkpoint");
+                Err(cx.blame(self.stage, "to_iter", error))
+            }
+        }
+    }
+}
+
+impl<D: MapDataset + fmt::Debug, U> fmt::Debug for FanOut<D, U> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FanOut").field("name", &self.name).field("parent", &self.parent).finish_non_exhaustive()
+    }
+}
+
+impl<D> fmt::Debug for FanStream<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FanStream").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+debug_name!(FanStreamIter<D: MapDataset, T>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+    use crate::dataset::iter::laws;
+    use crate::dataset::map::Range;
+
+    #[test]
+    fn stays_in_front_of_the_border() {
+        let fan = Range::new(0, 60).to_iter().flat_map(|x| (0..x % 4).map(move |i| 10 * x + i).collect::<Vec<_>>());
+        let ds = fan.map(|x| x + 1).filter(|x| x % 3 != 0).flat_map(|x| [x, -x]);
+        let naive: Vec<i64> = (0..60)
+            .flat_map(|x| (0..x % 4).map(move |i| 10 * x + i + 1))
+            .filter(|x| x % 3 != 0)
+            .flat_map(|x| [x, -x])
+            .collect();
+        assert_eq!(laws::check(&ds), naive);
+        let lines = (&ds as &dyn Stage).lines();
+        assert_eq!(lines[1..], ["flat_map", "map", "filter", "flat_map", "to_iter"]);
+    }
+
+    #[test]
+    fn a_bad_record_goes_with_all_its_pieces() {
+        let bad = |x: i64| if x == 12 { Err(Error::data("twelve")) } else { Ok(x) };
+        let fan = || Range::new(0, 3).to_iter().flat_map(|x| vec![10 * x, 10 * x + 1, 10 * x + 2]).try_map(bad);
+        let skipping = fan().on_bad_record(BadRecords::Skip { limit: Some(1) });
+        assert_eq!(laws::check(&skipping), [0, 1, 2, 20, 21, 22]);
+        let error = fan().collect().unwrap_err();
+        assert_eq!(error.to_string(), "stage 2 map: element 1: twelve");
+        let fails = Range::new(0, 3).to_iter().try_flat_map(|x| if x == 1 { Err(Error::data("one")) } else { Ok([x]) });
+        assert_eq!(fails.collect().unwrap_err().to_string(), "stage 1 flat_map: element 1: one");
+    }
+
+    #[test]
+    fn records_that_become_nothing_have_vanished() {
+        let thresholds = FilterThresholds { warn: None, raise: Some(0.5) };
+        let ds = Range::new(0, 3000).to_iter().flat_map(|x| if x % 2 == 0 { vec![x, x] } else { Vec::new() });
+        let error = ds.filter_thresholds(thresholds).collect().unwrap_err();
+        assert!(error.message().starts_with("50.0 % of the last 1000"), "{error}");
+    }
+
+    #[test]
+    fn a_record_that_has_shrunk_since_is_a_state_error() {
+        let ds = Range::new(0, 3).to_iter().flat_map(|x| vec![x; 2]);
+        let mut iter = ds.iter(&Runtime::inline()).unwrap();
+        let state = FanState { given: 2, ..iter.state() };
+        assert_eq!(iter.restore(state, &mut Cx::default()).unwrap_err().kind(), ErrorKind::State);
+    }
+}

@@ -1,0 +1,175 @@
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::opaque::{debug_name, debug_with_parent};
+use super::{DatasetIterator, IterDataset};
+use crate::cx::{Cx, StageId};
+use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+
+/// See [`IterDataset::flat_map`].
+#[must_use = "datasets are lazy and do nothing until read"]
+pub struct IterFlatMap<D, F> {
+    parent: D,
+    f: Arc<F>,
+    stage: StageId,
+}
+
+impl<D: Stage, F> IterFlatMap<D, F> {
+    pub(super) fn new(parent: D, f: F) -> Self {
+        let stage = stage_after(&[&parent]);
+        Self { parent, f: Arc::new(f), stage }
+    }
+}
+
+impl<D: Stage, F> Stage for IterFlatMap<D, F> {
+    fn name(&self) -> &'static str {
+        "flat_map"
+    }
+    fn role(&self) -> Role {
+        Role::FanOut
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+}
+
+impl<D, C, F> IterDataset for IterFlatMap<D, F>
+where
+    D: IterDataset,
+    C: IntoIterator<Item: Send + 'static, IntoIter: Send + 'static> + 'static,
+    F: Fn(D::Item) -> Result<C> + Send + Sync + 'static,
+{
+    type Item = C::Item;
+    type Iter = IterFlatMapIter<D::Iter, F, C>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        let parent = self.parent.iter(run)?;
+        Ok(IterFlatMapIter { parent, f: self.f.clone(), open: None, stage: self.stage })
+    }
+}
+
+/// A pass over [`IterFlatMap`].
+pub struct IterFlatMapIter<I: DatasetIterator, F, C: IntoIterator> {
+    parent: I,
+    f: Arc<F>,
+    open: Option<Open<I::State, C::IntoIter>>,
+    stage: StageId,
+}
+
+/// The element that is being given out in pieces.
+struct Open<S, P> {
+    before: S,
+    pieces: P,
+    given: u64,
+}
+
+/// Where an [`IterFlatMapIter`] is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlatMapState<S> {
+    /// Where the parent was before the element that is given out in pieces.
+    pub parent: S,
+    /// Pieces of it that were given out.
+    pub given: u64,
+}
+
+impl<I, C, F> IterFlatMapIter<I, F, C>
+where
+    I: DatasetIterator,
+    C: IntoIterator,
+    F: Fn(I::Item) -> Result<C>,
+{
+    /// Reads the next element of the parent; `false` at its end.
+    fn open_next(&mut self, cx: &mut Cx) -> Result<bool> {
+        let before = self.parent.state();
+        let Some(element) = self.parent.next(cx)? else { return Ok(false) };
+        let pieces = cx.consumed(self.stage, || (self.f)(element)).map_err(|e| cx.blame(self.stage, "flat_map", e))?;
+        self.open = Some(Open { before, pieces: pieces.into_iter(), given: 0 });
+        Ok(true)
+    }
+}
+
+impl<I, C, F> DatasetIterator for IterFlatMapIter<I, F, C>
+where
+    I: DatasetIterator,
+    C: IntoIterator<IntoIter: Send>,
+    F: Fn(I::Item) -> Result<C> + Send + Sync,
+{
+    type Item = C::Item;
+    type State = FlatMapState<I::State>;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<C::Item>> {
+        loop {
+            if let Some(open) = &mut self.open {
+                if let Some(piece) = cx.consumed(self.stage, || open.pieces.next()) {
+                    open.given += 1;
+                    cx.produced(self.stage, 1, 0);
+                    return Ok(Some(piece));
+                }
+                self.open = None;
+            }
+            if !self.open_next(cx)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn state(&self) -> Self::State {
+        match &self.open {
+            Some(open) if open.given > 0 => FlatMapState { parent: open.before.clone(), given: open.given },
+            _ => FlatMapState { parent: self.parent.state(), given: 0 },
+        }
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        self.open = None;
+        self.parent.restore(state.parent, cx)?;
+        if state.given == 0 {
+            return Ok(());
+        }
+        let opened = self.open_next(cx)?;
+        let open = self.open.as_mut().filter(|_| opened);
+        let skipped = open.is_some_and(|open| {
+            open.given = state.given;
+            (0..state.given).all(|_| open.pieces.next().is_some())
+        });
+        if skipped { Ok(()) } else { Err(too_few(self.stage, state.given, cx)) }
+    }
+}
+
+#[cold]
+fn too_few(stage: StageId, given: u64, cx: &Cx) -> Error {
+    let error = Error::state(format!("{given} pieces of an element were given out, and now it has fewer"));
+    cx.blame(stage, "flat_map", error.help("the data or the function has changed since the checkpoint"))
+}
+
+debug_with_parent!(IterFlatMap<D, F>);
+debug_name!(IterFlatMapIter<I: DatasetIterator, F, C: IntoIterator>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::iter::laws;
+    use crate::dataset::map::Range;
+    use crate::{ErrorKind, MapDataset};
+
+    fn repeated() -> impl IterDataset<Item = i64, Iter: DatasetIterator<State: Serialize>> {
+        IterDataset::flat_map(Range::new(0, 7).to_iter(), |x| Ok((0..x % 4).map(move |i| 10 * x + i)))
+    }
+
+    #[test]
+    fn each_becomes_any_number() {
+        assert_eq!(laws::check(&repeated()), [10, 20, 21, 30, 31, 32, 50, 60, 61]);
+    }
+
+    #[test]
+    fn an_element_that_has_shrunk_since_is_a_state_error() {
+        let ds = IterDataset::flat_map(Range::new(0, 3).to_iter(), |x| Ok(vec![x; 2]));
+        let mut iter = ds.iter(&Runtime::inline()).unwrap();
+        let state = FlatMapState { given: 3, ..iter.state() };
+        assert_eq!(iter.restore(state, &mut Cx::default()).unwrap_err().kind(), ErrorKind::State);
+    }
+}

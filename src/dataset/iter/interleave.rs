@@ -1,0 +1,387 @@
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::opaque::debug_name;
+use super::siblings::offsets;
+use super::{DatasetIterator, IterDataset};
+use crate::cx::{Cx, StageId};
+use crate::dataset::map::MapDataset;
+use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+
+/// More streams open at once than anybody means.
+const MAX_CYCLE: usize = 1 << 16;
+
+/// One element of each of `cycle` streams in turn; where one ends, the next of `datasets` takes its place.
+///
+/// Streams are opened in order, when their turn comes. Grain's order: a stream that ends gives its turn away, and its
+/// place is filled when the round comes back to it. A cycle of 1 puts the datasets one behind the other.
+/// ```
+/// use gristmill::{IterDataset, MapDataset, dataset::iter::interleave, dataset::map::Range};
+/// let lanes = [0, 10, 20].map(|start| Range::new(start, start + 2).to_iter());
+/// assert_eq!(interleave(lanes, 2).collect()?, [0, 10, 1, 11, 20, 21]);
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if `cycle` is 0 or above 65536.
+pub fn interleave<D>(datasets: impl IntoIterator<Item = D>, cycle: usize) -> IterInterleave<Lanes<D>>
+where
+    D: IterDataset + 'static,
+{
+    let datasets: Vec<D> = datasets.into_iter().collect();
+    let offsets = offsets(&datasets).collect();
+    IterInterleave::new(Lanes { datasets, offsets }, cycle)
+}
+
+/// [`interleave`] of streams that a [`MapDataset`] makes, one from each element: a shuffled list of files, say, each
+/// mapped to the stream of its records. What the map dataset drops is passed over.
+///
+/// In the report the work of the streams is that of this stage, and errors name the stage inside the stream.
+/// # Errors
+/// As [`interleave`], and what opening a stream reports.
+pub fn interleave_from<M>(datasets: M, cycle: usize) -> IterInterleave<MadeLanes<M>>
+where
+    M: MapDataset<Item: IterDataset + 'static> + 'static,
+{
+    IterInterleave::new(MadeLanes(datasets), cycle)
+}
+
+/// Where the streams of an [`interleave`] come from.
+pub trait OpenLane: Send + Sync + 'static {
+    /// A pass over one.
+    type Iter: DatasetIterator<Item: Send + 'static> + 'static;
+
+    /// How many there are.
+    fn count(&self) -> u64;
+
+    /// What stands before the interleave in the pipeline.
+    fn nodes(&self) -> Vec<&dyn Stage>;
+
+    /// Starts a pass over stream `k`, or `None` where there is nothing in its place.
+    ///
+    /// # Errors
+    /// Where it cannot be opened.
+    fn open(&self, k: u64, run: &Runtime, cx: &mut Cx) -> Result<Option<Self::Iter>>;
+
+    /// Calls `work` on stream `k` with the context it counts in.
+    fn enter<R>(&self, k: u64, stage: StageId, cx: &mut Cx, work: impl FnOnce(&mut Cx) -> R) -> R;
+}
+
+/// A list of streams.
+#[derive(Clone, Debug)]
+pub struct Lanes<D> {
+    datasets: Vec<D>,
+    offsets: Vec<usize>,
+}
+
+impl<D: IterDataset + 'static> OpenLane for Lanes<D> {
+    type Iter = D::Iter;
+
+    fn count(&self) -> u64 {
+        self.datasets.len() as u64
+    }
+
+    fn nodes(&self) -> Vec<&dyn Stage> {
+        self.datasets.iter().map(|d| d as &dyn Stage).collect()
+    }
+
+    fn open(&self, k: u64, run: &Runtime, _: &mut Cx) -> Result<Option<D::Iter>> {
+        let k = k as usize;
+        self.datasets[k].iter(&run.offset(self.offsets[k])).map(Some)
+    }
+
+    fn enter<R>(&self, k: u64, _: StageId, cx: &mut Cx, work: impl FnOnce(&mut Cx) -> R) -> R {
+        cx.within(self.offsets[k as usize], work)
+    }
+}
+
+/// Streams made by a [`MapDataset`].
+#[derive(Clone, Debug)]
+pub struct MadeLanes<M>(M);
+
+impl<M: MapDataset<Item: IterDataset + 'static> + 'static> OpenLane for MadeLanes<M> {
+    type Iter = <M::Item as IterDataset>::Iter;
+
+    fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn nodes(&self) -> Vec<&dyn Stage> {
+        vec![&self.0]
+    }
+
+    fn open(&self, k: u64, run: &Runtime, cx: &mut Cx) -> Result<Option<Self::Iter>> {
+        let Some(dataset) = self.0.get(k, cx).map_err(|e| e.index(k))? else { return Ok(None) };
+        dataset.check_all()?;
+        dataset.iter(&run.unrecorded()).map(Some)
+    }
+
+    /// Their stages have no ids in this pipeline: they count nowhere, and their time is that of the interleave.
+    fn enter<R>(&self, _: u64, stage: StageId, cx: &mut Cx, work: impl FnOnce(&mut Cx) -> R) -> R {
+        cx.begin_element();
+        cx.consumed(stage, || work(&mut Cx::default()))
+    }
+}
+
+/// See [`interleave`].
+#[must_use = "datasets are lazy and do nothing until read"]
+pub struct IterInterleave<L> {
+    lanes: Arc<L>,
+    cycle: usize,
+    stage: StageId,
+}
+
+impl<L: OpenLane> IterInterleave<L> {
+    fn new(lanes: L, cycle: usize) -> Self {
+        let stage = stage_after(&lanes.nodes());
+        Self { lanes: Arc::new(lanes), cycle, stage }
+    }
+}
+
+impl<L: OpenLane> Stage for IterInterleave<L> {
+    fn name(&self) -> &'static str {
+        "interleave"
+    }
+    fn params(&self) -> String {
+        format!("cycle={}", self.cycle)
+    }
+    fn role(&self) -> Role {
+        Role::Stateful
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        self.lanes.nodes()
+    }
+    fn check(&self) -> Result<()> {
+        if (1..=MAX_CYCLE).contains(&self.cycle) {
+            return Ok(());
+        }
+        Err(Error::config(format!("a cycle of {} streams, and it must be 1 to {MAX_CYCLE}", self.cycle)))
+    }
+}
+
+impl<L: OpenLane> IterDataset for IterInterleave<L> {
+    type Item = <L::Iter as DatasetIterator>::Item;
+    type Iter = IterInterleaveIter<L>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        let count = self.lanes.count();
+        let places = count.clamp(1, self.cycle.clamp(1, MAX_CYCLE) as u64);
+        let slots = std::iter::repeat_with(|| None).take(places as usize).collect();
+        let (lanes, run, stage) = (self.lanes.clone(), run.clone(), self.stage);
+        Ok(IterInterleaveIter { lanes, run, slots, next_slot: 0, next_lane: 0, count, stage })
+    }
+}
+
+/// A pass over [`IterInterleave`].
+pub struct IterInterleaveIter<L: OpenLane> {
+    lanes: Arc<L>,
+    run: Runtime,
+    slots: Vec<Option<(u64, L::Iter)>>,
+    next_slot: usize,
+    next_lane: u64,
+    count: u64,
+    stage: StageId,
+}
+
+/// Where an [`IterInterleaveIter`] is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InterleaveState<S> {
+    /// The place in the cycle whose turn is next.
+    pub next_slot: usize,
+    /// The stream that is opened next.
+    pub next_lane: u64,
+    /// The stream in each place of the cycle.
+    pub slots: Vec<Option<LaneState<S>>>,
+}
+
+/// Where one stream of an interleave is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaneState<S> {
+    /// Which of the datasets it is.
+    pub lane: u64,
+    /// Where it is.
+    pub state: S,
+}
+
+impl<L: OpenLane> IterInterleaveIter<L> {
+    /// Opens the next stream into the present place.
+    fn open_next(&mut self, cx: &mut Cx) -> Result<()> {
+        let lane = self.next_lane;
+        self.next_lane += 1;
+        self.slots[self.next_slot] = self.lanes.open(lane, &self.run, cx)?.map(|iter| (lane, iter));
+        Ok(())
+    }
+
+    fn advance(&mut self) {
+        self.next_slot = (self.next_slot + 1) % self.slots.len();
+    }
+
+    fn check(&self, state: &InterleaveState<<L::Iter as DatasetIterator>::State>) -> Result<()> {
+        let fits = state.slots.len() == self.slots.len()
+            && state.next_slot < self.slots.len()
+            && state.next_lane <= self.count
+            && state.slots.iter().flatten().all(|slot| slot.lane < state.next_lane);
+        if fits {
+            return Ok(());
+        }
+        let (theirs, lane, ours, count) = (state.slots.len(), state.next_lane, self.slots.len(), self.count);
+        Err(Error::state(format!(
+            "the state is of {theirs} places at stream {lane}, the pipeline has {ours} places for {count} streams"
+        )))
+    }
+}
+
+impl<L: OpenLane> DatasetIterator for IterInterleaveIter<L> {
+    type Item = <L::Iter as DatasetIterator>::Item;
+    type State = InterleaveState<<L::Iter as DatasetIterator>::State>;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
+        loop {
+            let slot = self.next_slot;
+            if let Some((lane, iter)) = &mut self.slots[slot] {
+                let next = self.lanes.enter(*lane, self.stage, cx, |cx| iter.next(cx));
+                self.advance();
+                match next? {
+                    Some(element) => {
+                        cx.produced(self.stage, 1, 0);
+                        return Ok(Some(element));
+                    }
+                    None => self.slots[slot] = None,
+                }
+            } else if self.next_lane < self.count {
+                self.open_next(cx)?;
+            } else if self.slots.iter().all(Option::is_none) {
+                return Ok(None);
+            } else {
+                self.advance();
+            }
+        }
+    }
+
+    fn state(&self) -> Self::State {
+        let slot = |slot: &Option<(u64, L::Iter)>| {
+            slot.as_ref().map(|(lane, iter)| LaneState { lane: *lane, state: iter.state() })
+        };
+        let slots = self.slots.iter().map(slot).collect();
+        InterleaveState { next_slot: self.next_slot, next_lane: self.next_lane, slots }
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        self.check(&state).map_err(|e| cx.blame(self.stage, "interleave", e))?;
+        for (slot, saved) in self.slots.iter_mut().zip(state.slots) {
+            let Some(LaneState { lane, state }) = saved else {
+                *slot = None;
+                continue;
+            };
+            if slot.as_ref().is_none_or(|(open, _)| *open != lane) {
+                *slot = self.lanes.open(lane, &self.run, cx)?.map(|iter| (lane, iter));
+            }
+            let Some((_, iter)) = slot else {
+                let error = Error::state(format!("stream {lane} was open, and now it is dropped"));
+                return Err(cx.blame(self.stage, "interleave", error));
+            };
+            self.lanes.enter(lane, self.stage, cx, |cx| iter.restore(state, cx))?;
+        }
+        (self.next_slot, self.next_lane) = (state.next_slot, state.next_lane);
+        Ok(())
+    }
+}
+
+impl<L: OpenLane + std::fmt::Debug> std::fmt::Debug for IterInterleave<L> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IterInterleave").field("lanes", &self.lanes).field("cycle", &self.cycle).finish_non_exhaustive()
+    }
+}
+debug_name!(IterInterleaveIter<L: OpenLane>);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ErrorKind;
+    use crate::dataset::iter::laws;
+    use crate::dataset::map::{Range, Source};
+
+    /// Stream `k` yields `100 * k`, `100 * k + 1`, ….
+    fn lane(k: usize, len: i64) -> impl IterDataset<Item = i64> + 'static {
+        Range::new(100 * k as i64, 100 * k as i64 + len).to_iter()
+    }
+
+    fn lanes(lens: &[i64]) -> Vec<impl IterDataset<Item = i64> + use<>> {
+        lens.iter().enumerate().map(|(k, &len)| lane(k, len)).collect()
+    }
+
+    /// The rounds played with queues.
+    fn naive(lens: &[i64], cycle: usize) -> Vec<i64> {
+        let mut waiting = lens.iter().enumerate().map(|(k, &len)| (0..len).map(move |i| 100 * k as i64 + i));
+        let mut places: Vec<_> = (0..cycle.min(lens.len()).max(1)).map(|_| None).collect();
+        let mut out = Vec::new();
+        for turn in 0.. {
+            let at = turn % places.len();
+            if places[at].is_none() {
+                places[at] = waiting.next();
+            }
+            match places[at].as_mut().map(Iterator::next) {
+                Some(Some(x)) => out.push(x),
+                Some(None) => places[at] = None,
+                None if places.iter().all(Option::is_none) => break,
+                None => {}
+            }
+        }
+        out
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn rounds_are_the_naive_ones(lens in prop::collection::vec(0i64..7, 0..7), cycle in 1usize..5) {
+            let ds = interleave(lanes(&lens), cycle);
+            prop_assert_eq!(laws::check(&ds), naive(&lens, cycle));
+        }
+    }
+
+    #[test]
+    fn streams_are_made_when_their_turn_comes() {
+        let files = Source::new(vec![3i64, 0, 2, 5]).filter(|len| *len != 2);
+        let ds = interleave_from(files.map(|len| Range::new(10 * len, 11 * len).to_iter().map(|x| x + 1)), 2);
+        assert_eq!(laws::check(&ds), [31, 32, 51, 33, 52, 53, 54, 55]);
+    }
+
+    #[test]
+    fn a_cycle_of_one_chains() {
+        assert_eq!(laws::check(&interleave(lanes(&[2, 0, 1]), 1)), [0, 1, 200]);
+    }
+
+    #[test]
+    fn an_error_of_one_stream_ends_none() {
+        let bad =
+            |k: i64| Range::new(0, 2).try_map(move |x| if x == k { Err(Error::data("bad")) } else { Ok(x + 10 * k) });
+        let ds = interleave([bad(0).to_iter(), bad(1).to_iter()], 2);
+        let (mut iter, mut cx) = (ds.iter(&Runtime::inline()).unwrap(), Cx::default());
+        let all: Vec<_> = (0..4).map(|_| iter.next(&mut cx).ok().flatten()).collect();
+        assert_eq!(all, [None, Some(10), Some(1), None]);
+        assert_eq!(iter.next(&mut cx).unwrap(), None);
+    }
+
+    #[test]
+    fn impossible_cycles_and_states_are_refused() {
+        for cycle in [0, MAX_CYCLE + 1] {
+            assert_eq!(interleave(lanes(&[1]), cycle).collect().unwrap_err().kind(), ErrorKind::Config);
+        }
+        let ds = interleave(lanes(&[2, 2, 2]), 2);
+        let mut iter = ds.iter(&Runtime::inline()).unwrap();
+        let start = iter.state();
+        for state in [
+            InterleaveState { next_slot: 2, ..start.clone() },
+            InterleaveState { next_lane: 4, ..start.clone() },
+            InterleaveState { slots: Vec::new(), ..start },
+        ] {
+            assert_eq!(iter.restore(state, &mut Cx::default()).unwrap_err().kind(), ErrorKind::State);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What every stream keeps, shown by running it: for the unit tests here and for `tests/laws.rs`.
+
+use std::fmt::Debug;
+
+use gristmill::{Cx, DatasetIterator, Executor, IterDataset, Runtime};
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+
+/// Every element of a pass, with the state before each and, last, the state at the end.
+struct Pass<T> {
+    items: Vec<T>,
+    states: Vec<Json>,
+}
+
+fn json(iter: &impl DatasetIterator) -> Json {
+    serde_json::to_value(iter.state()).expect("a state is JSON")
+}
+
+/// Through text, as a checkpoint on disk goes.
+fn parse<S: DeserializeOwned>(state: &Json) -> S {
+    serde_json::from_str(&state.to_string()).expect("a state reads back what it wrote")
+}
+
+fn pass<I: DatasetIterator>(iter: &mut I) -> Pass<I::Item> {
+    let mut cx = Cx::default();
+    let (mut items, mut states) = (Vec::new(), vec![json(iter)]);
+    while let Some(item) = iter.next(&mut cx).expect("a pipeline under test does not fail") {
+        items.push(item);
+        states.push(json(iter));
+    }
+    assert!(iter.next(&mut cx).expect("nor at the end").is_none(), "the end is the end");
+    states.push(json(iter));
+    Pass { items, states }
+}
+
+/// Some positions of `0..=n`: all of a short stream, both ends and a spread of a long one.
+fn sample(n: usize) -> Vec<usize> {
+    let step = n.div_ceil(12).max(1);
+    let mut at: Vec<usize> = (0..=n).step_by(step).chain([1.min(n), n.saturating_sub(1), n]).collect();
+    at.sort_unstable();
+    at.dedup();
+    at
+}
+
+/// Restores `state` and compares the rest; the state right after must be the one restored.
+fn resume<D>(dataset: &D, run: &Runtime, state: &Json, rest: &[D::Item], what: &str)
+where
+    D: IterDataset,
+    D::Item: PartialEq + Debug,
+{
+    let mut iter = dataset.iter(run).expect("a pass starts");
+    let mut cx = run.cx();
+    iter.restore(parse(state), &mut cx).unwrap_or_else(|e| panic!("{what}: {state}: {e}"));
+    assert_eq!(&json(&iter), state, "{what}: the state after restoring is another");
+    let resumed = pass(&mut iter);
+    assert_eq!(resumed.items, rest, "{what}: from {state}");
+    // A pass that has been elsewhere is as good as a fresh one.
+    iter.restore(parse(state), &mut cx).unwrap_or_else(|e| panic!("{what}: {state} again: {e}"));
+    assert_eq!(pass(&mut iter).items, rest, "{what}: from {state}, again");
+}
+
+/// Runs `dataset` inline and on threads, restores it at many positions and in chains; returns its elements.
+///
+/// # Panics
+/// Where a law is broken, saying which.
+pub(crate) fn check<D>(dataset: &D) -> Vec<D::Item>
+where
+    D: IterDataset,
+    D::Item: PartialEq + Debug,
+{
+    dataset.check_all().expect("a pipeline under test is well configured");
+    let inline = Runtime::inline();
+    let threads = Runtime::new(Executor::Threads(2), None).expect("threads start");
+    let full = pass(&mut dataset.iter(&inline).expect("a pass starts"));
+    let n = full.items.len();
+    let threaded = pass(&mut dataset.iter(&threads).expect("a pass starts"));
+    assert_eq!(threaded.items, full.items, "2 threads yield something else");
+    assert_eq!(threaded.states, full.states, "2 threads have other states");
+    for k in sample(n) {
+        resume(dataset, &inline, &full.states[k], &full.items[k..], "inline");
+    }
+    for k in [n / 3, n] {
+        resume(dataset, &threads, &full.states[k], &full.items[k..], "2 threads");
+    }
+    resume(dataset, &inline, &full.states[n + 1], &[], "at the end");
+    chain(dataset, [&inline, &threads], &full);
+    full.items
+}
+
+/// Five restores in a row, a few elements between them, executors in turn.
+fn chain<D>(dataset: &D, runs: [&Runtime; 2], full: &Pass<D::Item>)
+where
+    D: IterDataset,
+    D::Item: PartialEq + Debug,
+{
+    let n = full.items.len();
+    let mut state = full.states[0].clone();
+    let mut seen = 0;
+    for (hop, run) in runs.into_iter().cycle().take(5).enumerate() {
+        let mut iter = dataset.iter(run).expect("a pass starts");
+        let mut cx = run.cx();
+        iter.restore(parse(&state), &mut cx).expect("a state that was taken restores");
+        for _ in 0..(n / 6 + hop % 2).min(n - seen) {
+            let next = iter.next(&mut cx).expect("a pipeline under test does not fail");
+            assert_eq!(next.as_ref(), Some(&full.items[seen]), "hop {hop}, element {seen}");
+            seen += 1;
+        }
+        state = json(&iter);
+    }
+    resume(dataset, runs[0], &state, &full.items[seen..], "after five restores");
+}

@@ -1,0 +1,111 @@
+use super::map_with_index::CounterState;
+use super::opaque::debug_name;
+use super::{DatasetIterator, IterDataset};
+use crate::cx::{Cx, StageId};
+use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+
+/// See [`IterDataset::limit`].
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone, Debug)]
+pub struct IterLimit<D> {
+    parent: D,
+    count: u64,
+    stage: StageId,
+}
+
+impl<D: Stage> IterLimit<D> {
+    pub(super) fn new(parent: D, count: u64) -> Self {
+        let stage = stage_after(&[&parent]);
+        Self { parent, count, stage }
+    }
+}
+
+impl<D: Stage> Stage for IterLimit<D> {
+    fn name(&self) -> &'static str {
+        "limit"
+    }
+    fn params(&self) -> String {
+        self.count.to_string()
+    }
+    fn role(&self) -> Role {
+        Role::Stateful
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+    fn check(&self) -> Result<()> {
+        if self.count == 0 { Err(Error::config("a limit of 0 elements, and it must be 1 or more")) } else { Ok(()) }
+    }
+}
+
+impl<D: IterDataset> IterDataset for IterLimit<D> {
+    type Item = D::Item;
+    type Iter = IterLimitIter<D::Iter>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        Ok(IterLimitIter { parent: self.parent.iter(run)?, count: self.count, read: 0, stage: self.stage })
+    }
+}
+
+/// A pass over [`IterLimit`].
+pub struct IterLimitIter<I> {
+    parent: I,
+    count: u64,
+    read: u64,
+    stage: StageId,
+}
+
+impl<I: DatasetIterator> DatasetIterator for IterLimitIter<I> {
+    type Item = I::Item;
+    type State = CounterState<I::State>;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
+        if self.read >= self.count {
+            return Ok(None);
+        }
+        let element = self.parent.next(cx)?;
+        if element.is_some() {
+            self.read += 1;
+            cx.produced(self.stage, 1, 0);
+        }
+        Ok(element)
+    }
+
+    fn state(&self) -> Self::State {
+        CounterState { parent: self.parent.state(), counter: self.read }
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        if state.counter > self.count {
+            let text = format!("{} elements were read, the limit is {}", state.counter, self.count);
+            return Err(cx.blame(self.stage, "limit", Error::state(text)));
+        }
+        self.read = state.counter;
+        self.parent.restore(state.parent, cx)
+    }
+}
+
+debug_name!(IterLimitIter<I>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MapDataset;
+    use crate::dataset::iter::laws;
+    use crate::dataset::map::Range;
+
+    #[test]
+    fn stops_after_so_many_or_earlier() {
+        assert_eq!(laws::check(&Range::new(0, 9).to_iter().limit(4)), [0, 1, 2, 3]);
+        assert_eq!(laws::check(&Range::new(0, 3).to_iter().limit(4)), [0, 1, 2]);
+        assert_eq!(laws::check(&Range::new(0, 30).to_iter().filter(|x| x % 2 == 1).limit(3)), [1, 3, 5]);
+    }
+
+    #[test]
+    fn nothing_is_not_a_limit() {
+        let error = Range::new(0, 9).to_iter().limit(0).collect().unwrap_err();
+        assert_eq!(error.to_string(), "stage 2 limit: a limit of 0 elements, and it must be 1 or more");
+    }
+}

@@ -1,0 +1,244 @@
+//! The ways in which elements become a batch.
+
+use crate::element::{Array, Buffer, DType, Digest, Element, Name, Scalar, Stack, StreamHasher, Value};
+use crate::error::{Error, Result};
+
+/// Makes one batch of its elements: what tells the `batch` methods apart.
+pub trait MakeBatch<T>: Send + Sync + 'static {
+    /// What a batch is.
+    type Batch: Send + 'static;
+
+    /// Makes a batch of `items`, of which there are 1 to `size`, in order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where they do not go together.
+    fn make(&self, items: Vec<T>, size: usize) -> Result<Self::Batch>;
+
+    /// What shapes the data, for the fingerprint; empty where there is nothing but the remainder.
+    fn params(&self) -> String {
+        String::new()
+    }
+
+    /// Payload bytes of `items`, for the report; 0 where they are not known.
+    fn nbytes(&self, items: &[T]) -> usize {
+        let _ = items;
+        0
+    }
+
+    /// Whether its options make sense.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) that gives value and limit.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Stacks by [`Stack`].
+#[derive(Clone, Copy, Debug)]
+pub struct Stacked;
+
+impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for Stacked {
+    type Batch = T::Batch;
+
+    fn make(&self, items: Vec<T>, _: usize) -> Result<T::Batch> {
+        T::stack(items)
+    }
+
+    fn nbytes(&self, items: &[T]) -> usize {
+        items.iter().map(Stack::nbytes).sum()
+    }
+}
+
+/// A function of the user.
+#[derive(Clone, Copy)]
+pub struct BatchFn<F>(pub(super) F);
+
+impl<T, B, F> MakeBatch<T> for BatchFn<F>
+where
+    B: Send + 'static,
+    F: Fn(Vec<T>) -> Result<B> + Send + Sync + 'static,
+{
+    type Batch = B;
+
+    fn make(&self, items: Vec<T>, _: usize) -> Result<B> {
+        (self.0)(items)
+    }
+}
+
+impl<F> std::fmt::Debug for BatchFn<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BatchFn")
+    }
+}
+
+/// A batch that was filled up to its fixed size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Padded<B> {
+    /// The batch, always of the fixed size.
+    pub batch: B,
+    /// How many of its elements are real; the rest, at the end, is padding.
+    pub real: usize,
+    /// The fixed size.
+    pub size: usize,
+}
+
+impl<B> Padded<B> {
+    /// `true` for every real element.
+    pub fn mask(&self) -> Vec<bool> {
+        (0..self.size).map(|i| i < self.real).collect()
+    }
+}
+
+impl<B: Digest> Digest for Padded<B> {
+    fn digest(&self, hasher: &mut StreamHasher) {
+        hasher.number(self.real as u64);
+        self.batch.digest(hasher);
+    }
+}
+
+/// Fills up with [`Stack::padding`] and stacks.
+#[derive(Clone, Copy, Debug)]
+pub struct StackedPadded;
+
+impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for StackedPadded {
+    type Batch = Padded<T::Batch>;
+
+    fn make(&self, mut items: Vec<T>, size: usize) -> Result<Self::Batch> {
+        let real = items.len();
+        while items.len() < size {
+            items.push(items[0].padding());
+        }
+        Ok(Padded { batch: T::stack(items)?, real, size })
+    }
+
+    fn params(&self) -> String {
+        "remainder=pad".into()
+    }
+
+    fn nbytes(&self, items: &[T]) -> usize {
+        Stacked.nbytes(items)
+    }
+}
+
+/// How [`batch_masked_with`](crate::IterDataset::batch_masked_with) fills up a last batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Padding {
+    /// The number in every padded array; it must fit the array's dtype. Text is empty there, and lists are.
+    pub value: f64,
+    /// The field that says which elements are real: bool, shape `[size]`.
+    pub mask: Name,
+}
+
+impl Default for Padding {
+    fn default() -> Self {
+        Self { value: 0.0, mask: Name::new_static("batch_mask") }
+    }
+}
+
+impl MakeBatch<Element> for Padding {
+    type Batch = Element;
+
+    fn make(&self, mut items: Vec<Element>, size: usize) -> Result<Element> {
+        let real = items.len();
+        if real < size {
+            let mut pad = items[0].padding();
+            fill(&mut pad, self.value)?;
+            items.resize(size, pad);
+        }
+        let mask: Vec<u8> = (0..size).map(|i| u8::from(i < real)).collect();
+        let mut batch = Element::stack(items)?;
+        let mask = Array::new(DType::Bool, &[size], Buffer::from_vec(mask))?;
+        match batch.insert(&self.mask, mask) {
+            None => Ok(batch),
+            Some(_) => Err(Error::data(format!("the elements have a field {:?} already", self.mask))
+                .help("choose another name for the mask")),
+        }
+    }
+
+    fn params(&self) -> String {
+        format!("remainder=pad, value={}, mask={}", self.value, self.mask)
+    }
+
+    fn nbytes(&self, items: &[Element]) -> usize {
+        Stacked.nbytes(items)
+    }
+}
+
+/// Sets every number of every array in `element` to `value`.
+fn fill(element: &mut Element, value: f64) -> Result<()> {
+    if value == 0.0 {
+        return Ok(());
+    }
+    let names: Vec<Name> = element.iter().map(|(name, _)| Name::new(name)).collect();
+    for name in names {
+        match element.get_mut(&name) {
+            Some(Value::Array(array)) => *array = filled(array, value)?,
+            Some(Value::Tree(tree)) => fill(tree, value)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn filled(array: &Array, value: f64) -> Result<Array> {
+    let dtype = array.dtype();
+    let number = encode(dtype, value)
+        .ok_or_else(|| Error::data(format!("the pad value {value} does not fit {}", dtype.name())))?;
+    let mut out = Array::builder(dtype, array.shape())?;
+    out.bytes_mut().chunks_exact_mut(dtype.size()).for_each(|slot| slot.copy_from_slice(&number[..dtype.size()]));
+    Ok(out.freeze())
+}
+
+/// The bytes of `value` as a number of `dtype`, or `None` where an integer type cannot hold it.
+fn encode(dtype: DType, value: f64) -> Option<[u8; 8]> {
+    fn bytes(number: impl Scalar) -> [u8; 8] {
+        let mut out = [0; 8];
+        let raw = bytemuck::bytes_of(&number);
+        out[..raw.len()].copy_from_slice(raw);
+        out
+    }
+    // Every f64 that is a whole number below 2^64 in size is exact in an i128.
+    let whole = (value.fract() == 0.0 && value.abs() < 2f64.powi(64)).then_some(value as i128);
+    Some(match dtype {
+        DType::F16 => bytes(half::f16::from_f64(value)),
+        DType::BF16 => bytes(half::bf16::from_f64(value)),
+        DType::F32 => bytes(value as f32),
+        DType::F64 => bytes(value),
+        DType::Bool => bytes(u8::try_from(whole?).ok().filter(|&b| b <= 1)?),
+        DType::U8 => bytes(u8::try_from(whole?).ok()?),
+        DType::I8 => bytes(i8::try_from(whole?).ok()?),
+        DType::U16 => bytes(u16::try_from(whole?).ok()?),
+        DType::I16 => bytes(i16::try_from(whole?).ok()?),
+        DType::U32 => bytes(u32::try_from(whole?).ok()?),
+        DType::I32 => bytes(i32::try_from(whole?).ok()?),
+        DType::U64 => bytes(u64::try_from(whole?).ok()?),
+        DType::I64 => bytes(i64::try_from(whole?).ok()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pad_value_fits_or_is_refused() {
+        assert_eq!(encode(DType::I32, -100.0), Some([156, 255, 255, 255, 0, 0, 0, 0]));
+        assert_eq!(encode(DType::F32, 0.5), Some([0, 0, 0, 63, 0, 0, 0, 0]));
+        let refused =
+            [(DType::U8, 256.0), (DType::I64, 0.5), (DType::Bool, 2.0), (DType::U64, -1.0), (DType::I8, f64::NAN)];
+        for (dtype, value) in refused {
+            assert_eq!(encode(dtype, value), None, "{dtype} {value}");
+        }
+    }
+
+    #[test]
+    fn trees_are_filled_to_the_leaves() {
+        let mut e =
+            Element::new().with("in", Element::new().with("x", Array::from_vec(vec![1i16, 2]))).with("t", "text");
+        fill(&mut e, 9.0).unwrap();
+        let Some(Value::Tree(inner)) = e.get("in") else { panic!("no tree") };
+        assert_eq!(inner.array("x").unwrap().as_slice::<i16>().unwrap(), [9, 9]);
+        assert_eq!(e.text("t").unwrap(), "text");
+    }
+}

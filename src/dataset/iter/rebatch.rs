@@ -1,0 +1,245 @@
+use serde::{Deserialize, Serialize};
+
+use super::batch::{Remainder, check_size};
+use super::opaque::debug_name;
+use super::{DatasetIterator, IterDataset};
+use crate::cx::{Cx, StageId};
+use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::element::{Batch, Element};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+
+/// See [`IterDataset::rebatch`].
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone, Debug)]
+pub struct IterRebatch<D> {
+    parent: D,
+    size: usize,
+    remainder: Remainder,
+    stage: StageId,
+}
+
+impl<D: Stage> IterRebatch<D> {
+    pub(super) fn new(parent: D, size: usize, remainder: Remainder) -> Self {
+        let stage = stage_after(&[&parent]);
+        Self { parent, size, remainder, stage }
+    }
+}
+
+impl<D: Stage> Stage for IterRebatch<D> {
+    fn name(&self) -> &'static str {
+        "rebatch"
+    }
+    fn params(&self) -> String {
+        format!("{}, remainder={}", self.size, self.remainder.as_str())
+    }
+    fn role(&self) -> Role {
+        Role::Stateful
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+    fn check(&self) -> Result<()> {
+        check_size(self.size)
+    }
+}
+
+impl<D: IterDataset<Item = Batch>> IterDataset for IterRebatch<D> {
+    type Item = Batch;
+    type Iter = IterRebatchIter<D::Iter>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        let parent = self.parent.iter(run)?;
+        let (size, remainder, stage) = (self.size.max(1), self.remainder, self.stage);
+        Ok(IterRebatchIter { parent, size, remainder, open: None, parts: Vec::new(), part_rows: 0, held: None, stage })
+    }
+}
+
+/// A pass over [`IterRebatch`].
+pub struct IterRebatchIter<I: DatasetIterator> {
+    parent: I,
+    size: usize,
+    remainder: Remainder,
+    open: Option<Open<I::State>>,
+    /// Slices of the batch under way and the rows in them; after an error of the parent they wait here.
+    parts: Vec<Element>,
+    part_rows: usize,
+    /// Where the first of them begins.
+    held: Option<RebatchState<I::State>>,
+    stage: StageId,
+}
+
+/// The parent's batch that is being cut up.
+struct Open<S> {
+    before: S,
+    batch: Element,
+    rows: usize,
+    next: usize,
+}
+
+/// Where an [`IterRebatchIter`] is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RebatchState<S> {
+    /// Where the parent was before the batch that is being cut up.
+    pub parent: S,
+    /// The next row of it.
+    pub row: usize,
+}
+
+impl<I: DatasetIterator<Item = Batch>> IterRebatchIter<I> {
+    /// Reads the parent's next batch; `false` at its end.
+    fn open_next(&mut self, cx: &mut Cx) -> Result<bool> {
+        let before = self.parent.state();
+        let Some(batch) = self.parent.next(cx)? else { return Ok(false) };
+        let rows = match batch.num_rows() {
+            Ok(0) => Err(Error::data("cannot rebatch a batch of 0 rows")),
+            other => other,
+        };
+        let rows = rows.map_err(|e| cx.blame(self.stage, "rebatch", e))?;
+        self.open = Some(Open { before, batch, rows, next: 0 });
+        Ok(true)
+    }
+
+    /// Cuts off what the batch under way still needs, or as much of it as there is.
+    fn cut(&mut self, cx: &mut Cx) -> Result<()> {
+        if self.held.is_none() {
+            self.held = Some(self.position());
+        }
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let end = open.rows.min(open.next + (self.size - self.part_rows));
+        let part = open.batch.rows(open.next..end).map_err(|e| cx.blame(self.stage, "rebatch", e))?;
+        self.part_rows += end - open.next;
+        open.next = end;
+        if open.next == open.rows {
+            self.open = None;
+        }
+        self.parts.push(part);
+        Ok(())
+    }
+
+    /// Where the next row is read from.
+    fn position(&self) -> RebatchState<I::State> {
+        match &self.open {
+            Some(open) => RebatchState { parent: open.before.clone(), row: open.next },
+            None => RebatchState { parent: self.parent.state(), row: 0 },
+        }
+    }
+
+    fn close(&mut self, cx: &mut Cx) -> Result<Option<Batch>> {
+        let parts = std::mem::take(&mut self.parts);
+        (self.part_rows, self.held) = (0, None);
+        let batch = match parts.as_slice() {
+            [only] => only.clone(),
+            several => {
+                let joined = cx.timed_exactly(self.stage, || Element::concat_rows(several));
+                joined.map_err(|e| cx.blame(self.stage, "rebatch", e))?
+            }
+        };
+        cx.produced(self.stage, 1, batch.nbytes() as u64);
+        Ok(Some(batch))
+    }
+}
+
+impl<I: DatasetIterator<Item = Batch>> DatasetIterator for IterRebatchIter<I> {
+    type Item = Batch;
+    type State = RebatchState<I::State>;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<Batch>> {
+        while self.part_rows < self.size {
+            if self.open.is_none() && !self.open_next(cx)? {
+                if self.remainder == Remainder::Drop {
+                    (self.part_rows, self.held) = (0, None);
+                    self.parts.clear();
+                }
+                return if self.parts.is_empty() { Ok(None) } else { self.close(cx) };
+            }
+            self.cut(cx)?;
+        }
+        self.close(cx)
+    }
+
+    fn state(&self) -> Self::State {
+        self.held.clone().unwrap_or_else(|| self.position())
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        (self.open, self.part_rows, self.held) = (None, 0, None);
+        self.parts.clear();
+        self.parent.restore(state.parent, cx)?;
+        if state.row == 0 {
+            return Ok(());
+        }
+        let opened = self.open_next(cx)?;
+        match self.open.as_mut().filter(|open| opened && state.row < open.rows) {
+            Some(open) => {
+                open.next = state.row;
+                Ok(())
+            }
+            None => {
+                let error = Error::state(format!("the checkpoint is at row {} of a batch that has fewer", state.row));
+                Err(cx.blame(self.stage, "rebatch", error))
+            }
+        }
+    }
+}
+
+debug_name!(IterRebatchIter<I: DatasetIterator>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::iter::laws;
+    use crate::dataset::map::Range;
+    use crate::{Array, ErrorKind, MapDataset};
+
+    /// Batches of the given sizes, rows numbered through.
+    fn batches(sizes: &[i64]) -> impl IterDataset<Item = Element> + use<> {
+        let starts: Vec<(i64, i64)> = (0..sizes.len()).map(|k| (sizes[..k].iter().sum(), sizes[k])).collect();
+        let batch = move |i: i64| {
+            let (start, n) = starts[i as usize];
+            Element::new().with("x", Array::from_vec((start..start + n).collect()))
+        };
+        Range::new(0, sizes.len() as i64).map(batch).to_iter()
+    }
+
+    fn rows(batches: &[Element]) -> Vec<Vec<i64>> {
+        batches.iter().map(|b| b.array("x").unwrap().as_slice::<i64>().unwrap().to_vec()).collect()
+    }
+
+    #[test]
+    fn cuts_and_joins_at_any_size() {
+        for size in 1..9 {
+            let all: Vec<i64> = (0..13).collect();
+            let keep = batches(&[3, 1, 4, 5]).rebatch(size, Remainder::Keep);
+            assert_eq!(rows(&laws::check(&keep)), all.chunks(size).map(<[_]>::to_vec).collect::<Vec<_>>());
+            let drop = batches(&[3, 1, 4, 5]).rebatch(size, Remainder::Drop);
+            assert_eq!(rows(&laws::check(&drop)), all.chunks_exact(size).map(<[_]>::to_vec).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn rebatching_batches_is_batching() {
+        let ds = || Range::new(0, 50).map(|x| Element::new().with("x", Array::scalar(x))).to_iter();
+        let direct = ds().batch(8).collect().unwrap();
+        assert_eq!(laws::check(&ds().batch(3).rebatch(8, Remainder::Keep)), direct);
+    }
+
+    #[test]
+    fn bad_batches_are_data_errors() {
+        let error = batches(&[2, 0, 2]).rebatch(3, Remainder::Keep).collect().unwrap_err();
+        assert_eq!(error.to_string(), "stage 3 rebatch: cannot rebatch a batch of 0 rows");
+        let scalars = Range::new(0, 5).map(|x| Element::new().with("x", Array::scalar(x))).to_iter();
+        let error = scalars.rebatch(3, Remainder::Keep).collect().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Data);
+        assert_eq!(batches(&[1]).rebatch(0, Remainder::Keep).collect().unwrap_err().kind(), ErrorKind::Config);
+    }
+
+    #[test]
+    fn a_row_that_is_not_there_is_a_state_error() {
+        let ds = batches(&[2, 2]).rebatch(3, Remainder::Keep);
+        let mut iter = ds.iter(&Runtime::inline()).unwrap();
+        let state = RebatchState { row: 2, ..iter.state() };
+        assert_eq!(iter.restore(state, &mut Cx::default()).unwrap_err().kind(), ErrorKind::State);
+    }
+}

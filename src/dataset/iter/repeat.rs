@@ -1,0 +1,154 @@
+use serde::{Deserialize, Serialize};
+
+use super::opaque::debug_name;
+use super::{DatasetIterator, IterDataset};
+use crate::cx::{Cx, StageId};
+use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+
+/// See [`IterDataset::repeat`].
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone, Debug)]
+pub struct IterRepeat<D> {
+    parent: D,
+    epochs: Option<u64>,
+    stage: StageId,
+}
+
+impl<D: Stage> IterRepeat<D> {
+    pub(super) fn new(parent: D, epochs: Option<u64>) -> Self {
+        let stage = stage_after(&[&parent]);
+        Self { parent, epochs, stage }
+    }
+}
+
+impl<D: Stage> Stage for IterRepeat<D> {
+    fn name(&self) -> &'static str {
+        "repeat"
+    }
+    fn params(&self) -> String {
+        self.epochs.map_or_else(|| "forever".into(), |n| n.to_string())
+    }
+    fn role(&self) -> Role {
+        Role::Stateful
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+    fn check(&self) -> Result<()> {
+        match self.epochs {
+            Some(0) => Err(Error::config("repeat of 0 epochs, and it must be 1 or more")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<D: IterDataset> IterDataset for IterRepeat<D> {
+    type Item = D::Item;
+    type Iter = IterRepeatIter<D::Iter>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        let parent = self.parent.iter(run)?;
+        let start = parent.state();
+        let last = self.epochs.map(|n| n.saturating_sub(1));
+        Ok(IterRepeatIter { parent, start, last, epoch: 0, empty_so_far: true, stage: self.stage })
+    }
+}
+
+/// A pass over [`IterRepeat`].
+pub struct IterRepeatIter<I: DatasetIterator> {
+    parent: I,
+    start: I::State,
+    last: Option<u64>,
+    epoch: u64,
+    /// Whether this epoch was begun here and has yielded nothing yet.
+    empty_so_far: bool,
+    stage: StageId,
+}
+
+/// Where an [`IterRepeatIter`] is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RepeatState<S> {
+    /// Where the parent is in this epoch.
+    pub parent: S,
+    /// The epoch, from 0.
+    pub epoch: u64,
+}
+
+impl<I: DatasetIterator> DatasetIterator for IterRepeatIter<I> {
+    type Item = I::Item;
+    type State = RepeatState<I::State>;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
+        loop {
+            if let Some(element) = self.parent.next(cx)? {
+                self.empty_so_far = false;
+                cx.produced(self.stage, 1, 0);
+                return Ok(Some(element));
+            }
+            if self.last.is_some_and(|last| self.epoch >= last) {
+                return Ok(None);
+            }
+            // All epochs are alike: after an empty one, going on would never end.
+            if self.empty_so_far {
+                let error = Error::data(format!("epoch {} yielded no element, so repeating it never will", self.epoch));
+                return Err(cx.blame(self.stage, "repeat", error));
+            }
+            self.parent.restore(self.start.clone(), cx)?;
+            self.epoch += 1;
+            self.empty_so_far = true;
+        }
+    }
+
+    fn state(&self) -> Self::State {
+        RepeatState { parent: self.parent.state(), epoch: self.epoch }
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        if let Some(last) = self.last.filter(|&last| state.epoch > last) {
+            let text = format!("epoch {} is out of range for {} epochs", state.epoch, last.saturating_add(1));
+            return Err(cx.blame(self.stage, "repeat", Error::state(text)));
+        }
+        self.epoch = state.epoch;
+        self.empty_so_far = false;
+        self.parent.restore(state.parent, cx)
+    }
+}
+
+debug_name!(IterRepeatIter<I: DatasetIterator>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::iter::laws;
+    use crate::dataset::map::Range;
+    use crate::{ErrorKind, MapDataset};
+
+    #[test]
+    fn epochs_are_alike() {
+        let ds = Range::new(0, 3).to_iter().map_with_index(|i, x| Ok((i, x))).repeat(3);
+        assert_eq!(laws::check(&ds), [(0, 0), (1, 1), (2, 2)].repeat(3));
+        let forever = Range::new(0, 3).to_iter().repeat(None).limit(8);
+        assert_eq!(laws::check(&forever), [0, 1, 2, 0, 1, 2, 0, 1]);
+    }
+
+    #[test]
+    fn nothing_for_ever_is_an_error() {
+        for epochs in [None, Some(1 << 60)] {
+            let error = Range::new(0, 5).to_iter().filter(|_| false).repeat(epochs).collect().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Data);
+            assert!(error.message().contains("epoch 0 yielded no element"), "{error}");
+        }
+        assert!(Range::new(0, 5).to_iter().filter(|_| false).repeat(1).collect().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_state_of_a_later_epoch_than_there_are_is_refused() {
+        let ds = Range::new(0, 5).to_iter().repeat(2);
+        let mut iter = ds.iter(&Runtime::inline()).unwrap();
+        let state = RepeatState { epoch: 2, ..iter.state() };
+        assert_eq!(iter.restore(state, &mut Cx::default()).unwrap_err().kind(), ErrorKind::State);
+    }
+}

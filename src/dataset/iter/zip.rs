@@ -1,0 +1,293 @@
+use serde::{Deserialize, Serialize};
+
+use super::opaque::debug_name;
+use super::siblings::Siblings;
+use super::{DatasetIterator, IterDataset};
+use crate::cx::{Cx, StageId};
+use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+
+/// What becomes of a zip whose datasets have different lengths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ZipLength {
+    /// It fails where the shortest ends, naming it: Grain's `strict=True`.
+    #[default]
+    Equal,
+    /// It ends where the shortest ends.
+    Shortest,
+}
+
+impl ZipLength {
+    fn params(self) -> String {
+        match self {
+            Self::Equal => "equal".into(),
+            Self::Shortest => "shortest".into(),
+        }
+    }
+}
+
+/// See [`IterDataset::zip`].
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone, Debug)]
+pub struct IterZip<A, B> {
+    first: A,
+    second: B,
+    length: ZipLength,
+    stage: StageId,
+}
+
+impl<A: Stage, B: Stage> IterZip<A, B> {
+    pub(super) fn new(first: A, second: B, length: ZipLength) -> Self {
+        let stage = stage_after(&[&first, &second]);
+        Self { first, second, length, stage }
+    }
+}
+
+impl<A: Stage, B: Stage> Stage for IterZip<A, B> {
+    fn name(&self) -> &'static str {
+        "zip"
+    }
+    fn params(&self) -> String {
+        self.length.params()
+    }
+    fn role(&self) -> Role {
+        Role::Stateful
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.first, &self.second]
+    }
+}
+
+impl<A: IterDataset, B: IterDataset> IterDataset for IterZip<A, B> {
+    type Item = (A::Item, B::Item);
+    type Iter = IterZipIter<A::Iter, B::Iter>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        let offset = (&self.first as &dyn Stage).count();
+        let (first, second) = (self.first.iter(run)?, self.second.iter(&run.offset(offset))?);
+        Ok(IterZipIter { first, second, offset, length: self.length, stage: self.stage })
+    }
+}
+
+/// A pass over [`IterZip`].
+pub struct IterZipIter<A, B> {
+    first: A,
+    second: B,
+    offset: usize,
+    length: ZipLength,
+    stage: StageId,
+}
+
+/// Where a zip is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ZipState<S> {
+    /// Where each parent is.
+    pub parents: S,
+}
+
+impl<A: DatasetIterator, B: DatasetIterator> DatasetIterator for IterZipIter<A, B> {
+    type Item = (A::Item, B::Item);
+    type State = ZipState<(A::State, B::State)>;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
+        // Both are asked even where the first fails, so that they stay side by side.
+        let first = self.first.next(cx);
+        if self.length == ZipLength::Shortest && matches!(first, Ok(None)) {
+            return Ok(None);
+        }
+        let second = cx.within(self.offset, |cx| self.second.next(cx));
+        match (first?, second?) {
+            (Some(first), Some(second)) => {
+                cx.produced(self.stage, 1, 0);
+                Ok(Some((first, second)))
+            }
+            (a, b) => {
+                self.length.end(&[a.is_some(), b.is_some()]).map_err(|e| cx.blame(self.stage, "zip", e)).map(|()| None)
+            }
+        }
+    }
+
+    fn state(&self) -> Self::State {
+        ZipState { parents: (self.first.state(), self.second.state()) }
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        let (first, second) = state.parents;
+        self.first.restore(first, cx)?;
+        cx.within(self.offset, |cx| self.second.restore(second, cx))
+    }
+}
+
+impl ZipLength {
+    /// Judges the end: which of the datasets still had an element.
+    fn end(self, more: &[bool]) -> Result<()> {
+        let shorter = more.iter().position(|more| !more);
+        let longer = more.iter().position(|more| *more);
+        match (self, shorter, longer) {
+            (Self::Equal, Some(shorter), Some(longer)) => {
+                let text = format!("zip argument {} is shorter than argument {}", shorter + 1, longer + 1);
+                Err(Error::data(text).help("zip to the shortest where that is meant"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+debug_name!(IterZipIter<A, B>);
+
+/// See [`zip_all`].
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone, Debug)]
+pub struct IterZipAll<D> {
+    parents: Vec<D>,
+    length: ZipLength,
+    stage: StageId,
+}
+
+/// The elements of all `datasets` side by side, as vectors of one length.
+///
+/// ```
+/// use gristmill::{IterDataset, MapDataset, dataset::iter::{ZipLength, zip_all}, dataset::map::Range};
+/// let ds = [0, 10, 20].map(|start| Range::new(start, start + 2).to_iter());
+/// assert_eq!(zip_all(ds, ZipLength::Equal).collect()?, [[0, 10, 20], [1, 11, 21]]);
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+/// # Errors
+/// As [`IterDataset::zip_with`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if there are no datasets.
+pub fn zip_all<D: IterDataset>(datasets: impl IntoIterator<Item = D>, length: ZipLength) -> IterZipAll<D> {
+    let parents: Vec<D> = datasets.into_iter().collect();
+    let nodes: Vec<&dyn Stage> = parents.iter().map(|p| p as &dyn Stage).collect();
+    let stage = stage_after(&nodes);
+    IterZipAll { parents, length, stage }
+}
+
+impl<D: Stage> Stage for IterZipAll<D> {
+    fn name(&self) -> &'static str {
+        "zip"
+    }
+    fn params(&self) -> String {
+        self.length.params()
+    }
+    fn role(&self) -> Role {
+        Role::Stateful
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        self.parents.iter().map(|p| p as &dyn Stage).collect()
+    }
+    fn check(&self) -> Result<()> {
+        if self.parents.is_empty() { Err(Error::config("0 datasets to zip, and it must be 1 or more")) } else { Ok(()) }
+    }
+}
+
+impl<D: IterDataset> IterDataset for IterZipAll<D> {
+    type Item = Vec<D::Item>;
+    type Iter = IterZipAllIter<D::Iter>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        Ok(IterZipAllIter { parents: Siblings::start(&self.parents, run)?, length: self.length, stage: self.stage })
+    }
+}
+
+/// A pass over [`IterZipAll`].
+pub struct IterZipAllIter<I> {
+    parents: Siblings<I>,
+    length: ZipLength,
+    stage: StageId,
+}
+
+impl<I: DatasetIterator> DatasetIterator for IterZipAllIter<I> {
+    type Item = Vec<I::Item>;
+    type State = ZipState<Vec<I::State>>;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
+        let mut row = Vec::with_capacity(self.parents.len());
+        let mut failed = None;
+        for k in 0..self.parents.len() {
+            match self.parents.next(k, cx) {
+                Ok(element) => row.push(element),
+                // The others are asked all the same, so that they stay side by side.
+                Err(error) => failed = failed.or(Some(error)),
+            }
+            if self.length == ZipLength::Shortest && matches!(row.last(), Some(None)) {
+                break;
+            }
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let more: Vec<bool> = row.iter().map(Option::is_some).collect();
+        match row.into_iter().collect::<Option<Vec<_>>>().filter(|row| !row.is_empty()) {
+            Some(row) => {
+                cx.produced(self.stage, 1, 0);
+                Ok(Some(row))
+            }
+            None => self.length.end(&more).map_err(|e| cx.blame(self.stage, "zip", e)).map(|()| None),
+        }
+    }
+
+    fn state(&self) -> Self::State {
+        ZipState { parents: self.parents.states() }
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        self.parents.restore(state.parents, cx).map_err(|e| cx.blame(self.stage, "zip", e))
+    }
+}
+
+debug_name!(IterZipAllIter<I>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::iter::laws;
+    use crate::dataset::map::Range;
+    use crate::{ErrorKind, MapDataset};
+
+    #[test]
+    fn pairs_of_different_types() {
+        let texts = Range::new(0, 5).map(|x| x.to_string()).to_iter().filter(|x| x != "9");
+        let ds = Range::new(0, 5).to_iter().zip(texts.map(|x| x + "!"));
+        assert_eq!(laws::check(&ds), (0..5).map(|x| (x, format!("{x}!"))).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_shorter_one_is_named_or_ends_it() {
+        let short = || Range::new(0, 2).to_iter();
+        let long = || Range::new(0, 4).to_iter();
+        let error = short().zip(long()).collect().unwrap_err();
+        assert_eq!((error.kind(), error.message()), (ErrorKind::Data, "zip argument 1 is shorter than argument 2"));
+        let error = zip_all([long(), long(), short()], ZipLength::Equal).collect().unwrap_err();
+        assert_eq!(error.message(), "zip argument 3 is shorter than argument 1");
+        assert_eq!(laws::check(&long().zip_with(short(), ZipLength::Shortest)), [(0, 0), (1, 1)]);
+        assert_eq!(laws::check(&short().zip_with(long(), ZipLength::Shortest)), [(0, 0), (1, 1)]);
+        assert_eq!(laws::check(&zip_all([long(), short()], ZipLength::Shortest)), [[0, 0], [1, 1]]);
+        assert_eq!(laws::check(&zip_all([long(), long()], ZipLength::Equal)).len(), 4);
+    }
+
+    #[test]
+    fn an_error_on_one_side_keeps_the_sides_together() {
+        let bad = || Range::new(0, 4).try_map(|x| if x == 1 { Err(Error::data("bad")) } else { Ok(x) }).to_iter();
+        let pairs = Range::new(0, 4).to_iter().zip(bad());
+        let (mut iter, mut cx) = (pairs.iter(&Runtime::inline()).unwrap(), Cx::default());
+        let all: Vec<_> = (0..4).map(|_| iter.next(&mut cx).ok().flatten()).collect();
+        assert_eq!(all, [Some((0, 0)), None, Some((2, 2)), Some((3, 3))]);
+        let rows = zip_all([bad(), bad()], ZipLength::Shortest);
+        let mut iter = rows.iter(&Runtime::inline()).unwrap();
+        assert!((0..4).map(|_| iter.next(&mut cx).is_err()).eq([false, true, false, false]));
+    }
+
+    #[test]
+    fn stage_ids_go_on_in_the_second_dataset() {
+        let bad = Range::new(0, 4).try_map(|x| if x == 1 { Err(Error::data("bad")) } else { Ok(x) });
+        let error = Range::new(0, 4).to_iter().zip(bad.to_iter()).collect().unwrap_err();
+        assert_eq!(error.to_string(), "stage 3 map: element 1: bad");
+    }
+
+    #[test]
+    fn no_datasets_are_a_config_error() {
+        let none = zip_all(Vec::<crate::dataset::iter::Stream<Range>>::new(), ZipLength::Shortest);
+        assert_eq!(none.collect().unwrap_err().kind(), ErrorKind::Config);
+    }
+}
