@@ -64,11 +64,11 @@ mod loader;
 pub mod pack;
 pub mod report;
 pub mod rng;
+pub mod source;
 #[cfg(feature = "spec")]
 pub mod spec;
 #[cfg(feature = "text")]
 pub mod text;
-pub mod source;
 
 pub use checkpoint::Checkpoint;
 pub use cx::Cx;

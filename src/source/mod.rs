@@ -14,6 +14,8 @@ mod npy;
 mod npy_header;
 #[cfg(feature = "compress")]
 mod npz;
+mod token_crops;
+mod tokens;
 
 pub use files::{Patterns, find};
 pub use index_cache::IndexCache;
@@ -23,3 +25,5 @@ pub use mmap::{Access, Mapping};
 pub use npy::Npy;
 #[cfg(feature = "compress")]
 pub use npz::Npz;
+pub use token_crops::{Crops, RandomCrops};
+pub use tokens::{TokenLayout, TokenType, Tokens};

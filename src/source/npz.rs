@@ -92,7 +92,9 @@ impl Npz {
             0 => packed,
             8 => Buffer::from_vec(inflate(packed.as_bytes(), member.size)?),
             other => {
-                return Err(Error::unsupported(format!("zip compression method {other}, stored and deflated are read")));
+                return Err(Error::unsupported(format!(
+                    "zip compression method {other}, stored and deflated are read"
+                )));
             }
         };
         if npy.len() as u64 != member.size {

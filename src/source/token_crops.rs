@@ -1,0 +1,341 @@
+//! Crops of pre-tokenised files: one after the other, or anywhere.
+
+use std::fmt;
+
+use super::tokens::{TokenFile, Tokens};
+use crate::cx::{Cx, StageId};
+use crate::dataset::map::MapDataset;
+use crate::dataset::{INFINITE, Role, Stage};
+use crate::element::{Array, DType, Element};
+use crate::error::{Error, Result};
+use crate::rng::PhiloxKey;
+
+/// What a crop looks like, consecutive or random.
+#[derive(Clone)]
+struct Shape {
+    tokens: Tokens,
+    seq_len: usize,
+    with_next: bool,
+    as_stored: bool,
+}
+
+impl Shape {
+    fn new(tokens: Tokens, seq_len: usize) -> Self {
+        Self { tokens, seq_len, with_next: false, as_stored: false }
+    }
+
+    /// Ids in a crop.
+    fn width(&self) -> usize {
+        self.seq_len.saturating_add(usize::from(self.with_next))
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.seq_len == 0 {
+            return Err(Error::config("seq_len is 0").help("a crop has 1 id or more"));
+        }
+        let longest = self.tokens.files().iter().map(TokenFile::len).max().unwrap_or(0);
+        if longest < self.width() as u64 {
+            return Err(Error::config(format!("a crop has {} ids, the longest file has {longest}", self.width())));
+        }
+        Ok(())
+    }
+
+    fn params(&self) -> String {
+        let Self { tokens, seq_len, with_next, as_stored } = self;
+        format!("{}, seq_len={seq_len}, with_next={with_next}, as_stored={as_stored}", tokens.identity())
+    }
+
+    /// The crop of file `file` that starts at id `from`.
+    #[inline]
+    fn read(&self, file: usize, from: u64) -> Result<Element> {
+        let file = self.tokens.files().get(file).ok_or_else(|| Error::data("the crop is behind the last file"))?;
+        let array = if self.as_stored { self.view(file, from) } else { self.copy(file, from) };
+        Ok(Element::with_capacity(1).with("tokens", array?))
+    }
+
+    fn copy(&self, file: &TokenFile, from: u64) -> Result<Array> {
+        let mut crop = Array::builder(DType::I32, &[self.width()])?;
+        file.read_into(from, crop.as_mut_slice())?;
+        Ok(crop.freeze())
+    }
+
+    fn view(&self, file: &TokenFile, from: u64) -> Result<Array> {
+        let from = usize::try_from(from).ok();
+        let range = from.and_then(|from| Some(from..from.checked_add(self.width())?));
+        file.view(range.ok_or_else(|| Error::data("the crop is behind the last id"))?)
+    }
+}
+
+/// Which file holds place `index` of places that are numbered through all files, and which of its places that is.
+#[inline]
+fn locate(firsts: &[u64], index: u64) -> (usize, u64) {
+    let file = match firsts.len() {
+        1 => 0,
+        _ => firsts.partition_point(|&first| first <= index).saturating_sub(1),
+    };
+    (file, index - firsts.get(file).unwrap_or(&0))
+}
+
+/// Places before each file, and in all of them.
+fn number(tokens: &Tokens, places: impl Fn(u64) -> u64) -> (Vec<u64>, u64) {
+    let mut total = 0u64;
+    let first = |file: &TokenFile| {
+        let before = total;
+        total += places(file.len());
+        before
+    };
+    let firsts = tokens.files().iter().map(first).collect();
+    (firsts, total)
+}
+
+/// Consecutive crops: see [`Tokens::crops`]. A [`MapDataset`] of elements `{tokens: i32[seq_len]}`.
+///
+/// Crop `i` of a file starts at id `i * seq_len`. What is left at the end of a file and too short for a crop is not
+/// read; [`left_over`](Self::left_over) says how much that is.
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone)]
+pub struct Crops {
+    shape: Shape,
+    firsts: Vec<u64>,
+    len: u64,
+}
+
+impl Crops {
+    pub(super) fn new(tokens: Tokens, seq_len: usize) -> Self {
+        Self { shape: Shape::new(tokens, seq_len), firsts: Vec::new(), len: 0 }.numbered()
+    }
+
+    fn numbered(mut self) -> Self {
+        let (seq_len, next) = (self.shape.seq_len as u64, u64::from(self.shape.with_next));
+        let places = |ids: u64| ids.saturating_sub(next).checked_div(seq_len).unwrap_or(0);
+        (self.firsts, self.len) = number(&self.shape.tokens, places);
+        self
+    }
+
+    /// Adds to each crop the id that follows it: `seq_len + 1` ids, of which inputs and targets are made. The next crop
+    /// starts with that id. `false` at first.
+    pub fn with_next(mut self, with_next: bool) -> Self {
+        self.shape.with_next = with_next;
+        self.numbered()
+    }
+
+    /// Yields views of the mapped file, `u16` or `u32` as stored, instead of `i32` copies. `false` at first.
+    pub fn as_stored(mut self, as_stored: bool) -> Self {
+        self.shape.as_stored = as_stored;
+        self
+    }
+
+    /// Ids that are in no crop.
+    pub fn left_over(&self) -> u64 {
+        self.shape.tokens.len() - self.len * self.shape.seq_len as u64
+    }
+}
+
+impl Crops {
+    #[inline]
+    fn crop(&self, index: u64) -> Result<Element> {
+        let (file, place) = locate(&self.firsts, index);
+        self.shape.read(file, place * self.shape.seq_len as u64)
+    }
+}
+
+impl Stage for Crops {
+    fn name(&self) -> &'static str {
+        "crops"
+    }
+    fn params(&self) -> String {
+        self.shape.params()
+    }
+    fn role(&self) -> Role {
+        Role::Source
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        Vec::new()
+    }
+    fn check(&self) -> Result<()> {
+        self.shape.check()
+    }
+}
+
+impl MapDataset for Crops {
+    type Item = Element;
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    #[inline]
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Element>> {
+        match index.checked_rem(self.len) {
+            Some(index) => timed(cx, self.name(), || self.crop(index)).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Runs the work of a source and counts it.
+#[inline]
+fn timed(cx: &mut Cx, name: &str, crop: impl FnOnce() -> Result<Element>) -> Result<Element> {
+    let crop = cx.timed(StageId(0), crop).map_err(|error| cx.blame(StageId(0), name, error))?;
+    if cx.is_timing() {
+        cx.sampled_bytes(StageId(0), crop.nbytes() as u64);
+    }
+    Ok(crop)
+}
+
+impl fmt::Debug for Crops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Crops({} of {} ids)", self.len, self.shape.width())
+    }
+}
+
+/// Random crops: see [`Tokens::random_crops`]. A [`MapDataset`] of elements `{tokens: i32[seq_len]}` that never ends.
+///
+/// # Determinism
+/// Crop `index` starts at `Generator(Philox(key(seed), counter=[0, 0, 0, index])).integers(0, starts)` in NumPy's
+/// terms, where `starts` counts the places in all files at which a whole crop fits: each is equally likely, any index
+/// is reached at once, and nothing is remembered between crops.
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone)]
+pub struct RandomCrops {
+    shape: Shape,
+    seed: u32,
+    key: PhiloxKey,
+    firsts: Vec<u64>,
+    starts: u64,
+    len: u64,
+}
+
+impl RandomCrops {
+    pub(super) fn new(tokens: Tokens, seq_len: usize, seed: u32) -> Self {
+        let (shape, key) = (Shape::new(tokens, seq_len), PhiloxKey::from_seed(seed.into()));
+        Self { shape, seed, key, firsts: Vec::new(), starts: 0, len: INFINITE }.numbered()
+    }
+
+    fn numbered(mut self) -> Self {
+        let width = self.shape.width() as u64;
+        (self.firsts, self.starts) = number(&self.shape.tokens, |ids| (ids + 1).saturating_sub(width));
+        self
+    }
+
+    /// Crops in an epoch, for those who count in epochs; an epoch goes on where the last one ended, with other crops.
+    pub fn epoch(mut self, crops: u64) -> Self {
+        self.len = crops;
+        self
+    }
+
+    /// Adds to each crop the id that follows it. `false` at first.
+    pub fn with_next(mut self, with_next: bool) -> Self {
+        self.shape.with_next = with_next;
+        self.numbered()
+    }
+
+    /// Yields views of the mapped file, `u16` or `u32` as stored, instead of `i32` copies. `false` at first.
+    pub fn as_stored(mut self, as_stored: bool) -> Self {
+        self.shape.as_stored = as_stored;
+        self
+    }
+
+    #[inline]
+    fn crop(&self, index: u64) -> Result<Element> {
+        let last = self.starts.checked_sub(1).ok_or_else(|| Error::data("no file is as long as a crop"))?;
+        let (file, from) = locate(&self.firsts, self.key.element(index, 0).bounded_u64(last));
+        self.shape.read(file, from)
+    }
+}
+
+impl Stage for RandomCrops {
+    fn name(&self) -> &'static str {
+        "random_crops"
+    }
+    fn params(&self) -> String {
+        format!("{}, seed={}, epoch={}", self.shape.params(), self.seed, self.len)
+    }
+    fn role(&self) -> Role {
+        Role::Source
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        Vec::new()
+    }
+    fn check(&self) -> Result<()> {
+        self.shape.check()
+    }
+}
+
+impl MapDataset for RandomCrops {
+    type Item = Element;
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    #[inline]
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Element>> {
+        timed(cx, self.name(), || self.crop(index)).map(Some)
+    }
+}
+
+impl fmt::Debug for RandomCrops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RandomCrops({} ids out of {} places)", self.shape.width(), self.starts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::{TokenLayout, TokenType};
+
+    /// Files of ids 0..10, 100..103 and 200..207.
+    fn tokens(dir: &std::path::Path) -> Tokens {
+        for (name, ids) in [("a.bin", 0..10u16), ("b.bin", 100..103), ("c.bin", 200..207)] {
+            std::fs::write(dir.join(name), ids.flat_map(u16::to_le_bytes).collect::<Vec<_>>()).unwrap();
+        }
+        Tokens::open(dir, TokenLayout::Bare(TokenType::U16)).unwrap()
+    }
+
+    fn ids(elements: &[Element]) -> Vec<Vec<i32>> {
+        elements.iter().map(|e| e.array("tokens").unwrap().as_slice::<i32>().unwrap().to_vec()).collect()
+    }
+
+    #[test]
+    fn consecutive_crops_stay_in_their_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let crops = tokens(dir.path()).crops(3);
+        assert_eq!(crops.left_over(), 2);
+        let all = ids(&crops.collect().unwrap());
+        assert_eq!(all, [[0, 1, 2], [3, 4, 5], [6, 7, 8], [100, 101, 102], [200, 201, 202], [203, 204, 205]]);
+        let all = ids(&crops.clone().with_next(true).collect().unwrap());
+        assert_eq!(all, [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9], [200, 201, 202, 203], [203, 204, 205, 206]]);
+        let stored = crops.as_stored(true).get(5, &mut Cx::default()).unwrap().unwrap();
+        assert_eq!(stored.array("tokens").unwrap().as_slice::<u16>().unwrap(), [203, 204, 205]);
+    }
+
+    #[test]
+    fn random_crops_reach_every_place_equally_often() {
+        let dir = tempfile::tempdir().unwrap();
+        let ds = tokens(dir.path()).random_crops(3, 7).epoch(16_000);
+        let mut counts = std::collections::BTreeMap::new();
+        for crop in ids(&ds.collect().unwrap()) {
+            assert!(crop[0] + 1 == crop[1] && crop[1] + 1 == crop[2], "{crop:?}");
+            *counts.entry(crop[0]).or_insert(0) += 1;
+        }
+        assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6, 7, 100, 200, 201, 202, 203, 204]);
+        // 16000 / 14 = 1143 each, give or take 5 standard deviations.
+        assert!(counts.values().all(|&n| (980..1310).contains(&n)), "{counts:?}");
+        let get = |i| ds.get(i, &mut Cx::default()).unwrap().unwrap();
+        assert_eq!(get(1 << 60), get(1 << 60));
+    }
+
+    #[test]
+    fn impossible_crops_are_refused_before_the_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = tokens(dir.path());
+        let check = |ds: RandomCrops| Stage::check(&ds).unwrap_err().to_string();
+        assert_eq!(check(tokens.random_crops(11, 0)), "a crop has 11 ids, the longest file has 10");
+        assert_eq!(check(tokens.random_crops(0, 0)), "seq_len is 0");
+        assert!(tokens.random_crops(10, 0).with_next(true).get(0, &mut Cx::default()).is_err());
+        assert!(Stage::check(&tokens.crops(0)).is_err() && Stage::check(&tokens.crops(11)).is_err());
+        assert_eq!(tokens.crops(11).get(0, &mut Cx::default()).unwrap(), None);
+    }
+}

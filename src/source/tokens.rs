@@ -1,0 +1,376 @@
+//! Files of token ids: bare `.bin`, llm.c's `.bin`, and `.npy`.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::files::{FileId, Patterns, find, identity};
+use super::mmap::{Access, Mapping};
+use super::npy_header::Header;
+use super::token_crops::{Crops, RandomCrops};
+use crate::element::{Array, Buffer, DType};
+use crate::error::{Error, Result};
+
+/// The width of a stored token id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenType {
+    /// Two bytes: vocabularies up to 65,536, such as GPT-2's.
+    U16,
+    /// Four bytes; ids above `i32::MAX` are an error when they are read.
+    U32,
+}
+
+impl TokenType {
+    /// Bytes of one id.
+    pub const fn size(self) -> usize {
+        match self {
+            Self::U16 => 2,
+            Self::U32 => 4,
+        }
+    }
+
+    /// As the type of an array.
+    pub const fn dtype(self) -> DType {
+        match self {
+            Self::U16 => DType::U16,
+            Self::U32 => DType::U32,
+        }
+    }
+}
+
+/// How a `.bin` file is laid out. A `.npy` file says so itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TokenLayout {
+    /// llm.c's header if it is there; a file without one is refused, because nothing in it tells two bytes from four.
+    #[default]
+    Detect,
+    /// llm.c's header if it is there, else bare little-endian ids of this type: nanoGPT's layout.
+    Bare(TokenType),
+    /// llm.c's header of 256 `i32`: magic 20240520, version 1, count, then `u16`; or magic 20240801, version 7, then `u32`.
+    LlmC,
+}
+
+/// Pre-tokenised files: ids in a row, mapped, of one or of many files.
+///
+/// The ids are one long text per file, so there are no records yet: [`crops`](Self::crops) cuts them one after the
+/// other, [`random_crops`](Self::random_crops) anywhere. No crop reaches from one file into the next.
+///
+/// ```
+/// use gristmill::source::{TokenLayout, TokenType, Tokens};
+/// use gristmill::MapDataset;
+/// # let dir = std::env::temp_dir().join(format!("gristmill-doc-tokens-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// # let path = dir.join("train.bin");
+/// std::fs::write(&path, [1, 0, 2, 0, 3, 0, 4, 0, 5, 0]).unwrap();
+/// let tokens = Tokens::open(&path, TokenLayout::Bare(TokenType::U16))?;
+/// let first = &tokens.crops(2).with_next(true).collect()?[0];
+/// assert_eq!(first.array("tokens")?.as_slice::<i32>()?, [1, 2, 3]);
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Tokens {
+    files: Arc<[TokenFile]>,
+    identity: Arc<str>,
+}
+
+/// Ids of one file.
+pub(super) struct TokenFile {
+    path: PathBuf,
+    /// Offset of `ids` in the file.
+    start: usize,
+    ids: Buffer,
+    coding: Coding,
+}
+
+/// How one id is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coding {
+    U16,
+    U16Big,
+    U32,
+    U32Big,
+}
+
+impl Coding {
+    fn size(self) -> usize {
+        match self {
+            Self::U16 | Self::U16Big => 2,
+            Self::U32 | Self::U32Big => 4,
+        }
+    }
+}
+
+impl From<TokenType> for Coding {
+    fn from(token: TokenType) -> Self {
+        match token {
+            TokenType::U16 => Self::U16,
+            TokenType::U32 => Self::U32,
+        }
+    }
+}
+
+impl Tokens {
+    /// Opens files, globs or directories (of `.bin` and `.npy` files). `layout` is that of the `.bin` files.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a header or a size cannot be right, [`ErrorKind::Config`](crate::ErrorKind::Config)
+    /// if `layout` leaves open what the ids are.
+    pub fn open(patterns: impl Patterns, layout: TokenLayout) -> Result<Self> {
+        let paths = find(patterns, &[".bin", ".npy"])?;
+        let opened = paths.into_par_iter().map(|path| TokenFile::open(path, layout)).collect::<Result<Vec<_>>>()?;
+        let (files, ids): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+        let codings: Vec<String> = files.iter().map(|f| format!("{:?}@{}", f.coding, f.start)).collect();
+        let same = codings.iter().all(|c| *c == codings[0]);
+        let coding = if same { codings[0].clone() } else { codings.join(" ") };
+        let identity = format!("{}, ids={coding}", identity(&ids)).into();
+        Ok(Self { files: files.into(), identity })
+    }
+
+    /// Ids in all files.
+    pub fn len(&self) -> u64 {
+        self.files.iter().map(TokenFile::len).sum()
+    }
+
+    /// Whether there are no ids.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Crops of `seq_len` ids, one after the other.
+    pub fn crops(&self, seq_len: usize) -> Crops {
+        Crops::new(self.clone(), seq_len)
+    }
+
+    /// Crops of `seq_len` ids that start anywhere: crop `index` is a pure function of `seed` and `index`.
+    pub fn random_crops(&self, seq_len: usize, seed: u32) -> RandomCrops {
+        RandomCrops::new(self.clone(), seq_len, seed)
+    }
+
+    /// The ids of each file as an array that views the mapping, `u16` or `u32` as stored.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a big-endian file, whose bytes are no such array.
+    pub fn views(&self) -> Result<Vec<Array>> {
+        self.files.iter().map(|file| file.view(0..file.ids.len() / file.coding.size())).collect()
+    }
+
+    pub(super) fn files(&self) -> &[TokenFile] {
+        &self.files
+    }
+
+    pub(super) fn identity(&self) -> &str {
+        &self.identity
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tokens({} ids in {} files)", self.len(), self.files.len())
+    }
+}
+
+impl TokenFile {
+    fn open(path: PathBuf, layout: TokenLayout) -> Result<(Self, FileId)> {
+        let content = Mapping::open(&path, Access::Normal)?;
+        let id = FileId::new(&path, content.bytes());
+        let npy = path.extension().is_some_and(|ext| ext.eq_ignore_ascii_case("npy"));
+        let (start, coding) = match npy {
+            true => npy_layout(content.bytes()),
+            false => bin_layout(content.bytes(), layout),
+        }
+        .map_err(|e| e.path(&path))?;
+        let content = Buffer::from_owner(Arc::new(content));
+        let ids = content.slice(start..content.len()).unwrap_or(Buffer::EMPTY);
+        Ok((Self { path, start, ids, coding }, id))
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        (self.ids.len() / self.coding.size()) as u64
+    }
+
+    /// The bytes of ids `range`, and how they are stored.
+    fn bytes(&self, from: u64, count: usize) -> Result<&[u8]> {
+        let size = self.coding.size();
+        let bytes = usize::try_from(from).ok().and_then(|from| {
+            let start = from.checked_mul(size)?;
+            self.ids.as_bytes().get(start..start.checked_add(count.checked_mul(size)?)?)
+        });
+        bytes.ok_or_else(|| {
+            Error::data(format!("no {count} ids from {from} on: there are {}", self.len())).path(&self.path)
+        })
+    }
+
+    /// Ids from `from` on, as many as `out` takes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset of an id above `i32::MAX`.
+    pub(super) fn read_into(&self, from: u64, out: &mut [i32]) -> Result<()> {
+        let bytes = self.bytes(from, out.len())?;
+        match self.coding {
+            Coding::U16 => widen(bytes, out, |b| u16::from_le_bytes(b).into()),
+            Coding::U16Big => widen(bytes, out, |b| u16::from_be_bytes(b).into()),
+            Coding::U32 => widen(bytes, out, i32::from_le_bytes),
+            Coding::U32Big => widen(bytes, out, i32::from_be_bytes),
+        }
+        if self.coding.size() == 4 && out.iter().fold(0, |all, &id| all | id) < 0 {
+            return Err(self.too_large(from, out));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn too_large(&self, from: u64, out: &[i32]) -> Error {
+        let at = out.iter().position(|&id| id < 0).unwrap_or(0);
+        let offset = self.start as u64 + (from + at as u64) * 4;
+        let text = format!("id {} is above {}", out.get(at).map_or(0, |&id| id as u32), i32::MAX);
+        Error::data(text).path(&self.path).offset(offset)
+    }
+
+    /// Ids `range` as stored, without a copy.
+    pub(super) fn view(&self, range: std::ops::Range<usize>) -> Result<Array> {
+        let dtype = match self.coding {
+            Coding::U16 => DType::U16,
+            Coding::U32 => DType::U32,
+            Coding::U16Big | Coding::U32Big => {
+                return Err(Error::unsupported("big-endian ids cannot be viewed without a copy").path(&self.path));
+            }
+        };
+        let size = dtype.size();
+        let data = self.ids.slice(range.start * size..range.end * size);
+        let data =
+            data.ok_or_else(|| Error::data(format!("no ids {range:?}: there are {}", self.len())).path(&self.path))?;
+        Array::new(dtype, &[range.len()], data)
+    }
+}
+
+/// Turns stored ids into `i32`, in a loop that the compiler makes wide.
+#[inline]
+fn widen<const N: usize>(bytes: &[u8], out: &mut [i32], id: impl Fn([u8; N]) -> i32) {
+    let (ids, _) = bytes.as_chunks::<N>();
+    out.iter_mut().zip(ids).for_each(|(out, &bytes)| *out = id(bytes));
+}
+
+fn npy_layout(file: &[u8]) -> Result<(usize, Coding)> {
+    let header = Header::parse(file)?;
+    let coding = match (header.dtype, header.big_endian) {
+        (DType::U16, false) => Coding::U16,
+        (DType::U16, true) => Coding::U16Big,
+        (DType::U32 | DType::I32, false) => Coding::U32,
+        (DType::U32 | DType::I32, true) => Coding::U32Big,
+        (other, _) => {
+            return Err(Error::unsupported(format!("token ids of type {other}, uint16, uint32 and int32 are read")));
+        }
+    };
+    match header.shape.as_slice() {
+        [_] => Ok((header.start, coding)),
+        shape => Err(Error::unsupported(format!("token ids of shape {shape:?}, one dimension is read"))),
+    }
+}
+
+const LLMC_HEADER: usize = 1024;
+
+fn bin_layout(file: &[u8], layout: TokenLayout) -> Result<(usize, Coding)> {
+    let magic = file.get(..4).map(|b| i32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    match (layout, magic) {
+        (_, Some(20_240_520)) => llmc(file, 1, TokenType::U16),
+        (_, Some(20_240_801)) => llmc(file, 7, TokenType::U32),
+        (TokenLayout::LlmC, Some(other)) => {
+            Err(Error::data(format!("magic {other}, llm.c's are 20240520 and 20240801")).offset(0))
+        }
+        (TokenLayout::LlmC, None) => {
+            Err(Error::data(format!("{} bytes, llm.c's header has 1024", file.len())).offset(0))
+        }
+        (TokenLayout::Detect, _) => Err(Error::config("nothing in a bare file of ids says how wide they are")
+            .help("say `Bare(TokenType::U16)` (GPT-2's vocabulary, as in nanoGPT) or `Bare(TokenType::U32)`")),
+        (TokenLayout::Bare(token), _) => bare(file, token),
+    }
+}
+
+fn bare(file: &[u8], token: TokenType) -> Result<(usize, Coding)> {
+    let over = file.len() % token.size();
+    if over != 0 {
+        let text = format!("{} bytes is no whole number of {}-byte ids", file.len(), token.size());
+        return Err(Error::data(text).offset((file.len() - over) as u64));
+    }
+    // A count that fits the file, in a header that is otherwise empty: llm.c's, with another magic.
+    let empty = file.get(12..LLMC_HEADER).is_some_and(|rest| rest.iter().all(|&b| b == 0));
+    let count = file.get(8..12).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize);
+    if empty && count > 0 && [2, 4].iter().any(|size| count.checked_mul(*size) == Some(file.len() - LLMC_HEADER)) {
+        return Err(
+            Error::data("this is laid out as an llm.c file, but its magic is not 20240520 or 20240801").offset(0)
+        );
+    }
+    Ok((0, token.into()))
+}
+
+fn llmc(file: &[u8], version: i32, token: TokenType) -> Result<(usize, Coding)> {
+    if file.len() < LLMC_HEADER {
+        let text = format!("the file ends inside llm.c's header of {LLMC_HEADER} bytes, after {}", file.len());
+        return Err(Error::data(text).offset(file.len() as u64));
+    }
+    let word = |at: usize| i32::from_le_bytes([file[at], file[at + 1], file[at + 2], file[at + 3]]);
+    if word(4) != version {
+        return Err(Error::data(format!("version {} of llm.c's header, {version} is known", word(4))).offset(4));
+    }
+    let ids = file.len() - LLMC_HEADER;
+    let need = usize::try_from(word(8)).ok().and_then(|count| count.checked_mul(token.size()));
+    if need != Some(ids) {
+        let text = format!("the header says {} ids of {} bytes, {ids} bytes follow", word(8), token.size());
+        return Err(Error::data(text).offset(8));
+    }
+    Ok((LLMC_HEADER, token.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn llmc_file(count: i32, tail: &[u8]) -> Vec<u8> {
+        let mut file = vec![0; LLMC_HEADER];
+        for (i, word) in [20_240_520, 1, count].iter().enumerate() {
+            file[i * 4..i * 4 + 4].copy_from_slice(&i32::to_le_bytes(*word));
+        }
+        file.extend_from_slice(tail);
+        file
+    }
+
+    #[test]
+    fn layouts() {
+        let u16s = TokenLayout::Bare(TokenType::U16);
+        assert_eq!(bin_layout(&[1, 0, 2, 0], u16s).unwrap(), (0, Coding::U16));
+        assert_eq!(bin_layout(&[], u16s).unwrap(), (0, Coding::U16));
+        assert!(bin_layout(&[1, 0, 2], u16s).is_err());
+        assert_eq!(bin_layout(&[1, 0, 2], TokenLayout::Detect).unwrap_err().kind(), crate::ErrorKind::Config);
+        let good = llmc_file(2, &[1, 0, 2, 0]);
+        for layout in [u16s, TokenLayout::Detect, TokenLayout::LlmC] {
+            assert_eq!(bin_layout(&good, layout).unwrap(), (LLMC_HEADER, Coding::U16));
+            for bad in [llmc_file(3, &[1, 0, 2, 0]), llmc_file(-2, &[1, 0]), good[..1023].to_vec()] {
+                assert!(bin_layout(&bad, layout).is_err());
+            }
+            let mut magic = good.clone();
+            magic[0] ^= 1;
+            assert!(bin_layout(&magic, layout).is_err());
+        }
+    }
+
+    #[test]
+    fn every_coding_is_widened_and_large_ids_are_refused() {
+        let file =
+            |coding, ids: &[u8]| TokenFile { path: "x.bin".into(), start: 8, ids: Buffer::copy_from(ids), coding };
+        let read = |file: &TokenFile| {
+            let mut out = [0; 2];
+            file.read_into(1, &mut out).map(|()| out)
+        };
+        assert_eq!(read(&file(Coding::U16, &[9, 9, 0xff, 0xff, 2, 0])).unwrap(), [0xffff, 2]);
+        assert_eq!(read(&file(Coding::U16Big, &[9, 9, 0xff, 0xff, 0, 2])).unwrap(), [0xffff, 2]);
+        assert_eq!(read(&file(Coding::U32, &[9, 9, 9, 9, 1, 0, 0, 0, 2, 1, 0, 0])).unwrap(), [1, 258]);
+        assert_eq!(read(&file(Coding::U32Big, &[9, 9, 9, 9, 0, 0, 0, 1, 0, 0, 1, 2])).unwrap(), [1, 258]);
+        let error = read(&file(Coding::U32, &[9, 9, 9, 9, 1, 0, 0, 0, 2, 0, 0, 0x80])).unwrap_err();
+        assert_eq!(error.to_string(), "x.bin: byte 16: id 2147483650 is above 2147483647");
+        assert!(read(&file(Coding::U16, &[9, 9, 1, 1])).is_err());
+    }
+}
