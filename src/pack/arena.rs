@@ -62,9 +62,12 @@ impl Layout {
     pub(crate) fn new(features: &[Feature], rows: usize) -> Result<Arc<Self>> {
         let mut layout = Self { features: features.to_vec(), planes: Vec::new(), rows, bytes: 0 };
         for feature in features {
-            let aux = if feature.meta { 0 } else { 4 };
-            let planes =
-                [layout.plane(feature, feature.cell)?, layout.plane(feature, aux)?, layout.plane(feature, aux)?];
+            let (cell, mark) = (feature.cell, if feature.meta { 0 } else { 4 });
+            let shifted = if feature.shifted { [cell, mark, mark] } else { [0; 3] };
+            let mut planes = [Plane { start: 0, stride: 0 }; 6];
+            for (plane, unit) in planes.iter_mut().zip([cell, mark, mark].into_iter().chain(shifted)) {
+                *plane = layout.plane(feature, unit)?;
+            }
             layout.planes.push(planes);
         }
         Ok(Arc::new(layout))
@@ -229,6 +232,9 @@ fn as_i32(bytes: &mut [u8]) -> &mut [i32] {
     bytemuck::cast_slice_mut(bytes)
 }
 
+/// Arenas that are looked at before a new one is made.
+const TRIES: usize = 4;
+
 /// Arenas of one layout: those whose rows nobody looks at any more are written again.
 #[derive(Debug)]
 pub(crate) struct ArenaPool {
@@ -244,14 +250,15 @@ impl ArenaPool {
 
     /// An arena to write into.
     pub(crate) fn take(&mut self) -> Arena {
-        match self.lent.pop_front().map(Arc::try_unwrap) {
-            Some(Ok(arena)) => arena,
-            Some(Err(in_use)) => {
-                self.lent.push_front(in_use);
-                Arena::new(&self.layout)
+        for _ in 0..TRIES.min(self.lent.len()) {
+            match self.lent.pop_front().map(Arc::try_unwrap) {
+                Some(Ok(arena)) => return arena,
+                // Held for longer than others: it shall not stand in their way.
+                Some(Err(in_use)) => self.lent.push_back(in_use),
+                None => break,
             }
-            None => Arena::new(&self.layout),
         }
+        Arena::new(&self.layout)
     }
 
     /// Shares a written arena, and remembers it for later.

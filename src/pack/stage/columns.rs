@@ -8,14 +8,8 @@ use crate::error::{Error, Result};
 use crate::pack::arena::{Arena, Part};
 use crate::pack::feature::Feature;
 
-const PARTS: [Part; 6] = [
-    Part::Values,
-    Part::SegmentIds,
-    Part::Positions,
-    Part::Targets,
-    Part::TargetSegmentIds,
-    Part::TargetPositions,
-];
+const PARTS: [Part; 6] =
+    [Part::Values, Part::SegmentIds, Part::Positions, Part::Targets, Part::TargetSegmentIds, Part::TargetPositions];
 
 /// The columns of a stage, once the first element has shown their dtypes.
 #[derive(Debug)]

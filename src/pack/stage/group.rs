@@ -243,7 +243,9 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
     }
 
     fn row(&mut self, row: usize, arena: &Arc<Arena>) -> Result<Element> {
-        let Some((columns, _)) = &self.packer else { return Err(Error::state("a row of a group that was never begun")) };
+        let Some((columns, _)) = &self.packer else {
+            return Err(Error::state("a row of a group that was never begun"));
+        };
         let lists = self.lists.get_mut(row).map(std::mem::take).unwrap_or_default();
         columns.row(arena, row, lists)
     }
@@ -295,10 +297,8 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for GroupPackIter<I> {
         let GroupPackState { parent, cut, rows_before, row } = state;
         self.start = Place { number: parent.number, cut };
         self.parent.restore(parent, cx)?;
-        if let Some((_, kernel)) = &mut self.packer {
-            kernel.finish();
-        }
         (self.pending, self.open, self.rows_before, self.row) = (None, None, rows_before, row);
+        (self.packer, self.notes) = (None, Notes::default());
         self.lists.clear();
         Ok(())
     }

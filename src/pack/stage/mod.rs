@@ -6,6 +6,8 @@ mod notes;
 mod options;
 mod order;
 mod rows;
+#[cfg(test)]
+mod tests;
 mod tracked;
 mod window;
 
@@ -29,7 +31,7 @@ use crate::element::Element;
 /// again when none of its rows is held any more.
 ///
 /// States hold positions only and are exact after every row; a restore reads again what was in memory: the elements of
-/// one group, or of one window, and at most 15 more.
+/// one group, or of one window, and at most 16 more.
 ///
 /// # Errors
 /// Configurations that make no sense are `Config` errors before anything is read. An element with a feature missing, of
@@ -41,12 +43,14 @@ pub trait Packing: IterDataset<Item = Element> + Sized {
     /// Rows and their order are those of Grain's `FirstFitPackIterDataset`, for the same seed.
     ///
     /// ```
+    /// use gristmill::dataset::map::Source;
     /// use gristmill::pack::{BinPackOptions, Packing, RowSpec};
     /// use gristmill::{Array, Element, IterDataset, MapDataset};
     ///
     /// # fn main() -> gristmill::Result<()> {
-    /// let sequences = [vec![1, 2, 3], vec![4, 5], vec![6]].map(|tokens: Vec<i32>| Element::new().with("tokens", Array::from_vec(tokens)));
-    /// let rows = gristmill::dataset::map::source(sequences.to_vec())
+    /// let sequences = [vec![1, 2, 3], vec![4, 5], vec![6]];
+    /// let elements = sequences.map(|tokens: Vec<i32>| Element::new().with("tokens", Array::from_vec(tokens)));
+    /// let rows = Source::new(elements.to_vec())
     ///     .to_iter()
     ///     .first_fit_pack(BinPackOptions::new(RowSpec::new([("tokens", 4)]), 2).shuffle_bins(false))
     ///     .collect()?;

@@ -212,7 +212,9 @@ impl ConcatPackOptions {
         let mut bos = Vec::new();
         for name in &self.bos_features {
             let Some(at) = self.rows.position(name).filter(|&at| !features[at].meta) else {
-                return Err(Error::config(format!("bos_features names {name:?}, which is not a packed feature with tokens")));
+                return Err(Error::config(format!(
+                    "bos_features names {name:?}, which is not a packed feature with tokens"
+                )));
             };
             let token = self.bos_token_id.unwrap_or_default() as f64;
             let number = number_bytes(dtype(at), token).map_err(|e| in_feature(name, &e))?;
@@ -225,7 +227,9 @@ impl ConcatPackOptions {
     pub(super) fn check(&self) -> Result<()> {
         self.rows.check()?;
         if let Some(name) = self.rows.listed().next() {
-            return Err(Error::config(format!("meta feature {name:?} has no row length, and pieces have no list of values")));
+            return Err(Error::config(format!(
+                "meta feature {name:?} has no row length, and pieces have no list of values"
+            )));
         }
         let (features, token) = (!self.bos_features.is_empty(), self.bos_token_id.is_some());
         let replaces = self.bos_handling == BosHandling::ReplaceFirstTokenWithBos;

@@ -8,7 +8,12 @@ use crate::pack::arena::Part;
 use crate::pack::group::Group;
 
 /// The rows of `group`, of which `before` rows came out in earlier groups.
-pub(super) fn row_order(options: &BinPackOptions, group: &Group, before: u64, dtype: impl Fn(usize) -> DType) -> Vec<usize> {
+pub(super) fn row_order(
+    options: &BinPackOptions,
+    group: &Group,
+    before: u64,
+    dtype: impl Fn(usize) -> DType,
+) -> Vec<usize> {
     if !options.shuffle_bins {
         return group.rows.clone().collect();
     }

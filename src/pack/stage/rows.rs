@@ -131,7 +131,9 @@ impl RowSpec {
             let numbers = inner.iter().try_fold(1usize, |n, &dim| n.checked_mul(dim));
             let cell = numbers.and_then(|n| n.checked_mul(dtype.size())).unwrap_or(0);
             let padding = match self.padded.iter().rfind(|(n, _)| n == name) {
-                Some((_, value)) => number_bytes(*dtype, *value).map_err(|e| in_feature(name, &e))?.repeat(cell / dtype.size()),
+                Some((_, value)) => {
+                    number_bytes(*dtype, *value).map_err(|e| in_feature(name, &e))?.repeat(cell / dtype.size())
+                }
                 None => Vec::new(),
             };
             let shifted = self.shifts() && !meta;
@@ -251,7 +253,8 @@ mod tests {
     #[test]
     fn one_feature_becomes_inputs_and_targets() {
         let rows = RowSpec::new([("tokens", 4)]).names(OutputNames::MaxText);
-        let six = ["inputs", "inputs_segmentation", "inputs_position", "targets", "targets_segmentation", "targets_position"];
+        let six =
+            ["inputs", "inputs_segmentation", "inputs_position", "targets", "targets_segmentation", "targets_position"];
         assert_eq!(rows.outputs(0), six);
         let two = RowSpec::new([("inputs", 4), ("targets", 4)]).names(OutputNames::MaxText);
         assert_eq!([two.outputs(0), two.outputs(1)].concat(), six);

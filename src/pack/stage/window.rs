@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::pack::feature::{Feature, piece_range};
 use crate::pack::group::{GroupOptions, GroupPacker};
-use crate::pack::held::HeldState;
+use crate::pack::held::{Held, HeldState};
 use crate::pack::stats::PackStats;
 use crate::pack::window::WindowPacker;
 
@@ -279,10 +279,9 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for WindowPackIter<I> {
     }
 
     fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        Held::new(self.options.window.window).restore(&state.window)?;
         self.parent.restore(state.parent, cx)?;
-        if let Some(packer) = &mut self.packer {
-            packer.planner.restore(&state.window)?;
-        }
+        (self.packer, self.notes) = (None, Notes::default());
         (self.restored, self.first_piece) = (state.window, state.piece);
         (self.entering, self.ended) = (None, false);
         self.slots.clear();
@@ -292,7 +291,10 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for WindowPackIter<I> {
 
 impl<D: fmt::Debug> fmt::Debug for WindowPack<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WindowPack").field("parent", &self.parent).field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("WindowPack")
+            .field("parent", &self.parent)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
     }
 }
 
