@@ -1,5 +1,7 @@
 //! What the real Grain library gave, element by element: the vectors in the folder `GRISTMILL_GOLDEN`.
 
+#[path = "golden/order.rs"]
+mod order;
 #[path = "golden/packing.rs"]
 mod packing;
 

@@ -52,12 +52,13 @@ impl<D: MapDataset, F> Batch<D, F> {
     fn items(&self, index: u64, cx: &mut Cx) -> Result<Option<Vec<D::Item>>> {
         let Some((epoch, k)) = epochs::split(index, self.len) else { return Ok(None) };
         // An epoch has its own last batch: none reaches into the next.
-        let start = epochs::join(k, self.size as u64, 0)?;
-        let count = (self.parent_len - start).min(self.size as u64);
+        let size = self.size as u64;
+        let start = epochs::join(k, size, 0)?;
+        let count = if self.parent_len >= INFINITE { size } else { (self.parent_len - start).min(size) };
         let start = epochs::join(epoch, self.parent_len, start)?;
         // A size that was mistyped costs no memory before its elements exist.
         let mut items = Vec::with_capacity(count.min(1 << 16) as usize);
-        for at in start..start.saturating_add(count) {
+        for at in start..start.checked_add(count).ok_or_else(|| epochs::too_far(epoch, self.parent_len))? {
             items.push(self.parent.get(at, cx)?.ok_or_else(|| cx.blame(self.stage, "batch", hole(at)))?);
         }
         Ok(Some(items))
@@ -156,7 +157,8 @@ mod tests {
         let forever = globals(3).repeat(None).batch(2, true);
         assert_eq!(forever.len(), INFINITE);
         assert_eq!(forever.get(4, &mut Cx::default()).unwrap(), Some(vec![8, 9]));
-        assert!(forever.get(INFINITE / 2 + 1, &mut Cx::default()).is_err());
+        assert_eq!(forever.get(INFINITE - 1, &mut Cx::default()).unwrap().map(|b| b.len()), Some(2));
+        assert!(globals(3).repeat(None).batch(3, true).get(INFINITE - 1, &mut Cx::default()).is_err());
     }
 
     #[test]

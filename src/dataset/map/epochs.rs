@@ -24,7 +24,7 @@ pub(super) fn join(epoch: u64, len: u64, at: u64) -> Result<u64> {
 }
 
 #[cold]
-fn too_far(epoch: u64, len: u64) -> Error {
+pub(super) fn too_far(epoch: u64, len: u64) -> Error {
     Error::config(format!("epoch {epoch} of a dataset of {len} elements is past the last index, {}", u64::MAX))
 }
 

@@ -1,0 +1,51 @@
+//! Boxes and shared pointers to datasets are datasets.
+
+use std::sync::Arc;
+
+use super::MapDataset;
+use crate::cx::Cx;
+use crate::dataset::stage::{Role, Stage};
+use crate::error::Result;
+
+macro_rules! forward_map_dataset {
+    ($pointer:ty) => {
+        impl<D: Stage + ?Sized> Stage for $pointer {
+            fn name(&self) -> &'static str {
+                (**self).name()
+            }
+            fn params(&self) -> String {
+                (**self).params()
+            }
+            fn role(&self) -> Role {
+                (**self).role()
+            }
+            fn parents(&self) -> Vec<&dyn Stage> {
+                (**self).parents()
+            }
+            fn seed_root(&self) -> Option<u32> {
+                (**self).seed_root()
+            }
+            fn is_border(&self) -> bool {
+                (**self).is_border()
+            }
+            fn memory_bytes(&self) -> Option<u64> {
+                (**self).memory_bytes()
+            }
+            fn check(&self) -> Result<()> {
+                (**self).check()
+            }
+        }
+
+        impl<D: MapDataset + ?Sized> MapDataset for $pointer {
+            type Item = D::Item;
+            fn len(&self) -> u64 {
+                (**self).len()
+            }
+            fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
+                (**self).get(index, cx)
+            }
+        }
+    };
+}
+forward_map_dataset!(Arc<D>);
+forward_map_dataset!(Box<D>);
