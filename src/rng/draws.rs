@@ -84,7 +84,7 @@ pub(crate) fn shuffle<T>(words: &mut impl Words, items: &mut [T]) {
     }
 }
 
-/// A number of `0..=last`, `last > 0`: numpy's `random_interval`, which cuts words to the bits of `last` until one fits.
+/// A number of `0..=last`, `last > 0`: numpy's `random_interval`, which cuts words to the bits of `last`.
 fn masked(words: &mut impl Words, last: u64) -> u64 {
     let mask = u64::MAX >> last.leading_zeros();
     loop {

@@ -20,7 +20,7 @@ const SLOTS: usize = 4;
 /// ```
 /// # Cost
 /// Any thread may call [`get`](Self::get); threads do not wait for each other. Above 2^16 elements nothing is kept but
-/// the keys of epoch 0, the others are computed again for each index, for about 10 ns. Up to 2^16 elements the tables of
+/// the keys of epoch 0; others are computed for each index, in about 15 ns. Up to 2^16 elements the tables of
 /// up to four epochs are kept, 2 bytes per element each; epochs that are a multiple of four apart take turns.
 #[derive(Clone, Debug)]
 pub struct EpochShuffle {

@@ -35,9 +35,9 @@ impl MixOrder {
 
     /// The order whose shares are exactly as the weights are written: 0.29 and 0.71 are 29 to 71.
     ///
-    /// Each weight stands for the simplest fraction that is the same `f64`. Where those have no common denominator small
-    /// enough for the sum of proportions to stay below 2^63, weights are rounded to a 2^-58th of the largest instead, or
-    /// somewhat more with many components; none is rounded to 0.
+    /// Each weight stands for the simplest fraction that is the same `f64`. Where those have no common denominator
+    /// small enough for the proportions to sum to at most 2^63, weights are rounded instead, to a 2^-58th of the
+    /// largest, or somewhat more with many components; none is rounded to 0.
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no weight, or if one is not a finite number above 0.
     pub fn exact(weights: &[f64]) -> Result<Self> {
@@ -194,10 +194,13 @@ mod tests {
         panic!("no component took position {position}");
     }
 
+    /// Proportions, what is at the first eight positions, and what is at three far ones.
+    type Row = (&'static [u64], [(usize, u64); 8], [(usize, u64); 3]);
+
     // Computed by `_dataset_and_key_of_next_element` of grain 0.2.18.
     #[test]
     fn positions_are_those_of_grain() {
-        let cases: [(&[u64], [(usize, u64); 8], [(usize, u64); 3]); 3] = [
+        let cases: [Row; 3] = [
             (
                 &[100, 244],
                 [(0, 0), (1, 0), (1, 1), (0, 1), (1, 2), (1, 3), (0, 2), (1, 4)],

@@ -92,9 +92,9 @@ impl ElementRng {
         word
     }
 
-    /// The next 32 bits: the low half of a 64-bit word first, its high half on the call after.
+    /// The next 32 bits, numpy's `next_uint32`: the low half of a 64-bit word first, its high half on the call after.
     #[inline]
-    pub fn random_raw_u32(&mut self) -> u32 {
+    pub fn next_u32(&mut self) -> u32 {
         self.half_word()
     }
 
@@ -102,12 +102,6 @@ impl ElementRng {
     #[inline]
     pub fn random_f64(&mut self) -> f64 {
         draws::unit_f64(self)
-    }
-
-    /// `true` with probability `p`, drawn as `random() < p`.
-    #[inline]
-    pub fn random_bool(&mut self, p: f64) -> bool {
-        self.random_f64() < p
     }
 
     /// A number of `low..high`, each equally likely, numpy's `integers(low, high)`.
@@ -196,7 +190,7 @@ mod tests {
         PhiloxKey::from_seed(seed).element(index, 0)
     }
 
-    // numpy 2.4.6: `Philox(key=SeedSequence(seed).generate_state(2, uint64), counter=[0, 0, op_seed, index])`, nine words.
+    // numpy 2.4.6: `Philox(key=SeedSequence(seed).generate_state(2, uint64), counter=[0, 0, op_seed, index])`.
     #[test]
     fn words_are_those_of_numpy() {
         let rows: [((u64, u64, u64), [u64; 9]); 5] = [
@@ -292,6 +286,16 @@ mod tests {
         assert_eq!(rng.integers(0, 3 << 30), 359056261);
         assert_eq!(rng.bounded_u64(u64::MAX), 6692289038625529946);
         assert_eq!(rng.bounded_u64(3 << 62), 6644677515937850720);
+    }
+
+    #[test]
+    fn the_traits_of_rand_core_draw_the_same_words() {
+        let words = [3500976168, 1063927695, 233900780, 2935292038, 3630371106, 661090794, 2814941791];
+        let mut rng = element(9, 9);
+        assert_eq!(words.map(|_| Rng::next_u32(&mut rng)), words);
+        let mut rng = element(9, 9);
+        assert_eq!(words.map(|_| rng.next_u32()), words);
+        assert_eq!(Rng::next_u64(&mut element(9, 9)), element(9, 9).random_raw());
     }
 
     #[test]

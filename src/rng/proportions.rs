@@ -12,12 +12,13 @@ pub(crate) fn like_grain(weights: &[f64]) -> Result<Box<[u64]>> {
     let scaled: Vec<u128> = weights.iter().map(|weight| (weight * scale) as u128).collect();
     within_sum(&scaled).ok_or_else(|| {
         let (low, high) = weights.iter().fold((f64::INFINITY, 0f64), |(low, high), &w| (low.min(w), high.max(w)));
-        Error::config(format!("mix weights {low:e} and {high:e} are too far apart: in hundredths of the smallest, all sum to more than 2^63"))
+        let limit = "in hundredths of the smallest, they sum to more than 2^63";
+        Error::config(format!("mix weights {low:e} to {high:e} are too far apart: {limit}"))
             .help("drop the smallest weight, or take exact proportions")
     })
 }
 
-/// Integers in the same proportion as the simplest fractions that are the same `f64`; or nearly, if those are too large.
+/// Integers in the same proportion as the simplest fractions that are the same `f64`, or nearly if those are large.
 pub(crate) fn exact(weights: &[f64]) -> Result<Box<[u64]>> {
     check(weights)?;
     Ok(common_denominator(weights).unwrap_or_else(|| rounded(weights)))

@@ -1,8 +1,8 @@
 //! The permutation of up to 2^16 numbers as a table: every cycle walk at once.
 //!
-//! For `n` up to 2^16 Grain permutes a block of 2^16 numbers and applies the permutation again until the number is below
-//! `n`: `2^16 / n` steps for each number on average. The walks of all `n` numbers have no number in common, so together
-//! they are at most 2^16 steps; what costs is that each step waits for the one before. So the walks from all of `0..m`
+//! For `n` up to 2^16 Grain permutes a block of 2^16 numbers, again and again until the number is below `n`: `2^16 / n`
+//! steps for each number on average. The walks of all `n` numbers have no number in common, so together they are at
+//! most 2^16 steps; what costs is that each step waits for the one before. So the walks from all of `0..m`
 //! back below `m`, for an `m >= n` that cuts the cycles into enough pieces, run side by side, one a lane, which the
 //! compiler turns into vector instructions. The walks through that table from below `n` back below `n` are short.
 
