@@ -5,6 +5,8 @@ mod detect;
 mod files;
 mod index;
 mod index_cache;
+#[cfg(feature = "compress")]
+mod inflate;
 mod json;
 mod json_text;
 mod jsonl;
@@ -14,6 +16,8 @@ mod npy;
 mod npy_header;
 #[cfg(feature = "compress")]
 mod npz;
+#[cfg(feature = "compress")]
+mod text_stream;
 mod token_crops;
 mod tokens;
 
@@ -25,5 +29,10 @@ pub use mmap::{Access, Mapping};
 pub use npy::Npy;
 #[cfg(feature = "compress")]
 pub use npz::Npz;
+#[cfg(feature = "compress")]
+pub use text_stream::{
+    JsonLines, JsonlStream, LineParser, LineStream, PlainLines, StreamOptions, TextStream, TextStreamIter,
+    TextStreamState,
+};
 pub use token_crops::{Crops, RandomCrops};
 pub use tokens::{TokenLayout, TokenType, Tokens};

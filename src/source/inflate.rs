@@ -1,0 +1,291 @@
+//! Text out of a `.gz`, `.zst` or plain file, line by line, with bounded memory.
+
+use std::io::{self, BufRead, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use flate2::bufread::MultiGzDecoder;
+use memchr::memchr;
+
+use super::mmap::Mapping;
+use crate::error::{Error, Result};
+
+/// A mapped file as a stream.
+pub(super) struct Content {
+    file: Arc<Mapping>,
+    at: usize,
+}
+
+impl Content {
+    fn rest(&self) -> &[u8] {
+        self.file.bytes().get(self.at..).unwrap_or_default()
+    }
+}
+
+impl Read for Content {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.rest().read(out)?;
+        self.at += read;
+        Ok(read)
+    }
+}
+
+impl BufRead for Content {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        Ok(self.rest())
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+}
+
+/// A file, decompressed by its magic number.
+enum Decoder {
+    Plain(Content),
+    Gzip(Box<MultiGzDecoder<Content>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, Content>>),
+}
+
+impl Decoder {
+    fn new(file: Arc<Mapping>, window_log: Option<u32>) -> io::Result<Self> {
+        let (codec, size) = (super::detect::compression(file.bytes()), file.bytes().len());
+        let content = Content { file, at: 0 };
+        Ok(match codec {
+            Some("gzip") => Self::Gzip(Box::new(MultiGzDecoder::new(content))),
+            Some(_) => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(content)?;
+                decoder.window_log_max(window_log.unwrap_or_else(|| default_window_log(size)))?;
+                Self::Zstd(Box::new(decoder))
+            }
+            None => Self::Plain(content),
+        })
+    }
+
+    fn codec(&self) -> Option<&'static str> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Gzip(_) => Some("gzip"),
+            Self::Zstd(_) => Some("zstd"),
+        }
+    }
+
+    /// Bytes of the file that were taken in.
+    fn consumed(&self) -> u64 {
+        let content = match self {
+            Self::Plain(content) => content,
+            Self::Gzip(decoder) => decoder.get_ref(),
+            Self::Zstd(decoder) => decoder.get_ref(),
+        };
+        content.at as u64
+    }
+
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(content) => content.read(out),
+            Self::Gzip(decoder) => decoder.read(out),
+            Self::Zstd(decoder) => decoder.read(out),
+        }
+    }
+}
+
+/// The largest window that a file of this size may ask for: 32 MiB, more for a larger file, 128 MiB (what `zstd --long`
+/// writes) at most. So a small damaged file cannot take much memory, and every file that `zstd` writes by default is read.
+fn default_window_log(size: usize) -> u32 {
+    (size as u64).saturating_add(32 << 20).ilog2().clamp(25, 27)
+}
+
+/// Bounds on what one file may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) line_bytes: usize,
+    pub(super) window_log: Option<u32>,
+}
+
+/// Reads the lines of one file.
+pub(super) struct LineReader {
+    decoder: Decoder,
+    bounds: Bounds,
+    buffer: Vec<u8>,
+    /// What of the buffer is read and not yet handed out.
+    from: usize,
+    to: usize,
+    /// Place of `buffer[from]` in the decompressed text.
+    offset: u64,
+    /// Lines handed out or skipped.
+    lines: u64,
+    ended: bool,
+}
+
+/// A line without its end, and where it is in the decompressed text.
+pub(super) struct RawLine<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) offset: u64,
+    /// Number of the line, from 1.
+    pub(super) number: u64,
+}
+
+const BUFFER: usize = 256 << 10;
+
+impl LineReader {
+    /// Starts in front of line `lines + 1`, which begins at byte `offset` of the decompressed text. Compressed text is
+    /// read up to there.
+    pub(super) fn open(path: &Path, file: Arc<Mapping>, bounds: Bounds, offset: u64, lines: u64) -> Result<Self> {
+        let decoder = Decoder::new(file, bounds.window_log).map_err(|e| Error::io(e, path))?;
+        let buffer = vec![0; BUFFER];
+        let mut reader = Self { decoder, bounds, buffer, from: 0, to: 0, offset: 0, lines, ended: false };
+        reader.skip_to(offset).map_err(|e| e.path(path))?;
+        Ok(reader)
+    }
+
+    fn skip_to(&mut self, offset: u64) -> Result<()> {
+        if let Decoder::Plain(content) = &mut self.decoder {
+            let at = usize::try_from(offset).ok().filter(|&at| at <= content.file.bytes().len());
+            content.at = at.ok_or_else(|| short(offset))?;
+            self.offset = offset;
+        }
+        while self.offset < offset {
+            self.fill()?;
+            let skip = ((self.to - self.from) as u64).min(offset - self.offset);
+            if skip == 0 {
+                return Err(short(offset));
+            }
+            self.from += skip as usize;
+            self.offset += skip;
+        }
+        Ok(())
+    }
+
+    /// Place behind the last line handed out, in the decompressed text, and the number of that line.
+    pub(super) fn position(&self) -> (u64, u64) {
+        (self.offset, self.lines)
+    }
+
+    /// Whether offsets are those of the decompressed text.
+    pub(super) fn is_compressed(&self) -> bool {
+        self.decoder.codec().is_some()
+    }
+
+    /// The next line, or `None` at the end.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the offset in the file if it is damaged, after which it has ended; and for a line
+    /// that is too long, which is then behind it.
+    pub(super) fn next(&mut self) -> Result<Option<RawLine<'_>>> {
+        if self.offset == 0 {
+            self.drop_mark()?;
+        }
+        let mut searched = 0;
+        let end = loop {
+            let unread = &self.buffer[self.from..self.to];
+            if let Some(at) = memchr(b'\n', &unread[searched..]) {
+                break searched + at;
+            }
+            searched = unread.len();
+            if self.ended && searched == 0 {
+                return Ok(None);
+            }
+            if self.ended {
+                break searched;
+            }
+            if searched > self.bounds.line_bytes {
+                return Err(self.too_long());
+            }
+            self.fill()?;
+        };
+        let (offset, start) = (self.offset, self.from);
+        if end > self.bounds.line_bytes {
+            return Err(self.too_long());
+        }
+        self.advance(end + 1);
+        let bytes = &self.buffer[start..start + end];
+        let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+        Ok(Some(RawLine { bytes, offset, number: self.lines }))
+    }
+
+    /// Goes behind a line of `bytes` bytes, or to the end.
+    fn advance(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.to - self.from);
+        self.from += bytes;
+        self.offset += bytes as u64;
+        self.lines += 1;
+    }
+
+    /// Drops a byte order mark at the beginning of the text.
+    fn drop_mark(&mut self) -> Result<()> {
+        while !self.ended && self.to - self.from < 4 {
+            self.fill()?;
+        }
+        if self.to - self.from > 3 && self.buffer[self.from..].starts_with(b"\xef\xbb\xbf") {
+            self.from += 3;
+            self.offset += 3;
+        }
+        Ok(())
+    }
+
+    /// Skips the rest of a line that is too long.
+    #[cold]
+    fn too_long(&mut self) -> Error {
+        let (offset, limit) = (self.offset, self.bounds.line_bytes);
+        let mut error =
+            Error::data(format!("the line is longer than {limit} bytes")).line(self.lines + 1).offset(offset);
+        error = error.help("raise `max_line_bytes` if lines of this length are right");
+        loop {
+            match memchr(b'\n', &self.buffer[self.from..self.to]) {
+                Some(at) => {
+                    self.advance(at + 1);
+                    return error;
+                }
+                None => {
+                    self.offset += (self.to - self.from) as u64;
+                    self.from = self.to;
+                }
+            }
+            if self.ended || self.fill().is_err() {
+                self.lines += 1;
+                return error;
+            }
+        }
+    }
+
+    /// Reads more behind what is there, making room where there is none.
+    fn fill(&mut self) -> Result<()> {
+        if self.from > 0 {
+            self.buffer.copy_within(self.from..self.to, 0);
+            self.to -= self.from;
+            self.from = 0;
+        }
+        if self.to == self.buffer.len() {
+            let room = self.buffer.len().saturating_mul(2).min(self.bounds.line_bytes.saturating_add(BUFFER));
+            self.buffer.resize(room, 0);
+        }
+        match self.decoder.read(&mut self.buffer[self.to..]) {
+            Ok(0) => self.ended = true,
+            Ok(read) => self.to += read,
+            Err(error) => return Err(self.damaged(error)),
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn damaged(&mut self, error: io::Error) -> Error {
+        // What was decompressed before the damage may be wrong too: gzip says so only at the end of a member.
+        self.ended = true;
+        self.offset += (self.to - self.from) as u64;
+        self.from = self.to;
+        let codec = self.decoder.codec().unwrap_or("file");
+        let at = self.decoder.consumed();
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            return Error::data(format!("the file ends inside a {codec} stream")).offset(at);
+        }
+        if error.to_string().contains("too much memory") {
+            let text = format!("the zstd frame asks for more memory than it may: {error}");
+            return Error::data(text).offset(at).help("raise `max_window_log` if the file is right");
+        }
+        Error::data(format!("the {codec} stream is damaged: {error}")).offset(at)
+    }
+}
+
+fn short(offset: u64) -> Error {
+    Error::state(format!("the text has fewer than the {offset} bytes that were read of it before"))
+}

@@ -1,0 +1,458 @@
+//! Text files read front to back: what compression leaves of them.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::files::{self, FileId, Patterns};
+use super::index::is_space;
+use super::inflate::{Bounds, LineReader, RawLine};
+use super::jsonl::RecordParser;
+use super::mmap::{Access, Mapping};
+use crate::cx::{Cx, StageId};
+use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
+use crate::element::{Element, Name};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+
+/// What a line of text becomes.
+pub trait LineParser: Send + Sync + 'static {
+    /// What it becomes.
+    type Record: Send + 'static;
+
+    /// The name of the stage.
+    fn name(&self) -> &'static str;
+
+    /// What of it shapes the data; empty if nothing does.
+    fn params(&self) -> String {
+        String::new()
+    }
+
+    /// Parses a line, which is not blank and has no line end.
+    ///
+    /// # Errors
+    /// The byte of the line at which it is wrong, and how.
+    fn parse(&self, line: &str) -> Result<Self::Record, (usize, String)>;
+
+    /// Payload bytes of a record, for the report.
+    fn record_bytes(&self, record: &Self::Record) -> u64;
+}
+
+/// Lines as they are.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainLines;
+
+impl LineParser for PlainLines {
+    type Record = String;
+
+    fn name(&self) -> &'static str {
+        "line_stream"
+    }
+
+    fn parse(&self, line: &str) -> Result<String, (usize, String)> {
+        Ok(line.to_owned())
+    }
+
+    fn record_bytes(&self, record: &String) -> u64 {
+        record.len() as u64
+    }
+}
+
+/// Lines that are JSON objects, with the types of [`Jsonl`](super::Jsonl).
+#[derive(Clone, Debug)]
+pub struct JsonLines(RecordParser);
+
+impl LineParser for JsonLines {
+    type Record = Element;
+
+    fn name(&self) -> &'static str {
+        "jsonl_stream"
+    }
+
+    fn params(&self) -> String {
+        self.0.identity()
+    }
+
+    fn parse(&self, line: &str) -> Result<Element, (usize, String)> {
+        self.0.parse(line).map_err(|fault| (fault.at, fault.message))
+    }
+
+    fn record_bytes(&self, record: &Element) -> u64 {
+        record.nbytes() as u64
+    }
+}
+
+/// How text is read as a stream.
+#[derive(Clone, Debug)]
+#[must_use = "options do nothing until `lines` or `jsonl`"]
+pub struct StreamOptions {
+    bounds: Bounds,
+    columns: Option<Vec<Name>>,
+}
+
+impl Default for StreamOptions {
+    fn default() -> Self {
+        Self { bounds: Bounds { line_bytes: 16 << 20, window_log: None }, columns: None }
+    }
+}
+
+impl StreamOptions {
+    /// The default options.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Bytes in the longest line that is read; 16 MiB at first. Compressed files can hold lines far longer than themselves.
+    pub fn max_line_bytes(mut self, bytes: usize) -> Self {
+        self.bounds.line_bytes = bytes.max(1);
+        self
+    }
+
+    /// Base-2 logarithm of the largest window that a zstd frame may ask for; at first 25 (32 MiB), and up to 27
+    /// for files as large as that.
+    pub fn max_window_log(mut self, log: u32) -> Self {
+        self.bounds.window_log = Some(log);
+        self
+    }
+
+    /// For [`jsonl`](Self::jsonl): the fields to read, in this order; all of them at first.
+    pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
+        self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
+        self
+    }
+
+    /// Opens text files, globs, or directories (of `.txt.gz`, `.txt.zst` and `.txt` files).
+    ///
+    /// # Errors
+    /// If nothing is found, or a file cannot be mapped.
+    pub fn lines(self, patterns: impl Patterns) -> Result<LineStream> {
+        TextStream::open(patterns, &[".txt.gz", ".txt.zst", ".txt"], self.bounds, PlainLines)
+    }
+
+    /// Opens JSON Lines files, globs, or directories (of `.jsonl.gz`, `.jsonl.zst`, `.jsonl` and the like).
+    ///
+    /// # Errors
+    /// As [`lines`](Self::lines); [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is named twice or none is.
+    pub fn jsonl(self, patterns: impl Patterns) -> Result<JsonlStream> {
+        let extensions = [
+            ".jsonl.gz",
+            ".jsonl.zst",
+            ".jsonl",
+            ".ndjson.gz",
+            ".ndjson.zst",
+            ".ndjson",
+            ".json.gz",
+            ".json.zst",
+            ".json",
+        ];
+        let parser = JsonLines(RecordParser::new(self.columns)?);
+        TextStream::open(patterns, &extensions, self.bounds, parser)
+    }
+}
+
+/// Lines of `.gz`, `.zst` and plain text files, read front to back: an [`IterDataset`] of `String`.
+pub type LineStream = TextStream<PlainLines>;
+
+/// Records of `.jsonl.gz`, `.jsonl.zst` and plain JSON Lines files, read front to back: an [`IterDataset`] of [`Element`].
+pub type JsonlStream = TextStream<JsonLines>;
+
+/// Records of text files, read front to back: see [`LineStream`] and [`JsonlStream`].
+///
+/// Compression is known by its magic number: gzip of one or many members, zstd of one or many frames, or none. Files
+/// follow each other in the order of [`find`](super::find). Blank lines are left out.
+///
+/// ```
+/// use gristmill::IterDataset;
+/// use gristmill::source::StreamOptions;
+/// # let dir = std::env::temp_dir().join(format!("gristmill-doc-stream-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// # let path = dir.join("a.jsonl.zst");
+/// let packed = zstd::encode_all(b"{\"text\": \"oat\"}\n".as_slice(), 3).unwrap();
+/// std::fs::write(&path, packed).unwrap();
+/// let ds = StreamOptions::new().columns(["text"]).jsonl(&path)?;
+/// assert_eq!(ds.collect()?[0].text("text")?, "oat");
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) for a stream that is cut or damaged, with the byte offset in the file; for
+/// a line that is too long, not UTF-8 or not what the parser takes, with the line and its byte offset. Checksums come
+/// at the end of a gzip member: records before a damage may have been handed out.
+///
+/// # Cost
+/// One thread decompresses. A resume decompresses the present file again up to its place. Memory: the window of the
+/// codec and a buffer that grows to the longest line.
+#[must_use = "datasets are lazy and do nothing until read"]
+pub struct TextStream<P> {
+    shared: Arc<Shared<P>>,
+}
+
+struct Shared<P> {
+    files: Vec<(PathBuf, Arc<Mapping>)>,
+    bounds: Bounds,
+    parser: P,
+    identity: String,
+}
+
+impl<P: LineParser> TextStream<P> {
+    fn open(patterns: impl Patterns, extensions: &[&str], bounds: Bounds, parser: P) -> Result<Self> {
+        let paths = files::find(patterns, extensions)?;
+        let open = |path: PathBuf| Mapping::open(&path, Access::Sequential).map(|file| (path, Arc::new(file)));
+        let files = paths.into_iter().map(open).collect::<Result<Vec<_>>>()?;
+        let ids: Vec<FileId> = files.iter().map(|(path, file)| FileId::new(path, file.bytes())).collect();
+        let identity = files::identity(&ids) + &parser.params();
+        Ok(Self { shared: Arc::new(Shared { files, bounds, parser, identity }) })
+    }
+
+    /// Lines of text files, each made a record by `parser`.
+    ///
+    /// # Errors
+    /// As [`StreamOptions::lines`].
+    pub fn with_parser(patterns: impl Patterns, options: StreamOptions, parser: P) -> Result<Self> {
+        Self::open(patterns, &[".txt.gz", ".txt.zst", ".txt"], options.bounds, parser)
+    }
+}
+
+impl<P> Clone for TextStream<P> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+impl<P: LineParser> Stage for TextStream<P> {
+    fn name(&self) -> &'static str {
+        self.shared.parser.name()
+    }
+    fn params(&self) -> String {
+        self.shared.identity.clone()
+    }
+    fn role(&self) -> Role {
+        Role::Source
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        Vec::new()
+    }
+}
+
+impl<P: LineParser> IterDataset for TextStream<P> {
+    type Item = P::Record;
+    type Iter = TextStreamIter<P>;
+
+    fn iter(&self, _: &Runtime) -> Result<TextStreamIter<P>> {
+        Ok(TextStreamIter { shared: self.shared.clone(), file: 0, reader: None })
+    }
+}
+
+/// A pass over a [`TextStream`].
+pub struct TextStreamIter<P> {
+    shared: Arc<Shared<P>>,
+    file: usize,
+    reader: Option<LineReader>,
+}
+
+/// Where a [`TextStreamIter`] is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextStreamState {
+    /// Files that are behind it.
+    pub file: u64,
+    /// Bytes of the present file that are behind it, decompressed.
+    pub byte: u64,
+    /// Lines of the present file that are behind it.
+    pub line: u64,
+}
+
+impl<P: LineParser> TextStreamIter<P> {
+    fn read(&mut self) -> Result<Option<P::Record>> {
+        let shared = &*self.shared;
+        while let Some((path, file)) = shared.files.get(self.file) {
+            let reader = match &mut self.reader {
+                Some(reader) => reader,
+                none => none.insert(LineReader::open(path, file.clone(), shared.bounds, 0, 0)?),
+            };
+            let compressed = reader.is_compressed();
+            match reader.next().map_err(|e| e.path(path))? {
+                Some(line) if line.bytes.iter().all(|&b| is_space(b)) => {}
+                Some(line) => {
+                    let record = parse(&shared.parser, &line);
+                    return record.map(Some).map_err(|(at, text)| located(&line, compressed, at, text).path(path));
+                }
+                None => {
+                    self.file += 1;
+                    self.reader = None;
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn parse<P: LineParser>(parser: &P, line: &RawLine<'_>) -> Result<P::Record, (usize, String)> {
+    match std::str::from_utf8(line.bytes) {
+        Ok(text) => parser.parse(text),
+        Err(error) => {
+            let at = error.valid_up_to();
+            Err((at, format!("byte 0x{:02x} is not UTF-8", line.bytes[at])))
+        }
+    }
+}
+
+#[cold]
+fn located(line: &RawLine<'_>, compressed: bool, at: usize, text: String) -> Error {
+    let at = line.offset + at as u64;
+    match compressed {
+        true => Error::data(format!("byte {at} of the decompressed text: {text}")).line(line.number),
+        false => Error::data(text).line(line.number).offset(at),
+    }
+}
+
+impl<P: LineParser> DatasetIterator for TextStreamIter<P> {
+    type Item = P::Record;
+    type State = TextStreamState;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<P::Record>> {
+        cx.begin_element();
+        match cx.consumed(StageId(0), || self.read()) {
+            Ok(Some(record)) => {
+                cx.produced(StageId(0), 1, self.shared.parser.record_bytes(&record));
+                Ok(Some(record))
+            }
+            Ok(None) => Ok(None),
+            Err(error) => Err(cx.blame(StageId(0), self.shared.parser.name(), error)),
+        }
+    }
+
+    fn state(&self) -> TextStreamState {
+        let (byte, line) = self.reader.as_ref().map_or((0, 0), LineReader::position);
+        TextStreamState { file: self.file as u64, byte, line }
+    }
+
+    fn restore(&mut self, state: TextStreamState, _: &mut Cx) -> Result<()> {
+        let files = &self.shared.files;
+        let file = usize::try_from(state.file).ok().filter(|&file| file <= files.len());
+        self.file = file.ok_or_else(|| Error::state(format!("file {} of {}", state.file, files.len())))?;
+        self.reader = match files.get(self.file) {
+            _ if state.byte == 0 => None,
+            Some((path, file)) => {
+                Some(LineReader::open(path, file.clone(), self.shared.bounds, state.byte, state.line)?)
+            }
+            None => return Err(Error::state(format!("byte {} behind the last file", state.byte))),
+        };
+        Ok(())
+    }
+}
+
+impl<P: LineParser> fmt::Debug for TextStream<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TextStream({}, {} files)", self.name(), self.shared.files.len())
+    }
+}
+
+impl<P: LineParser> fmt::Debug for TextStreamIter<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TextStreamIter({:?})", self.state())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::path::Path;
+
+    use super::*;
+
+    fn gzip(parts: &[&[u8]]) -> Vec<u8> {
+        let member = |part: &&[u8]| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+            encoder.write_all(part).unwrap();
+            encoder.finish().unwrap()
+        };
+        parts.iter().flat_map(member).collect()
+    }
+
+    fn zstd(parts: &[&[u8]]) -> Vec<u8> {
+        parts.iter().flat_map(|part| zstd::encode_all(*part, 3).unwrap()).collect()
+    }
+
+    /// Three files, with a line over a border of members, blank lines, CRLF, a mark and no final line end.
+    fn corpus(dir: &Path) -> LineStream {
+        std::fs::write(dir.join("a.txt.gz"), gzip(&[b"\xef\xbb\xbfone\n\ntw", b"o\r\n  \n"])).unwrap();
+        std::fs::write(dir.join("b.txt.zst"), zstd(&[b"three\n", b"", b"four"])).unwrap();
+        std::fs::write(dir.join("c.txt"), b"five\nsix\n\n").unwrap();
+        StreamOptions::new().lines(dir).unwrap()
+    }
+
+    #[test]
+    fn members_frames_and_files_are_one_text() {
+        let dir = tempfile::tempdir().unwrap();
+        let ds = corpus(dir.path());
+        assert_eq!(ds.collect().unwrap(), ["one", "two", "three", "four", "five", "six"]);
+        assert!(ds.params().starts_with("a.txt.gz … c.txt, files=3, bytes="), "{}", ds.params());
+    }
+
+    #[test]
+    fn a_state_continues_and_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let ds = corpus(dir.path());
+        let (run, mut cx) = (Runtime::inline(), Cx::default());
+        let all = ds.collect().unwrap();
+        let mut iter = ds.iter(&run).unwrap();
+        for taken in 0..=all.len() + 1 {
+            let state = iter.state();
+            let mut other = ds.iter(&run).unwrap();
+            other.restore(state.clone(), &mut cx).unwrap();
+            assert_eq!(other.state(), state);
+            let mut rest = Vec::new();
+            while let Some(line) = other.next(&mut cx).unwrap() {
+                rest.push(line);
+            }
+            assert_eq!(rest, all[taken.min(all.len())..], "after {taken}");
+            iter.next(&mut cx).unwrap();
+        }
+        let mut restore = |file, byte| ds.iter(&run).unwrap().restore(TextStreamState { file, byte, line: 0 }, &mut cx);
+        assert!([restore(4, 0), restore(3, 1), restore(0, 1000), restore(2, 1000)].iter().all(Result::is_err));
+    }
+
+    fn first_error(name: &str, bytes: &[u8], options: StreamOptions) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(name), bytes).unwrap();
+        let error = options.jsonl(dir.path().join(name)).unwrap().collect().unwrap_err();
+        error.to_string().rsplit_once('/').unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn damage_says_where() {
+        let text = b"{\"a\": 1}\n{\"a\": }\n".as_slice();
+        let options = StreamOptions::new;
+        assert_eq!(first_error("a.jsonl", text, options()), "a.jsonl: line 2: byte 15: expected value");
+        let error = first_error("a.jsonl.gz", &gzip(&[text]), options());
+        assert_eq!(error, "a.jsonl.gz: line 2: byte 15 of the decompressed text: expected value");
+        let cut = gzip(&[text]);
+        let error = first_error("a.jsonl.gz", &cut[..cut.len() - 9], options());
+        assert!(error.contains(&format!("byte {}: the file ends inside a gzip stream", cut.len() - 9)), "{error}");
+        let cut = zstd(&[text]);
+        let error = first_error("a.jsonl.zst", &cut[..cut.len() - 1], options());
+        assert!(error.contains("the file ends inside a zstd stream"), "{error}");
+        // A frame header that asks for a window of 2 GiB.
+        let error = first_error("a.zst", b"\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00", options());
+        assert!(error.contains("more memory than it may"), "{error}");
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_an_error_and_the_next_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = format!("ok\n{}\nfine\n{}", "x".repeat(1 << 20), "y".repeat(2000));
+        std::fs::write(dir.path().join("a.txt.zst"), zstd(&[text.as_bytes()])).unwrap();
+        let ds = StreamOptions::new().max_line_bytes(1000).lines(dir.path()).unwrap();
+        let (mut iter, mut cx) = (ds.iter(&Runtime::inline()).unwrap(), Cx::default());
+        assert_eq!(iter.next(&mut cx).unwrap().unwrap(), "ok");
+        let error = iter.next(&mut cx).unwrap_err().to_string();
+        assert!(error.contains("line 2: byte 3: the line is longer than 1000 bytes"), "{error}");
+        assert_eq!(iter.next(&mut cx).unwrap().unwrap(), "fine");
+        assert!(iter.next(&mut cx).is_err());
+        assert!(iter.next(&mut cx).unwrap().is_none());
+    }
+}
