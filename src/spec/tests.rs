@@ -112,7 +112,10 @@ fn order_stages_do_what_the_methods_do() {
     let batches = build(&format!("{RANGE}stages: [{{batch: {{batch_size: 2, remainder: drop}}}}, to_iter]")).unwrap();
     assert_eq!(batches[1].array("index").unwrap().as_slice::<i64>().unwrap(), [2, 3]);
     assert_eq!(batches.len(), 2);
-    assert_eq!(error(&format!("{RANGE}stages:\n  - batch: 0")).split(" | ").next().unwrap(), "line 3: a batch of 0 elements, and it must be 1 or more");
+    assert_eq!(
+        error(&format!("{RANGE}stages:\n  - batch: 0")).split(" | ").next().unwrap(),
+        "line 3: a batch of 0 elements, and it must be 1 or more"
+    );
 }
 
 #[test]
