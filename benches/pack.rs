@@ -6,7 +6,12 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use gristmill::pack::{Feature, Fit, GroupOptions, GroupPacker, PackStats, Placed, WindowOptions, WindowPacker};
+use gristmill::dataset::map::Source;
+use gristmill::pack::{
+    BinPackOptions, ConcatPackOptions, Feature, Fit, GroupOptions, GroupPacker, PackStats, Packing, Placed, RowSpec,
+    WindowOptions, WindowPackOptions, WindowPacker,
+};
+use gristmill::{Array, DatasetIterator, Element, IterDataset, MapDataset, Runtime};
 
 #[path = "support/cpu_time.rs"]
 mod cpu_time;
@@ -94,6 +99,37 @@ fn window(c: &mut Criterion<CpuTime>) {
     group.finish();
 }
 
+/// The stages, from elements in memory to rows as elements.
+fn stages(c: &mut Criterion<CpuTime>) {
+    let stream = Stream::new();
+    let element = |sequence| Element::new().with("tokens", Array::from_vec(bytemuck::cast_slice(sequence).to_vec()));
+    let elements: Vec<Element> = stream.sequences().map(element).collect();
+    let source = || Source::new(elements.clone()).to_iter();
+    let rows = || RowSpec::new([("tokens", ROW)]);
+    let bins = || BinPackOptions::new(rows(), 64);
+    let pipelines = [
+        ("none", source().boxed()),
+        ("first_fit", source().first_fit_pack(bins()).boxed()),
+        ("best_fit", source().best_fit_pack(bins()).boxed()),
+        ("window", source().window_pack(WindowPackOptions::new(rows())).boxed()),
+        ("concat_then_split", source().concat_then_split_pack(ConcatPackOptions::new(rows())).boxed()),
+    ];
+    let mut group = c.benchmark_group("stage");
+    group.throughput(Throughput::Elements(SEQUENCES as u64));
+    for (name, pipeline) in pipelines {
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                let run = Runtime::inline();
+                let (mut iter, mut cx) = (pipeline.iter(&run).unwrap(), run.cx());
+                while let Some(row) = iter.next(&mut cx).unwrap() {
+                    black_box(row);
+                }
+            });
+        });
+    }
+    group.finish();
+}
+
 /// The limit: the same bytes written without packing, one sequence after another round a ring of 64 rows.
 fn limit(c: &mut Criterion<CpuTime>) {
     let stream = Stream::new();
@@ -122,6 +158,6 @@ fn limit(c: &mut Criterion<CpuTime>) {
 criterion_group! {
     name = benches;
     config = Criterion::default().with_measurement(CpuTime).measurement_time(std::time::Duration::from_secs(2));
-    targets = groups, window, limit
+    targets = groups, window, stages, limit
 }
 criterion_main!(benches);

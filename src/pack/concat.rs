@@ -183,8 +183,8 @@ impl ConcatThenSplit {
         }
         self.waiting += 1;
         self.takes.clone_from(&self.lens);
-        for f in 0..element.len() {
-            self.write(f, self.waiting, 0, 1, element[f], 0);
+        for (f, cells) in element.iter().enumerate() {
+            self.write(f, self.waiting, 0, 1, cells, 0);
             let arena = self.arena.get_or_insert_with(|| self.pool.take());
             arena.end_row(f, self.waiting, self.takes[f]);
         }
@@ -222,10 +222,10 @@ impl ConcatThenSplit {
 
     fn write_piece(&mut self, element: &[&[u8]], cursor: &mut Cursor) {
         self.count += 1;
-        for f in 0..element.len() {
+        for (f, cells) in element.iter().enumerate() {
             let (from, take) = (cursor.0[f], self.takes[f]);
             let Feature { cell, meta, .. } = self.layout.features()[f];
-            let cells = &element[f][from * cell..(from + take) * cell];
+            let cells = &cells[from * cell..(from + take) * cell];
             let position = if self.options.positions == Positions::Continue { from as i32 } else { 0 };
             self.write(f, 0, self.used[f], self.count, cells, position);
             self.used[f] += take;

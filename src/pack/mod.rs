@@ -5,6 +5,7 @@
 mod arena;
 mod bins;
 mod bit_tree;
+mod bucket;
 mod compare;
 mod concat;
 mod feature;
@@ -16,14 +17,16 @@ mod window;
 
 pub use arena::{Arena, Part};
 pub use bins::Fit;
+pub use bucket::{BatchSize, Bucket, BucketOptions, BucketPlanner};
 pub use compare::{Outcome, Strategy, compare};
 pub use concat::{ConcatOptions, ConcatThenSplit, Cursor, Fed, Positions};
 pub use feature::{Feature, OverLong};
 pub use group::{Group, GroupOptions, GroupPacker, Placed};
 pub use held::{Bits, HeldState};
 pub use stage::{
-    BinPackOptions, BosHandling, ConcatPackOptions, GroupPack, GroupPackIter, GroupPackState, OutputNames, Packing,
-    ParentState, RowSpec, WindowPack, WindowPackIter, WindowPackOptions, WindowPackState,
+    BinPackOptions, BosHandling, ConcatPackOptions, GroupPack, GroupPackIter, GroupPackState, LengthBucketOptions,
+    LengthBuckets, LengthBucketsIter, LengthBucketsState, OutputNames, Packing, ParentState, RowSpec, ShortBatch,
+    WindowPack, WindowPackIter, WindowPackOptions, WindowPackState,
 };
 pub use stats::PackStats;
 pub use window::{WindowOptions, WindowPacker};

@@ -1,5 +1,6 @@
 //! Packing as stages of a pipeline.
 
+mod buckets;
 mod columns;
 mod group;
 mod notes;
@@ -11,6 +12,7 @@ mod tests;
 mod tracked;
 mod window;
 
+pub use buckets::{LengthBucketOptions, LengthBuckets, LengthBucketsIter, LengthBucketsState, ShortBatch};
 pub use group::{GroupPack, GroupPackIter, GroupPackState};
 pub use options::{BinPackOptions, BosHandling, ConcatPackOptions, WindowPackOptions};
 pub use rows::{OutputNames, RowSpec};
@@ -86,6 +88,15 @@ pub trait Packing: IterDataset<Item = Element> + Sized {
     /// A sequence comes out before `window` more have been read.
     fn window_pack(self, options: WindowPackOptions) -> WindowPack<Self> {
         WindowPack::new(self, options)
+    }
+
+    /// Batches sequences of about the same length, padded to the boundary of their bucket.
+    ///
+    /// A batch has `<feature>`, `[rows, boundary]` with padding behind each sequence, and `<feature>_lengths`, `[rows]` of
+    /// `i32`; other fields become lists. A batch comes out as soon as its bucket is full, so batches are in the order
+    /// in which their last elements came.
+    fn length_buckets(self, options: LengthBucketOptions) -> LengthBuckets<Self> {
+        LengthBuckets::new(self, options)
     }
 }
 

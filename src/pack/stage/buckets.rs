@@ -1,0 +1,331 @@
+//! Batches of sequences of about the same length, as a stage.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::rows::{in_feature, number_bytes};
+use super::tracked::{ParentState, Tracked};
+use crate::cx::{Cx, StageId};
+use crate::dataset::{DatasetIterator, IterDataset, Role, Stage, stage_after};
+use crate::element::{Array, DType, Element, Name, Value};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+use crate::pack::bucket::{BatchSize, BucketOptions, BucketPlanner};
+use crate::pack::held::{Held, HeldState};
+
+const NAME: &str = "length_buckets";
+
+/// What is done with a batch that is not full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ShortBatch {
+    /// It comes out as it is.
+    #[default]
+    Keep,
+    /// It is filled up with rows of padding and length 0: fixed shapes, so an accelerator compiles once per bucket.
+    Pad,
+    /// It is left out. Counted.
+    Drop,
+}
+
+/// How [`length_buckets`](super::Packing::length_buckets) batches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LengthBucketOptions {
+    features: Vec<Name>,
+    padded: Vec<(Name, f64)>,
+    buckets: BucketOptions,
+    short: ShortBatch,
+    drop_over_long: bool,
+}
+
+impl LengthBucketOptions {
+    /// Buckets for sequences of up to each of `boundaries` cells; the length of an element is that of the longest of
+    /// `features`. Batches that are not full come out as they are; an element longer than the last boundary is an error.
+    pub fn new<N: AsRef<str>>(
+        features: impl IntoIterator<Item = N>,
+        boundaries: impl Into<Vec<usize>>,
+        batch: BatchSize,
+    ) -> Self {
+        let features = features.into_iter().map(Name::new).collect();
+        let buckets = BucketOptions { boundaries: boundaries.into(), batch, window: 8192 };
+        Self { features, padded: Vec::new(), buckets, short: ShortBatch::Keep, drop_over_long: false }
+    }
+
+    /// Cells of `feature` behind the end of a sequence are `value` in place of 0.
+    #[must_use]
+    pub fn padding(mut self, feature: impl AsRef<str>, value: f64) -> Self {
+        self.padded.push((Name::new(feature), value));
+        self
+    }
+
+    /// The most elements that are held and read again on a restore: 8,192 if it is not given. When the oldest of them would
+    /// have to wait longer, its batch comes out short.
+    #[must_use]
+    pub fn window(mut self, elements: usize) -> Self {
+        self.buckets.window = elements;
+        self
+    }
+
+    /// What is done with a batch that is not full.
+    #[must_use]
+    pub fn short_batch(self, short: ShortBatch) -> Self {
+        Self { short, ..self }
+    }
+
+    /// Leaves out elements longer than the last boundary, and counts them.
+    #[must_use]
+    pub fn drop_over_long(self, drop: bool) -> Self {
+        Self { drop_over_long: drop, ..self }
+    }
+
+    fn padding_of(&self, feature: &str, dtype: DType) -> Result<Vec<u8>> {
+        let value = self.padded.iter().rfind(|(name, _)| name == feature).map_or(0.0, |(_, value)| *value);
+        number_bytes(dtype, value).map_err(|error| in_feature(feature, &error))
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.features.is_empty() {
+            return Err(Error::config("length buckets need at least one feature"));
+        }
+        if let Some((name, _)) = self.padded.iter().find(|(name, _)| !self.features.contains(name)) {
+            return Err(Error::config(format!(
+                "feature {name:?} is padded but not among {}",
+                self.features.join(", ")
+            )));
+        }
+        BucketPlanner::new(&self.buckets).map(drop)
+    }
+}
+
+impl fmt::Display for LengthBucketOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BucketOptions { boundaries, batch, window } = &self.buckets;
+        write!(f, "features={}, boundaries={boundaries:?}, batch={batch:?}, window={window}", self.features.join(" "))?;
+        for (name, value) in &self.padded {
+            write!(f, ", padding={name}:{value}")?;
+        }
+        write!(f, ", short_batch={:?}", self.short)?;
+        if self.drop_over_long { write!(f, ", over_long=drop") } else { Ok(()) }
+    }
+}
+
+/// Batches by length: see [`Packing::length_buckets`](super::Packing::length_buckets).
+#[must_use = "datasets are lazy and do nothing until read"]
+pub struct LengthBuckets<D> {
+    parent: D,
+    options: Arc<LengthBucketOptions>,
+    stage: StageId,
+}
+
+impl<D: Stage> LengthBuckets<D> {
+    pub(super) fn new(parent: D, options: LengthBucketOptions) -> Self {
+        let stage = stage_after(&[&parent]);
+        Self { parent, options: Arc::new(options), stage }
+    }
+}
+
+impl<D: Stage> Stage for LengthBuckets<D> {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn params(&self) -> String {
+        self.options.to_string()
+    }
+    fn role(&self) -> Role {
+        Role::Stateful
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+    fn check(&self) -> Result<()> {
+        self.options.check()
+    }
+}
+
+impl<D: IterDataset<Item = Element>> IterDataset for LengthBuckets<D> {
+    type Item = Element;
+    type Iter = LengthBucketsIter<D::Iter>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        Ok(LengthBucketsIter {
+            parent: Tracked::new(self.parent.iter(run)?),
+            options: self.options.clone(),
+            stage: self.stage,
+            planner: BucketPlanner::new(&self.options.buckets)?,
+            slots: VecDeque::new(),
+            ended: false,
+        })
+    }
+}
+
+/// A pass over [`LengthBuckets`].
+pub struct LengthBucketsIter<I: DatasetIterator> {
+    parent: Tracked<I>,
+    options: Arc<LengthBucketOptions>,
+    stage: StageId,
+    planner: BucketPlanner,
+    /// Elements of the window by ordinal, from its oldest on, with their number; `None` once they came out.
+    slots: VecDeque<(u64, Option<Element>)>,
+    ended: bool,
+}
+
+/// Where a [`LengthBucketsIter`] is: the oldest element that has not come out, and which of those behind it have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LengthBucketsState<S> {
+    /// The oldest element.
+    pub parent: ParentState<S>,
+    /// The elements from it on.
+    pub window: HeldState,
+}
+
+impl<I: DatasetIterator<Item = Element>> LengthBucketsIter<I> {
+    /// Reads until a batch is ready or the data ends.
+    fn fill(&mut self, cx: &mut Cx) -> Result<()> {
+        while !self.ended && !self.planner.is_ready() {
+            let number = self.parent.number();
+            let Some(element) = self.parent.next(cx)? else {
+                self.ended = true;
+                break;
+            };
+            let pushed = cx.consumed(self.stage, || {
+                let len = length(&self.options, &element)?;
+                if len > self.planner.longest() && self.options.drop_over_long {
+                    return Ok(None);
+                }
+                self.planner.push(len).map(Some)
+            });
+            match pushed {
+                Ok(Some(ordinal)) => self.slots.push_back((number, ordinal.map(|_| element))),
+                Ok(None) => cx.note("over-long sequences dropped", 1),
+                Err(error) => return Err(cx.blame(self.stage, NAME, error.index(number))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the next batch; `None` inside if it was short and is left out.
+    fn batch(&mut self, cx: &mut Cx) -> Result<Option<Option<Element>>> {
+        let oldest = self.planner.oldest();
+        let Some(bucket) = self.planner.next_batch(self.ended) else { return Ok(None) };
+        let take = |ordinal: &u64| self.slots.get_mut((ordinal - oldest) as usize).and_then(|(_, slot)| slot.take());
+        let elements: Vec<Element> = bucket.ordinals.iter().filter_map(take).collect();
+        let (boundary, full) = (self.options.buckets.boundaries[bucket.bucket], bucket.full);
+        let passed = (self.planner.oldest() - oldest) as usize;
+        self.slots.drain(..passed.min(self.slots.len()));
+        self.parent.forget(self.front());
+        let missing = full - elements.len();
+        let rows = match self.options.short {
+            ShortBatch::Drop if missing > 0 => {
+                cx.note("elements dropped in short batches", elements.len() as u64);
+                return Ok(Some(None));
+            }
+            ShortBatch::Pad => full,
+            _ => elements.len(),
+        };
+        let batch = cx.timed_exactly(self.stage, || stack(&self.options, &elements, rows, boundary));
+        batch.map(|batch| Some(Some(batch))).map_err(|error| cx.blame(self.stage, NAME, error))
+    }
+
+    /// The number of the oldest element that has not come out.
+    fn front(&self) -> u64 {
+        self.slots.front().map_or(self.parent.number(), |(number, _)| *number)
+    }
+}
+
+/// The cells of the longest feature.
+fn length(options: &LengthBucketOptions, element: &Element) -> Result<usize> {
+    let cells = |name: &Name| Ok(element.array(name)?.shape().first().copied().unwrap_or(1));
+    options.features.iter().try_fold(0, |most, name| Ok(most.max(cells(name)?)))
+}
+
+/// One batch of `rows` rows of `boundary` cells; those that have no element are padding.
+fn stack(options: &LengthBucketOptions, elements: &[Element], rows: usize, boundary: usize) -> Result<Element> {
+    let mut batch = Element::with_capacity(2 * options.features.len());
+    for name in &options.features {
+        let (values, lens) = stack_feature(options, name, elements, rows, boundary)?;
+        batch.insert(name, values);
+        batch.insert(format!("{name}_lengths"), Array::from_vec(lens));
+    }
+    let others = elements[0].iter().filter(|(name, _)| !options.features.iter().any(|feature| feature == name));
+    for (name, _) in others {
+        let list = elements.iter().map(|element| element.field(name).cloned()).collect::<Result<Vec<_>>>()?;
+        batch.insert(name, Value::List(list));
+    }
+    Ok(batch)
+}
+
+fn stack_feature(
+    options: &LengthBucketOptions,
+    name: &Name,
+    elements: &[Element],
+    rows: usize,
+    boundary: usize,
+) -> Result<(Array, Vec<i32>)> {
+    let first = elements[0].array(name)?;
+    let (dtype, inner) = (first.dtype(), first.shape().get(1..).unwrap_or_default());
+    let mut values = Array::builder(dtype, &[&[rows, boundary], inner].concat())?;
+    let padding = options.padding_of(name, dtype)?;
+    let bytes = values.bytes_mut();
+    if padding.iter().any(|&byte| byte != 0) {
+        bytes.chunks_exact_mut(padding.len()).for_each(|number| number.copy_from_slice(&padding));
+    }
+    let row_bytes = bytes.len() / rows;
+    let mut lens = vec![0; rows];
+    for (row, element) in elements.iter().enumerate() {
+        let array = element.array(name)?;
+        if array.dtype() != dtype || array.shape().get(1..).unwrap_or_default() != inner {
+            return Err(Error::data(format!("feature {name:?} is {array:?} and {first:?} in one batch")));
+        }
+        bytes[row * row_bytes..][..array.bytes().len()].copy_from_slice(array.bytes());
+        lens[row] = array.shape().first().map_or(1, |&len| len as i32);
+    }
+    Ok((values.freeze(), lens))
+}
+
+impl<I: DatasetIterator<Item = Element>> DatasetIterator for LengthBucketsIter<I> {
+    type Item = Element;
+    type State = LengthBucketsState<I::State>;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
+        loop {
+            self.fill(cx)?;
+            match self.batch(cx)? {
+                Some(Some(batch)) => {
+                    cx.produced(self.stage, 1, batch.nbytes() as u64);
+                    return Ok(Some(batch));
+                }
+                Some(None) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn state(&self) -> Self::State {
+        LengthBucketsState { parent: self.parent.position(self.front()), window: self.planner.state() }
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        Held::new(self.options.buckets.window).restore(&state.window)?;
+        self.parent.restore(state.parent, cx)?;
+        self.planner.restore(&state.window)?;
+        self.slots.clear();
+        self.ended = false;
+        Ok(())
+    }
+}
+
+impl<D: fmt::Debug> fmt::Debug for LengthBuckets<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("LengthBuckets");
+        out.field("parent", &self.parent).field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl<I: DatasetIterator> fmt::Debug for LengthBucketsIter<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LengthBucketsIter").field("options", &self.options).finish_non_exhaustive()
+    }
+}
