@@ -119,9 +119,11 @@ mod tests {
         for len in [1, 10, 65_536, 65_537, 1_000_000_000_000] {
             for seed in [0, 42, u32::MAX - 1] {
                 let shuffle = EpochShuffle::new(len, seed);
-                for epoch in [0, 1, 2, 5, 1, 6, 0, (1 << 32) + 3] {
+                for epoch in [0u64, 1, 2, 5, 1, 6, 0, (1 << 32) + 3] {
                     for j in [0, len / 2, len - 1] {
-                        let index = epoch * len + j;
+                        let Some(index) = epoch.checked_mul(len).and_then(|start| start.checked_add(j)) else {
+                            continue;
+                        };
                         assert_eq!(shuffle.get(index), twin(index, len, seed), "len {len}, index {index}");
                     }
                 }
