@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::decode::{Fields, nearest};
+use super::decode::{Decode, Fields, nearest};
 use super::node::Node;
 use crate::cx::Cx;
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Stage};
@@ -26,6 +26,14 @@ impl Chain {
         match self {
             Self::Map(ds) | Self::Stream(ds) => ds.to_iter().boxed(),
             Self::Iter(ds) => ds,
+        }
+    }
+
+    /// Behind the border, if it was not yet.
+    pub(crate) fn into_stream(self) -> Self {
+        match self {
+            Self::Map(ds) => Self::Stream(ds),
+            other => other,
         }
     }
 
@@ -74,9 +82,19 @@ impl Context {
     /// The column that an argument names.
     pub(crate) fn column(&self, fields: &Fields<'_>, name: &'static str) -> Result<Option<String>> {
         let Some(node) = fields.node(name) else { return Ok(None) };
-        let column: String = super::decode::Decode::decode(node)?;
+        let column: String = Decode::decode(node)?;
         self.check_column(node, &column)?;
         Ok(Some(column))
+    }
+
+    /// The columns that a list names.
+    pub(crate) fn columns_in(&self, node: &Node) -> Result<Vec<String>> {
+        let name = |node: &Node| {
+            let name: String = Decode::decode(node)?;
+            self.check_column(node, &name)?;
+            Ok(name)
+        };
+        Vec::<Node>::decode(node)?.iter().map(name).collect()
     }
 
     /// A path of the pipeline file, seen from here.
@@ -87,7 +105,7 @@ impl Context {
 
     /// The path of a file that must be there.
     pub(crate) fn existing(&self, node: &Node) -> Result<PathBuf> {
-        let given: String = super::decode::Decode::decode(node)?;
+        let given: String = Decode::decode(node)?;
         let path = self.resolve(&given);
         if path.exists() { Ok(path) } else { Err(missing(node, &path)) }
     }

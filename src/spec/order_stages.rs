@@ -1,4 +1,4 @@
-//! Stages of random access that change which element is read when: seed, slice, shard, repeat, and batches of fixed places.
+//! Stages of random access that change which element is read when: seed, slice, shard.
 
 use super::chain::Context;
 use super::decode::Fields;
@@ -12,8 +12,6 @@ pub(super) const STAGES: &[StageEntry] = &[
     StageEntry::map("slice", None, slice),
     StageEntry::map("shard", None, shard),
     StageEntry::map("select_indices", Some("indices"), select_indices),
-    StageEntry::map("repeat", Some("num_epochs"), repeat),
-    StageEntry::map("batch", Some("batch_size"), batch),
 ];
 
 fn seed(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
@@ -39,17 +37,4 @@ fn shard(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap
 
 fn select_indices(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
     Ok(ds.select_indices(fields.required::<Vec<u64>>("indices")?).boxed())
-}
-
-/// `repeat: {num_epochs: 2}`; without a number, for ever.
-fn repeat(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
-    let epochs: Option<u64> = fields.optional("num_epochs")?;
-    Ok(ds.repeat(epochs).reseed_each_epoch(fields.or("reseed_each_epoch", true)?).boxed())
-}
-
-/// `batch: {batch_size: 8, remainder: drop}` before `to_iter`.
-fn batch(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
-    let size = fields.required("batch_size")?;
-    let drop = fields.choice("remainder", &["keep", "drop"])? == Some(1);
-    Ok(ds.batch(size, drop).boxed())
 }

@@ -75,7 +75,7 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>], left: &[usize]) -> St
     use comfy_table::{CellAlignment, Table, presets};
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header.iter().copied());
-    rows.iter().for_each(|row| drop(table.add_row(row.iter().map(String::as_str)).row_count()));
+    table.add_rows(rows.iter().map(|row| row.iter().map(String::as_str)));
     for at in 0..header.len() {
         let right = at != 0 && !left.contains(&at);
         if let Some(column) = table.column_mut(at) {

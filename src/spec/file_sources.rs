@@ -1,0 +1,88 @@
+//! Sources that read files.
+
+use std::path::PathBuf;
+
+use super::chain::{Chain, Context, missing};
+use super::columns::NamedFn;
+use super::decode::{Decode, Fields};
+use super::node::Node;
+use super::registry::SourceEntry;
+use crate::dataset::map::{RandomAccess, Source};
+use crate::dataset::{BoxMap, MapDataset};
+use crate::element::Element;
+use crate::error::Result;
+use crate::source::{IndexCache, Jsonl, JsonlOptions, Lines, Npy};
+
+pub(super) const SOURCES: &[SourceEntry] = &[
+    SourceEntry { name: "jsonl", main: Some("paths"), build: jsonl },
+    SourceEntry { name: "lines", main: Some("paths"), build: lines },
+    SourceEntry { name: "npy", main: Some("path"), build: npy },
+];
+
+/// `jsonl: {paths: [a.jsonl, "b-*.jsonl"], columns: [text], index_cache: beside}`.
+fn jsonl(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let paths = paths(fields.required_node("paths")?, context)?;
+    let cache = index_cache(fields, context)?;
+    let options = || Jsonl::options().cache(cache.clone());
+    let source = match fields.node("columns") {
+        Some(node) => chosen(node, context, options, &paths)?,
+        None => options().open(&paths)?,
+    };
+    Ok(Chain::Map(Source::new(source).boxed()))
+}
+
+/// Only some columns. If the first record cannot be read that way, its own columns say whether a name is wrong.
+fn chosen(node: &Node, context: &Context, options: impl Fn() -> JsonlOptions, paths: &[PathBuf]) -> Result<Jsonl> {
+    let columns = Vec::<String>::decode(node)?;
+    let source = options().columns(&columns).open(paths).map_err(|e| e.line(node.line as u64))?;
+    if source.is_empty() || source.read(0).is_ok() {
+        return Ok(source);
+    }
+    if let Ok(first) = options().open(paths)?.read(0) {
+        let columns = Some(first.iter().map(|(name, _)| name.to_owned()).collect());
+        Context { folder: context.folder.clone(), columns }.columns_in(node)?;
+    }
+    Ok(source)
+}
+
+/// `lines: {paths: a.txt, column: text}`: a column of text, a line a record.
+fn lines(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let paths = paths(fields.required_node("paths")?, context)?;
+    let options = Lines::options().cache(index_cache(fields, context)?);
+    let source = options.blank_lines(fields.or("blank_lines", false)?).open(&paths)?;
+    Ok(Chain::Map(line_elements(source, &fields.or("column", "text".to_owned())?)))
+}
+
+/// Lines as elements of one column.
+pub(super) fn line_elements(source: Lines, column: &str) -> BoxMap<Element> {
+    let name = column.to_owned();
+    let to_element =
+        NamedFn::map("to_element", name.clone(), move |line: String| Ok(Element::new().with(&name, line.as_str())));
+    to_element.after(Source::new(source)).boxed()
+}
+
+/// `npy: {path: a.npy, field: data}`: rows along the first dimension.
+fn npy(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let path = context.existing(fields.required_node("path")?)?;
+    let source = Npy::open(&path)?.field(fields.or("field", "data".to_owned())?);
+    Ok(Chain::Map(Source::new(source).boxed()))
+}
+
+/// Paths, globs and folders, seen from here; one that is no glob must exist.
+fn paths(node: &Node, context: &Context) -> Result<Vec<PathBuf>> {
+    let one = |node: &Node| {
+        let path = context.resolve(&String::decode(node)?);
+        let is_glob = path.to_string_lossy().contains(['*', '?', '[']);
+        if is_glob || path.exists() { Ok(path) } else { Err(missing(node, &path)) }
+    };
+    Vec::<Node>::decode(node)?.iter().map(one).collect()
+}
+
+/// `index_cache: beside`, `off`, or a folder.
+fn index_cache(fields: &Fields<'_>, context: &Context) -> Result<IndexCache> {
+    Ok(match fields.optional::<String>("index_cache")?.as_deref() {
+        None | Some("beside") => IndexCache::Beside,
+        Some("off") => IndexCache::Off,
+        Some(folder) => IndexCache::Folder(context.resolve(folder)),
+    })
+}
