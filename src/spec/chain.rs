@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::decode::{Decode, Fields, nearest};
 use super::node::Node;
 use crate::cx::Cx;
+use crate::dataset::iter::BadRecords;
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Stage};
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -15,7 +16,7 @@ pub(crate) enum Chain {
     /// Random access.
     Map(BoxMap<Element>),
     /// A stream whose stages so far are all elementwise: they stay in front of the border, where threads run them.
-    Stream(BoxMap<Element>),
+    Stream(BoxMap<Element>, BadRecords),
     /// A stream behind its first stateful stage.
     Iter(BoxIter<Element>),
 }
@@ -24,7 +25,8 @@ impl Chain {
     /// As a stream.
     pub(crate) fn into_iter(self) -> BoxIter<Element> {
         match self {
-            Self::Map(ds) | Self::Stream(ds) => ds.to_iter().boxed(),
+            Self::Map(ds) => ds.to_iter().boxed(),
+            Self::Stream(ds, bad) => ds.to_iter().on_bad_record(bad).boxed(),
             Self::Iter(ds) => ds,
         }
     }
@@ -32,7 +34,7 @@ impl Chain {
     /// Behind the border, if it was not yet.
     pub(crate) fn into_stream(self) -> Self {
         match self {
-            Self::Map(ds) => Self::Stream(ds),
+            Self::Map(ds) => Self::Stream(ds, BadRecords::default()),
             other => other,
         }
     }
@@ -40,7 +42,7 @@ impl Chain {
     /// The last stage, checked: an impossible argument is found while its line is known.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
-            Self::Map(ds) | Self::Stream(ds) => ds.check(),
+            Self::Map(ds) | Self::Stream(ds, _) => ds.check(),
             Self::Iter(ds) => ds.check(),
         }
     }

@@ -24,9 +24,16 @@ struct Known {
     open: fn(&[PathBuf], Option<&str>) -> Result<Chain>,
 }
 
+#[cfg(feature = "compress")]
+const JSONL_PACKED: &[&str] = &[".jsonl.gz", ".jsonl.zst", ".ndjson.gz", ".ndjson.zst", ".json.gz", ".json.zst"];
+
 const KNOWN: &[Known] = &[
     Known { format: "jsonl", endings: &[".jsonl", ".ndjson", ".json"], open: jsonl },
     Known { format: "lines", endings: &[".txt"], open: lines },
+    #[cfg(feature = "compress")]
+    Known { format: "jsonl", endings: JSONL_PACKED, open: jsonl_stream },
+    #[cfg(feature = "compress")]
+    Known { format: "lines", endings: &[".txt.gz", ".txt.zst"], open: line_stream },
     Known { format: "npy", endings: &[".npy"], open: npy },
 ];
 
@@ -62,7 +69,7 @@ impl Data {
     /// Records, where the format says so without reading all of it.
     pub fn len(&self) -> Option<u64> {
         match &self.chain {
-            Chain::Map(ds) | Chain::Stream(ds) => Some(ds.len()),
+            Chain::Map(ds) | Chain::Stream(ds, _) => Some(ds.len()),
             Chain::Iter(_) => None,
         }
     }
@@ -75,7 +82,7 @@ impl Data {
     /// `f` of every record, in order; on many threads where the format has random access.
     pub fn map<U: Send + 'static>(self, f: impl Fn(Element) -> Result<U> + Send + Sync + 'static) -> BoxIter<U> {
         match self.chain {
-            Chain::Map(ds) | Chain::Stream(ds) => ds.try_map(f).to_iter().boxed(),
+            Chain::Map(ds) | Chain::Stream(ds, _) => ds.try_map(f).to_iter().boxed(),
             Chain::Iter(ds) => ds.map(f).boxed(),
         }
     }
@@ -97,6 +104,19 @@ fn jsonl(files: &[PathBuf], column: Option<&str>) -> Result<Chain> {
 
 fn lines(files: &[PathBuf], _: Option<&str>) -> Result<Chain> {
     Ok(Chain::Map(file_sources::line_elements(crate::source::Lines::open(files)?, "text")))
+}
+
+#[cfg(feature = "compress")]
+fn jsonl_stream(files: &[PathBuf], column: Option<&str>) -> Result<Chain> {
+    let options = crate::source::StreamOptions::new();
+    let options = if let Some(column) = column { options.columns([column]) } else { options };
+    Ok(Chain::Iter(options.jsonl(files)?.boxed()))
+}
+
+#[cfg(feature = "compress")]
+fn line_stream(files: &[PathBuf], _: Option<&str>) -> Result<Chain> {
+    let lines = crate::source::StreamOptions::new().lines(files)?;
+    Ok(Chain::Iter(file_sources::to_element("text").after(lines).boxed()))
 }
 
 fn npy(files: &[PathBuf], _: Option<&str>) -> Result<Chain> {

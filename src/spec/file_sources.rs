@@ -1,27 +1,34 @@
 //! Sources that read files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::chain::{Chain, Context, missing};
 use super::columns::NamedFn;
 use super::decode::{Decode, Fields};
 use super::node::Node;
 use super::registry::SourceEntry;
+#[cfg(feature = "compress")]
+use crate::dataset::IterDataset;
 use crate::dataset::map::{RandomAccess, Source};
 use crate::dataset::{BoxMap, MapDataset};
 use crate::element::Element;
 use crate::error::Result;
-use crate::source::{IndexCache, Jsonl, JsonlOptions, Lines, Npy};
+use crate::source::{IndexCache, Jsonl, JsonlOptions, Lines, Npy, TokenLayout, TokenType, Tokens};
 
 pub(super) const SOURCES: &[SourceEntry] = &[
     SourceEntry { name: "jsonl", main: Some("paths"), build: jsonl },
     SourceEntry { name: "lines", main: Some("paths"), build: lines },
     SourceEntry { name: "npy", main: Some("path"), build: npy },
+    SourceEntry { name: "crops", main: None, build: crops },
+    SourceEntry { name: "random_crops", main: None, build: random_crops },
 ];
 
 /// `jsonl: {paths: [a.jsonl, "b-*.jsonl"], columns: [text], index_cache: beside}`.
 fn jsonl(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     let paths = paths(fields.required_node("paths")?, context)?;
+    if paths.iter().any(|path| is_packed(path)) {
+        return jsonl_stream(fields, &paths);
+    }
     let cache = index_cache(fields, context)?;
     let options = || Jsonl::options().cache(cache.clone());
     let source = match fields.node("columns") {
@@ -29,6 +36,36 @@ fn jsonl(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
         None => options().open(&paths)?,
     };
     Ok(Chain::Map(Source::new(source).boxed()))
+}
+
+/// Compressed text has no random access: it is read as a stream.
+fn is_packed(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "gz" || ending == "zst")
+}
+
+#[cfg(feature = "compress")]
+fn jsonl_stream(fields: &Fields<'_>, paths: &[PathBuf]) -> Result<Chain> {
+    let mut options = crate::source::StreamOptions::new();
+    if let Some(columns) = fields.optional::<Vec<String>>("columns")? {
+        options = options.columns(columns);
+    }
+    Ok(Chain::Iter(options.jsonl(paths)?.boxed()))
+}
+
+#[cfg(feature = "compress")]
+fn line_stream(fields: &Fields<'_>, paths: &[PathBuf]) -> Result<Chain> {
+    let lines = crate::source::StreamOptions::new().lines(paths)?;
+    Ok(Chain::Iter(to_element(&fields.or("column", "text".to_owned())?).after(lines).boxed()))
+}
+
+#[cfg(not(feature = "compress"))]
+fn jsonl_stream(fields: &Fields<'_>, _: &[PathBuf]) -> Result<Chain> {
+    Err(fields.error("compressed files need the feature `compress`, which this build lacks"))
+}
+
+#[cfg(not(feature = "compress"))]
+fn line_stream(fields: &Fields<'_>, _: &[PathBuf]) -> Result<Chain> {
+    Err(fields.error("compressed files need the feature `compress`, which this build lacks"))
 }
 
 /// Only some columns. If the first record cannot be read that way, its own columns say whether a name is wrong.
@@ -48,6 +85,9 @@ fn chosen(node: &Node, context: &Context, options: impl Fn() -> JsonlOptions, pa
 /// `lines: {paths: a.txt, column: text}`: a column of text, a line a record.
 fn lines(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     let paths = paths(fields.required_node("paths")?, context)?;
+    if paths.iter().any(|path| is_packed(path)) {
+        return line_stream(fields, &paths);
+    }
     let options = Lines::options().cache(index_cache(fields, context)?);
     let source = options.blank_lines(fields.or("blank_lines", false)?).open(&paths)?;
     Ok(Chain::Map(line_elements(source, &fields.or("column", "text".to_owned())?)))
@@ -55,10 +95,13 @@ fn lines(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
 
 /// Lines as elements of one column.
 pub(super) fn line_elements(source: Lines, column: &str) -> BoxMap<Element> {
+    to_element(column).after(Source::new(source)).boxed()
+}
+
+/// A line as an element of one column of text.
+pub(super) fn to_element(column: &str) -> NamedFn<String> {
     let name = column.to_owned();
-    let to_element =
-        NamedFn::map("to_element", name.clone(), move |line: String| Ok(Element::new().with(&name, line.as_str())));
-    to_element.after(Source::new(source)).boxed()
+    NamedFn::map("to_element", name.clone(), move |line: String| Ok(Element::new().with(&name, line.as_str())))
 }
 
 /// `npy: {path: a.npy, field: data}`: rows along the first dimension.
@@ -66,6 +109,32 @@ fn npy(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     let path = context.existing(fields.required_node("path")?)?;
     let source = Npy::open(&path)?.field(fields.or("field", "data".to_owned())?);
     Ok(Chain::Map(Source::new(source).boxed()))
+}
+
+/// `crops: {paths: train.bin, seq_len: 1024, layout: u16}`: pre-tokenised ids, one crop after the other.
+fn crops(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let crops = tokens(fields, context)?.crops(fields.required("seq_len")?);
+    Ok(Chain::Map(crops.with_next(fields.or("with_next", false)?).boxed()))
+}
+
+/// `random_crops: {paths: train.bin, seq_len: 1024, seed: 1}`: crops that start anywhere, without end.
+fn random_crops(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let crops = tokens(fields, context)?.random_crops(fields.required("seq_len")?, fields.required("seed")?);
+    let crops = crops.with_next(fields.or("with_next", false)?);
+    Ok(Chain::Map(match fields.optional("epoch")? {
+        Some(count) => crops.epoch(count).boxed(),
+        None => crops.boxed(),
+    }))
+}
+
+fn tokens(fields: &Fields<'_>, context: &Context) -> Result<Tokens> {
+    let paths = paths(fields.required_node("paths")?, context)?;
+    let choice = fields.choice("layout", &["detect", "llm_c", "u16", "u32"])?;
+    let layout = choice.map_or_else(TokenLayout::default, |at| {
+        use TokenLayout::{Bare, Detect, LlmC};
+        [Detect, LlmC, Bare(TokenType::U16), Bare(TokenType::U32)][at]
+    });
+    Tokens::open(&paths, layout)
 }
 
 /// Paths, globs and folders, seen from here; one that is no glob must exist.

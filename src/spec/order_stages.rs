@@ -9,6 +9,8 @@ use crate::error::Result;
 
 pub(super) const STAGES: &[StageEntry] = &[
     StageEntry::both("seed", Some("seed"), seed, seed_iter),
+    StageEntry::map("shuffle", Some("seed"), shuffle),
+    StageEntry::map("window_shuffle", None, window_shuffle),
     StageEntry::map("slice", None, slice),
     StageEntry::map("shard", None, shard),
     StageEntry::map("select_indices", Some("indices"), select_indices),
@@ -20,6 +22,16 @@ fn seed(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<
 
 fn seed_iter(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
     Ok(ds.seed(fields.required("seed")?).boxed())
+}
+
+/// `shuffle: {seed: 42}`; without a seed, that of the last `seed` stage.
+fn shuffle(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
+    Ok(ds.shuffle(fields.optional::<u32>("seed")?).boxed())
+}
+
+/// `window_shuffle: {window_size: 1000, seed: 42}`.
+fn window_shuffle(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
+    Ok(ds.window_shuffle(fields.required("window_size")?, fields.optional::<u32>("seed")?).boxed())
 }
 
 /// `slice: {start: 0, stop: 1000, step: 1}`: as Python's `ds[start:stop:step]`.

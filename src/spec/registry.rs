@@ -4,6 +4,7 @@ use super::chain::{Chain, Context};
 use super::decode::{Fields, suggest, variant};
 use super::node::{Node, at};
 use super::{column_stages, file_sources, iter_stages, order_stages, pack_stages, sources, text_stages};
+use crate::dataset::iter::BadRecords;
 use crate::dataset::{BoxIter, BoxMap};
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -134,9 +135,9 @@ pub(crate) fn stages_of(mut chain: Chain, list: &[Node], context: &mut Context) 
 fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: &mut Context) -> Result<Chain> {
     let (name, line, args) = variant(node)?;
     if name == BORDER {
-        Fields::new(&args)?.finish()?;
+        let bad = bad_records(&args)?;
         return match chain {
-            Chain::Map(ds) => Ok(Chain::Stream(ds)),
+            Chain::Map(ds) => Ok(Chain::Stream(ds, bad)),
             _ => Err(at(&node.path, line, "the elements are a stream already: `to_iter` stands once")),
         };
     }
@@ -152,11 +153,24 @@ fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: &mut Contex
     fields.finish()?;
     chain.check().map_err(|e| e.line(line as u64))?;
     match &chain {
-        Chain::Map(ds) | Chain::Stream(ds) => context.peek(ds),
+        Chain::Map(ds) | Chain::Stream(ds, _) => context.peek(ds),
         Chain::Iter(_) if !entry.keeps_columns => context.columns = None,
         Chain::Iter(_) => {}
     }
     Ok(chain)
+}
+
+/// `to_iter: {on_bad_record: skip, limit: 100}`.
+fn bad_records(args: &Node) -> Result<BadRecords> {
+    let fields = Fields::new(args)?;
+    let skip = fields.choice("on_bad_record", &["error", "skip"])? == Some(1);
+    let limit = fields.optional("limit")?;
+    fields.finish()?;
+    match (skip, limit) {
+        (true, limit) => Ok(BadRecords::Skip { limit }),
+        (false, None) => Ok(BadRecords::Error),
+        (false, Some(_)) => Err(fields.error("`limit` belongs to `on_bad_record: skip`")),
+    }
 }
 
 fn apply(chain: Chain, entry: &StageEntry, fields: &Fields<'_>, context: &Context) -> Result<Chain> {
@@ -165,7 +179,9 @@ fn apply(chain: Chain, entry: &StageEntry, fields: &Fields<'_>, context: &Contex
     }
     match (chain, entry.map, entry.iter) {
         (Chain::Map(ds), Some(build), _) => Ok(Chain::Map(build(ds, fields, context)?)),
-        (Chain::Stream(ds), Some(build), _) if entry.elementwise => Ok(Chain::Stream(build(ds, fields, context)?)),
+        (Chain::Stream(ds, bad), Some(build), _) if entry.elementwise => {
+            Ok(Chain::Stream(build(ds, fields, context)?, bad))
+        }
         (chain, _, Some(build)) => Ok(Chain::Iter(build(chain.into_iter(), fields, context)?)),
         (_, _, None) => Err(needs_random_access(entry.name, fields)),
     }

@@ -6,13 +6,14 @@ use super::decode::{Decode, Fields};
 use super::node::{Field, Node, Tree};
 use super::registry::{self, SourceEntry};
 use crate::dataset::iter::{ZipLength, interleave, zip_all};
-use crate::dataset::map::{Concatenate, RandomAccess, Range, Source, ZipAll};
+use crate::dataset::map::{Concatenate, Mix, RandomAccess, Range, Source, ZipAll};
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::{Array, Element, Value};
 use crate::error::{Error, Result};
 
 pub(super) const SOURCES: &[SourceEntry] = &[
     SourceEntry { name: "concatenate", main: Some("parts"), build: concatenate },
+    SourceEntry { name: "mix", main: Some("parts"), build: mix },
     SourceEntry { name: "interleave", main: None, build: interleave_parts },
     SourceEntry { name: "zip", main: Some("parts"), build: zip },
     SourceEntry { name: "memory", main: Some("records"), build: memory },
@@ -27,6 +28,23 @@ fn concatenate(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
         // One lane at a time is one stream behind the other.
         Err(streams) => Ok(Chain::Iter(interleave(streams, 1).boxed())),
     }
+}
+
+/// `mix: {parts: [...], weights: [0.7, 0.3], exact: true}`: in these proportions, in Grain's order.
+fn mix(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let maps = random_access(parts(fields, context)?)
+        .map_err(|_| fields.error("`mix` needs random access, and a part is a stream"))?;
+    let weights = fields.optional::<Vec<f64>>("weights")?;
+    let exact = fields.or("exact", false)?;
+    if let Some(weights) = weights.as_ref().filter(|w| w.len() != maps.len()) {
+        return Err(fields.error(format!("{} weights for {} parts", weights.len(), maps.len())));
+    }
+    let mix = Mix::new(maps);
+    Ok(Chain::Map(match weights {
+        Some(weights) if exact => mix.exact_weights(weights).boxed(),
+        Some(weights) => mix.weights(weights).boxed(),
+        None => mix.boxed(),
+    }))
 }
 
 /// `interleave: {parts: [...], cycle: 4}`: one element of each of `cycle` parts in turn.

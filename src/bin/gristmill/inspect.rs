@@ -34,7 +34,22 @@ struct Inspection {
     records: Option<u64>,
     /// Name, and dtype with shape or the kind of value, of the first record.
     columns: Vec<(String, String)>,
-    first: Vec<serde_json::Value>,
+    first: Vec<Record>,
+}
+
+/// A record as JSON, its fields in their order.
+struct Record(Vec<(String, serde_json::Value)>);
+
+impl Serialize for Record {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl Record {
+    fn of(element: &Element) -> Self {
+        Self(element.iter().map(|(name, value)| (name.to_owned(), value_json(value))).collect())
+    }
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
@@ -56,7 +71,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         let spec = ElementSpec::of(element);
         inspection.columns = spec.leaves().map(|(path, leaf)| (path.to_owned(), leaf.to_string())).collect();
     }
-    inspection.first = first.iter().take(args.records).map(to_json).collect();
+    inspection.first = first.iter().take(args.records).map(Record::of).collect();
     if args.json {
         output::json(&inspection);
     } else {
@@ -82,11 +97,9 @@ impl Inspection {
         text += &output::table(&["column", "in the first record"], &rows, &[1]);
         for (i, record) in self.first.iter().enumerate() {
             text += &format!("\nrecord {i}\n");
-            if let Some(fields) = record.as_object() {
-                for (name, value) in fields {
-                    let line = cut(&value.to_string(), 96 - name.chars().count().min(40));
-                    text += &format!("  {}: {line}\n", cut(name, 40));
-                }
+            for (name, value) in &record.0 {
+                let line = cut(&value.to_string(), 96 - name.chars().count().min(40));
+                text += &format!("  {}: {line}\n", cut(name, 40));
             }
         }
         text
@@ -96,11 +109,11 @@ impl Inspection {
 /// Longest array that is shown number by number.
 const SHOWN: usize = 64;
 
-/// A record as JSON. Long arrays are cut, and say so.
 fn to_json(element: &Element) -> serde_json::Value {
     element.iter().map(|(name, value)| (name.to_owned(), value_json(value))).collect::<serde_json::Map<_, _>>().into()
 }
 
+/// A value as JSON. Long arrays are cut, and say so.
 fn value_json(value: &Value) -> serde_json::Value {
     match value {
         Value::Str(text) => json!(**text),

@@ -110,10 +110,11 @@ impl Analysis {
 
     fn text(&self) -> String {
         let mut text = format!(
-            "{} documents · {} {} · median {} · p90 {} · p99 {} · max {} ({} longer than {})\n\n",
+            "{} documents · {} {} in column `{}`\nmedian {} · p90 {} · p99 {} · max {} · {} are longer than {}\n\n",
             grouped(self.documents),
             count(self.tokens as f64),
             self.unit,
+            self.column,
             self.median,
             self.p90,
             self.p99,
@@ -183,13 +184,9 @@ fn recommendation(outcomes: &[Padding]) -> String {
         return format!("padding is only {}: nothing to gain by packing", percent(padded.padding_share));
     }
     let chosen = if window.padding_share <= best.padding_share { window } else { best };
+    let name = if chosen.strategy == Strategy::WindowBestFit { "window_pack" } else { "best_fit_pack" };
     format!(
-        "{}: {} of the compute went into padding, now {}; {:.1}× fewer batches, no extra splits",
-        if chosen.strategy == Strategy::WindowBestFit {
-            "window_pack (window best-fit)"
-        } else {
-            "best_fit_pack, 64 bins"
-        },
+        "{name}: padding {} → {}, {:.1}× fewer batches, and only what is longer than a row is split",
         percent(padded.padding_share),
         percent(chosen.padding_share),
         padded.batches as f64 / chosen.batches.max(1) as f64
