@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::decode::{Fields, nearest};
+use super::decode::{Decode, Fields, nearest};
 use super::node::Node;
 use crate::cx::Cx;
+use crate::dataset::iter::BadRecords;
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Stage};
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -15,7 +16,7 @@ pub(crate) enum Chain {
     /// Random access.
     Map(BoxMap<Element>),
     /// A stream whose stages so far are all elementwise: they stay in front of the border, where threads run them.
-    Stream(BoxMap<Element>),
+    Stream(BoxMap<Element>, BadRecords),
     /// A stream behind its first stateful stage.
     Iter(BoxIter<Element>),
 }
@@ -24,15 +25,24 @@ impl Chain {
     /// As a stream.
     pub(crate) fn into_iter(self) -> BoxIter<Element> {
         match self {
-            Self::Map(ds) | Self::Stream(ds) => ds.to_iter().boxed(),
+            Self::Map(ds) => ds.to_iter().boxed(),
+            Self::Stream(ds, bad) => ds.to_iter().on_bad_record(bad).boxed(),
             Self::Iter(ds) => ds,
+        }
+    }
+
+    /// Behind the border, if it was not yet.
+    pub(crate) fn into_stream(self) -> Self {
+        match self {
+            Self::Map(ds) => Self::Stream(ds, BadRecords::default()),
+            other => other,
         }
     }
 
     /// The last stage, checked: an impossible argument is found while its line is known.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
-            Self::Map(ds) | Self::Stream(ds) => ds.check(),
+            Self::Map(ds) | Self::Stream(ds, _) => ds.check(),
             Self::Iter(ds) => ds.check(),
         }
     }
@@ -74,9 +84,19 @@ impl Context {
     /// The column that an argument names.
     pub(crate) fn column(&self, fields: &Fields<'_>, name: &'static str) -> Result<Option<String>> {
         let Some(node) = fields.node(name) else { return Ok(None) };
-        let column: String = super::decode::Decode::decode(node)?;
+        let column: String = Decode::decode(node)?;
         self.check_column(node, &column)?;
         Ok(Some(column))
+    }
+
+    /// The columns that a list names.
+    pub(crate) fn columns_in(&self, node: &Node) -> Result<Vec<String>> {
+        let name = |node: &Node| {
+            let name: String = Decode::decode(node)?;
+            self.check_column(node, &name)?;
+            Ok(name)
+        };
+        Vec::<Node>::decode(node)?.iter().map(name).collect()
     }
 
     /// A path of the pipeline file, seen from here.
@@ -87,7 +107,7 @@ impl Context {
 
     /// The path of a file that must be there.
     pub(crate) fn existing(&self, node: &Node) -> Result<PathBuf> {
-        let given: String = super::decode::Decode::decode(node)?;
+        let given: String = Decode::decode(node)?;
         let path = self.resolve(&given);
         if path.exists() { Ok(path) } else { Err(missing(node, &path)) }
     }

@@ -3,7 +3,6 @@
 use super::chain::Context;
 use super::columns::NamedFn;
 use super::decode::{Decode, Fields};
-use super::node::Node;
 use super::registry::StageEntry;
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::{Element, Value};
@@ -127,20 +126,8 @@ fn wrong(column: &str, want: &str, got: &Value) -> Error {
     Error::data(format!("column `{column}` is {got:?} where {want} is needed"))
 }
 
-/// The columns that an argument lists, all of which must exist.
-fn columns(fields: &Fields<'_>, context: &Context) -> Result<Vec<String>> {
-    let node = fields.required_node("columns")?;
-    let columns = Vec::<Node>::decode(node)?;
-    let name = |node: &Node| {
-        let name = String::decode(node)?;
-        context.check_column(node, &name)?;
-        Ok(name)
-    };
-    columns.iter().map(name).collect()
-}
-
 fn select_fn(fields: &Fields<'_>, context: &Context) -> Result<NamedFn<Element>> {
-    let columns = columns(fields, context)?;
+    let columns = context.columns_in(fields.required_node("columns")?)?;
     Ok(NamedFn::map("select_columns", columns.join(", "), move |element: Element| {
         let mut kept = Element::with_capacity(columns.len());
         for name in &columns {
@@ -151,7 +138,7 @@ fn select_fn(fields: &Fields<'_>, context: &Context) -> Result<NamedFn<Element>>
 }
 
 fn drop_fn(fields: &Fields<'_>, context: &Context) -> Result<NamedFn<Element>> {
-    let columns = columns(fields, context)?;
+    let columns = context.columns_in(fields.required_node("columns")?)?;
     Ok(NamedFn::map("drop_columns", columns.join(", "), move |mut element: Element| {
         columns.iter().for_each(|name| drop(element.remove(name)));
         Ok(element)

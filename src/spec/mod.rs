@@ -17,13 +17,18 @@
 mod chain;
 mod column_stages;
 mod columns;
+mod data;
 mod decode;
+mod file_sources;
+mod iter_stages;
 mod json;
 mod node;
 mod order_stages;
+mod pack_stages;
 mod registry;
 mod settings;
 mod sources;
+mod text_stages;
 mod toml;
 mod yaml;
 
@@ -33,6 +38,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use self::chain::Context;
+pub use self::data::Data;
 use self::decode::{Decode, Fields};
 use self::node::{MAX_BYTES, Node, Tree};
 pub use self::settings::{CheckpointSettings, Settings};

@@ -1,4 +1,4 @@
-//! Stages of random access that change which element is read when: seed, slice, shard, repeat, and batches of fixed places.
+//! Stages of random access that change which element is read when: seed, slice, shard.
 
 use super::chain::Context;
 use super::decode::Fields;
@@ -9,11 +9,11 @@ use crate::error::Result;
 
 pub(super) const STAGES: &[StageEntry] = &[
     StageEntry::both("seed", Some("seed"), seed, seed_iter),
+    StageEntry::map("shuffle", Some("seed"), shuffle),
+    StageEntry::map("window_shuffle", None, window_shuffle),
     StageEntry::map("slice", None, slice),
     StageEntry::map("shard", None, shard),
     StageEntry::map("select_indices", Some("indices"), select_indices),
-    StageEntry::map("repeat", Some("num_epochs"), repeat),
-    StageEntry::map("batch", Some("batch_size"), batch),
 ];
 
 fn seed(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
@@ -22,6 +22,16 @@ fn seed(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<
 
 fn seed_iter(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
     Ok(ds.seed(fields.required("seed")?).boxed())
+}
+
+/// `shuffle: {seed: 42}`; without a seed, that of the last `seed` stage.
+fn shuffle(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
+    Ok(ds.shuffle(fields.optional::<u32>("seed")?).boxed())
+}
+
+/// `window_shuffle: {window_size: 1000, seed: 42}`.
+fn window_shuffle(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
+    Ok(ds.window_shuffle(fields.required("window_size")?, fields.optional::<u32>("seed")?).boxed())
 }
 
 /// `slice: {start: 0, stop: 1000, step: 1}`: as Python's `ds[start:stop:step]`.
@@ -39,17 +49,4 @@ fn shard(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap
 
 fn select_indices(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
     Ok(ds.select_indices(fields.required::<Vec<u64>>("indices")?).boxed())
-}
-
-/// `repeat: {num_epochs: 2}`; without a number, for ever.
-fn repeat(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
-    let epochs: Option<u64> = fields.optional("num_epochs")?;
-    Ok(ds.repeat(epochs).reseed_each_epoch(fields.or("reseed_each_epoch", true)?).boxed())
-}
-
-/// `batch: {batch_size: 8, remainder: drop}` before `to_iter`.
-fn batch(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
-    let size = fields.required("batch_size")?;
-    let drop = fields.choice("remainder", &["keep", "drop"])? == Some(1);
-    Ok(ds.batch(size, drop).boxed())
 }

@@ -3,7 +3,8 @@
 use super::chain::{Chain, Context};
 use super::decode::{Fields, suggest, variant};
 use super::node::{Node, at};
-use super::{column_stages, order_stages, sources};
+use super::{column_stages, file_sources, iter_stages, order_stages, pack_stages, sources, text_stages};
+use crate::dataset::iter::BadRecords;
 use crate::dataset::{BoxIter, BoxMap};
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -12,6 +13,8 @@ use crate::error::{Error, Result};
 pub(crate) type MapFn = fn(BoxMap<Element>, &Fields<'_>, &Context) -> Result<BoxMap<Element>>;
 /// Builds a stage of a stream.
 pub(crate) type IterFn = fn(BoxIter<Element>, &Fields<'_>, &Context) -> Result<BoxIter<Element>>;
+/// Builds a stage that stands in either world.
+pub(crate) type ChainFn = fn(Chain, &Fields<'_>, &Context) -> Result<Chain>;
 /// Builds a source, or a combination of sources.
 pub(crate) type SourceFn = fn(&Fields<'_>, &Context) -> Result<Chain>;
 
@@ -25,13 +28,25 @@ pub(crate) struct StageEntry {
     /// Elementwise: behind `to_iter` it may still run in front of the border.
     pub(crate) elementwise: bool,
     pub(crate) iter: Option<IterFn>,
+    pub(crate) chain: Option<ChainFn>,
+    /// Of two worlds it belongs to the stream, unless a later `to_iter` says where that begins.
+    pub(crate) starts_stream: bool,
     /// Whether a stream has the same columns behind it.
     pub(crate) keeps_columns: bool,
 }
 
 impl StageEntry {
     const fn new(name: &'static str, main: Option<&'static str>) -> Self {
-        Self { name, main, map: None, elementwise: false, iter: None, keeps_columns: true }
+        Self {
+            name,
+            main,
+            map: None,
+            elementwise: false,
+            iter: None,
+            chain: None,
+            starts_stream: false,
+            keeps_columns: true,
+        }
     }
 
     /// A stage of random access only.
@@ -54,6 +69,16 @@ impl StageEntry {
         Self { elementwise: true, ..Self::both(name, main, map, iter) }
     }
 
+    /// A stage that finds its place itself.
+    pub(crate) const fn chain(name: &'static str, main: Option<&'static str>, build: ChainFn) -> Self {
+        Self { chain: Some(build), ..Self::new(name, main) }
+    }
+
+    /// A stage of either world that begins the stream, unless a later `to_iter` does.
+    pub(crate) const fn starts_stream(self) -> Self {
+        Self { starts_stream: true, ..self }
+    }
+
     /// The columns behind it are others.
     pub(crate) const fn new_columns(self) -> Self {
         Self { keeps_columns: false, ..self }
@@ -67,8 +92,9 @@ pub(crate) struct SourceEntry {
     pub(crate) build: SourceFn,
 }
 
-const STAGES: &[&[StageEntry]] = &[column_stages::STAGES, order_stages::STAGES];
-const SOURCES: &[&[SourceEntry]] = &[sources::SOURCES];
+const STAGES: &[&[StageEntry]] =
+    &[column_stages::STAGES, order_stages::STAGES, text_stages::STAGES, iter_stages::STAGES, pack_stages::STAGES];
+const SOURCES: &[&[SourceEntry]] = &[file_sources::SOURCES, sources::SOURCES];
 /// The border between the worlds, handled here.
 const BORDER: &str = "to_iter";
 
@@ -99,18 +125,19 @@ pub(crate) fn source(node: &Node, context: &mut Context) -> Result<Chain> {
 
 /// `chain` and the stages of a list behind it.
 pub(crate) fn stages_of(mut chain: Chain, list: &[Node], context: &mut Context) -> Result<Chain> {
-    for node in list {
-        chain = stage(chain, node, context)?;
+    for (i, node) in list.iter().enumerate() {
+        let border_ahead = list[i + 1..].iter().any(|n| variant(n).is_ok_and(|(name, ..)| name == BORDER));
+        chain = stage(chain, node, border_ahead, context)?;
     }
     Ok(chain)
 }
 
-fn stage(chain: Chain, node: &Node, context: &mut Context) -> Result<Chain> {
+fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: &mut Context) -> Result<Chain> {
     let (name, line, args) = variant(node)?;
     if name == BORDER {
-        Fields::new(&args)?.finish()?;
+        let bad = bad_records(&args)?;
         return match chain {
-            Chain::Map(ds) => Ok(Chain::Stream(ds)),
+            Chain::Map(ds) => Ok(Chain::Stream(ds, bad)),
             _ => Err(at(&node.path, line, "the elements are a stream already: `to_iter` stands once")),
         };
     }
@@ -119,21 +146,42 @@ fn stage(chain: Chain, node: &Node, context: &mut Context) -> Result<Chain> {
         return Err(suggest(error, &name, stages().map(|e| e.name).chain([BORDER])));
     };
     let fields = Fields::with_short(&args, entry.main)?;
+    if entry.starts_stream && !border_ahead {
+        chain = chain.into_stream();
+    }
     let chain = apply(chain, entry, &fields, context).map_err(|e| e.line(line as u64))?;
     fields.finish()?;
     chain.check().map_err(|e| e.line(line as u64))?;
     match &chain {
-        Chain::Map(ds) | Chain::Stream(ds) => context.peek(ds),
+        Chain::Map(ds) | Chain::Stream(ds, _) => context.peek(ds),
         Chain::Iter(_) if !entry.keeps_columns => context.columns = None,
         Chain::Iter(_) => {}
     }
     Ok(chain)
 }
 
+/// `to_iter: {on_bad_record: skip, limit: 100}`.
+fn bad_records(args: &Node) -> Result<BadRecords> {
+    let fields = Fields::new(args)?;
+    let skip = fields.choice("on_bad_record", &["error", "skip"])? == Some(1);
+    let limit = fields.optional("limit")?;
+    fields.finish()?;
+    match (skip, limit) {
+        (true, limit) => Ok(BadRecords::Skip { limit }),
+        (false, None) => Ok(BadRecords::Error),
+        (false, Some(_)) => Err(fields.error("`limit` belongs to `on_bad_record: skip`")),
+    }
+}
+
 fn apply(chain: Chain, entry: &StageEntry, fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    if let Some(build) = entry.chain {
+        return build(chain, fields, context);
+    }
     match (chain, entry.map, entry.iter) {
         (Chain::Map(ds), Some(build), _) => Ok(Chain::Map(build(ds, fields, context)?)),
-        (Chain::Stream(ds), Some(build), _) if entry.elementwise => Ok(Chain::Stream(build(ds, fields, context)?)),
+        (Chain::Stream(ds, bad), Some(build), _) if entry.elementwise => {
+            Ok(Chain::Stream(build(ds, fields, context)?, bad))
+        }
         (chain, _, Some(build)) => Ok(Chain::Iter(build(chain.into_iter(), fields, context)?)),
         (_, _, None) => Err(needs_random_access(entry.name, fields)),
     }

@@ -5,13 +5,17 @@ use super::columns::NamedFn;
 use super::decode::{Decode, Fields};
 use super::node::{Field, Node, Tree};
 use super::registry::{self, SourceEntry};
-use crate::dataset::map::{Concatenate, RandomAccess, Range, Source};
-use crate::dataset::{BoxMap, MapDataset};
+use crate::dataset::iter::{ZipLength, interleave, zip_all};
+use crate::dataset::map::{Concatenate, Mix, RandomAccess, Range, Source, ZipAll};
+use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::{Array, Element, Value};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 pub(super) const SOURCES: &[SourceEntry] = &[
     SourceEntry { name: "concatenate", main: Some("parts"), build: concatenate },
+    SourceEntry { name: "mix", main: Some("parts"), build: mix },
+    SourceEntry { name: "interleave", main: None, build: interleave_parts },
+    SourceEntry { name: "zip", main: Some("parts"), build: zip },
     SourceEntry { name: "memory", main: Some("records"), build: memory },
     SourceEntry { name: "range", main: Some("stop"), build: range },
 ];
@@ -19,14 +23,64 @@ pub(super) const SOURCES: &[SourceEntry] = &[
 /// `concatenate: {parts: [{jsonl: {paths: a.jsonl}}, {source: {jsonl: {paths: b.jsonl}}, stages: [{shuffle: 1}]}]}`.
 fn concatenate(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     let parts = parts(fields, context)?;
-    let maps = parts.into_iter().map(|(node, part)| random_access(&node, part)).collect::<Result<Vec<_>>>()?;
-    Ok(Chain::Map(Concatenate::new(maps).boxed()))
+    match random_access(parts) {
+        Ok(maps) => Ok(Chain::Map(Concatenate::new(maps).boxed())),
+        // One lane at a time is one stream behind the other.
+        Err(streams) => Ok(Chain::Iter(interleave(streams, 1).boxed())),
+    }
+}
+
+/// `mix: {parts: [...], weights: [0.7, 0.3], exact: true}`: in these proportions, in Grain's order.
+fn mix(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let maps = random_access(parts(fields, context)?)
+        .map_err(|_| fields.error("`mix` needs random access, and a part is a stream"))?;
+    let weights = fields.optional::<Vec<f64>>("weights")?;
+    let exact = fields.or("exact", false)?;
+    if let Some(weights) = weights.as_ref().filter(|w| w.len() != maps.len()) {
+        return Err(fields.error(format!("{} weights for {} parts", weights.len(), maps.len())));
+    }
+    let mix = Mix::new(maps);
+    Ok(Chain::Map(match weights {
+        Some(weights) if exact => mix.exact_weights(weights).boxed(),
+        Some(weights) => mix.weights(weights).boxed(),
+        None => mix.boxed(),
+    }))
+}
+
+/// `interleave: {parts: [...], cycle: 4}`: one element of each of `cycle` parts in turn.
+fn interleave_parts(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let cycle = fields.required("cycle")?;
+    let streams: Vec<_> = parts(fields, context)?.into_iter().map(Chain::into_iter).collect();
+    Ok(Chain::Iter(interleave(streams, cycle).boxed()))
+}
+
+/// `zip: {parts: [...], strict: true}`: the columns of all parts side by side.
+fn zip(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let length = if fields.or("strict", true)? { ZipLength::Equal } else { ZipLength::Shortest };
+    let merged = NamedFn::map("merge_columns", String::new(), merge);
+    match (random_access(parts(fields, context)?), length) {
+        (Ok(maps), ZipLength::Equal) => Ok(Chain::Map(merged.after(ZipAll::new(maps)).boxed())),
+        (Ok(maps), _) => {
+            let streams = maps.into_iter().map(|ds| ds.to_iter().boxed());
+            Ok(Chain::Iter(merged.after(zip_all(streams, length)).boxed()))
+        }
+        (Err(streams), _) => Ok(Chain::Iter(merged.after(zip_all(streams, length)).boxed())),
+    }
+}
+
+fn merge(parts: Vec<Element>) -> Result<Element> {
+    let mut merged = Element::with_capacity(parts.iter().map(Element::len).sum());
+    for (name, value) in parts.into_iter().flat_map(Element::into_fields) {
+        if merged.insert(&name, value).is_some() {
+            return Err(Error::data(format!("two parts have a column `{name}`")).help("rename one of them"));
+        }
+    }
+    Ok(merged)
 }
 
 /// The pipelines in a list: each a source, or `source` and `stages`.
-fn parts(fields: &Fields<'_>, context: &Context) -> Result<Vec<(Node, Chain)>> {
-    let nodes = Vec::<Node>::decode(fields.required_node("parts")?)?;
-    nodes.into_iter().map(|node| part(&node, context).map(|chain| (node, chain))).collect()
+fn parts(fields: &Fields<'_>, context: &Context) -> Result<Vec<Chain>> {
+    Vec::<Node>::decode(fields.required_node("parts")?)?.iter().map(|node| part(node, context)).collect()
 }
 
 fn part(node: &Node, context: &Context) -> Result<Chain> {
@@ -42,11 +96,16 @@ fn part(node: &Node, context: &Context) -> Result<Chain> {
     registry::stages_of(chain, &stages, &mut context)
 }
 
-fn random_access(node: &Node, chain: Chain) -> Result<BoxMap<Element>> {
-    match chain {
-        Chain::Map(ds) => Ok(ds),
-        _ => Err(node.error("needs random access, and this part is a stream")),
+/// The parts as datasets of random access; if one is none, all as streams.
+fn random_access(parts: Vec<Chain>) -> Result<Vec<BoxMap<Element>>, Vec<BoxIter<Element>>> {
+    if parts.iter().any(|part| !matches!(part, Chain::Map(_))) {
+        return Err(parts.into_iter().map(Chain::into_iter).collect());
     }
+    let map = |part| match part {
+        Chain::Map(ds) => Some(ds),
+        _ => None,
+    };
+    Ok(parts.into_iter().filter_map(map).collect())
 }
 
 /// `range: {start: 0, stop: 10, step: 1, column: index}`: one scalar `int64` column.

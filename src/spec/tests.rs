@@ -126,3 +126,23 @@ fn parts_are_sources_with_or_without_stages() {
     let slip = text.replace("stages", "stags");
     assert_eq!(error(&slip), "line 5: source.concatenate[1]: unknown key `stags` | did you mean `stages`?");
 }
+
+#[test]
+fn streams_batch_limit_and_combine() {
+    let run = |stages: &str| build(&format!("{RANGE}stages: [{stages}]")).unwrap();
+    assert_eq!(run("{batch: 2}").len(), 3);
+    assert_eq!(run("{filter: {column: index, min: 1}}, {batch: {batch_size: 3, remainder: drop}}").len(), 1);
+    let padded = run("{batch: {batch_size: 4, remainder: pad, pad_value: -1}}, {limit: 2}");
+    assert_eq!(padded[1].array("index").unwrap().as_slice::<i64>().unwrap(), [4, -1, -1, -1]);
+    assert_eq!(run("to_iter, {repeat: 2}, {rebatch: 3}").len(), 4);
+    let parts = "source:\n  zip:\n    - range: 3\n    - range: {stop: 3, column: b}\n";
+    assert_eq!(build(parts).unwrap()[2].array("b").unwrap().as_i64(), Some(2));
+    assert!(error(&parts.replace(", column: b", "")).contains("two parts have a column `index`"));
+    let lanes = "source: {interleave: {cycle: 2, parts: [{range: 2}, {range: {start: 5, stop: 7}}]}}\n";
+    assert_eq!(index(&build(lanes).unwrap()), [0, 5, 1, 6]);
+    assert_eq!(
+        error(&format!("{RANGE}stages:\n  - batch: 2\n  - shard: {{index: 0, count: 2}}")),
+        "line 4: stages[1].shard: `shard` needs random access, and here the elements are a stream | put `shard` before \
+         `to_iter` and before the first stage that packs or batches"
+    );
+}

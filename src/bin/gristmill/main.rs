@@ -1,10 +1,14 @@
 //! The `gristmill` command: data on stdout, everything else on stderr.
 
 mod consume;
+mod demo;
 mod explain;
 mod format;
+mod inspect;
 mod interrupt;
+mod lengths;
 mod output;
+mod padding;
 mod progress;
 mod run;
 mod saved;
@@ -13,7 +17,7 @@ mod tokens;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use gristmill::{ErrorKind, Result};
+use gristmill::ErrorKind;
 
 /// Feeds training jobs: runs data pipelines and says where their time goes.
 #[derive(Parser)]
@@ -37,6 +41,12 @@ NO_COLOR is respected.";
 enum Command {
     /// Runs a pipeline file and reports where the time went
     Run(run::Args),
+    /// Generates text, packs it into batches and reports: nothing else is needed
+    Demo(demo::Args),
+    /// Shows what is in files of data
+    Inspect(inspect::Args),
+    /// Shows what padding would cost on your documents, and what removes it
+    AnalyzePadding(padding::Args),
     /// Shows the stages of a pipeline file, what they hold in memory and what comes out
     Explain(explain::Args),
 }
@@ -51,6 +61,9 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let (result, json) = match &cli.command {
         Command::Run(args) => (run::main(args), args.json),
+        Command::Demo(args) => (demo::main(args), args.json),
+        Command::Inspect(args) => (inspect::main(args), args.json),
+        Command::AnalyzePadding(args) => (padding::main(args), args.json),
         Command::Explain(args) => (explain::main(args), args.json),
     };
     match result {

@@ -34,9 +34,9 @@ pub(crate) fn say(line: &str) {
 
 /// An error and what to do about it; with `as_json` also as an object on stdout.
 pub(crate) fn error(error: &Error, as_json: bool) {
-    say(&format!("{} {error}", paint("error:", RED)));
+    say(&labelled("error:", RED, &error.to_string()));
     if let Some(help) = error.help_text() {
-        say(&format!("{} {help}", paint(" help:", CYAN)));
+        say(&labelled(" help:", CYAN, help));
     }
     if as_json {
         let kind = error.kind().as_str();
@@ -44,8 +44,28 @@ pub(crate) fn error(error: &Error, as_json: bool) {
     }
 }
 
-pub(crate) const RED: &str = "1;31";
-pub(crate) const CYAN: &str = "1;36";
+const RED: &str = "1;31";
+const CYAN: &str = "1;36";
+const WIDTH: usize = 100;
+
+/// A coloured label and text, broken at spaces where a line would be longer than 100 columns.
+fn labelled(label: &str, colour: &str, text: &str) -> String {
+    let indent = label.chars().count() + 1;
+    let mut out = paint(label, colour);
+    let mut column = indent - 1;
+    for word in text.split(' ') {
+        let width = word.chars().count();
+        if column + 1 + width > WIDTH && column >= indent {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent - 1));
+            column = indent - 1;
+        }
+        out.push(' ');
+        out.push_str(word);
+        column += 1 + width;
+    }
+    out
+}
 
 /// `text` in colour, if stderr is a terminal and nobody objects.
 fn paint(text: &str, code: &str) -> String {
@@ -75,7 +95,7 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>], left: &[usize]) -> St
     use comfy_table::{CellAlignment, Table, presets};
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header.iter().copied());
-    rows.iter().for_each(|row| drop(table.add_row(row.iter().map(String::as_str)).row_count()));
+    table.add_rows(rows.iter().map(|row| row.iter().map(String::as_str)));
     for at in 0..header.len() {
         let right = at != 0 && !left.contains(&at);
         if let Some(column) = table.column_mut(at) {

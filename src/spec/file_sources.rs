@@ -1,0 +1,157 @@
+//! Sources that read files.
+
+use std::path::{Path, PathBuf};
+
+use super::chain::{Chain, Context, missing};
+use super::columns::NamedFn;
+use super::decode::{Decode, Fields};
+use super::node::Node;
+use super::registry::SourceEntry;
+#[cfg(feature = "compress")]
+use crate::dataset::IterDataset;
+use crate::dataset::map::{RandomAccess, Source};
+use crate::dataset::{BoxMap, MapDataset};
+use crate::element::Element;
+use crate::error::Result;
+use crate::source::{IndexCache, Jsonl, JsonlOptions, Lines, Npy, TokenLayout, TokenType, Tokens};
+
+pub(super) const SOURCES: &[SourceEntry] = &[
+    SourceEntry { name: "jsonl", main: Some("paths"), build: jsonl },
+    SourceEntry { name: "lines", main: Some("paths"), build: lines },
+    SourceEntry { name: "npy", main: Some("path"), build: npy },
+    SourceEntry { name: "crops", main: None, build: crops },
+    SourceEntry { name: "random_crops", main: None, build: random_crops },
+];
+
+/// `jsonl: {paths: [a.jsonl, "b-*.jsonl"], columns: [text], index_cache: beside}`.
+fn jsonl(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let paths = paths(fields.required_node("paths")?, context)?;
+    if paths.iter().any(|path| is_packed(path)) {
+        return jsonl_stream(fields, &paths);
+    }
+    let cache = index_cache(fields, context)?;
+    let options = || Jsonl::options().cache(cache.clone());
+    let source = match fields.node("columns") {
+        Some(node) => chosen(node, context, options, &paths)?,
+        None => options().open(&paths)?,
+    };
+    Ok(Chain::Map(Source::new(source).boxed()))
+}
+
+/// Compressed text has no random access: it is read as a stream.
+fn is_packed(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "gz" || ending == "zst")
+}
+
+#[cfg(feature = "compress")]
+fn jsonl_stream(fields: &Fields<'_>, paths: &[PathBuf]) -> Result<Chain> {
+    let mut options = crate::source::StreamOptions::new();
+    if let Some(columns) = fields.optional::<Vec<String>>("columns")? {
+        options = options.columns(columns);
+    }
+    Ok(Chain::Iter(options.jsonl(paths)?.boxed()))
+}
+
+#[cfg(feature = "compress")]
+fn line_stream(fields: &Fields<'_>, paths: &[PathBuf]) -> Result<Chain> {
+    let lines = crate::source::StreamOptions::new().lines(paths)?;
+    Ok(Chain::Iter(to_element(&fields.or("column", "text".to_owned())?).after(lines).boxed()))
+}
+
+#[cfg(not(feature = "compress"))]
+fn jsonl_stream(fields: &Fields<'_>, _: &[PathBuf]) -> Result<Chain> {
+    Err(fields.error("compressed files need the feature `compress`, which this build lacks"))
+}
+
+#[cfg(not(feature = "compress"))]
+fn line_stream(fields: &Fields<'_>, _: &[PathBuf]) -> Result<Chain> {
+    Err(fields.error("compressed files need the feature `compress`, which this build lacks"))
+}
+
+/// Only some columns. If the first record cannot be read that way, its own columns say whether a name is wrong.
+fn chosen(node: &Node, context: &Context, options: impl Fn() -> JsonlOptions, paths: &[PathBuf]) -> Result<Jsonl> {
+    let columns = Vec::<String>::decode(node)?;
+    let source = options().columns(&columns).open(paths).map_err(|e| e.line(node.line as u64))?;
+    if source.is_empty() || source.read(0).is_ok() {
+        return Ok(source);
+    }
+    if let Ok(first) = options().open(paths)?.read(0) {
+        let columns = Some(first.iter().map(|(name, _)| name.to_owned()).collect());
+        Context { folder: context.folder.clone(), columns }.columns_in(node)?;
+    }
+    Ok(source)
+}
+
+/// `lines: {paths: a.txt, column: text}`: a column of text, a line a record.
+fn lines(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let paths = paths(fields.required_node("paths")?, context)?;
+    if paths.iter().any(|path| is_packed(path)) {
+        return line_stream(fields, &paths);
+    }
+    let options = Lines::options().cache(index_cache(fields, context)?);
+    let source = options.blank_lines(fields.or("blank_lines", false)?).open(&paths)?;
+    Ok(Chain::Map(line_elements(source, &fields.or("column", "text".to_owned())?)))
+}
+
+/// Lines as elements of one column.
+pub(super) fn line_elements(source: Lines, column: &str) -> BoxMap<Element> {
+    to_element(column).after(Source::new(source)).boxed()
+}
+
+/// A line as an element of one column of text.
+pub(super) fn to_element(column: &str) -> NamedFn<String> {
+    let name = column.to_owned();
+    NamedFn::map("to_element", name.clone(), move |line: String| Ok(Element::new().with(&name, line.as_str())))
+}
+
+/// `npy: {path: a.npy, field: data}`: rows along the first dimension.
+fn npy(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let path = context.existing(fields.required_node("path")?)?;
+    let source = Npy::open(&path)?.field(fields.or("field", "data".to_owned())?);
+    Ok(Chain::Map(Source::new(source).boxed()))
+}
+
+/// `crops: {paths: train.bin, seq_len: 1024, layout: u16}`: pre-tokenised ids, one crop after the other.
+fn crops(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let crops = tokens(fields, context)?.crops(fields.required("seq_len")?);
+    Ok(Chain::Map(crops.with_next(fields.or("with_next", false)?).boxed()))
+}
+
+/// `random_crops: {paths: train.bin, seq_len: 1024, seed: 1}`: crops that start anywhere, without end.
+fn random_crops(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let crops = tokens(fields, context)?.random_crops(fields.required("seq_len")?, fields.required("seed")?);
+    let crops = crops.with_next(fields.or("with_next", false)?);
+    Ok(Chain::Map(match fields.optional("epoch")? {
+        Some(count) => crops.epoch(count).boxed(),
+        None => crops.boxed(),
+    }))
+}
+
+fn tokens(fields: &Fields<'_>, context: &Context) -> Result<Tokens> {
+    let paths = paths(fields.required_node("paths")?, context)?;
+    let choice = fields.choice("layout", &["detect", "llm_c", "u16", "u32"])?;
+    let layout = choice.map_or_else(TokenLayout::default, |at| {
+        use TokenLayout::{Bare, Detect, LlmC};
+        [Detect, LlmC, Bare(TokenType::U16), Bare(TokenType::U32)][at]
+    });
+    Tokens::open(&paths, layout)
+}
+
+/// Paths, globs and folders, seen from here; one that is no glob must exist.
+fn paths(node: &Node, context: &Context) -> Result<Vec<PathBuf>> {
+    let one = |node: &Node| {
+        let path = context.resolve(&String::decode(node)?);
+        let is_glob = path.to_string_lossy().contains(['*', '?', '[']);
+        if is_glob || path.exists() { Ok(path) } else { Err(missing(node, &path)) }
+    };
+    Vec::<Node>::decode(node)?.iter().map(one).collect()
+}
+
+/// `index_cache: beside`, `off`, or a folder.
+fn index_cache(fields: &Fields<'_>, context: &Context) -> Result<IndexCache> {
+    Ok(match fields.optional::<String>("index_cache")?.as_deref() {
+        None | Some("beside") => IndexCache::Beside,
+        Some("off") => IndexCache::Off,
+        Some(folder) => IndexCache::Folder(context.resolve(folder)),
+    })
+}

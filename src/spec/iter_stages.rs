@@ -1,0 +1,71 @@
+//! Stages of streams: batches, limits, epochs of a stream.
+
+use super::chain::Context;
+use super::decode::Fields;
+use super::registry::StageEntry;
+use crate::dataset::iter::{Padding, Remainder};
+use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
+use crate::element::{Element, Name};
+use crate::error::Result;
+
+pub(super) const STAGES: &[StageEntry] = &[
+    StageEntry::both("batch", Some("batch_size"), map_batch, batch).starts_stream(),
+    StageEntry::iter("rebatch", Some("batch_size"), rebatch),
+    StageEntry::iter("limit", Some("count"), limit),
+    StageEntry::iter("cache", None, cache),
+    StageEntry::both("repeat", Some("num_epochs"), map_repeat, repeat),
+];
+
+const REMAINDERS: &[&str] = &["keep", "drop", "pad"];
+
+/// `batch: {batch_size: 8, remainder: drop}`; `remainder: pad` adds a mask.
+fn batch(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
+    let size = fields.required("batch_size")?;
+    let (value, mask) = (fields.optional("pad_value")?, fields.optional::<String>("mask")?);
+    let remainder = fields.choice("remainder", REMAINDERS)?;
+    if remainder == Some(2) {
+        let mut padding = Padding { value: value.unwrap_or(0.0), ..Padding::default() };
+        if let Some(mask) = mask {
+            padding.mask = Name::new(mask);
+        }
+        return Ok(ds.batch_masked_with(size, padding).boxed());
+    }
+    if value.is_some() || mask.is_some() {
+        return Err(fields.error("`pad_value` and `mask` belong to `remainder: pad`"));
+    }
+    Ok(ds.batch_with(size, kept(remainder)).boxed())
+}
+
+/// Before `to_iter`: batches of fixed places, stacked on any thread.
+fn map_batch(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
+    let size = fields.required("batch_size")?;
+    let drop = fields.choice("remainder", &REMAINDERS[..2])? == Some(1);
+    Ok(ds.batch(size, drop).boxed())
+}
+
+fn rebatch(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
+    let size = fields.required("batch_size")?;
+    Ok(ds.rebatch(size, kept(fields.choice("remainder", &REMAINDERS[..2])?)).boxed())
+}
+
+fn kept(choice: Option<usize>) -> Remainder {
+    if choice == Some(1) { Remainder::Drop } else { Remainder::Keep }
+}
+
+fn limit(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
+    Ok(ds.limit(fields.required("count")?).boxed())
+}
+
+fn cache(ds: BoxIter<Element>, _: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
+    Ok(ds.cache().boxed())
+}
+
+/// `repeat: {num_epochs: 2}`; without a number, for ever. A stream gives the same epoch again.
+fn repeat(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
+    Ok(ds.repeat(fields.optional::<u64>("num_epochs")?).boxed())
+}
+
+fn map_repeat(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
+    let epochs = fields.optional::<u64>("num_epochs")?;
+    Ok(ds.repeat(epochs).reseed_each_epoch(fields.or("reseed_each_epoch", true)?).boxed())
+}

@@ -1,0 +1,91 @@
+//! `tokenise` in a pipeline file.
+
+use super::chain::{Chain, Context};
+use super::decode::{Decode, Fields};
+use super::node::{Node, Tree};
+use super::registry::StageEntry;
+use crate::dataset::{IterDataset, MapDataset};
+use crate::error::Result;
+use crate::text::{
+    EngineChoice, Overflow, TextEncoder, TokenName, Tokenise, TokeniseIter, TokeniseMap, TokeniseOptions, Tokenizer,
+    TokenizerOptions,
+};
+
+pub(super) const STAGES: &[StageEntry] = &[StageEntry::chain("tokenise", None, tokenise).new_columns()];
+
+/// `tokenise: {tokenizer: gpt2.tokenizer.json, column: text, append_eos: "<|endoftext|>"}`.
+fn tokenise(chain: Chain, fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let overflow = overflow(fields)?;
+    let op = operation(fields, context, overflow)?;
+    if overflow == Overflow::Chunk {
+        // A text becomes any number of elements, which have no place in a dataset of random access: the stream begins.
+        return Ok(Chain::Iter(match chain.into_stream() {
+            Chain::Map(ds) => ds.to_iter().tokenise_chunks(op).flat_map(|pieces| pieces).boxed(),
+            Chain::Stream(ds, bad) => {
+                ds.to_iter().on_bad_record(bad).tokenise_chunks(op).flat_map(|pieces| pieces).boxed()
+            }
+            Chain::Iter(ds) => TokeniseIter::tokenise_chunks(ds, op).flat_map(Ok).boxed(),
+        }));
+    }
+    Ok(match chain {
+        Chain::Map(ds) => Chain::Map(TokeniseMap::tokenise(ds, op).boxed()),
+        Chain::Stream(ds, bad) => Chain::Stream(TokeniseMap::tokenise(ds, op).boxed(), bad),
+        Chain::Iter(ds) => Chain::Iter(TokeniseIter::tokenise(ds, op).boxed()),
+    })
+}
+
+fn operation(fields: &Fields<'_>, context: &Context, overflow: Overflow) -> Result<Tokenise> {
+    let columns = columns(fields, context)?;
+    let into: Vec<String> = fields.or("into", Vec::new())?;
+    if into.len() > columns.len() {
+        return Err(fields.error(format!("`into` names {} columns of ids for {} of text", into.len(), columns.len())));
+    }
+    let encoder = TextEncoder::new(tokenizer(fields, context)?, &options(fields, overflow)?)?;
+    let op = match columns.as_slice() {
+        [one] => Tokenise::column(encoder, one),
+        many => Tokenise::columns(encoder, many),
+    };
+    Ok(op.named(into).keep_text(fields.or("keep_text", false)?))
+}
+
+/// `column: text`, or `columns: [question, answer]`.
+fn columns(fields: &Fields<'_>, context: &Context) -> Result<Vec<String>> {
+    match (context.column(fields, "column")?, fields.node("columns")) {
+        (Some(column), None) => Ok(vec![column]),
+        (None, Some(node)) => context.columns_in(node),
+        (Some(_), Some(_)) => Err(fields.error("`column` and `columns` exclude each other")),
+        (None, None) => Err(fields.error("needs `column`")),
+    }
+}
+
+fn tokenizer(fields: &Fields<'_>, context: &Context) -> Result<Tokenizer> {
+    let path = context.existing(fields.required_node("tokenizer")?)?;
+    let mut options = TokenizerOptions::default().special_in_text(fields.or("special_in_text", false)?);
+    if let Some(engine) = fields.choice("engine", &["auto", "fast", "compat"])? {
+        options = options.engine([EngineChoice::Auto, EngineChoice::Fast, EngineChoice::Compat][engine]);
+    }
+    Tokenizer::from_file_with(path, options)
+}
+
+fn options(fields: &Fields<'_>, overflow: Overflow) -> Result<TokeniseOptions> {
+    let mut options = TokeniseOptions::default().overflow(overflow);
+    options.bos = fields.optional("prepend_bos")?;
+    options.eos = fields.optional("append_eos")?;
+    options.max_len = fields.optional("max_len")?;
+    Ok(options)
+}
+
+fn overflow(fields: &Fields<'_>) -> Result<Overflow> {
+    let choice = fields.choice("overflow", &["truncate", "chunk", "error"])?;
+    Ok(choice.map_or_else(Overflow::default, |at| [Overflow::Truncate, Overflow::Chunk, Overflow::Error][at]))
+}
+
+/// A name of the vocabulary, or an id.
+impl Decode for TokenName {
+    fn decode(node: &Node) -> Result<Self> {
+        match node.value {
+            Tree::Int(_) => u32::decode(node).map(Self::Id),
+            _ => String::decode(node).map(Self::Text),
+        }
+    }
+}
