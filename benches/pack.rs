@@ -102,7 +102,8 @@ fn window(c: &mut Criterion<CpuTime>) {
 /// The stages, from elements in memory to rows as elements.
 fn stages(c: &mut Criterion<CpuTime>) {
     let stream = Stream::new();
-    let element = |sequence| Element::new().with("tokens", Array::from_vec(bytemuck::cast_slice(sequence).to_vec()));
+    let element =
+        |sequence| Element::new().with("tokens", Array::from_vec(bytemuck::cast_slice::<u8, i32>(sequence).to_vec()));
     let elements: Vec<Element> = stream.sequences().map(element).collect();
     let source = || Source::new(elements.clone()).to_iter();
     let rows = || RowSpec::new([("tokens", ROW)]);

@@ -210,9 +210,9 @@ mod tests {
         assert_eq!(of(BatchSize::Fixed(2), 100), two);
         let by_tokens = [(2, vec![1]), (2, vec![4]), (1, vec![2, 5]), (0, vec![0, 3])];
         assert_eq!(of(BatchSize::Tokens(16), 100), by_tokens);
-        // Sequence 0 cannot wait for a third one behind it.
+        // Sequences 0 and 2 cannot wait for a third one behind them.
         let options = options(BatchSize::PerBucket(vec![2, 2, 2]), 3);
-        let short = [(0, vec![0]), (2, vec![1, 3]), (1, vec![2, 5]), (0, vec![4])];
+        let short = [(0, vec![0]), (2, vec![1, 3]), (1, vec![2]), (0, vec![4]), (1, vec![5])];
         assert_eq!(batches(&options, &[1, 9, 5, 16, 4, 8], || false), short);
     }
 
