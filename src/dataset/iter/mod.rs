@@ -15,12 +15,15 @@ mod make_batch;
 #[expect(clippy::module_inception, reason = "the trait's own file is this one; adaptors are named after their method")]
 mod map;
 mod map_with_index;
+mod mix;
 mod opaque;
+mod random_map;
 mod rebatch;
 mod repeat;
 mod siblings;
 mod stream;
 mod thresholds;
+mod window_shuffle;
 mod zip;
 
 use serde::Serialize;
@@ -40,10 +43,13 @@ pub use self::limit::{IterLimit, IterLimitIter};
 pub use self::make_batch::{BatchFn, MakeBatch, Padded, Padding, Stacked, StackedPadded};
 pub use self::map::{IterMap, IterMapIter};
 pub use self::map_with_index::{CounterState, IterMapWithIndex, IterMapWithIndexIter};
+pub use self::mix::{IterMix, IterMixIter, MixState, mix};
+pub use self::random_map::{IterRandomMap, IterRandomMapIter};
 pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchState};
 pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatState};
 pub use self::stream::{Stream, StreamIter};
 pub use self::thresholds::FilterThresholds;
+pub use self::window_shuffle::{IterWindowShuffle, IterWindowShuffleIter, WindowShuffleState};
 pub use self::zip::{IterZip, IterZipAll, IterZipAllIter, IterZipIter, ZipLength, ZipState, zip_all};
 use super::boxed::BoxIter;
 use super::map::Seed;
@@ -53,6 +59,7 @@ use crate::element::{Batch, Element, Stack};
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::loader::LoaderBuilder;
+use crate::rng::ElementRng;
 
 /// Read in order. [`iter`](Self::iter) starts a pass; the dataset itself never changes.
 ///
@@ -95,6 +102,29 @@ pub trait IterDataset: Stage + Send + Sync {
         F: Fn(u64, Self::Item) -> Result<U> + Send + Sync + 'static,
     {
         IterMapWithIndex::new(self, f)
+    }
+
+    /// Applies `f` to every element and random numbers of its own: they depend on the seed and on how many elements came
+    /// before it here, on nothing else.
+    ///
+    /// Grain's numbers, bit for bit: Philox4x64 keyed by the seed, at the element's place. Without a `seed` it is
+    /// [`default_seed`](super::default_seed). In front of [`to_iter`](crate::MapDataset::to_iter) the method of that name runs in
+    /// parallel, and gives the same numbers where nothing was dropped and the seed is the same.
+    /// ```
+    /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
+    /// let ds = Range::new(0, 3).to_iter().random_map(7, |x, rng| Ok(x as f64 + rng.random_f64()));
+    /// assert_eq!(ds.collect()?, ds.collect()?);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it has no seed and none is above it.
+    fn random_map<U, F>(self, seed: impl Into<Option<u32>>, f: F) -> IterRandomMap<Self, F>
+    where
+        Self: Sized,
+        U: Send + 'static,
+        F: Fn(Self::Item, &mut ElementRng) -> Result<U> + Send + Sync + 'static,
+    {
+        IterRandomMap::new(self, seed.into(), f)
     }
 
     /// Keeps the elements for which `predicate` holds; warns where it drops nearly all: see [`FilterThresholds`].
@@ -251,6 +281,27 @@ pub trait IterDataset: Stage + Send + Sync {
         Self: Sized,
     {
         IterZip::new(self, other, length)
+    }
+
+    /// Shuffles within windows of `window` elements; the last may be smaller.
+    ///
+    /// Grain's order, bit for bit: window `n` is put through the `index_shuffle` of `seed + n` and given out from its end.
+    /// For a shuffle of everything, in constant memory, use that of the [`MapDataset`](crate::MapDataset).
+    /// ```
+    /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
+    /// let ds = Range::new(0, 8).to_iter().window_shuffle(3, 42);
+    /// assert_eq!(ds.collect()?, [2, 1, 0, 4, 3, 5, 7, 6]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `window` is 0 or above 2^32 - 1, or without a seed: its own, or one above it.
+    /// # Cost
+    /// Holds one window; a resume reads the present window again.
+    fn window_shuffle(self, window: usize, seed: impl Into<Option<u32>>) -> IterWindowShuffle<Self>
+    where
+        Self: Sized,
+    {
+        IterWindowShuffle::new(self, window, seed.into())
     }
 
     /// The first `count` elements.

@@ -1,0 +1,218 @@
+use serde::{Deserialize, Serialize};
+
+use super::opaque::debug_name;
+use super::{DatasetIterator, IterDataset};
+use crate::cx::{Cx, StageId};
+use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+use crate::rng::{DEFAULT_ROUNDS, permutation};
+
+/// See [`IterDataset::window_shuffle`].
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone, Debug)]
+pub struct IterWindowShuffle<D> {
+    parent: D,
+    window: usize,
+    seed: StageSeed,
+    stage: StageId,
+}
+
+impl<D: Stage> IterWindowShuffle<D> {
+    pub(super) fn new(parent: D, window: usize, seed: Option<u32>) -> Self {
+        let seed = StageSeed::resolve(seed, &[&parent]);
+        let stage = stage_after(&[&parent]);
+        Self { parent, window, seed, stage }
+    }
+}
+
+impl<D: Stage> Stage for IterWindowShuffle<D> {
+    fn name(&self) -> &'static str {
+        "window_shuffle"
+    }
+    fn params(&self) -> String {
+        format!("{}, {}", self.window, self.seed)
+    }
+    fn role(&self) -> Role {
+        Role::Stateful
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+    fn check(&self) -> Result<()> {
+        if self.window == 0 || u32::try_from(self.window).is_err() {
+            return Err(Error::config(format!(
+                "a window of {} elements, and it must be 1 to {}",
+                self.window,
+                u32::MAX
+            )));
+        }
+        self.seed.get().map(drop)
+    }
+}
+
+impl<D: IterDataset> IterDataset for IterWindowShuffle<D> {
+    type Item = D::Item;
+    type Iter = IterWindowShuffleIter<D::Iter>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        let parent = self.parent.iter(run)?;
+        let (window, seed, stage) = (self.window.max(1), self.seed.get()?, self.stage);
+        let start = parent.state();
+        let (filling, shuffled) = (Vec::new(), Vec::new());
+        Ok(IterWindowShuffleIter { parent, window, seed, start, number: 0, given: 0, filling, shuffled, stage })
+    }
+}
+
+/// A pass over [`IterWindowShuffle`].
+pub struct IterWindowShuffleIter<I: DatasetIterator> {
+    parent: I,
+    window: usize,
+    seed: u32,
+    /// Where the parent was before the present window.
+    start: I::State,
+    number: u64,
+    /// Elements of it that were given out.
+    given: u64,
+    /// Elements of a window under way; after an error of the parent they wait here.
+    filling: Vec<I::Item>,
+    /// What is left of a full window, the next element last.
+    shuffled: Vec<I::Item>,
+    stage: StageId,
+}
+
+/// Where an [`IterWindowShuffleIter`] is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WindowShuffleState<S> {
+    /// Where the parent was before the present window.
+    pub window_start: S,
+    /// The number of the window, from 0.
+    pub window: u64,
+    /// Elements of it that were given out.
+    pub position: u64,
+}
+
+impl<I: DatasetIterator> IterWindowShuffleIter<I> {
+    /// Fills the next window, or a part of it at the end, and shuffles it.
+    fn fill(&mut self, cx: &mut Cx) -> Result<()> {
+        if self.filling.is_empty() {
+            self.start = self.parent.state();
+        }
+        while self.filling.len() < self.window {
+            match self.parent.next(cx)? {
+                Some(element) => self.filling.push(element),
+                None => break,
+            }
+        }
+        let seed = self.seed.wrapping_add(self.number as u32);
+        let window = std::mem::take(&mut self.filling);
+        let shuffled = cx.timed_exactly(self.stage, || shuffle(window, seed));
+        self.shuffled = shuffled.map_err(|e| cx.blame(self.stage, "window_shuffle", e))?;
+        Ok(())
+    }
+}
+
+/// Place `i` gets the element that `index_shuffle` sends there.
+fn shuffle<T>(window: Vec<T>, seed: u32) -> Result<Vec<T>> {
+    if window.is_empty() {
+        return Ok(window);
+    }
+    let order = permutation(window.len() as u32, seed, DEFAULT_ROUNDS)?;
+    let mut window: Vec<Option<T>> = window.into_iter().map(Some).collect();
+    Ok(order.into_iter().filter_map(|i| window[i as usize].take()).collect())
+}
+
+impl<I: DatasetIterator<Item: Send>> DatasetIterator for IterWindowShuffleIter<I> {
+    type Item = I::Item;
+    type State = WindowShuffleState<I::State>;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
+        if self.shuffled.is_empty() {
+            self.fill(cx)?;
+        }
+        let Some(element) = self.shuffled.pop() else { return Ok(None) };
+        self.given += 1;
+        if self.shuffled.is_empty() {
+            (self.number, self.given) = (self.number + 1, 0);
+            self.start = self.parent.state();
+        }
+        cx.produced(self.stage, 1, 0);
+        Ok(Some(element))
+    }
+
+    fn state(&self) -> Self::State {
+        WindowShuffleState { window_start: self.start.clone(), window: self.number, position: self.given }
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        self.filling.clear();
+        self.shuffled.clear();
+        self.start = state.window_start.clone();
+        (self.number, self.given) = (state.window, state.position);
+        self.parent.restore(state.window_start, cx)?;
+        if state.position == 0 {
+            return Ok(());
+        }
+        self.fill(cx)?;
+        let left = usize::try_from(state.position).ok().and_then(|given| self.shuffled.len().checked_sub(given));
+        match left {
+            Some(left) if left > 0 => {
+                self.shuffled.truncate(left);
+                Ok(())
+            }
+            _ => {
+                let (position, len) = (state.position, self.shuffled.len());
+                let error = Error::state(format!("position {position} in a window that has {len} elements"));
+                Err(cx.blame(self.stage, "window_shuffle", error))
+            }
+        }
+    }
+}
+
+debug_name!(IterWindowShuffleIter<I: DatasetIterator>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::iter::laws;
+    use crate::dataset::map::Range;
+    use crate::{ErrorKind, MapDataset};
+
+    #[test]
+    fn grains_own_example() {
+        // The doc of Grain's WindowShuffleIterDataset.
+        let ds = Range::new(0, 12).to_iter().window_shuffle(3, 42);
+        assert_eq!(laws::check(&ds), [2, 1, 0, 4, 3, 5, 8, 7, 6, 10, 9, 11]);
+    }
+
+    #[test]
+    fn every_element_comes_once_within_its_window() {
+        let ds = IterDataset::filter(Range::new(0, 100).to_iter(), |x| x % 3 != 0).flat_map(|x| Ok([x, -x]));
+        let plain = ds.collect().unwrap();
+        let ds = ds.window_shuffle(20, 7);
+        let shuffled = laws::check(&ds);
+        for (mut a, mut b) in plain.chunks(20).map(<[_]>::to_vec).zip(shuffled.chunks(20).map(<[_]>::to_vec)) {
+            assert_ne!(a, b);
+            a.sort_unstable();
+            b.sort_unstable();
+            assert_eq!(a, b);
+        }
+    }
+
+    #[test]
+    fn needs_a_seed_and_a_window() {
+        let kind = |ds: IterWindowShuffle<_>| ds.collect().unwrap_err().kind();
+        assert_eq!(kind(Range::new(0, 9).to_iter().window_shuffle(3, None)), ErrorKind::Config);
+        assert_eq!(kind(Range::new(0, 9).to_iter().window_shuffle(0, 1)), ErrorKind::Config);
+        assert_eq!(Range::new(0, 9).seed(1).to_iter().window_shuffle(3, None).collect().unwrap().len(), 9);
+    }
+
+    #[test]
+    fn a_position_outside_the_window_is_a_state_error() {
+        let ds = Range::new(0, 9).to_iter().window_shuffle(4, 1);
+        let mut iter = ds.iter(&Runtime::inline()).unwrap();
+        let state = WindowShuffleState { position: 4, ..iter.state() };
+        assert_eq!(iter.restore(state, &mut Cx::default()).unwrap_err().kind(), ErrorKind::State);
+    }
+}
