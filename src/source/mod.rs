@@ -16,11 +16,16 @@ mod npy;
 mod npy_header;
 #[cfg(feature = "compress")]
 mod npz;
+#[cfg(feature = "parquet")]
+mod parquet;
 #[cfg(feature = "compress")]
 mod text_stream;
 mod token_crops;
 mod tokens;
 
+#[cfg(feature = "parquet")]
+pub use self::parquet::{Parquet, ParquetOptions};
+pub use detect::{Format, detect};
 pub use files::{Patterns, find};
 pub use index_cache::IndexCache;
 pub use jsonl::{Jsonl, JsonlOptions};

@@ -1,0 +1,162 @@
+//! One row group: spans of rows, decoded when they are asked for.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::RecordBatch;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+};
+
+use super::chunk::Chunks;
+use crate::error::{Error, Result};
+
+/// Uncompressed bytes of a span, as far as rows are of equal size.
+const SPAN_BYTES: u64 = 16 << 20;
+/// Rows of a span: the decoder reserves memory by this number, so a damaged row count must not set it.
+const SPAN_ROWS: u64 = 1 << 16;
+
+/// A file, its metadata, and what is read of it.
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    pub(super) chunks: Chunks,
+    pub(super) metadata: ArrowReaderMetadata,
+    pub(super) mask: ProjectionMask,
+    /// The columns asked for, by their place in the file.
+    pub(super) chosen: Vec<usize>,
+    /// The same, by their place in a batch.
+    pub(super) order: Vec<usize>,
+}
+
+/// A row group of a file.
+pub(super) struct Group {
+    pub(super) file: usize,
+    group: usize,
+    pub(super) rows: u64,
+    span_rows: u64,
+    /// Whether pages can be found without reading those before them.
+    has_page_index: bool,
+    /// The decoder that stands in front of some span. Its lock is held while a span is decoded, so that threads that
+    /// read on in order wait for each other instead of decoding the same pages twice.
+    live: Mutex<Option<Live>>,
+}
+
+struct Live {
+    next_span: u64,
+    reader: ParquetRecordBatchReader,
+}
+
+impl Group {
+    /// Row group `group` of `file`, which is number `at` of all files.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a row count below 0.
+    pub(super) fn new(at: usize, file: &File, group: usize) -> Result<Self> {
+        let metadata = file.metadata.metadata();
+        let info = metadata.row_group(group);
+        let rows = u64::try_from(info.num_rows());
+        let rows = rows.map_err(|_| Error::data(format!("row group {group}: {} rows", info.num_rows())))?;
+        let bytes = u64::try_from(info.total_byte_size()).unwrap_or(0).max(1);
+        let by_bytes = (u128::from(SPAN_BYTES) * u128::from(rows) / u128::from(bytes)).max(1);
+        let span_rows = u64::try_from(by_bytes).unwrap_or(u64::MAX).min(SPAN_ROWS).min(rows.max(1));
+        let index = metadata.page_index();
+        let has_page_index =
+            index.is_some_and(|index| (0..info.num_columns()).any(|c| index.offset_index(group, c).is_some()));
+        Ok(Self { file: at, group, rows, span_rows, has_page_index, live: Mutex::new(None) })
+    }
+
+    /// The span that holds a row of this group, and the row's place in it.
+    pub(super) fn span_of(&self, row: u64) -> (u64, usize) {
+        (row / self.span_rows, (row % self.span_rows) as usize)
+    }
+
+    /// Decodes span `span`, unless `known` has it by the time it is this thread's turn. It and the spans passed on
+    /// the way there are handed to `put`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with file and row group for damaged pages.
+    pub(super) fn decode(
+        &self,
+        file: &File,
+        span: u64,
+        known: impl FnOnce() -> Option<Arc<RecordBatch>>,
+        mut put: impl FnMut(u64, RecordBatch) -> Arc<RecordBatch>,
+    ) -> Result<Arc<RecordBatch>> {
+        let mut slot = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(batch) = known() {
+            return Ok(batch);
+        }
+        // Taken out, so that a decoder that fails is gone.
+        let mut live = match slot.take() {
+            Some(live) if live.next_span == span || (live.next_span < span && !self.has_page_index) => live,
+            _ => Live { next_span: span, reader: self.guard(file, || self.reader(file, span))? },
+        };
+        loop {
+            let at = live.next_span;
+            let batch = put(at, self.guard(file, || self.next(&mut live))?);
+            if at == span {
+                if live.next_span * self.span_rows < self.rows {
+                    *slot = Some(live);
+                }
+                return Ok(batch);
+            }
+        }
+    }
+
+    /// Forgets the decoder, unless it is at work.
+    pub(super) fn rest(&self) {
+        if let Ok(mut live) = self.live.try_lock() {
+            *live = None;
+        }
+    }
+
+    /// Whether it has more spans than one, and so keeps a decoder between them.
+    pub(super) fn is_large(&self) -> bool {
+        self.span_rows < self.rows
+    }
+
+    fn reader(&self, file: &File, span: u64) -> Result<ParquetRecordBatchReader> {
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file.chunks.clone(), file.metadata.clone())
+            .with_row_groups(vec![self.group])
+            .with_projection(file.mask.clone())
+            .with_batch_size(self.span_rows as usize);
+        let before = span * self.span_rows;
+        let builder = match before {
+            0 => builder,
+            _ => builder.with_row_selection(RowSelection::from(vec![
+                RowSelector::skip(before as usize),
+                RowSelector::select((self.rows - before) as usize),
+            ])),
+        };
+        builder.build().map_err(|e| Error::data(e.to_string()))
+    }
+
+    fn next(&self, live: &mut Live) -> Result<RecordBatch> {
+        let want = self.span_rows.min(self.rows - live.next_span * self.span_rows);
+        let batch = live.reader.next().transpose().map_err(|e| Error::data(e.to_string()))?;
+        live.next_span += 1;
+        match batch {
+            Some(batch) if batch.num_rows() as u64 == want => Ok(batch),
+            batch => {
+                let rows = batch.map_or(0, |batch| batch.num_rows());
+                Err(Error::data(format!("{rows} rows where the footer promises {want} from {} on", self.span_rows)))
+            }
+        }
+    }
+
+    /// Runs foreign code on bytes of unknown quality: its panics become errors too.
+    fn guard<T>(&self, file: &File, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let result = contained(work);
+        result.map_err(|e| Error::new(e.kind(), format!("row group {}: {}", self.group, e.message())).path(&file.path))
+    }
+}
+
+/// Runs `work`; a panic in it becomes an error.
+pub(super) fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Err(Error::data(format!("the decoder gave up on damaged data: {}", text.unwrap_or("(no message)"))))
+    })
+}

@@ -1,0 +1,326 @@
+//! Parquet files: rows by number.
+
+mod cache;
+mod chunk;
+mod group;
+mod value;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Schema};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::file::metadata::PageIndexPolicy;
+use rayon::prelude::*;
+
+use self::cache::Cache;
+use self::chunk::Chunks;
+use self::group::{File, Group, contained};
+use super::columns::instead;
+use super::files::{self, FileId, Patterns};
+use super::mmap::{Access, Mapping};
+use crate::dataset::map::RandomAccess;
+use crate::element::{Element, Name};
+use crate::error::{Error, Result};
+
+/// Rows of Parquet files, by number: a [`RandomAccess`] source of [`Element`].
+///
+/// | Parquet, as Arrow has it | value |
+/// |---|---|
+/// | integers, floats | scalar of the same type |
+/// | bool | scalar `bool` |
+/// | string | text |
+/// | binary, fixed-size binary | bytes |
+/// | list of numbers without nulls | array of one dimension |
+/// | other list; map, as a list of `{key, value}` | list |
+/// | struct | tree |
+/// | dictionary | as its values |
+/// | decimal | text, exact: `-12.50` |
+/// | date | days (`i32`) or milliseconds (`i64`) since 1970 |
+/// | timestamp, time, duration | whole number in the unit of the column; timestamps since 1970 UTC |
+/// | null | null |
+///
+/// Intervals and unions are [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) unless the column is left out.
+///
+/// # Errors
+/// Damage is [`ErrorKind::Data`](crate::ErrorKind::Data) with the file, and the row group if it is in one: the others are read.
+///
+/// # Cost
+/// Rows are decoded in spans: a row group of up to 16 MiB and 65,536 rows is one, a larger one is several. Decoded spans
+/// are kept, up to [`cache_bytes`](ParquetOptions::cache_bytes), shared by all threads. Reading in order decodes every
+/// page once. Shuffled reading of a data set larger than the cache decodes a span a row: shuffle windows instead,
+/// or write small row groups, or page indices, by which a span is found without decoding what is before it.
+pub struct Parquet {
+    files: Vec<File>,
+    groups: Vec<Group>,
+    /// Rows before each group.
+    firsts: Vec<u64>,
+    len: u64,
+    columns: Vec<Name>,
+    cache: Cache,
+    /// Large groups that keep a decoder, oldest first.
+    live: Mutex<VecDeque<usize>>,
+    identity: String,
+}
+
+/// Decoders that are kept between two spans of a large row group.
+const MAX_LIVE: usize = 16;
+
+impl Parquet {
+    /// Opens files, globs or directories (of `.parquet` files), all columns.
+    ///
+    /// # Errors
+    /// If nothing is found, a footer is damaged, or two files differ in their columns.
+    pub fn open(patterns: impl Patterns) -> Result<Self> {
+        Self::options().open(patterns)
+    }
+
+    /// The options, to change before opening.
+    pub fn options() -> ParquetOptions {
+        ParquetOptions::default()
+    }
+
+    /// Names of the columns that are read, in order.
+    pub fn columns(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.columns.iter().map(Name::as_str)
+    }
+
+    fn span(&self, at: usize, row: u64) -> Result<(Arc<RecordBatch>, usize)> {
+        let group = &self.groups[at];
+        let (span, place) = group.span_of(row);
+        if let Some(batch) = self.cache.get((at, span)) {
+            return Ok((batch, place));
+        }
+        // Another thread may decode it while this one waits for its turn.
+        let known = || self.cache.get((at, span));
+        let put = |span, batch| self.cache.put((at, span), batch);
+        let batch = group.decode(&self.files[group.file], span, known, put)?;
+        if group.is_large() {
+            self.keep(at);
+        }
+        Ok((batch, place))
+    }
+
+    /// Notes that a group keeps a decoder, and drops that of the one that has had its longest.
+    fn keep(&self, at: usize) {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = live.iter().position(|&other| other == at) {
+            live.remove(known);
+        }
+        live.push_back(at);
+        if live.len() > MAX_LIVE {
+            if let Some(oldest) = live.pop_front() {
+                self.groups[oldest].rest();
+            }
+        }
+    }
+}
+
+/// How [`Parquet`] files are opened.
+#[derive(Clone, Debug)]
+#[must_use = "options do nothing until `open`"]
+pub struct ParquetOptions {
+    columns: Option<Vec<Name>>,
+    cache_bytes: usize,
+    access: Access,
+}
+
+impl Default for ParquetOptions {
+    fn default() -> Self {
+        Self { columns: None, cache_bytes: 256 << 20, access: Access::Normal }
+    }
+}
+
+impl ParquetOptions {
+    /// The columns to read, in this order, by their top-level names; all of them at first.
+    pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
+        self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
+        self
+    }
+
+    /// Bytes of decoded rows that are kept; 256 MiB at first. The latest span of rows is kept whatever its size.
+    pub fn cache_bytes(mut self, bytes: usize) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// How the files will be read.
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Opens files, globs or directories (of `.parquet` files).
+    ///
+    /// # Errors
+    /// As [`Parquet::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is named.
+    pub fn open(self, patterns: impl Patterns) -> Result<Parquet> {
+        let paths = files::find(patterns, &[".parquet"])?;
+        let opened = paths.into_par_iter().map(|path| self.open_file(path)).collect::<Result<Vec<_>>>()?;
+        let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
+        let columns = names(&files[0]);
+        same_columns(&files)?;
+        let mut groups = Vec::new();
+        for (at, file) in files.iter().enumerate() {
+            for group in 0..file.metadata.metadata().num_row_groups() {
+                groups.push(Group::new(at, file, group).map_err(|e| e.path(&file.path))?);
+            }
+        }
+        let (mut firsts, mut len) = (Vec::with_capacity(groups.len()), 0u64);
+        for group in &groups {
+            firsts.push(len);
+            let path = &files[group.file].path;
+            len = len.checked_add(group.rows).ok_or_else(|| Error::data("more than 2^64 rows").path(path))?;
+        }
+        let identity = format!("{}, columns=[{}]", files::identity(&ids), columns.join(", "));
+        let cache = Cache::new(self.cache_bytes);
+        Ok(Parquet { files, groups, firsts, len, columns, cache, live: Mutex::default(), identity })
+    }
+
+    fn open_file(&self, path: PathBuf) -> Result<(File, FileId)> {
+        let content = Arc::new(Mapping::open(&path, self.access)?);
+        let id = FileId::new(&path, content.bytes());
+        footer(content.bytes()).map_err(|e| e.path(&path))?;
+        let chunks = Chunks::new(content);
+        let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
+        let load = || ArrowReaderMetadata::load(&chunks, options).map_err(|e| Error::data(format!("footer: {e}")));
+        let metadata = contained(load).map_err(|e| e.path(&path).offset(id.size - 8))?;
+        let chosen = self.choose(metadata.schema()).map_err(|e| e.path(&path))?;
+        let mask = ProjectionMask::roots(metadata.parquet_schema(), chosen.iter().copied());
+        // A batch has the chosen columns in the order of the file.
+        let place = |column: &usize| chosen.iter().filter(|other| *other < column).count();
+        let order = chosen.iter().map(place).collect();
+        Ok((File { path, chunks, metadata, mask, order, chosen }, id))
+    }
+
+    /// Places of the columns to read.
+    fn choose(&self, schema: &Schema) -> Result<Vec<usize>> {
+        let names = || schema.fields().iter().map(|f| f.name().as_str());
+        let chosen = match &self.columns {
+            None => (0..schema.fields().len()).collect(),
+            Some(columns) if columns.is_empty() => {
+                return Err(Error::config("the list of columns is empty").help("leave it out to read all columns"));
+            }
+            Some(columns) => {
+                let find = |c: &Name| names().position(|n| n == c).ok_or_else(|| Error::config(instead(c, names())));
+                columns.iter().map(find).collect::<Result<Vec<_>>>()?
+            }
+        };
+        for (i, &column) in chosen.iter().enumerate() {
+            let field = schema.field(column);
+            if chosen[..i].iter().any(|&other| schema.field(other).name() == field.name()) {
+                return Err(Error::config(format!("column {:?} is named twice", field.name())));
+            }
+            if !value::is_supported(field.data_type()) {
+                let text = format!("column {:?} is of type {}", field.name(), field.data_type());
+                return Err(Error::unsupported(text).help("choose the other columns"));
+            }
+        }
+        Ok(chosen)
+    }
+}
+
+/// Checks the last 8 bytes, so that damage there is told with its place.
+fn footer(file: &[u8]) -> Result<()> {
+    let Some(body) = file.len().checked_sub(12).filter(|_| file.starts_with(b"PAR1") || file.starts_with(b"PARE"))
+    else {
+        return Err(
+            Error::data(format!("not a parquet file: {} bytes that do not begin with PAR1", file.len())).offset(0)
+        );
+    };
+    let (length, magic) = file[body + 4..].split_at(4);
+    if magic == b"PARE" {
+        return Err(Error::unsupported("the footer is encrypted").offset(body as u64 + 8));
+    }
+    if magic != b"PAR1" {
+        return Err(Error::data("does not end with PAR1: the file is cut or damaged").offset(body as u64 + 8));
+    }
+    let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
+    if length == 0 || length > body {
+        let text = format!("a footer of {length} bytes, there is room for {body}");
+        return Err(Error::data(text).offset(body as u64 + 4));
+    }
+    Ok(())
+}
+
+fn names(file: &File) -> Vec<Name> {
+    file.chosen.iter().map(|&c| Name::new(file.metadata.schema().field(c).name())).collect()
+}
+
+/// All files must have the chosen columns with the types of the first: elements are of one kind.
+fn same_columns(files: &[File]) -> Result<()> {
+    let columns = |file: &File| -> Vec<(String, DataType)> {
+        let field = |&c: &usize| file.metadata.schema().field(c).clone();
+        file.chosen.iter().map(field).map(|f| (f.name().clone(), f.data_type().clone())).collect()
+    };
+    let first = columns(&files[0]);
+    for file in &files[1..] {
+        let other = columns(file);
+        if let Some((a, b)) = first.iter().zip(&other).find(|(a, b)| a != b) {
+            let text = format!(
+                "column {:?} is of type {}, in {} column {:?} is {}",
+                b.0,
+                b.1,
+                files[0].path.display(),
+                a.0,
+                a.1
+            );
+            return Err(Error::data(text).path(&file.path));
+        }
+        if first.len() != other.len() {
+            let text = format!("{} columns, {} has {}", other.len(), files[0].path.display(), first.len());
+            return Err(Error::data(text).path(&file.path));
+        }
+    }
+    Ok(())
+}
+
+impl RandomAccess for Parquet {
+    type Record = Element;
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read(&self, index: u64) -> Result<Element> {
+        if index >= self.len {
+            return Err(Error::data(format!("no row {index}: there are {}", self.len)));
+        }
+        let at = self.firsts.partition_point(|&first| first <= index) - 1;
+        let row = index - self.firsts[at];
+        let file = &self.files[self.groups[at].file];
+        let (batch, place) = self.span(at, row).map_err(|e| e.record(index))?;
+        let mut element = Element::with_capacity(self.columns.len());
+        for (name, &column) in self.columns.iter().zip(&file.order) {
+            let value = contained(|| value::value(batch.column(column), place));
+            element.insert(name, value.map_err(|e| e.path(&file.path).record(index))?);
+        }
+        Ok(element)
+    }
+
+    fn name(&self) -> &'static str {
+        "parquet"
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+
+    fn record_bytes(&self, record: &Element) -> u64 {
+        record.nbytes() as u64
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        Some(self.cache.budget() as u64)
+    }
+}
+
+impl fmt::Debug for Parquet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Parquet({} rows, {} row groups, {} files)", self.len, self.groups.len(), self.files.len())
+    }
+}

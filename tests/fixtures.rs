@@ -1,0 +1,445 @@
+//! Files written by other libraries, and damaged copies of them: each must read as its manifest says.
+//!
+//! The folder is `GRISTMILL_FIXTURES`, by default `../shared/fixtures` beside the crate; its README describes the manifests.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use gristmill::dataset::map::RandomAccess;
+use gristmill::source::{Jsonl, Lines, Npy, TokenLayout, TokenType, Tokens};
+use gristmill::{Array, DType, ErrorKind, Result};
+use serde_json::Value as Json;
+use sha2::{Digest, Sha256};
+
+/// Counts what is allocated, and the most that was at once.
+struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+#[expect(unsafe_code, reason = "an allocator is unsafe to write; this one hands everything on to the system's")]
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        MOST.fetch_max(HELD.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
+        // SAFETY: the caller's promise is the one that the system's allocator asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        MOST.fetch_max(HELD.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What reading a file gave: every record as bytes, or what the manifest counts instead.
+#[derive(Debug, Default)]
+struct Read {
+    records: Vec<Vec<u8>>,
+}
+
+fn folder(format: &str) -> Option<PathBuf> {
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/fixtures");
+    let root = std::env::var_os("GRISTMILL_FIXTURES").map_or_else(|| PathBuf::from(default), PathBuf::from);
+    let folder = root.join(format);
+    if !folder.is_dir() {
+        println!("skipped: no fixtures in {}; set GRISTMILL_FIXTURES", folder.display());
+        return None;
+    }
+    Some(folder)
+}
+
+fn cases(folder: &Path) -> Vec<Json> {
+    let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+    let manifest: Json = serde_json::from_str(&text).unwrap();
+    let cases = manifest["cases"].as_array().unwrap().clone();
+    for case in &cases {
+        let bytes = std::fs::read(folder.join(case["file"].as_str().unwrap())).unwrap();
+        assert_eq!(hex(&Sha256::digest(&bytes)), case["file_sha256"], "{} is not the manifest's file", case["file"]);
+    }
+    cases
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Reads every case with `read`, which asserts what a whole file must be, and checks the outcome against `expect`.
+fn check_all(format: &str, read: impl Fn(&Path, &Json) -> Result<Read>) {
+    let Some(folder) = folder(format) else { return };
+    let cases = cases(&folder);
+    assert!(cases.len() > 5, "{} cases of {format}", cases.len());
+    for case in &cases {
+        check(&folder, case, &read);
+    }
+}
+
+fn check(folder: &Path, case: &Json, read: &impl Fn(&Path, &Json) -> Result<Read>) {
+    let (file, expect) = (case["file"].as_str().unwrap(), case["expect"].as_str().unwrap());
+    let path = folder.join(file);
+    let held = HELD.load(Relaxed);
+    MOST.store(held, Relaxed);
+    let start = Instant::now();
+    let outcome = catch_unwind(AssertUnwindSafe(|| read(&path, case))).unwrap_or_else(|_| panic!("{file}: panicked"));
+    assert!(start.elapsed() < Duration::from_secs(10), "{file}: took {:?}", start.elapsed());
+    let most = MOST.load(Relaxed) - held;
+    let bound = case["file_bytes"].as_u64().unwrap() as usize + (64 << 20);
+    assert!(most <= bound, "{file}: held {most} bytes, {bound} are allowed");
+    match (&outcome, expect) {
+        (Ok(_), "read_ok" | "read_ok_or_error" | "ok_or_error" | "read_ok_or_unsupported") => {}
+        (Err(_), "ok_or_error" | "read_ok_or_error") => named(file, case, &outcome),
+        (Err(_), "error") => named(file, case, &outcome),
+        (Err(e), "read_ok_or_unsupported") if e.kind() == ErrorKind::Unsupported => {}
+        _ => panic!("{file}: expected {expect}, got {outcome:?}"),
+    }
+}
+
+/// An error names the file, and the byte, line, record or row group.
+fn named(file: &str, case: &Json, outcome: &Result<Read>) {
+    let text = outcome.as_ref().unwrap_err().to_string();
+    println!("{text}");
+    assert!(text.contains(file), "{text}: does not name {file}");
+    let places = ["byte ", "line ", "record ", "row group "];
+    assert!(places.iter().any(|place| text.contains(place)), "{file}: {text}: names no place");
+    if let Some(line) = case["line"].as_u64() {
+        assert!(text.contains(&format!("line {line}: ")), "{file}: {text}: not line {line}");
+    }
+    if let Some(group) = case["row_group"].as_u64() {
+        assert!(text.contains(&format!("row group {group}")), "{file}: {text}: not row group {group}");
+    }
+}
+
+/// The records of a valid file, by count and by hash.
+fn assert_records(read: &Read, case: &Json) {
+    let Some(count) = case["num_records"].as_u64() else { return };
+    assert_eq!(read.records.len() as u64, count, "{}", case["file"]);
+    let mut all = Sha256::new();
+    for (i, record) in read.records.iter().enumerate() {
+        all.update((record.len() as u64).to_le_bytes());
+        all.update(record);
+        if let Some(hash) = case["records_sha256"].get(i) {
+            assert_eq!(hex(&Sha256::digest(record)), *hash, "{} record {i}", case["file"]);
+        }
+    }
+    if let Some(hash) = case["concat_sha256"].as_str() {
+        assert_eq!(hex(&all.finalize()), hash, "{}", case["file"]);
+    }
+}
+
+/// The good records before a damage must come out.
+fn assert_good(good: u64, case: &Json) {
+    if let Some(want) = case["good_records"].as_u64() {
+        assert_eq!(good, want, "{}: good records before the damage", case["file"]);
+    }
+}
+
+#[test]
+fn jsonl_lines() {
+    check_all("jsonl", |path, case| {
+        // Lines need not be JSON: what is only wrong as JSON reads.
+        let mut read = Read::default();
+        if is_compressed(path) {
+            #[cfg(feature = "compress")]
+            {
+                use gristmill::IterDataset;
+                let lines = gristmill::source::StreamOptions::new().lines(path)?.collect()?;
+                read.records = lines.into_iter().map(String::into_bytes).collect();
+            }
+        } else {
+            let lines = Lines::open(path)?;
+            for i in 0..lines.len() {
+                match lines.read(i) {
+                    Ok(line) => read.records.push(line.into_bytes()),
+                    Err(error) => {
+                        assert_good(i, case);
+                        return Err(error);
+                    }
+                }
+            }
+            if case["kind"] == "damaged" {
+                // The lines are right, and the damage is one of JSON.
+                return Jsonl::open(path)
+                    .and_then(|source| (0..source.len()).try_for_each(|i| source.read(i).map(drop)))
+                    .map(|()| read);
+            }
+        }
+        assert_records(&read, case);
+        Ok(read)
+    });
+}
+
+fn is_compressed(path: &Path) -> bool {
+    path.extension().is_some_and(|ext| ext == "gz" || ext == "zst")
+}
+
+/// What `json` has, the element must have.
+fn assert_equal(value: &gristmill::Value, json: &Json, what: &str) {
+    use gristmill::Value;
+    match (value, json) {
+        (Value::Null, Json::Null) => {}
+        (Value::Str(text), Json::String(want)) => assert_eq!(&**text, want, "{what}"),
+        (Value::Array(array), Json::Bool(want)) => {
+            assert_eq!((array.dtype(), array.bytes()), (DType::Bool, [u8::from(*want)].as_slice()), "{what}");
+        }
+        (Value::Array(array), Json::Number(want)) if array.shape().is_empty() => assert_number(array, want, what),
+        (Value::Array(array), Json::Array(want)) => {
+            assert_eq!(array.shape(), [want.len()], "{what}");
+            for (i, want) in want.iter().enumerate() {
+                assert_equal(&array.row(i).unwrap().into(), want, &format!("{what}[{i}]"));
+            }
+        }
+        (Value::List(list), Json::Array(want)) => {
+            assert_eq!(list.len(), want.len(), "{what}");
+            list.iter().zip(want).enumerate().for_each(|(i, (v, w))| assert_equal(v, w, &format!("{what}[{i}]")));
+        }
+        (value, Json::Object(want)) if want.len() == 1 && want.keys().all(|key| key.starts_with('$')) => {
+            let (kind, want) = want.iter().next().unwrap();
+            assert_special(value, kind, want, what);
+        }
+        (Value::Tree(tree), Json::Object(want)) => {
+            assert_eq!(tree.len(), want.len(), "{what}");
+            want.iter().for_each(|(name, w)| assert_equal(tree.get(name).unwrap(), w, &format!("{what}.{name}")));
+        }
+        (value, json) => panic!("{what}: {value:?} is not {json}"),
+    }
+}
+
+fn as_f64(array: &Array) -> f64 {
+    let bytes = array.bytes();
+    match array.dtype() {
+        DType::F64 => f64::from_le_bytes(bytes.try_into().unwrap()),
+        DType::F32 => f32::from_le_bytes(bytes.try_into().unwrap()).into(),
+        other => panic!("{other} is no float"),
+    }
+}
+
+fn assert_number(array: &Array, want: &serde_json::Number, what: &str) {
+    match want.as_i64() {
+        Some(want) if array.as_i64().is_some() => assert_eq!(array.as_i64(), Some(want), "{what}"),
+        _ => assert_eq!(as_f64(array), want.as_f64().unwrap(), "{what}"),
+    }
+}
+
+/// The manifest's ways to write what JSON cannot: bytes, NaN, timestamps, decimals.
+fn assert_special(value: &gristmill::Value, kind: &str, want: &Json, what: &str) {
+    use gristmill::Value;
+    match (value, kind) {
+        (Value::Bytes(bytes), "$b64") => assert_eq!(bytes.as_bytes(), base64(want.as_str().unwrap()), "{what}"),
+        (Value::Str(text), "$dec") => assert_eq!(&**text, want.as_str().unwrap(), "{what}"),
+        (Value::Array(array), "$ts_us" | "$date") => assert_eq!(array.as_i64(), want.as_i64(), "{what}"),
+        (Value::Array(array), "$f") => {
+            let (got, want) = (as_f64(array), want.as_str().unwrap().parse::<f64>().unwrap());
+            assert!(got == want || (got.is_nan() && want.is_nan()), "{what}: {got} is not {want}");
+        }
+        _ => panic!("{what}: {value:?} is not {kind} {want}"),
+    }
+}
+
+fn base64(text: &str) -> Vec<u8> {
+    let digit = |c: u8| match c {
+        b'A'..=b'Z' => u32::from(c - b'A'),
+        b'a'..=b'z' => u32::from(c - b'a') + 26,
+        b'0'..=b'9' => u32::from(c - b'0') + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => panic!("{c} is no digit of base 64"),
+    };
+    let (mut out, mut bits, mut held) = (Vec::new(), 0u32, 0);
+    for c in text.bytes().filter(|&c| c != b'=') {
+        bits = (bits << 6) | digit(c);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            out.push((bits >> held) as u8);
+            bits &= (1 << held) - 1;
+        }
+    }
+    out
+}
+
+#[test]
+fn jsonl_records() {
+    let Some(folder) = folder("jsonl") else { return };
+    for case in cases(&folder) {
+        let path = folder.join(case["file"].as_str().unwrap());
+        if case["kind"] != "valid" || is_compressed(&path) {
+            continue;
+        }
+        let (source, lines) = (Jsonl::open(&path).unwrap(), Lines::open(&path).unwrap());
+        assert_eq!(source.len(), case["num_records"].as_u64().unwrap());
+        for i in 0..source.len() {
+            let json: Json = serde_json::from_str(&lines.read(i).unwrap()).unwrap();
+            let element = source.read(i).unwrap();
+            for (name, value) in json.as_object().unwrap() {
+                let what = format!("{} record {i} {name}", case["file"]);
+                assert_equal(element.get(name).unwrap(), value, &what);
+                let one = Jsonl::options().columns([name]).open(&path).unwrap();
+                assert_eq!(one.read(i).unwrap().get(name), element.get(name), "{what}");
+            }
+        }
+    }
+}
+
+/// Damage in a field that was not asked for is damage of the record all the same, where it is one of structure.
+#[test]
+fn jsonl_damage_is_seen_beside_the_chosen_column() {
+    check_all("jsonl", |path, case| {
+        if is_compressed(path) {
+            #[cfg(feature = "compress")]
+            {
+                use gristmill::IterDataset;
+                gristmill::source::StreamOptions::new().jsonl(path)?.collect()?;
+            }
+            return Ok(Read::default());
+        }
+        let column = if case["file"].as_str().unwrap().contains("long_line") { None } else { Some("id") };
+        let options = Jsonl::options();
+        let source = column.into_iter().fold(options, |o, c| o.columns([c])).open(path)?;
+        for i in 0..source.len() {
+            source.read(i).inspect_err(|_| assert_good(i, case))?;
+        }
+        Ok(Read::default())
+    });
+}
+
+fn numpy_name(dtype: &str) -> &str {
+    dtype.trim_start_matches(['<', '>', '|', '='])
+}
+
+fn assert_array(array: &Array, want: &Json, what: &str) {
+    let dtype = want["dtype"].as_str().unwrap();
+    let name = match numpy_name(dtype) {
+        "b1" => "bool",
+        "u1" => "uint8",
+        "u2" => "uint16",
+        "f2" => "float16",
+        "f4" => "float32",
+        "f8" => "float64",
+        "i8" => "int64",
+        other => panic!("{what}: {other}"),
+    };
+    assert_eq!(array.dtype().name(), name, "{what}");
+    let shape: Vec<usize> = want["shape"].as_array().unwrap().iter().map(|d| d.as_u64().unwrap() as usize).collect();
+    assert_eq!(array.shape(), shape, "{what}");
+    let mut bytes = array.bytes().to_vec();
+    if dtype.starts_with('>') {
+        // The manifest hashes the stored byte order.
+        bytes.chunks_exact_mut(array.dtype().size()).for_each(<[u8]>::reverse);
+    }
+    assert_eq!(hex(&Sha256::digest(&bytes)), want["data_sha256_c_order"], "{what}");
+}
+
+#[test]
+fn npy() {
+    check_all("npy", |path, case| {
+        let what = case["file"].as_str().unwrap();
+        let derived = case["derived_from"].as_str();
+        if path.extension().is_some_and(|ext| ext == "npz") {
+            #[cfg(feature = "compress")]
+            {
+                let npz = gristmill::source::Npz::open(path)?;
+                let element = npz.element()?;
+                let arrays = case["arrays"].as_object().expect("a damaged archive gives an error");
+                assert_eq!(element.len(), arrays.len(), "{what}");
+                arrays.iter().for_each(|(name, want)| assert_array(element.array(name).unwrap(), want, name));
+            }
+            return Ok(Read::default());
+        }
+        let npy = Npy::open(path)?;
+        assert!(derived.is_none(), "{what}: a damaged file was read");
+        assert_array(npy.array(), case, what);
+        assert_eq!(npy.len(), case["num_records"].as_u64().unwrap(), "{what}");
+        let rows: Vec<u8> =
+            (0..npy.len()).flat_map(|i| npy.read(i).unwrap().array("data").unwrap().bytes().to_vec()).collect();
+        assert_eq!(rows, npy.array().bytes(), "{what}");
+        Ok(Read::default())
+    });
+}
+
+#[test]
+fn tokens_bin() {
+    use gristmill::MapDataset;
+    for layout in [TokenLayout::Bare(TokenType::U16), TokenLayout::LlmC] {
+        check_all("tokens_bin", |path, case| {
+            let what = case["file"].as_str().unwrap();
+            // A bare file cannot be taken for one with a header, and is not asked to be.
+            let bare = !what.contains("llmc");
+            let tokens = Tokens::open(path, if bare { TokenLayout::Bare(TokenType::U16) } else { layout })?;
+            if let Some(count) = case["num_tokens"].as_u64() {
+                assert_eq!(tokens.len(), count, "{what}");
+            }
+            if case["kind"] == "valid" {
+                let ids = tokens.crops(tokens.len() as usize).collect()?.remove(0);
+                let ids = ids.array("tokens")?.as_slice::<i32>()?.to_vec();
+                let ends = |name: &str| -> Vec<i32> { serde_json::from_value(case[name].clone()).unwrap() };
+                assert!(ids.starts_with(&ends("first")) && ids.ends_with(&ends("last")), "{what}");
+                let view = &tokens.views()?[0];
+                let same = view.as_slice::<u16>()?.iter().map(|&id| i32::from(id)).eq(ids);
+                assert!(same, "{what}");
+                assert_eq!(hex(&Sha256::digest(view.bytes())), case["sha256"], "{what}");
+            }
+            Ok(Read::default())
+        });
+    }
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet() {
+    use gristmill::source::Parquet;
+    check_all("parquet", |path, case| {
+        let what = case["file"].as_str().unwrap();
+        let source = Parquet::open(path)?;
+        let mut rows = Vec::new();
+        for i in 0..source.len() {
+            rows.push(source.read(i)?);
+        }
+        if case["kind"] == "valid" {
+            assert_eq!(source.len(), case["num_records"].as_u64().unwrap(), "{what}");
+            let expected = path.with_file_name(case["expected_rows"].as_str().unwrap());
+            let expected = std::fs::read_to_string(expected).unwrap();
+            assert_eq!(expected.lines().count(), rows.len(), "{what}");
+            for (i, (row, line)) in rows.iter().zip(expected.lines()).enumerate() {
+                let want: Json = serde_json::from_str(line).unwrap();
+                assert_equal(&row.clone().into(), &want, &format!("{what} row {i}"));
+            }
+            // By number, backwards, some columns in another order.
+            let some = Parquet::options().columns(["text", "id"]).cache_bytes(1).open(path)?;
+            for i in (0..some.len()).rev() {
+                let row = some.read(i)?;
+                assert_eq!(row.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["text", "id"]);
+                assert_eq!(row.get("text"), rows[i as usize].get("text"), "{what} row {i}");
+            }
+        }
+        Ok(Read::default())
+    });
+}
+
+/// Damage in one row group leaves the others.
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_reads_around_a_damaged_row_group() {
+    use gristmill::source::Parquet;
+    let Some(folder) = folder("parquet") else { return };
+    let whole = Parquet::open(folder.join("zstd_rg.parquet").as_path()).unwrap();
+    for case in cases(&folder) {
+        let Some(group) = case["row_group"].as_u64() else { continue };
+        let source = Parquet::open(folder.join(case["file"].as_str().unwrap()).as_path()).unwrap();
+        for i in (0..source.len()).filter(|i| i / 60 != group) {
+            assert_eq!(source.read(i).unwrap(), whole.read(i).unwrap(), "{} row {i}", case["file"]);
+        }
+    }
+}
