@@ -116,15 +116,17 @@ impl Context {
 /// An error about a file that is not there, with the most similar name in its folder.
 pub(crate) fn missing(node: &Node, path: &Path) -> Error {
     let error = node.error(format!("no file {}", path.display()));
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return error
-            .help(format!("the folder {} is not there either; paths start at the pipeline file", folder.display()));
-    };
-    let names: Vec<String> = entries.flatten().take(10_000).filter_map(|e| e.file_name().into_string().ok()).collect();
-    let wanted = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-    match nearest(wanted, names.iter().map(String::as_str)) {
+    match similar_file(path) {
         Some(name) => error.help(format!("did you mean `{name}`?")),
         None => error.help("paths start at the folder of the pipeline file"),
     }
+}
+
+/// The name in the folder of `path` that is most like its own, if any is.
+pub(crate) fn similar_file(path: &Path) -> Option<String> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = std::fs::read_dir(folder).ok()?;
+    let names: Vec<String> = entries.flatten().take(10_000).filter_map(|e| e.file_name().into_string().ok()).collect();
+    let wanted = path.file_name()?.to_str()?;
+    nearest(wanted, names.iter().map(String::as_str)).map(str::to_owned)
 }

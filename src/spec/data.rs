@@ -66,8 +66,8 @@ impl Data {
         &self.files
     }
 
-    /// Records, where the format says so without reading all of it.
-    pub fn len(&self) -> Option<u64> {
+    /// How many records, where the format says so without reading all of it.
+    pub fn records(&self) -> Option<u64> {
         match &self.chain {
             Chain::Map(ds) | Chain::Stream(ds, _) => Some(ds.len()),
             Chain::Iter(_) => None,

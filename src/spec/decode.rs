@@ -201,7 +201,7 @@ impl<'a> Fields<'a> {
     }
 
     fn is_asked(&self, key: &str) -> bool {
-        self.asked.borrow().iter().any(|name| *name == key)
+        self.asked.borrow().contains(&key)
     }
 
     fn unknown(&self, field: &Field) -> Error {

@@ -110,7 +110,7 @@ impl Pipeline {
     /// for what cannot be understood.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let size = std::fs::metadata(path).map_err(|e| Error::io(e, path))?.len();
+        let size = std::fs::metadata(path).map_err(|e| unreadable(e, path))?.len();
         if size > MAX_BYTES as u64 {
             return Err(Error::config(format!("{size} bytes, and a pipeline file has at most {MAX_BYTES}")).path(path));
         }
@@ -174,6 +174,17 @@ impl Pipeline {
     /// Where relative paths start.
     pub fn folder(&self) -> PathBuf {
         self.wire.folder.clone()
+    }
+}
+
+/// The error of the system; where there is no such file, with the most similar name beside it.
+fn unreadable(error: std::io::Error, path: &Path) -> Error {
+    let absent = error.kind() == std::io::ErrorKind::NotFound;
+    let near = absent.then(|| chain::similar_file(path)).flatten();
+    let error = Error::io(error, path);
+    match near {
+        Some(name) => error.help(format!("did you mean `{name}`?")),
+        None => error,
     }
 }
 

@@ -131,12 +131,16 @@ fn next_steps(args: &Args) -> String {
     format!(
         "
 what to try next
-  the same order hash on one thread     {gristmill} run {pipeline} --threads 1
-  stop after 100 batches, then go on    {gristmill} run {pipeline} --steps 100
-                                        {gristmill} run {pipeline} --resume
-  what the pipeline file means          {gristmill} explain {pipeline}
-  what is in the corpus                 {gristmill} inspect {corpus}
-  what padding would have cost          {gristmill} analyze-padding {corpus} --tokenizer {tokenizer}
+  # the same order hash on one thread
+  {gristmill} run {pipeline} --threads 1
+  # stop after 100 batches, then go on: again the same
+  {gristmill} run {pipeline} --steps 100
+  {gristmill} run {pipeline} --resume
+  # what the pipeline file means, and what is in the corpus
+  {gristmill} explain {pipeline}
+  {gristmill} inspect {corpus}
+  # what padding would have cost
+  {gristmill} analyze-padding {corpus} --tokenizer {tokenizer}
 "
     )
 }

@@ -58,7 +58,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         format: data.format(),
         files: data.files().to_vec(),
         bytes: 0,
-        records: data.len(),
+        records: data.records(),
         columns: Vec::new(),
         first: Vec::new(),
     };

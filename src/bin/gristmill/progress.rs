@@ -75,7 +75,7 @@ impl Counter {
 
     /// So many so far.
     pub(crate) fn show(&mut self, count: u64) {
-        if count % 1024 == 0
+        if count.is_multiple_of(1024)
             && let Some(bar) = &self.bar
         {
             bar.set_position(count);
