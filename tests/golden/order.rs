@@ -1,8 +1,9 @@
 //! Orders: an interpreter of the declared pipelines, and every one of them compared.
 
+use gristmill::dataset::iter::{Remainder, mix};
 use gristmill::dataset::map::{Concatenate, Mix, Range};
 use gristmill::element::Stack;
-use gristmill::rng::IndexShuffle;
+use gristmill::rng::{ElementRng, IndexShuffle};
 use gristmill::{BoxIter, BoxMap, Executor, IterDataset, MapDataset, Result};
 use serde_json::{Value as Json, json};
 
@@ -93,6 +94,11 @@ fn build(pipeline: &Json) -> Pipe {
 fn source(op: &Op) -> Pipe {
     let maps =
         || op.pipelines().into_iter().map(|p| if let Pipe::Map(ds) = p { ds } else { panic!("a stream") }).collect();
+    if op.name == "iter_mix" {
+        let streams =
+            op.pipelines().into_iter().map(|p| if let Pipe::Iter(ds) = p { ds } else { panic!("a map dataset") });
+        return Pipe::Iter(mix(streams).weights(op.weights()).boxed());
+    }
     Pipe::Map(match op.name {
         "range" if op.args.len() == 1 => Range::new(0, op.int(0)).map(Val::Int).boxed(),
         "range" => Range::new(op.int(0), op.int(1)).map(Val::Int).boxed(),
@@ -128,8 +134,21 @@ fn map_stage(ds: BoxMap<Val>, op: &Op) -> Pipe {
     })
 }
 
-fn iter_stage(_: BoxIter<Val>, op: &Op) -> BoxIter<Val> {
-    panic!("unknown op {} on a stream", op.name)
+fn iter_stage(ds: BoxIter<Val>, op: &Op) -> BoxIter<Val> {
+    match op.name {
+        "iter_window_shuffle" => ds.window_shuffle(op.int(0) as usize, op.seed(1)).boxed(),
+        "draw" => {
+            let draw = |x, rng: &mut ElementRng| {
+                Ok(Val::List(vec![x, Val::Word(rng.random_raw()), Val::Word(rng.random_raw())]))
+            };
+            ds.random_map(None, draw).boxed()
+        }
+        "batch" => {
+            let remainder = if op.bool(1) == Some(true) { Remainder::Drop } else { Remainder::Keep };
+            ds.batch_with(op.int(0) as usize, remainder).boxed()
+        }
+        other => panic!("unknown op {other} on a stream"),
+    }
 }
 
 /// The first `take` elements of a pipeline.
