@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::decode::{Decode, Fields, nearest};
 use super::node::Node;
 use crate::cx::Cx;
+use crate::dataset::INFINITE;
 use crate::dataset::iter::BadRecords;
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Stage};
 use crate::element::Element;
@@ -28,6 +29,14 @@ impl Chain {
             Self::Map(ds) => ds.to_iter().boxed(),
             Self::Stream(ds, bad) => ds.to_iter().on_bad_record(bad).boxed(),
             Self::Iter(ds) => ds,
+        }
+    }
+
+    /// Indices that the stream reads, where it has not begun with a stateful stage and is not endless.
+    pub(crate) fn indices(&self) -> Option<u64> {
+        match self {
+            Self::Map(ds) | Self::Stream(ds, _) => Some(ds.len()).filter(|&len| len < INFINITE),
+            Self::Iter(_) => None,
         }
     }
 
@@ -58,9 +67,16 @@ pub(crate) struct Context {
     pub(crate) folder: PathBuf,
     /// The columns of the elements that come in, where they are known.
     pub(crate) columns: Option<Vec<String>>,
+    /// Indices that were in front of the first stateful stage.
+    pub(crate) indices: Option<u64>,
 }
 
 impl Context {
+    /// Nothing is known of the elements yet.
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder, columns: None, indices: None }
+    }
+
     /// Reads one element to learn the columns. What fails here fails again, with its place, when the pipeline runs.
     pub(crate) fn peek(&mut self, ds: &BoxMap<Element>) {
         let mut cx = Cx::default();

@@ -77,7 +77,7 @@ fn chosen(node: &Node, context: &Context, options: impl Fn() -> JsonlOptions, pa
     }
     if let Ok(first) = options().open(paths)?.read(0) {
         let columns = Some(first.iter().map(|(name, _)| name.to_owned()).collect());
-        Context { folder: context.folder.clone(), columns }.columns_in(node)?;
+        Context { columns, ..Context::new(context.folder.clone()) }.columns_in(node)?;
     }
     Ok(source)
 }

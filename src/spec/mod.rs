@@ -146,19 +146,29 @@ impl Pipeline {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the line for an unknown name, a wrong type or value, a missing
     /// argument, file or column; whatever opening a source reports.
     pub fn build(&self) -> Result<BoxIter<Element>> {
+        self.build_counted().map(|(dataset, _)| dataset)
+    }
+
+    /// The same, and how many indices one pass reads where that is known: what `next_index` in a checkpoint counts up to.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn build_counted(&self) -> Result<(BoxIter<Element>, Option<u64>)> {
         self.chain().map_err(|e| in_file(e, &self.wire))
     }
 
-    fn chain(&self) -> Result<BoxIter<Element>> {
+    fn chain(&self) -> Result<(BoxIter<Element>, Option<u64>)> {
         let fields = Fields::new(&self.root)?;
-        let mut context = Context { folder: self.folder(), columns: None };
+        let mut context = Context::new(self.folder());
         let source = registry::source(fields.required_node("source")?, &mut context)?;
         let stages: Vec<Node> = match fields.node("stages") {
             Some(node) if matches!(node.value, Tree::List(_)) => Vec::decode(node)?,
             Some(node) => return Err(node.error(format!("needs a list of stages, got {}", node.kind()))),
             None => Vec::new(),
         };
-        Ok(registry::stages_of(source, &stages, &mut context)?.into_iter())
+        let chain = registry::stages_of(source, &stages, &mut context)?;
+        let indices = chain.indices().or(context.indices);
+        Ok((chain.into_iter(), indices))
     }
 
     /// Its name, the executor and the checkpoint folder.

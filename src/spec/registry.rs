@@ -149,9 +149,13 @@ fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: &mut Contex
     if entry.starts_stream && !border_ahead {
         chain = chain.into_stream();
     }
+    let indices = chain.indices();
     let chain = apply(chain, entry, &fields, context).map_err(|e| e.line(line as u64))?;
     fields.finish()?;
     chain.check().map_err(|e| e.line(line as u64))?;
+    if matches!(chain, Chain::Iter(_)) {
+        context.indices = context.indices.or(indices);
+    }
     match &chain {
         Chain::Map(ds) | Chain::Stream(ds, _) => context.peek(ds),
         Chain::Iter(_) if !entry.keeps_columns => context.columns = None,

@@ -84,7 +84,7 @@ fn parts(fields: &Fields<'_>, context: &Context) -> Result<Vec<Chain>> {
 }
 
 fn part(node: &Node, context: &Context) -> Result<Chain> {
-    let mut context = Context { folder: context.folder.clone(), columns: None };
+    let mut context = Context::new(context.folder.clone());
     let Tree::Map(entries) = &node.value else { return registry::source(node, &mut context) };
     if !entries.iter().any(|f| f.key == "source") {
         return registry::source(node, &mut context);

@@ -146,3 +146,14 @@ fn streams_batch_limit_and_combine() {
          `to_iter` and before the first stage that packs or batches"
     );
 }
+
+#[test]
+fn it_says_how_many_indices_a_pass_reads() {
+    let count = |stages: &str| {
+        let text = format!("{RANGE}stages: [{stages}]");
+        Pipeline::from_text(text, Format::Yaml, ".").unwrap().build_counted().unwrap().1
+    };
+    assert_eq!(count(""), Some(5));
+    assert_eq!(count("{repeat: 2}, {batch: 2}, {limit: 1}"), Some(10));
+    assert_eq!(count("{repeat: {}}, {batch: 2}"), None);
+}

@@ -19,6 +19,8 @@ pub(crate) struct Plan {
     pub(crate) buffer: Option<usize>,
     /// Stop after so many batches.
     pub(crate) steps: Option<u64>,
+    /// Indices that one pass reads, where known: what the progress is measured by.
+    pub(crate) indices: Option<u64>,
     /// Time that the stand-in for a training step takes.
     pub(crate) step_time: Duration,
     /// Where the state goes, at the end too if `save_at_end`.
@@ -76,7 +78,7 @@ pub(crate) fn consume(pipeline: BoxIter<Element>, plan: Plan) -> Result<Summary>
     }
     let mut loader = builder.build()?;
     let before = (loader.delivered(), position.tokens.real);
-    let mut progress = Progress::new(plan.steps, position.tokens);
+    let mut progress = Progress::new(plan.steps, plan.indices, position.tokens);
     let start = Instant::now();
     let mut state_file = None;
     let stopped = loop {
@@ -99,7 +101,7 @@ pub(crate) fn consume(pipeline: BoxIter<Element>, plan: Plan) -> Result<Summary>
         if !plan.step_time.is_zero() {
             std::thread::sleep(plan.step_time);
         }
-        progress.show(batches + 1, position.tokens);
+        progress.show(batches + 1, position.tokens, || next_index(&loader.state().ok()?.state));
         if plan.every.is_some_and(|every| (batches + 1) % every == 0) {
             state_file = Some(position.save(&loader, &plan.folder)?);
         }
@@ -128,6 +130,18 @@ pub(crate) fn consume(pipeline: BoxIter<Element>, plan: Plan) -> Result<Summary>
         state_file,
         report,
     })
+}
+
+/// The next index of the first source in a state.
+fn next_index(state: &serde_json::Value) -> Option<u64> {
+    match state {
+        serde_json::Value::Object(fields) => match fields.get("next_index") {
+            Some(index) => index.as_u64(),
+            None => fields.values().find_map(next_index),
+        },
+        serde_json::Value::Array(items) => items.iter().find_map(next_index),
+        _ => None,
+    }
 }
 
 /// What the command line knows of the stream so far.

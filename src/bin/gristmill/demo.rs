@@ -81,7 +81,9 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let written = write(args)?;
     let file = args.folder.join(PIPELINE);
     let pipeline = Pipeline::from_file(&file)?;
+    let (dataset, indices) = pipeline.build_counted()?;
     let plan = Plan {
+        indices,
         executor: args.threads.executor(pipeline.settings().executor),
         buffer: pipeline.settings().buffer,
         steps: None,
@@ -91,7 +93,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         every: None,
         resume: None,
     };
-    let summary = consume(pipeline.build()?, plan)?;
+    let summary = consume(dataset, plan)?;
     if args.json {
         let (documents, corpus_bytes) = (written.documents, written.bytes);
         output::json(&DemoSummary { folder: &args.folder, pipeline: file, documents, corpus_bytes, summary: &summary });

@@ -16,21 +16,24 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 /// Shows progress on stderr.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
+    /// Whether the bar counts indices, not batches.
+    by_index: bool,
     started: Instant,
     shown: Instant,
     tokens_before: u64,
 }
 
 impl Progress {
-    /// For a run of `steps` batches, where that is known, that begins with `tokens` already delivered.
-    pub(crate) fn new(steps: Option<u64>, tokens: TokenCount) -> Self {
-        let bar = output::is_terminal().then(|| bar(steps));
+    /// For a run of `steps` batches or over `indices` indices, where either is known, that begins with `tokens` delivered.
+    pub(crate) fn new(steps: Option<u64>, indices: Option<u64>, tokens: TokenCount) -> Self {
+        let bar = output::is_terminal().then(|| bar(steps, indices));
+        let by_index = steps.is_none() && indices.is_some();
         let now = Instant::now();
-        Self { bar, started: now, shown: now, tokens_before: tokens.real }
+        Self { bar, by_index, started: now, shown: now, tokens_before: tokens.real }
     }
 
-    /// Shows the state of things, if it is time. `batches` are those of this run.
-    pub(crate) fn show(&mut self, batches: u64, tokens: TokenCount) {
+    /// Shows the state of things, if it is time. `batches` are those of this run; `index` is asked only when needed.
+    pub(crate) fn show(&mut self, batches: u64, tokens: TokenCount, index: impl FnOnce() -> Option<u64>) {
         let every = if self.bar.is_some() { BAR_EVERY } else { LINE_EVERY };
         let now = Instant::now();
         if now - self.shown < every {
@@ -45,8 +48,9 @@ impl Progress {
         }
         match &self.bar {
             Some(bar) => {
-                bar.set_position(batches);
-                bar.set_message(text);
+                let position = if self.by_index { index() } else { Some(batches) };
+                bar.set_position(position.unwrap_or(0));
+                bar.set_message(format!("{batches} batches · {text}"));
             }
             None => output::say(&format!("{seconds:.0} s · {batches} batches · {text}")),
         }
@@ -95,10 +99,9 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-fn bar(steps: Option<u64>) -> ProgressBar {
-    let (bar, template) = match steps {
-        Some(steps) => (ProgressBar::new(steps), "{bar:30.cyan} {pos}/{len} batches · {msg} · {eta} left"),
-        None => (ProgressBar::new_spinner(), "{spinner:.cyan} {elapsed} · {pos} batches · {msg}"),
-    };
-    bar.with_style(style(template))
+fn bar(steps: Option<u64>, indices: Option<u64>) -> ProgressBar {
+    match steps.or(indices) {
+        Some(length) => ProgressBar::new(length).with_style(style("{bar:20.cyan} {percent} % · {msg} · {eta} left")),
+        None => ProgressBar::new_spinner().with_style(style("{spinner:.cyan} {elapsed} · {msg}")),
+    }
 }

@@ -70,7 +70,9 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         output::say(&format!("resuming after {} batches, from {}", state.checkpoint.delivered, folder.display()));
     }
     interrupt::listen();
+    let (dataset, indices) = pipeline.build_counted()?;
     let plan = Plan {
+        indices,
         executor: args.threads.executor(settings.executor),
         buffer: settings.buffer,
         steps: args.steps,
@@ -80,7 +82,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         every: settings.checkpoint.as_ref().and_then(|c| c.every),
         resume,
     };
-    let summary = consume(pipeline.build()?, plan)?;
+    let summary = consume(dataset, plan)?;
     print(args, &summary);
     Ok(if summary.stopped == Stopped::Interrupted { Outcome::Interrupted } else { Outcome::Done })
 }
