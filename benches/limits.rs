@@ -1,0 +1,279 @@
+//! gristmill against the machine's limits, in one run, so that every figure is a ratio.
+//!
+//! `cargo bench --bench limits --all-features [-- NAME …]`. CPU time of one thread (wall time where the system does not
+//! tell it). A limit and what is held against it take turns, nine rounds of each; the figure is the median.
+
+use std::hint::black_box;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gristmill::dataset::iter::Remainder;
+use gristmill::dataset::map::{RandomAccess, Range, Source};
+use gristmill::pack::{Packing, RowSpec, WindowPackOptions};
+use gristmill::rng::IndexShuffle;
+use gristmill::source::{IndexCache, Jsonl, Lines, TokenLayout, TokenType, Tokens};
+use gristmill::text::{TextEncoder, Tokenise, TokeniseMap, TokeniseOptions, Tokenizer};
+use gristmill::{DatasetIterator, Error, IterDataset, MapDataset, Result, Runtime};
+
+#[path = "support/cpu_clock.rs"]
+mod cpu_clock;
+
+use cpu_clock::on_core;
+
+const ROUNDS: usize = 9;
+
+/// Runs the two in turns, each once unmeasured; returns the median CPU seconds of each.
+fn turns(mut limit: impl FnMut(), mut ours: impl FnMut()) -> (f64, f64) {
+    let clock = |work: &mut dyn FnMut()| {
+        let start = on_core();
+        work();
+        (on_core() - start).as_secs_f64()
+    };
+    limit();
+    ours();
+    medians((0..ROUNDS).map(|_| (clock(&mut limit), clock(&mut ours))).collect())
+}
+
+fn medians(rounds: Vec<(f64, f64)>) -> (f64, f64) {
+    let median = |pick: fn(&(f64, f64)) -> f64| {
+        let mut all: Vec<f64> = rounds.iter().map(pick).collect();
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    (median(|r| r.0), median(|r| r.1))
+}
+
+/// One line: what, ours, and its share of the limit, both as work per CPU second.
+fn line(name: &str, unit: &str, work: f64, (limit_s, ours_s): (f64, f64), limit: &str) {
+    let (ours, best) = (work / ours_s, work / limit_s);
+    println!("{name:<40} {ours:>8.2} {unit:<9} {:>6.1} % of {limit} ({best:.2})", 100.0 * ours / best);
+}
+
+fn wanted(name: &str) -> bool {
+    let names: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    names.is_empty() || names.iter().any(|n| name.contains(n.as_str()))
+}
+
+fn main() -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("gristmill-limits-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|e| Error::io(e, &folder))?;
+    let benches: [(&str, fn(&Path) -> Result<()>); 6] = [
+        ("records", records),
+        ("report", report_cost),
+        ("text", text),
+        ("crops", crops),
+        ("open", open_lines),
+        ("shuffle", shuffle),
+    ];
+    let result = benches.iter().filter(|(name, _)| wanted(name)).try_for_each(|(_, bench)| bench(&folder));
+    std::fs::remove_dir_all(&folder).map_err(|e| Error::io(e, &folder))?;
+    result
+}
+
+const RECORD: usize = 2048;
+const BATCH: usize = 32;
+
+/// 2 KiB records from memory, summed and stacked 32 at a time: a typed pipeline against the loop one writes by hand.
+fn records(_: &Path) -> Result<()> {
+    let records = Records(Arc::new((0..8192u32).map(|i| [i as u8; RECORD]).collect()));
+    let work = (records.0.len() * RECORD) as f64 / 1e9;
+    let by_hand = || {
+        for chunk in records.0.chunks_exact(BATCH) {
+            let mut batch = Vec::with_capacity(BATCH * RECORD);
+            let mut sums = Vec::with_capacity(BATCH);
+            for record in chunk {
+                sums.push(sum(record));
+                batch.extend_from_slice(record);
+            }
+            black_box((batch, sums));
+        }
+    };
+    let ours = || {
+        let summed = Source::new(records.clone()).map(|(all, at)| (sum(&all[at]), all, at));
+        for batch in summed.to_iter().batch_with_fn(BATCH, Remainder::Drop, stack).loader().build().unwrap() {
+            black_box(batch.unwrap());
+        }
+    };
+    line("records: typed pipeline, 2 KiB", "GB/s", work, turns(by_hand, ours), "a loop by hand");
+    Ok(())
+}
+
+#[derive(Clone)]
+struct Records(Arc<Vec<[u8; RECORD]>>);
+
+impl RandomAccess for Records {
+    type Record = (Arc<Vec<[u8; RECORD]>>, usize);
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn read(&self, index: u64) -> Result<Self::Record> {
+        Ok((self.0.clone(), index as usize))
+    }
+}
+
+fn sum(record: &[u8; RECORD]) -> u64 {
+    record.iter().map(|&b| u64::from(b)).sum()
+}
+
+fn stack(items: Vec<(u64, Arc<Vec<[u8; RECORD]>>, usize)>) -> Result<(Vec<u8>, Vec<u64>)> {
+    let mut batch = Vec::with_capacity(items.len() * RECORD);
+    let mut sums = Vec::with_capacity(items.len());
+    for (sum, all, at) in items {
+        sums.push(sum);
+        batch.extend_from_slice(&all[at]);
+    }
+    Ok((batch, sums))
+}
+
+/// The same pipeline with and without what feeds the wait report.
+fn report_cost(_: &Path) -> Result<()> {
+    let records = Records(Arc::new((0..8192u32).map(|i| [i as u8; RECORD]).collect()));
+    let work = records.0.len() as f64 / 1e6;
+    let pipeline = || {
+        let summed = Source::new(records.clone()).map(|(all, at)| (sum(&all[at]), all, at)).map(|x| x);
+        summed.to_iter().batch_with_fn(BATCH, Remainder::Drop, stack)
+    };
+    let without = || {
+        let run = Runtime::inline();
+        let (mut iter, mut cx) = (pipeline().iter(&run).unwrap(), run.cx());
+        while let Some(batch) = iter.next(&mut cx).unwrap() {
+            black_box(batch);
+        }
+    };
+    let with = || pipeline().loader().build().unwrap().for_each(|batch| drop(black_box(batch.unwrap())));
+    line("report: with its measurements", "M rec/s", work, turns(without, with), "the same without");
+    Ok(())
+}
+
+/// JSONL → text → ids → packed rows → batch on one thread, against the engine alone on the same texts. Each round has
+/// an engine of its own, warmed on other text, so that neither side sees a text twice.
+fn text(folder: &Path) -> Result<()> {
+    let shared = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared"));
+    let (corpus, vocabulary) = (shared.join("data/corpus-sample.jsonl"), shared.join("tokenizers/gpt2.tokenizer.json"));
+    let Ok(lines) = std::fs::read_to_string(&corpus) else {
+        println!("text: skipped, {} is not there", corpus.display());
+        return Ok(());
+    };
+    let texts: Vec<String> = lines.lines().map(|line| text_of(line)).collect();
+    let split = texts.len() * 2 / 5;
+    let measured = folder.join("measured.jsonl");
+    let tail: Vec<&str> = lines.lines().skip(split).collect();
+    std::fs::write(&measured, tail.join("\n")).map_err(|e| Error::io(e, &measured))?;
+    let bytes = texts[split..].iter().map(String::len).sum::<usize>() as f64;
+
+    let warmed = || -> Result<Tokenizer> {
+        let tokenizer = Tokenizer::from_file(&vocabulary)?;
+        let mut ids = Vec::new();
+        texts[..split].iter().try_for_each(|text| tokenizer.encode_into(text, &mut ids))?;
+        Ok(tokenizer)
+    };
+    let mut tokens = 0;
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        let tokenizer = warmed()?;
+        let start = on_core();
+        tokens = 0;
+        let mut ids = Vec::new();
+        for text in &texts[split..] {
+            ids.clear();
+            tokenizer.encode_into(text, &mut ids)?;
+            tokens += black_box(&ids).len();
+        }
+        let raw = on_core() - start;
+
+        let encoder = TextEncoder::new(warmed()?, &TokeniseOptions::default())?;
+        let rows =
+            WindowPackOptions::new(RowSpec::new([("text_tokens", 1024)])).over_long(gristmill::pack::OverLong::Split);
+        let jsonl = Jsonl::options().columns(["text"]).cache(IndexCache::Off).open(&measured)?;
+        let ids = Source::new(jsonl).tokenise(Tokenise::column(encoder, "text").named(["text_tokens"]));
+        let start = on_core();
+        for batch in ids.to_iter().window_pack(rows).batch(8).loader().build()? {
+            black_box(batch?);
+        }
+        rounds.push((raw.as_secs_f64(), (on_core() - start).as_secs_f64()));
+    }
+    let times = medians(rounds);
+    line("text: JSONL to packed batches, GPT-2", "M tok/s", tokens as f64 / 1e6, times, "the engine alone");
+    line("text: the same in bytes", "MB/s", bytes / 1e6, times, "the engine alone");
+    Ok(())
+}
+
+fn text_of(line: &str) -> String {
+    let value: serde_json::Value = serde_json::from_str(line).expect("the sample is JSON");
+    value["text"].as_str().expect("every line has a text").to_owned()
+}
+
+/// Random crops of 1024 `u16` ids, widened to `i32`, against copying as many bytes with memcpy.
+fn crops(folder: &Path) -> Result<()> {
+    const CROPS: usize = 20_000;
+    let path = folder.join("tokens.bin");
+    let ids: Vec<u16> = (0..32u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 16) as u16).collect();
+    std::fs::write(&path, bytemuck::cast_slice(&ids)).map_err(|e| Error::io(e, &path))?;
+    let crops = Tokens::open(&path, TokenLayout::Bare(TokenType::U16))?.random_crops(1024, 7);
+    let work = (CROPS * 1024 * 4) as f64 / 1e9;
+    let from = vec![1u8; CROPS * 1024 * 4];
+    let copy = || {
+        for chunk in from.chunks_exact(1024 * 4) {
+            black_box(chunk.to_vec());
+        }
+    };
+    let mut cx = gristmill::Cx::default();
+    let mut next = 0;
+    let ours = || {
+        for _ in 0..CROPS {
+            black_box(crops.get(next, &mut cx).unwrap());
+            next += 1;
+        }
+    };
+    line("crops: random, 1024 u16 to i32", "GB/s", work, turns(copy, ours), "memcpy of the output");
+    Ok(())
+}
+
+/// A file of a million lines: opened cold (the index is built), and with the index cached.
+fn open_lines(folder: &Path) -> Result<()> {
+    const LINES: usize = 1_000_000;
+    let path = folder.join("lines.txt");
+    let mut file = std::io::BufWriter::new(std::fs::File::create(&path).map_err(|e| Error::io(e, &path))?);
+    for i in 0..LINES {
+        writeln!(file, "{i}: {}", "x".repeat(i % 120)).map_err(|e| Error::io(e, &path))?;
+    }
+    file.flush().map_err(|e| Error::io(e, &path))?;
+    drop(file);
+    let count = || {
+        let bytes = std::fs::read(&path).unwrap();
+        black_box(memchr::memchr_iter(b'\n', &bytes).count());
+    };
+    let clock = |work: &dyn Fn()| {
+        let start = std::time::Instant::now();
+        work();
+        start.elapsed().as_secs_f64() * 1e3
+    };
+    let cold = || drop(black_box(Lines::options().cache(IndexCache::Off).open(&path).unwrap()));
+    let cached = || drop(black_box(Lines::open(&path).unwrap()));
+    cached();
+    let (count, cold, cached) = (clock(&count), clock(&cold), clock(&cached));
+    println!(
+        "open: a million lines (wall time)        cold {cold:.1} ms, cached {cached:.2} ms, reading and counting {count:.1} ms"
+    );
+    Ok(())
+}
+
+/// Shuffling 10^12 elements: one index, against one step of a multiplicative hash.
+fn shuffle(_: &Path) -> Result<()> {
+    const INDICES: u64 = 1_000_000;
+    let permutation = IndexShuffle::new(1_000_000_000_000 - 1, 42, 4)?;
+    let ds = Range::new(0, 1_000_000_000_000).shuffle(42);
+    let mut cx = gristmill::Cx::default();
+    let kernel = || drop(black_box((0..INDICES).map(|i| permutation.get(i)).fold(0, u64::wrapping_add)));
+    let dataset = || {
+        let mut sum = 0i64;
+        for i in 0..INDICES {
+            sum = sum.wrapping_add(ds.get(i, &mut cx).unwrap().unwrap());
+        }
+        black_box(sum);
+    };
+    let work = INDICES as f64 / 1e6;
+    line("shuffle: 10^12 elements", "M idx/s", work, turns(kernel, dataset), "the permutation alone");
+    Ok(())
+}
