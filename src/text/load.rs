@@ -188,10 +188,18 @@ fn refuse_dropout(file: &Value) -> Result<()> {
 fn first_difference(texts: &[String], fast: &[Option<Vec<u32>>], compat: &[Option<Vec<u32>>]) -> Option<String> {
     let at = fast.iter().zip(compat).position(|(a, b)| a != b)?;
     let show = |ids: &Option<Vec<u32>>| match ids {
-        Some(ids) => format!("{ids:?}"),
+        Some(ids) => shorten(format!("{ids:?}")),
         None => "an error".to_owned(),
     };
-    Some(format!("{:?}: {} against {}", texts[at], show(&fast[at]), show(&compat[at])))
+    Some(format!("{}: {} against {}", shorten(format!("{:?}", texts[at])), show(&fast[at]), show(&compat[at])))
+}
+
+/// The report is one line; a probe text may be a run of 300 characters.
+fn shorten(text: String) -> String {
+    match text.char_indices().nth(100) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text,
+    }
 }
 
 #[cold]
@@ -268,6 +276,8 @@ mod tests {
         let (one, two) = ([Some(vec![1]), Some(vec![2])], [Some(vec![1]), None]);
         assert_eq!(first_difference(&texts, &one, &one), None);
         assert_eq!(first_difference(&texts, &one, &two).unwrap(), r#""b": [2] against an error"#);
+        let long = first_difference(&["é".repeat(300)], &one[..1], &two[1..]).unwrap();
+        assert_eq!(long, format!("\"{}…: [1] against an error", "é".repeat(99)));
     }
 
     #[test]

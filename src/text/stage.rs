@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::tokenise::Tokenise;
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::Stream;
+use crate::dataset::iter::{FanStream, Stream};
 use crate::dataset::{DatasetIterator, IterDataset, MapDataset, Role, Stage, stage_after};
 use crate::element::Element;
 use crate::error::Result;
@@ -25,8 +25,8 @@ pub trait Mode: Clone + Debug + Send + Sync + 'static {
     /// As [`Tokenise::apply`].
     fn run(op: &Tokenise, element: Element) -> Result<(Self::Out, u64)>;
 
-    /// Payload bytes of what came out.
-    fn nbytes(out: &Self::Out) -> usize;
+    /// What came out, as a list.
+    fn elements(out: &Self::Out) -> &[Element];
 }
 
 /// One element in, one out.
@@ -45,8 +45,8 @@ impl Mode for Whole {
         op.apply_counted(element)
     }
 
-    fn nbytes(out: &Element) -> usize {
-        out.nbytes()
+    fn elements(out: &Element) -> &[Element] {
+        std::slice::from_ref(out)
     }
 }
 
@@ -58,8 +58,8 @@ impl Mode for Chunks {
         op.apply_chunks_counted(element)
     }
 
-    fn nbytes(out: &Vec<Element>) -> usize {
-        out.iter().map(Element::nbytes).sum()
+    fn elements(out: &Vec<Element>) -> &[Element] {
+        out
     }
 }
 
@@ -88,7 +88,7 @@ impl<D: Stage, M: Mode> Stage for Tokenised<D, M> {
         self.op.params()
     }
     fn role(&self) -> Role {
-        Role::Elementwise
+        if M::CHUNKS { Role::FanOut } else { Role::Elementwise }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
@@ -100,13 +100,15 @@ impl<D: Stage, M: Mode> Stage for Tokenised<D, M> {
 
 /// Runs the operation as the work of `stage`.
 fn run<M: Mode>(op: &Tokenise, stage: StageId, element: Element, cx: &mut Cx) -> Result<M::Out> {
-    match cx.timed(stage, || M::run(op, element)) {
+    match cx.consumed(stage, || M::run(op, element)) {
         Ok((out, cut)) => {
+            let elements = M::elements(&out);
+            cx.produced(stage, elements.len() as u64, 0);
             if cut > 0 {
                 cx.note("texts truncated", cut);
             }
             if cx.is_timing() {
-                cx.sampled_bytes(stage, M::nbytes(&out) as u64);
+                cx.sampled_bytes(stage, elements.iter().map(|e| e.nbytes() as u64).sum());
             }
             Ok(out)
         }
@@ -226,16 +228,16 @@ impl<D: MapDataset<Item = Element> + 'static> Stream<D> {
     /// As [`TokeniseMap::tokenise`].
     #[doc(alias = "tokenize")]
     pub fn tokenise(self, op: Tokenise) -> Stream<Tokenised<Arc<D>>> {
-        Tokenised::new(self.into_dataset(), op).to_iter()
+        self.prefix(|dataset| Tokenised::new(dataset, op))
     }
 
-    /// The same, where a long text becomes several elements: see [`TokeniseMap::tokenise_chunks`].
+    /// The same, where a long text becomes several elements, which follow one another in the stream.
     ///
     /// # Errors
     /// As [`TokeniseMap::tokenise`].
     #[doc(alias = "tokenize_chunks")]
-    pub fn tokenise_chunks(self, op: Tokenise) -> Stream<Tokenised<Arc<D>, Chunks>> {
-        Tokenised::new(self.into_dataset(), op).to_iter()
+    pub fn tokenise_chunks(self, op: Tokenise) -> FanStream<Tokenised<Arc<D>, Chunks>> {
+        self.fan(|dataset| Tokenised::new(dataset, op))
     }
 }
 
@@ -274,7 +276,7 @@ mod tests {
     fn pieces_come_in_order_and_truncation_is_in_the_report() {
         let options = TokeniseOptions::default().max_len(64);
         let chunked = texts().to_iter().tokenise_chunks(op(&options.clone().overflow(Overflow::Chunk)));
-        let pieces = read(chunked, Executor::Threads(2)).concat();
+        let pieces = read(chunked, Executor::Threads(2));
         let whole = texts().tokenise(op(&TokeniseOptions::default())).collect().unwrap();
         let ids = |all: &[Element]| -> Vec<i32> {
             all.iter().flat_map(|e| e.array("tokens").unwrap().as_slice::<i32>().unwrap().to_vec()).collect()

@@ -35,14 +35,17 @@ impl<D: MapDataset + 'static> Stream<D> {
     }
 
     /// Puts a stage in front of the border; what was chosen for the border stays.
-    fn prefix<E: MapDataset + 'static>(self, stage: impl FnOnce(Arc<D>) -> E) -> Stream<E> {
+    pub(crate) fn prefix<E: MapDataset + 'static>(self, stage: impl FnOnce(Arc<D>) -> E) -> Stream<E> {
         Stream::with_options(Arc::new(stage(self.dataset)), self.options)
     }
 
-    /// What it reads, to put more elementwise stages on top.
-    #[cfg(feature = "text")]
-    pub(crate) fn into_dataset(self) -> Arc<D> {
-        self.dataset
+    /// Puts a stage in front of the border that makes many elements of one.
+    pub(crate) fn fan<E, T>(self, stage: impl FnOnce(Arc<D>) -> E) -> FanStream<E>
+    where
+        E: MapDataset<Item = Vec<T>> + 'static,
+        T: Send + 'static,
+    {
+        FanStream::with_options(Arc::new(stage(self.dataset)), self.options)
     }
 
     /// Applies `f` to every element, in parallel where the executor has threads.
@@ -95,8 +98,7 @@ impl<D: MapDataset + 'static> Stream<D> {
         C: IntoIterator<Item: Send + 'static>,
         F: Fn(D::Item) -> Result<C> + Send + Sync + 'static,
     {
-        let fan = FanOut::flat_map(self.dataset, move |element| Ok(f(element)?.into_iter().collect()));
-        FanStream::with_options(Arc::new(fan), self.options)
+        self.fan(|dataset| FanOut::flat_map(dataset, move |element| Ok(f(element)?.into_iter().collect())))
     }
 
     /// What becomes of records that the stages before this point cannot use; it holds for those put before it later, too.
