@@ -199,3 +199,22 @@ fn needs_random_access(name: &str, fields: &Fields<'_>) -> Error {
         .error(format!("`{name}` needs random access, and here the elements are a stream"))
         .help(format!("put `{name}` before `to_iter` and before the first stage that packs or batches"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_documented_and_given_once() {
+        let docs = include_str!("mod.rs");
+        let names: Vec<_> = stages().map(|e| e.name).chain(source_entries().map(|e| e.name)).chain([BORDER]).collect();
+        for (i, name) in names.iter().enumerate() {
+            let row = |line: &str| {
+                line.starts_with("//! |")
+                    && line.split(" | ").nth(1).is_some_and(|cell| cell.contains(&format!("`{name}`")))
+            };
+            assert!(docs.lines().any(row), "{name} is not in the tables of the module");
+            assert!(!names[..i].contains(name), "{name} is registered twice");
+        }
+    }
+}

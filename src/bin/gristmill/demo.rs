@@ -47,7 +47,7 @@ fn pipeline_text() -> String {
     format!(
         "\
 # Text to packed batches: run it with `gristmill run {PIPELINE}`.
-# Paths start at the folder of this file. Change anything: what is not understood is refused by line and name.
+# Paths start at the folder of this file. Change anything: what is not understood is refused by line.
 name: demo
 source:
   jsonl: {{paths: [{CORPUS}], columns: [text]}}
