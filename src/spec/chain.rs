@@ -6,7 +6,7 @@ use super::decode::{Decode, Fields, nearest};
 use super::node::Node;
 use crate::cx::Cx;
 use crate::dataset::INFINITE;
-use crate::dataset::iter::BadRecords;
+use crate::dataset::iter::{BadRecords, FilterThresholds, Stream};
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Stage};
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -17,9 +17,23 @@ pub(crate) enum Chain {
     /// Random access.
     Map(BoxMap<Element>),
     /// A stream whose stages so far are all elementwise: they stay in front of the border, where threads run them.
-    Stream(BoxMap<Element>, BadRecords),
+    Stream(BoxMap<Element>, Border),
     /// A stream behind its first stateful stage.
     Iter(BoxIter<Element>),
+}
+
+/// What `to_iter` was told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Border {
+    pub(crate) bad: BadRecords,
+    pub(crate) thresholds: FilterThresholds,
+}
+
+impl Border {
+    /// The stream of `ds`.
+    pub(crate) fn open(self, ds: BoxMap<Element>) -> Stream<BoxMap<Element>> {
+        ds.to_iter().on_bad_record(self.bad).filter_thresholds(self.thresholds)
+    }
 }
 
 impl Chain {
@@ -27,7 +41,7 @@ impl Chain {
     pub(crate) fn into_iter(self) -> BoxIter<Element> {
         match self {
             Self::Map(ds) => ds.to_iter().boxed(),
-            Self::Stream(ds, bad) => ds.to_iter().on_bad_record(bad).boxed(),
+            Self::Stream(ds, border) => border.open(ds).boxed(),
             Self::Iter(ds) => ds,
         }
     }
@@ -43,7 +57,7 @@ impl Chain {
     /// Behind the border, if it was not yet.
     pub(crate) fn into_stream(self) -> Self {
         match self {
-            Self::Map(ds) => Self::Stream(ds, BadRecords::default()),
+            Self::Map(ds) => Self::Stream(ds, Border::default()),
             other => other,
         }
     }

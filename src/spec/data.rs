@@ -34,6 +34,8 @@ const KNOWN: &[Known] = &[
     Known { format: "jsonl", endings: JSONL_PACKED, open: jsonl_stream },
     #[cfg(feature = "compress")]
     Known { format: "lines", endings: &[".txt.gz", ".txt.zst"], open: line_stream },
+    #[cfg(feature = "parquet")]
+    Known { format: "parquet", endings: &[".parquet"], open: parquet },
     Known { format: "npy", endings: &[".npy"], open: npy },
 ];
 
@@ -117,6 +119,13 @@ fn jsonl_stream(files: &[PathBuf], column: Option<&str>) -> Result<Chain> {
 fn line_stream(files: &[PathBuf], _: Option<&str>) -> Result<Chain> {
     let lines = crate::source::StreamOptions::new().lines(files)?;
     Ok(Chain::Iter(file_sources::to_element("text").after(lines).boxed()))
+}
+
+#[cfg(feature = "parquet")]
+fn parquet(files: &[PathBuf], column: Option<&str>) -> Result<Chain> {
+    let options = crate::source::Parquet::options();
+    let options = if let Some(column) = column { options.columns([column]) } else { options };
+    Ok(source_of(options.open(files)?))
 }
 
 fn npy(files: &[PathBuf], _: Option<&str>) -> Result<Chain> {

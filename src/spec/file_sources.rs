@@ -19,6 +19,7 @@ pub(super) const SOURCES: &[SourceEntry] = &[
     SourceEntry { name: "jsonl", main: Some("paths"), build: jsonl },
     SourceEntry { name: "lines", main: Some("paths"), build: lines },
     SourceEntry { name: "npy", main: Some("path"), build: npy },
+    SourceEntry { name: "parquet", main: Some("paths"), build: parquet },
     SourceEntry { name: "crops", main: None, build: crops },
     SourceEntry { name: "random_crops", main: None, build: random_crops },
 ];
@@ -109,6 +110,29 @@ fn npy(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     let path = context.existing(fields.required_node("path")?)?;
     let source = Npy::open(&path)?.field(fields.or("field", "data".to_owned())?);
     Ok(Chain::Map(Source::new(source).boxed()))
+}
+
+/// `parquet: {paths: "data-*.parquet", columns: [text], cache_bytes: 268435456}`.
+#[cfg(feature = "parquet")]
+fn parquet(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    use crate::source::Parquet;
+    let paths = paths(fields.required_node("paths")?, context)?;
+    let mut options = Parquet::options();
+    if let Some(bytes) = fields.optional("cache_bytes")? {
+        options = options.cache_bytes(bytes);
+    }
+    if let Some(node) = fields.node("columns") {
+        let columns = Parquet::open(&paths)?.columns().map(str::to_owned).collect();
+        let known = Context { columns: Some(columns), ..Context::new(context.folder.clone()) };
+        options = options.columns(known.columns_in(node)?);
+    }
+    Ok(Chain::Map(Source::new(options.open(&paths)?).boxed()))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet(_: &Fields<'_>, _: &Context) -> Result<Chain> {
+    Err(crate::Error::unsupported("parquet files need the feature `parquet`, which this build lacks")
+        .help("build with `--features parquet`"))
 }
 
 /// `crops: {paths: train.bin, seq_len: 1024, layout: u16}`: pre-tokenised ids, one crop after the other.

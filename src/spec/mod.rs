@@ -13,6 +13,43 @@
 //! Every stage is one entry of a list: its name, and its arguments in a mapping. Relative paths start at the folder of
 //! the file. `to_iter` may be left out: it then stands before the first stage that needs a stream. What is not
 //! understood is refused, with the line, the key and the nearest valid name. A file cannot run code.
+//!
+//! A stage whose one argument says all may be given it directly: `limit: 100` for `limit: {count: 100}`. In the tables,
+//! `a?` may be left out.
+//!
+//! | source | arguments |
+//! |---|---|
+//! | `jsonl` | `paths`, `columns?`, `index_cache?`: `beside`, `off` or a folder; `.gz` and `.zst` are read as streams |
+//! | `lines` | `paths`, `column?`: `text`, `blank_lines?`, `index_cache?` |
+//! | `parquet` | `paths`, `columns?`, `cache_bytes?`; with the feature `parquet` |
+//! | `npy` | `path`, `field?`: `data` |
+//! | `crops` | `paths`, `seq_len`, `layout?`: `detect`, `llm_c`, `u16` or `u32`, `with_next?` |
+//! | `random_crops` | as `crops`, and `seed`, `epoch?` |
+//! | `memory` | `records`: a list of mappings |
+//! | `range` | `start?`, `stop`, `step?`, `column?`: `index` |
+//! | `concatenate`, `mix`, `zip`, `interleave` | `parts`: sources, or `{source: …, stages: […]}`; `mix`: `weights?`, `exact?`; `zip`: `strict?`; `interleave`: `cycle` |
+//!
+//! | stage | arguments |
+//! |---|---|
+//! | `seed`, `shuffle` | `seed` (for `shuffle`: `seed?`) |
+//! | `window_shuffle` | `window_size`, `seed?` |
+//! | `slice` | `start?`, `stop?`, `step?` |
+//! | `shard` | `index`, `count` |
+//! | `select_indices` | `indices` |
+//! | `repeat` | `num_epochs?`, `reseed_each_epoch?`; before `to_iter` epochs differ, behind it they are the same |
+//! | `filter` | `column`, and of `min_length`, `max_length` (bytes of text, rows of arrays), `min`, `max`, `equals` those that must hold |
+//! | `select_columns`, `drop_columns` | `columns` |
+//! | `rename` | old names and the new: `{text: document}` |
+//! | `tokenise` | `tokenizer`, `column` or `columns`, `into?`, `keep_text?`, `prepend_bos?`, `append_eos?`, `max_len?`, `overflow?`: `truncate`, `chunk` or `error`, `special_in_text?`, `engine?`: `auto`, `fast` or `compat` |
+//! | `to_iter` | `on_bad_record?`: `error` or `skip`, `bad_record_limit?`, `warn?`, `raise?` |
+//! | `first_fit_pack`, `best_fit_pack` | `length`: `{column: cells}`, `num_packing_bins`, `seed?`, `shuffle_bins?`, `shuffle_bins_group_by_feature?`, `max_sequences_per_bin?`, `over_long?`: `error`, `split` or `drop`, `padding?`, `align?`, `meta_features?`, `names?`: `grain` or `maxtext` |
+//! | `window_pack` | `length`, `window?`, `max_sequences_per_bin?`, `over_long?`, `padding?`, `align?`, `meta_features?`, `names?` |
+//! | `concat_then_split_pack` | `length`, `split_full_length_features?`, `positions?`: `restart` or `continue`, `bos_handling?`: `do_nothing` or `replace_first_token_with_bos`, `bos_features?`, `bos_token_id?`, `padding?`, `meta_features?`, `names?` |
+//! | `length_buckets` | `features`, `boundaries`, `batch`: a number, `{per_bucket: […]}` or `{tokens: n}`, `padding?`, `window?`, `short_batch?`: `keep`, `pad` or `drop`, `drop_over_long?` |
+//! | `batch` | `batch_size`, `remainder?`: `keep`, `drop` or `pad`, `pad_value?`, `mask?`; begins the stream unless a later `to_iter` does |
+//! | `rebatch` | `batch_size`, `remainder?`: `keep` or `drop` |
+//! | `limit` | `count` |
+//! | `cache` | |
 
 mod chain;
 mod column_stages;

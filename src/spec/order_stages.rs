@@ -10,7 +10,7 @@ use crate::error::Result;
 pub(super) const STAGES: &[StageEntry] = &[
     StageEntry::both("seed", Some("seed"), seed, seed_iter),
     StageEntry::map("shuffle", Some("seed"), shuffle),
-    StageEntry::map("window_shuffle", None, window_shuffle),
+    StageEntry::both("window_shuffle", Some("window_size"), window_shuffle, window_shuffle_iter),
     StageEntry::map("slice", None, slice),
     StageEntry::map("shard", None, shard),
     StageEntry::map("select_indices", Some("indices"), select_indices),
@@ -31,6 +31,11 @@ fn shuffle(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxM
 
 /// `window_shuffle: {window_size: 1000, seed: 42}`.
 fn window_shuffle(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
+    Ok(ds.window_shuffle(fields.required("window_size")?, fields.optional::<u32>("seed")?).boxed())
+}
+
+/// The same on a stream.
+fn window_shuffle_iter(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
     Ok(ds.window_shuffle(fields.required("window_size")?, fields.optional::<u32>("seed")?).boxed())
 }
 

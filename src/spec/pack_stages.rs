@@ -2,13 +2,14 @@
 
 use super::chain::Context;
 use super::decode::{Decode, Fields};
+use super::node::Node;
 use super::registry::StageEntry;
 use crate::dataset::{BoxIter, IterDataset};
 use crate::element::Element;
 use crate::error::Result;
 use crate::pack::{
-    BinPackOptions, BosHandling, ConcatPackOptions, OutputNames, OverLong, Packing, Positions, RowSpec,
-    WindowPackOptions,
+    BatchSize, BinPackOptions, BosHandling, ConcatPackOptions, LengthBucketOptions, OutputNames, OverLong, Packing,
+    Positions, RowSpec, ShortBatch, WindowPackOptions,
 };
 
 pub(super) const STAGES: &[StageEntry] = &[
@@ -16,6 +17,7 @@ pub(super) const STAGES: &[StageEntry] = &[
     StageEntry::iter("best_fit_pack", None, best_fit).new_columns(),
     StageEntry::iter("window_pack", None, window).new_columns(),
     StageEntry::iter("concat_then_split_pack", None, concat_then_split).new_columns(),
+    StageEntry::iter("length_buckets", None, length_buckets).new_columns(),
 ];
 
 fn first_fit(ds: BoxIter<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxIter<Element>> {
@@ -66,6 +68,39 @@ fn concat_then_split(ds: BoxIter<Element>, fields: &Fields<'_>, context: &Contex
         options = options.bos_token_id(token);
     }
     Ok(ds.concat_then_split_pack(options).boxed())
+}
+
+/// `length_buckets: {features: [tokens], boundaries: [256, 512, 1024], batch: {tokens: 32768}}`.
+fn length_buckets(ds: BoxIter<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxIter<Element>> {
+    let features = context.columns_in(fields.required_node("features")?)?;
+    let boundaries: Vec<usize> = fields.required("boundaries")?;
+    let mut options = LengthBucketOptions::new(features, boundaries, batch_size(fields.required_node("batch")?)?);
+    if let Some(node) = fields.node("padding") {
+        for field in Fields::new(node)?.free_entries() {
+            options = options.padding(&field.key, f64::decode(&field.value)?);
+        }
+    }
+    if let Some(window) = fields.optional("window")? {
+        options = options.window(window);
+    }
+    if let Some(at) = fields.choice("short_batch", &["keep", "pad", "drop"])? {
+        options = options.short_batch([ShortBatch::Keep, ShortBatch::Pad, ShortBatch::Drop][at]);
+    }
+    Ok(ds.length_buckets(options.drop_over_long(fields.or("drop_over_long", false)?)).boxed())
+}
+
+/// `batch: 32`, `batch: {per_bucket: [64, 32]}` or `batch: {tokens: 32768}`.
+fn batch_size(node: &Node) -> Result<BatchSize> {
+    let fields = Fields::with_short(node, Some("fixed"))?;
+    let (fixed, sizes) = (fields.optional("fixed")?, fields.optional("per_bucket")?);
+    let tokens = fields.optional("tokens")?;
+    fields.finish()?;
+    match (fixed, sizes, tokens) {
+        (Some(size), None, None) => Ok(BatchSize::Fixed(size)),
+        (None, Some(sizes), None) => Ok(BatchSize::PerBucket(sizes)),
+        (None, None, Some(tokens)) => Ok(BatchSize::Tokens(tokens)),
+        _ => Err(fields.error("needs one of `fixed`, `per_bucket` and `tokens`")),
+    }
 }
 
 /// The features of a row: `length: {tokens: 1024}`, and what else is said of them.

@@ -1,10 +1,10 @@
 //! Every source and stage that a pipeline file can name. Adding one is one entry and one small function.
 
-use super::chain::{Chain, Context};
+use super::chain::{Border, Chain, Context};
 use super::decode::{Fields, suggest, variant};
 use super::node::{Node, at};
 use super::{column_stages, file_sources, iter_stages, order_stages, pack_stages, sources, text_stages};
-use crate::dataset::iter::BadRecords;
+use crate::dataset::iter::{BadRecords, FilterThresholds};
 use crate::dataset::{BoxIter, BoxMap};
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -135,9 +135,9 @@ pub(crate) fn stages_of(mut chain: Chain, list: &[Node], context: &mut Context) 
 fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: &mut Context) -> Result<Chain> {
     let (name, line, args) = variant(node)?;
     if name == BORDER {
-        let bad = bad_records(&args)?;
+        let told = border(&args)?;
         return match chain {
-            Chain::Map(ds) => Ok(Chain::Stream(ds, bad)),
+            Chain::Map(ds) => Ok(Chain::Stream(ds, told)),
             _ => Err(at(&node.path, line, "the elements are a stream already: `to_iter` stands once")),
         };
     }
@@ -164,17 +164,20 @@ fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: &mut Contex
     Ok(chain)
 }
 
-/// `to_iter: {on_bad_record: skip, limit: 100}`.
-fn bad_records(args: &Node) -> Result<BadRecords> {
+/// `to_iter: {on_bad_record: skip, bad_record_limit: 100, warn: 0.9, raise: 0.99}`.
+fn border(args: &Node) -> Result<Border> {
     let fields = Fields::new(args)?;
     let skip = fields.choice("on_bad_record", &["error", "skip"])? == Some(1);
-    let limit = fields.optional("limit")?;
+    let bad = match (skip, fields.optional("bad_record_limit")?) {
+        (true, limit) => BadRecords::Skip { limit },
+        (false, None) => BadRecords::Error,
+        (false, Some(_)) => return Err(fields.error("`bad_record_limit` belongs to `on_bad_record: skip`")),
+    };
+    let mut thresholds = FilterThresholds::default();
+    thresholds.warn = fields.optional("warn")?.or(thresholds.warn);
+    thresholds.raise = fields.optional("raise")?;
     fields.finish()?;
-    match (skip, limit) {
-        (true, limit) => Ok(BadRecords::Skip { limit }),
-        (false, None) => Ok(BadRecords::Error),
-        (false, Some(_)) => Err(fields.error("`limit` belongs to `on_bad_record: skip`")),
-    }
+    Ok(Border { bad, thresholds })
 }
 
 fn apply(chain: Chain, entry: &StageEntry, fields: &Fields<'_>, context: &Context) -> Result<Chain> {
@@ -183,8 +186,8 @@ fn apply(chain: Chain, entry: &StageEntry, fields: &Fields<'_>, context: &Contex
     }
     match (chain, entry.map, entry.iter) {
         (Chain::Map(ds), Some(build), _) => Ok(Chain::Map(build(ds, fields, context)?)),
-        (Chain::Stream(ds, bad), Some(build), _) if entry.elementwise => {
-            Ok(Chain::Stream(build(ds, fields, context)?, bad))
+        (Chain::Stream(ds, border), Some(build), _) if entry.elementwise => {
+            Ok(Chain::Stream(build(ds, fields, context)?, border))
         }
         (chain, _, Some(build)) => Ok(Chain::Iter(build(chain.into_iter(), fields, context)?)),
         (_, _, None) => Err(needs_random_access(entry.name, fields)),
@@ -195,4 +198,23 @@ fn needs_random_access(name: &str, fields: &Fields<'_>) -> Error {
     fields
         .error(format!("`{name}` needs random access, and here the elements are a stream"))
         .help(format!("put `{name}` before `to_iter` and before the first stage that packs or batches"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_documented_and_given_once() {
+        let docs = include_str!("mod.rs");
+        let names: Vec<_> = stages().map(|e| e.name).chain(source_entries().map(|e| e.name)).chain([BORDER]).collect();
+        for (i, name) in names.iter().enumerate() {
+            let row = |line: &str| {
+                line.starts_with("//! |")
+                    && line.split(" | ").nth(1).is_some_and(|cell| cell.contains(&format!("`{name}`")))
+            };
+            assert!(docs.lines().any(row), "{name} is not in the tables of the module");
+            assert!(!names[..i].contains(name), "{name} is registered twice");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use super::columns::NamedFn;
 use super::decode::{Decode, Fields};
 use super::node::{Field, Node, Tree};
 use super::registry::{self, SourceEntry};
-use crate::dataset::iter::{ZipLength, interleave, zip_all};
+use crate::dataset::iter::{ZipLength, interleave, mix as mix_streams, zip_all};
 use crate::dataset::map::{Concatenate, Mix, RandomAccess, Range, Source, ZipAll};
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::{Array, Element, Value};
@@ -32,19 +32,18 @@ fn concatenate(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
 
 /// `mix: {parts: [...], weights: [0.7, 0.3], exact: true}`: in these proportions, in Grain's order.
 fn mix(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let maps = random_access(parts(fields, context)?)
-        .map_err(|_| fields.error("`mix` needs random access, and a part is a stream"))?;
-    let weights = fields.optional::<Vec<f64>>("weights")?;
+    let parts = parts(fields, context)?;
     let exact = fields.or("exact", false)?;
-    if let Some(weights) = weights.as_ref().filter(|w| w.len() != maps.len()) {
-        return Err(fields.error(format!("{} weights for {} parts", weights.len(), maps.len())));
+    let weights = fields.or("weights", vec![1.0; parts.len()])?;
+    if weights.len() != parts.len() {
+        return Err(fields.error(format!("{} weights for {} parts", weights.len(), parts.len())));
     }
-    let mix = Mix::new(maps);
-    Ok(Chain::Map(match weights {
-        Some(weights) if exact => mix.exact_weights(weights).boxed(),
-        Some(weights) => mix.weights(weights).boxed(),
-        None => mix.boxed(),
-    }))
+    Ok(match (random_access(parts), exact) {
+        (Ok(maps), false) => Chain::Map(Mix::new(maps).weights(weights).boxed()),
+        (Ok(maps), true) => Chain::Map(Mix::new(maps).exact_weights(weights).boxed()),
+        (Err(streams), false) => Chain::Iter(mix_streams(streams).weights(weights).boxed()),
+        (Err(streams), true) => Chain::Iter(mix_streams(streams).exact_weights(weights).boxed()),
+    })
 }
 
 /// `interleave: {parts: [...], cycle: 4}`: one element of each of `cycle` parts in turn.

@@ -134,7 +134,7 @@ fn streams_batch_limit_and_combine() {
     assert_eq!(run("{filter: {column: index, min: 1}}, {batch: {batch_size: 3, remainder: drop}}").len(), 1);
     let padded = run("{batch: {batch_size: 4, remainder: pad, pad_value: -1}}, {limit: 2}");
     assert_eq!(padded[1].array("index").unwrap().as_slice::<i64>().unwrap(), [4, -1, -1, -1]);
-    assert_eq!(run("to_iter, {repeat: 2}, {rebatch: 3}").len(), 4);
+    assert_eq!(run("to_iter, {repeat: 2}, {batch: 2}, {rebatch: 3}").len(), 4);
     let parts = "source:\n  zip:\n    - range: 3\n    - range: {stop: 3, column: b}\n";
     assert_eq!(build(parts).unwrap()[2].array("b").unwrap().as_i64(), Some(2));
     assert!(error(&parts.replace(", column: b", "")).contains("two parts have a column `index`"));
@@ -156,4 +156,40 @@ fn it_says_how_many_indices_a_pass_reads() {
     assert_eq!(count(""), Some(5));
     assert_eq!(count("{repeat: 2}, {batch: 2}, {limit: 1}"), Some(10));
     assert_eq!(count("{repeat: {}}, {batch: 2}"), None);
+}
+
+#[test]
+fn a_border_skips_bad_records_where_it_is_told_to() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.jsonl"), "{\"index\": 1}\n{\"index\": }\n{\"index\": 3}\n").unwrap();
+    let run = |border: &str| {
+        let text = format!(
+            "source: {{jsonl: a.jsonl}}\nstages:\n  - to_iter: {border}\n  - window_shuffle: {{window_size: 1, seed: 1}}"
+        );
+        Pipeline::from_text(text, Format::Yaml, dir.path()).unwrap().build().unwrap().collect()
+    };
+    assert_eq!(index(&run("{on_bad_record: skip}").unwrap()), [1, 3]);
+    assert!(run("{on_bad_record: skip, bad_record_limit: 0}").is_err());
+    assert!(run("{}").unwrap_err().to_string().contains("a.jsonl: line 2"));
+}
+
+#[test]
+fn packing_is_declared_by_its_options() {
+    let text = "source: {memory: {records: [{t: [1, 2, 3]}, {t: [4, 5]}, {t: [6]}]}}\nstages:\n  - ";
+    let run = |stage: &str| build(&format!("{text}{stage}\n"));
+    let rows =
+        run("first_fit_pack: {length: {t: 4}, num_packing_bins: 2, shuffle_bins: false, padding: {t: -1}}").unwrap();
+    assert_eq!(rows[1].array("t").unwrap().as_slice::<i64>().unwrap(), [4, 5, -1, -1]);
+    assert_eq!(rows[0].array("t_segment_ids").unwrap().as_slice::<i32>().unwrap(), [1, 1, 1, 2]);
+    let rows = run("concat_then_split_pack: {length: {t: 3}, names: maxtext}").unwrap();
+    assert_eq!(rows[1].array("inputs").unwrap().as_slice::<i64>().unwrap(), [4, 5, 6]);
+    let batches = run("length_buckets: {features: t, boundaries: [2, 4], batch: {tokens: 4}}").unwrap();
+    assert_eq!(batches.len(), 2);
+    let slip = error(&format!("{text}window_pack: {{length: {{tt: 4}}}}\n"));
+    assert_eq!(slip, "line 3: stages[0].window_pack.length.tt: no column `tt`; there are t | did you mean `t`?");
+    let slip = error(&format!("{text}window_pack: {{length: {{t: 4}}, over_long: spilt}}\n"));
+    assert_eq!(
+        slip,
+        "line 3: stages[0].window_pack.over_long: `spilt` is none of error, split, drop | did you mean `split`?"
+    );
 }

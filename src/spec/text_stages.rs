@@ -21,15 +21,13 @@ fn tokenise(chain: Chain, fields: &Fields<'_>, context: &Context) -> Result<Chai
         // A text becomes any number of elements, which have no place in a dataset of random access: the stream begins.
         return Ok(Chain::Iter(match chain.into_stream() {
             Chain::Map(ds) => ds.to_iter().tokenise_chunks(op).flat_map(|pieces| pieces).boxed(),
-            Chain::Stream(ds, bad) => {
-                ds.to_iter().on_bad_record(bad).tokenise_chunks(op).flat_map(|pieces| pieces).boxed()
-            }
+            Chain::Stream(ds, border) => border.open(ds).tokenise_chunks(op).flat_map(|pieces| pieces).boxed(),
             Chain::Iter(ds) => TokeniseIter::tokenise_chunks(ds, op).flat_map(Ok).boxed(),
         }));
     }
     Ok(match chain {
         Chain::Map(ds) => Chain::Map(TokeniseMap::tokenise(ds, op).boxed()),
-        Chain::Stream(ds, bad) => Chain::Stream(TokeniseMap::tokenise(ds, op).boxed(), bad),
+        Chain::Stream(ds, border) => Chain::Stream(TokeniseMap::tokenise(ds, op).boxed(), border),
         Chain::Iter(ds) => Chain::Iter(TokeniseIter::tokenise(ds, op).boxed()),
     })
 }

@@ -47,13 +47,13 @@ fn pipeline_text() -> String {
     format!(
         "\
 # Text to packed batches: run it with `gristmill run {PIPELINE}`.
-# Paths start at the folder of this file. Change anything: what is not understood is refused by line and name.
+# Paths start at the folder of this file. Change anything: what is not understood is refused.
 name: demo
 source:
   jsonl: {{paths: [{CORPUS}], columns: [text]}}
 stages:
   - shuffle: {{seed: {SEED}}}
-  - tokenise: {{tokenizer: {TOKENIZER}, column: text, append_eos: \"{END_OF_TEXT}\", into: tokens}}
+  - tokenise: {{tokenizer: {TOKENIZER}, column: text, append_eos: \"{END_OF_TEXT}\"}}
   - window_pack: {{length: {{tokens: 1024}}, over_long: split}}
   - batch: {{batch_size: 32, remainder: drop}}
 executor: {{buffer: 4}}

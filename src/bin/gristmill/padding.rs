@@ -186,7 +186,7 @@ fn recommendation(outcomes: &[Padding]) -> String {
     let chosen = if window.padding_share <= best.padding_share { window } else { best };
     let name = if chosen.strategy == Strategy::WindowBestFit { "window_pack" } else { "best_fit_pack" };
     format!(
-        "{name}: padding {} → {}, {:.1}× fewer batches, and only what is longer than a row is split",
+        "{name}: padding {} → {}, {:.1}× fewer batches; splits only what is longer than a row",
         percent(padded.padding_share),
         percent(chosen.padding_share),
         padded.batches as f64 / chosen.batches.max(1) as f64

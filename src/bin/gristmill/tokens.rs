@@ -19,12 +19,15 @@ impl TokenCount {
 
     /// Adds what is in `batch`.
     ///
-    /// Packed features say it themselves: segment id 0 is padding. Otherwise a mask says it, or lengths do; whole
-    /// numbers without any of these are all real.
+    /// Packed features say it themselves: segment id 0 is padding. Otherwise lengths say it, or a mask; whole numbers
+    /// without any of these are all real.
     pub(crate) fn add(&mut self, batch: &Element) {
         let segments: Vec<&Array> = arrays(batch).filter(|(name, _)| is_segment_ids(name)).map(|(_, a)| a).collect();
         if !segments.is_empty() {
             segments.into_iter().for_each(|ids| self.add_cells(ids));
+            return;
+        }
+        if self.add_by_lengths(batch) {
             return;
         }
         let mask = arrays(batch).find(|(name, a)| a.dtype() == DType::Bool && name.ends_with("mask"));
@@ -43,6 +46,20 @@ impl TokenCount {
             }
             _ => {}
         }
+    }
+
+    /// Length buckets: `tokens` of shape `[rows, boundary]` beside `tokens_lengths`.
+    fn add_by_lengths(&mut self, batch: &Element) -> bool {
+        let mut found = false;
+        for (name, lengths) in arrays(batch) {
+            let feature = name.strip_suffix("_lengths").and_then(|feature| batch.array(feature).ok());
+            if let (Some(feature), Ok(lengths)) = (feature, lengths.as_slice::<i32>()) {
+                self.real += lengths.iter().map(|&length| u64::from(length.max(0) as u32)).sum::<u64>();
+                self.cells += feature.size() as u64;
+                found = true;
+            }
+        }
+        found
     }
 
     fn add_cells(&mut self, ids: &Array) {
@@ -100,6 +117,8 @@ mod tests {
         assert_eq!(count(&packed), (3, 4));
         let mask = Array::new(DType::Bool, &[2], Buffer::from_vec(vec![1u8, 0])).unwrap();
         assert_eq!(count(&Element::new().with("tokens", tokens.clone()).with("mask", mask)), (2, 4));
+        let bucket = Element::new().with("tokens", tokens.clone()).with("tokens_lengths", ids(vec![2, 1], &[2]));
+        assert_eq!(count(&bucket), (3, 4));
         assert_eq!(count(&Element::new().with("tokens", tokens)), (4, 4));
         assert_eq!(count(&Element::new().with("text", "a")), (0, 0));
     }
