@@ -56,18 +56,25 @@ impl Columns {
         Ok((Self { names, listed, cells, outputs }, features))
     }
 
-    /// The cells of every feature of `element`, into `cells`.
+    /// Runs `run` with the cells of every feature of `element`; up to four features need no memory for the list.
     #[inline]
-    pub(super) fn cells<'a>(&self, element: &'a Element, cells: &mut Vec<&'a [u8]>) -> Result<()> {
-        cells.clear();
-        for (name, (dtype, inner)) in self.names.iter().zip(&self.cells) {
+    pub(super) fn with_cells<R>(&self, element: &Element, run: impl FnOnce(&[&[u8]]) -> Result<R>) -> Result<R> {
+        let (mut few, mut many) = ([[].as_slice(); 4], Vec::new());
+        let cells = match few.get_mut(..self.names.len()) {
+            Some(few) => few,
+            None => {
+                many.resize(self.names.len(), [].as_slice());
+                many.as_mut_slice()
+            }
+        };
+        for ((place, name), (dtype, inner)) in cells.iter_mut().zip(&self.names).zip(&self.cells) {
             let array = element.array(name)?;
             if array.dtype() != *dtype || array.shape().get(1..).unwrap_or_default() != inner.as_slice() {
                 return Err(other_kind(name, array, *dtype, inner));
             }
-            cells.push(array.bytes());
+            *place = array.bytes();
         }
-        Ok(())
+        run(cells)
     }
 
     /// The number of cells of every feature of `element`, into `lens`.

@@ -190,14 +190,14 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
                     Some(packer) => packer,
                     None => packer.insert(learn(plan, &element)?),
                 };
-                let mut cells = Vec::with_capacity(4);
-                columns.cells(&element, &mut cells)?;
                 let mut listed = Ok(());
-                let fed = kernel.offer(&cells, &mut place.cut, |bin| {
-                    if columns.lists() && listed.is_ok() {
-                        lists.resize_with(lists.len().max(bin + 1), Vec::new);
-                        listed = columns.list(&element, &mut lists[bin]);
-                    }
+                let fed = columns.with_cells(&element, |cells| {
+                    kernel.offer(cells, &mut place.cut, |bin| {
+                        if columns.lists() && listed.is_ok() {
+                            lists.resize_with(lists.len().max(bin + 1), Vec::new);
+                            listed = columns.list(&element, &mut lists[bin]);
+                        }
+                    })
                 })?;
                 listed.map(|()| fed)
             });

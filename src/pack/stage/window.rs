@@ -146,14 +146,14 @@ impl Packer {
     }
 
     /// Lets one piece of an element into the window.
-    fn push(&mut self, entering: &Entering) -> Result<Slot> {
+    fn push(&mut self, entering: Entering) -> Result<Slot> {
         let Entering { element, number, piece, .. } = entering;
-        self.columns.lens(element, &mut self.lens)?;
+        self.columns.lens(&element, &mut self.lens)?;
         for (feature, len) in self.features.iter().zip(&mut self.lens) {
-            *len = piece_range(feature, *len, *piece as usize).len();
+            *len = piece_range(feature, *len, piece as usize).len();
         }
         let held = self.planner.push(&self.lens)?.is_some();
-        Ok(Slot { element: held.then(|| element.clone()), number: *number, piece: *piece })
+        Ok(Slot { element: held.then_some(element), number, piece })
     }
 
     /// Plans and writes the next row.
@@ -166,9 +166,8 @@ impl Packer {
         for ordinal in &self.row {
             let slot = &mut slots[(ordinal - oldest) as usize];
             let element = slot.element.take().ok_or_else(|| Error::state(format!("sequence {ordinal} is not held")))?;
-            let mut cells = Vec::with_capacity(4);
-            self.columns.cells(&element, &mut cells)?;
-            self.writer.push_piece(&cells, slot.piece as usize)?;
+            let (writer, piece) = (&mut self.writer, slot.piece as usize);
+            self.columns.with_cells(&element, |cells| writer.push_piece(cells, piece))?;
             if self.columns.lists() {
                 self.columns.list(&element, &mut lists)?;
             }
@@ -197,22 +196,25 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
                 }
                 continue;
             }
-            let (entering, packer) = (&mut self.entering, &mut self.packer);
-            let slot = cx.consumed(self.stage, || match (entering.as_mut(), packer) {
-                (Some(now), Some(packer)) if now.piece < now.pieces => {
-                    let slot = packer.push(now);
-                    now.piece += 1;
-                    slot.map(Some)
-                }
-                _ => Ok(None),
-            });
-            match slot {
-                Ok(Some(slot)) => self.slots.push_back(slot),
-                Ok(None) => self.entering = None,
-                Err(error) => return Err(self.blame(error, cx)),
+            let (Some(piece), Some(packer)) = (self.next_piece(), &mut self.packer) else { continue };
+            let number = piece.number;
+            match cx.consumed(self.stage, || packer.push(piece)) {
+                Ok(slot) => self.slots.push_back(slot),
+                Err(error) => return Err(self.blame(error, number, cx)),
             }
         }
         Ok(())
+    }
+
+    /// The next piece of the element that enters; its last one takes the element along.
+    fn next_piece(&mut self) -> Option<Entering> {
+        let mut now = self.entering.take_if(|now| now.piece + 1 >= now.pieces).filter(|now| now.piece < now.pieces);
+        if let Some(entering) = &mut self.entering {
+            let Entering { element, number, piece, pieces } = &*entering;
+            now = Some(Entering { element: element.clone(), number: *number, piece: *piece, pieces: *pieces });
+            entering.piece += 1;
+        }
+        now
     }
 
     /// Finds out how many sequences an element is.
@@ -228,16 +230,16 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
             Some(packer) => packer,
             None => self.packer.insert(Packer::learn(&self.options, &self.restored, element)?),
         };
-        let mut cells = Vec::with_capacity(4);
         // The first look at the element: are its dtypes and shapes those of the others?
-        packer.columns.cells(element, &mut cells)?;
+        packer.columns.with_cells(element, |_| Ok(()))?;
         packer.columns.lens(element, &mut packer.lens)?;
         Ok(packer.planner.pieces(&packer.lens)? as u64)
     }
 
+    /// An error takes the element along that it is about.
     #[cold]
-    fn blame(&mut self, error: Error, cx: &Cx) -> Error {
-        let number = self.entering.take().map_or(self.parent.number(), |entering| entering.number);
+    fn blame(&mut self, error: Error, number: u64, cx: &Cx) -> Error {
+        self.entering = None;
         cx.blame(self.stage, NAME, error.index(number))
     }
 
