@@ -20,8 +20,8 @@ fn tokenise(chain: Chain, fields: &Fields<'_>, context: &Context) -> Result<Chai
     if overflow == Overflow::Chunk {
         // A text becomes any number of elements, which have no place in a dataset of random access: the stream begins.
         return Ok(Chain::Iter(match chain.into_stream() {
-            Chain::Map(ds) => ds.to_iter().tokenise_chunks(op).flat_map(|pieces| pieces).boxed(),
-            Chain::Stream(ds, border) => border.open(ds).tokenise_chunks(op).flat_map(|pieces| pieces).boxed(),
+            Chain::Map(ds) => ds.to_iter().tokenise_chunks(op).boxed(),
+            Chain::Stream(ds, border) => border.open(ds).tokenise_chunks(op).boxed(),
             Chain::Iter(ds) => TokeniseIter::tokenise_chunks(ds, op).flat_map(Ok).boxed(),
         }));
     }
