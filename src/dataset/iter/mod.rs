@@ -12,7 +12,6 @@ mod interleave;
 pub(crate) mod laws;
 mod limit;
 mod make_batch;
-#[expect(clippy::module_inception, reason = "the trait's own file is this one; adaptors are named after their method")]
 mod map;
 mod map_with_index;
 mod mix;
