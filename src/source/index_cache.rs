@@ -59,7 +59,8 @@ pub(crate) fn load_or_build(path: &Path, bytes: &[u8], keep_blank: bool, cache: 
 fn cached(path: &Path, bytes: &[u8], keep_blank: bool, cache: &IndexCache) -> LineIndex {
     let Some(at) = cache.path_for(path) else { return LineIndex::build(bytes, keep_blank) };
     let Some(key) = Key::of(path, bytes, keep_blank) else { return LineIndex::build(bytes, keep_blank) };
-    if let Some(index) = Mapping::open(&at, Access::Normal).ok().and_then(|file| decode(Arc::new(file), &key)) {
+    let file = Mapping::open(&at, Access::Normal).ok().map(|file| Buffer::from_owner(Arc::new(file)));
+    if let Some(index) = file.and_then(|file| decode(&file, &key)) {
         return index;
     }
     let index = LineIndex::build(bytes, keep_blank);
@@ -118,15 +119,25 @@ fn store(at: &Path, key: &Key, index: &LineIndex) -> io::Result<()> {
     write().inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 
-/// The index in a cache file, or `None` if it is not exactly one made for `key`.
-pub(crate) fn decode(file: Arc<Mapping>, key: &Key) -> Option<LineIndex> {
-    let bytes = file.bytes();
-    let numbers: &[u8] = bytes.get(MAGIC.len()..HEADER)?;
+/// What a cache file was made for, by its header.
+pub(crate) fn stored_key(bytes: &[u8]) -> Option<Key> {
+    let numbers = bytes.get(..HEADER)?.strip_prefix(MAGIC)?;
     let number = |i: usize| u64::from_le_bytes(numbers[i * 8..i * 8 + 8].try_into().expect("8 bytes"));
-    let stored = Key { keep_blank: number(0) == 1, size: number(1), changed_ns: number(2), sample: number(3) };
-    if !bytes.starts_with(MAGIC) || number(0) > 1 || stored != *key {
+    let keep_blank = match number(0) {
+        0 => false,
+        1 => true,
+        _ => return None,
+    };
+    Some(Key { keep_blank, size: number(1), changed_ns: number(2), sample: number(3) })
+}
+
+/// The index in a cache file, or `None` if it is not exactly one made for `key`.
+pub(crate) fn decode(file: &Buffer, key: &Key) -> Option<LineIndex> {
+    let bytes = file.as_bytes();
+    if stored_key(bytes)? != *key {
         return None;
     }
+    let number = |i: usize| u64::from_le_bytes(bytes[(i + 1) * 8..(i + 2) * 8].try_into().expect("8 bytes"));
     let (lines, pages, blanks, hash) = (number(4), number(5), number(6), number(7));
     let pages_end = usize::try_from(pages.checked_mul(8)?.checked_add(HEADER as u64)?).ok()?;
     let end = usize::try_from(lines.checked_mul(4)?).ok()?.checked_add(pages_end)?;
@@ -135,7 +146,7 @@ pub(crate) fn decode(file: Arc<Mapping>, key: &Key) -> Option<LineIndex> {
     }
     let pages = bytes[HEADER..pages_end].chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("8 bytes")));
     let pages = pages.collect();
-    let starts = Buffer::from_owner(file).slice(pages_end..end)?;
+    let starts = file.slice(pages_end..end)?;
     let index = LineIndex::new(pages, starts, blanks, key.keep_blank, key.size);
     (index.hash == hash).then_some(index)
 }
@@ -162,7 +173,7 @@ mod tests {
         let beside = dir.path().join(".t.jsonl.gmi");
         let key = Key::of(&path, &bytes, false).unwrap();
         assert!(is_mapped(&cached(&path, &bytes, false, &IndexCache::Beside), &bytes));
-        let open = |key: &Key| decode(Arc::new(Mapping::open(&beside, Access::Normal).unwrap()), key);
+        let open = |key: &Key| decode(&Buffer::copy_from(&fs::read(&beside).unwrap()), key);
         assert!(is_mapped(&open(&key).unwrap(), &bytes));
         assert!(is_mapped(&cached(&path, &bytes, false, &IndexCache::Beside), &bytes));
         for other in [
@@ -187,11 +198,10 @@ mod tests {
         for i in 0..good.len() {
             let mut bad = good.clone();
             bad[i] ^= 0x40;
-            fs::write(&at, &bad).unwrap();
-            assert!(decode(Arc::new(Mapping::open(&at, Access::Normal).unwrap()), &key).is_none(), "byte {i}");
-            fs::write(&at, &good[..i]).unwrap();
-            assert!(decode(Arc::new(Mapping::open(&at, Access::Normal).unwrap()), &key).is_none(), "cut at {i}");
+            assert!(decode(&Buffer::copy_from(&bad), &key).is_none(), "byte {i}");
+            assert!(decode(&Buffer::copy_from(&good[..i]), &key).is_none(), "cut at {i}");
         }
+        fs::write(&at, &good[..good.len() - 1]).unwrap();
         assert!(is_mapped(&cached(&path, &bytes, false, &cache), &bytes));
         assert_eq!(fs::read(&at).unwrap(), good);
         assert_eq!(fs::read_dir(dir.path().join("new/folder")).unwrap().count(), 1);

@@ -2,23 +2,22 @@
 
 use std::io::{self, BufRead, Read};
 use std::path::Path;
-use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
 use memchr::memchr;
 
-use super::mmap::Mapping;
+use crate::element::Buffer;
 use crate::error::{Error, Result};
 
-/// A mapped file as a stream.
+/// The bytes of a file as a stream.
 pub(super) struct Content {
-    file: Arc<Mapping>,
+    file: Buffer,
     at: usize,
 }
 
 impl Content {
     fn rest(&self) -> &[u8] {
-        self.file.bytes().get(self.at..).unwrap_or_default()
+        self.file.as_bytes().get(self.at..).unwrap_or_default()
     }
 }
 
@@ -48,8 +47,8 @@ enum Decoder {
 }
 
 impl Decoder {
-    fn new(file: Arc<Mapping>, window_log: Option<u32>) -> io::Result<Self> {
-        let (codec, size) = (super::detect::compression(file.bytes()), file.bytes().len());
+    fn new(file: Buffer, window_log: Option<u32>) -> io::Result<Self> {
+        let (codec, size) = (super::detect::compression(file.as_bytes()), file.as_bytes().len());
         let content = Content { file, at: 0 };
         Ok(match codec {
             Some("gzip") => Self::Gzip(Box::new(MultiGzDecoder::new(content))),
@@ -130,7 +129,7 @@ const BUFFER: usize = 256 << 10;
 impl LineReader {
     /// Starts in front of line `lines + 1`, which begins at byte `offset` of the decompressed text. Compressed text is
     /// read up to there.
-    pub(super) fn open(path: &Path, file: Arc<Mapping>, bounds: Bounds, offset: u64, lines: u64) -> Result<Self> {
+    pub(super) fn open(path: &Path, file: Buffer, bounds: Bounds, offset: u64, lines: u64) -> Result<Self> {
         let decoder = Decoder::new(file, bounds.window_log).map_err(|e| Error::io(e, path))?;
         let buffer = vec![0; BUFFER];
         let mut reader = Self { decoder, bounds, buffer, from: 0, to: 0, offset: 0, lines, ended: false };
@@ -140,7 +139,7 @@ impl LineReader {
 
     fn skip_to(&mut self, offset: u64) -> Result<()> {
         if let Decoder::Plain(content) = &mut self.decoder {
-            let at = usize::try_from(offset).ok().filter(|&at| at <= content.file.bytes().len());
+            let at = usize::try_from(offset).ok().filter(|&at| at <= content.file.len());
             content.at = at.ok_or_else(|| short(offset))?;
             self.offset = offset;
         }

@@ -1,8 +1,31 @@
 //! Records out of files.
+//!
+//! | format | source | access | feature |
+//! |---|---|---|---|
+//! | text, a record a line | [`Lines`] | by number | |
+//! | JSON Lines | [`Jsonl`] | by number | |
+//! | `.gz` and `.zst` of those | [`TextStream`] | in order | `compress` |
+//! | token ids: `.bin`, `.npy` | [`Tokens`] | crops by number, consecutive or random | |
+//! | NumPy: `.npy` | [`Npy`] | rows by number | |
+//! | NumPy: `.npz` | [`Npz`] | arrays by name | `compress` |
+//! | Parquet | [`Parquet`] | rows by number | `parquet` |
+//!
+//! What is read by number is a [`RandomAccess`](crate::dataset::map::RandomAccess), which
+//! [`Source::new`](crate::dataset::map::Source::new) makes a dataset; crops and streams are datasets themselves. Paths
+//! may be files, globs, folders or lists of them: see [`find`].
+//!
+//! # What they promise
+//! - Reading is pure: record `i` depends on the files and the options alone.
+//! - Damaged files are errors with file and place. They do not panic, and what is allocated is bounded by what is there.
+//! - Their identity in a checkpoint is made of names, sizes and hashes, never of folders: files may move.
+//!
+//! Files are mapped: see [`Mapping`] for what must not be done to them meanwhile.
 
 mod columns;
 mod detect;
 mod files;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod index;
 mod index_cache;
 #[cfg(feature = "compress")]

@@ -46,9 +46,14 @@ impl Npz {
             return Err(Error::config(format!("{} npz files, where one is read", paths.len())));
         };
         let file = Mapping::open(path, Access::Normal)?;
-        let identity = identity(&[FileId::new(path, file.bytes())]);
-        let members = directory(file.bytes()).map_err(|e| e.path(path))?;
-        Ok(Self { path: path.clone(), file: Buffer::from_owner(Arc::new(file)), members, identity })
+        Self::of(path.clone(), Buffer::from_owner(Arc::new(file)))
+    }
+
+    /// The archive in the bytes of a whole file.
+    pub(super) fn of(path: PathBuf, file: Buffer) -> Result<Self> {
+        let identity = identity(&[FileId::new(&path, file.as_bytes())]);
+        let members = directory(file.as_bytes()).map_err(|e| e.path(&path))?;
+        Ok(Self { path, file, members, identity })
     }
 
     /// Names of the arrays, in the order of the archive.
@@ -287,9 +292,7 @@ mod tests {
     }
 
     fn open(bytes: &[u8]) -> Result<Array> {
-        let members = directory(bytes)?;
-        let npz = Npz { path: "a.npz".into(), file: Buffer::copy_from(bytes), members, identity: String::new() };
-        npz.array("x")
+        Npz::of("a.npz".into(), Buffer::copy_from(bytes))?.array("x")
     }
 
     #[test]

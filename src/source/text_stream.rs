@@ -13,7 +13,7 @@ use super::jsonl::RecordParser;
 use super::mmap::{Access, Mapping};
 use crate::cx::{Cx, StageId};
 use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
-use crate::element::{Element, Name};
+use crate::element::{Buffer, Element, Name};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
@@ -191,7 +191,7 @@ pub struct TextStream<P> {
 }
 
 struct Shared<P> {
-    files: Vec<(PathBuf, Arc<Mapping>)>,
+    files: Vec<(PathBuf, Buffer)>,
     bounds: Bounds,
     parser: P,
     identity: String,
@@ -200,9 +200,12 @@ struct Shared<P> {
 impl<P: LineParser> TextStream<P> {
     fn open(patterns: impl Patterns, extensions: &[&str], bounds: Bounds, parser: P) -> Result<Self> {
         let paths = files::find(patterns, extensions)?;
-        let open = |path: PathBuf| Mapping::open(&path, Access::Sequential).map(|file| (path, Arc::new(file)));
+        let open = |path: PathBuf| {
+            let file = Mapping::open(&path, Access::Sequential)?;
+            Ok((path, Buffer::from_owner(Arc::new(file))))
+        };
         let files = paths.into_iter().map(open).collect::<Result<Vec<_>>>()?;
-        let ids: Vec<FileId> = files.iter().map(|(path, file)| FileId::new(path, file.bytes())).collect();
+        let ids: Vec<FileId> = files.iter().map(|(path, file)| FileId::new(path, file.as_bytes())).collect();
         let identity = files::identity(&ids) + &parser.params();
         Ok(Self { shared: Arc::new(Shared { files, bounds, parser, identity }) })
     }

@@ -88,7 +88,7 @@ pub(super) struct TokenFile {
 
 /// How one id is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Coding {
+pub(super) enum Coding {
     U16,
     U16Big,
     U32,
@@ -273,7 +273,7 @@ fn npy_layout(file: &[u8]) -> Result<(usize, Coding)> {
 
 const LLMC_HEADER: usize = 1024;
 
-fn bin_layout(file: &[u8], layout: TokenLayout) -> Result<(usize, Coding)> {
+pub(super) fn bin_layout(file: &[u8], layout: TokenLayout) -> Result<(usize, Coding)> {
     let magic = file.get(..4).map(|b| i32::from_le_bytes([b[0], b[1], b[2], b[3]]));
     match (layout, magic) {
         (_, Some(20_240_520)) => llmc(file, 1, TokenType::U16),

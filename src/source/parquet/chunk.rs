@@ -1,28 +1,26 @@
 //! A mapped file as the `parquet` crate reads it: slices without a copy, every range checked.
 
-use std::sync::Arc;
-
 use bytes::buf::Reader;
 use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
-use crate::source::Mapping;
+use crate::element::Buffer;
 
 #[derive(Clone)]
 pub(super) struct Chunks(Bytes);
 
-/// What keeps the mapping alive in [`Bytes`].
-struct Mapped(Arc<Mapping>);
+/// What keeps the memory alive in [`Bytes`].
+struct Mapped(Buffer);
 
 impl AsRef<[u8]> for Mapped {
     fn as_ref(&self) -> &[u8] {
-        self.0.bytes()
+        self.0.as_bytes()
     }
 }
 
 impl Chunks {
-    pub(super) fn new(file: Arc<Mapping>) -> Self {
+    pub(super) fn new(file: Buffer) -> Self {
         Self(Bytes::from_owner(Mapped(file)))
     }
 

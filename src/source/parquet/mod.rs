@@ -24,7 +24,7 @@ use super::columns::instead;
 use super::files::{self, FileId, Patterns};
 use super::mmap::{Access, Mapping};
 use crate::dataset::map::RandomAccess;
-use crate::element::{Element, Name};
+use crate::element::{Buffer, Element, Name};
 use crate::error::{Error, Result};
 
 /// Rows of Parquet files, by number: a [`RandomAccess`] source of [`Element`].
@@ -160,7 +160,18 @@ impl ParquetOptions {
     /// As [`Parquet::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is named.
     pub fn open(self, patterns: impl Patterns) -> Result<Parquet> {
         let paths = files::find(patterns, &[".parquet"])?;
-        let opened = paths.into_par_iter().map(|path| self.open_file(path)).collect::<Result<Vec<_>>>()?;
+        let map = |path: PathBuf| {
+            let content = Mapping::open(&path, self.access)?;
+            Ok((path, Buffer::from_owner(Arc::new(content))))
+        };
+        let contents = paths.into_iter().map(map).collect::<Result<_>>()?;
+        self.open_contents(contents)
+    }
+
+    /// The same, of files that are in memory already.
+    pub(super) fn open_contents(self, contents: Vec<(PathBuf, Buffer)>) -> Result<Parquet> {
+        let opened = contents.into_par_iter().map(|(path, content)| self.open_file(path, content));
+        let opened = opened.collect::<Result<Vec<_>>>()?;
         let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
         let columns = names(&files[0]);
         same_columns(&files)?;
@@ -181,10 +192,9 @@ impl ParquetOptions {
         Ok(Parquet { files, groups, firsts, len, columns, cache, live: Mutex::default(), identity })
     }
 
-    fn open_file(&self, path: PathBuf) -> Result<(File, FileId)> {
-        let content = Arc::new(Mapping::open(&path, self.access)?);
-        let id = FileId::new(&path, content.bytes());
-        footer(content.bytes()).map_err(|e| e.path(&path))?;
+    fn open_file(&self, path: PathBuf, content: Buffer) -> Result<(File, FileId)> {
+        let id = FileId::new(&path, content.as_bytes());
+        footer(content.as_bytes()).map_err(|e| e.path(&path))?;
         let chunks = Chunks::new(content);
         let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
         let load = || ArrowReaderMetadata::load(&chunks, options).map_err(|e| Error::data(format!("footer: {e}")));

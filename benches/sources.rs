@@ -1,0 +1,201 @@
+//! How fast files are opened and read, each beside the limit that the machine sets.
+//!
+//! `cargo bench --bench sources --features compress,parquet [-- NAME …]`. CPU time of one thread, but for opening, which
+//! is wall time on all of rayon's threads. Median of seven rounds.
+
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use gristmill::dataset::map::RandomAccess;
+use gristmill::source::{IndexCache, Jsonl, TokenLayout, TokenType, Tokens};
+use gristmill::{Cx, MapDataset, Result};
+
+#[path = "support/cpu_clock.rs"]
+mod cpu_clock;
+
+use cpu_clock::on_core;
+
+fn median(mut times: Vec<Duration>) -> f64 {
+    times.sort();
+    times[times.len() / 2].as_secs_f64()
+}
+
+/// Seconds of CPU time on this thread.
+fn cpu(mut work: impl FnMut()) -> f64 {
+    work();
+    median(
+        (0..7)
+            .map(|_| {
+                let start = on_core();
+                work();
+                on_core() - start
+            })
+            .collect(),
+    )
+}
+
+fn wall(mut work: impl FnMut()) -> f64 {
+    median(
+        (0..7)
+            .map(|_| {
+                let start = Instant::now();
+                work();
+                start.elapsed()
+            })
+            .collect(),
+    )
+}
+
+fn wanted(name: &str) -> bool {
+    let names: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    names.is_empty() || names.iter().any(|n| name.contains(n.as_str()))
+}
+
+fn main() -> Result<()> {
+    let dir = tempfile::tempdir().expect("a folder for temporary files");
+    if wanted("jsonl") {
+        jsonl(dir.path())?;
+    }
+    if wanted("crops") {
+        crops(dir.path())?;
+    }
+    #[cfg(feature = "compress")]
+    if wanted("stream") {
+        stream(dir.path())?;
+    }
+    Ok(())
+}
+
+/// A record of about 600 bytes of English-like text: an escape every 60 bytes or so.
+fn record(i: u64, out: &mut String) {
+    let words = [
+        "the",
+        "miller",
+        "ground",
+        "barley",
+        "between",
+        "two",
+        "stones",
+        "and",
+        "\\n",
+        "said",
+        "\\\"slowly\\\"",
+        "again",
+    ];
+    let _ = write!(out, "{{\"id\": {i}, \"text\": \"");
+    let mut state = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    for _ in 0..96 {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let _ = write!(out, "{} ", words[(state % 12) as usize]);
+    }
+    out.push_str("\", \"url\": \"https://example.org/a\"}\n");
+}
+
+fn jsonl(dir: &Path) -> Result<()> {
+    let (path, lines) = (dir.join("million.jsonl"), 1_000_000u64);
+    let mut text = String::new();
+    (0..lines).for_each(|i| record(i, &mut text));
+    std::fs::write(&path, &text).expect("room for 700 MB");
+    let bytes = text.len() as f64;
+    println!("a million lines, {:.0} MB, in the page cache", bytes / 1e6);
+
+    let open = |cache: &IndexCache| Jsonl::options().columns(["text"]).cache(cache.clone()).open(&path);
+    let built = wall(|| drop(black_box(open(&IndexCache::Off).expect("a file"))));
+    let count = wall(|| {
+        black_box(memchr::memchr_iter(b'\n', text.as_bytes()).count());
+    });
+    println!(
+        "open, index built                {:>8.1} ms     {:>6.2} GB/s; counting line ends on one thread {:.2}",
+        built * 1e3,
+        bytes / built / 1e9,
+        bytes / count / 1e9
+    );
+    let cache = IndexCache::Folder(dir.join("cache"));
+    open(&cache)?;
+    let cached = wall(|| drop(black_box(open(&cache).expect("a file"))));
+    println!("open, index cached               {:>8.1} ms", cached * 1e3);
+
+    let source = open(&cache)?;
+    let sample = 100_000u64;
+    let sampled = bytes * sample as f64 / lines as f64;
+    let in_order = cpu(|| (0..sample).for_each(|i| drop(black_box(source.read(i)))));
+    println!(
+        "read one text column, in order   {:>8.2} GB/s   {:>6.0} ns a record",
+        sampled / in_order / 1e9,
+        in_order * 1e9 / sample as f64
+    );
+    let stride = 611_953;
+    let shuffled = cpu(|| (0..sample).for_each(|i| drop(black_box(source.read(i * stride % lines)))));
+    println!(
+        "read one text column, shuffled   {:>8.2} GB/s   {:>6.0} ns a record",
+        sampled / shuffled / 1e9,
+        shuffled * 1e9 / sample as f64
+    );
+    let all = Jsonl::options().cache(cache).open(&path)?;
+    let whole = cpu(|| (0..sample).for_each(|i| drop(black_box(all.read(i)))));
+    println!(
+        "read all columns, in order       {:>8.2} GB/s   {:>6.0} ns a record",
+        sampled / whole / 1e9,
+        whole * 1e9 / sample as f64
+    );
+    let rows: Vec<&str> = text.lines().take(sample as usize).collect();
+    let serde = cpu(|| {
+        for row in &rows {
+            let value: serde_json::Value = serde_json::from_str(row).expect("valid");
+            black_box(value["text"].as_str());
+        }
+    });
+    println!("serde_json::Value, for comparison{:>8.2} GB/s", sampled / serde / 1e9);
+    Ok(())
+}
+
+fn crops(dir: &Path) -> Result<()> {
+    let path = dir.join("train.bin");
+    let ids: Vec<u8> = (0..200_000_000u32).flat_map(|i| (i.wrapping_mul(2_654_435_761) as u16).to_le_bytes()).collect();
+    std::fs::write(&path, &ids).expect("room for 400 MB");
+    let tokens = Tokens::open(&path, TokenLayout::Bare(TokenType::U16))?;
+    for seq_len in [1024, 4096] {
+        let n = (1u64 << 28) / seq_len as u64 / 4;
+        let bytes = n as f64 * seq_len as f64 * 4.0;
+        let (ds, mut cx) = (tokens.random_crops(seq_len, 7), Cx::default());
+        let random = cpu(|| (0..n).for_each(|i| drop(black_box(ds.get(i, &mut cx)))));
+        let stored = tokens.random_crops(seq_len, 7).as_stored(true);
+        let views = cpu(|| (0..n).for_each(|i| drop(black_box(stored.get(i, &mut cx)))));
+        let (from, mut to) = (vec![1u8; seq_len * 4], vec![0u8; seq_len * 4]);
+        let copy = cpu(|| (0..n).for_each(|_| black_box(&mut to).copy_from_slice(black_box(&from))));
+        println!(
+            "random crops of {seq_len} as i32        {:>8.2} GB/s out, {:.0} ns each; views {:.0} ns; a copy in cache {:.1} GB/s",
+            bytes / random / 1e9,
+            random * 1e9 / n as f64,
+            views * 1e9 / n as f64,
+            bytes / copy / 1e9
+        );
+    }
+    Ok(())
+}
+
+#[cfg(feature = "compress")]
+fn stream(dir: &Path) -> Result<()> {
+    use gristmill::source::StreamOptions;
+    use gristmill::{DatasetIterator, IterDataset, Runtime};
+    let mut text = String::new();
+    (0..100_000).for_each(|i| record(i, &mut text));
+    let path = dir.join("a.jsonl.zst");
+    std::fs::write(&path, zstd::encode_all(text.as_bytes(), 3).expect("memory")).expect("room");
+    let packed = std::fs::read(&path).expect("written above");
+    let ds = StreamOptions::new().columns(["text"]).jsonl(&path)?;
+    let ours = cpu(|| {
+        let (mut iter, mut cx) = (ds.iter(&Runtime::inline()).expect("a file"), Cx::default());
+        while let Some(record) = iter.next(&mut cx).expect("valid") {
+            black_box(record);
+        }
+    });
+    let limit = cpu(|| drop(black_box(zstd::decode_all(packed.as_slice()))));
+    let gb = text.len() as f64 / 1e9;
+    println!("zst stream, one text column      {:>8.2} GB/s   decompressing alone {:.2}", gb / ours, gb / limit);
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! The parsers, on bytes in memory: what `fuzz/` runs. Only in builds with `--cfg fuzzing`.
+//!
+//! Each takes any bytes. None may panic, hang or take much more memory than it is given; some hold the parser against a
+//! second way to the same answer.
+
+use super::index::LineIndex;
+use super::index_cache::{decode, stored_key};
+use super::inflate::{Bounds, LineReader};
+use super::json::{Wanted, record};
+use super::npz::Npz;
+use super::parquet::ParquetOptions;
+use super::tokens::{TokenLayout, TokenType, bin_layout};
+use crate::dataset::map::RandomAccess;
+use crate::element::{Buffer, Name};
+
+/// A line of JSON: whatever serde_json refuses is refused, and one column is what it is among all.
+pub fn jsonl(data: &[u8]) {
+    let Ok(line) = std::str::from_utf8(data) else { return };
+    let all = record(line, &Wanted::All);
+    if let Ok(element) = &all {
+        assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "read {line:?}");
+        for (name, value) in element.iter().take(4) {
+            let one = record(line, &Wanted::Columns(vec![Name::new(name)]));
+            let one = one.unwrap_or_else(|e| panic!("{e:?} in {line:?}"));
+            assert!(format!("{:?}", one.get(name)) == format!("{:?}", Some(value)), "{line:?}");
+        }
+    }
+}
+
+/// The lines of a text, and a cache file that claims to be its index.
+pub fn line_index(data: &[u8]) {
+    for keep_blank in [false, true] {
+        let index = LineIndex::build(data, keep_blank);
+        let lines: Vec<&[u8]> =
+            (0..index.len()).map(|i| index.line(i, data).expect("a line that was found").1).collect();
+        if keep_blank {
+            let text = data.strip_prefix(b"\xef\xbb\xbf").filter(|rest| !rest.is_empty()).unwrap_or(data);
+            let naive = text.split_inclusive(|&b| b == b'\n').map(|line| {
+                let line = line.strip_suffix(b"\n").unwrap_or(line);
+                line.strip_suffix(b"\r").unwrap_or(line)
+            });
+            assert!(naive.eq(lines));
+        }
+    }
+    let Some(key) = stored_key(data) else { return };
+    if let Some(index) = decode(&Buffer::copy_from(data), &key) {
+        for i in 0..index.len().min(1000) {
+            index.line(i, data);
+        }
+    }
+}
+
+/// A `.npy` file.
+pub fn npy(data: &[u8]) {
+    if let Ok(array) = super::npy::decode(Buffer::copy_from(data)) {
+        assert!(array.bytes().len() <= data.len());
+    }
+}
+
+/// A `.npz` file.
+pub fn npz(data: &[u8]) {
+    if let Ok(npz) = Npz::of("x.npz".into(), Buffer::copy_from(data)) {
+        npz.names().take(8).for_each(|name| drop(npz.array(name)));
+    }
+}
+
+/// A `.bin` file of token ids.
+pub fn tokens(data: &[u8]) {
+    for layout in
+        [TokenLayout::Detect, TokenLayout::LlmC, TokenLayout::Bare(TokenType::U16), TokenLayout::Bare(TokenType::U32)]
+    {
+        if let Ok((start, _)) = bin_layout(data, layout) {
+            assert!(start <= data.len());
+        }
+    }
+}
+
+/// A `.gz`, `.zst` or plain text: lines, and the same lines again from the middle.
+pub fn stream(data: &[u8]) {
+    let bounds = Bounds { line_bytes: 1 << 16, window_log: None };
+    let open = |offset, lines| LineReader::open("x".as_ref(), Buffer::copy_from(data), bounds, offset, lines);
+    let read = |reader: &mut LineReader| {
+        // A small file can hold a very long text.
+        let mut lines = Vec::new();
+        while lines.len() < 1000 {
+            match reader.next() {
+                Ok(Some(line)) => lines.push(line.bytes.to_vec()),
+                _ => break,
+            }
+        }
+        lines
+    };
+    let Ok(mut reader) = open(0, 0) else { return };
+    if !matches!(reader.next(), Ok(Some(_))) {
+        return;
+    }
+    let (offset, lines) = reader.position();
+    let rest = read(&mut reader);
+    let mut again = open(offset, lines).expect("a place that was reached");
+    assert_eq!(read(&mut again), rest);
+}
+
+/// A Parquet file.
+pub fn parquet(data: &[u8]) {
+    let contents = vec![("x.parquet".into(), Buffer::copy_from(data))];
+    if let Ok(source) = ParquetOptions::default().open_contents(contents) {
+        let len = source.len();
+        [0, 1, len / 2, len.saturating_sub(1)].into_iter().for_each(|row| drop(source.read(row)));
+    }
+}
