@@ -55,10 +55,13 @@ fn wanted(name: &str) -> bool {
     names.is_empty() || names.iter().any(|n| name.contains(n.as_str()))
 }
 
+/// Measures and prints; files it needs go into the folder.
+type Bench = fn(&Path) -> Result<()>;
+
 fn main() -> Result<()> {
     let folder = std::env::temp_dir().join(format!("gristmill-limits-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|e| Error::io(e, &folder))?;
-    let benches: [(&str, fn(&Path) -> Result<()>); 6] = [
+    let benches: [(&str, Bench); 6] = [
         ("records", records),
         ("report", report_cost),
         ("text", text),
@@ -99,11 +102,13 @@ fn records(_: &Path) -> Result<()> {
     Ok(())
 }
 
+type All = Arc<Vec<[u8; RECORD]>>;
+
 #[derive(Clone)]
-struct Records(Arc<Vec<[u8; RECORD]>>);
+struct Records(All);
 
 impl RandomAccess for Records {
-    type Record = (Arc<Vec<[u8; RECORD]>>, usize);
+    type Record = (All, usize);
     fn len(&self) -> u64 {
         self.0.len() as u64
     }
@@ -116,7 +121,7 @@ fn sum(record: &[u8; RECORD]) -> u64 {
     record.iter().map(|&b| u64::from(b)).sum()
 }
 
-fn stack(items: Vec<(u64, Arc<Vec<[u8; RECORD]>>, usize)>) -> Result<(Vec<u8>, Vec<u64>)> {
+fn stack(items: Vec<(u64, All, usize)>) -> Result<(Vec<u8>, Vec<u64>)> {
     let mut batch = Vec::with_capacity(items.len() * RECORD);
     let mut sums = Vec::with_capacity(items.len());
     for (sum, all, at) in items {
@@ -155,7 +160,7 @@ fn text(folder: &Path) -> Result<()> {
         println!("text: skipped, {} is not there", corpus.display());
         return Ok(());
     };
-    let texts: Vec<String> = lines.lines().map(|line| text_of(line)).collect();
+    let texts: Vec<String> = lines.lines().map(text_of).collect();
     let split = texts.len() * 2 / 5;
     let measured = folder.join("measured.jsonl");
     let tail: Vec<&str> = lines.lines().skip(split).collect();
@@ -265,7 +270,9 @@ fn shuffle(_: &Path) -> Result<()> {
     let permutation = IndexShuffle::new(1_000_000_000_000 - 1, 42, 4)?;
     let ds = Range::new(0, 1_000_000_000_000).shuffle(42);
     let mut cx = gristmill::Cx::default();
-    let kernel = || drop(black_box((0..INDICES).map(|i| permutation.get(i)).fold(0, u64::wrapping_add)));
+    let kernel = || {
+        black_box((0..INDICES).map(|i| permutation.get(i)).fold(0, u64::wrapping_add));
+    };
     let dataset = || {
         let mut sum = 0i64;
         for i in 0..INDICES {

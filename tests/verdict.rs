@@ -80,7 +80,7 @@ proptest! {
 fn a_consumer_that_is_slower_is_the_verdict() {
     let ds = Source::new(Slow { us: 5 }).to_iter();
     let mut loader = ds.loader().threads(1).buffer(8).build().unwrap();
-    while let Some(x) = loader.next() {
+    for x in loader.by_ref() {
         x.unwrap();
         std::thread::sleep(Duration::from_millis(1));
     }

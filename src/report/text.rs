@@ -91,15 +91,13 @@ fn count(n: f64) -> String {
         n if n >= 1e4 => (n / 1e3, " k"),
         n => (n, ""),
     };
-    let text = if unit.is_empty() && value.fract() == 0.0 || value >= 1000.0 {
-        format!("{value:.0}")
-    } else if value >= 100.0 {
-        format!("{value:.0}")
-    } else if value >= 10.0 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.2}")
+    let decimals = match value {
+        value if unit.is_empty() && value.fract() == 0.0 => 0,
+        value if value >= 100.0 => 0,
+        value if value >= 10.0 => 1,
+        _ => 2,
     };
+    let text = format!("{value:.decimals$}");
     text + unit
 }
 

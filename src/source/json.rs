@@ -418,7 +418,7 @@ mod tests {
     }
 
     /// Whole numbers among fractions become fractions: not the same JSON again.
-    fn unmixed(list: &Vec<Tree>) -> bool {
+    fn unmixed(list: &[Tree]) -> bool {
         list.iter().filter(|t| t.is_number()).all(Tree::is_i64) || list.iter().all(Tree::is_f64)
     }
 

@@ -264,7 +264,7 @@ mod tests {
             assert_eq!(error.to_string(), "stage 1 flat_map: an element became more than max_fan_out = 2 elements");
         }
         // Without end, it is not waited for.
-        assert!(Range::new(0, 4).flat_map(2, |x| std::iter::repeat(x)).get(0, &mut cx).is_err());
+        assert!(Range::new(0, 4).flat_map(2, std::iter::repeat).get(0, &mut cx).is_err());
         let none = Range::new(0, 4).flat_map(0, pieces);
         assert!(none.check().is_err() && none.get(0, &mut cx).unwrap().is_none());
         assert_eq!(Range::new(0, 4).repeat(None).flat_map(5, pieces).len(), INFINITE);

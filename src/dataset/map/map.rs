@@ -46,10 +46,8 @@ where
 
     #[inline]
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<U>> {
-        Ok(match self.parent.get(index, cx)? {
-            Some(element) => Some(cx.timed(self.stage, || (self.f)(element))),
-            None => None,
-        })
+        let element = self.parent.get(index, cx)?;
+        Ok(element.map(|element| cx.timed(self.stage, || (self.f)(element))))
     }
 }
 

@@ -188,6 +188,7 @@ fn too_far(k: u64, step: i64) -> Error {
 }
 
 #[cfg(test)]
+#[expect(clippy::reversed_empty_ranges, reason = "negative ends count from the end, as in Python")]
 mod tests {
     use super::*;
     use crate::dataset::map::Range;

@@ -112,10 +112,10 @@ impl Parquet {
             live.remove(known);
         }
         live.push_back(at);
-        if live.len() > MAX_LIVE {
-            if let Some(oldest) = live.pop_front() {
-                self.groups[oldest].rest();
-            }
+        if live.len() > MAX_LIVE
+            && let Some(oldest) = live.pop_front()
+        {
+            self.groups[oldest].rest();
         }
     }
 }
