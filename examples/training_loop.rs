@@ -8,8 +8,8 @@ use gristmill::dataset::map::Range;
 use gristmill::{IterDataset, MapDataset, Result};
 
 /// Stands in for a training step: looks at the batch, then keeps a core busy for as long as an accelerator would be.
-fn train_step(batch: &[(i64, f32)], loss: &mut f32) {
-    *loss = 0.9 * *loss + 0.1 * batch.iter().map(|(_, y)| y * y).sum::<f32>() / batch.len() as f32;
+fn train_step((_, ys): &(Vec<i64>, Vec<f32>), loss: &mut f32) {
+    *loss = 0.9 * *loss + 0.1 * ys.iter().map(|y| y * y).sum::<f32>() / ys.len() as f32;
     let start = Instant::now();
     while start.elapsed() < Duration::from_micros(300) {
         std::hint::spin_loop();

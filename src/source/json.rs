@@ -410,7 +410,7 @@ mod tests {
             prop_oneof![
                 prop::collection::vec(any::<i64>().prop_map(Tree::from), 0..5).prop_map(Tree::from),
                 prop::collection::vec(inner.clone(), 0..5)
-                    .prop_filter("one kind of number", unmixed)
+                    .prop_filter("one kind of number", |list| unmixed(list))
                     .prop_map(Tree::from),
                 prop::collection::btree_map(".{0,4}", inner, 0..5).prop_map(|m| Tree::Object(m.into_iter().collect())),
             ]
