@@ -9,8 +9,10 @@ shift; [ $# -gt 0 ] && shift
 mkdir -p "corpus/$target" "artifacts/$target"
 for seed in "$@"; do cp "$seed" "corpus/$target/"; done
 host=$(rustc -vV | sed -n 's/^host: //p')
+features=libfuzzer
+[ "$target" = parquet ] && features=libfuzzer,parquet
 RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1" \
-    cargo run --release --features libfuzzer --target "$host" --bin "$target" -- \
+    cargo run --release --features "$features" --target "$host" --bin "$target" -- \
     -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -artifact_prefix="artifacts/$target/" "corpus/$target"

@@ -6,13 +6,14 @@ use gristmill::source::fuzzing;
 pub type Target = fn(&[u8]);
 
 /// Every target.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: &[(&str, Target)] = &[
     ("jsonl", fuzzing::jsonl),
     ("line_index", fuzzing::line_index),
     ("npy", fuzzing::npy),
     ("npz", fuzzing::npz),
     ("tokens", fuzzing::tokens),
     ("stream", fuzzing::stream),
+    #[cfg(feature = "parquet")]
     ("parquet", fuzzing::parquet),
     ("checkpoint", checkpoint),
 ];

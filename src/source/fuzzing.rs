@@ -8,9 +8,7 @@ use super::index_cache::{decode, stored_key};
 use super::inflate::{Bounds, LineReader};
 use super::json::{Wanted, record};
 use super::npz::Npz;
-use super::parquet::ParquetOptions;
 use super::tokens::{TokenLayout, TokenType, bin_layout};
-use crate::dataset::map::RandomAccess;
 use crate::element::{Buffer, Name};
 
 /// A line of JSON: whatever serde_json refuses is refused, and one column is what it is among all.
@@ -101,9 +99,11 @@ pub fn stream(data: &[u8]) {
 }
 
 /// A Parquet file.
+#[cfg(feature = "parquet")]
 pub fn parquet(data: &[u8]) {
+    use crate::dataset::map::RandomAccess;
     let contents = vec![("x.parquet".into(), Buffer::copy_from(data))];
-    if let Ok(source) = ParquetOptions::default().open_contents(contents) {
+    if let Ok(source) = super::ParquetOptions::default().open_contents(contents) {
         let len = source.len();
         [0, 1, len / 2, len.saturating_sub(1)].into_iter().for_each(|row| drop(source.read(row)));
     }

@@ -24,7 +24,7 @@
 mod columns;
 mod detect;
 mod files;
-#[cfg(fuzzing)]
+#[cfg(all(fuzzing, feature = "compress"))]
 pub mod fuzzing;
 mod index;
 mod index_cache;
