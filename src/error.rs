@@ -6,7 +6,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A result whose error is [`enum@Error`].
+/// A result whose error is [`Error`](struct@Error).
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Who can mend it.
