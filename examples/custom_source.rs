@@ -3,7 +3,7 @@
 //!     cargo run --release --example custom_source
 
 use gristmill::dataset::map::{RandomAccess, Source};
-use gristmill::{Array, Element, Error, IterDataset, MapDataset, Result};
+use gristmill::{Array, Buffer, DType, Element, IterDataset, MapDataset, Result};
 
 /// Images drawn on demand: record `i` is a `side × side` gradient with its number as the label.
 struct Gradients {
@@ -28,12 +28,10 @@ impl RandomAccess for Gradients {
     }
 
     fn read(&self, index: u64) -> Result<Element> {
-        if index == u64::MAX {
-            return Err(Error::data("the last image is blank").record(index));
-        }
         let side = self.side;
         let pixel = |at: usize| (at % side + at / side + index as usize) as u8;
-        let image = Array::from_vec((0..side * side).map(pixel).collect::<Vec<u8>>());
+        let pixels = Buffer::from_vec((0..side * side).map(pixel).collect::<Vec<u8>>());
+        let image = Array::new(DType::U8, &[side, side], pixels).map_err(|e| e.record(index))?;
         Ok(Element::new().with("image", image).with("label", Array::scalar(index as i64 % 10)))
     }
 
