@@ -92,7 +92,7 @@ impl Layout {
 
 /// Rows of every feature in one piece of memory, written in place.
 ///
-/// Where nothing was written yet it holds whatever was there before: [`pad`](Self::pad) ends a row.
+/// Where nothing was written yet it holds whatever was there before: padding is written where a row ends.
 #[derive(Debug)]
 pub struct Arena {
     layout: Arc<Layout>,
