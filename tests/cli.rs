@@ -281,3 +281,22 @@ fn the_acceptance_run() {
     assert!(one["batches"].as_u64().unwrap() > 100, "{one}");
     assert!(one["real_token_share"].as_f64().unwrap() > 0.96, "{one}");
 }
+
+#[test]
+fn warnings_and_skipped_records_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, "p.yaml", "source: {range: 5000}\nstages: [{filter: {column: index, min: 4900}}]\n");
+    let output = gristmill(folder, &["run", "p.yaml"]);
+    assert!(
+        output.status.success() && stderr(&output).contains("warning: a filter drops nearly"),
+        "{}",
+        stderr(&output)
+    );
+    write(folder, "c.jsonl", "{\"text\": \"a\"}\n{\"text\": oops}\n");
+    write(folder, "q.yaml", "source: {jsonl: c.jsonl}\nstages: [to_iter: {on_bad_record: skip}]\n");
+    let output = gristmill(folder, &["run", "q.yaml"]);
+    assert!(output.status.success() && stdout(&output).contains("bad records skipped 1"), "{}", stdout(&output));
+    assert!(stderr(&output).contains("warning: bad record skipped:"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("c.jsonl: line 2"), "{}", stderr(&output));
+}

@@ -92,6 +92,9 @@ macro_rules! forward_stage {
             fn memory_bytes(&self) -> Option<u64> {
                 self.0.memory_bytes()
             }
+            fn remark(&self) -> Option<String> {
+                self.0.remark()
+            }
             fn check(&self) -> Result<()> {
                 self.0.check()
             }

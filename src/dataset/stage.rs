@@ -71,6 +71,11 @@ pub trait Stage {
         None
     }
 
+    /// What the user should know of it, for the report: that it works, but slower than it could, and why.
+    fn remark(&self) -> Option<String> {
+        None
+    }
+
     /// Whether its own arguments make sense; asked before the first element is read.
     ///
     /// # Errors

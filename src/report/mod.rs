@@ -51,6 +51,8 @@ pub struct Report {
     pub stages: Vec<StageReport>,
     /// Counted remarks: sequences split, records skipped, ….
     pub notes: Vec<(String, u64)>,
+    /// What stages say of themselves: a slower engine than the best, and why.
+    pub remarks: Vec<String>,
     /// The bottleneck, and what to do.
     pub verdict: Verdict,
 }
@@ -128,6 +130,7 @@ impl Report {
             buffer_fill: meter.fill(),
             stages,
             notes: recorder.notes(),
+            remarks: remarks(pipeline),
             verdict: Verdict::default(),
         };
         report.verdict = verdict::judge(&report);
@@ -138,6 +141,14 @@ impl Report {
     pub fn delivered_per_s(&self) -> f64 {
         if self.wall_s > 0.0 { self.delivered as f64 / self.wall_s } else { 0.0 }
     }
+}
+
+fn remarks(pipeline: &dyn Stage) -> Vec<String> {
+    let mut remarks = Vec::new();
+    pipeline.walk(&mut |id, stage| {
+        remarks.extend(stage.remark().map(|remark| format!("{} (stage {id}): {remark}", stage.name())));
+    });
+    remarks
 }
 
 fn stage_reports(pipeline: &dyn Stage, totals: &[StageTally], wall: f64, threaded: bool) -> Vec<StageReport> {

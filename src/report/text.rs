@@ -38,6 +38,9 @@ impl fmt::Display for Report {
             let notes: Vec<_> = self.notes.iter().map(|(what, n)| format!("{what} {}", count(*n as f64))).collect();
             wrapped(f, "counted: ", &notes.join(", "))?;
         }
+        for remark in &self.remarks {
+            wrapped(f, "note: ", remark)?;
+        }
         wrapped(f, "VERDICT  ", &self.verdict.text)?;
         for (i, advice) in self.verdict.advice.iter().enumerate() {
             let gain = (advice.expected_speedup - 1.0) * 100.0;

@@ -93,6 +93,10 @@ impl<D: Stage, M: Mode> Stage for Tokenised<D, M> {
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
+    fn remark(&self) -> Option<String> {
+        let report = self.op.encoder().tokenizer().engine_report();
+        (report.slowdown > 1.0).then(|| report.to_string())
+    }
     fn check(&self) -> Result<()> {
         self.op.check(M::CHUNKS)
     }
@@ -247,7 +251,7 @@ mod tests {
     use crate::dataset::map::Source;
     use crate::demo;
     use crate::exec::Executor;
-    use crate::text::{Overflow, TextEncoder, TokeniseOptions};
+    use crate::text::{EngineChoice, Overflow, TextEncoder, TokeniseOptions, Tokenizer, TokenizerOptions};
 
     fn texts() -> Source<Vec<Element>> {
         let documents = demo::corpus::Documents::new(3).take(200);
@@ -270,6 +274,23 @@ mod tests {
         assert_eq!(read(texts().to_iter().tokenise(op.clone()), Executor::Inline), map);
         assert_eq!(read(texts().to_iter().tokenise(op.clone()), Executor::Threads(3)), map);
         assert_eq!(read(TokeniseIter::tokenise(texts().to_iter(), op), Executor::Inline), map);
+    }
+
+    #[test]
+    fn a_slow_engine_is_in_the_report() {
+        let remarks = |choice| {
+            let options = TokenizerOptions::default().engine(choice);
+            let tokenizer = Tokenizer::from_bytes_with("demo", demo::TOKENIZER_JSON, options).unwrap();
+            let encoder = TextEncoder::new(tokenizer, &TokeniseOptions::default()).unwrap();
+            let mut loader =
+                texts().tokenise(Tokenise::column(encoder, "text")).to_iter().boxed().loader().build().unwrap();
+            let report = loader.report();
+            (report.remarks.clone(), report.to_string())
+        };
+        let (slow, text) = remarks(EngineChoice::Compat);
+        assert!(slow[0].starts_with("tokenise (stage 1): tokenizers 0.23"), "{slow:?}");
+        assert!(slow[0].contains("times as long") && text.contains("note: tokenise (stage 1)"), "{text}");
+        assert!(remarks(EngineChoice::Auto).0.is_empty());
     }
 
     #[test]

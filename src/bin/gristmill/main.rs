@@ -7,6 +7,7 @@ mod format;
 mod inspect;
 mod interrupt;
 mod lengths;
+mod log;
 mod output;
 mod padding;
 mod progress;
@@ -59,6 +60,7 @@ enum Outcome {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    log::listen();
     let (result, json) = match &cli.command {
         Command::Run(args) => (run::main(args), args.json),
         Command::Demo(args) => (demo::main(args), args.json),

@@ -32,6 +32,11 @@ pub(crate) fn say(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
+/// A warning on stderr.
+pub(crate) fn warn(text: &str) {
+    say(&labelled("warning:", YELLOW, text));
+}
+
 /// An error and what to do about it; with `as_json` also as an object on stdout.
 pub(crate) fn error(error: &Error, as_json: bool) {
     say(&labelled("error:", RED, &error.to_string()));
@@ -45,6 +50,7 @@ pub(crate) fn error(error: &Error, as_json: bool) {
 }
 
 const RED: &str = "1;31";
+const YELLOW: &str = "1;33";
 const CYAN: &str = "1;36";
 const WIDTH: usize = 100;
 

@@ -31,6 +31,9 @@ macro_rules! forward_map_dataset {
             fn memory_bytes(&self) -> Option<u64> {
                 (**self).memory_bytes()
             }
+            fn remark(&self) -> Option<String> {
+                (**self).remark()
+            }
             fn check(&self) -> Result<()> {
                 (**self).check()
             }
