@@ -10,7 +10,10 @@ mkdir -p "corpus/$target" "artifacts/$target"
 for seed in "$@"; do cp "$seed" "corpus/$target/"; done
 host=$(rustc -vV | sed -n 's/^host: //p')
 features=libfuzzer
-[ "$target" = parquet ] && features=libfuzzer,parquet
+case $target in
+    parquet) features=libfuzzer,parquet ;;
+    pipeline) features=libfuzzer,spec ;;
+esac
 RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1" \

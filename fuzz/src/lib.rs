@@ -16,6 +16,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     #[cfg(feature = "parquet")]
     ("parquet", fuzzing::parquet),
     ("checkpoint", checkpoint),
+    #[cfg(feature = "spec")]
+    ("pipeline", pipeline),
 ];
 
 /// The state of a run, as a file has it.
@@ -24,6 +26,19 @@ fn checkpoint(data: &[u8]) {
     if let Ok(checkpoint) = gristmill::Checkpoint::from_json(json) {
         let again = gristmill::Checkpoint::from_json(&checkpoint.to_json()).expect("what it wrote itself");
         assert_eq!(again.to_json(), checkpoint.to_json());
+    }
+}
+
+/// A pipeline file: the first byte chooses the format. Only parsed, because building opens whatever files it names.
+#[cfg(feature = "spec")]
+fn pipeline(data: &[u8]) {
+    use gristmill::spec::{Format, Pipeline};
+    let Some((first, rest)) = data.split_first() else { return };
+    let Ok(text) = std::str::from_utf8(rest) else { return };
+    let format = [Format::Yaml, Format::Toml, Format::Json][usize::from(first % 3)];
+    if let Ok(pipeline) = Pipeline::from_text(text, format, ".") {
+        let json = serde_json::to_string(&pipeline).expect("text serialises");
+        serde_json::from_str::<Pipeline>(&json).expect("what it wrote itself");
     }
 }
 

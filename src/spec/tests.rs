@@ -193,3 +193,49 @@ fn packing_is_declared_by_its_options() {
         "line 3: stages[0].window_pack.over_long: `spilt` is none of error, split, drop | did you mean `split`?"
     );
 }
+
+mod mutations {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SAMPLE: &str = "name: n\nsource: {range: {stop: 5, step: 0x1}}\nstages:\n  - filter: &f {column: index, min: 1.5}\n  \
+                          - {limit: 3}\n  - to_iter\nexecutor: {threads: 2}\n";
+
+    fn sample(format: Format) -> String {
+        match format {
+            Format::Yaml => SAMPLE.to_owned(),
+            Format::Toml => {
+                "name = 'n'\nsource.range = {stop = 5}\n[[stages]]\nlimit = 1_0\n[executor]\nthreads = 2\n".into()
+            }
+            Format::Json => {
+                r#"{"name": "n\u00e9", "source": {"range": 5}, "stages": [{"limit": 3}, "to_iter"], "x": 1.5}"#.into()
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// Whatever is done to a file: it is understood or refused, and never a panic.
+        #[test]
+        fn nothing_panics(
+            format in prop::sample::select(vec![Format::Yaml, Format::Toml, Format::Json]),
+            edits in prop::collection::vec((any::<prop::sample::Index>(), 0usize..4, "[\\PC\n\t]{0,3}|[-:{}\\[\\]&*!|>'\"#,?%@=.~]{1,3}"), 1..6),
+        ) {
+            let mut text: Vec<char> = sample(format).chars().collect();
+            for (at, cut, put) in edits {
+                let at = at.index(text.len() + 1).min(text.len());
+                let end = (at + cut).min(text.len());
+                text.splice(at..end, put.chars());
+            }
+            let text: String = text.into_iter().collect();
+            if let Ok(pipeline) = Pipeline::from_text(text, format, ".") {
+                // Only what reads no files and stays small.
+                if let Err(error) = pipeline.build() {
+                    prop_assert!(!error.message().is_empty());
+                }
+            }
+        }
+    }
+}

@@ -94,6 +94,12 @@ pub(crate) fn consume(pipeline: BoxIter<Element>, plan: Plan) -> Result<Summary>
             Ok(batch) => batch,
             Err(error) => {
                 progress.finish();
+                // What failed may be mended: a disk that was full, a server that was away.
+                if plan.save_at_end
+                    && let Ok(file) = position.save(&loader, &plan.folder)
+                {
+                    output::say(&format!("state before the error saved in {}", file.display()));
+                }
                 return Err(error);
             }
         };

@@ -33,8 +33,12 @@ struct Explanation {
     /// Path, and dtype with shape or the kind of value; `None` if the pipeline is empty.
     element_spec: Option<Vec<(String, String)>>,
     element_bytes: Option<usize>,
-    /// What the stages say they may hold together, batches waiting in the buffer not counted.
+    /// What the stages that know it may hold together.
     memory_bytes: u64,
+    /// Stateful stages that do not know what they may hold: it depends on the data.
+    memory_unknown: Vec<String>,
+    /// Batches that wait in the buffer, all together.
+    buffer_bytes: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -55,14 +59,20 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let stages = rows(stage);
     let first = dataset.clone().loader().build()?.next().transpose()?;
     let spec = |e| ElementSpec::of(e).leaves().map(|(path, leaf)| (path.to_owned(), leaf.to_string())).collect();
+    let element_bytes = first.as_ref().map(gristmill::Element::nbytes);
+    // The loader's default.
+    let buffer = pipeline.settings().buffer.unwrap_or(2);
+    let unknown = |row: &&Row| row.memory_bytes.is_none() && row.role == Role::Stateful.as_str();
     let explanation = Explanation {
+        memory_unknown: stages.iter().filter(unknown).map(|row| row.name.clone()).collect(),
+        buffer_bytes: element_bytes.map(|size| size.saturating_mul(buffer)),
         name: pipeline.settings().name.clone(),
         fingerprint: fingerprint(stage),
         executor: pipeline.settings().executor.map(|e| e.to_string()),
         memory_bytes: stages.iter().filter_map(|row| row.memory_bytes).sum(),
         stages,
         element_spec: first.as_ref().map(spec),
-        element_bytes: first.as_ref().map(gristmill::Element::nbytes),
+        element_bytes,
     };
     if args.json {
         output::json(&explanation);
@@ -104,11 +114,15 @@ fn text(e: &Explanation) -> String {
     if let Some(executor) = &e.executor {
         text += &format!("executor     {executor}\n");
     }
-    text += &format!("memory       stages hold at most {}", bytes(e.memory_bytes));
-    if let Some(size) = e.element_bytes {
-        text += &format!(", and every batch that waits has {}", bytes(size as u64));
+    text += &format!("memory       stages {}", bytes(e.memory_bytes));
+    if !e.memory_unknown.is_empty() {
+        text += &format!(", and what {} hold of the data", cut(&e.memory_unknown.join(", "), 50));
     }
     text += "\n";
+    if let (Some(batch), Some(buffer)) = (e.element_bytes, e.buffer_bytes) {
+        let count = buffer / batch.max(1);
+        text += &format!("buffer       {count} batches of {}: {}\n", bytes(batch as u64), bytes(buffer as u64));
+    }
     match &e.element_spec {
         None => text += "element      none: the pipeline is empty\n",
         Some(leaves) => {
