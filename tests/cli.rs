@@ -159,10 +159,11 @@ fn bad_data_and_foreign_states_exit_with_1() {
     let folder = folder.path();
     write(folder, "c.jsonl", "{\"text\": \"a\"}\n{\"text\": oops}\n");
     write(folder, "p.yaml", "source: {jsonl: {paths: c.jsonl}}\ncheckpoint: state\n");
-    let (code, text) = fails(folder, &["run", "p.yaml"]);
-    assert!(code == 1 && text.contains("c.jsonl: line 2"), "{text}");
     let (code, text) = fails(folder, &["run", "p.yaml", "--resume"]);
     assert!(code == 2 && text.contains("no saved run to resume"), "{text}");
+    let (code, text) = fails(folder, &["run", "p.yaml"]);
+    assert!(code == 1 && text.contains("c.jsonl: line 2"), "{text}");
+    assert!(text.contains("state before the error saved in state/run-state.json"), "{text}");
     write(folder, "c.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n");
     ok(folder, &["run", "p.yaml", "--steps", "1"]);
     write(folder, "p.yaml", "source: {jsonl: {paths: c.jsonl}}\nstages: [limit: 2]\ncheckpoint: state\n");

@@ -116,7 +116,7 @@ fn text(e: &Explanation) -> String {
     }
     text += &format!("memory       stages {}", bytes(e.memory_bytes));
     if !e.memory_unknown.is_empty() {
-        text += &format!(", and what {} hold of the data", cut(&e.memory_unknown.join(", "), 50));
+        text += &format!(", and the data held by {}", cut(&e.memory_unknown.join(", "), 50));
     }
     text += "\n";
     if let (Some(batch), Some(buffer)) = (e.element_bytes, e.buffer_bytes) {
