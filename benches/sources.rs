@@ -68,9 +68,9 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// A record of about 600 bytes of English-like text: an escape every 60 bytes or so.
+/// A record of about 600 bytes of English-like text: an escape every 50 bytes or so.
 fn record(i: u64, out: &mut String) {
-    let words = [
+    const WORDS: [&str; 24] = [
         "the",
         "miller",
         "ground",
@@ -79,10 +79,22 @@ fn record(i: u64, out: &mut String) {
         "two",
         "stones",
         "and",
-        "\\n",
-        "said",
-        "\\\"slowly\\\"",
+        "water",
+        "turned",
         "again",
+        "while",
+        "his",
+        "daughter",
+        "carried",
+        "sacks",
+        "of",
+        "flour",
+        "down",
+        "to",
+        "market",
+        "\\n",
+        "he",
+        "\\\"slowly\\\"",
     ];
     let _ = write!(out, "{{\"id\": {i}, \"text\": \"");
     let mut state = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -90,7 +102,7 @@ fn record(i: u64, out: &mut String) {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        let _ = write!(out, "{} ", words[(state % 12) as usize]);
+        let _ = write!(out, "{} ", WORDS[(state % 24) as usize]);
     }
     out.push_str("\", \"url\": \"https://example.org/a\"}\n");
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::json_text::{Fault, skip_string, string};
+use super::json_text::{Fault, shared_string, skip_string, string};
 use crate::element::{Array, Element, Name, Value};
 
 /// Names in one object. Far more than a record has, and few enough that looking for a repeated one stays cheap.
@@ -148,8 +148,11 @@ fn too_many() -> String {
 #[inline]
 fn value(line: &str, at: usize) -> Result<(Value, usize), Fault> {
     if line.as_bytes().get(at) == Some(&b'"') {
-        let (text, end) = string(line, at + 1)?;
-        return Ok((Value::Str(text.into()), end));
+        let (text, end) = shared_string(line, at + 1)?;
+        return Ok((Value::Str(text), end));
+    }
+    if let Some((number, end)) = small_integer(line.as_bytes(), at) {
+        return Ok((Array::scalar(number).into(), end));
     }
     let (Json(item), end) = other(line, at)?;
     Ok((item.into_value(), end))
@@ -160,10 +163,32 @@ fn skip(line: &str, at: usize) -> Result<usize, Fault> {
     if line.as_bytes().get(at) == Some(&b'"') {
         return skip_string(line, at + 1);
     }
+    if let Some((_, end)) = small_integer(line.as_bytes(), at) {
+        return Ok(end);
+    }
     other::<IgnoredAny>(line, at).map(|(_, end)| end)
 }
 
-/// Anything but a string, by serde_json, which limits the depth to 128.
+/// A whole number of up to 18 digits, if that and nothing else is the value at `at`.
+#[inline]
+fn small_integer(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
+    let negative = bytes.get(at) == Some(&b'-');
+    let start = at + usize::from(negative);
+    let (mut end, mut number) = (start, 0);
+    while let Some(digit) = bytes.get(end).filter(|b| b.is_ascii_digit()) {
+        number = number * 10 + i64::from(digit - b'0');
+        end += 1;
+        if end - start > 18 {
+            return None;
+        }
+    }
+    // JSON has no numbers such as 007, and -0 is a fraction to serde_json.
+    let plain = end > start && (bytes[start] != b'0' || (end - start == 1 && !negative));
+    let closed = matches!(bytes.get(end), Some(b',' | b'}' | b' ' | b'\t' | b'\r' | b'\n'));
+    (plain && closed).then_some((if negative { -number } else { number }, end))
+}
+
+/// Anything else, by serde_json, which limits the depth to 128.
 fn other<'a, T: Deserialize<'a>>(line: &'a str, at: usize) -> Result<(T, usize), Fault> {
     let mut values = serde_json::Deserializer::from_str(&line[at..]).into_iter::<T>();
     match values.next() {

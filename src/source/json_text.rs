@@ -4,6 +4,8 @@
 //! time in a register, after *Bit Twiddling Hacks* by S. E. Anderson ("determine if a word has a byte less than n").
 
 use std::borrow::Cow;
+use std::cell::Cell;
+use std::sync::Arc;
 
 /// What is wrong with a record, and at which byte of it.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,40 +57,121 @@ pub(super) fn string(line: &str, at: usize) -> Result<(Cow<'_, str>, usize), Fau
     if line.as_bytes().get(end) == Some(&b'"') {
         return Ok((Cow::Borrowed(&line[at..end]), end + 1));
     }
-    let mut text = String::with_capacity(line.len() - at);
-    let end = walk(line, at, |piece| match piece {
-        Piece::Run(run) => text.push_str(run),
-        Piece::Escape(c) => text.push(c),
-    })?;
-    Ok((Cow::Owned(text), end))
+    decode(line, at, |text| text.to_owned()).map(|(text, end)| (Cow::Owned(text), end))
 }
+
+/// The same, as shared text.
+#[inline]
+pub(super) fn shared_string(line: &str, at: usize) -> Result<(Arc<str>, usize), Fault> {
+    decode(line, at, |text| Arc::from(text))
+}
+
+/// Decodes a string into memory that the thread keeps, hands it to `take`, and says where the string ends.
+fn decode<T>(line: &str, at: usize, take: impl FnOnce(&str) -> T) -> Result<(T, usize), Fault> {
+    thread_local! {
+        static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    }
+    /// More is given back, so that one long record does not stay in memory.
+    const KEPT: usize = 1 << 20;
+    let mut out = SCRATCH.take();
+    // Decoding makes no string longer; behind it is room for what is copied too far.
+    let need = line.len() - at + 2 * STEP;
+    if out.len() < need {
+        out.resize(need, 0);
+    }
+    let result = decode_into(line.as_bytes(), at, &mut out).and_then(|(len, end)| {
+        // Parts of a valid text and characters: always valid, and cheap to show.
+        let text = std::str::from_utf8(&out[..len]).map_err(|_| Fault::new(at, "the string is not UTF-8"))?;
+        Ok((take(text), end))
+    });
+    if out.len() <= KEPT {
+        SCRATCH.set(out);
+    }
+    result
+}
+
+/// Bytes that are copied and tested at a time.
+const STEP: usize = 16;
+
+/// Decodes to the front of `out`; returns the length there and the place behind the closing quote.
+fn decode_into(bytes: &[u8], mut at: usize, out: &mut [u8]) -> Result<(usize, usize), Fault> {
+    let mut len = 0;
+    loop {
+        let run = copy_run(&bytes[at..], &mut out[len..]);
+        at += run;
+        len += run;
+        match bytes.get(at) {
+            Some(b'"') => return Ok((len, at + 1)),
+            Some(b'\\') => {
+                let simple = bytes.get(at + 1).map_or(0, |&b| SIMPLE[usize::from(b)]);
+                if simple != 0 {
+                    out[len] = simple;
+                    len += 1;
+                    at += 2;
+                } else {
+                    let (c, next) = unescape(bytes, at)?;
+                    len += c.encode_utf8(&mut out[len..]).len();
+                    at = next;
+                }
+            }
+            Some(&byte) => return Err(Fault::new(at, format!("control character 0x{byte:02x} inside a string"))),
+            None => return Err(Fault::new(at, "the line ends inside a string")),
+        }
+    }
+}
+
+/// Copies up to the next quote, backslash or control character, and perhaps some bytes of it more; returns how many count.
+#[inline]
+fn copy_run(from: &[u8], to: &mut [u8]) -> usize {
+    let mut done = 0;
+    for (from, to) in from.chunks_exact(STEP).zip(to.chunks_exact_mut(STEP)) {
+        to.copy_from_slice(from);
+        let (low, high) = from.split_at(8);
+        let low = special_mask(u64::from_le_bytes(low.try_into().expect("8 bytes")));
+        let high = special_mask(u64::from_le_bytes(high.try_into().expect("8 bytes")));
+        if low | high != 0 {
+            let bit = if low != 0 { low.trailing_zeros() } else { 64 + high.trailing_zeros() };
+            return done + (bit / 8) as usize;
+        }
+        done += STEP;
+    }
+    let rest = next_special(from, done) - done;
+    to[done..done + rest].copy_from_slice(&from[done..done + rest]);
+    done + rest
+}
+
+/// What the character behind a backslash stands for; 0 for `u` and for what may not stand there.
+const SIMPLE: [u8; 256] = {
+    let mut table = [0; 256];
+    let pairs = [
+        (b'n', b'\n'),
+        (b'"', b'"'),
+        (b'\\', b'\\'),
+        (b'/', b'/'),
+        (b't', b'\t'),
+        (b'r', b'\r'),
+        (b'b', 8),
+        (b'f', 12),
+    ];
+    let mut i = 0;
+    while i < pairs.len() {
+        table[pairs[i].0 as usize] = pairs[i].1;
+        i += 1;
+    }
+    table
+};
 
 /// Checks the string whose first character is at `at`, and gives the place behind its closing quote.
-pub(super) fn skip_string(line: &str, at: usize) -> Result<usize, Fault> {
-    walk(line, at, |_| ())
-}
-
-/// A part of a string.
-enum Piece<'a> {
-    Run(&'a str),
-    Escape(char),
-}
-
-/// Goes through a string as runs of plain text and decoded escapes.
 #[inline]
-fn walk<'a>(line: &'a str, mut at: usize, mut piece: impl FnMut(Piece<'a>)) -> Result<usize, Fault> {
+pub(super) fn skip_string(line: &str, mut at: usize) -> Result<usize, Fault> {
+    let bytes = line.as_bytes();
     loop {
-        let end = next_special(line.as_bytes(), at);
-        piece(Piece::Run(&line[at..end]));
-        match line.as_bytes().get(end) {
-            Some(b'"') => return Ok(end + 1),
-            Some(b'\\') => {
-                let (c, next) = unescape(line.as_bytes(), end)?;
-                piece(Piece::Escape(c));
-                at = next;
-            }
-            Some(&byte) => return Err(Fault::new(end, format!("control character 0x{byte:02x} inside a string"))),
-            None => return Err(Fault::new(end, "the line ends inside a string")),
+        at = next_special(bytes, at);
+        match bytes.get(at) {
+            Some(b'"') => return Ok(at + 1),
+            Some(b'\\') => at = unescape(bytes, at)?.1,
+            Some(&byte) => return Err(Fault::new(at, format!("control character 0x{byte:02x} inside a string"))),
+            None => return Err(Fault::new(at, "the line ends inside a string")),
         }
     }
 }
@@ -96,19 +179,11 @@ fn walk<'a>(line: &'a str, mut at: usize, mut piece: impl FnMut(Piece<'a>)) -> R
 /// The character of the escape whose backslash is at `at`, and the place behind it.
 #[inline]
 fn unescape(bytes: &[u8], at: usize) -> Result<(char, usize), Fault> {
-    let c = match bytes.get(at + 1) {
-        Some(b'n') => '\n',
-        Some(b'"') => '"',
-        Some(b'\\') => '\\',
-        Some(b'/') => '/',
-        Some(b't') => '\t',
-        Some(b'r') => '\r',
-        Some(b'b') => '\x08',
-        Some(b'f') => '\x0c',
-        Some(b'u') => return unicode(bytes, at),
-        _ => return Err(Fault::new(at, "a backslash is followed by none of \"\\/bfnrtu")),
-    };
-    Ok((c, at + 2))
+    match bytes.get(at + 1) {
+        Some(b'u') => unicode(bytes, at),
+        Some(&b) if SIMPLE[usize::from(b)] != 0 => Ok((SIMPLE[usize::from(b)].into(), at + 2)),
+        _ => Err(Fault::new(at, "a backslash is followed by none of \"\\/bfnrtu")),
+    }
 }
 
 /// The character of `\uXXXX`, or of two of them that are a surrogate pair.
@@ -144,6 +219,7 @@ mod tests {
     fn decode(line: &str) -> Result<String, Fault> {
         let (text, end) = string(line, 1)?;
         assert_eq!(skip_string(line, 1), Ok(end));
+        assert_eq!(shared_string(line, 1)?, (Arc::from(&*text), end));
         if end == line.len() { Ok(text.into_owned()) } else { Err(Fault::new(end, "rest")) }
     }
 
