@@ -1,0 +1,93 @@
+//! What an index costs on its way through a map dataset: CPU time per element, beside the same loop by hand.
+//!
+//! `cargo bench --bench map [-- NAME]`. One iteration reads 2^16 consecutive indices from epoch 0, with a context that
+//! counts nothing; `counted` is the same pipeline run by the inline loader, counters, sampled clock and all.
+
+use std::hint::black_box;
+
+use criterion::measurement::Measurement;
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use gristmill::dataset::map::{Concatenate, Mix, Range};
+use gristmill::rng::IndexShuffle;
+use gristmill::{Cx, IterDataset, MapDataset};
+
+#[path = "support/cpu_time.rs"]
+mod cpu_time;
+
+use cpu_time::CpuTime;
+
+const READS: u64 = 1 << 16;
+const MILLION: i64 = 1_000_000;
+
+/// Reads the first indices of `ds`.
+fn reads<M: Measurement>(group: &mut BenchmarkGroup<'_, M>, name: &str, ds: impl MapDataset<Item = i64>) {
+    let mut cx = Cx::default();
+    group.bench_function(name, |b| {
+        b.iter(|| {
+            for index in 0..READS {
+                black_box(ds.get(index, &mut cx).unwrap());
+            }
+        });
+    });
+}
+
+fn order(c: &mut Criterion<CpuTime>) {
+    let mut group = c.benchmark_group("order");
+    group.throughput(Throughput::Elements(READS));
+    let by_hand = IndexShuffle::new(MILLION as u64 - 1, 42, 4).unwrap();
+    group.bench_function("shuffle by hand", |b| {
+        b.iter(|| {
+            (0..READS).for_each(|i| {
+                black_box(by_hand.get(i) as i64 * 3);
+            })
+        });
+    });
+    reads(&mut group, "range.map", Range::new(0, MILLION).map(|x| x * 3));
+    for (name, len) in [("10^4", 10_000), ("10^6", MILLION), ("10^12", 1_000_000_000_000)] {
+        reads(&mut group, &format!("range.shuffle.map {name}"), Range::new(0, len).shuffle(42).map(|x| x * 3));
+    }
+    let repeated = Range::new(0, 1 << 14).shuffle(42).repeat(None).slice(1 << 14..);
+    reads(&mut group, "shuffle, later epochs", repeated);
+    for window in [10, 1000, 100_000] {
+        reads(&mut group, &format!("window_shuffle {window}"), Range::new(0, MILLION).window_shuffle(window, 42));
+    }
+    reads(&mut group, "slice by 3", Range::new(0, MILLION).slice_step(1.., 3));
+    let parts = |n| (0..n).map(|_| Range::new(0, MILLION)).collect::<Vec<_>>();
+    for n in [4, 64] {
+        reads(&mut group, &format!("concatenate {n}"), Concatenate::new(parts(n)));
+        reads(&mut group, &format!("mix {n}"), Mix::new(parts(n)));
+    }
+    group.finish();
+}
+
+fn elements(c: &mut Criterion<CpuTime>) {
+    let mut group = c.benchmark_group("elements");
+    group.throughput(Throughput::Elements(READS));
+    let range = || Range::new(0, MILLION);
+    reads(&mut group, "map_with_index", range().map_with_index(|i, x| x + i.in_epoch as i64));
+    reads(&mut group, "random_map, 1 word", range().random_map(1, |x, rng| x ^ rng.random_raw() as i64));
+    reads(
+        &mut group,
+        "random_map, 4 words",
+        range().random_map(1, |x, rng| (0..4).fold(x, |x, _| x ^ rng.random_raw() as i64)),
+    );
+    reads(&mut group, "flat_map 4 of 4", range().flat_map(4, |x| [x; 4]));
+    reads(&mut group, "zip", range().zip(range()).map(|(a, b)| a + b));
+    reads(&mut group, "boxed", range().boxed().map(|x| x * 3));
+    group.bench_function("shuffle.map, counted", |b| {
+        b.iter(|| {
+            let ds = range().slice(..READS as i64).shuffle(42).map(|x| x * 3).to_iter();
+            ds.loader().build().unwrap().for_each(|x| {
+                black_box(x.unwrap());
+            });
+        });
+    });
+    group.finish();
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().with_measurement(CpuTime).measurement_time(std::time::Duration::from_secs(1));
+    targets = order, elements
+}
+criterion_main!(benches);
