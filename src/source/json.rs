@@ -176,11 +176,11 @@ fn small_integer(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
     let start = at + usize::from(negative);
     let (mut end, mut number) = (start, 0);
     while let Some(digit) = bytes.get(end).filter(|b| b.is_ascii_digit()) {
-        number = number * 10 + i64::from(digit - b'0');
-        end += 1;
-        if end - start > 18 {
+        if end - start == 18 {
             return None;
         }
+        number = number * 10 + i64::from(digit - b'0');
+        end += 1;
     }
     // JSON has no numbers such as 007, and -0 is a fraction to serde_json.
     let plain = end > start && (bytes[start] != b'0' || (end - start == 1 && !negative));
@@ -370,6 +370,23 @@ mod tests {
         let nested = [Array::from_vec(vec![1i64]).into(), Value::List(vec!["x".into()])];
         assert_eq!(e.get("nested"), Some(&Value::List(nested.to_vec())));
         assert_eq!(e.get("o"), Some(&Element::new().with("k", Element::new()).into()));
+    }
+
+    #[test]
+    fn whole_numbers_of_any_length() {
+        for digits in 1..40 {
+            let line = format!("{{\"a\": {0}, \"b\": -{0}, \"c\": 10}}", "9".repeat(digits));
+            let (e, want) = (all(&line).unwrap(), serde_json::from_str::<Tree>(&line).unwrap());
+            if digits < 19 {
+                assert_eq!(to_json(&e.clone().into()), want);
+            }
+            assert_eq!(e.get("a").unwrap().nbytes(), 8, "{line}");
+            assert_eq!(columns(&line, &["c"]).unwrap().get("c"), Some(&Array::scalar(10i64).into()));
+        }
+        for wrong in ["007", "-", "-01", "1.", "+1", "0x1", "1 2"] {
+            assert!(all(&format!("{{\"a\": {wrong}}}")).is_err(), "{wrong}");
+        }
+        assert_eq!(all("{\"a\": -0}").unwrap().get("a"), Some(&Array::scalar(-0.0f64).into()));
     }
 
     #[test]
