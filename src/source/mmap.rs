@@ -78,6 +78,19 @@ fn advise(map: &Mmap, access: Access) {
 #[cfg(not(unix))]
 fn advise(_: &Mmap, _: Access) {}
 
+/// Asks the processor to bring `bytes` into its cache. It changes nothing but the time that reading them takes.
+#[inline]
+pub(crate) fn prefetch(bytes: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in bytes.chunks(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint by address, of which no value is read; the address is that of a live byte.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = bytes;
+}
+
 impl Owner for Mapping {
     fn bytes(&self) -> &[u8] {
         self.bytes()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::files::{FileId, Patterns, find, identity};
-use super::mmap::{Access, Mapping};
+use super::mmap::{Access, Mapping, prefetch};
 use super::npy_header::Header;
 use super::token_crops::{Crops, RandomCrops};
 use crate::element::{Array, Buffer, DType};
@@ -202,6 +202,12 @@ impl TokenFile {
         bytes.ok_or_else(|| {
             Error::data(format!("no {count} ids from {from} on: there are {}", self.len())).path(&self.path)
         })
+    }
+
+    /// Asks for the bytes of ids that will be read soon.
+    #[inline]
+    pub(super) fn prefetch(&self, from: u64, count: usize) {
+        prefetch(self.bytes(from, count).unwrap_or_default());
     }
 
     /// Ids from `from` on, as many as `out` takes.
