@@ -69,6 +69,8 @@ pub mod source;
 pub mod spec;
 #[cfg(feature = "text")]
 pub mod text;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub mod workers;
 
 pub use checkpoint::Checkpoint;
 pub use cx::Cx;

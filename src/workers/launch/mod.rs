@@ -1,0 +1,1 @@
+//! Starting workers, and the messages that travel between them and the parent.

@@ -1,0 +1,8 @@
+//! Worker processes: a pipeline's elementwise part, run outside the trainer's process under a RAM budget.
+//!
+//! Elements come back through one shared-memory [slab](slab); only positions travel as messages. The order of the stream
+//! is that of the same pipeline run inline, whatever happens to the workers.
+
+mod launch;
+mod slab;
+mod wire;
