@@ -1,8 +1,9 @@
 //! What is threaded through every stage while it runs: counters that cost next to nothing.
 //!
 //! A [`Cx`] belongs to one thread. It counts elements always, and measures self time of a sample of them: all where an
-//! element is dear, one in 64 where it is cheap, so that the clock never costs more than about 1 %. Its owner hands
-//! the counts over to the shared [`Recorder`] at times of its own choosing.
+//! element takes 50 µs or more, fewer the cheaper they are, so that measuring costs a small part of 1 %. Each measured
+//! element stands for those before it that were not. Its owner hands the counts over to the shared [`Recorder`] at times
+//! of its own choosing.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -26,22 +27,14 @@ impl StageId {
 }
 
 /// What one stage did: plain numbers.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Elements that left the stage.
     pub elements: u64,
-    /// Payload bytes that left it, where each was counted.
+    /// Payload bytes that left it: counted, or estimated from the sample.
     pub bytes: u64,
-    /// Payload bytes of the timed calls, where they were counted so.
-    pub sampled_bytes: u64,
-    /// How often its work was run.
-    pub calls: u64,
-    /// How many of those calls were timed.
-    pub timed_calls: u64,
-    /// Nanoseconds in the timed calls.
-    pub timed_ns: u64,
-    /// Nanoseconds of work that is timed whenever it happens, whatever the sample.
-    pub exact_ns: u64,
+    /// Nanoseconds in the stage's own work, estimated from the sample.
+    pub self_ns: u64,
     /// Nanoseconds spent blocked in the stage, waiting for elements from other threads.
     pub wait_ns: u64,
 }
@@ -49,27 +42,13 @@ pub struct Counts {
 impl Counts {
     /// Estimated time in the stage's own work.
     pub fn self_time(&self) -> Duration {
-        Duration::from_nanos(self.scaled(self.timed_ns)).saturating_add(Duration::from_nanos(self.exact_ns))
-    }
-
-    /// Payload bytes that left the stage, estimated where only those of the sample were counted.
-    pub fn bytes_out(&self) -> u64 {
-        self.bytes + self.scaled(self.sampled_bytes)
-    }
-
-    /// From the sample to all calls.
-    fn scaled(&self, sampled: u64) -> u64 {
-        if self.timed_calls == 0 { 0 } else { (sampled as f64 * (self.calls as f64 / self.timed_calls as f64)) as u64 }
+        Duration::from_nanos(self.self_ns)
     }
 
     fn add(&mut self, other: &Self) {
         self.elements += other.elements;
         self.bytes += other.bytes;
-        self.sampled_bytes += other.sampled_bytes;
-        self.calls += other.calls;
-        self.timed_calls += other.timed_calls;
-        self.timed_ns += other.timed_ns;
-        self.exact_ns += other.exact_ns;
+        self.self_ns += other.self_ns;
         self.wait_ns += other.wait_ns;
     }
 }
@@ -79,7 +58,7 @@ impl Counts {
 pub struct StageTally {
     /// The sums.
     pub counts: Counts,
-    /// Nanoseconds of each timed call and of each exact piece of work.
+    /// Nanoseconds of a piece of work; a measured one stands for those that were not, too.
     pub latency: Histogram<u64>,
 }
 
@@ -96,15 +75,33 @@ impl Default for StageTally {
 #[derive(Debug, Default)]
 struct Local {
     counts: Counts,
-    times: Vec<u64>,
+    /// Of the sampled elements: their time and bytes, each times what it stands for.
+    sample_ns: u64,
+    sample_bytes: u64,
+    times: Vec<(u64, u32)>,
+    rare: Rare,
+}
+
+/// Pieces of work that belong to no single element.
+#[derive(Debug, Default)]
+struct Rare {
+    /// How many more are not measured.
+    skip: u32,
+    skipped: u32,
+    last_ns: u64,
 }
 
 impl Local {
-    fn hand_over(&mut self, total: &mut StageTally) {
-        total.counts.add(&std::mem::take(&mut self.counts));
-        for ns in self.times.drain(..) {
+    /// `scale` corrects the sample for the elements behind its last one.
+    fn hand_over(&mut self, scale: f64, total: &mut StageTally) {
+        let mut counts = std::mem::take(&mut self.counts);
+        counts.self_ns += (std::mem::take(&mut self.sample_ns) as f64 * scale) as u64;
+        counts.self_ns += u64::from(std::mem::take(&mut self.rare.skipped)) * self.rare.last_ns;
+        counts.bytes += (std::mem::take(&mut self.sample_bytes) as f64 * scale) as u64;
+        total.counts.add(&counts);
+        for (ns, stands_for) in self.times.drain(..) {
             // The histogram grows on demand, so no value is out of its range.
-            let _ = total.latency.record(ns.max(1));
+            let _ = total.latency.record_n(ns.max(1), u64::from(stands_for));
         }
     }
 }
@@ -150,10 +147,13 @@ fn clock_ns() -> u64 {
     })
 }
 
-/// Above this, an element is timed every time: two clock reads are then under 1 %.
-const DEAR_NS: u64 = 10_000;
-/// Cheap elements are timed once in this many, on average.
-const SAMPLE_EVERY: u32 = 64;
+/// One part in this many of the time goes into measuring elements.
+const SHARE: u64 = 400;
+/// However cheap elements are, one in this many is measured.
+const MAX_STRIDE: u64 = 1024;
+/// Rare work that is longer than this is measured each time; of shorter pieces, one in [`RARE_EVERY`] on average.
+const LONG_NS: u64 = 20_000;
+const RARE_EVERY: u32 = 8;
 
 /// The context of one thread that runs stages: see the [module](self).
 #[derive(Debug)]
@@ -161,11 +161,79 @@ pub struct Cx {
     recorder: Option<Arc<Recorder>>,
     tally: Vec<Local>,
     base: usize,
-    timing: bool,
-    countdown: u32,
-    dither: u32,
-    timed_in_element: u64,
+    sample: Sample,
     last_flush: Instant,
+}
+
+/// Which elements are measured, and how many each of them stands for.
+#[derive(Debug)]
+struct Sample {
+    /// Whether the present element is measured.
+    on: bool,
+    /// Elements until the next one that is.
+    countdown: u32,
+    /// How many the present or next one stands for.
+    stride: u32,
+    /// What measuring the present element found, and how often the clock was read for it.
+    element_ns: u64,
+    measurements: u64,
+    /// Elements begun, and those that the sample stands for, since the counts were handed over.
+    begun: u64,
+    stood_for: u64,
+    dither: u32,
+}
+
+impl Sample {
+    fn new() -> Self {
+        let (countdown, stride, dither) = (1, 1, 0x9e37_79b9);
+        Self { on: false, countdown, stride, element_ns: 0, measurements: 0, begun: 0, stood_for: 0, dither }
+    }
+
+    #[inline]
+    fn begin_element(&mut self) {
+        if self.on {
+            self.choose_next();
+        }
+        self.begun += 1;
+        self.countdown -= 1;
+        self.on = self.countdown == 0;
+        if self.on {
+            self.stood_for += u64::from(self.stride);
+        }
+    }
+
+    /// The distance to the next measured element: so far that measuring costs one part in [`SHARE`] of the time that the
+    /// present one took. It is dithered, so that a period in the data cannot hide from the sample or dominate it.
+    fn choose_next(&mut self) {
+        let (measurements, ns) = (std::mem::take(&mut self.measurements), std::mem::take(&mut self.element_ns));
+        let cost = measurements * (2 * clock_ns() + 20);
+        let stride = if cost == 0 { MAX_STRIDE } else { (cost * SHARE / ns.max(1)).clamp(1, MAX_STRIDE) } as u32;
+        self.stride = 1 + self.draw(2 * stride - 1);
+        self.countdown = self.stride;
+    }
+
+    /// Ends the present stretch of elements: what the sample has to be multiplied by to stand for all of them.
+    fn close(&mut self) -> f64 {
+        if self.stood_for == 0 {
+            // Nothing was measured, so there is nothing to scale; these elements go to the next stretch.
+            return 1.0;
+        }
+        let scale = self.begun as f64 / self.stood_for as f64;
+        if !self.on {
+            // Elements behind the last measured one are in the scale; the next one stands for those after it.
+            self.stride = self.countdown;
+        }
+        (self.begun, self.stood_for) = (0, 0);
+        scale
+    }
+
+    /// A number below `n`.
+    fn draw(&mut self, n: u32) -> u32 {
+        self.dither ^= self.dither << 13;
+        self.dither ^= self.dither >> 17;
+        self.dither ^= self.dither << 5;
+        self.dither % n
+    }
 }
 
 impl Default for Cx {
@@ -191,17 +259,7 @@ impl Cx {
 
     fn build(recorder: Option<Arc<Recorder>>, stages: usize) -> Self {
         let tally = std::iter::repeat_with(Local::default).take(stages).collect();
-        let last_flush = Instant::now();
-        Self {
-            recorder,
-            tally,
-            base: 0,
-            timing: true,
-            countdown: 1,
-            dither: 0x9e37_79b9,
-            timed_in_element: u64::MAX,
-            last_flush,
-        }
+        Self { recorder, tally, base: 0, sample: Sample::new(), last_flush: Instant::now() }
     }
 
     /// Runs the own work of a stage for one element, and counts it; what its parents do does not belong inside.
@@ -209,51 +267,48 @@ impl Cx {
     pub fn timed<R>(&mut self, stage: StageId, work: impl FnOnce() -> R) -> R {
         let at = self.base + stage.index();
         let Some(tally) = self.tally.get_mut(at) else { return work() };
-        tally.counts.calls += 1;
         tally.counts.elements += 1;
-        if !self.timing {
-            return work();
-        }
-        self.clocked(at, work)
+        if self.sample.on { self.clocked(at, work) } else { work() }
+    }
+
+    /// Runs work of a stage that takes in an element but may let none out: sampled like [`timed`](Self::timed); the stage
+    /// counts what leaves it by [`produced`](Self::produced).
+    #[inline]
+    pub fn consumed<R>(&mut self, stage: StageId, work: impl FnOnce() -> R) -> R {
+        let at = self.base + stage.index();
+        if self.sample.on && at < self.tally.len() { self.clocked(at, work) } else { work() }
     }
 
     fn clocked<R>(&mut self, at: usize, work: impl FnOnce() -> R) -> R {
         let start = Instant::now();
         let result = work();
         let elapsed = (start.elapsed().as_nanos() as u64).saturating_sub(clock_ns());
-        let tally = &mut self.tally[at];
-        tally.counts.timed_calls += 1;
-        tally.counts.timed_ns += elapsed;
-        tally.times.push(elapsed);
-        self.timed_in_element += elapsed;
+        let (tally, stands_for) = (&mut self.tally[at], self.sample.stride);
+        tally.sample_ns += elapsed * u64::from(stands_for);
+        tally.times.push((elapsed, stands_for));
+        self.sample.element_ns += elapsed;
+        self.sample.measurements += 1;
         result
     }
 
-    /// Runs work that is rare and large (stacking a batch, closing a row): timed each time. Counts no element.
+    /// Runs work that belongs to many elements (stacking a batch, closing a row): measured each time where it is long, on a
+    /// sample of its own where it is short. Counts no element.
     pub fn timed_exactly<R>(&mut self, stage: StageId, work: impl FnOnce() -> R) -> R {
-        let at = self.base + stage.index();
-        if at >= self.tally.len() {
+        let Some(tally) = self.tally.get_mut(self.base + stage.index()) else { return work() };
+        if tally.rare.skip > 0 {
+            tally.rare.skip -= 1;
+            tally.rare.skipped += 1;
             return work();
         }
         let start = Instant::now();
         let result = work();
         let elapsed = start.elapsed().as_nanos() as u64;
-        self.tally[at].counts.exact_ns += elapsed;
-        self.tally[at].times.push(elapsed);
+        let stands_for = 1 + std::mem::take(&mut tally.rare.skipped);
+        tally.counts.self_ns += elapsed * u64::from(stands_for);
+        tally.times.push((elapsed, stands_for));
+        tally.rare.last_ns = elapsed;
+        tally.rare.skip = if elapsed > LONG_NS { 0 } else { self.sample.draw(2 * RARE_EVERY - 1) };
         result
-    }
-
-    /// Runs work of a stage that takes in an element but may let none out: counted as a call, sampled like
-    /// [`timed`](Self::timed); the stage counts what leaves it by [`produced`](Self::produced).
-    #[inline]
-    pub fn consumed<R>(&mut self, stage: StageId, work: impl FnOnce() -> R) -> R {
-        let at = self.base + stage.index();
-        let Some(tally) = self.tally.get_mut(at) else { return work() };
-        tally.counts.calls += 1;
-        if !self.timing {
-            return work();
-        }
-        self.clocked(at, work)
     }
 
     /// Counts elements and payload bytes that left a stage.
@@ -281,8 +336,9 @@ impl Cx {
     /// Adds the bytes of an element of the sample; the total is estimated from it.
     #[inline]
     pub fn sampled_bytes(&mut self, stage: StageId, bytes: u64) {
+        let stands_for = u64::from(self.sample.stride);
         if let Some(tally) = self.tally.get_mut(self.base + stage.index()) {
-            tally.counts.sampled_bytes += bytes;
+            tally.sample_bytes += bytes * stands_for;
         }
     }
 
@@ -303,34 +359,15 @@ impl Cx {
         result
     }
 
-    /// Whether the present element is timed.
+    /// Whether the present element is measured.
     pub fn is_timing(&self) -> bool {
-        self.timing
+        self.sample.on
     }
 
     /// Starts with the next root element: decides whether it belongs to the sample.
-    ///
-    /// After a dear element the next is timed too. The distance to the next sample of cheap ones is dithered, so that
-    /// a period in the data cannot hide from the sample or dominate it.
     #[inline]
     pub(crate) fn begin_element(&mut self) {
-        if self.timing && !self.end_sample() {
-            return;
-        }
-        self.countdown -= 1;
-        self.timing = self.countdown == 0;
-    }
-
-    /// Whether sampling may skip elements again.
-    fn end_sample(&mut self) -> bool {
-        if std::mem::take(&mut self.timed_in_element) > DEAR_NS {
-            return false;
-        }
-        self.dither ^= self.dither << 13;
-        self.dither ^= self.dither >> 17;
-        self.dither ^= self.dither << 5;
-        self.countdown = 1 + self.dither % (2 * SAMPLE_EVERY - 1);
-        true
+        self.sample.begin_element();
     }
 
     /// Hands the counts over if the last time was 20 ms ago or more.
@@ -344,7 +381,8 @@ impl Cx {
     pub(crate) fn flush(&mut self) {
         if let Some(recorder) = &self.recorder {
             let mut totals = recorder.stages.lock().unwrap_or_else(PoisonError::into_inner);
-            totals.iter_mut().zip(&mut self.tally).for_each(|(total, own)| own.hand_over(total));
+            let scale = self.sample.close();
+            totals.iter_mut().zip(&mut self.tally).for_each(|(total, own)| own.hand_over(scale, total));
             self.last_flush = Instant::now();
         }
     }
@@ -360,25 +398,74 @@ impl Drop for Cx {
 mod tests {
     use super::*;
 
+    fn spin(ns: u64) {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_nanos(ns) {}
+    }
+
     #[test]
     fn cheap_elements_are_sampled_and_dear_ones_are_not() {
         let recorder = Recorder::new(2);
         let mut cx = Cx::new(&recorder);
+        let mut measured = 0;
         for _ in 0..64_000 {
             cx.begin_element();
+            measured += u32::from(cx.is_timing());
             cx.timed(StageId(0), || ());
         }
-        // The next sample starts at most 127 elements later; from then on every one is timed.
-        for _ in 0..200 {
+        assert!((20..20_000).contains(&measured), "{measured}");
+        // The next sample starts at most 2047 elements later; from then on every one is timed.
+        let mut dear = 0;
+        for _ in 0..2200 {
             cx.begin_element();
-            cx.within(1, |cx| cx.timed(StageId(0), || std::thread::sleep(Duration::from_micros(200))));
+            dear += u32::from(cx.is_timing());
+            cx.within(1, |cx| cx.timed(StageId(0), || spin(100_000)));
         }
         cx.flush();
         let totals = recorder.totals();
-        assert_eq!((totals[0].counts.elements, totals[1].counts.elements), (64_000, 200));
-        assert!((300..3000).contains(&totals[0].counts.timed_calls), "{}", totals[0].counts.timed_calls);
-        assert!(totals[1].counts.timed_calls >= 73, "{}", totals[1].counts.timed_calls);
-        assert!(totals[1].counts.self_time() >= Duration::from_millis(40));
+        assert_eq!((totals[0].counts.elements, totals[1].counts.elements), (64_000, 2200));
+        assert!(dear >= 153, "{dear}");
+    }
+
+    /// What is estimated is what was there: in phases, with rare dear elements, in stretches of any length.
+    #[test]
+    fn the_sample_stands_for_all_elements() {
+        let phases = |i: u64| if i < 40_000 { 1000 } else { 5000 };
+        let dear_tail = |i: u64| if i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57 == 0 { 50_000 } else { 500 };
+        for cost in [phases, dear_tail] {
+            for stretch in [7, 100, 4000, 80_000] {
+                let (mut sample, mut estimate, mut open, mut true_ns, mut measured) = (Sample::new(), 0.0, 0, 0, 0);
+                for i in 0..80_000 {
+                    sample.begin_element();
+                    if sample.on {
+                        open += cost(i) * u64::from(sample.stride);
+                        (sample.element_ns, sample.measurements) = (cost(i), 1);
+                        measured += 1;
+                    }
+                    true_ns += cost(i);
+                    if i % stretch == stretch - 1 || i == 79_999 {
+                        estimate += std::mem::take(&mut open) as f64 * sample.close();
+                    }
+                }
+                let share = estimate / true_ns as f64;
+                assert!((0.75..1.25).contains(&share), "stretch {stretch}: {share}");
+                assert!(measured < 20_000, "{measured}");
+            }
+        }
+    }
+
+    #[test]
+    fn short_rare_work_is_sampled_and_counted_in_full() {
+        let recorder = Recorder::new(1);
+        let mut cx = Cx::new(&recorder);
+        for _ in 0..1000 {
+            cx.timed_exactly(StageId(0), || spin(2000));
+        }
+        let measured = cx.tally[0].times.len();
+        assert!((60..300).contains(&measured), "{measured}");
+        cx.flush();
+        let tally = &recorder.totals()[0];
+        assert!((1000 * 2000 * 9 / 10..).contains(&tally.counts.self_ns), "{tally:?}");
     }
 
     #[test]

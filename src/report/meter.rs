@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 
 /// Below this, calls of `next` are timed on a sample: two clock reads would otherwise show in the figures.
-const DEAR: Duration = Duration::from_micros(5);
+const DEAR: Duration = Duration::from_micros(20);
 const SAMPLE_EVERY: u64 = 16;
+/// A measured call that took longer stands for itself alone.
+const STALL: Duration = Duration::from_micros(200);
 
 /// Measures the consumer's calls of `next`: all that are dear, a dithered sample of those that are cheap.
 #[derive(Clone, Debug)]
@@ -21,6 +23,7 @@ pub(crate) struct ConsumerMeter {
     looks: u64,
     buffered: u64,
     untimed: u64,
+    at_hand: u64,
     skip: u64,
     dither: u64,
 }
@@ -40,6 +43,7 @@ impl Default for ConsumerMeter {
             looks: 0,
             buffered: 0,
             untimed: 0,
+            at_hand: 0,
             skip: 0,
             dither: 0x9e37_79b9_7f4a_7c15,
         }
@@ -58,10 +62,10 @@ impl ConsumerMeter {
         Some(Instant::now())
     }
 
-    /// A call that is known not to wait.
+    /// A call that does not wait: its element is there.
     #[inline]
     pub(crate) fn no_wait(&mut self) {
-        self.untimed += 1;
+        self.at_hand += 1;
     }
 
     /// The call that began at `start` ends; it stands for the untimed ones before it.
@@ -73,10 +77,14 @@ impl ConsumerMeter {
             self.first_wait = wait;
         }
         self.ended = Some(now);
-        let stands_for = 1 + std::mem::take(&mut self.untimed);
+        let untimed = std::mem::take(&mut self.untimed);
+        // A stall is no sign that the calls before it stalled too.
+        let stands_for = if wait > STALL { 1 } else { 1 + untimed };
         let dear = wait > DEAR;
-        self.waited += if dear { wait } else { wait * u32::try_from(stands_for).unwrap_or(u32::MAX) };
-        let _ = self.latency.record_n((wait.as_nanos() as u64).max(1), if dear { 1 } else { stands_for });
+        self.waited += wait * u32::try_from(stands_for).unwrap_or(u32::MAX);
+        let _ = self.latency.record_n((wait.as_nanos() as u64).max(1), stands_for);
+        // Not measured, because it takes less than reading the clock does.
+        let _ = self.latency.record_n(1, std::mem::take(&mut self.at_hand));
         self.dither = self.dither.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         self.skip = if dear { 0 } else { (self.dither >> 33) % (2 * SAMPLE_EVERY) };
     }

@@ -184,7 +184,7 @@ impl StageReport {
             p99_us: tally.latency.value_at_quantile(0.99) as f64 / 1e3,
             elements: tally.counts.elements,
             elements_per_s: per_s(tally.counts.elements),
-            bytes_per_s: per_s(tally.counts.bytes_out()),
+            bytes_per_s: per_s(tally.counts.bytes),
             role: stage.role(),
         }
     }
