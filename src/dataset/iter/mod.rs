@@ -4,6 +4,7 @@ mod bad_records;
 mod batch;
 mod cache;
 mod chunks;
+pub(crate) mod evaluate;
 mod fan;
 mod filter;
 mod flat_map;
