@@ -108,9 +108,15 @@ impl Buffer {
         if let Some(inline) = Self::inline(bytes) {
             return inline;
         }
-        let mut buffer = BufferMut::zeroed(bytes.len());
-        buffer.as_mut_bytes().copy_from_slice(bytes);
-        buffer.freeze()
+        let (whole, rest) = bytes.as_chunks::<64>();
+        let mut lines = Vec::with_capacity(bytes.len().div_ceil(64));
+        lines.extend(whole.iter().map(|line| Line(*line)));
+        if !rest.is_empty() {
+            let mut last = Line([0; 64]);
+            last.0[..rest.len()].copy_from_slice(rest);
+            lines.push(last);
+        }
+        BufferMut { lines, len: bytes.len() }.freeze()
     }
 
     fn inline(bytes: &[u8]) -> Option<Self> {

@@ -91,7 +91,7 @@ fn decode<T>(line: &str, at: usize, take: impl FnOnce(&str) -> T) -> Result<(T, 
 }
 
 /// Bytes that are copied and tested at a time.
-const STEP: usize = 16;
+const STEP: usize = 32;
 
 /// Decodes to the front of `out`; returns the length there and the place behind the closing quote.
 fn decode_into(bytes: &[u8], mut at: usize, out: &mut [u8]) -> Result<(usize, usize), Fault> {
@@ -124,20 +124,24 @@ fn decode_into(bytes: &[u8], mut at: usize, out: &mut [u8]) -> Result<(usize, us
 #[inline]
 fn copy_run(from: &[u8], to: &mut [u8]) -> usize {
     let mut done = 0;
-    for (from, to) in from.chunks_exact(STEP).zip(to.chunks_exact_mut(STEP)) {
+    while let (Some(from), Some(to)) = (step(from, done), to.get_mut(done..done + STEP)) {
         to.copy_from_slice(from);
-        let (low, high) = from.split_at(8);
-        let low = special_mask(u64::from_le_bytes(low.try_into().expect("8 bytes")));
-        let high = special_mask(u64::from_le_bytes(high.try_into().expect("8 bytes")));
-        if low | high != 0 {
-            let bit = if low != 0 { low.trailing_zeros() } else { 64 + high.trailing_zeros() };
-            return done + (bit / 8) as usize;
+        // No early exit, so that the compiler tests many bytes at a time.
+        if from.iter().fold(false, |any, &b| any | (b < 0x20) | (b == b'"') | (b == b'\\')) {
+            break;
         }
         done += STEP;
     }
-    let rest = next_special(from, done) - done;
-    to[done..done + rest].copy_from_slice(&from[done..done + rest]);
-    done + rest
+    let end = next_special(from, done);
+    if step(from, done).is_none() {
+        to[done..end].copy_from_slice(&from[done..end]);
+    }
+    end
+}
+
+#[inline]
+fn step(from: &[u8], at: usize) -> Option<&[u8; STEP]> {
+    from.get(at..)?.first_chunk()
 }
 
 /// What the character behind a backslash stands for; 0 for `u` and for what may not stand there.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::encoder::TextEncoder;
-use crate::element::{Array, DType, Element, Name, Value};
+use crate::element::{Array, Buffer, DType, Element, Name, Value};
 use crate::error::{Error, Result};
 
 /// A thread keeps at most this many ids of scratch (4 MiB) between texts.
@@ -172,9 +172,7 @@ impl Tokenise {
 }
 
 fn to_array(ids: &[u32]) -> Result<Array> {
-    let mut array = Array::builder(DType::I32, &[ids.len()])?;
-    array.as_mut_slice::<i32>().copy_from_slice(bytemuck::cast_slice(ids));
-    Ok(array.freeze())
+    Array::new(DType::I32, &[ids.len()], Buffer::copy_from(bytemuck::cast_slice(ids)))
 }
 
 fn as_text<'a>(column: &str, value: &'a Value) -> Result<&'a str> {
@@ -191,7 +189,6 @@ fn as_text<'a>(column: &str, value: &'a Value) -> Result<&'a str> {
 mod tests {
     use super::*;
     use crate::demo;
-    use crate::element::Buffer;
     use crate::error::ErrorKind;
     use crate::text::{Overflow, TokeniseOptions};
 
