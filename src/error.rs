@@ -27,6 +27,8 @@ pub enum ErrorKind {
     User,
     /// The run was told to stop.
     Cancelled,
+    /// A worker process could not be started, or ended before its time.
+    Worker,
 }
 
 impl ErrorKind {
@@ -40,7 +42,16 @@ impl ErrorKind {
             Self::Unsupported => "unsupported",
             Self::User => "user",
             Self::Cancelled => "cancelled",
+            Self::Worker => "worker",
         }
+    }
+
+    /// The kind whose [`as_str`](Self::as_str) is `name`.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        use ErrorKind::*;
+        let kinds = [Config, Data, Io, State, Unsupported, User, Cancelled, Worker];
+        kinds.into_iter().find(|kind| kind.as_str() == name)
     }
 }
 

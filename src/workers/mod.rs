@@ -3,6 +3,10 @@
 //! Elements come back through one shared-memory [slab](slab); only positions travel as messages. The order of the stream
 //! is that of the same pipeline run inline, whatever happens to the workers.
 
+mod control;
 mod launch;
 mod slab;
+mod sys;
 mod wire;
+
+pub use launch::{init, set_worker_command};

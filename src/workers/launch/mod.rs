@@ -1,1 +1,29 @@
-//! Starting workers, and the messages that travel between them and the parent.
+//! Starting worker processes and holding them.
+//!
+//! A [`Program`] says what a worker runs, [`start`] runs it in a new process, a [`Worker`] is that process in the parent's
+//! hands. The new process is the program itself, started again: the [hook](hook) takes over before `main`, the
+//! [child's side](child) sets it up and runs the program.
+
+#![cfg_attr(not(test), allow(dead_code, unused_imports, reason = "the coordinator will be the caller"))]
+
+mod child;
+mod command;
+mod exit;
+mod failure;
+mod handshake;
+mod hook;
+mod identity;
+mod program;
+mod spawn;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+pub use command::set_worker_command;
+pub use hook::init;
+
+pub(crate) use exit::Exit;
+pub(crate) use failure::LaunchFailure;
+pub(crate) use program::Program;
+pub(crate) use spawn::{Options, start};
+pub(crate) use worker::Worker;

@@ -1,0 +1,219 @@
+//! What the parent and a worker say to each other, over `ipc-channel`.
+//!
+//! Only positions and descriptors travel here, a few dozen bytes a message; elements travel in the slab. The parent holds
+//! a [`Worker`](super::launch::Worker) and hears [`Event`]s, the worker holds a [`Session`].
+
+#![cfg_attr(not(test), allow(dead_code, unused_imports, reason = "the coordinator will be the caller"))]
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use ipc_channel::IpcError;
+use ipc_channel::ipc::{IpcReceiver, IpcSender};
+use serde::{Deserialize, Serialize};
+
+use super::launch::Exit;
+use crate::error::{Error, ErrorKind, Result};
+
+/// From the parent to a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ToWorker {
+    /// Evaluate a range of a border stage into an extent.
+    Task(Task),
+    /// Finish what is begun, and end.
+    Stop,
+}
+
+/// A range of root indices to evaluate, and where to put the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Task {
+    /// Names the task in the answer; never used twice in a run.
+    pub(crate) id: u64,
+    /// The stage whose output is wanted.
+    pub(crate) border: u32,
+    /// The first root index.
+    pub(crate) start: u64,
+    /// One past the last root index.
+    pub(crate) end: u64,
+    /// Where the result goes.
+    pub(crate) extent: Extent,
+}
+
+/// A run of pages of the slab that one worker may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Extent {
+    /// The first page.
+    pub(crate) page: u32,
+    /// How many pages.
+    pub(crate) pages: u32,
+    /// How often the first page has been granted.
+    pub(crate) generation: u32,
+}
+
+/// From a worker to the parent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum FromWorker {
+    /// The pipeline is built; tasks may come.
+    Ready(Ready),
+    /// A task is done.
+    Done(Done),
+    /// A task's extent does not hold even its first slot.
+    Need(Need),
+    /// The worker cannot go on, and ends: its factory refused, or it panicked.
+    Failed(Failure),
+}
+
+/// A worker that has built its pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ready {
+    /// Time that the pipeline took to build, in nanoseconds.
+    pub(crate) build_ns: u64,
+}
+
+/// What came of a [`Task`]: the slots of root indices from its start on lie in its extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Done {
+    /// The task's.
+    pub(crate) id: u64,
+    /// One past the last root index evaluated; short of the task's end where the extent is full.
+    pub(crate) end: u64,
+    /// Slots written.
+    pub(crate) slots: u64,
+    /// Bytes of the extent that were written.
+    pub(crate) used: u64,
+    /// Wall time, in nanoseconds.
+    pub(crate) took_ns: u64,
+    /// CPU time of the thread that evaluated it, in nanoseconds.
+    pub(crate) cpu_ns: u64,
+}
+
+/// A [`Task`] that must be given a larger extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Need {
+    /// The task's.
+    pub(crate) id: u64,
+    /// Bytes that its first slot takes.
+    pub(crate) bytes: u64,
+}
+
+/// An error on its way to the parent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    kind: String,
+    message: String,
+    help: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn of(error: &Error) -> Self {
+        let kind = error.kind().as_str().to_owned();
+        Self { kind, message: error.to_string(), help: error.help_text().map(str::to_owned) }
+    }
+
+    /// The error, with its context as part of its message.
+    pub(crate) fn into_error(self) -> Error {
+        let error = Error::new(ErrorKind::from_name(&self.kind).unwrap_or(ErrorKind::Worker), self.message);
+        match self.help {
+            Some(help) => error.help(help),
+            None => error,
+        }
+    }
+}
+
+/// What travels on the channel to the parent.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Up {
+    /// The worker says something.
+    Message(FromWorker),
+    /// The parent's own mark behind the last message of a worker that has ended: the channel itself may stay open, since a
+    /// child of the worker can hold its end.
+    Gone,
+}
+
+/// Something that happened to a worker, as the parent hears it.
+#[derive(Debug)]
+pub(crate) struct Event {
+    /// The number that the worker was started with.
+    pub(crate) worker: u64,
+    /// What happened.
+    pub(crate) what: What,
+}
+
+/// See [`Event`].
+#[derive(Debug)]
+pub(crate) enum What {
+    /// It sent a message.
+    Message(FromWorker),
+    /// It is gone and reaped. The last event of a worker.
+    Exited(Exit),
+}
+
+/// A worker's end of the channels. All its threads may share one.
+#[derive(Debug)]
+pub(crate) struct Session {
+    worker: u64,
+    inbox: Mutex<IpcReceiver<ToWorker>>,
+    stopped: AtomicBool,
+    outbox: IpcSender<Up>,
+    slab: Option<OwnedFd>,
+}
+
+impl Session {
+    pub(crate) fn new(worker: u64, inbox: IpcReceiver<ToWorker>, outbox: IpcSender<Up>, slab: Option<OwnedFd>) -> Self {
+        Self { worker, inbox: Mutex::new(inbox), stopped: AtomicBool::new(false), outbox, slab }
+    }
+
+    /// The number that this worker was started with.
+    pub(crate) fn worker(&self) -> u64 {
+        self.worker
+    }
+
+    /// The slab's descriptor, if the parent gave one; for the first who asks.
+    pub(crate) fn take_slab(&mut self) -> Option<OwnedFd> {
+        self.slab.take()
+    }
+
+    /// Waits for the next message; `None` after [`ToWorker::Stop`], or when the parent is gone, for every thread that asks.
+    ///
+    /// Of several waiting threads one gets the message, without being woken by another first.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Worker`] for bytes that are no message.
+    pub(crate) fn recv(&self) -> Result<Option<ToWorker>> {
+        let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if self.stopped.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            match inbox.recv() {
+                Ok(ToWorker::Stop) | Err(IpcError::Disconnected) => self.stopped.store(true, Ordering::Relaxed),
+                Ok(message) => return Ok(Some(message)),
+                Err(IpcError::Io(e)) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(broken("message from the parent", e)),
+            }
+        }
+    }
+
+    /// Sends a message; it blocks while the parent is some hundred messages behind.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Worker`] when the parent is gone.
+    pub(crate) fn send(&self, message: FromWorker) -> Result<()> {
+        send(&self.outbox, || Up::Message(message.clone())).map_err(|e| broken("message to the parent", e))
+    }
+}
+
+/// Sends what `message` makes, again where a signal came first (then nothing was sent).
+pub(crate) fn send<T: Serialize>(to: &IpcSender<T>, message: impl Fn() -> T) -> Result<(), IpcError> {
+    loop {
+        match to.send(message()) {
+            Err(IpcError::Io(e)) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+fn broken(what: &str, error: IpcError) -> Error {
+    Error::new(ErrorKind::Worker, format!("{what}: {error}")).caused_by(error)
+}

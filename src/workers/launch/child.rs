@@ -1,0 +1,122 @@
+//! The worker's side: from the first instruction to the program that it was started for.
+
+use std::any::Any;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use ipc_channel::ipc::{self, IpcReceiver, IpcSender};
+
+use super::command::Call;
+use super::handshake::{Greeting, Hello, Start};
+use super::hook;
+use super::identity::Identity;
+use crate::error::{Error, ErrorKind, Result};
+use crate::workers::control::{Failure, FromWorker, Session, Up, send};
+use crate::workers::sys::process::{exit_now, pidfd, wait_readable};
+use crate::workers::sys::{limits, signals};
+
+/// Exit code of a worker whose parent is gone.
+const ORPHANED: i32 = 60;
+/// Exit code of a worker that never got so far as to have a program.
+const UNSTARTED: i32 = 61;
+/// Exit code of a worker that has told its parent why it ends.
+const FAILED: i32 = 62;
+
+/// Whether the parent can be told of failures, and cleans up after itself.
+static CONNECTED: AtomicBool = AtomicBool::new(false);
+
+/// Serves the parent on a thread of its own, while this one watches for the parent's end.
+///
+/// The main thread does nothing else: user code cannot block it, its stack is not used, and a program that runs before
+/// `main` finds an ordinary thread under it.
+pub(crate) fn run(call: &Call) -> ! {
+    signals::ignore_in_worker();
+    limits::offer_to_oom_killer();
+    limits::name_process();
+    let Ok(parent) = pidfd(call.parent) else { orphaned(call) };
+    // Opened in time if it is the parent still; its number may be another's otherwise.
+    if rustix::process::getppid().is_none_or(|pid| pid.as_raw_nonzero().get().cast_unsigned() != call.parent) {
+        orphaned(call);
+    }
+    let serve = {
+        let call = call.clone();
+        move || exit_now(serve(&call))
+    };
+    if let Err(e) = thread::Builder::new().name("gristmill-serve".into()).spawn(serve) {
+        give_up(&format!("cannot start a thread: {e}"));
+    }
+    while !matches!(wait_readable(&parent, None), Ok(true)) {
+        thread::sleep(Duration::from_millis(100));
+    }
+    orphaned(call)
+}
+
+/// Ends a worker without a parent, and the parent's rendezvous where nobody else will.
+fn orphaned(call: &Call) -> ! {
+    let socket = Path::new(&call.socket);
+    if !CONNECTED.load(Ordering::Relaxed) && std::fs::remove_file(socket).is_ok() {
+        // Removed only if it is empty, so it cannot be but the directory made for the socket.
+        let _ = socket.parent().map(std::fs::remove_dir);
+    }
+    exit_now(ORPHANED)
+}
+
+fn serve(call: &Call) -> i32 {
+    let (outbox, outcome) = match catch_unwind(AssertUnwindSafe(|| connect(call))) {
+        Ok(Ok(start)) => {
+            let outbox = start.outbox.clone();
+            (outbox, catch_unwind(AssertUnwindSafe(|| run_program(start))))
+        }
+        Ok(Err(e)) => give_up(&e.to_string()),
+        Err(panic) => give_up(&words(&*panic)),
+    };
+    let _ = std::io::stdout().flush();
+    let error = match outcome {
+        Ok(Ok(())) => return 0,
+        Ok(Err(e)) => e,
+        Err(panic) => Error::new(ErrorKind::Worker, format!("worker panicked: {}", words(&*panic)))
+            .help("the panic's place and backtrace are on standard error"),
+    };
+    let _ = send(&outbox, || Up::Message(FromWorker::Failed(Failure::of(&error))));
+    FAILED
+}
+
+/// Tells the parent who this is, and hears what to do.
+fn connect(call: &Call) -> Result<Start> {
+    let failed = |what: &str, e: &dyn std::fmt::Display| Error::new(ErrorKind::Worker, format!("{what}: {e}"));
+    let module =
+        hook::module().ok_or_else(|| Error::new(ErrorKind::Worker, "gristmill's own module is not to be found"))?;
+    let parent = IpcSender::connect(call.socket.clone()).map_err(|e| failed("cannot connect to the parent", &e))?;
+    let (tell, told): (_, IpcReceiver<Start>) = ipc::channel().map_err(|e| failed("cannot make a channel", &e))?;
+    let hello = Hello { pid: std::process::id(), module: Identity::of(&module), tell };
+    parent.send(Greeting::Hello(hello)).map_err(|e| failed("cannot greet the parent", &e))?;
+    let start = told.recv().map_err(|e| failed("the parent refused this worker", &e))?;
+    CONNECTED.store(true, Ordering::Relaxed);
+    Ok(start)
+}
+
+fn run_program(start: Start) -> Result<()> {
+    let stdin = limits::take_stdin().map_err(|e| Error::io(e, "/dev/null"))?;
+    let slab = start.slab.then_some(stdin);
+    if let Some(bytes) = start.heap_limit {
+        limits::cap_data(bytes)
+            .map_err(|e| Error::new(ErrorKind::Worker, format!("cannot limit the heap to {bytes} bytes: {e}")))?;
+    }
+    start.program.run(Session::new(start.worker, start.inbox, start.outbox, slab))
+}
+
+/// Ends a worker that cannot tell its parent why.
+fn give_up(why: &str) -> ! {
+    let _ = writeln!(std::io::stderr(), "gristmill: worker process {}: {why}", std::process::id());
+    exit_now(UNSTARTED)
+}
+
+/// What a panic said.
+pub(crate) fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("a value that is not text").to_owned()
+}

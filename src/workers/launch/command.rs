@@ -1,0 +1,127 @@
+//! The command that starts a worker.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use super::failure::LaunchFailure;
+use super::hook;
+use crate::workers::sys::modules;
+
+/// Says where a worker finds its parent; set by gristmill alone.
+pub(crate) const WORKER: &str = "GRISTMILL_WORKER";
+/// Set by the user: the program to start as a worker.
+pub(crate) const WORKER_EXE: &str = "GRISTMILL_WORKER_EXE";
+
+/// Workers compute with as many threads as they are told to, not with a pool per library; and they leave accelerators alone.
+const ENVIRONMENT: [(&str, &str); 6] = [
+    ("OMP_NUM_THREADS", "1"),
+    ("OPENBLAS_NUM_THREADS", "1"),
+    ("MKL_NUM_THREADS", "1"),
+    ("CUDA_VISIBLE_DEVICES", ""),
+    ("JAX_PLATFORMS", "cpu"),
+    // mimalloc would otherwise take the heap limit for itself at the start.
+    ("MIMALLOC_ARENA_EAGER_COMMIT", "0"),
+];
+
+static CHOSEN: Mutex<Option<(PathBuf, Vec<OsString>)>> = Mutex::new(None);
+
+/// Starts workers with this program and these arguments instead of the running program.
+///
+/// It must be the same build of the program, or a program that loads the shared library in which gristmill's code lies
+/// and calls [`init`](super::init) in it. A script must end with `exec`. It comes before the environment variable
+/// `GRISTMILL_WORKER_EXE`, which names a program without arguments. Workers that run already are not touched.
+pub fn set_worker_command<A: Into<OsString>>(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = A>) {
+    let chosen = (program.into(), arguments.into_iter().map(Into::into).collect());
+    *CHOSEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(chosen);
+}
+
+/// What a worker finds in its environment: who its parent is, where to connect, and who takes over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// Whether [`init`](super::init) takes over, called by `main`; the hook before `main` otherwise.
+    pub(crate) in_main: bool,
+    /// The parent's process id.
+    pub(crate) parent: u32,
+    /// The socket's path.
+    pub(crate) socket: String,
+}
+
+impl Call {
+    pub(crate) fn write(&self) -> String {
+        let who = if self.in_main { "main" } else { "hook" };
+        format!("{who};{};{}", self.parent, self.socket)
+    }
+
+    pub(crate) fn read(text: &OsStr) -> Option<Self> {
+        let mut parts = text.to_str()?.splitn(3, ';');
+        let in_main = match parts.next()? {
+            "main" => true,
+            "hook" => false,
+            _ => return None,
+        };
+        Some(Self { in_main, parent: parts.next()?.parse().ok()?, socket: parts.next()?.to_owned() })
+    }
+}
+
+/// The command for one worker, and the program's path for messages.
+pub(crate) fn build(call: &Call, slab: Option<BorrowedFd<'_>>) -> Result<(Command, PathBuf), LaunchFailure> {
+    if std::env::var_os(WORKER).is_some() {
+        return Err(LaunchFailure::WorkerAstray);
+    }
+    let (program, arguments) = program()?;
+    let mut command = Command::new(&program);
+    command.args(arguments).env(WORKER, call.write()).envs(ENVIRONMENT);
+    if program == Path::new(SELF) {
+        command.arg0(format!("gristmill worker of {}", call.parent));
+    }
+    command.stdin(slab.and_then(|fd| fd.try_clone_to_owned().ok()).map_or_else(Stdio::null, Stdio::from));
+    // What code in a worker prints must not run into the trainer's own output, which may be data.
+    command.stdout(standard_error().map_or_else(Stdio::null, Stdio::from));
+    command.stderr(standard_error().map_or_else(Stdio::null, Stdio::from));
+    Ok((command, program))
+}
+
+const SELF: &str = "/proc/self/exe";
+
+fn program() -> Result<(PathBuf, Vec<OsString>), LaunchFailure> {
+    if let Some(chosen) = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+        return Ok(chosen);
+    }
+    if let Some(program) = std::env::var_os(WORKER_EXE) {
+        return Ok((program.into(), Vec::new()));
+    }
+    if modules::started_through_loader() {
+        return Err(LaunchFailure::ThroughLoader);
+    }
+    match hook::module() {
+        Some(module) if !module.main => Err(LaunchFailure::InLibrary(module.path)),
+        _ => Ok((SELF.into(), Vec::new())),
+    }
+}
+
+/// This process' standard error, unless it is closed.
+fn standard_error() -> Option<OwnedFd> {
+    rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), 3).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_read_as_it_was_written() {
+        for call in [
+            Call { in_main: false, parent: 12, socket: "/tmp/a;b/socket".into() },
+            Call { in_main: true, parent: u32::MAX, socket: String::new() },
+        ] {
+            assert_eq!(Call::read(OsStr::new(&call.write())), Some(call));
+        }
+        for other in ["", "1", "hook", "hook;", "hook;x;/tmp", "hook;-1;/tmp", "else;1;/tmp"] {
+            assert_eq!(Call::read(OsStr::new(other)), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! How a worker ended, in words.
+
+use std::fmt;
+
+use crate::error::{Error, ErrorKind};
+use crate::workers::sys::process::Status;
+use crate::workers::sys::signals;
+
+/// How a worker ended. `Display` completes "worker 3 (pid 1234) …" or "… : ".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Exit {
+    /// Its process id, which may belong to another process by now.
+    pub(crate) pid: u32,
+    /// What the kernel said.
+    pub(crate) status: Status,
+    /// Whether it had been told to stop.
+    pub(crate) told_to_stop: bool,
+    /// Whether the parent had killed it.
+    pub(crate) killed_by_us: bool,
+    /// What it sent that was no message, if that is why it was killed.
+    pub(crate) nonsense: Option<String>,
+}
+
+impl Exit {
+    /// Whether it ended as it should: by itself, after it was told to stop.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.told_to_stop && self.status == Status::Code(0)
+    }
+
+    /// What may be behind it and what to do, where the status says something about that.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        if self.killed_by_us {
+            return None;
+        }
+        match self.status {
+            Status::Signal { number: libc::SIGKILL, .. } => {
+                Some("the kernel's out-of-memory killer or somebody else sent it; `dmesg` tells which")
+            }
+            Status::Signal { number: libc::SIGSEGV | libc::SIGBUS | libc::SIGILL | libc::SIGFPE, .. } => {
+                Some("a bug in native code, or a stack overflow; run the pipeline without workers under a debugger")
+            }
+            Status::Signal { number: libc::SIGABRT, .. } => Some(
+                "it aborted itself: its last words are on standard error; a failed allocation means that the heap limit is too low",
+            ),
+            Status::Code(0) if !self.told_to_stop => Some("code that runs in a worker must not end the process"),
+            _ => None,
+        }
+    }
+
+    /// The exit as an error about `what`, such as "worker 3".
+    pub(crate) fn error(&self, what: impl fmt::Display) -> Error {
+        let error = Error::new(ErrorKind::Worker, format!("{what} (pid {}): {self}", self.pid));
+        match self.advice() {
+            Some(advice) => error.help(advice),
+            None => error,
+        }
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(nonsense) = &self.nonsense {
+            return write!(f, "killed because it sent something that is no message: {nonsense}");
+        }
+        match self.status {
+            Status::Signal { number: libc::SIGKILL, .. } if self.killed_by_us => f.write_str("killed by its parent"),
+            Status::Code(code) => {
+                write!(f, "exit code {code}")?;
+                f.write_str(if self.told_to_stop {
+                    " after it was told to stop"
+                } else {
+                    " before it was told to stop"
+                })
+            }
+            Status::Signal { number, core } => {
+                write!(f, "killed by signal {number}")?;
+                if let Some(name) = signals::name(number) {
+                    write!(f, " ({name})")?;
+                }
+                f.write_str(if core { ", core written" } else { "" })
+            }
+            Status::Unknown => f.write_str("ended, and somebody else in this process took its exit status"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exit(status: Status, told_to_stop: bool, killed_by_us: bool) -> Exit {
+        Exit { pid: 7, status, told_to_stop, killed_by_us, nonsense: None }
+    }
+
+    #[test]
+    fn every_end_has_words() {
+        let signal = |number| Status::Signal { number, core: false };
+        for (status, told, ours, words, clean) in [
+            (Status::Code(0), true, false, "exit code 0 after it was told to stop", true),
+            (Status::Code(0), false, false, "exit code 0 before it was told to stop", false),
+            (Status::Code(3), true, false, "exit code 3 after it was told to stop", false),
+            (signal(11), false, false, "killed by signal 11 (SIGSEGV)", false),
+            (signal(9), false, false, "killed by signal 9 (SIGKILL)", false),
+            (signal(9), false, true, "killed by its parent", false),
+            (signal(40), false, false, "killed by signal 40", false),
+            (
+                Status::Signal { number: 6, core: true },
+                false,
+                false,
+                "killed by signal 6 (SIGABRT), core written",
+                false,
+            ),
+        ] {
+            let exit = exit(status, told, ours);
+            assert_eq!((exit.to_string().as_str(), exit.is_clean()), (words, clean));
+        }
+    }
+
+    #[test]
+    fn the_error_names_worker_pid_and_remedy() {
+        let error = exit(Status::Code(0), false, false).error("worker 3");
+        assert_eq!(error.to_string(), "worker 3 (pid 7): exit code 0 before it was told to stop");
+        assert_eq!(error.kind(), ErrorKind::Worker);
+        assert!(error.help_text().unwrap().contains("must not end the process"));
+        assert!(exit(Status::Signal { number: 9, core: false }, false, true).advice().is_none());
+    }
+}

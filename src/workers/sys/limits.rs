@@ -1,0 +1,39 @@
+//! What a worker does to itself before user code runs.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Makes this process the one that the kernel ends first when memory is short, before the trainer.
+///
+/// Raising it needs no rights; where it fails (no `/proc`), nothing else depends on it.
+pub(crate) fn offer_to_oom_killer() {
+    let _ = std::fs::write("/proc/self/oom_score_adj", "900");
+}
+
+/// Caps private writable memory (heap, thread stacks, private mappings; neither shared memory nor mapped files).
+///
+/// The hard limit goes with it, so that nothing in this process can raise it again.
+pub(crate) fn cap_data(bytes: u64) -> io::Result<()> {
+    let hard = getrlimit(Resource::Data).maximum;
+    let bytes = hard.map_or(bytes, |hard| hard.min(bytes));
+    Ok(setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?)
+}
+
+/// Names the process for `ps` and `top`.
+pub(crate) fn name_process() {
+    let _ = rustix::thread::set_name(c"gristmill");
+}
+
+/// Takes what came as standard input and leaves an empty input in its place.
+///
+/// The descriptor returned is closed on `exec`: children of this process do not inherit it.
+pub(crate) fn take_stdin() -> io::Result<OwnedFd> {
+    let stdin = rustix::stdio::stdin();
+    let taken = rustix::io::fcntl_dupfd_cloexec(stdin, 3)?;
+    let empty = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::stdio::dup2_stdin(&empty)?;
+    Ok(taken)
+}

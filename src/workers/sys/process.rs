@@ -1,0 +1,143 @@
+//! Processes by descriptor: a pidfd names one process for as long as it is held, however often its pid is used again.
+
+#![allow(unsafe_code, reason = "`_exit` and `getauxval` are not in std")]
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus};
+
+/// How a process ended, as the kernel tells its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// It ended itself with this code.
+    Code(i32),
+    /// A signal ended it.
+    Signal {
+        /// The signal's number.
+        number: i32,
+        /// Whether the kernel wrote a core file.
+        core: bool,
+    },
+    /// It ended, but somebody else took the status (a `wait` for any child, an ignored SIGCHLD).
+    Unknown,
+}
+
+/// A child process. [`wait`](Self::wait) must be called once, or it stays a zombie.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pid: u32,
+    fd: OwnedFd,
+    ended: AtomicBool,
+    status: OnceLock<Status>,
+}
+
+impl Process {
+    /// The child with `pid`, which the caller has not waited for.
+    pub(crate) fn open(pid: u32) -> io::Result<Self> {
+        Ok(Self { pid, fd: pidfd(pid)?, ended: AtomicBool::new(false), status: OnceLock::new() })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Sends SIGKILL. A process that has ended already is none of its concern.
+    pub(crate) fn kill(&self) {
+        // It fails where the process is gone, and only there: a parent may always signal its child.
+        let _ = rustix::process::pidfd_send_signal(&self.fd, Signal::KILL);
+    }
+
+    /// Waits until the process has ended, and takes its status: from then on it is no zombie.
+    pub(crate) fn wait(&self) -> Status {
+        *self.status.get_or_init(|| self.reap())
+    }
+
+    /// Whether the process is known to have ended. While this is false, its pid is still its own.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Waits for its end, and says whether it came in time; the status stays to be taken.
+    pub(crate) fn ends_within(&self, time: Duration) -> bool {
+        self.has_ended() || wait_readable(self.fd(), Some(Instant::now() + time)).unwrap_or(false)
+    }
+
+    fn reap(&self) -> Status {
+        let wait = |options| retry_on_intr(|| rustix::process::waitid(WaitId::PidFd(self.fd.as_fd()), options));
+        let seen = wait(WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+        if seen.is_err() {
+            // Not ours to wait for any more. The descriptor still says when it ends.
+            let _ = wait_readable(&self.fd, None);
+        }
+        self.ended.store(true, Ordering::Release);
+        match wait(WaitIdOptions::EXITED) {
+            Ok(Some(status)) => read(&status),
+            _ => Status::Unknown,
+        }
+    }
+}
+
+fn read(status: &WaitIdStatus) -> Status {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Status::Code(code),
+        (None, Some(number)) => Status::Signal { number, core: status.dumped() },
+        (None, None) => Status::Unknown,
+    }
+}
+
+/// A descriptor of the process with `pid`; it becomes readable when that process ends.
+pub(crate) fn pidfd(pid: u32) -> io::Result<OwnedFd> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+/// Waits until `fd` is readable; false when `deadline` comes first.
+pub(crate) fn wait_readable(fd: impl AsFd, deadline: Option<Instant>) -> io::Result<bool> {
+    Ok(wait_any([fd.as_fd()], deadline)?.is_some())
+}
+
+/// Waits until one of `fds` is readable and returns its place, or `None` when `deadline` comes first.
+pub(crate) fn wait_any<const N: usize>(
+    fds: [BorrowedFd<'_>; N],
+    deadline: Option<Instant>,
+) -> io::Result<Option<usize>> {
+    loop {
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let mut polled = fds.each_ref().map(|fd| PollFd::new(fd, PollFlags::IN));
+        match rustix::event::poll(&mut polled, left.map(timespec).as_ref()) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(e) => return Err(e.into()),
+        }
+        let ready = polled.iter().position(|p| !p.revents().is_empty());
+        if ready.is_some() || left == Some(Duration::ZERO) {
+            return Ok(ready);
+        }
+    }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), tv_nsec: i64::from(time.subsec_nanos()) }
+}
+
+/// Ends this process at once: no destructors, no exit handlers, and no waiting for other threads.
+pub(crate) fn exit_now(code: i32) -> ! {
+    // SAFETY: `_exit` takes any code, may be called at any time by any thread, and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Whether this program runs with more rights than whoever started it (set-user-id and the like).
+pub(crate) fn has_raised_rights() -> bool {
+    // SAFETY: reads a word that the kernel left for this process.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
