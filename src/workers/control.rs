@@ -108,7 +108,7 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn of(error: &Error) -> Self {
         let kind = error.kind().as_str().to_owned();
-        Self { kind, message: error.to_string(), help: error.help_text().map(str::to_owned) }
+        Self { kind, message: shorten(error.to_string()), help: error.help_text().map(|help| shorten(help.to_owned())) }
     }
 
     /// The error, with its context as part of its message.
@@ -119,6 +119,17 @@ impl Failure {
             None => error,
         }
     }
+}
+
+/// Keeps a message well under the size (some 200 KB) at which `ipc-channel` would split it.
+fn shorten(mut text: String) -> String {
+    const LIMIT: usize = 16 << 10;
+    if text.len() > LIMIT {
+        let end = (0..=LIMIT).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 /// What travels on the channel to the parent.
@@ -172,6 +183,11 @@ impl Session {
     /// The slab's descriptor, if the parent gave one; for the first who asks.
     pub(crate) fn take_slab(&mut self) -> Option<OwnedFd> {
         self.slab.take()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn outbox(&self) -> &IpcSender<Up> {
+        &self.outbox
     }
 
     /// Waits for the next message; `None` after [`ToWorker::Stop`], or when the parent is gone, for every thread that asks.

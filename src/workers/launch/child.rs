@@ -2,13 +2,14 @@
 
 use std::any::Any;
 use std::io::Write;
+use std::os::unix::fs::FileTypeExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use ipc_channel::ipc::{self, IpcReceiver, IpcSender};
+use ipc_channel::ipc::{self, IpcSender};
 
 use super::command::Call;
 use super::handshake::{Greeting, Hello, Start};
@@ -37,11 +38,17 @@ pub(crate) fn run(call: &Call) -> ! {
     signals::ignore_in_worker();
     limits::offer_to_oom_killer();
     limits::name_process();
-    let Ok(parent) = pidfd(call.parent) else { orphaned(call) };
-    // Opened in time if it is the parent still; its number may be another's otherwise.
-    if rustix::process::getppid().is_none_or(|pid| pid.as_raw_nonzero().get().cast_unsigned() != call.parent) {
-        orphaned(call);
-    }
+    let parent = pidfd(call.parent);
+    // It was opened in time if it is the parent still; its number may be another's otherwise.
+    let (Ok(parent), true) = (&parent, is_parent(call.parent)) else {
+        if parent.is_err() {
+            sweep(call);
+        }
+        give_up(&format!(
+            "process {}, whose worker this is to be, is not its parent; unset GRISTMILL_WORKER if you set it",
+            call.parent
+        ));
+    };
     let serve = {
         let call = call.clone();
         move || exit_now(serve(&call))
@@ -49,20 +56,25 @@ pub(crate) fn run(call: &Call) -> ! {
     if let Err(e) = thread::Builder::new().name("gristmill-serve".into()).spawn(serve) {
         give_up(&format!("cannot start a thread: {e}"));
     }
-    while !matches!(wait_readable(&parent, None), Ok(true)) {
+    while !matches!(wait_readable(parent, None), Ok(true)) && is_parent(call.parent) {
         thread::sleep(Duration::from_millis(100));
     }
-    orphaned(call)
+    sweep(call);
+    exit_now(ORPHANED)
 }
 
-/// Ends a worker without a parent, and the parent's rendezvous where nobody else will.
-fn orphaned(call: &Call) -> ! {
+fn is_parent(pid: u32) -> bool {
+    rustix::process::getppid().is_some_and(|parent| i64::from(parent.as_raw_nonzero().get()) == i64::from(pid))
+}
+
+/// Removes the socket to which this process was to connect, and its directory, if the parent died before it could.
+fn sweep(call: &Call) {
     let socket = Path::new(&call.socket);
-    if !CONNECTED.load(Ordering::Relaxed) && std::fs::remove_file(socket).is_ok() {
-        // Removed only if it is empty, so it cannot be but the directory made for the socket.
+    let is_socket = socket.symlink_metadata().is_ok_and(|m| m.file_type().is_socket());
+    if !CONNECTED.load(Ordering::Relaxed) && is_socket && std::fs::remove_file(socket).is_ok() {
+        // It goes only if it is empty, as the directory made for this one socket is.
         let _ = socket.parent().map(std::fs::remove_dir);
     }
-    exit_now(ORPHANED)
 }
 
 fn serve(call: &Call) -> i32 {
@@ -91,10 +103,10 @@ fn connect(call: &Call) -> Result<Start> {
     let module =
         hook::module().ok_or_else(|| Error::new(ErrorKind::Worker, "gristmill's own module is not to be found"))?;
     let parent = IpcSender::connect(call.socket.clone()).map_err(|e| failed("cannot connect to the parent", &e))?;
-    let (tell, told): (_, IpcReceiver<Start>) = ipc::channel().map_err(|e| failed("cannot make a channel", &e))?;
-    let hello = Hello { pid: std::process::id(), module: Identity::of(&module), tell };
+    let (tell, told) = ipc::channel().map_err(|e| failed("cannot make a channel", &e))?;
+    let hello = Hello { module: Identity::of(&module), tell };
     parent.send(Greeting::Hello(hello)).map_err(|e| failed("cannot greet the parent", &e))?;
-    let start = told.recv().map_err(|e| failed("the parent refused this worker", &e))?;
+    let start = Start::receive(&told).map_err(|e| failed("the parent refused this worker", &e))?;
     CONNECTED.store(true, Ordering::Relaxed);
     Ok(start)
 }

@@ -69,16 +69,19 @@ impl Call {
 
 /// The command for one worker, and the program's path for messages.
 pub(crate) fn build(call: &Call, slab: Option<BorrowedFd<'_>>) -> Result<(Command, PathBuf), LaunchFailure> {
+    // Else a program in which the hook does not act would start itself for ever.
     if std::env::var_os(WORKER).is_some() {
         return Err(LaunchFailure::WorkerAstray);
     }
+    let slab = slab.map(|fd| fd.try_clone_to_owned()).transpose();
+    let slab = slab.map_err(|source| LaunchFailure::Spawn { program: "a worker".into(), source })?;
     let (program, arguments) = program()?;
     let mut command = Command::new(&program);
     command.args(arguments).env(WORKER, call.write()).envs(ENVIRONMENT);
     if program == Path::new(SELF) {
         command.arg0(format!("gristmill worker of {}", call.parent));
     }
-    command.stdin(slab.and_then(|fd| fd.try_clone_to_owned().ok()).map_or_else(Stdio::null, Stdio::from));
+    command.stdin(slab.map_or_else(Stdio::null, Stdio::from));
     // What code in a worker prints must not run into the trainer's own output, which may be data.
     command.stdout(standard_error().map_or_else(Stdio::null, Stdio::from));
     command.stderr(standard_error().map_or_else(Stdio::null, Stdio::from));

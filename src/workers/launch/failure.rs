@@ -28,8 +28,6 @@ pub(crate) enum LaunchFailure {
     TimedOut { pid: u32, limit: Duration },
     #[error("the worker process (pid {}) answered with something that is no greeting: {what}", .exit.pid)]
     NoGreeting { exit: Exit, what: String },
-    #[error("the worker process is another process (pid {got}) than the one that was started (pid {started})")]
-    OtherProcess { started: u32, got: u32 },
     #[error("the worker's program {} is another build than {}", .worker.display(), .ours.display())]
     OtherBuild { ours: PathBuf, worker: PathBuf },
     #[error("the worker process (pid {}) ended while it was given its program: {exit}", .exit.pid)]
@@ -53,9 +51,9 @@ impl LaunchFailure {
             Self::Rendezvous { .. } => "set TMPDIR to a directory that can be written and whose path is short UTF-8",
             Self::Spawn { .. } => "check the worker command, and the limits on processes and memory",
             Self::Watch(_) => "gristmill needs Linux 5.4 or later, and a sandbox that allows pidfd_open and waitid",
-            Self::Died { exit } => exit
-                .advice()
-                .unwrap_or("the worker command must run this program; its last words are on standard error"),
+            Self::Died { exit } => exit.advice().unwrap_or(
+                "a worker command must run this program, a script by `exec`; last words are on standard error",
+            ),
             Self::TimedOut { .. } => {
                 "a static constructor of the program may block, or the worker command is not this program; run without \
                  workers, or call `gristmill::workers::init` as the first line of `main`"
@@ -64,7 +62,6 @@ impl LaunchFailure {
                 "start the workers from the very program that is running: unset GRISTMILL_WORKER_EXE, or point it to \
                  the same build"
             }
-            Self::OtherProcess { .. } => "a worker command that is a script must end with `exec`",
             Self::Unheard { exit } => exit.advice().unwrap_or("its last words are on standard error"),
         }
     }

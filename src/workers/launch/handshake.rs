@@ -1,25 +1,29 @@
 //! The first words between a parent and its new worker.
 //!
 //! The worker connects to a socket that the parent made for it, says which build it is, and gets its program and its
-//! channels. `IpcOneShotServer::accept` neither times out nor notices that nobody will come, so a guard watches the
-//! worker meanwhile and, when it is dead or late, connects itself.
+//! channels. `IpcOneShotServer::accept` neither times out nor notices that nobody will come, so a thread of its own waits
+//! there, while the caller watches the worker and, when that is dead or late, connects in its place.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::bounded;
+use ipc_channel::IpcError;
 use ipc_channel::ipc::{IpcOneShotServer, IpcReceiver, IpcSender};
 use rustix::event::EventfdFlags;
+use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
 use super::child::words;
 use super::failure::LaunchFailure;
 use super::identity::Identity;
 use super::program::Program;
-use crate::workers::control::{ToWorker, Up};
+use crate::workers::control::{ToWorker, Up, send};
 use crate::workers::sys::process::{Process, wait_any};
 use crate::workers::sys::signals;
 
@@ -28,19 +32,26 @@ use crate::workers::sys::signals;
 pub(crate) enum Greeting {
     /// The worker's.
     Hello(Hello),
-    /// The guard's: nobody will come.
+    /// The parent's own: nobody will come.
     Nobody,
 }
 
 /// Who the worker is.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Hello {
-    /// Its process id.
-    pub(crate) pid: u32,
     /// The module that holds its gristmill code.
     pub(crate) module: Identity,
     /// Where to tell it what to do.
-    pub(crate) tell: IpcSender<Start>,
+    pub(crate) tell: IpcSender<Order>,
+}
+
+/// What the worker is told, piece by piece.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// The next bytes of its pipeline's configuration.
+    Cfg(#[serde(with = "serde_bytes")] Vec<u8>),
+    /// The rest, last.
+    Start(Start),
 }
 
 /// What the worker is to do.
@@ -58,6 +69,32 @@ pub(crate) struct Start {
     pub(crate) inbox: IpcReceiver<ToWorker>,
     /// To the parent.
     pub(crate) outbox: IpcSender<Up>,
+}
+
+impl Start {
+    /// Bytes of configuration in a message. `ipc-channel` splits messages of more than some 200 KB, and then a sender waits
+    /// for ever if the receiver dies.
+    const PIECE: usize = 64 << 10;
+
+    pub(crate) fn send(self, cfg: &[u8], to: &IpcSender<Order>) -> Result<(), IpcError> {
+        for piece in cfg.chunks(Self::PIECE) {
+            send(to, || Order::Cfg(piece.to_vec()))?;
+        }
+        to.send(Order::Start(self))
+    }
+
+    pub(crate) fn receive(from: &IpcReceiver<Order>) -> Result<Self, IpcError> {
+        let mut cfg = Vec::new();
+        loop {
+            match from.recv()? {
+                Order::Cfg(piece) => cfg.extend(piece),
+                Order::Start(mut start) => {
+                    start.program.set_cfg(cfg);
+                    return Ok(start);
+                }
+            }
+        }
+    }
 }
 
 /// The socket to which one worker connects; its directory goes with it.
@@ -79,9 +116,14 @@ impl Rendezvous {
         if std::str::from_utf8(bytes).is_err() {
             return Err(LaunchFailure::Rendezvous { directory, why: "its path is not UTF-8".into() });
         }
-        match IpcOneShotServer::new() {
-            Ok((server, path)) => Ok(Self { server, path }),
-            Err(e) => Err(LaunchFailure::Rendezvous { directory, why: e.to_string() }),
+        // It panics on some of the errors that this one finds.
+        if let Err(e) = rustix::fs::access(&directory, Access::WRITE_OK | Access::EXEC_OK) {
+            return Err(LaunchFailure::Rendezvous { directory, why: e.to_string() });
+        }
+        match catch_unwind(IpcOneShotServer::new) {
+            Ok(Ok((server, path))) => Ok(Self { server, path }),
+            Ok(Err(e)) => Err(LaunchFailure::Rendezvous { directory, why: e.to_string() }),
+            Err(panic) => Err(LaunchFailure::Rendezvous { directory, why: words(&*panic) }),
         }
     }
 
@@ -91,56 +133,49 @@ impl Rendezvous {
 
     /// Waits for the worker's greeting. On failure the worker may still run.
     pub(crate) fn accept(self, process: &Process, limit: Duration) -> Result<Hello, Unmet> {
-        let over = rustix::event::eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| Unmet::Watch(e.into()))?;
-        let Self { server, path } = self;
-        thread::scope(|scope| {
-            let guard = thread::Builder::new()
-                .name("gristmill-guard".into())
-                .spawn_scoped(scope, || guard(process, &over, &path, Instant::now() + limit))
-                .map_err(Unmet::Watch)?;
-            let greeting = catch_unwind(AssertUnwindSafe(|| server.accept()));
-            // It cannot fail: the counter is far from full.
-            let _ = rustix::io::write(&over, &1u64.to_ne_bytes());
-            let seen = guard.join().unwrap_or(Seen::Nothing);
-            match (greeting, seen) {
-                (Ok(Ok((_, Greeting::Hello(hello)))), Seen::Nothing | Seen::Death) => Ok(hello),
-                (_, Seen::Death) => Err(Unmet::Died),
-                (_, Seen::Lateness) => Err(Unmet::TimedOut),
-                (Ok(Ok(_)), Seen::Nothing) => Err(Unmet::NoGreeting("a guard's words".into())),
-                (Ok(Err(e)), Seen::Nothing) => Err(Unmet::NoGreeting(e.to_string())),
-                (Err(panic), Seen::Nothing) => Err(Unmet::NoGreeting(words(&*panic))),
+        let deadline = Instant::now() + limit;
+        let (tell, told) = bounded(1);
+        let over = Arc::new(rustix::event::eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| Unmet::Watch(e.into()))?);
+        let accept = {
+            let over = over.clone();
+            move || {
+                signals::block_all();
+                let _ = tell.send(catch_unwind(AssertUnwindSafe(|| self.server.accept())));
+                // It cannot fail: the counter is far from full.
+                let _ = rustix::io::write(&over, &1u64.to_ne_bytes());
             }
-        })
+        };
+        thread::Builder::new().name("gristmill-accept".into()).spawn(accept).map_err(Unmet::Watch)?;
+        let seen = wait_any([over.as_fd(), process.fd()], Some(deadline));
+        if !matches!(seen, Ok(Some(0))) {
+            // If the worker has connected but says nothing, its death ends the wait; else the word below does.
+            process.kill();
+            if let Ok(server) = IpcSender::connect(self.path) {
+                let _ = signals::without_sigpipe(|| server.send(Greeting::Nobody));
+            }
+        }
+        // Should even that not be heard, because somebody has removed the socket, the thread is left to itself.
+        match (told.recv_timeout(Duration::from_secs(1)), seen) {
+            (Ok(Ok(Ok((_, Greeting::Hello(hello))))), Ok(Some(_))) => Ok(hello),
+            (_, Ok(Some(1))) => Err(Unmet::Died),
+            (_, Ok(None)) => Err(Unmet::TimedOut),
+            (_, Err(e)) => Err(Unmet::Watch(e)),
+            (Ok(Ok(Err(e))), _) => Err(Unmet::NoGreeting(e.to_string())),
+            (Ok(Err(panic)), _) => Err(Unmet::NoGreeting(words(&*panic))),
+            (_, _) => Err(Unmet::NoGreeting("not a worker's words".into())),
+        }
     }
 }
 
 /// Why nobody was met.
 #[derive(Debug)]
 pub(crate) enum Unmet {
+    /// The worker is dead.
     Died,
+    /// The worker was late, and is killed.
     TimedOut,
+    /// What came was no greeting.
     NoGreeting(String),
+    /// The kernel refuses to watch.
     Watch(io::Error),
-}
-
-enum Seen {
-    Nothing,
-    Death,
-    Lateness,
-}
-
-/// Watches the worker until the parent is `over` with waiting, and ends the wait if the worker dies or is late.
-fn guard(process: &Process, over: &OwnedFd, path: &str, deadline: Instant) -> Seen {
-    signals::block_all();
-    let seen = match wait_any([over.as_fd(), process.fd()], Some(deadline)) {
-        Ok(Some(0)) => return Seen::Nothing,
-        Ok(Some(_)) => Seen::Death,
-        Ok(None) | Err(_) => Seen::Lateness,
-    };
-    // If it has connected but says nothing, its death ends the wait; else the words below do.
-    process.kill();
-    if let Ok(server) = IpcSender::connect(path.to_owned()) {
-        let _ = server.send(Greeting::Nobody);
-    }
-    seen
 }

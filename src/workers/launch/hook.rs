@@ -55,8 +55,8 @@ pub fn init() {
 }
 
 fn become_worker(call: &Call) -> ! {
-    // SAFETY: nothing else reads or writes the environment now. Before `main` there are no other threads; `init` asks for
-    // the same.
+    // SAFETY: nobody else reads or writes the environment now: this thread is the only one, but for such as a library's
+    // constructor has started for itself (a pool, idle still). `init` asks its caller for the same.
     unsafe { std::env::remove_var(WORKER) };
     child::run(call)
 }

@@ -9,6 +9,7 @@
 
 use std::mem;
 use std::ptr;
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -31,8 +32,8 @@ pub(crate) struct RustProgram {
     enter: CodePlace,
     factory: CodePlace,
     serve: CodePlace,
-    #[serde(with = "serde_bytes")]
-    cfg: Vec<u8>,
+    #[serde(skip)]
+    cfg: Arc<[u8]>,
 }
 
 /// Knows the types of `factory` and `serve`, which are given as addresses.
@@ -52,8 +53,19 @@ impl Program {
             enter: CodePlace::of(enter::<C, D> as Enter as *const ())?,
             factory: CodePlace::of(factory as *const ())?,
             serve: CodePlace::of(serve as *const ())?,
-            cfg,
+            cfg: cfg.into(),
         }))
+    }
+
+    /// The configuration, which travels by itself: it may be large.
+    pub(crate) fn cfg(&self) -> &[u8] {
+        let Self::Rust(program) = self;
+        &program.cfg
+    }
+
+    pub(crate) fn set_cfg(&mut self, cfg: Vec<u8>) {
+        let Self::Rust(program) = self;
+        program.cfg = cfg.into();
     }
 
     /// Runs it, in the worker, to its end.

@@ -10,7 +10,7 @@ use ipc_channel::ipc::{self, IpcReceiver, IpcSender};
 use super::command::{self, Call};
 use super::exit::Exit;
 use super::failure::LaunchFailure;
-use super::handshake::{Rendezvous, Start, Unmet};
+use super::handshake::{Order, Rendezvous, Start, Unmet};
 use super::hook;
 use super::identity::Identity;
 use super::program::Program;
@@ -70,7 +70,7 @@ fn try_start(
         inbox: told,
         outbox: outbox.clone(),
     };
-    if signals::without_sigpipe(|| tell.send(start)).is_err() {
+    if signals::without_sigpipe(|| start.send(program.cfg(), &tell)).is_err() {
         return Err(LaunchFailure::Unheard { exit: last_words(&process) });
     }
     Worker::new(number, Arc::new(process), inbox, outbox, heard, events.clone()).map_err(LaunchFailure::Watch)
@@ -87,16 +87,13 @@ fn spawn(call: &Call, options: &Options<'_>) -> Result<Process, LaunchFailure> {
 }
 
 /// Hears the worker out: it must be the process that was started, and the same build.
-fn greet(rendezvous: Rendezvous, process: &Process, options: &Options<'_>) -> Result<IpcSender<Start>, LaunchFailure> {
+fn greet(rendezvous: Rendezvous, process: &Process, options: &Options<'_>) -> Result<IpcSender<Order>, LaunchFailure> {
     let hello = rendezvous.accept(process, options.time_out).map_err(|unmet| match unmet {
         Unmet::Died => LaunchFailure::Died { exit: last_words(process) },
         Unmet::TimedOut => LaunchFailure::TimedOut { pid: process.pid(), limit: options.time_out },
         Unmet::NoGreeting(what) => LaunchFailure::NoGreeting { exit: last_words(process), what },
         Unmet::Watch(e) => LaunchFailure::Watch(e),
     })?;
-    if hello.pid != process.pid() {
-        return Err(LaunchFailure::OtherProcess { started: process.pid(), got: hello.pid });
-    }
     let ours = hook::module().as_ref().map(Identity::of);
     match ours {
         Some(ours) if ours.same_build(&hello.module) => Ok(hello.tell),

@@ -71,8 +71,8 @@ impl Worker {
             let receive = move || {
                 signals::block_all();
                 let exit = receive(number, &heard, &life, reaper, &events);
-                let _ = tell.send(exit.clone());
-                let _ = events.send(Event { worker: number, what: What::Exited(exit) });
+                let _ = events.send(Event { worker: number, what: What::Exited(exit.clone()) });
+                let _ = tell.send(exit);
             };
             thread::Builder::new().name(format!("gristmill-hear-{number}")).spawn(receive)
         });

@@ -1,0 +1,175 @@
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::*;
+
+fn links(pid: u32) -> BTreeSet<PathBuf> {
+    let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    fds.filter_map(|fd| std::fs::read_link(fd.unwrap().path()).ok()).collect()
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+/// Pids of this process' children, zombies too.
+fn children() -> Vec<u32> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn nothing_is_left_of_fifty_workers() {
+    scenario(|()| {
+        let temp = tempfile::tempdir().unwrap();
+        // SAFETY: the scene's other thread only waits.
+        unsafe { std::env::set_var("TMPDIR", temp.path()) };
+        drop(echoing(0));
+        let before = (descriptors(), threads());
+        let shared_memory = std::fs::read_dir("/dev/shm").map(|d| d.count()).unwrap_or(0);
+        for i in 0..50 {
+            let (worker, events) = echoing(i);
+            assert_echoes(&worker, &events, i, i);
+            match i % 3 {
+                0 => assert!(worker.stop(PATIENCE)?.is_clean()),
+                1 => worker.kill(),
+                _ => drop(worker),
+            }
+        }
+        assert_eq!(descriptors(), before.0);
+        assert!(soon(|| threads() == before.1));
+        assert_eq!(children(), Vec::<u32>::new());
+        assert_eq!(temp.path().read_dir().unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir("/dev/shm").map(|d| d.count()).unwrap_or(0), shared_memory);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_worker_shares_nothing_with_its_parent_but_its_channel() {
+    scenario(|()| {
+        let _others = (echoing(0), echoing(1));
+        let (worker, _events) = echoing(2);
+        let shared: Vec<_> = links(worker.pid()).intersection(&links(std::process::id())).cloned().collect();
+        let (sockets, others): (Vec<_>, Vec<_>) =
+            shared.into_iter().partition(|link| link.to_string_lossy().starts_with("socket:"));
+        assert_eq!(sockets.len(), 1, "{sockets:?}");
+        // Standard input, and standard error twice.
+        assert!(
+            others
+                .iter()
+                .all(|link| link.starts_with("/dev") || links(1).is_empty() || !link.starts_with("anon_inode:")),
+            "{others:?}"
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn a_dead_worker_is_an_error_where_sigpipe_kills() {
+    scenario(|()| {
+        // SAFETY: the default disposition is no handler.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        let (worker, events) = echoing(0);
+        worker.kill();
+        assert_eq!(next_exit(&events).to_string(), "killed by its parent");
+        for _ in 0..3 {
+            assert!(worker.send(&task(0)).is_err());
+        }
+        let mut pending = std::mem::MaybeUninit::uninit();
+        // SAFETY: the set is written before it is read.
+        assert_eq!(
+            unsafe { (libc::sigpending(pending.as_mut_ptr()), libc::sigismember(pending.as_ptr(), libc::SIGPIPE)) },
+            (0, 0)
+        );
+        Ok(())
+    });
+}
+
+/// Starts a worker that spins in its factory, says its pid, and waits.
+fn parent_of_a_spinner(fork: bool, session: Session) -> Result<()> {
+    let spin = |parent: u32| -> Result<u64> {
+        std::fs::read_dir(format!("/proc/{parent}")).unwrap();
+        loop {
+            std::hint::spin_loop();
+        }
+    };
+    let (worker, _events) = launch(spin, std::process::id(), echo);
+    let mut forked = 0;
+    if fork {
+        // SAFETY: the child holds what its parent held, sleeps, and leaves.
+        unsafe {
+            forked = libc::fork();
+            if forked == 0 {
+                libc::sleep(20);
+                libc::_exit(0);
+            }
+        }
+    }
+    session.send(FromWorker::Done(done(worker.pid().into(), forked.cast_unsigned().into())))?;
+    std::thread::sleep(PATIENCE);
+    Ok(())
+}
+
+#[test]
+fn no_worker_outlives_its_parent() {
+    use rustix::process::{Pid, Signal, kill_process};
+    for (fork, signal) in [(false, Signal::KILL), (false, Signal::TERM), (false, Signal::ABORT), (true, Signal::KILL)] {
+        let (middle, events) = launch(|fork: bool| Ok(fork), fork, parent_of_a_spinner);
+        let FromWorker::Done(ids) = next_message(&events) else { panic!("no pids") };
+        let spinner = ids.id as u32;
+        assert!(!is_gone(spinner));
+        kill_process(Pid::from_raw(middle.pid().cast_signed()).unwrap(), signal).unwrap();
+        assert!(soon(|| is_gone(spinner)), "{signal:?}, forked: {fork}");
+        if fork {
+            kill_process(Pid::from_raw(ids.end as i32).unwrap(), Signal::KILL).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_rendezvous_goes_with_the_worker_if_the_parent_died_first() {
+    use rustix::process::{Pid, Signal, kill_process};
+    fn begin_and_wait(directory: PathBuf) -> Result<u64> {
+        // SAFETY: this worker's other thread only waits.
+        unsafe { std::env::set_var("TMPDIR", directory) };
+        set_worker_command("/bin/sh", ["-c", "exe=$(readlink -f /proc/$PPID/exe); sleep 0.4; exec $exe"]);
+        Ok(begin(adder, 0, echo, &Options::default(), &unbounded().0)?.number())
+    }
+    let temp = tempfile::tempdir().unwrap();
+    let entries = || temp.path().read_dir().unwrap().count();
+    let (middle, _events) = launch(begin_and_wait, temp.path().to_owned(), echo);
+    assert!(soon(|| entries() == 1));
+    std::thread::sleep(Duration::from_millis(100));
+    kill_process(Pid::from_raw(middle.pid().cast_signed()).unwrap(), Signal::KILL).unwrap();
+    assert_eq!(entries(), 1);
+    assert!(soon(|| entries() == 0));
+}
+
+#[test]
+fn a_fork_of_the_parent_leaves_the_worker_alone() {
+    scenario(|()| {
+        let (worker, events) = echoing(0);
+        // SAFETY: the child touches the worker's handle, takes no lock that another thread may hold, and leaves.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let refused = worker.send(&task(0)).is_err();
+            worker.kill();
+            drop(worker);
+            // SAFETY: leaving is always allowed.
+            unsafe { libc::_exit(if refused { 0 } else { 1 }) };
+        }
+        let child = rustix::process::Pid::from_raw(child).unwrap();
+        let (_, status) =
+            rustix::process::waitpid(Some(child), rustix::process::WaitOptions::empty()).unwrap().unwrap();
+        assert_eq!(status.exit_status(), Some(0));
+        assert_echoes(&worker, &events, 1, 0);
+        assert!(worker.stop(PATIENCE)?.is_clean());
+        Ok(())
+    });
+}
