@@ -37,6 +37,7 @@ static CONNECTED: AtomicBool = AtomicBool::new(false);
 pub(crate) fn run(call: &Call) -> ! {
     signals::ignore_in_worker();
     limits::offer_to_oom_killer();
+    limits::keep_shared_memory_out_of_cores();
     limits::name_process();
     let parent = pidfd(call.parent);
     // It was opened in time if it is the parent still; its number may be another's otherwise.

@@ -51,7 +51,7 @@ pub(crate) enum Order {
     /// The next bytes of its pipeline's configuration.
     Cfg(#[serde(with = "serde_bytes")] Vec<u8>),
     /// The rest, last.
-    Start(Start),
+    Start(Box<Start>),
 }
 
 /// What the worker is to do.
@@ -80,7 +80,7 @@ impl Start {
         for piece in cfg.chunks(Self::PIECE) {
             send(to, || Order::Cfg(piece.to_vec()))?;
         }
-        to.send(Order::Start(self))
+        to.send(Order::Start(Box::new(self)))
     }
 
     pub(crate) fn receive(from: &IpcReceiver<Order>) -> Result<Self, IpcError> {
@@ -90,7 +90,7 @@ impl Start {
                 Order::Cfg(piece) => cfg.extend(piece),
                 Order::Start(mut start) => {
                     start.program.set_cfg(cfg);
-                    return Ok(start);
+                    return Ok(*start);
                 }
             }
         }

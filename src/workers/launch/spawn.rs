@@ -37,7 +37,7 @@ impl Default for Options<'_> {
     }
 }
 
-/// Starts a worker under `number`, which runs `program`; what happens to it is told to `events`.
+/// Starts a worker under `number`, which runs `program`; what happens to it is told to `events`, which must be unbounded.
 ///
 /// It returns when the worker has connected and got its program, after some 2 ms. The program is started without a fork
 /// (`std` uses `posix_spawn` as long as nothing is to run between fork and exec), so it makes no difference how large this

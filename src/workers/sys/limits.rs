@@ -13,6 +13,16 @@ pub(crate) fn offer_to_oom_killer() {
     let _ = std::fs::write("/proc/self/oom_score_adj", "900");
 }
 
+/// Leaves shared memory out of core files: that of one crashed worker would hold the whole slab.
+pub(crate) fn keep_shared_memory_out_of_cores() {
+    const SHARED: u64 = 1 << 1 | 1 << 3;
+    let path = "/proc/self/coredump_filter";
+    let filter = std::fs::read_to_string(path).ok();
+    if let Some(filter) = filter.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()) {
+        let _ = std::fs::write(path, format!("{:#x}", filter & !SHARED));
+    }
+}
+
 /// Caps private writable memory (heap, thread stacks, private mappings; neither shared memory nor mapped files).
 ///
 /// The hard limit goes with it, so that nothing in this process can raise it again.

@@ -50,21 +50,33 @@ fn nothing_is_left_of_fifty_workers() {
     });
 }
 
+/// What the descriptors of a process that stay open on `exec` lead to.
+fn inheritable(pid: u32) -> BTreeSet<PathBuf> {
+    const CLOEXEC: u32 = 0o2_000_000;
+    let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().map(|fd| fd.unwrap());
+    let stays = |fd: &std::fs::DirEntry| {
+        let info = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", fd.file_name().display())).ok()?;
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        Some(u32::from_str_radix(flags.trim(), 8).unwrap() & CLOEXEC == 0)
+    };
+    fds.filter(|fd| stays(fd) == Some(true)).map(|fd| std::fs::read_link(fd.path()).unwrap()).collect()
+}
+
 #[test]
 fn a_worker_shares_nothing_with_its_parent_but_its_channel() {
     scenario(|()| {
+        let before = inheritable(std::process::id());
         let _others = (echoing(0), echoing(1));
         let (worker, _events) = echoing(2);
-        let shared: Vec<_> = links(worker.pid()).intersection(&links(std::process::id())).cloned().collect();
-        let (sockets, others): (Vec<_>, Vec<_>) =
-            shared.into_iter().partition(|link| link.to_string_lossy().starts_with("socket:"));
-        assert_eq!(sockets.len(), 1, "{sockets:?}");
-        // Standard input, and standard error twice.
+        assert_eq!(inheritable(std::process::id()), before);
+        assert_eq!(inheritable(worker.pid()), before);
+        let mut shared = &links(worker.pid()) & &links(std::process::id());
+        // All that is no file has one name.
+        shared.retain(|link| !before.contains(link) && !link.starts_with("anon_inode:[pidfd]"));
+        // The way to the parent, of which the parent keeps a copy.
         assert!(
-            others
-                .iter()
-                .all(|link| link.starts_with("/dev") || links(1).is_empty() || !link.starts_with("anon_inode:")),
-            "{others:?}"
+            shared.len() == 1 && shared.iter().all(|link| link.to_string_lossy().starts_with("socket:")),
+            "{shared:?}"
         );
         Ok(())
     });
@@ -81,12 +93,49 @@ fn a_dead_worker_is_an_error_where_sigpipe_kills() {
         for _ in 0..3 {
             assert!(worker.send(&task(0)).is_err());
         }
+        // None is left pending either.
         let mut pending = std::mem::MaybeUninit::uninit();
         // SAFETY: the set is written before it is read.
-        assert_eq!(
-            unsafe { (libc::sigpending(pending.as_mut_ptr()), libc::sigismember(pending.as_ptr(), libc::SIGPIPE)) },
-            (0, 0)
-        );
+        let pending = unsafe {
+            libc::sigpending(pending.as_mut_ptr());
+            libc::sigismember(pending.as_ptr(), libc::SIGPIPE)
+        };
+        assert_eq!(pending, 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn an_end_that_somebody_else_saw_is_an_end() {
+    scenario(|()| {
+        // From now on the kernel reaps children by itself.
+        // SAFETY: ignoring a signal is no handler.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+        let (worker, events) = echoing(0);
+        worker.kill();
+        let exit = next_exit(&events);
+        assert_eq!(exit.status, crate::workers::sys::process::Status::Unknown);
+        assert_eq!(worker.stop(PATIENCE)?, exit);
+        let (worker, events) = echoing(0);
+        assert_echoes(&worker, &events, 1, 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn many_start_at_once() {
+    scenario(|()| {
+        let before = descriptors();
+        std::thread::scope(|scope| {
+            for i in 0..8 {
+                scope.spawn(move || {
+                    let (worker, events) = echoing(i);
+                    assert_echoes(&worker, &events, i, i);
+                    assert!(worker.stop(PATIENCE).unwrap().is_clean());
+                });
+            }
+        });
+        assert_eq!((descriptors(), children()), (before, Vec::new()));
         Ok(())
     });
 }

@@ -150,6 +150,7 @@ fn a_worker_is_set_up_before_user_code_runs() {
     fn look(_: ()) -> Result<()> {
         let read = |path: &str| std::fs::read_to_string(path).unwrap();
         assert_eq!(read("/proc/self/oom_score_adj").trim(), "900");
+        assert_eq!(u64::from_str_radix(read("/proc/self/coredump_filter").trim(), 16).unwrap() & 0b1010, 0);
         assert_eq!(read("/proc/self/comm").trim(), "gristmill");
         assert!(read("/proc/self/cmdline").starts_with("gristmill worker of "));
         assert_eq!(std::env::var_os("GRISTMILL_WORKER"), None);
