@@ -8,6 +8,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use ipc_channel::IpcError;
 use ipc_channel::ipc::{IpcReceiver, IpcSender};
@@ -168,16 +169,33 @@ pub(crate) struct Session {
     stopped: AtomicBool,
     outbox: IpcSender<Up>,
     slab: Option<OwnedFd>,
+    built_in: Duration,
 }
 
 impl Session {
     pub(crate) fn new(worker: u64, inbox: IpcReceiver<ToWorker>, outbox: IpcSender<Up>, slab: Option<OwnedFd>) -> Self {
-        Self { worker, inbox: Mutex::new(inbox), stopped: AtomicBool::new(false), outbox, slab }
+        Self {
+            worker,
+            inbox: Mutex::new(inbox),
+            stopped: AtomicBool::new(false),
+            outbox,
+            slab,
+            built_in: Duration::ZERO,
+        }
     }
 
     /// The number that this worker was started with.
     pub(crate) fn worker(&self) -> u64 {
         self.worker
+    }
+
+    pub(crate) fn set_built_in(&mut self, time: Duration) {
+        self.built_in = time;
+    }
+
+    /// Time that the factory took.
+    pub(crate) fn built_in(&self) -> Duration {
+        self.built_in
     }
 
     /// The slab's descriptor, if the parent gave one; for the first who asks.

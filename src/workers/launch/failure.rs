@@ -16,6 +16,8 @@ pub(crate) enum LaunchFailure {
     ThroughLoader,
     #[error("this process was itself started as a worker, but has reached the program's own code")]
     WorkerAstray,
+    #[error("no room for the descriptors of a worker: {0}")]
+    Descriptors(#[source] io::Error),
     #[error("workers cannot shake hands in {}: {why}", .directory.display())]
     Rendezvous { directory: PathBuf, why: String },
     #[error("cannot start {}: {source}", .program.display())]
@@ -48,6 +50,7 @@ impl LaunchFailure {
                 "unset GRISTMILL_WORKER, which is gristmill's own; if gristmill set it, the worker command must run \
                  this program, or call `gristmill::workers::init` first"
             }
+            Self::Descriptors(_) => "raise the limit on open files (`ulimit -n`)",
             Self::Rendezvous { .. } => "set TMPDIR to a directory that can be written and whose path is short UTF-8",
             Self::Spawn { .. } => "check the worker command, and the limits on processes and memory",
             Self::Watch(_) => "gristmill needs Linux 5.4 or later, and a sandbox that allows pidfd_open and waitid",

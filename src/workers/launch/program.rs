@@ -10,6 +10,7 @@
 use std::mem;
 use std::ptr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -90,13 +91,16 @@ unsafe fn enter<C: DeserializeOwned, D>(
     factory: *const (),
     serve: *const (),
     cfg: &[u8],
-    session: Session,
+    mut session: Session,
 ) -> Result<()> {
     // SAFETY: the caller's.
     let factory = unsafe { mem::transmute::<*const (), fn(C) -> Result<D>>(factory) };
     // SAFETY: the caller's.
     let serve = unsafe { mem::transmute::<*const (), fn(D, Session) -> Result<()>>(serve) };
-    serve(factory(decode(cfg)?)?, session)
+    let begin = Instant::now();
+    let dataset = factory(decode(cfg)?)?;
+    session.set_built_in(begin.elapsed());
+    serve(dataset, session)
 }
 
 /// The place of a function: a module, and the offset from its base.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crossbeam_channel::Sender;
 use ipc_channel::ipc::{self, IpcReceiver, IpcSender};
+use rustix::event::EventfdFlags;
 
 use super::command::{self, Call};
 use super::exit::Exit;
@@ -55,13 +56,14 @@ fn try_start(
     options: &Options<'_>,
     events: &Sender<Event>,
 ) -> Result<Worker, LaunchFailure> {
+    make_sure_of_descriptors()?;
     let rendezvous = Rendezvous::open()?;
     let call =
         Call { in_main: hook::init_was_called(), parent: std::process::id(), socket: rendezvous.path().to_owned() };
     let process = spawn(&call, options)?;
-    let tell = greet(rendezvous, &process, options).inspect_err(|_| bury(&process))?;
-    let (outbox, heard) = channel::<Up>().inspect_err(|_| bury(&process))?;
-    let (inbox, told) = channel::<ToWorker>().inspect_err(|_| bury(&process))?;
+    let tell = greet(rendezvous, &process, options)?;
+    let (outbox, heard) = channel::<Up>()?;
+    let (inbox, told) = channel::<ToWorker>()?;
     let start = Start {
         worker: number,
         heap_limit: options.heap_limit,
@@ -74,6 +76,14 @@ fn try_start(
         return Err(LaunchFailure::Unheard { exit: last_words(&process) });
     }
     Worker::new(number, Arc::new(process), inbox, outbox, heard, events.clone()).map_err(LaunchFailure::Watch)
+}
+
+/// Fails if a start would run out of descriptors half-way: `ipc-channel` does not take that well.
+fn make_sure_of_descriptors() -> Result<(), LaunchFailure> {
+    const NEEDED: usize = 20;
+    let spare = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC);
+    let spares: Result<Vec<_>, _> = (0..NEEDED).map(|_| spare()).collect();
+    spares.map(drop).map_err(|e| LaunchFailure::Descriptors(e.into()))
 }
 
 fn spawn(call: &Call, options: &Options<'_>) -> Result<Process, LaunchFailure> {
@@ -111,14 +121,9 @@ where
     ipc::channel().map_err(LaunchFailure::Watch)
 }
 
-fn bury(process: &Process) {
-    process.kill();
-    process.wait();
-}
-
 /// How a worker ended that ends just now, or is made to.
 fn last_words(process: &Process) -> Exit {
     let killed_by_us = !process.ends_within(Duration::from_millis(200));
-    bury(process);
+    process.kill();
     Exit { pid: process.pid(), status: process.wait(), told_to_stop: false, killed_by_us, nonsense: None }
 }

@@ -26,7 +26,6 @@ use crate::workers::sys::usage::{self, Memory};
 #[derive(Debug)]
 pub(crate) struct Worker {
     number: u64,
-    owner: u32,
     life: Arc<Life>,
     inbox: IpcSender<ToWorker>,
     gone: Receiver<Exit>,
@@ -43,10 +42,10 @@ struct Life {
 impl Life {
     fn kill(&self) {
         // One that has ended by itself was not killed, even where nobody has noticed yet.
-        if !self.process.ends_within(Duration::ZERO) {
+        if self.process.is_ours() && !self.process.ends_within(Duration::ZERO) {
             self.killed_by_us.store(true, Ordering::Relaxed);
+            self.process.kill();
         }
-        self.process.kill();
     }
 }
 
@@ -76,12 +75,9 @@ impl Worker {
             };
             thread::Builder::new().name(format!("gristmill-hear-{number}")).spawn(receive)
         });
-        if let Err(e) = started {
-            life.kill();
-            life.process.wait();
-            return Err(e);
-        }
-        Ok(Self { number, owner: std::process::id(), life, inbox, gone, exit: None })
+        // If the first thread runs, it takes the status; else the drop of the process does.
+        started.inspect_err(|_| life.kill())?;
+        Ok(Self { number, life, inbox, gone, exit: None })
     }
 
     /// The number that it was started with.
@@ -99,7 +95,7 @@ impl Worker {
     /// # Errors
     /// [`ErrorKind::Worker`] if the worker is gone, or this process is a fork of the worker's parent.
     pub(crate) fn send(&self, message: &ToWorker) -> Result<()> {
-        if self.is_forked() {
+        if !self.life.process.is_ours() {
             return Err(Error::new(ErrorKind::Worker, format!("worker {} belongs to the parent process", self.number))
                 .help("start workers in the process that uses them: a fork of it cannot"));
         }
@@ -113,9 +109,7 @@ impl Worker {
 
     /// Kills it (SIGKILL), without waiting.
     pub(crate) fn kill(&self) {
-        if !self.is_forked() {
-            self.life.kill();
-        }
+        self.life.kill();
     }
 
     /// Tells it to stop, gives it `grace` to finish what it has begun, then kills it; returns when it is gone.
@@ -151,13 +145,9 @@ impl Worker {
         read(self.pid()).ok().filter(|_| !self.life.process.has_ended())
     }
 
-    fn is_forked(&self) -> bool {
-        self.owner != std::process::id()
-    }
-
     /// Waits for its end, kills it after `grace`, and gives up (then the reaping thread goes on waiting) after [`STUCK`].
     fn finish(&mut self, grace: Duration) -> Option<Exit> {
-        if self.is_forked() {
+        if !self.life.process.is_ours() {
             return None;
         }
         if self.exit.is_none() {

@@ -28,10 +28,13 @@ pub(crate) enum Status {
     Unknown,
 }
 
-/// A child process. [`wait`](Self::wait) must be called once, or it stays a zombie.
+/// A child process. Dropping it kills the process and waits for its end, unless somebody has [waited](Self::wait) before.
+///
+/// In a fork of the process that started it, it does nothing: the child is not the fork's.
 #[derive(Debug)]
 pub(crate) struct Process {
     pid: u32,
+    owner: u32,
     fd: OwnedFd,
     ended: AtomicBool,
     status: OnceLock<Status>,
@@ -40,7 +43,8 @@ pub(crate) struct Process {
 impl Process {
     /// The child with `pid`, which the caller has not waited for.
     pub(crate) fn open(pid: u32) -> io::Result<Self> {
-        Ok(Self { pid, fd: pidfd(pid)?, ended: AtomicBool::new(false), status: OnceLock::new() })
+        let (ended, status) = (AtomicBool::new(false), OnceLock::new());
+        Ok(Self { pid, owner: std::process::id(), fd: pidfd(pid)?, ended, status })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -51,10 +55,17 @@ impl Process {
         self.fd.as_fd()
     }
 
+    /// Whether this process started it, and not one that this is a fork of.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.owner == std::process::id()
+    }
+
     /// Sends SIGKILL. A process that has ended already is none of its concern.
     pub(crate) fn kill(&self) {
-        // It fails where the process is gone, and only there: a parent may always signal its child.
-        let _ = rustix::process::pidfd_send_signal(&self.fd, Signal::KILL);
+        if self.is_ours() {
+            // It fails where the process is gone, and only there: a parent may always signal its child.
+            let _ = rustix::process::pidfd_send_signal(&self.fd, Signal::KILL);
+        }
     }
 
     /// Waits until the process has ended, and takes its status: from then on it is no zombie.
@@ -83,6 +94,15 @@ impl Process {
         match wait(WaitIdOptions::EXITED) {
             Ok(Some(status)) => read(&status),
             _ => Status::Unknown,
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.is_ours() && self.status.get().is_none() {
+            self.kill();
+            self.wait();
         }
     }
 }

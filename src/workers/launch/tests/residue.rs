@@ -123,6 +123,27 @@ fn an_end_that_somebody_else_saw_is_an_end() {
 }
 
 #[test]
+fn without_descriptors_a_start_is_an_error_and_leaves_nothing() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    scenario(|()| {
+        let before = descriptors();
+        let full = getrlimit(Resource::Nofile);
+        let limited = |room: usize| {
+            setrlimit(Resource::Nofile, Rlimit { current: Some((before + room) as u64), ..full }).unwrap();
+            let result = begin(adder, 0, echo, &Options::default(), &unbounded().0);
+            setrlimit(Resource::Nofile, full).unwrap();
+            result
+        };
+        let results: Vec<_> = (0..40).map(|room| limited(room).map(drop)).collect();
+        assert!(results[..10].iter().all(|r| r.as_ref().is_err_and(|e| e.to_string().contains("Too many open files"))));
+        assert!(results[30..].iter().all(Result::is_ok), "{:?}", &results[30..]);
+        assert!(results.iter().flat_map(|r| r.as_ref().err()).all(|e| e.kind() == crate::ErrorKind::Worker));
+        assert_eq!((descriptors(), children()), (before, Vec::new()));
+        Ok(())
+    });
+}
+
+#[test]
 fn many_start_at_once() {
     scenario(|()| {
         let before = descriptors();

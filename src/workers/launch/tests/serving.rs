@@ -196,13 +196,14 @@ fn usage_is_that_of_the_worker() {
         Ok(vec![1; 64 << 20])
     }
     fn hold(hoard: Vec<u8>, session: Session) -> Result<()> {
-        session.send(FromWorker::Ready(Ready { build_ns: 0 }))?;
+        let build_ns = session.built_in().as_nanos() as u64;
+        session.send(FromWorker::Ready(Ready { build_ns }))?;
         while session.recv()?.is_some() {}
         drop(hoard);
         Ok(())
     }
     let (worker, events) = launch(hoard, (), hold);
-    next_message(&events);
+    assert!(matches!(next_message(&events), FromWorker::Ready(ready) if ready.build_ns > 50_000_000));
     assert_eq!(worker.number(), 7);
     let memory = worker.memory().unwrap();
     assert!(memory.anonymous >= 64 << 20 && memory.anonymous < 128 << 20, "{memory:?}");
