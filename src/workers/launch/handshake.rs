@@ -145,7 +145,7 @@ impl Rendezvous {
                 let _ = rustix::io::write(&over, &1u64.to_ne_bytes());
             }
         };
-        thread::Builder::new().name("gristmill-accept".into()).spawn(accept).map_err(Unmet::Watch)?;
+        let accept = thread::Builder::new().name("gristmill-accept".into()).spawn(accept).map_err(Unmet::Watch)?;
         let seen = wait_any([over.as_fd(), process.fd()], Some(deadline));
         if !matches!(seen, Ok(Some(0))) {
             // If the worker has connected but says nothing, its death ends the wait; else the word below does.
@@ -155,7 +155,12 @@ impl Rendezvous {
             }
         }
         // Should even that not be heard, because somebody has removed the socket, the thread is left to itself.
-        match (told.recv_timeout(Duration::from_secs(1)), seen) {
+        let heard = told.recv_timeout(Duration::from_secs(1));
+        if heard.is_ok() {
+            // It ends now, and its descriptors with it.
+            let _ = accept.join();
+        }
+        match (heard, seen) {
             (Ok(Ok(Ok((_, Greeting::Hello(hello))))), Ok(Some(_))) => Ok(hello),
             (_, Ok(Some(1))) => Err(Unmet::Died),
             (_, Ok(None)) => Err(Unmet::TimedOut),

@@ -70,6 +70,8 @@ impl Worker {
             let receive = move || {
                 signals::block_all();
                 let exit = receive(number, &heard, &life, reaper, &events);
+                // All descriptors are closed before anyone hears that the worker is gone.
+                drop((heard, life));
                 let _ = events.send(Event { worker: number, what: What::Exited(exit.clone()) });
                 let _ = tell.send(exit);
             };
