@@ -1,8 +1,8 @@
 //! Starting worker processes and holding them.
 //!
 //! A [`Program`] says what a worker runs, [`start`] runs it in a new process, a [`Worker`] is that process in the parent's
-//! hands. The new process is the program itself, started again: the [hook](hook) takes over before `main`, the
-//! [child's side](child) sets it up and runs the program.
+//! hands. The new process is the program itself, started again: the [`hook`] takes over before `main`, the
+//! [`child`] side sets it up and runs the program.
 
 #![cfg_attr(not(test), allow(dead_code, unused_imports, reason = "the coordinator will be the caller"))]
 
