@@ -1,1 +1,23 @@
 //! Shared memory that the parent alone hands out: extents of one sealed memory file, held by leases.
+//!
+//! ```text
+//!             Slab::grant           the worker               Grant::into_lease         the last view goes
+//! free pages ─────────────▶ Grant ── writes, says it is done ────────────────▶ Lease ─────────────────────▶ free pages
+//! ```
+//!
+//! The tables lie in the parent's private memory: a worker that dies, in whatever way, can have spoilt only the extents
+//! that were granted to it, and those are not read unless it said that it was done.
+#![cfg_attr(
+    any(not(test), loom),
+    expect(dead_code, unused_imports, reason = "the coordinator of the workers is the only user")
+)]
+
+mod error;
+mod extents;
+mod runs;
+mod stats;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+pub(crate) use error::SlabError;
+pub(crate) use extents::{ExtentId, PAGE};

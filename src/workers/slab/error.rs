@@ -1,0 +1,59 @@
+//! What a slab refuses.
+
+use super::extents::ExtentId;
+use crate::error::Error;
+
+/// Why an extent cannot be used as asked. It takes a bug, or a worker that sends nonsense, to see one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SlabError {
+    /// The extent has returned since, or what it is now does not allow the step.
+    #[error("{0} are not granted any more")]
+    Stale(ExtentId),
+    /// A lease on the reserve.
+    #[error("{0} are of the reserve, which is copied out and never leased")]
+    Reserve(ExtentId),
+    /// More bytes are said to be written than the extent has.
+    #[error("{used} bytes are said to be written to an extent of {limit}")]
+    Overrun { used: usize, limit: usize },
+    /// An extent that is no part of the slab.
+    #[error("{extent} do not lie in a slab of {pages} pages")]
+    Outside { extent: ExtentId, pages: usize },
+    /// An extent that this process is writing already.
+    #[error("{extent} overlap {held}, which are being written")]
+    Overlap { extent: ExtentId, held: ExtentId },
+    /// Use in a process that was forked from the slab's.
+    #[error("this process was forked from process {parent}, to which the workers belong")]
+    Forked { parent: u32 },
+}
+
+impl SlabError {
+    /// The same as the crate's error. No `From`: one more source of `?` would leave callers' closures without a type.
+    #[cold]
+    pub(crate) fn into_error(self) -> Error {
+        match self {
+            Self::Forked { .. } => {
+                Error::config(self.to_string()).help("start a loader of its own in the forked process").caused_by(self)
+            }
+            _ => Error::data(self.to_string()).caused_by(self),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn messages_give_value_and_limit() {
+        let extent = ExtentId { page: 12, pages: 4, generation: 7 };
+        let outside = SlabError::Outside { extent, pages: 10 }.into_error();
+        assert_eq!(outside.to_string(), "pages 12..16 of grant 7 do not lie in a slab of 10 pages");
+        assert_eq!(outside.kind(), ErrorKind::Data);
+        let overrun = SlabError::Overrun { used: 70_000, limit: 65_536 }.to_string();
+        assert_eq!(overrun, "70000 bytes are said to be written to an extent of 65536");
+        let forked = SlabError::Forked { parent: 9 }.into_error();
+        assert_eq!(forked.to_string(), "this process was forked from process 9, to which the workers belong");
+        assert!(forked.kind() == ErrorKind::Config && forked.help_text().is_some());
+    }
+}

@@ -1,0 +1,112 @@
+//! Free pages, as runs of neighbours.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// A set of free pages, kept as runs as long as they can be: two of them never touch.
+#[derive(Debug, Default)]
+pub(super) struct FreeRuns {
+    /// The end of every run, by its first page.
+    ends: BTreeMap<u32, u32>,
+    /// Length and first page of every run.
+    by_length: BTreeSet<(u32, u32)>,
+    pages: u32,
+}
+
+impl FreeRuns {
+    /// Takes `pages` pages out of the shortest run that has so many, the lowest of those: pages that were used before
+    /// are used again before fresh ones cost memory. `O(log runs)`.
+    pub(super) fn take(&mut self, pages: u32) -> Option<Range<u32>> {
+        let &(length, start) = self.by_length.range((pages, 0)..).next()?;
+        self.remove(start..start + length);
+        self.insert(start + pages..start + length);
+        Some(start..start + pages)
+    }
+
+    /// Adds a run, of which no page is in the set, and joins it to its neighbours.
+    pub(super) fn add(&mut self, mut run: Range<u32>) {
+        if run.is_empty() {
+            return;
+        }
+        if let Some((&start, &end)) = self.ends.range(..run.start).next_back()
+            && end == run.start
+        {
+            self.remove(start..end);
+            run.start = start;
+        }
+        if let Some(&end) = self.ends.get(&run.end) {
+            self.remove(run.end..end);
+            run.end = end;
+        }
+        self.insert(run);
+    }
+
+    /// Takes out everything from `page` on, as runs.
+    pub(super) fn split_off(&mut self, page: u32) -> Vec<Range<u32>> {
+        let across = self.ends.range(..page).next_back().map(|(&start, &end)| start..end).filter(|run| run.end > page);
+        if let Some(run) = across {
+            self.remove(run.clone());
+            self.insert(run.start..page);
+            self.insert(page..run.end);
+        }
+        let above: Vec<_> = self.ends.range(page..).map(|(&start, &end)| start..end).collect();
+        above.iter().for_each(|run| self.remove(run.clone()));
+        above
+    }
+
+    /// Pages of the longest run.
+    pub(super) fn longest(&self) -> u32 {
+        self.by_length.last().map_or(0, |&(length, _)| length)
+    }
+
+    /// Pages in the set.
+    pub(super) fn pages(&self) -> u32 {
+        self.pages
+    }
+
+    fn insert(&mut self, run: Range<u32>) {
+        if !run.is_empty() {
+            self.ends.insert(run.start, run.end);
+            self.by_length.insert((run.end - run.start, run.start));
+            self.pages += run.end - run.start;
+        }
+    }
+
+    fn remove(&mut self, run: Range<u32>) {
+        self.ends.remove(&run.start);
+        self.by_length.remove(&(run.end - run.start, run.start));
+        self.pages -= run.end - run.start;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(runs: &FreeRuns) -> Vec<(u32, u32)> {
+        runs.ends.iter().map(|(&start, &end)| (start, end)).collect()
+    }
+
+    #[test]
+    fn neighbours_join_and_the_tightest_run_serves() {
+        let mut free = FreeRuns::default();
+        [4..8, 12..14, 0..2, 2..4, 20..30].into_iter().for_each(|run| free.add(run));
+        assert_eq!(runs(&free), [(0, 8), (12, 14), (20, 30)]);
+        assert_eq!((free.take(2), free.take(3), free.take(9)), (Some(12..14), Some(0..3), Some(20..29)));
+        assert_eq!((free.pages(), free.longest(), free.take(6)), (6, 5, None));
+        free.add(12..14);
+        free.add(8..12);
+        assert_eq!(runs(&free), [(3, 14), (29, 30)]);
+    }
+
+    #[test]
+    fn splitting_cuts_the_run_across_the_border() {
+        let mut free = FreeRuns::default();
+        [0..4, 6..10, 12..14].into_iter().for_each(|run| free.add(run));
+        assert_eq!(free.split_off(8), [8..10, 12..14]);
+        assert_eq!((runs(&free), free.pages()), (vec![(0, 4), (6, 8)], 6));
+        assert_eq!(free.split_off(8), []);
+        assert_eq!(free.split_off(0), [0..4, 6..8]);
+        assert_eq!((free.pages(), free.longest()), (0, 0));
+    }
+}
