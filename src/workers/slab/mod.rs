@@ -14,10 +14,21 @@
 
 mod error;
 mod extents;
+#[cfg(test)]
+mod heap;
+mod lease;
+mod memory;
+mod parent;
 mod runs;
 mod stats;
+mod sync;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod worker;
 
 pub(crate) use error::SlabError;
 pub(crate) use extents::{ExtentId, PAGE};
+pub(crate) use lease::{Grant, Lease, Refused};
+pub(crate) use parent::Slab;
+pub(crate) use stats::SlabStats;
+pub(crate) use worker::{ExtentMut, WorkerSlab};

@@ -1,3 +1,7 @@
 //! Tests of the parts together.
 
+mod epochs;
+mod fork;
+mod leases;
+mod mapping;
 mod twin;

@@ -1,0 +1,236 @@
+//! The parent's side of a slab: it alone says who may write where.
+
+use std::fmt;
+use std::mem;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, PoisonError};
+
+use super::error::SlabError;
+use super::extents::{ExtentId, Extents, PAGE};
+use super::lease::Grant;
+use super::memory::{Mapping, Memory};
+use super::stats::SlabStats;
+use super::sync::{Mutex, MutexGuard};
+use crate::error::{Error, Result};
+
+/// What a [`Slab`] calls when there is room again.
+type Wake = Box<dyn Fn() + Send + Sync>;
+
+/// Shared memory of a fixed size, granted to workers in extents and leased to views.
+///
+/// An extent is in one pair of hands at a time: a [`Grant`], while a worker writes it; then a [`Lease`](super::Lease),
+/// while views read it; then no one's. The memory stays until the last of both has gone.
+///
+/// # Fork
+/// In a process forked from the one that made it, a slab grants nothing and its grants and leases return nothing: they
+/// belong to the parent. Views can still be read there, as long as the parent holds them too.
+pub(crate) struct Slab<M: Memory = Mapping> {
+    state: Mutex<State>,
+    pub(super) memory: M,
+    /// `None` only while it is dropped.
+    wake: Option<Wake>,
+    /// The process that made it.
+    process: u32,
+    /// First page of the reserve.
+    reserve: u32,
+}
+
+struct State {
+    extents: Extents,
+    /// Someone was refused a grant and waits for room.
+    wanted: bool,
+    copies: u64,
+    copied_bytes: u64,
+}
+
+impl Slab {
+    /// A slab of `bytes`, rounded down to whole pages of 64 KiB, of which the last `reserve` are granted only on
+    /// request.
+    ///
+    /// `wake` is called when something became free after a grant was refused, once per refusal at most, on whatever
+    /// thread dropped it. It must not block, and not hold the slab: sending into a channel of one place is enough.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if nothing would be left beside the reserve,
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the system refuses the memory.
+    pub(crate) fn create(bytes: usize, reserve: usize, wake: impl Fn() + Send + Sync + 'static) -> Result<Arc<Self>> {
+        let bytes = bytes / PAGE * PAGE;
+        if pages(bytes) <= pages(reserve) {
+            let message = format!("a slab of {bytes} bytes with a reserve of {reserve} has no page of {PAGE} to grant");
+            return Err(Error::config(message).help("raise ram_budget"));
+        }
+        if pages(bytes) == u32::MAX {
+            let limit = (u32::MAX as usize - 1).saturating_mul(PAGE);
+            return Err(
+                Error::config(format!("a slab of {bytes} bytes is larger than {limit}")).help("lower ram_budget")
+            );
+        }
+        Ok(Self::over(Mapping::create(bytes)?, reserve, wake))
+    }
+
+    /// The memory file: what a worker inherits.
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
+        self.memory.as_fd()
+    }
+}
+
+impl<M: Memory> Slab<M> {
+    /// A slab over `memory`, of which this is to be the only allocator.
+    pub(super) fn over(memory: M, reserve: usize, wake: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
+        let (pages, reserve) = (pages(memory.len()), pages(reserve));
+        let extents = Extents::new(pages, reserve);
+        let state = Mutex::new(State { extents, wanted: false, copies: 0, copied_bytes: 0 });
+        let reserve = pages.saturating_sub(reserve);
+        Arc::new(Self { state, memory, wake: Some(Box::new(wake)), process: std::process::id(), reserve })
+    }
+
+    /// The right to write `bytes` neighbouring bytes, or `None` while there is no such room; `wake` is then called when
+    /// some has come back. More than [`SlabStats::limit_bytes`] never fit.
+    pub(crate) fn grant(self: &Arc<Self>, bytes: usize) -> Option<Grant<M>> {
+        self.grant_from(|extents| extents.grant(pages(bytes)))
+    }
+
+    /// The same out of the reserve: for what cannot be granted otherwise when nothing else is under way, so that
+    /// someone always gets on. It is copied out, never leased.
+    pub(crate) fn grant_reserve(self: &Arc<Self>, bytes: usize) -> Option<Grant<M>> {
+        self.grant_from(|extents| extents.grant_reserve(pages(bytes)))
+    }
+
+    /// Opens the first `bytes` (rounded down to pages, at most all beside the reserve) to grants and closes the others.
+    ///
+    /// Free memory there goes back to the system, the rest when it returns: [`SlabStats::bound_bytes`] says how far
+    /// that is. Where the system cannot take it back, the limit stays.
+    pub(crate) fn set_limit(&self, bytes: usize) -> Result<()> {
+        let Ok(mut state) = self.lock() else { return Ok(()) };
+        let before = state.extents.limit();
+        let holes = state.extents.set_limit(u32::try_from(bytes / PAGE).unwrap_or(u32::MAX));
+        drop(state);
+        let result = holes.iter().try_for_each(|hole| self.memory.punch(hole.bytes()));
+        let Ok(mut state) = self.lock() else { return Ok(()) };
+        if result.is_err() {
+            // Before the pages come back: what has memory must not be counted as if it had none.
+            state.extents.set_limit(before);
+        }
+        holes.into_iter().for_each(|hole| report(state.extents.emptied(hole)));
+        self.freed(state);
+        result
+    }
+
+    /// What it is used for. All 0 in a forked process.
+    pub(crate) fn stats(&self) -> SlabStats {
+        let Ok(state) = self.lock() else { return SlabStats::default() };
+        SlabStats { copies: state.copies, copied_bytes: state.copied_bytes, ..state.extents.stats() }
+    }
+
+    /// Whether this is the process that made it; a forked one can only fail.
+    ///
+    /// # Errors
+    /// [`SlabError::Forked`] if not.
+    pub(crate) fn check_process(&self) -> Result<(), SlabError> {
+        if std::process::id() == self.process { Ok(()) } else { Err(SlabError::Forked { parent: self.process }) }
+    }
+
+    pub(super) fn is_reserve(&self, extent: ExtentId) -> bool {
+        extent.page >= self.reserve
+    }
+
+    /// Turns the grant of `extent` into a lease on its first `used` bytes, in whole pages, and frees the rest.
+    pub(super) fn lease(&self, extent: ExtentId, used: usize) -> Result<ExtentId, SlabError> {
+        let mut state = self.lock()?;
+        let (kept, hole) = state.extents.lease(extent, pages(used))?;
+        if kept != extent {
+            self.freed(state);
+            self.empty(hole);
+        }
+        Ok(kept)
+    }
+
+    /// Ends a grant or a lease.
+    pub(super) fn give_back(&self, extent: ExtentId) {
+        // A forked process must not even take the lock: the thread that holds it may not exist there.
+        let Ok(mut state) = self.lock() else { return };
+        match state.extents.release(extent) {
+            Ok(hole) => {
+                self.freed(state);
+                self.empty(hole);
+            }
+            Err(stale) => report(Err(stale)),
+        }
+    }
+
+    pub(super) fn count_copy(&self, bytes: usize) {
+        let Ok(mut state) = self.lock() else { return };
+        state.copies += 1;
+        state.copied_bytes += bytes as u64;
+    }
+
+    /// Runs `f` while the tables are locked.
+    #[cfg(test)]
+    pub(super) fn while_locked<R>(&self, f: impl FnOnce() -> R) -> R {
+        let _state = self.lock();
+        f()
+    }
+
+    fn grant_from(self: &Arc<Self>, take: impl FnOnce(&mut Extents) -> Option<ExtentId>) -> Option<Grant<M>> {
+        let mut state = self.lock().ok()?;
+        let extent = take(&mut state.extents);
+        state.wanted |= extent.is_none();
+        drop(state);
+        extent.map(|extent| Grant::new(self.clone(), extent))
+    }
+
+    /// Gives the memory of what came back beyond the limit to the system, then frees it. Where that fails, which it
+    /// does not once the limit could be lowered, it stays in use.
+    fn empty(&self, hole: Option<ExtentId>) {
+        let Some(hole) = hole else { return };
+        if let Err(error) = self.memory.punch(hole.bytes()) {
+            tracing::warn!(%error, "shared memory stays in use");
+            return;
+        }
+        let Ok(mut state) = self.lock() else { return };
+        report(state.extents.emptied(hole));
+        self.freed(state);
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, State>, SlabError> {
+        self.check_process()?;
+        // Nothing in here calls foreign code, so a panic elsewhere leaves it whole.
+        Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Unlocks, and wakes whoever waits for room.
+    fn freed(&self, mut state: MutexGuard<'_, State>) {
+        let wanted = mem::take(&mut state.wanted);
+        drop(state);
+        if let Some(wake) = self.wake.as_ref().filter(|_| wanted) {
+            wake();
+        }
+    }
+}
+
+impl<M: Memory> Drop for Slab<M> {
+    fn drop(&mut self) {
+        if self.check_process().is_err() {
+            // What it holds belongs to threads that were not forked with this process.
+            mem::forget(self.wake.take());
+        }
+    }
+}
+
+impl<M: Memory> fmt::Debug for Slab<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slab").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+/// Pages that hold `bytes`; more than there can be for what no slab holds.
+fn pages(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(PAGE)).unwrap_or(u32::MAX)
+}
+
+/// An extent that nobody holds was given back: a bug, which harms nobody as long as it stays out of the free pages.
+fn report(result: Result<(), SlabError>) {
+    if let Err(error) = result {
+        tracing::error!(%error, "an extent returned twice");
+    }
+}
