@@ -17,6 +17,8 @@ mod extents;
 #[cfg(test)]
 mod heap;
 mod lease;
+#[cfg(all(test, loom))]
+mod loom_model;
 mod memory;
 mod parent;
 mod runs;
