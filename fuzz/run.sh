@@ -13,6 +13,7 @@ features=libfuzzer
 case $target in
     parquet) features=libfuzzer,parquet ;;
     pipeline) features=libfuzzer,spec ;;
+    wire) features=libfuzzer,workers ;;
 esac
 RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \

@@ -3,14 +3,22 @@
 //! An [`Error`] is one word wide. Its kind says who can mend it, its context (stage, file, record, byte
 //! offset, element index) is added on the way up by whoever knows it, and its message gives the value and the limit.
 
+#[cfg(all(feature = "workers", target_os = "linux"))]
+mod told;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) use told::Told;
 
 /// A result whose error is [`Error`](struct@Error).
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Who can mend it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The pipeline asks for something impossible: a batch of 0, a shuffle without a seed.

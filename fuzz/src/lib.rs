@@ -18,6 +18,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("checkpoint", checkpoint),
     #[cfg(feature = "spec")]
     ("pipeline", pipeline),
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    ("wire", gristmill::workers::fuzzing::wire),
 ];
 
 /// The state of a run, as a file has it.

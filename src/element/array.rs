@@ -52,6 +52,15 @@ impl Array {
         Ok(Self { dtype, shape: Shape::new(shape), data })
     }
 
+    /// An array of `rank` dimensions, 2 at most, over `data`, which has the length that they need.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    #[inline(always)]
+    pub(crate) fn flat(dtype: DType, rank: u8, dims: [usize; 2], data: Buffer) -> Self {
+        let array = Self { dtype, shape: Shape::Flat { rank, dims }, data };
+        debug_assert_eq!(Some(array.data.len()), array.shape().iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d)));
+        array
+    }
+
     /// A number: an array of shape `[]`, stored in the handle.
     pub fn scalar<T: Scalar>(value: T) -> Self {
         Self { dtype: T::DTYPE, shape: Shape::new(&[]), data: Buffer::copy_from(bytemuck::bytes_of(&value)) }

@@ -98,6 +98,22 @@ impl Buffer {
         Self(Repr::Shared { owner, start: 0, len })
     }
 
+    /// Up to 8 bytes, the lowest of `word` first; what is above them does not count.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    #[inline(always)]
+    pub(crate) fn from_word(word: u64, len: usize) -> Self {
+        let len = len.min(8);
+        let kept = if len == 8 { word } else { word & ((1 << (8 * len)) - 1) };
+        Self(Repr::Inline { words: [kept.to_le()], len: len as u8 })
+    }
+
+    /// `len` bytes from `start` on of `owner`, which has them: where it has not, reading them panics.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    #[inline(always)]
+    pub(crate) fn part_of(owner: &Arc<dyn Owner>, start: usize, len: usize) -> Self {
+        Self(Repr::Shared { owner: owner.clone(), start, len })
+    }
+
     /// The numbers of a vector, without a copy.
     pub fn from_vec<T: Pod + Send + Sync>(vec: Vec<T>) -> Self {
         Self::from_owner(Arc::new(vec))
@@ -202,6 +218,17 @@ mod tests {
         assert_eq!(b.as_slice::<u64>().unwrap(), [7]);
         assert_eq!(b.slice(0..1).unwrap().as_bytes(), [7]);
         assert!(b.as_slice::<[u8; 3]>().is_none());
+    }
+
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    #[test]
+    fn a_word_is_as_long_as_it_is_said_to_be() {
+        let word = 0x0807_0605_0403_0201;
+        for len in 0..=8 {
+            assert_eq!(Buffer::from_word(word, len), Buffer::copy_from(&word.to_le_bytes()[..len]));
+        }
+        let owner: Arc<dyn Owner> = Arc::new(vec![1u8, 2, 3, 4]);
+        assert_eq!(Buffer::part_of(&owner, 1, 2).as_bytes(), [2, 3]);
     }
 
     #[test]

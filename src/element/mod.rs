@@ -21,6 +21,8 @@ pub use dtype::{DType, Scalar};
 pub use smol_str::SmolStr as Name;
 pub use spec::{ElementSpec, LeafSpec};
 pub use stack::Stack;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) use stack::{StackSink, stack_into};
 
 use crate::error::{Error, Result};
 
@@ -120,6 +122,12 @@ impl Element {
     /// No fields yet, room for `fields`.
     pub fn with_capacity(fields: usize) -> Self {
         Self { fields: Vec::with_capacity(fields) }
+    }
+
+    /// Fields whose names are known to be unique.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn from_unique(fields: Vec<(Name, Value)>) -> Self {
+        Self { fields }
     }
 
     /// Adds a field, or replaces the value of that name in its place.

@@ -1,6 +1,6 @@
 //! Stacking elements into a batch.
 
-use super::{Array, Element, ElementSpec, Value};
+use super::{Array, DType, Element, ElementSpec, Name, Value};
 use crate::error::{Error, Result};
 
 /// What `batch` can stack: elements of one kind become one batch with a leading dimension.
@@ -87,13 +87,65 @@ impl Stack for Element {
 }
 
 fn stack_elements(items: &[&Element]) -> Result<Element> {
+    let mut sink = ElementSink::default();
+    stack_into(items, &mut sink)?;
+    Ok(sink.whole)
+}
+
+/// Where a batch goes: its fields in order, those of a tree in it between [`open`](Self::open) and [`close`](Self::close).
+pub(crate) trait StackSink {
+    /// Why it takes no more.
+    type Stop: From<Error>;
+
+    /// The batch itself begins, or the tree `name` in it: one field for every field of `first`.
+    fn open(&mut self, name: &str, first: &Element) -> Result<(), Self::Stop>;
+
+    /// What was opened last has all its fields.
+    fn close(&mut self);
+
+    /// An array of `shape`: the bytes of `rows`, all of one length, one after the other.
+    fn array<'a>(
+        &mut self,
+        name: &str,
+        dtype: DType,
+        shape: &[usize],
+        rows: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+    ) -> Result<(), Self::Stop>;
+
+    /// Values that cannot be stacked, as a list.
+    fn list(&mut self, name: &str, values: &[&Value]) -> Result<(), Self::Stop>;
+}
+
+/// Stacks `items`, of which there is at least one, into `sink`: every byte is written once, in its place.
+pub(crate) fn stack_into<S: StackSink>(items: &[&Element], sink: &mut S) -> Result<(), S::Stop> {
+    stack_tree("", items, sink)
+}
+
+fn stack_tree<S: StackSink>(name: &str, items: &[&Element], sink: &mut S) -> Result<(), S::Stop> {
     let first = items[0];
-    let mut batch = Element::with_capacity(first.len());
+    sink.open(name, first)?;
     for (at, (name, value)) in first.iter().enumerate() {
         let column = column(items, at, name).ok_or_else(|| mismatch(items))?;
-        batch.fields.push((name.into(), stack_values(value, &column).ok_or_else(|| mismatch(items))??));
+        match value {
+            Value::Array(array) => {
+                if !column.iter().all(|value| alike(array, value)) {
+                    return Err(mismatch(items).into());
+                }
+                let mut shape = Vec::with_capacity(array.shape().len() + 1);
+                shape.push(column.len());
+                shape.extend_from_slice(array.shape());
+                sink.array(name, array.dtype(), &shape, column.iter().map(|value| row(value)))?;
+            }
+            Value::Tree(_) => {
+                let trees: Option<Vec<_>> =
+                    column.iter().map(|v| if let Value::Tree(t) = v { Some(t) } else { None }).collect();
+                stack_tree(name, &trees.ok_or_else(|| mismatch(items))?, sink)?;
+            }
+            _ => sink.list(name, &column)?,
+        }
     }
-    Ok(batch)
+    sink.close();
+    Ok(())
 }
 
 /// The values of field `at` in all items, if every item has just the fields of the first.
@@ -106,37 +158,68 @@ fn column<'a>(items: &[&'a Element], at: usize, name: &str) -> Option<Vec<&'a Va
     items.iter().map(field).collect()
 }
 
-/// `None` where the values have not one structure.
-fn stack_values(first: &Value, column: &[&Value]) -> Option<Result<Value>> {
-    match first {
-        Value::Array(array) => stack_arrays(array, column).map(|r| r.map(Value::Array)),
-        Value::Tree(_) => {
-            let trees: Option<Vec<_>> =
-                column.iter().map(|v| if let Value::Tree(t) = v { Some(t) } else { None }).collect();
-            Some(stack_elements(&trees?).map(Value::Tree))
+fn alike(first: &Array, value: &Value) -> bool {
+    matches!(value, Value::Array(a) if a.dtype() == first.dtype() && a.shape() == first.shape())
+}
+
+fn row(value: &Value) -> &[u8] {
+    if let Value::Array(array) = value { array.bytes() } else { &[] }
+}
+
+/// Puts the batch together as an element of its own.
+#[derive(Default)]
+struct ElementSink {
+    open: Vec<(Name, Element)>,
+    whole: Element,
+}
+
+impl ElementSink {
+    fn add(&mut self, name: &str, value: Value) {
+        if let Some((_, tree)) = self.open.last_mut() {
+            tree.fields.push((name.into(), value));
         }
-        _ => Some(Ok(Value::List(column.iter().map(|&v| v.clone()).collect()))),
     }
 }
 
-fn stack_arrays(first: &Array, column: &[&Value]) -> Option<Result<Array>> {
-    let mut shape = Vec::with_capacity(first.shape().len() + 1);
-    shape.push(column.len());
-    shape.extend_from_slice(first.shape());
-    let mut out = match Array::builder(first.dtype(), &shape) {
-        Ok(out) => out,
-        Err(error) => return Some(Err(error)),
-    };
-    let row = first.bytes().len();
-    for (i, value) in column.iter().enumerate() {
-        match value {
-            Value::Array(a) if a.dtype() == first.dtype() && a.shape() == first.shape() => {
-                out.bytes_mut()[i * row..(i + 1) * row].copy_from_slice(a.bytes());
-            }
-            _ => return None,
+impl StackSink for ElementSink {
+    type Stop = Error;
+
+    fn open(&mut self, name: &str, first: &Element) -> Result<()> {
+        self.open.push((name.into(), Element::with_capacity(first.len())));
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        let Some((name, tree)) = self.open.pop() else { return };
+        if self.open.is_empty() {
+            self.whole = tree;
+        } else {
+            self.add(&name, Value::Tree(tree));
         }
     }
-    Some(Ok(out.freeze()))
+
+    fn array<'a>(
+        &mut self,
+        name: &str,
+        dtype: DType,
+        shape: &[usize],
+        rows: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+    ) -> Result<()> {
+        let mut out = Array::builder(dtype, shape)?;
+        let mut rest = out.bytes_mut();
+        for row in rows {
+            let (place, behind) = rest.split_at_mut(row.len());
+            place.copy_from_slice(row);
+            rest = behind;
+        }
+        self.add(name, Value::Array(out.freeze()));
+        Ok(())
+    }
+
+    fn list(&mut self, name: &str, values: &[&Value]) -> Result<()> {
+        self.add(name, Value::List(values.iter().map(|&value| value.clone()).collect()));
+        Ok(())
+    }
 }
 
 #[cold]
@@ -178,6 +261,22 @@ mod tests {
         assert_eq!(batch.array("x").unwrap().as_slice::<i32>().unwrap(), [1, 2, 3, 4]);
         let Some(Value::Tree(inner)) = batch.get("in") else { panic!("no tree") };
         assert_eq!(inner.get("t"), Some(&Value::List(vec!["a".into(), "b".into()])));
+    }
+
+    #[test]
+    fn trees_in_trees_keep_their_places() {
+        let deep = |x: i32| {
+            let inner = Element::new().with("y", Array::scalar(x)).with("none", Element::new());
+            Element::new().with("a", Element::new().with("b", inner)).with("x", Array::scalar(x))
+        };
+        let batch = Element::stack(vec![deep(1), deep(2)]).unwrap();
+        let Some(Value::Tree(a)) = batch.get("a") else { panic!("no tree") };
+        let Some(Value::Tree(b)) = a.get("b") else { panic!("no tree") };
+        assert_eq!(b.array("y").unwrap().as_slice::<i32>().unwrap(), [1, 2]);
+        assert_eq!(b.get("none"), Some(&Value::Tree(Element::new())));
+        assert_eq!(batch.array("x").unwrap().shape(), [2]);
+        let error = Element::stack(vec![deep(1), deep(2).with("a", "text")]).unwrap_err();
+        assert!(error.message().contains("a/b/y"), "{error}");
     }
 
     #[test]

@@ -10,3 +10,11 @@ mod sys;
 mod wire;
 
 pub use launch::{init, set_worker_command};
+/// What a worker may send, on bytes in memory: what `fuzz/` runs. Only in builds with `--cfg fuzzing`.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    /// A chunk of elements. No bytes may make it panic, hang or take much more memory than it is given.
+    pub fn wire(data: &[u8]) {
+        super::wire::fuzz_wire(data);
+    }
+}

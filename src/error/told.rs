@@ -1,0 +1,114 @@
+//! An error in the open: how it crosses to another process.
+
+use std::error::Error as StdError;
+use std::ffi::OsString;
+use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Context, Error, ErrorKind, Repr};
+
+/// Causes that are kept: a chain that is longer goes round in circles.
+const MAX_CAUSES: usize = 16;
+
+/// Everything that an [`Error`] tells. The errors behind it are reduced to what they say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Told {
+    kind: ErrorKind,
+    message: String,
+    help: Option<String>,
+    stage: Option<String>,
+    /// As the system has it, which need not be UTF-8.
+    path: Option<Vec<u8>>,
+    line: Option<u64>,
+    record: Option<u64>,
+    offset: Option<u64>,
+    index: Option<u64>,
+    causes: Vec<String>,
+}
+
+impl From<&Error> for Told {
+    fn from(error: &Error) -> Self {
+        let (repr, context) = (&error.0, &error.0.context);
+        let causes = std::iter::successors(error.source(), |&cause| cause.source());
+        Self {
+            kind: repr.kind,
+            message: repr.message.clone(),
+            help: repr.help.clone(),
+            stage: context.stage.clone(),
+            path: context.path.as_ref().map(|path| path.as_os_str().as_bytes().to_vec()),
+            line: context.line,
+            record: context.record,
+            offset: context.offset,
+            index: context.index,
+            causes: causes.take(MAX_CAUSES).map(ToString::to_string).collect(),
+        }
+    }
+}
+
+impl Told {
+    /// The error again.
+    pub(crate) fn into_error(self) -> Error {
+        let context = Context {
+            stage: self.stage,
+            path: self.path.map(|bytes| PathBuf::from(OsString::from_vec(bytes))),
+            line: self.line,
+            record: self.record,
+            offset: self.offset,
+            index: self.index,
+        };
+        let chain = |behind, message| Some(Box::new(Cause { message, behind }));
+        let source = self.causes.into_iter().rev().fold(None, chain);
+        let source = source.map(|cause| -> Box<dyn StdError + Send + Sync> { cause });
+        Error(Box::new(Repr { kind: self.kind, message: self.message, help: self.help, context, source }))
+    }
+}
+
+/// What an error behind another one said, where it came from.
+#[derive(Debug)]
+struct Cause {
+    message: String,
+    behind: Option<Box<Cause>>,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl StdError for Cause {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.behind.as_deref().map(|cause| cause as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_on_the_way() {
+        let inner = Error::io(std::io::Error::other("disk on fire"), "inner");
+        let path = PathBuf::from(OsString::from_vec(vec![b'a', 0xff]));
+        let error = Error::new(ErrorKind::Unsupported, "no").caused_by(inner).help("try again").path(path);
+        let error = error.line(1).record(u64::MAX).offset(3).index(4).stage("2 map");
+        let json = serde_json::to_string(&Told::from(&error)).unwrap();
+        let again = serde_json::from_str::<Told>(&json).unwrap().into_error();
+        assert_eq!(format!("{again:?}"), format!("{error:?}"));
+        assert_eq!((again.kind(), again.file()), (error.kind(), error.file()));
+        let causes =
+            |e: &Error| std::iter::successors(e.source(), |&c| c.source()).map(|c| c.to_string()).collect::<Vec<_>>();
+        assert_eq!(causes(&again), ["inner: disk on fire", "disk on fire"]);
+        assert_eq!(causes(&again), causes(&error));
+    }
+
+    #[test]
+    fn an_endless_chain_of_causes_is_cut() {
+        let error = (0..50).fold(Error::data("first"), |e, i| Error::data(format!("{i}")).caused_by(e));
+        assert_eq!(Told::from(&error).causes.len(), MAX_CAUSES);
+    }
+}

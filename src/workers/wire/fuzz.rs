@@ -1,0 +1,83 @@
+//! The reader, on any bytes: what `fuzz/` runs, and the tests of damage.
+
+use super::samples::{chunk, extent, slots};
+use super::{Cross, HEADER, MAGIC, VERSION, read};
+use crate::dataset::iter::Padded;
+use crate::element::{Element, Value};
+use crate::error::Result;
+
+/// Any bytes: as a chunk, as what stands behind a sound header, and as places in which a sound chunk is damaged.
+pub(crate) fn wire(data: &[u8]) {
+    let Some((first, rest)) = data.split_first() else { return };
+    match first % 3 {
+        0 => survives(rest),
+        1 => survives(&framed(rest)),
+        _ => {
+            let (mut bytes, _) = chunk(1 << 16, |writer| {
+                slots().iter().for_each(|slot| writer.push(slot).expect("room for all of them"));
+            });
+            for hit in rest.as_chunks::<4>().0 {
+                let at = usize::from(u16::from_le_bytes([hit[0], hit[1]])) % bytes.len();
+                // Numbers of the table are small: of most words only the lowest byte counts.
+                let at = if hit[2] & 3 == 0 { at } else { at / 8 * 8 };
+                bytes[at] = hit[3];
+            }
+            survives(&bytes);
+        }
+    }
+}
+
+/// A chunk of this table and payload; the first byte is the number of its slots.
+fn framed(rest: &[u8]) -> Vec<u8> {
+    let len = (HEADER + rest.len()) as u64;
+    let slots = rest.first().copied().unwrap_or(0).into();
+    let header = [MAGIC, VERSION, len, slots, len / 8, 0, 0, 0].map(u64::to_le_bytes);
+    [header.as_flattened(), rest].concat()
+}
+
+/// Reads bytes that may be damaged.
+///
+/// # Panics
+/// If what was read holds more than its length accounts for, or is not what comes out when it is written once more.
+pub(super) fn survives(bytes: &[u8]) {
+    let owner = extent(bytes);
+    if let Ok(slots) = read::<Element>(&owner, bytes.len()) {
+        let elements = slots.iter().flatten().flatten();
+        let held: usize = elements.map(|element| size_of::<Element>() + heap_of(element)).sum();
+        assert!(held <= 32 * bytes.len(), "{held} bytes held by a chunk of {}", bytes.len());
+        same_again(&slots);
+    }
+    if let Ok(slots) = read::<Vec<Element>>(&owner, bytes.len()) {
+        same_again(&slots);
+    }
+    drop(read::<Vec<i64>>(&owner, bytes.len()));
+    drop(read::<(String, Padded<Vec<u8>>)>(&owner, bytes.len()));
+}
+
+fn same_again<T: Cross + PartialEq + std::fmt::Debug>(slots: &[Result<Option<T>>]) {
+    // Views may overlap where nobody wrote them, and then take more room.
+    let (bytes, written) = chunk(1 << 20, |writer| {
+        let _ = slots.iter().try_for_each(|slot| writer.push(slot));
+    });
+    let again = read::<T>(&extent(&bytes), written.used).expect("what was written a moment ago");
+    let same = |(a, b): (&Result<Option<T>>, &Result<Option<T>>)| match (a, b) {
+        (Ok(a), Ok(b)) => a == b,
+        (a, b) => format!("{a:?}") == format!("{b:?}"),
+    };
+    assert!(again.iter().zip(slots).all(same), "{again:?} was {slots:?}");
+}
+
+/// Bytes on the heap that belong to an element, without those that it views.
+fn heap_of(element: &Element) -> usize {
+    element.iter().map(|(name, value)| 24 + name.len() + size_of::<Value>() + heap_of_value(value)).sum()
+}
+
+fn heap_of_value(value: &Value) -> usize {
+    match value {
+        Value::Str(text) => 16 + text.len(),
+        Value::Array(array) => size_of_val(array.shape()),
+        Value::List(list) => list.capacity() * size_of::<Value>() + list.iter().map(heap_of_value).sum::<usize>(),
+        Value::Tree(tree) => heap_of(tree),
+        _ => 0,
+    }
+}

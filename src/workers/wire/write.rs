@@ -1,0 +1,120 @@
+//! Slots into an extent.
+
+use super::cross::Cross;
+use super::crossing::Crossing;
+use super::output::{Out, Stop};
+use super::stacked::write_stacked;
+use super::{DROPPED, ERROR, ITEM, MAGIC, VERSION};
+use crate::element::Element;
+use crate::error::{Error, Result, Told};
+
+/// The extent has no room for the slot, and is as it was before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full {
+    /// Bytes of an extent that would have room for this slot alone.
+    pub(crate) need: usize,
+}
+
+/// What became of an extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Bytes in use, from its start.
+    pub(crate) used: usize,
+    /// Slots in it.
+    pub(crate) slots: u64,
+}
+
+/// Writes slots into an extent, one after the other.
+pub(crate) struct ChunkWriter<'a> {
+    out: Out<'a>,
+    slots: u64,
+}
+
+impl<'a> ChunkWriter<'a> {
+    /// Begins at the start of `buf`. Where that is no multiple of 64 in the reader's memory, nothing will be read.
+    pub(crate) fn new(buf: &'a mut [u8]) -> Self {
+        Self { out: Out::new(buf), slots: 0 }
+    }
+
+    /// Adds a slot of a type that is known here.
+    ///
+    /// # Errors
+    /// Where there is no room. An item that cannot be written anywhere becomes an error in its place.
+    pub(crate) fn push<T: Cross>(&mut self, slot: &Result<Option<T>>) -> Result<(), Full> {
+        self.push_with(slot, Crossing::OF)
+    }
+
+    /// Adds a slot of a type that was [looked up](super::crossing).
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub(crate) fn push_with<T>(&mut self, slot: &Result<Option<T>>, crossing: Crossing<T>) -> Result<(), Full> {
+        let written = match slot {
+            Ok(Some(item)) => self.record(|out| {
+                out.word(u64::from(ITEM) | u64::from(crossing.kind) << 32)?;
+                (crossing.write)(item, out)
+            }),
+            Ok(None) => self.record(|out| out.word(u64::from(DROPPED))),
+            Err(error) => return self.push_error(error),
+        };
+        written.unwrap_or_else(|error| self.push_error(&error))
+    }
+
+    /// Adds a slot that holds the batch of `items`, of which there is at least one, as `Element::stack` makes it. Every
+    /// row is copied once, into its place.
+    ///
+    /// # Errors
+    /// Those of stacking, without their stage; then, and in the inner result where there is no room, nothing was added.
+    pub(crate) fn push_stacked(&mut self, items: &[&Element]) -> Result<Result<(), Full>> {
+        self.record(|out| {
+            out.word(u64::from(ITEM) | u64::from(Element::KIND) << 32)?;
+            write_stacked(out, items)
+        })
+    }
+
+    fn push_error(&mut self, error: &Error) -> Result<(), Full> {
+        // Every field of it has a form in JSON, and it is no deeper than this text.
+        let told = serde_json::to_string(&Told::from(error)).unwrap_or_default();
+        let written = self.record(|out| {
+            out.word(u64::from(ERROR))?;
+            out.text(&told)
+        });
+        // Text can be written anywhere that has room.
+        written.unwrap_or(Err(Full { need: usize::MAX }))
+    }
+
+    /// Writes all of a slot or nothing.
+    fn record(&mut self, write: impl Fn(&mut Out<'_>) -> Result<(), Stop>) -> Result<Result<(), Full>> {
+        let mark = self.out.mark();
+        let Err(stop) = write(&mut self.out) else {
+            self.slots += 1;
+            return Ok(Ok(()));
+        };
+        self.out.rewind(mark);
+        match stop {
+            Stop::Full => need(&write).map(|need| Err(Full { need })),
+            Stop::Error(error) => Err(error),
+        }
+    }
+
+    /// Writes the header.
+    pub(crate) fn finish(mut self) -> Written {
+        let Self { out, slots } = &mut self;
+        let words = [MAGIC, VERSION, out.used() as u64, *slots, out.words()];
+        for (at, word) in words.into_iter().enumerate() {
+            out.put(at * size_of::<u64>(), &word.to_le_bytes());
+        }
+        Written { used: out.used(), slots: *slots }
+    }
+}
+
+/// What a slot takes in an extent of its own.
+#[cold]
+fn need(write: impl Fn(&mut Out<'_>) -> Result<(), Stop>) -> Result<usize> {
+    let mut out = Out::measure();
+    match write(&mut out) {
+        Ok(()) => Ok(out.used()),
+        Err(Stop::Full) => Ok(usize::MAX),
+        Err(Stop::Error(error)) => Err(error),
+    }
+}
