@@ -69,6 +69,7 @@ pub mod source;
 pub mod spec;
 #[cfg(feature = "text")]
 pub mod text;
+pub mod tune;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub mod workers;
 

@@ -1,0 +1,66 @@
+//! Tuning while a pipeline runs: how many threads evaluate elements, and how far ahead.
+//!
+//! None of it changes an element. The [`Controller`] is a pure function of what was measured; whoever runs the pipeline
+//! measures, asks it once a second, and does what it says. Every decision goes into the report, with its reason and with
+//! what came of it.
+
+mod controller;
+#[cfg(test)]
+mod simulation;
+
+use std::fmt;
+
+use serde::Serialize;
+
+pub use controller::{Bounds, Controller, Measurement};
+
+/// Something that is tuned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Knob {
+    /// Threads that evaluate elements, in all workers together.
+    Threads,
+    /// Ranges of elements that are under way or ready.
+    Window,
+}
+
+impl fmt::Display for Knob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Threads => "threads",
+            Self::Window => "window",
+        })
+    }
+}
+
+/// A change that the controller wants.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Decision {
+    /// Seconds since the run began, as measured.
+    pub at_s: f64,
+    /// What is changed.
+    pub knob: Knob,
+    /// Its value before.
+    pub from: usize,
+    /// Its value from now on.
+    pub to: usize,
+    /// Why, in words.
+    pub reason: String,
+    /// Elements per second before; the effect is the rate of the next decision, or of the end.
+    pub rate_before: f64,
+    /// Elements per second after it had time to work; `None` until then.
+    pub rate_after: Option<f64>,
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.0} s: {} {} → {}: {}", self.at_s, self.knob, self.from, self.to, self.reason)?;
+        match self.rate_after {
+            Some(after) if self.rate_before > 0.0 => {
+                write!(f, " ({:+.0} % elements/s)", (after / self.rate_before - 1.0) * 100.0)
+            }
+            _ => Ok(()),
+        }
+    }
+}
