@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
@@ -27,7 +28,7 @@ impl StageId {
 }
 
 /// What one stage did: plain numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Elements that left the stage.
     pub elements: u64,
@@ -129,12 +130,58 @@ impl Recorder {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn note(&self, what: &str, count: u64) {
+    /// What was recorded since this was called last, to be added to the recorder of another process.
+    pub(crate) fn drain(&self) -> Tally {
+        let mut stages = self.stages.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = stages.iter_mut().enumerate().filter(|(_, tally)| tally.counts != Counts::default());
+        let stages = taken.map(|(stage, tally)| StageCounts::take(stage as u32, tally)).collect();
+        let notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
+        Tally { stages, notes }
+    }
+
+    /// Adds what another process recorded; of stages that this one does not have, nothing.
+    pub(crate) fn add(&self, tally: Tally) {
+        let mut stages = self.stages.lock().unwrap_or_else(PoisonError::into_inner);
+        for own in tally.stages {
+            let Some(total) = stages.get_mut(own.stage as usize) else { continue };
+            total.counts.add(&own.counts);
+            for (ns, count) in own.latency {
+                let _ = total.latency.record_n(ns, count);
+            }
+        }
+        drop(stages);
+        tally.notes.iter().for_each(|(what, count)| self.note(what, *count));
+    }
+
+    pub(crate) fn note(&self, what: &str, count: u64) {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         match notes.iter_mut().find(|(name, _)| name == what) {
             Some((_, total)) => *total += count,
             None => notes.push((what.to_owned(), count)),
         }
+    }
+}
+
+/// What was recorded in another process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tally {
+    stages: Vec<StageCounts>,
+    notes: Vec<(String, u64)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct StageCounts {
+    stage: u32,
+    counts: Counts,
+    /// Nanoseconds, and how often.
+    latency: Vec<(u64, u64)>,
+}
+
+impl StageCounts {
+    fn take(stage: u32, tally: &mut StageTally) -> Self {
+        let latency = tally.latency.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect();
+        tally.latency.reset();
+        Self { stage, counts: std::mem::take(&mut tally.counts), latency }
     }
 }
 

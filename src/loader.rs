@@ -6,12 +6,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use serde::{Serialize, de::DeserializeOwned};
 
 use crate::checkpoint::Checkpoint;
 use crate::cx::{Cx, Recorder};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::Result;
-use crate::exec::{Executor, Runtime};
+use crate::exec::{Engine, Executor, Runtime};
 use crate::report::{ConsumerMeter, Report};
 
 /// Chooses how a pipeline is run: see [`IterDataset::loader`].
@@ -21,11 +23,48 @@ pub struct LoaderBuilder<D> {
     executor: Executor,
     buffer: usize,
     resume: Option<Checkpoint>,
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    workers: Option<crate::workers::Launch>,
 }
 
 impl<D: IterDataset + 'static> LoaderBuilder<D> {
     pub(crate) fn new(dataset: D) -> Self {
-        Self { dataset, executor: Executor::Inline, buffer: 2, resume: None }
+        Self {
+            dataset,
+            executor: Executor::Inline,
+            buffer: 2,
+            resume: None,
+            #[cfg(all(feature = "workers", target_os = "linux"))]
+            workers: None,
+        }
+    }
+
+    /// The elementwise part in worker processes, which make the same pipeline as `factory` of `cfg`: see
+    /// [`mp_prefetch`](crate::workers::mp_prefetch), which calls it for the dataset too. It takes the place of an
+    /// [`executor`](Self::executor).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a `cfg` that does not survive the way through JSON.
+    /// A worker whose pipeline has another fingerprint ends the run with the first stage that differs.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub fn mp_prefetch<C, E>(
+        mut self,
+        factory: fn(C) -> Result<E>,
+        cfg: &C,
+        options: crate::workers::MpOptions,
+    ) -> Result<Self>
+    where
+        C: Serialize + DeserializeOwned,
+        E: IterDataset + 'static,
+    {
+        self.workers = Some(crate::workers::Launch::new(factory, cfg, options)?);
+        Ok(self)
+    }
+
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn launch(mut self, launch: crate::workers::Launch) -> Self {
+        self.workers = Some(launch);
+        self
     }
 
     /// Who evaluates it; [`Executor::Inline`] at first. The choice never changes the elements.
@@ -56,30 +95,38 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) naming the stage that cannot work; [`ErrorKind::State`](crate::ErrorKind::State)
     /// for a checkpoint of another pipeline; what the sources report while elements in memory are read again.
-    pub fn build(self) -> Result<Loader<D>> {
-        let stage: &dyn Stage = &self.dataset;
-        stage.check_all()?;
-        let recorder = Recorder::new(stage.count());
-        let run = Runtime::new(self.executor, Some(recorder.clone()))?;
+    pub fn build(mut self) -> Result<Loader<D>> {
+        (&self.dataset as &dyn Stage).check_all()?;
+        let recorder = Recorder::new((&self.dataset as &dyn Stage).count());
+        let (run, executor) = self.runtime(&recorder)?;
         let mut iter = self.dataset.iter(&run)?;
         let mut cx = run.cx();
         let mut delivered = 0;
         if let Some(checkpoint) = self.resume {
-            checkpoint.check(stage)?;
+            checkpoint.check(&self.dataset)?;
             iter.restore(typed_state::<D>(checkpoint.state)?, &mut cx)?;
             delivered = checkpoint.delivered;
         }
         let state = iter.state();
         let mut meter = ConsumerMeter::default();
-        let drive = match self.executor {
-            Executor::Inline => Drive::Inline { iter, cx },
-            Executor::Threads(_) => {
+        let drive = match run.engine() {
+            Engine::Inline => Drive::Inline { iter, cx },
+            _ => {
                 meter.capacity = self.buffer;
-                Drive::Ahead(Ahead::start(iter, cx, self.buffer)?)
+                Drive::Ahead(Ahead::start(iter, cx, self.buffer, &run)?)
             }
         };
-        let Self { dataset, executor, .. } = self;
+        let dataset = self.dataset;
         Ok(Loader { dataset, executor, run, recorder, drive, state, delivered, meter, ended: false })
+    }
+
+    /// Who evaluates, and that in words.
+    fn runtime(&mut self, recorder: &Arc<Recorder>) -> Result<(Runtime, String)> {
+        #[cfg(all(feature = "workers", target_os = "linux"))]
+        if let Some(launch) = self.workers.take() {
+            return launch.start(&self.dataset, recorder);
+        }
+        Ok((Runtime::new(self.executor, Some(recorder.clone()))?, self.executor.to_string()))
     }
 }
 
@@ -101,7 +148,7 @@ type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::State;
 /// After an error it ends; [`state`](Self::state) is then the position before the element that failed.
 pub struct Loader<D: IterDataset> {
     dataset: D,
-    executor: Executor,
+    executor: String,
     run: Runtime,
     recorder: Arc<Recorder>,
     drive: Drive<D>,
@@ -140,7 +187,8 @@ impl<D: IterDataset + 'static> Loader<D> {
         if let Drive::Inline { cx, .. } = &mut self.drive {
             cx.flush();
         }
-        Report::new(&self.dataset, self.executor, &self.recorder, &self.run, &self.meter)
+        self.run.sync();
+        Report::new(&self.dataset, &self.executor, &self.recorder, &self.run, &self.meter)
     }
 
     fn advance(&mut self) -> Result<Option<D::Item>> {
@@ -204,20 +252,25 @@ struct Ahead<T, S> {
     packets: Option<Receiver<Packet<T, S>>>,
     current: std::vec::IntoIter<Result<(T, S)>>,
     thread: Option<JoinHandle<()>>,
+    run: Runtime,
 }
 
 impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
-    fn start<I>(iter: I, cx: Cx, buffer: usize) -> Result<Self>
+    fn start<I>(iter: I, cx: Cx, buffer: usize, run: &Runtime) -> Result<Self>
     where
         I: DatasetIterator<Item = T, State = S> + 'static,
     {
         let (sender, packets) = bounded(buffer);
 
         let thread = std::thread::Builder::new().name("gristmill-suffix".into());
-        let thread = thread.spawn(move || produce(iter, cx, &sender)).map_err(|e| {
+        let work = {
+            let run = run.clone();
+            move || produce(iter, cx, &run, &sender)
+        };
+        let thread = thread.spawn(work).map_err(|e| {
             crate::Error::new(crate::ErrorKind::Io, format!("cannot start the thread of the stateful stages: {e}"))
         })?;
-        Ok(Self { packets: Some(packets), current: Vec::new().into_iter(), thread: Some(thread) })
+        Ok(Self { packets: Some(packets), current: Vec::new().into_iter(), thread: Some(thread), run: run.clone() })
     }
 
     fn next(&mut self, meter: &mut ConsumerMeter) -> Result<Option<(T, S)>> {
@@ -226,8 +279,10 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
             return next.map(Some);
         }
         let start = Instant::now();
+        self.run.demand().begin(start);
         let next = self.receive(meter);
-        meter.end(start);
+        let end = meter.end(start);
+        self.run.demand().end(end);
         next.transpose()
     }
 
@@ -256,13 +311,14 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
 impl<T, S> Drop for Ahead<T, S> {
     fn drop(&mut self) {
         self.packets = None;
+        self.run.cancel();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-fn produce<I: DatasetIterator>(mut iter: I, mut cx: Cx, sender: &Sender<Packet<I::Item, I::State>>) {
+fn produce<I: DatasetIterator>(mut iter: I, mut cx: Cx, run: &Runtime, sender: &Sender<Packet<I::Item, I::State>>) {
     let mut clock = PacketClock::new();
     loop {
         clock.start();
@@ -282,6 +338,7 @@ fn produce<I: DatasetIterator>(mut iter: I, mut cx: Cx, sender: &Sender<Packet<I
         if last {
             // The totals are complete before the consumer can see the end.
             cx.flush();
+            run.sync();
         }
         let sent = packet.is_empty() || sender.send(packet).is_ok();
         if last || !sent {

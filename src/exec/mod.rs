@@ -1,8 +1,13 @@
 //! Executors: who evaluates a pipeline. None of them changes a byte of it.
 
+mod demand;
 mod pool;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) mod remote;
 mod runtime;
 
 pub use runtime::{Executor, Runtime};
 
+pub(crate) use demand::Demand;
 pub(crate) use pool::Pool;
+pub(crate) use runtime::Engine;

@@ -1,8 +1,13 @@
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::demand::Demand;
 use super::pool::Pool;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use super::remote::{Border, Remote, Served};
 use crate::cx::{Cx, Recorder};
 use crate::error::{Error, Result};
+use crate::report::WorkersReport;
 
 /// Who evaluates the elementwise part of a pipeline, and where its stateful part runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +35,31 @@ impl std::fmt::Display for Executor {
     }
 }
 
-/// What an [`IterDataset`](crate::IterDataset) needs to start a pass: the threads to use and where to count.
+/// What an [`IterDataset`](crate::IterDataset) needs to start a pass: who evaluates its elements, and where to count.
 ///
 /// A stage hands it on to its parents; one with several parents shifts the stage ids of each by [`offset`](Self::offset).
 #[derive(Clone, Debug, Default)]
 pub struct Runtime {
-    pool: Option<Arc<Pool>>,
+    engine: Engine,
     recorder: Option<Arc<Recorder>>,
+    demand: Arc<Demand>,
     base: usize,
+}
+
+/// Who evaluates elements.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Engine {
+    /// Whoever asks for them.
+    #[default]
+    Inline,
+    /// Threads of this process.
+    Threads(Arc<Pool>),
+    /// Worker processes.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    Workers(Arc<dyn Remote>),
+    /// This is a worker: borders say how their elements are evaluated, nothing is read in order.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    Serving(Arc<Served>),
 }
 
 impl Runtime {
@@ -51,14 +73,29 @@ impl Runtime {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for 0 threads, [`ErrorKind::Io`](crate::ErrorKind::Io) if they cannot be started.
     pub fn new(executor: Executor, recorder: Option<Arc<Recorder>>) -> Result<Self> {
-        let pool = match executor {
-            Executor::Inline => None,
+        let engine = match executor {
+            Executor::Inline => Engine::Inline,
             Executor::Threads(0) => {
                 return Err(Error::config("threads is 0").help("1 or more threads, or the executor `inline`"));
             }
-            Executor::Threads(n) => Some(Pool::start(n)?),
+            Executor::Threads(n) => Engine::Threads(Pool::start(n)?),
         };
-        Ok(Self { pool, recorder, base: 0 })
+        Ok(Self::of(engine, recorder))
+    }
+
+    pub(crate) fn of(engine: Engine, recorder: Option<Arc<Recorder>>) -> Self {
+        Self { engine, recorder, demand: Arc::default(), base: 0 }
+    }
+
+    /// The same, with a consumer that somebody watches already.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn with_demand(self, demand: Arc<Demand>) -> Self {
+        Self { demand, ..self }
+    }
+
+    /// What the consumer does.
+    pub(crate) fn demand(&self) -> &Demand {
+        &self.demand
     }
 
     /// The same, for a parent whose stage ids start `stages` higher.
@@ -72,12 +109,72 @@ impl Runtime {
         Cx::at(self.recorder.as_ref(), self.base)
     }
 
-    /// The same, counting nowhere: for what has no stage ids in the pipeline.
+    /// The same for datasets that are made while the pipeline runs. Their stages have no ids in it, so they count nowhere,
+    /// and other processes do not know them.
     pub(crate) fn unrecorded(&self) -> Self {
-        Self { pool: self.pool.clone(), recorder: None, base: 0 }
+        let engine = match &self.engine {
+            Engine::Threads(pool) => Engine::Threads(pool.clone()),
+            _ => Engine::Inline,
+        };
+        Self { engine, recorder: None, ..Self::default() }
     }
 
-    pub(crate) fn pool(&self) -> Option<&Arc<Pool>> {
-        self.pool.as_ref()
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The name of a stage across processes.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn border(&self, stage: crate::cx::StageId) -> Border {
+        super::remote::border(self.base, stage)
+    }
+
+    /// Has everything counted that happens elsewhere.
+    pub(crate) fn sync(&self) {
+        #[cfg(all(feature = "workers", target_os = "linux"))]
+        if let Engine::Workers(workers) = &self.engine {
+            workers.sync();
+        }
+    }
+
+    /// Ends what is under way in other processes, so that nobody waits for it.
+    pub(crate) fn cancel(&self) {
+        #[cfg(all(feature = "workers", target_os = "linux"))]
+        if let Engine::Workers(workers) = &self.engine {
+            workers.cancel();
+        }
+    }
+
+    /// Worker processes, if there are any.
+    pub(crate) fn workers(&self) -> Option<WorkersReport> {
+        match &self.engine {
+            #[cfg(all(feature = "workers", target_os = "linux"))]
+            Engine::Workers(workers) => Some(workers.figures()),
+            _ => None,
+        }
+    }
+
+    /// How many evaluate elements at a time, beside whoever asks for them.
+    pub(crate) fn parallel(&self) -> usize {
+        match &self.engine {
+            Engine::Inline => 0,
+            Engine::Threads(pool) => pool.threads(),
+            #[cfg(all(feature = "workers", target_os = "linux"))]
+            Engine::Workers(workers) => workers.parallel(),
+            #[cfg(all(feature = "workers", target_os = "linux"))]
+            Engine::Serving(_) => 0,
+        }
+    }
+
+    /// Time in which they were at work, summed over all.
+    pub(crate) fn busy(&self) -> Duration {
+        match &self.engine {
+            Engine::Inline => Duration::ZERO,
+            Engine::Threads(pool) => pool.busy(),
+            #[cfg(all(feature = "workers", target_os = "linux"))]
+            Engine::Workers(workers) => workers.busy(),
+            #[cfg(all(feature = "workers", target_os = "linux"))]
+            Engine::Serving(_) => Duration::ZERO,
+        }
     }
 }

@@ -68,8 +68,8 @@ impl ConsumerMeter {
         self.at_hand += 1;
     }
 
-    /// The call that began at `start` ends; it stands for the untimed ones before it.
-    pub(crate) fn end(&mut self, start: Instant) {
+    /// The call that began at `start` ends, now; it stands for the untimed ones before it.
+    pub(crate) fn end(&mut self, start: Instant) -> Instant {
         let now = Instant::now();
         let wait = now - start;
         if self.started.is_none() {
@@ -87,6 +87,7 @@ impl ConsumerMeter {
         let _ = self.latency.record_n(1, std::mem::take(&mut self.at_hand));
         self.dither = self.dither.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         self.skip = if dear { 0 } else { (self.dither >> 33) % (2 * SAMPLE_EVERY) };
+        now
     }
 
     /// The consumer looked into the buffer and found `ready` places filled.

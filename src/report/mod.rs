@@ -6,17 +6,19 @@
 mod meter;
 mod text;
 mod verdict;
-
-use std::time::Duration;
+mod workers;
 
 use serde::Serialize;
 
 pub(crate) use meter::ConsumerMeter;
 pub use verdict::{Advice, Verdict};
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) use workers::Bytes;
+pub use workers::{WorkerReport, WorkersReport};
 
 use crate::cx::{Recorder, StageTally};
 use crate::dataset::{Role, Stage};
-use crate::exec::{Executor, Runtime};
+use crate::exec::Runtime;
 
 /// Where the time of a run went. `Display` is the text for people, at most 100 columns wide; `Serialize` is for programs.
 ///
@@ -47,6 +49,8 @@ pub struct Report {
     pub next_p99_us: f64,
     /// How full the buffer was when the consumer asked, 0 to 1; `None` without one.
     pub buffer_fill: Option<f64>,
+    /// Worker processes, where they evaluate the elementwise part.
+    pub workers: Option<WorkersReport>,
     /// Every stage, by id: sources first.
     pub stages: Vec<StageReport>,
     /// Counted remarks: sequences split, records skipped, ….
@@ -64,7 +68,7 @@ pub struct Report {
 pub enum Place {
     /// On the consumer's own thread, inside `next`.
     Consumer,
-    /// On the threads that evaluate the elementwise part.
+    /// On the threads that evaluate the elementwise part, of this process or of workers.
     Threads,
     /// On the one thread of the stateful part.
     Suffix,
@@ -102,15 +106,15 @@ pub struct StageReport {
 impl Report {
     pub(crate) fn new(
         pipeline: &dyn Stage,
-        executor: Executor,
+        executor: &str,
         recorder: &Recorder,
         run: &Runtime,
         meter: &ConsumerMeter,
     ) -> Self {
         let totals = recorder.totals();
         let wall = meter.wall().as_secs_f64();
-        let threads = run.pool().map_or(0, |pool| pool.threads());
-        let busy = run.pool().map_or(Duration::ZERO, |pool| pool.busy()).as_secs_f64();
+        let threads = run.parallel();
+        let busy = run.busy().as_secs_f64();
         let mut stages = stage_reports(pipeline, &totals, wall, threads > 0);
         let wait_share = meter.wait_share();
         let blocked = totals.iter().map(|t| t.counts.wait_ns).sum::<u64>() as f64 / 1e9;
@@ -128,6 +132,7 @@ impl Report {
             next_p50_us: us(0.5),
             next_p99_us: us(0.99),
             buffer_fill: meter.fill(),
+            workers: run.workers(),
             stages,
             notes: recorder.notes(),
             remarks: remarks(pipeline),

@@ -26,6 +26,9 @@ impl fmt::Display for Report {
             time(self.next_p99_us)
         );
         wrapped(f, "the consumer waited ", &waited)?;
+        if let Some(workers) = &self.workers {
+            workers.lines(self.wall_s).iter().try_for_each(|line| wrapped(f, "  ", line))?;
+        }
         writeln!(
             f,
             "  {:<22} {:BAR$}  {:>6}  {:>9}  {:>8}  {:>9}  {:>8}  {:>9}",

@@ -3,8 +3,6 @@
 //! Only positions and descriptors travel here, a few dozen bytes a message; elements travel in the slab. The parent holds
 //! a [`Worker`](super::launch::Worker) and hears [`Event`]s, the worker holds a [`Session`].
 
-#![cfg_attr(not(test), allow(dead_code, unused_imports, reason = "the coordinator will be the caller"))]
-
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -15,15 +13,36 @@ use ipc_channel::ipc::{IpcReceiver, IpcSender};
 use serde::{Deserialize, Serialize};
 
 use super::launch::Exit;
+use super::slab::ExtentId;
+use crate::cx::Tally;
 use crate::error::{Error, ErrorKind, Result};
 
 /// From the parent to a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ToWorker {
+    /// Build the pipeline and get ready: the first message.
+    Begin(Begin),
     /// Evaluate a range of a border stage into an extent.
     Task(Task),
+    /// Work on so many threads at a time from now on.
+    Active(u32),
+    /// Tell what was counted.
+    Tell,
     /// Finish what is begun, and end.
     Stop,
+}
+
+/// What a worker has to know beside its pipeline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Begin {
+    /// Size of the slab.
+    pub(crate) slab_bytes: u64,
+    /// Threads that evaluate.
+    pub(crate) threads: u32,
+    /// How many of them at a time, at first.
+    pub(crate) active: u32,
+    /// The stages of the parent's pipeline, a line each: the worker's must be the same.
+    pub(crate) pipeline: Vec<String>,
 }
 
 /// A range of root indices to evaluate, and where to put the result.
@@ -38,18 +57,7 @@ pub(crate) struct Task {
     /// One past the last root index.
     pub(crate) end: u64,
     /// Where the result goes.
-    pub(crate) extent: Extent,
-}
-
-/// A run of pages of the slab that one worker may write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Extent {
-    /// The first page.
-    pub(crate) page: u32,
-    /// How many pages.
-    pub(crate) pages: u32,
-    /// How often the first page has been granted.
-    pub(crate) generation: u32,
+    pub(crate) extent: ExtentId,
 }
 
 /// From a worker to the parent.
@@ -61,6 +69,8 @@ pub(crate) enum FromWorker {
     Done(Done),
     /// A task's extent does not hold even its first slot.
     Need(Need),
+    /// What was counted since it was told last.
+    Told(Tally),
     /// The worker cannot go on, and ends: its factory refused, or it panicked.
     Failed(Failure),
 }
@@ -73,20 +83,18 @@ pub(crate) struct Ready {
 }
 
 /// What came of a [`Task`]: the slots of root indices from its start on lie in its extent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Done {
     /// The task's.
     pub(crate) id: u64,
-    /// One past the last root index evaluated; short of the task's end where the extent is full.
-    pub(crate) end: u64,
-    /// Slots written.
+    /// Slots written, one for each index; fewer than were asked for where the extent is full.
     pub(crate) slots: u64,
     /// Bytes of the extent that were written.
     pub(crate) used: u64,
     /// Wall time, in nanoseconds.
     pub(crate) took_ns: u64,
-    /// CPU time of the thread that evaluated it, in nanoseconds.
-    pub(crate) cpu_ns: u64,
+    /// What its stages counted since they last told, now and then.
+    pub(crate) tally: Option<Tally>,
 }
 
 /// A [`Task`] that must be given a larger extent.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
 
-use super::evaluate::{Chunk, Evaluator, Slot, evaluator};
+use super::evaluate::{Chunk, Evaluator, Incoming, Slot, evaluator};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
 use crate::error::{Error, ErrorKind, Result};
@@ -39,7 +39,7 @@ struct Ahead<T> {
 }
 
 struct Pending<T> {
-    chunks: Receiver<Result<Chunk<T>>>,
+    incoming: Incoming<T>,
     /// Slots that have not come yet.
     left: u64,
 }
@@ -51,8 +51,13 @@ where
 {
     pub(super) fn new(dataset: Arc<D>, run: &Runtime, stage: StageId) -> Self {
         let (pending, current) = (VecDeque::new(), Vec::new().into_iter());
-        let ahead =
-            evaluator(&dataset, run).map(|evaluator| Ahead { evaluator, pending, current, dispatched: 0, chunk: 1 });
+        let ahead = evaluator(&dataset, run, stage).map(|evaluator| Ahead {
+            evaluator,
+            pending,
+            current,
+            dispatched: 0,
+            chunk: 1,
+        });
         Self { len: dataset.len(), dataset, stage, next: 0, ahead }
     }
 
@@ -101,7 +106,7 @@ impl<T> Ahead<T> {
             }
             self.dispatch(len);
             let head = self.pending.front_mut().expect("an index below the length was dispatched");
-            let chunk = receive(&head.chunks, stage, cx)?;
+            let chunk = receive(&head.incoming.chunks, stage, cx)?;
             let slots = chunk.slots.len() as u64;
             head.left = head.left.saturating_sub(slots);
             if head.left == 0 {
@@ -113,12 +118,12 @@ impl<T> Ahead<T> {
         }
     }
 
-    /// Keeps twice as many ranges under way as are evaluated at a time.
+    /// Keeps as many ranges under way as the evaluator wants.
     fn dispatch(&mut self, len: u64) {
-        while self.pending.len() < 2 * self.evaluator.parallel() && self.dispatched < len {
+        while self.pending.len() < self.evaluator.window() && self.dispatched < len {
             let end = len.min(self.dispatched.saturating_add(self.chunk));
-            let chunks = self.evaluator.submit(self.dispatched..end);
-            self.pending.push_back(Pending { chunks, left: end - self.dispatched });
+            let incoming = self.evaluator.submit(self.dispatched..end);
+            self.pending.push_back(Pending { incoming, left: end - self.dispatched });
             self.dispatched = end;
         }
     }

@@ -19,6 +19,8 @@ mod mix;
 mod opaque;
 mod random_map;
 mod rebatch;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+mod remote;
 mod repeat;
 mod siblings;
 mod stream;

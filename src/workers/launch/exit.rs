@@ -23,6 +23,7 @@ pub(crate) struct Exit {
 
 impl Exit {
     /// Whether it ended as it should: by itself, after it was told to stop.
+    #[cfg(test)]
     pub(crate) fn is_clean(&self) -> bool {
         self.told_to_stop && self.status == Status::Code(0)
     }

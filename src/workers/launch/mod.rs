@@ -4,8 +4,6 @@
 //! hands. The new process is the program itself, started again: the [`hook`] takes over before `main`, the
 //! [`child`] side sets it up and runs the program.
 
-#![cfg_attr(not(test), allow(dead_code, unused_imports, reason = "the coordinator will be the caller"))]
-
 mod child;
 mod command;
 mod exit;
@@ -23,6 +21,7 @@ pub use command::set_worker_command;
 pub use hook::init;
 
 pub(crate) use exit::Exit;
+#[cfg(test)]
 pub(crate) use failure::LaunchFailure;
 pub(crate) use program::Program;
 pub(crate) use spawn::{Options, start};

@@ -83,6 +83,7 @@ impl Worker {
     }
 
     /// The number that it was started with.
+    #[cfg(test)]
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -118,6 +119,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`ErrorKind::Worker`] if the kernel does not let go of the process, or this process is a fork.
+    #[cfg(test)]
     pub(crate) fn stop(mut self, grace: Duration) -> Result<Exit> {
         if self.send(&ToWorker::Stop).is_err() {
             self.kill();
@@ -133,6 +135,7 @@ impl Worker {
     }
 
     /// Anonymous memory that it uses now, shared pages split among those who share them; takes milliseconds for gigabytes.
+    #[cfg(test)]
     pub(crate) fn anonymous_share(&self) -> Option<u64> {
         self.of_the_living(usage::anonymous_share)
     }

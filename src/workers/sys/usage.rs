@@ -27,6 +27,7 @@ pub(crate) fn memory(pid: u32) -> io::Result<Memory> {
 /// Anonymous memory of `pid`, with pages shared by several processes split among them.
 ///
 /// The kernel walks the page tables: milliseconds for gigabytes.
+#[cfg(test)]
 pub(crate) fn anonymous_share(pid: u32) -> io::Result<u64> {
     Ok(kib(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?, "Pss_Anon:"))
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 use crate::error::Result;
-use crate::workers::control::{Done, Event, Extent, Failure, FromWorker, Ready, Session, Task, ToWorker, What};
+use crate::workers::control::{Done, Event, Failure, FromWorker, Ready, Session, Task, ToWorker, What};
 
 type Events = Receiver<Event>;
 
@@ -99,12 +99,12 @@ fn echoing(add: u64) -> (Worker, Events) {
     (worker, events)
 }
 
-fn done(id: u64, end: u64) -> Done {
-    Done { id, end, slots: 0, used: 0, took_ns: 0, cpu_ns: 0 }
+fn done(id: u64, slots: u64) -> Done {
+    Done { id, slots, used: 0, took_ns: 0, tally: None }
 }
 
 fn task(id: u64) -> ToWorker {
-    let extent = Extent { page: 1, pages: 2, generation: 3 };
+    let extent = crate::workers::slab::ExtentId { page: 1, pages: 2, generation: 3 };
     ToWorker::Task(Task { id, border: 4, start: id, end: id + 1, extent })
 }
 

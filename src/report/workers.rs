@@ -1,0 +1,90 @@
+//! Worker processes in the report: who they are, what they use, what the budget holds.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::tune::Decision;
+
+/// Worker processes and their memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct WorkersReport {
+    /// The RAM budget in bytes: shared memory, and the private memory of all workers.
+    pub ram_budget: u64,
+    /// Bytes of shared memory.
+    pub slab_bytes: u64,
+    /// The most of it that was in use at once.
+    pub slab_high_water_bytes: u64,
+    /// Bytes that came from the workers.
+    pub handed_over_bytes: u64,
+    /// Parts that had to be copied, because views held all other shared memory.
+    pub copies: u64,
+    /// Workers that died and were replaced.
+    pub replaced: u64,
+    /// Threads of each worker.
+    pub threads_per_worker: usize,
+    /// What was tuned, when and why.
+    pub decisions: Vec<Decision>,
+    /// Those that run now.
+    pub workers: Vec<WorkerReport>,
+}
+
+/// One worker process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct WorkerReport {
+    /// Counted from 0 over the whole run, those that were replaced too.
+    pub number: u64,
+    /// Its process.
+    pub pid: u32,
+    /// Seconds of CPU time of all its threads.
+    pub cpu_s: f64,
+    /// Bytes of anonymous memory in RAM.
+    pub heap_bytes: u64,
+    /// The limit of its private memory.
+    pub heap_limit_bytes: u64,
+    /// Tasks that it has done.
+    pub tasks: u64,
+}
+
+impl WorkersReport {
+    /// The lines of the report's text, with how long the run took.
+    pub(super) fn lines(&self, wall_s: f64) -> Vec<String> {
+        let per_s = if wall_s > 0.0 { self.handed_over_bytes as f64 / wall_s / 1e9 } else { 0.0 };
+        let copies = if self.copies > 0 { format!(" · {} parts copied", self.copies) } else { String::new() };
+        let mut lines = vec![format!(
+            "budget {} · shared {} ({} used at most) · handed over {per_s:.2} GB/s{copies} · {} replaced",
+            Bytes(self.ram_budget),
+            Bytes(self.slab_bytes),
+            Bytes(self.slab_high_water_bytes),
+            self.replaced
+        )];
+        lines.extend(self.workers.iter().map(|worker| {
+            format!(
+                "worker {} (pid {}): CPU {:.1} s · heap {} of {} · {} tasks",
+                worker.number,
+                worker.pid,
+                worker.cpu_s,
+                Bytes(worker.heap_bytes),
+                Bytes(worker.heap_limit_bytes),
+                worker.tasks
+            )
+        }));
+        let decisions = self.decisions.iter().rev().take(5).rev();
+        lines.extend(decisions.map(|decision| format!("tuned at {decision}")));
+        lines
+    }
+}
+
+/// Bytes for people.
+pub(crate) struct Bytes(pub(crate) u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(1u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        match units.into_iter().find(|(size, _)| self.0 >= *size) {
+            Some((size, unit)) if self.0.is_multiple_of(size) => write!(f, "{} {unit}", self.0 / size),
+            Some((size, unit)) => write!(f, "{:.1} {unit}", self.0 as f64 / size as f64),
+            None => write!(f, "{} bytes", self.0),
+        }
+    }
+}

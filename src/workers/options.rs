@@ -1,0 +1,143 @@
+//! How worker processes are used.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+/// How many of something: chosen, or left to the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Count {
+    /// As many as pay here.
+    #[default]
+    Auto,
+    /// Just so many.
+    Fixed(usize),
+}
+
+impl From<usize> for Count {
+    fn from(n: usize) -> Self {
+        Self::Fixed(n)
+    }
+}
+
+/// What becomes of an element that kills every worker that evaluates it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Poison {
+    /// It ends the run.
+    #[default]
+    Error,
+    /// It is left out, and counted in the report.
+    Skip,
+}
+
+/// How worker processes are used: see [`mp_prefetch`](super::mp_prefetch). None of it changes an element.
+#[derive(Clone, Debug)]
+#[must_use = "options do nothing until they are given to `mp_prefetch`"]
+pub struct MpOptions {
+    pub(super) workers: Count,
+    pub(super) threads_per_worker: Count,
+    pub(super) ram_budget: Option<u64>,
+    pub(super) worker_heap: Option<u64>,
+    pub(super) max_element: Option<u64>,
+    pub(super) deadline: Option<Duration>,
+    pub(super) retries: u32,
+    pub(super) poison: Poison,
+    pub(super) tune: bool,
+    pub(super) start_threads: Option<usize>,
+}
+
+impl Default for MpOptions {
+    fn default() -> Self {
+        Self::auto()
+    }
+}
+
+impl MpOptions {
+    /// One worker with a thread for every core, a quarter of the available memory.
+    pub fn auto() -> Self {
+        Self {
+            workers: Count::Auto,
+            threads_per_worker: Count::Auto,
+            ram_budget: None,
+            worker_heap: None,
+            max_element: None,
+            deadline: Some(Duration::from_secs(300)),
+            retries: 3,
+            poison: Poison::Error,
+            tune: true,
+            start_threads: None,
+        }
+    }
+
+    /// Worker processes; 0 evaluates on threads of this process. Stages written in Rust gain nothing from a second one but
+    /// that a crash costs less.
+    pub fn workers(mut self, workers: impl Into<Count>) -> Self {
+        self.workers = workers.into();
+        self
+    }
+
+    /// Threads that evaluate elements in each worker.
+    pub fn threads_per_worker(mut self, threads: impl Into<Count>) -> Self {
+        self.threads_per_worker = threads.into();
+        self
+    }
+
+    /// Bytes that the slab and the private memory of all workers take together at most, at every instant; a quarter of the
+    /// available memory (of the control group, where that is less) if it is not given.
+    ///
+    /// Not in it: the page cache and mapped files, this process's own heap, program text.
+    pub fn ram_budget(mut self, bytes: u64) -> Self {
+        self.ram_budget = Some(bytes);
+        self
+    }
+
+    /// Bytes of private memory of each worker; half of the budget, divided by the workers, if it is not given. A worker
+    /// that wants more has its allocation fail, which ends it.
+    pub fn worker_heap(mut self, bytes: u64) -> Self {
+        self.worker_heap = Some(bytes);
+        self
+    }
+
+    /// Bytes that one element may have; a quarter of the slab if it is not given.
+    pub fn max_element(mut self, bytes: u64) -> Self {
+        self.max_element = Some(bytes);
+        self
+    }
+
+    /// How long a range of elements may take before its worker counts as hanging; `None` for ever.
+    pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
+        self.deadline = deadline.into();
+        self
+    }
+
+    /// How many workers a range of elements may kill before the element that does it is sought and dealt with.
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.retries = retries.max(1);
+        self
+    }
+
+    /// What becomes of an element that kills every worker that evaluates it.
+    pub fn on_poison(mut self, poison: Poison) -> Self {
+        self.poison = poison;
+        self
+    }
+
+    /// Whether the number of threads at work, and how far they work ahead, follow what the consumer needs; they do at first.
+    pub fn tune(mut self, yes: bool) -> Self {
+        self.tune = yes;
+        self
+    }
+
+    /// Threads of each worker that work at the start, where that is tuned; all at first.
+    pub fn start_threads(mut self, threads: usize) -> Self {
+        self.start_threads = Some(threads);
+        self
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        if self.threads_per_worker == Count::Fixed(0) {
+            return Err(Error::config("threads_per_worker is 0").help("1 or more, or leave it out"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! The parent's side: ranges to evaluate, the workers that do it, and the memory they do it in.
+//!
+//! One thread holds all of it. It hears commands of those who ask for elements, events of workers, and that memory came
+//! back; after each it hands out what can be handed out. A range is evaluated by one worker at a time, in tasks; what a
+//! worker leaves of it, by ending early or by dying, is the next task. So slots of a range come in index order, and none is
+//! lost or repeated: they count only when a whole part has arrived and was understood.
+
+mod coordinator;
+mod crew;
+mod job;
+mod tuner;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Sender, bounded, unbounded};
+
+use self::coordinator::{Command, Coordinator};
+use super::budget::Plan;
+use super::launch::Program;
+use super::options::MpOptions;
+use super::slab::Slab;
+use crate::cx::Recorder;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::Demand;
+use crate::exec::remote::{Border, Deliver, Remote};
+use crate::report::WorkersReport;
+
+/// Worker processes that evaluate ranges of a pipeline's borders.
+pub(crate) struct WorkerPool {
+    plan: Plan,
+    commands: Sender<Command>,
+    figures: Arc<Figures>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the report reads while the coordinator runs.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    busy_ns: AtomicU64,
+    /// Ranges that may be under way or wait to be read.
+    window: AtomicUsize,
+    /// Threads that work at a time.
+    active: AtomicUsize,
+    demand: Arc<Demand>,
+    report: Mutex<WorkersReport>,
+}
+
+impl Figures {
+    fn tell(&self, report: WorkersReport) {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
+    }
+}
+
+impl WorkerPool {
+    /// Starts the workers of `program`, which is to make `pipeline` (its stages, a line each); they count into `recorder`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if the system refuses the shared memory or a thread.
+    pub(crate) fn start(
+        program: Program,
+        pipeline: Vec<String>,
+        plan: Plan,
+        options: MpOptions,
+        recorder: Arc<Recorder>,
+    ) -> Result<Arc<Self>> {
+        let (commands, orders) = unbounded();
+        let (room, has_room) = bounded(1);
+        let wake = move || {
+            // A full channel has woken somebody already.
+            let _ = room.try_send(());
+        };
+        let slab = Slab::create(plan.slab as usize, plan.max_element as usize, wake)?;
+        let parallel = plan.workers * plan.active;
+        let (window, active) = (AtomicUsize::new(2 * plan.workers * plan.threads), AtomicUsize::new(parallel));
+        let figures = Arc::new(Figures { window, active, ..Figures::default() });
+        let coordinator = Coordinator::new(
+            (program, pipeline),
+            plan,
+            options,
+            slab,
+            recorder,
+            figures.clone(),
+            (orders, commands.clone(), has_room),
+        );
+        let thread = std::thread::Builder::new().name("gristmill-workers".into());
+        let thread = thread.spawn(move || coordinator.run()).map_err(|e| {
+            Error::new(ErrorKind::Io, format!("cannot start the thread that coordinates the workers: {e}"))
+        })?;
+        Ok(Arc::new(Self { plan, commands, figures, thread: Some(thread) }))
+    }
+}
+
+impl WorkerPool {
+    /// What the consumer does: whoever runs the pipeline keeps it up to date.
+    pub(crate) fn demand(&self) -> &Arc<Demand> {
+        &self.figures.demand
+    }
+}
+
+impl Remote for WorkerPool {
+    fn parallel(&self) -> usize {
+        self.figures.active.load(Ordering::Relaxed)
+    }
+
+    fn window(&self) -> usize {
+        self.figures.window.load(Ordering::Relaxed)
+    }
+
+    fn submit(&self, border: Border, range: Range<u64>, deliver: Box<dyn Deliver>) {
+        // Without a coordinator the command, and with it the sender inside, is dropped: whoever waits is told.
+        let _ = self.commands.send(Command::Submit { border, range, deliver });
+    }
+
+    fn sync(&self) {
+        let (done, is_done) = bounded(1);
+        if self.commands.send(Command::Sync(done)).is_ok() {
+            let _ = is_done.recv_timeout(Duration::from_millis(200));
+        }
+    }
+
+    fn cancel(&self) {
+        let _ = self.commands.send(Command::End);
+    }
+
+    fn figures(&self) -> WorkersReport {
+        self.figures.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn busy(&self) -> Duration {
+        Duration::from_nanos(self.figures.busy_ns.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for WorkerPool {
+    fn drop(&mut self) {
+        let _ = self.commands.send(Command::End);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for WorkerPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerPool").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}

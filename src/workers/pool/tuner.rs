@@ -1,0 +1,78 @@
+//! Measures once a second, and asks the controller.
+
+use std::time::{Duration, Instant};
+
+use crate::tune::{Bounds, Controller, Decision, Knob, Measurement};
+
+const TICK: Duration = Duration::from_secs(1);
+
+/// Sums since the run began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    pub(super) busy: Duration,
+    pub(super) slots: u64,
+    /// Time for which the stateful part had no elements to work on.
+    pub(super) blocked: Duration,
+    pub(super) waited: Duration,
+}
+
+/// See the [module](self).
+pub(super) struct Tuner {
+    controller: Controller,
+    last: Instant,
+    before: Totals,
+    disturbed: bool,
+    pub(super) decisions: Vec<Decision>,
+}
+
+impl Tuner {
+    pub(super) fn new(threads: usize, window: usize, bounds: Bounds) -> Self {
+        Self {
+            controller: Controller::new(threads, window, bounds),
+            last: Instant::now(),
+            before: Totals::default(),
+            disturbed: true,
+            decisions: Vec::new(),
+        }
+    }
+
+    pub(super) fn threads(&self) -> usize {
+        self.controller.threads()
+    }
+
+    /// A worker is missing: what is measured now says nothing.
+    pub(super) fn disturb(&mut self) {
+        self.disturbed = true;
+    }
+
+    /// Whether it is time to measure.
+    pub(super) fn is_due(&self) -> bool {
+        self.last.elapsed() >= TICK
+    }
+
+    /// What to change, if anything. `idle` is whether workers were free and nothing was left to hand out.
+    pub(super) fn step(&mut self, now: Totals, idle: bool) -> Option<(Knob, usize)> {
+        let wall = self.last.elapsed();
+        self.last = Instant::now();
+        let before = std::mem::replace(&mut self.before, now);
+        let part = |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64();
+        let m = Measurement {
+            wall_s: wall.as_secs_f64(),
+            wait_s: part(now.waited, before.waited).min(wall.as_secs_f64()),
+            elements: now.slots.saturating_sub(before.slots) as f64,
+            busy_s: part(now.busy, before.busy),
+            window_full: idle && part(now.blocked, before.blocked) > 0.01 * wall.as_secs_f64(),
+            disturbed: std::mem::take(&mut self.disturbed),
+        };
+        let rate = m.elements / m.wall_s;
+        let decision = self.controller.step(&m);
+        if let Some(last) = self.decisions.last_mut().filter(|last| rate > 0.0 && last.rate_after.is_none()) {
+            last.rate_after = Some(rate);
+        }
+        let decision = decision?;
+        tracing::info!("tuning: {decision}");
+        let change = (decision.knob, decision.to);
+        self.decisions.push(decision);
+        Some(change)
+    }
+}

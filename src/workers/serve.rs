@@ -1,0 +1,172 @@
+//! The worker's loop: evaluates ranges of its pipeline's borders into extents, as the parent asks.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::control::{Begin, Done, FromWorker, Need, Ready, Session, Task, ToWorker};
+use super::slab::WorkerSlab;
+use crate::cx::{Recorder, Tally};
+use crate::dataset::{IterDataset, Stage};
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::remote::Served;
+use crate::exec::{Engine, Runtime};
+
+/// Counts are told to the parent this often at most: a few kilobytes each time.
+const TELL_EVERY: Duration = Duration::from_millis(50);
+
+/// Serves `dataset` until the parent says stop.
+///
+/// # Errors
+/// What the dataset reports when a pass over it starts, and a parent that talks nonsense.
+pub(crate) fn serve<D: IterDataset>(dataset: D, mut session: Session) -> Result<()> {
+    let slab = session.take_slab().ok_or_else(|| nonsense("no slab was given"))?;
+    let begin = match session.recv()? {
+        Some(ToWorker::Begin(begin)) => begin,
+        None => return Ok(()),
+        Some(other) => return Err(nonsense(&format!("{other:?} before the beginning"))),
+    };
+    check_same(&begin.pipeline, &(&dataset as &dyn Stage).lines())?;
+    let slab = WorkerSlab::map(slab, begin.slab_bytes as usize)?;
+    let server = Server::new(&dataset, session, slab)?;
+    server.session.send(FromWorker::Ready(Ready { build_ns: server.session.built_in().as_nanos() as u64 }))?;
+    server.run(begin)
+}
+
+struct Server {
+    session: Session,
+    slab: Arc<WorkerSlab>,
+    served: Arc<Served>,
+    recorder: Arc<Recorder>,
+    told: Mutex<Instant>,
+    gate: Gate,
+}
+
+impl Server {
+    fn new<D: IterDataset>(dataset: &D, session: Session, slab: Arc<WorkerSlab>) -> Result<Self> {
+        let served = Arc::<Served>::default();
+        let recorder = Recorder::new((dataset as &dyn Stage).count());
+        let run = Runtime::of(Engine::Serving(served.clone()), Some(recorder.clone()));
+        // The pass is never read; starting it makes every border known.
+        drop(dataset.iter(&run)?);
+        Ok(Self { session, slab, served, recorder, told: Mutex::new(Instant::now()), gate: Gate::new() })
+    }
+
+    fn run(&self, begin: Begin) -> Result<()> {
+        self.gate.set(begin.active as usize);
+        std::thread::scope(|scope| {
+            let name = |i| format!("gristmill-{}.{i}", self.session.worker());
+            let start = |i| std::thread::Builder::new().name(name(i)).spawn_scoped(scope, || self.work());
+            let threads: Vec<_> = (0..begin.threads)
+                .map(start)
+                .collect::<std::io::Result<_>>()
+                .map_err(|e| Error::new(ErrorKind::Worker, format!("cannot start {} threads: {e}", begin.threads)))?;
+            threads
+                .into_iter()
+                .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
+    }
+
+    fn work(&self) -> Result<()> {
+        while let Some(message) = self.session.recv()? {
+            let answer = match message {
+                ToWorker::Task(task) => self.gate.pass(|| self.evaluate(&task))?,
+                ToWorker::Active(threads) => {
+                    self.gate.set(threads as usize);
+                    continue;
+                }
+                ToWorker::Tell => FromWorker::Told(self.recorder.drain()),
+                other => return Err(nonsense(&format!("{other:?}"))),
+            };
+            self.session.send(answer)?;
+        }
+        Ok(())
+    }
+
+    fn evaluate(&self, task: &Task) -> Result<FromWorker> {
+        let serve = self.served.find(task.border);
+        let serve = serve.ok_or_else(|| nonsense(&format!("stage {} evaluates no elements here", task.border)))?;
+        let mut extent = self.slab.extent_mut(task.extent).map_err(|e| nonsense(&e.to_string()))?;
+        let start = Instant::now();
+        let evaluated = serve.evaluate(task.start..task.end, &mut extent)?;
+        drop(extent);
+        if let (0, Some(bytes)) = (evaluated.slots, evaluated.need) {
+            return Ok(FromWorker::Need(Need { id: task.id, bytes: bytes as u64 }));
+        }
+        Ok(FromWorker::Done(Done {
+            id: task.id,
+            slots: evaluated.slots,
+            used: evaluated.used as u64,
+            took_ns: start.elapsed().as_nanos() as u64,
+            tally: self.tally(),
+        }))
+    }
+
+    /// What was counted, if it is time to tell.
+    fn tally(&self) -> Option<Tally> {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.elapsed() < TELL_EVERY {
+            return None;
+        }
+        *told = Instant::now();
+        drop(told);
+        Some(self.recorder.drain())
+    }
+}
+
+/// Lets so many threads work at a time.
+struct Gate {
+    state: Mutex<Passing>,
+    changed: Condvar,
+}
+
+struct Passing {
+    inside: usize,
+    most: usize,
+}
+
+impl Gate {
+    fn new() -> Self {
+        Self { state: Mutex::new(Passing { inside: 0, most: usize::MAX }), changed: Condvar::new() }
+    }
+
+    fn set(&self, most: usize) {
+        self.lock().most = most.max(1);
+        self.changed.notify_all();
+    }
+
+    fn pass<R>(&self, work: impl FnOnce() -> R) -> R {
+        let mut state = self.lock();
+        while state.inside >= state.most {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.inside += 1;
+        drop(state);
+        let result = work();
+        self.lock().inside -= 1;
+        self.changed.notify_one();
+        result
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Passing> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Elements of another pipeline would be other elements.
+fn check_same(theirs: &[String], ours: &[String]) -> Result<()> {
+    let at = theirs.iter().zip(ours).position(|(a, b)| a != b).unwrap_or(theirs.len().min(ours.len()));
+    if theirs == ours {
+        return Ok(());
+    }
+    let line = |lines: &[String]| lines.get(at).map_or("not there", String::as_str).to_owned();
+    Err(Error::config(format!(
+        "the factory made another pipeline in a worker: stage {at} is {}, and in the parent {}",
+        line(ours),
+        line(theirs)
+    ))
+    .help("it must depend on nothing but its argument: not on the environment, the time, or what was done before"))
+}
+
+fn nonsense(what: &str) -> Error {
+    Error::new(ErrorKind::Worker, format!("the parent asked for what cannot be: {what}"))
+}

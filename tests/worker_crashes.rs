@@ -1,0 +1,208 @@
+//! Workers die in every way, and the data does not change.
+#![cfg(all(feature = "workers", target_os = "linux"))]
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gristmill::dataset::map::Range;
+use gristmill::workers::{MpOptions, Poison, mp_prefetch};
+use gristmill::{Array, Element, ErrorKind, IterDataset, MapDataset, Result};
+use serde::{Deserialize, Serialize};
+
+/// One test at a time: one of them kills whatever worker it finds.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const MIB: u64 = 1 << 20;
+const LEN: i64 = 4000;
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Death {
+    Signal(i32),
+    Abort,
+    Exit,
+    Loop,
+    Sleep,
+    StackOverflow,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Config {
+    /// Elements at which a worker dies, and how.
+    deaths: Vec<(i64, Death)>,
+    /// Where it is noted who has died already; without it they die each time.
+    once: Option<PathBuf>,
+}
+
+fn pipeline(config: Config) -> Result<impl IterDataset<Item = Element>> {
+    let element = move |x: i64| {
+        if let Some((_, death)) = config.deaths.iter().find(|(at, _)| *at == x)
+            && config.once.as_ref().is_none_or(|dir| first_time(dir, x))
+        {
+            die(*death);
+        }
+        let len = (x % 300) as usize;
+        Element::new().with("x", Array::from_vec(vec![x; len])).with("t", &*format!("element {x}"))
+    };
+    Ok(Range::new(0, LEN).shuffle(3).map(element).to_iter().filter(|e| e.array("x").is_ok_and(|a| a.size() % 7 != 0)))
+}
+
+fn first_time(dir: &Path, x: i64) -> bool {
+    std::fs::File::create_new(dir.join(x.to_string())).is_ok()
+}
+
+fn die(death: Death) {
+    match death {
+        Death::Signal(number) => {
+            let pid = std::process::id().to_string();
+            std::process::Command::new("kill").args([format!("-{number}"), pid]).status().unwrap();
+            std::thread::sleep(Duration::from_secs(60));
+        }
+        Death::Abort => std::process::abort(),
+        Death::Exit => std::process::exit(0),
+        Death::Loop => loop {
+            std::hint::spin_loop();
+        },
+        Death::Sleep => std::thread::sleep(Duration::from_secs(600)),
+        Death::StackOverflow => drop(std::hint::black_box(deep(1))),
+    }
+}
+
+fn deep(n: u64) -> u64 {
+    let big = std::hint::black_box([n; 1000]);
+    if n == 0 { 0 } else { deep(n + 1) + big[(n % 1000) as usize] }
+}
+
+fn options(workers: usize) -> MpOptions {
+    let options = MpOptions::auto().workers(workers).threads_per_worker(2);
+    options.worker_heap(64 * MIB).ram_budget(300 * MIB).deadline(Duration::from_secs(1))
+}
+
+fn inline() -> Vec<Element> {
+    pipeline(Config { deaths: Vec::new(), once: None }).unwrap().collect().unwrap()
+}
+
+#[test]
+fn whatever_a_worker_dies_of_nothing_is_lost_or_repeated() {
+    let _alone = alone();
+    let expected = inline();
+    let ways = [
+        Death::Signal(9),
+        Death::Signal(11),
+        Death::Signal(15),
+        Death::Abort,
+        Death::Exit,
+        Death::Loop,
+        Death::Sleep,
+        Death::StackOverflow,
+    ];
+    for workers in [1, 3] {
+        let dir = tempfile::tempdir().unwrap();
+        let deaths = (0..16).map(|n| (n * 250 + 3, ways[n as usize % ways.len()])).collect();
+        let config = Config { deaths, once: Some(dir.path().to_owned()) };
+        let mut loader = mp_prefetch(pipeline, config, options(workers)).unwrap().build().unwrap();
+        let got: Vec<Element> = loader.by_ref().collect::<Result<_>>().unwrap();
+        assert!(got == expected, "{workers} workers: {} elements of {}", got.len(), expected.len());
+        let report = loader.report();
+        let causes: Vec<&str> = report.notes.iter().map(|(note, _)| note.as_str()).collect();
+        for cause in [
+            "killed by signal 9",
+            "killed by signal 11",
+            "signal 6 (SIGABRT)",
+            "exit code 0",
+            "longer than the deadline",
+        ] {
+            assert!(causes.iter().any(|c| c.contains(cause)), "{cause:?} is not among {causes:?}");
+        }
+    }
+}
+
+#[test]
+fn an_element_that_kills_every_worker_is_named_or_left_out() {
+    let _alone = alone();
+    let config = Config { deaths: vec![(1234, Death::Abort)], once: None };
+    let run = |poison| {
+        let mut loader = mp_prefetch(pipeline, config.clone(), options(2).on_poison(poison)).unwrap().build().unwrap();
+        let all: Vec<_> = loader.by_ref().collect();
+        (all, loader.report())
+    };
+    let (mut all, _) = run(Poison::Error);
+    let error = all.pop().unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Worker);
+    let place = (0..LEN as u64)
+        .find(|&i| Range::new(0, LEN).shuffle(3).get(i, &mut gristmill::Cx::default()).unwrap() == Some(1234));
+    assert!(
+        error.to_string().contains(&format!("element {}: 3 workers died over this element", place.unwrap())),
+        "{error}"
+    );
+    assert!(error.to_string().contains("SIGABRT"), "{error}");
+
+    let (all, report) = run(Poison::Skip);
+    let all: Vec<Element> = all.into_iter().collect::<Result<_>>().unwrap();
+    let expected: Vec<Element> = inline().into_iter().filter(|e| e.text("t").unwrap() != "element 1234").collect();
+    assert!(all == expected);
+    assert!(
+        report.notes.iter().any(|(note, n)| note.starts_with("elements left out") && *n == 1),
+        "{:?}",
+        report.notes
+    );
+}
+
+/// Pids of the children of this process that are workers.
+fn workers() -> Vec<u32> {
+    let me = std::process::id();
+    let pids = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let after = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+        let mut fields = after.split(' ');
+        fields.next() != Some("Z") && fields.next().and_then(|p| p.parse().ok()) == Some(me)
+    })
+    .collect()
+}
+
+/// Kills from outside, at moments that have nothing to do with what the worker is at: start, writing, waiting.
+#[test]
+fn kills_at_any_moment_change_nothing() {
+    let _alone = alone();
+    let kills = std::env::var("GRISTMILL_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    let (expected, done) = (inline(), AtomicBool::new(false));
+    let mut killed = 0;
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut passes = 0;
+            while !done.load(Ordering::Relaxed) || passes == 0 {
+                let config = Config { deaths: Vec::new(), once: None };
+                let loader = mp_prefetch(pipeline, config, options(2).retries(20)).unwrap().build().unwrap();
+                let mut got = Vec::new();
+                for element in loader {
+                    got.push(element.unwrap());
+                    // Slow enough that workers are killed in the middle of a pass.
+                    if got.len() % 64 == 0 {
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
+                }
+                assert!(got == expected, "pass {passes}");
+                passes += 1;
+            }
+        });
+        let mut random = 1u64;
+        while killed < kills && !reader.is_finished() {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            std::thread::sleep(Duration::from_micros(random >> 33 & 0x7fff));
+            if let Some(pid) = workers().first() {
+                let sent = std::process::Command::new("kill").args(["-9", &pid.to_string()]).output().unwrap();
+                killed += usize::from(sent.status.success());
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        reader.join().unwrap();
+    });
+    assert!(killed >= kills);
+    println!("{killed} workers killed");
+}

@@ -1,0 +1,145 @@
+//! Worker processes never change the data.
+#![cfg(all(feature = "workers", target_os = "linux"))]
+
+use gristmill::dataset::iter::Remainder;
+use gristmill::dataset::map::Range;
+use gristmill::workers::{MpOptions, mp_prefetch};
+use gristmill::{Array, Checkpoint, Element, Error, IterDataset, MapDataset, Result};
+
+const MIB: u64 = 1 << 20;
+
+/// Elements of all kinds and many sizes, some dropped, some bad; packed into batches after a window shuffle.
+fn pipeline(len: i64) -> Result<impl IterDataset<Item = (Vec<i64>, Vec<String>)>> {
+    Ok(Range::new(0, len)
+        .seed(7)
+        .shuffle(None)
+        .filter(|x| x % 5 != 0)
+        .map(|x| (x, "x".repeat((x % 97) as usize)))
+        .to_iter()
+        .window_shuffle(50, None)
+        .batch_with(16, Remainder::Keep))
+}
+
+fn options(workers: usize) -> MpOptions {
+    MpOptions::auto().workers(workers).threads_per_worker(2).worker_heap(64 * MIB).ram_budget(400 * MIB)
+}
+
+#[test]
+fn any_number_of_workers_gives_the_inline_stream() {
+    let expected = pipeline(5000).unwrap().collect().unwrap();
+    for workers in [0, 1, 2, 5] {
+        let loader = mp_prefetch(pipeline, 5000, options(workers)).unwrap().build().unwrap();
+        assert_eq!(loader.collect::<Result<Vec<_>>>().unwrap(), expected, "{workers} workers");
+    }
+}
+
+#[test]
+fn a_checkpoint_restores_into_any_number_of_workers() {
+    let expected = pipeline(5000).unwrap().collect().unwrap();
+    let (mut seen, mut checkpoint) = (Vec::new(), None::<Checkpoint>);
+    for workers in [2, 0, 1, 5, 1] {
+        let mut builder = mp_prefetch(pipeline, 5000, options(workers)).unwrap();
+        if let Some(checkpoint) = checkpoint.take() {
+            builder = builder.resume(checkpoint);
+        }
+        let mut loader = builder.build().unwrap();
+        seen.extend(loader.by_ref().take(40).map(Result::unwrap));
+        checkpoint = Some(Checkpoint::from_json(&loader.state().unwrap().to_json()).unwrap());
+    }
+    assert_eq!(seen, expected[..200]);
+}
+
+fn elements(bytes: usize) -> Result<impl IterDataset<Item = Element>> {
+    Ok(Range::new(0, 300)
+        .try_map(move |x| {
+            if x == 250 {
+                return Err(Error::data("a bad record"));
+            }
+            let len = if x % 50 == 49 { bytes } else { 3 };
+            Ok(Element::new().with("x", Array::from_vec(vec![x as u8; len])).with("t", "text"))
+        })
+        .to_iter())
+}
+
+/// Elements that outgrow the extents they are given, and an error in its place.
+#[test]
+fn large_elements_and_errors_come_in_their_place() {
+    let bytes = 20 * MIB as usize;
+    let run = |workers| {
+        let loader = mp_prefetch(elements, bytes, options(workers)).unwrap().build().unwrap();
+        loader.map(|e| e.map_err(|e| e.to_string())).collect::<Vec<_>>()
+    };
+    let inline = run(0);
+    assert_eq!(inline.len(), 251);
+    assert_eq!(inline[250].as_ref().unwrap_err(), "stage 1 map: element 250: a bad record");
+    assert!(run(1) == inline);
+    assert!(run(2) == inline);
+}
+
+#[test]
+fn an_element_that_can_never_fit_is_an_error_with_the_arithmetic() {
+    let small = MpOptions::auto().workers(1).worker_heap(100 * MIB).ram_budget(120 * MIB);
+    let mut loader = mp_prefetch(elements, 30 * MIB as usize, small).unwrap().build().unwrap();
+    let error = loader.find_map(Result::err).unwrap().to_string();
+    assert!(
+        error.contains("element 49: an element of 30.0 MiB does not fit: max_element is 4.5 MiB, of a slab of 18 MiB"),
+        "{error}"
+    );
+}
+
+fn slow(millis: u64) -> Result<impl IterDataset<Item = i64>> {
+    Ok(Range::new(0, 1 << 40)
+        .map(move |x| {
+            std::thread::sleep(std::time::Duration::from_millis(millis));
+            x
+        })
+        .to_iter())
+}
+
+/// From one thread on, for elements that wait for something: more threads are better, and it finds that out.
+#[test]
+fn threads_are_added_while_it_runs_and_the_order_stays() {
+    let options = options(1).threads_per_worker(4).start_threads(1);
+    let mut loader = mp_prefetch(slow, 20, options).unwrap().build().unwrap();
+    let start = std::time::Instant::now();
+    let mut next = 0;
+    let threads = loop {
+        for _ in 0..20 {
+            assert_eq!(loader.next().unwrap().unwrap(), next);
+            next += 1;
+        }
+        let workers = loader.report().workers.unwrap();
+        if workers.threads_per_worker == 4 || start.elapsed().as_secs() > 60 {
+            println!("{}", loader.report());
+            break workers.threads_per_worker;
+        }
+    };
+    assert_eq!(threads, 4, "after {:?}", start.elapsed());
+}
+
+fn other(_: ()) -> Result<impl IterDataset<Item = i64>> {
+    // What differs between parent and worker must not go unnoticed.
+    let len = if std::thread::current().name() == Some("gristmill-serve") { 10 } else { 11 };
+    Ok(Range::new(0, len).to_iter())
+}
+
+#[test]
+fn a_factory_that_makes_another_pipeline_in_the_worker_is_refused() {
+    let mut loader = mp_prefetch(other, (), options(1)).unwrap().build().unwrap();
+    let error = loader.next().unwrap().unwrap_err().to_string();
+    assert!(error.contains("stage 0 is range(0, 10, 1), and in the parent range(0, 11, 1)"), "{error}");
+}
+
+struct Foreign;
+
+fn foreign(_: ()) -> Result<impl IterDataset<Item = Foreign>> {
+    Ok(Range::new(0, 5).map(|_| Foreign).to_iter())
+}
+
+#[test]
+fn elements_that_cannot_cross_are_refused_with_advice() {
+    let mut loader = mp_prefetch(foreign, (), options(1)).unwrap().build().unwrap();
+    let Some(Err(error)) = loader.next() else { panic!("no error") };
+    assert!(error.to_string().contains("Foreign cannot leave a worker process"), "{error}");
+    assert!(error.help_text().unwrap().contains("`Element`"));
+}
