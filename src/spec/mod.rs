@@ -78,7 +78,7 @@ use self::chain::Context;
 pub use self::data::Data;
 use self::decode::{Decode, Fields};
 use self::node::{MAX_BYTES, Node, Tree};
-pub use self::settings::{CheckpointSettings, Settings};
+pub use self::settings::{CheckpointSettings, Settings, parse_bytes};
 use crate::dataset::BoxIter;
 use crate::element::Element;
 use crate::error::{Error, Result};

@@ -15,6 +15,12 @@ pub struct Settings {
     pub name: Option<String>,
     /// `executor: {threads: 2}` or `executor: inline`, if it is given.
     pub executor: Option<Executor>,
+    /// `executor: {workers: 1}`: worker processes.
+    pub workers: Option<usize>,
+    /// `executor: {threads_per_worker: 2}`.
+    pub threads_per_worker: Option<usize>,
+    /// `executor: {ram_budget: 2GiB}`: bytes for worker processes and what they share with this one.
+    pub ram_budget: Option<u64>,
     /// `executor: {buffer: 2}`: batches kept ready.
     pub buffer: Option<usize>,
     /// `checkpoint`, if it is given.
@@ -33,34 +39,86 @@ pub struct CheckpointSettings {
 
 impl Settings {
     pub(super) fn decode(fields: &Fields<'_>) -> Result<Self> {
-        let name = fields.optional("name")?;
-        let (executor, buffer) = match fields.node("executor") {
-            Some(node) => executor(node)?,
-            None => (None, None),
+        let mut settings = Self {
+            name: fields.optional("name")?,
+            executor: None,
+            workers: None,
+            threads_per_worker: None,
+            ram_budget: None,
+            buffer: None,
+            checkpoint: None,
         };
-        let checkpoint = fields.node("checkpoint").map(CheckpointSettings::decode).transpose()?;
-        Ok(Self { name, executor, buffer, checkpoint })
+        if let Some(node) = fields.node("executor") {
+            settings.decode_executor(node)?;
+        }
+        settings.checkpoint = fields.node("checkpoint").map(CheckpointSettings::decode).transpose()?;
+        Ok(settings)
+    }
+
+    fn decode_executor(&mut self, node: &Node) -> Result<()> {
+        if let Tree::Str(word) = &node.value {
+            self.executor = match word.as_str() {
+                "inline" => Some(Executor::Inline),
+                _ => {
+                    return Err(node
+                        .error(format!("`{word}` is no executor"))
+                        .help("`executor: inline`, `executor: {threads: 2}` or `executor: {workers: 1}`"));
+                }
+            };
+            return Ok(());
+        }
+        let fields = Fields::new(node)?;
+        let count = |key: &'static str, least| fields.at_least(key, least).map(|n| n.map(|n| n as usize));
+        let threads = count("threads", 1)?.map(Executor::Threads);
+        let inline = fields.or("inline", false)?.then_some(Executor::Inline);
+        self.buffer = count("buffer", 1)?;
+        self.workers = count("workers", 0)?;
+        self.threads_per_worker = count("threads_per_worker", 1)?;
+        self.ram_budget = fields.node("ram_budget").map(bytes).transpose()?;
+        fields.finish()?;
+        let in_workers = self.workers.is_some() || self.threads_per_worker.is_some() || self.ram_budget.is_some();
+        if usize::from(threads.is_some()) + usize::from(inline.is_some()) + usize::from(in_workers) > 1 {
+            return Err(fields.error("`inline`, `threads` and what is about workers exclude each other"));
+        }
+        self.executor = threads.or(inline);
+        Ok(())
     }
 }
 
-fn executor(node: &Node) -> Result<(Option<Executor>, Option<usize>)> {
-    if let Tree::Str(word) = &node.value {
-        return match word.as_str() {
-            "inline" => Ok((Some(Executor::Inline), None)),
-            _ => Err(node
-                .error(format!("`{word}` is no executor"))
-                .help("`executor: inline`, or `executor: {threads: 2}`")),
-        };
+fn bytes(node: &Node) -> Result<u64> {
+    match &node.value {
+        Tree::Str(text) => parse_bytes(text)
+            .ok_or_else(|| node.error(format!("`{text}` is no amount of memory")).help("such as 512MiB or 2GiB")),
+        _ => u64::decode(node),
     }
-    let fields = Fields::new(node)?;
-    let threads = fields.at_least("threads", 1)?.map(|n| Executor::Threads(n as usize));
-    let inline = fields.or("inline", false)?.then_some(Executor::Inline);
-    let buffer = fields.at_least("buffer", 1)?.map(|n| n as usize);
-    fields.finish()?;
-    if threads.is_some() && inline.is_some() {
-        return Err(fields.error("`threads` and `inline` exclude each other"));
-    }
-    Ok((threads.or(inline), buffer))
+}
+
+/// Bytes of an amount of memory: `2GiB`, `512 MiB`, `1.5GB`, `4096`; `None` if it is none.
+///
+/// ```
+/// use gristmill::spec::parse_bytes;
+/// assert_eq!(parse_bytes("2GiB"), Some(2 << 30));
+/// assert_eq!(parse_bytes("1.5 MB"), Some(1_500_000));
+/// assert_eq!(parse_bytes("much"), None);
+/// ```
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..end].parse().ok()?;
+    let unit = match text[end..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        "tb" => 1e12,
+        "k" | "kib" => f64::from(1 << 10),
+        "m" | "mib" => f64::from(1 << 20),
+        "g" | "gib" => f64::from(1 << 30),
+        "t" | "tib" => (1u64 << 40) as f64,
+        _ => return None,
+    };
+    let bytes = number * unit;
+    (bytes.is_finite() && bytes < (1u64 << 60) as f64).then_some(bytes as u64)
 }
 
 impl CheckpointSettings {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gristmill::element::OrderHash;
-use gristmill::{BoxIter, Element, Executor, IterDataset, Loader, Report, Result};
+use gristmill::{BoxIter, Element, Loader, LoaderBuilder, Report, Result};
 use serde::Serialize;
 
 use crate::format::{count, grouped, percent};
@@ -15,8 +15,6 @@ use crate::{interrupt, output};
 
 /// How to run a pipeline.
 pub(crate) struct Plan {
-    pub(crate) executor: Executor,
-    pub(crate) buffer: Option<usize>,
     /// Stop after so many batches.
     pub(crate) steps: Option<u64>,
     /// Indices that one pass reads, where known: what the progress is measured by.
@@ -64,12 +62,8 @@ pub(crate) struct Summary {
     pub(crate) report: Report,
 }
 
-/// Runs `pipeline` to its end, to the number of steps, or until somebody interrupts.
-pub(crate) fn consume(pipeline: BoxIter<Element>, plan: Plan) -> Result<Summary> {
-    let mut builder = pipeline.loader().executor(plan.executor);
-    if let Some(buffer) = plan.buffer {
-        builder = builder.buffer(buffer);
-    }
+/// Runs a pipeline to its end, to the number of steps, or until somebody interrupts.
+pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, plan: Plan) -> Result<Summary> {
     let mut position = Position::default();
     let resumed = plan.resume.is_some();
     if let Some(state) = plan.resume {

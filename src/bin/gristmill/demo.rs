@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::consume::{Plan, Stopped, Summary, consume};
 use crate::format::bytes;
-use crate::run::Threads;
+use crate::how::How;
 use crate::{Outcome, interrupt, output};
 
 /// Generates text, tokenises, shuffles, packs and batches it, and feeds it to a stand-in for a training step.
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long)]
     print_pipeline: bool,
     #[command(flatten)]
-    threads: Threads,
+    how: How,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -84,8 +84,6 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let (dataset, indices) = pipeline.build_counted()?;
     let plan = Plan {
         indices,
-        executor: args.threads.executor(pipeline.settings().executor),
-        buffer: pipeline.settings().buffer,
         steps: None,
         step_time: STEP,
         folder: args.folder.join("checkpoints"),
@@ -93,7 +91,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         every: None,
         resume: None,
     };
-    let summary = consume(dataset, plan)?;
+    let summary = consume(args.how.loader(dataset, &pipeline)?, plan)?;
     if args.json {
         let (documents, corpus_bytes) = (written.documents, written.bytes);
         output::json(&DemoSummary { folder: &args.folder, pipeline: file, documents, corpus_bytes, summary: &summary });
@@ -133,8 +131,9 @@ fn next_steps(args: &Args) -> String {
     format!(
         "
 what to try next
-  # the same order hash on one thread
-  {gristmill} run {pipeline} --threads 1
+  # the same order hash on one thread of this process, and in two worker processes
+  {gristmill} run {pipeline} --inline
+  {gristmill} run {pipeline} --workers 2 --ram 1GiB
   # stop after 100 batches, then go on: again the same
   {gristmill} run {pipeline} --steps 100
   {gristmill} run {pipeline} --resume

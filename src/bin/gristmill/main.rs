@@ -4,6 +4,7 @@ mod consume;
 mod demo;
 mod explain;
 mod format;
+mod how;
 mod inspect;
 mod interrupt;
 mod lengths;

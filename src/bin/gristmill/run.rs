@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use gristmill::Result;
 use gristmill::spec::Pipeline;
-use gristmill::{Executor, Result};
 
 use crate::consume::{Plan, Stopped, Summary, consume};
+use crate::how::How;
 use crate::saved::RunState;
 use crate::{Outcome, interrupt, output};
 
@@ -26,7 +27,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
     #[command(flatten)]
-    threads: Threads,
+    how: How,
     /// Folder of the saved state, instead of the one in the pipeline file
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
@@ -36,27 +37,6 @@ pub(crate) struct Args {
     /// Print only the order hash
     #[arg(long, conflicts_with = "json")]
     order_hash: bool,
-}
-
-/// Who evaluates the pipeline. The choice never changes what is delivered.
-#[derive(clap::Args)]
-pub(crate) struct Threads {
-    /// Threads for the elementwise part [default: what the pipeline file says, or all cores]
-    #[arg(long, value_name = "N", conflicts_with = "inline")]
-    threads: Option<usize>,
-    /// Everything on one thread, nothing ahead of the consumer
-    #[arg(long)]
-    inline: bool,
-}
-
-impl Threads {
-    pub(crate) fn executor(&self, declared: Option<Executor>) -> Executor {
-        match (self.threads, self.inline) {
-            (Some(n), _) => Executor::Threads(n),
-            (None, true) => Executor::Inline,
-            (None, false) => declared.unwrap_or_else(Executor::all_cores),
-        }
-    }
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
@@ -73,8 +53,6 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let (dataset, indices) = pipeline.build_counted()?;
     let plan = Plan {
         indices,
-        executor: args.threads.executor(settings.executor),
-        buffer: settings.buffer,
         steps: args.steps,
         step_time: Duration::ZERO,
         folder,
@@ -82,7 +60,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         every: settings.checkpoint.as_ref().and_then(|c| c.every),
         resume,
     };
-    let summary = consume(dataset, plan)?;
+    let summary = consume(args.how.loader(dataset, &pipeline)?, plan)?;
     print(args, &summary);
     Ok(if summary.stopped == Stopped::Interrupted { Outcome::Interrupted } else { Outcome::Done })
 }
