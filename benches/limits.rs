@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gristmill::dataset::iter::Remainder;
+use gristmill::dataset::Remainder;
 use gristmill::dataset::map::{RandomAccess, Range, Source};
 use gristmill::pack::{Packing, RowSpec, WindowPackOptions};
 use gristmill::rng::IndexShuffle;

@@ -5,7 +5,8 @@
 #[path = "../src/dataset/iter/laws.rs"]
 mod laws;
 
-use gristmill::dataset::iter::{Remainder, ZipLength, interleave, interleave_from, mix, zip_all};
+use gristmill::dataset::Remainder;
+use gristmill::dataset::iter::{ZipLength, interleave, interleave_from, mix, zip_all};
 use gristmill::dataset::map::{Concatenate, Mix, Range, Source};
 use gristmill::rng::{DEFAULT_ROUNDS, PhiloxKey, permutation};
 use gristmill::{Array, BoxIter, BoxMap, Element, IterDataset, MapDataset, Stage};
@@ -140,7 +141,9 @@ impl MapOp {
             }
             // Batches of random access have fixed places, which nothing may drop.
             Self::Batch(..) if (&ds as &dyn Stage).may_drop() => ds,
-            Self::Batch(size, drop) => ds.batch_with(size, drop, |items: Vec<i64>| Ok(digest(&items))).boxed(),
+            Self::Batch(size, drop) => {
+                ds.batch_with_fn(size, remainder(drop), |items: Vec<i64>| Ok(digest(&items))).boxed()
+            }
         }
     }
 }

@@ -6,11 +6,13 @@
 mod boxed;
 pub mod iter;
 pub mod map;
+mod remainder;
 mod stage;
 
 pub use boxed::{AnyState, BoxIter, BoxIterator, BoxMap};
 pub use iter::{DatasetIterator, IterDataset};
 pub use map::MapDataset;
+pub use remainder::Remainder;
 pub use stage::{Role, Stage, StageSeed, default_seed, label, stage_after};
 
 /// The length of a dataset that never ends: Grain's `sys.maxsize`.

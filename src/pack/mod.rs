@@ -25,8 +25,8 @@ pub use group::{Group, GroupOptions, GroupPacker, Placed};
 pub use held::{Bits, HeldState};
 pub use stage::{
     BinPackOptions, BosHandling, ConcatPackOptions, GroupPack, GroupPackIter, GroupPackState, LengthBucketOptions,
-    LengthBuckets, LengthBucketsIter, LengthBucketsState, OutputNames, Packing, ParentState, RowSpec, ShortBatch,
-    WindowPack, WindowPackIter, WindowPackOptions, WindowPackState,
+    LengthBuckets, LengthBucketsIter, LengthBucketsState, OutputNames, Packing, ParentState, RowSpec, WindowPack,
+    WindowPackIter, WindowPackOptions, WindowPackState,
 };
 pub use stats::PackStats;
 pub use window::{WindowOptions, WindowPacker};

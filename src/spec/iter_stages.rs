@@ -3,8 +3,8 @@
 use super::chain::Context;
 use super::decode::Fields;
 use super::registry::StageEntry;
-use crate::dataset::iter::{Padding, Remainder};
-use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
+use crate::dataset::iter::Padding;
+use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Remainder};
 use crate::element::{Element, Name};
 use crate::error::Result;
 
@@ -22,30 +22,38 @@ const REMAINDERS: &[&str] = &["keep", "drop", "pad"];
 fn batch(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
     let size = fields.required("batch_size")?;
     let (value, mask) = (fields.optional("pad_value")?, fields.optional::<String>("mask")?);
-    let remainder = fields.choice("remainder", REMAINDERS)?;
-    if remainder == Some(2) {
+    let Some(remainder) = remainder_or_pad(fields)? else {
         let mut padding = Padding { value: value.unwrap_or(0.0), ..Padding::default() };
         if let Some(mask) = mask {
             padding.mask = Name::new(mask);
         }
         return Ok(ds.batch_masked_with(size, padding).boxed());
-    }
+    };
     if value.is_some() || mask.is_some() {
         return Err(fields.error("`pad_value` and `mask` belong to `remainder: pad`"));
     }
-    Ok(ds.batch_with(size, kept(remainder)).boxed())
+    Ok(ds.batch_with(size, remainder).boxed())
 }
 
 /// Before `to_iter`: batches of fixed places, stacked on any thread.
 fn map_batch(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
     let size = fields.required("batch_size")?;
-    let drop = fields.choice("remainder", &REMAINDERS[..2])? == Some(1);
-    Ok(ds.batch(size, drop).boxed())
+    Ok(ds.batch_with(size, remainder(fields)?).boxed())
 }
 
 fn rebatch(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
     let size = fields.required("batch_size")?;
-    Ok(ds.rebatch(size, kept(fields.choice("remainder", &REMAINDERS[..2])?)).boxed())
+    Ok(ds.rebatch(size, remainder(fields)?).boxed())
+}
+
+fn remainder(fields: &Fields<'_>) -> Result<Remainder> {
+    Ok(kept(fields.choice("remainder", &REMAINDERS[..2])?))
+}
+
+/// `None` for `remainder: pad`.
+pub(super) fn remainder_or_pad(fields: &Fields<'_>) -> Result<Option<Remainder>> {
+    let choice = fields.choice("remainder", REMAINDERS)?;
+    Ok((choice != Some(2)).then(|| kept(choice)))
 }
 
 fn kept(choice: Option<usize>) -> Remainder {

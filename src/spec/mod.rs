@@ -45,7 +45,7 @@
 //! | `first_fit_pack`, `best_fit_pack` | `length`: `{column: cells}`, `num_packing_bins`, `seed?`, `shuffle_bins?`, `shuffle_bins_group_by_feature?`, `max_sequences_per_bin?`, `over_long?`: `error`, `split` or `drop`, `padding?`, `align?`, `meta_features?`, `names?`: `grain` or `maxtext` |
 //! | `window_pack` | `length`, `window?`, `max_sequences_per_bin?`, `over_long?`, `padding?`, `align?`, `meta_features?`, `names?` |
 //! | `concat_then_split_pack` | `length`, `split_full_length_features?`, `positions?`: `restart` or `continue`, `bos_handling?`: `do_nothing` or `replace_first_token_with_bos`, `bos_features?`, `bos_token_id?`, `padding?`, `meta_features?`, `names?` |
-//! | `length_buckets` | `features`, `boundaries`, `batch`: a number, `{per_bucket: […]}` or `{tokens: n}`, `padding?`, `window?`, `short_batch?`: `keep`, `pad` or `drop`, `drop_over_long?` |
+//! | `length_buckets` | `features`, `boundaries`, `batch`: a number, `{per_bucket: […]}` or `{tokens: n}`, `padding?`, `window?`, `remainder?`: `keep`, `drop` or `pad`, `drop_over_long?` |
 //! | `batch` | `batch_size`, `remainder?`: `keep`, `drop` or `pad`, `pad_value?`, `mask?`; begins the stream unless a later `to_iter` does |
 //! | `rebatch` | `batch_size`, `remainder?`: `keep` or `drop` |
 //! | `limit` | `count` |

@@ -2,6 +2,7 @@
 
 use super::chain::Context;
 use super::decode::{Decode, Fields};
+use super::iter_stages::remainder_or_pad;
 use super::node::Node;
 use super::registry::StageEntry;
 use crate::dataset::{BoxIter, IterDataset};
@@ -9,7 +10,7 @@ use crate::element::Element;
 use crate::error::Result;
 use crate::pack::{
     BatchSize, BinPackOptions, BosHandling, ConcatPackOptions, LengthBucketOptions, OutputNames, OverLong, Packing,
-    Positions, RowSpec, ShortBatch, WindowPackOptions,
+    Positions, RowSpec, WindowPackOptions,
 };
 
 pub(super) const STAGES: &[StageEntry] = &[
@@ -83,9 +84,10 @@ fn length_buckets(ds: BoxIter<Element>, fields: &Fields<'_>, context: &Context) 
     if let Some(window) = fields.optional("window")? {
         options = options.window(window);
     }
-    if let Some(at) = fields.choice("short_batch", &["keep", "pad", "drop"])? {
-        options = options.short_batch([ShortBatch::Keep, ShortBatch::Pad, ShortBatch::Drop][at]);
-    }
+    options = match remainder_or_pad(fields)? {
+        Some(remainder) => options.remainder(remainder),
+        None => options.pad_remainder(),
+    };
     Ok(ds.length_buckets(options.drop_over_long(fields.or("drop_over_long", false)?)).boxed())
 }
 

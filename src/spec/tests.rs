@@ -185,6 +185,13 @@ fn packing_is_declared_by_its_options() {
     assert_eq!(rows[1].array("inputs").unwrap().as_slice::<i64>().unwrap(), [4, 5, 6]);
     let batches = run("length_buckets: {features: t, boundaries: [2, 4], batch: {tokens: 4}}").unwrap();
     assert_eq!(batches.len(), 2);
+    let run = |remainder| {
+        let stage = "length_buckets: {features: t, boundaries: [2, 4], batch: 2, remainder: ";
+        run(&format!("{stage}{remainder}}}")).unwrap()
+    };
+    assert_eq!(run("drop").len(), 1);
+    assert_eq!(run("pad")[1].array("t_lengths").unwrap().as_slice::<i32>().unwrap(), [3, 0]);
+    assert_eq!(run("keep")[1].array("t_lengths").unwrap().as_slice::<i32>().unwrap(), [3]);
     let slip = error(&format!("{text}window_pack: {{length: {{tt: 4}}}}\n"));
     assert_eq!(slip, "line 3: stages[0].window_pack.length.tt: no column `tt`; there are t | did you mean `t`?");
     let slip = error(&format!("{text}window_pack: {{length: {{t: 4}}, over_long: spilt}}\n"));

@@ -1,6 +1,7 @@
 //! Orders: an interpreter of the declared pipelines, and every one of them compared.
 
-use gristmill::dataset::iter::{Remainder, mix};
+use gristmill::dataset::Remainder;
+use gristmill::dataset::iter::mix;
 use gristmill::dataset::map::{Concatenate, Mix, Range};
 use gristmill::element::Stack;
 use gristmill::rng::{ElementRng, IndexShuffle};
@@ -127,11 +128,15 @@ fn map_stage(ds: BoxMap<Val>, op: &Op) -> Pipe {
         "draw_seeded" => ds.random_map(op.seed(0), |x, rng| Val::List(vec![x, Val::Word(rng.random_raw())])).boxed(),
         "repeat" => ds.repeat(op.int(0) as u64).reseed_each_epoch(op.bool(1).unwrap_or(true)).boxed(),
         "slice" => ds.slice_step(op.int(0)..op.int(1), op.int(2)).boxed(),
-        "batch" => ds.batch(op.int(0) as usize, op.bool(1) == Some(true)).boxed(),
+        "batch" => ds.batch_with(op.int(0) as usize, remainder(op)).boxed(),
         "with_index" => ds.map_with_index(|i, x| Val::List(vec![Val::Word(i.global), x])).boxed(),
         "to_iter" => return Pipe::Iter(ds.to_iter().boxed()),
         other => panic!("unknown op {other} on a map dataset"),
     })
+}
+
+fn remainder(op: &Op) -> Remainder {
+    if op.bool(1) == Some(true) { Remainder::Drop } else { Remainder::Keep }
 }
 
 fn iter_stage(ds: BoxIter<Val>, op: &Op) -> BoxIter<Val> {
@@ -143,10 +148,7 @@ fn iter_stage(ds: BoxIter<Val>, op: &Op) -> BoxIter<Val> {
             };
             ds.random_map(None, draw).boxed()
         }
-        "batch" => {
-            let remainder = if op.bool(1) == Some(true) { Remainder::Drop } else { Remainder::Keep };
-            ds.batch_with(op.int(0) as usize, remainder).boxed()
-        }
+        "batch" => ds.batch_with(op.int(0) as usize, remainder(op)).boxed(),
         other => panic!("unknown op {other} on a stream"),
     }
 }

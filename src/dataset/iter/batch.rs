@@ -4,28 +4,10 @@ use super::make_batch::MakeBatch;
 use super::opaque::{debug_name, debug_with_parent};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::Remainder;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
-
-/// What becomes of the last elements where they do not fill a batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Remainder {
-    /// They are a smaller batch, as in Grain.
-    #[default]
-    Keep,
-    /// They are dropped.
-    Drop,
-}
-
-impl Remainder {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Keep => "keep",
-            Self::Drop => "drop",
-        }
-    }
-}
 
 /// See [`IterDataset::batch`].
 #[must_use = "datasets are lazy and do nothing until read"]

@@ -32,7 +32,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use self::bad_records::{BadRecords, StreamState};
-pub use self::batch::{IterBatch, IterBatchIter, Remainder};
+pub use self::batch::{IterBatch, IterBatchIter};
 pub use self::cache::{CacheState, IterCache, IterCacheIter};
 pub use self::fan::{FanOut, FanState, FanStream, FanStreamIter};
 pub use self::filter::{FilterState, IterFilter, IterFilterIter};
@@ -55,6 +55,7 @@ pub use self::window_shuffle::{IterWindowShuffle, IterWindowShuffleIter, WindowS
 pub use self::zip::{IterZip, IterZipAll, IterZipAllIter, IterZipIter, ZipLength, ZipState, zip_all};
 use super::boxed::BoxIter;
 use super::map::Seed;
+use super::remainder::Remainder;
 use super::stage::Stage;
 use crate::cx::Cx;
 use crate::element::{Batch, Element, Stack};

@@ -3,21 +3,21 @@ use std::fmt;
 use super::MapDataset;
 use super::epochs;
 use crate::cx::{Cx, StageId};
-use crate::dataset::INFINITE;
 use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::{INFINITE, Remainder};
 use crate::element::Stack;
 use crate::error::{Error, Result};
 
 /// How [`MapDataset::batch`] makes a batch: by [`Stack::stack`].
 pub type StackFn<T> = fn(Vec<T>) -> Result<<T as Stack>::Batch>;
 
-/// See [`MapDataset::batch`] and [`MapDataset::batch_with`].
+/// See [`MapDataset::batch`].
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone)]
 pub struct Batch<D: MapDataset, F> {
     parent: D,
     size: usize,
-    drop_remainder: bool,
+    remainder: Remainder,
     make: F,
     nbytes: fn(&[D::Item]) -> usize,
     parent_len: u64,
@@ -26,26 +26,26 @@ pub struct Batch<D: MapDataset, F> {
 }
 
 impl<D: MapDataset<Item: Stack>> Batch<D, StackFn<D::Item>> {
-    pub(super) fn stacked(parent: D, size: usize, drop_remainder: bool) -> Self {
-        Self::build(parent, size, drop_remainder, D::Item::stack, |items| items.iter().map(Stack::nbytes).sum())
+    pub(super) fn stacked(parent: D, size: usize, remainder: Remainder) -> Self {
+        Self::build(parent, size, remainder, D::Item::stack, |items| items.iter().map(Stack::nbytes).sum())
     }
 }
 
 impl<D: MapDataset, F> Batch<D, F> {
-    pub(super) fn new(parent: D, size: usize, drop_remainder: bool, make: F) -> Self {
-        Self::build(parent, size, drop_remainder, make, |_| 0)
+    pub(super) fn new(parent: D, size: usize, remainder: Remainder, make: F) -> Self {
+        Self::build(parent, size, remainder, make, |_| 0)
     }
 
-    fn build(parent: D, size: usize, drop_remainder: bool, make: F, nbytes: fn(&[D::Item]) -> usize) -> Self {
+    fn build(parent: D, size: usize, remainder: Remainder, make: F, nbytes: fn(&[D::Item]) -> usize) -> Self {
         let stage = stage_after(&[&parent]);
         let parent_len = parent.len();
         let len = match (parent_len, size as u64) {
             (_, 0) => 0,
             (INFINITE.., _) => INFINITE,
-            (len, size) if drop_remainder => len / size,
+            (len, size) if remainder == Remainder::Drop => len / size,
             (len, size) => len.div_ceil(size),
         };
-        Self { parent, size, drop_remainder, make, nbytes, parent_len, len, stage }
+        Self { parent, size, remainder, make, nbytes, parent_len, len, stage }
     }
 
     /// The elements of batch `index`, or `None` where there is none.
@@ -77,7 +77,7 @@ impl<D: MapDataset, F> Stage for Batch<D, F> {
         "batch"
     }
     fn params(&self) -> String {
-        format!("{}, remainder={}", self.size, if self.drop_remainder { "drop" } else { "keep" })
+        format!("{}, remainder={}", self.size, self.remainder.as_str())
     }
     fn role(&self) -> Role {
         Role::Elementwise
@@ -138,12 +138,12 @@ mod tests {
 
     #[test]
     fn every_epoch_has_its_own_last_batch() {
-        let ds = globals(5).batch(2, false);
+        let ds = globals(5).batch(2);
         assert_eq!(ds.len(), 3);
         let mut cx = Cx::default();
         let seen: Vec<Vec<u64>> = (0..7).map(|i| ds.get(i, &mut cx).unwrap().unwrap()).collect();
         assert_eq!(seen, [vec![0, 1], vec![2, 3], vec![4], vec![5, 6], vec![7, 8], vec![9], vec![10, 11]]);
-        let ds = globals(5).batch(2, true);
+        let ds = globals(5).batch_with(2, Remainder::Drop);
         let seen: Vec<Vec<u64>> = (0..5).map(|i| ds.get(i, &mut cx).unwrap().unwrap()).collect();
         assert_eq!(seen, [[0, 1], [2, 3], [5, 6], [7, 8], [10, 11]]);
         assert_eq!(ds.params(), "2, remainder=drop");
@@ -151,37 +151,37 @@ mod tests {
 
     #[test]
     fn lengths_at_the_edges() {
-        assert_eq!(globals(0).batch(2, false).len(), 0);
-        assert_eq!(globals(1).batch(2, true).get(0, &mut Cx::default()).unwrap(), None);
-        assert_eq!(globals(1).batch(usize::MAX, false).collect().unwrap(), [[0]]);
-        let forever = globals(3).repeat(None).batch(2, true);
+        assert_eq!(globals(0).batch(2).len(), 0);
+        assert_eq!(globals(1).batch_with(2, Remainder::Drop).get(0, &mut Cx::default()).unwrap(), None);
+        assert_eq!(globals(1).batch(usize::MAX).collect().unwrap(), [[0]]);
+        let forever = globals(3).repeat(None).batch_with(2, Remainder::Drop);
         assert_eq!(forever.len(), INFINITE);
         assert_eq!(forever.get(4, &mut Cx::default()).unwrap(), Some(vec![8, 9]));
         assert_eq!(forever.get(INFINITE - 1, &mut Cx::default()).unwrap().map(|b| b.len()), Some(2));
-        assert!(globals(3).repeat(None).batch(3, true).get(INFINITE - 1, &mut Cx::default()).is_err());
+        assert!(globals(3).repeat(None).batch_with(3, Remainder::Drop).get(INFINITE - 1, &mut Cx::default()).is_err());
     }
 
     #[test]
     fn elements_are_stacked_and_what_cannot_be_is_an_error() {
         let element = |x| Element::new().with("x", Array::from_vec(vec![x as i32; x as usize % 3]));
-        let ds = Range::new(0, 9).slice_step(1.., 3).map(element).batch(2, false);
+        let ds = Range::new(0, 9).slice_step(1.., 3).map(element).batch(2);
         let batch = ds.get(0, &mut Cx::default()).unwrap().unwrap();
         assert_eq!(batch.array("x").unwrap().as_slice::<i32>().unwrap(), [1, 4]);
-        let error = Range::new(0, 9).map(element).batch(2, false).get(0, &mut Cx::default()).unwrap_err();
+        let error = Range::new(0, 9).map(element).batch(2).get(0, &mut Cx::default()).unwrap_err();
         assert_eq!(error.stage_name(), Some("2 batch"));
-        let sums = Range::new(0, 5).batch_with(2, false, |items| Ok(items.iter().sum::<i64>()));
+        let sums = Range::new(0, 5).batch_with_fn(2, Remainder::Keep, |items| Ok(items.iter().sum::<i64>()));
         assert_eq!(sums.collect().unwrap(), [1, 5, 4]);
     }
 
     #[test]
     fn what_may_drop_is_refused() {
-        assert!(globals(4).batch(0, false).check().is_err());
-        let filtered = globals(4).filter(|x| x % 2 == 0).map(|x| x).batch(2, false);
+        assert!(globals(4).batch(0).check().is_err());
+        let filtered = globals(4).filter(|x| x % 2 == 0).map(|x| x).batch(2);
         let error = filtered.check().unwrap_err();
         assert_eq!(error.message(), "batch on a map dataset cannot follow a stage that may drop elements");
         assert!(error.help_text().unwrap().contains("to_iter"));
         assert!(filtered.get(0, &mut Cx::default()).is_err());
-        assert!(globals(4).flat_map(2, |x| [x]).batch(2, false).check().is_err());
-        assert!(globals(4).batch(2, false).batch(2, false).check().is_ok());
+        assert!(globals(4).flat_map(2, |x| [x]).batch(2).check().is_err());
+        assert!(globals(4).batch(2).batch(2).check().is_ok());
     }
 }

@@ -47,6 +47,7 @@ pub use self::window_shuffle::WindowShuffle;
 pub use self::zip::{Zip, ZipAll};
 use super::boxed::BoxMap;
 use super::iter::Stream;
+use super::remainder::Remainder;
 use super::stage::Stage;
 use crate::cx::Cx;
 use crate::element::Stack;
@@ -395,34 +396,43 @@ pub trait MapDataset: Stage + Send + Sync {
     }
 
     /// Stacks `size` consecutive elements into one batch, by [`Stack`]. No batch reaches from one epoch into the next: the
-    /// last of an epoch is smaller, or left out with `drop_remainder`.
+    /// last of an epoch may be smaller.
     ///
     /// A batch of 0, and a stage before it that may drop elements, are [`ErrorKind::Config`](crate::ErrorKind::Config)
     /// errors of [`check`](Stage::check): batches here have fixed places. Behind a filter, batch the stream.
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};
-    /// assert_eq!(Range::new(0, 5).batch(2, false).collect()?, [vec![0, 1], vec![2, 3], vec![4]]);
+    /// assert_eq!(Range::new(0, 5).batch(2).collect()?, [vec![0, 1], vec![2, 3], vec![4]]);
     /// # Ok::<(), gristmill::Error>(())
     /// ```
-    fn batch(self, size: usize, drop_remainder: bool) -> Batch<Self, StackFn<Self::Item>>
+    fn batch(self, size: usize) -> Batch<Self, StackFn<Self::Item>>
     where
         Self: Sized,
         Self::Item: Stack,
     {
-        Batch::stacked(self, size, drop_remainder)
+        self.batch_with(size, Remainder::Keep)
     }
 
-    /// [`batch`](Self::batch) with a function of your own that makes a batch of up to `size` elements.
+    /// [`batch`](Self::batch), choosing what becomes of the last elements of an epoch where they do not fill one.
+    fn batch_with(self, size: usize, remainder: Remainder) -> Batch<Self, StackFn<Self::Item>>
+    where
+        Self: Sized,
+        Self::Item: Stack,
+    {
+        Batch::stacked(self, size, remainder)
+    }
+
+    /// Makes a batch of `size` elements at a time by a function of your own, which gets 1 to `size` of them.
     ///
     /// # Errors
     /// The error of `f`, with the stage.
-    fn batch_with<B, F>(self, size: usize, drop_remainder: bool, f: F) -> Batch<Self, F>
+    fn batch_with_fn<B, F>(self, size: usize, remainder: Remainder, f: F) -> Batch<Self, F>
     where
         Self: Sized,
         F: Fn(Vec<Self::Item>) -> Result<B> + Send + Sync,
     {
-        Batch::new(self, size, drop_remainder, f)
+        Batch::new(self, size, remainder, f)
     }
 
     /// The elements of one epoch as a stream, empty slots skipped.

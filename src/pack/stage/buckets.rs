@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::rows::{in_feature, number_bytes};
 use super::tracked::{ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::{DatasetIterator, IterDataset, Role, Stage, stage_after};
+use crate::dataset::{DatasetIterator, IterDataset, Remainder, Role, Stage, stage_after};
 use crate::element::{Array, DType, Element, Name, Value};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -18,25 +18,14 @@ use crate::pack::held::{Held, HeldState};
 
 const NAME: &str = "length_buckets";
 
-/// What is done with a batch that is not full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ShortBatch {
-    /// It comes out as it is.
-    #[default]
-    Keep,
-    /// It is filled up with rows of padding and length 0: fixed shapes, so an accelerator compiles once per bucket.
-    Pad,
-    /// It is left out. Counted.
-    Drop,
-}
-
 /// How [`length_buckets`](super::Packing::length_buckets) batches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LengthBucketOptions {
     features: Vec<Name>,
     padded: Vec<(Name, f64)>,
     buckets: BucketOptions,
-    short: ShortBatch,
+    /// `None`: it is filled up.
+    remainder: Option<Remainder>,
     drop_over_long: bool,
 }
 
@@ -50,7 +39,7 @@ impl LengthBucketOptions {
     ) -> Self {
         let features = features.into_iter().map(Name::new).collect();
         let buckets = BucketOptions { boundaries: boundaries.into(), batch, window: 8192 };
-        Self { features, padded: Vec::new(), buckets, short: ShortBatch::Keep, drop_over_long: false }
+        Self { features, padded: Vec::new(), buckets, remainder: Some(Remainder::Keep), drop_over_long: false }
     }
 
     /// Cells of `feature` behind the end of a sequence are `value` in place of 0.
@@ -68,10 +57,17 @@ impl LengthBucketOptions {
         self
     }
 
-    /// What is done with a batch that is not full.
+    /// What becomes of elements that do not fill a batch: at the end, and where the window is full. What is dropped is
+    /// counted.
     #[must_use]
-    pub fn short_batch(self, short: ShortBatch) -> Self {
-        Self { short, ..self }
+    pub fn remainder(self, remainder: Remainder) -> Self {
+        Self { remainder: Some(remainder), ..self }
+    }
+
+    /// Fills such batches up with rows of padding and length 0: fixed shapes, so an accelerator compiles once per bucket.
+    #[must_use]
+    pub fn pad_remainder(self) -> Self {
+        Self { remainder: None, ..self }
     }
 
     /// Leaves out elements longer than the last boundary, and counts them.
@@ -106,7 +102,7 @@ impl fmt::Display for LengthBucketOptions {
         for (name, value) in &self.padded {
             write!(f, ", padding={name}:{value}")?;
         }
-        write!(f, ", short_batch={:?}", self.short)?;
+        write!(f, ", remainder={}", self.remainder.map_or("pad", Remainder::as_str))?;
         if self.drop_over_long { write!(f, ", over_long=drop") } else { Ok(()) }
     }
 }
@@ -217,13 +213,13 @@ impl<I: DatasetIterator<Item = Element>> LengthBucketsIter<I> {
         self.slots.drain(..passed.min(self.slots.len()));
         self.parent.forget(self.front());
         let missing = full - elements.len();
-        let rows = match self.options.short {
-            ShortBatch::Drop if missing > 0 => {
+        let rows = match self.options.remainder {
+            Some(Remainder::Drop) if missing > 0 => {
                 cx.note("elements dropped in short batches", elements.len() as u64);
                 return Ok(Some(None));
             }
-            ShortBatch::Pad => full,
-            _ => elements.len(),
+            None => full,
+            Some(_) => elements.len(),
         };
         let batch = cx.timed_exactly(self.stage, || stack(&self.options, &elements, rows, boundary));
         batch.map(|batch| Some(Some(batch))).map_err(|error| cx.blame(self.stage, NAME, error))

@@ -12,7 +12,7 @@ mod tests;
 mod tracked;
 mod window;
 
-pub use buckets::{LengthBucketOptions, LengthBuckets, LengthBucketsIter, LengthBucketsState, ShortBatch};
+pub use buckets::{LengthBucketOptions, LengthBuckets, LengthBucketsIter, LengthBucketsState};
 pub use group::{GroupPack, GroupPackIter, GroupPackState};
 pub use options::{BinPackOptions, BosHandling, ConcatPackOptions, WindowPackOptions};
 pub use rows::{OutputNames, RowSpec};

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::Value as Json;
 
 use super::*;
+use crate::dataset::Remainder;
 use crate::dataset::map::Source;
 use crate::element::{Array, Value};
 use crate::error::{ErrorKind, Result};
@@ -76,11 +77,11 @@ fn read(dataset: &BoxIter<Element>, mut resume: impl FnMut() -> bool) -> Result<
 proptest! {
     #[test]
     fn any_batch_of_a_bucket_can_be_resumed_at(
-        short in prop_oneof![Just(ShortBatch::Keep), Just(ShortBatch::Pad), Just(ShortBatch::Drop)],
+        remainder in prop_oneof![Just(Some(Remainder::Keep)), Just(Some(Remainder::Drop)), Just(None)],
         lens in prop::collection::vec(0usize..7, 0..70),
         resume in prop::collection::vec(any::<bool>(), 1..9),
     ) {
-        let dataset = buckets(&lens, short);
+        let dataset = buckets(&lens, remainder);
         let straight = read(&dataset, || false).unwrap();
         let mut resume = resume.into_iter().cycle();
         prop_assert_eq!(read(&dataset, || resume.next().unwrap()).unwrap(), straight);
@@ -134,22 +135,27 @@ fn one_feature_comes_out_as_inputs_and_shifted_targets() {
     assert_eq!(i32s(&rows[0], "targets_position"), [0, 1, 0, 0, 0, 0]);
 }
 
-fn buckets(lens: &[usize], short: ShortBatch) -> BoxIter<Element> {
+/// Without a remainder, it is filled up.
+fn buckets(lens: &[usize], remainder: Option<Remainder>) -> BoxIter<Element> {
     let options = LengthBucketOptions::new(["tokens"], [2, 5], BatchSize::Fixed(2)).padding("tokens", -1.0);
-    stream(lens).length_buckets(options.window(6).short_batch(short).drop_over_long(true)).boxed()
+    let options = match remainder {
+        Some(remainder) => options.remainder(remainder),
+        None => options.pad_remainder(),
+    };
+    stream(lens).length_buckets(options.window(6).drop_over_long(true)).boxed()
 }
 
 #[test]
 fn buckets_are_padded_to_their_boundary() {
-    let batches = buckets(&[1, 4, 9, 5, 2, 3], ShortBatch::Keep).collect().unwrap();
+    let batches = buckets(&[1, 4, 9, 5, 2, 3], Some(Remainder::Keep)).collect().unwrap();
     let shapes: Vec<_> = batches.iter().map(|batch| batch.array("tokens").unwrap().shape().to_vec()).collect();
     assert_eq!(shapes, [[2, 5], [2, 2], [1, 5]]);
     assert_eq!(i32s(&batches[0], "tokens"), [2, 3, 4, 5, -1, 15, 16, 17, 18, 19]);
     assert_eq!(i32s(&batches[0], "tokens_lengths"), [4, 5]);
-    let padded = buckets(&[1, 4, 9, 5, 2, 3], ShortBatch::Pad).collect().unwrap();
+    let padded = buckets(&[1, 4, 9, 5, 2, 3], None).collect().unwrap();
     assert_eq!(i32s(&padded[2], "tokens"), [22, 23, 24, -1, -1, -1, -1, -1, -1, -1]);
     assert_eq!(i32s(&padded[2], "tokens_lengths"), [3, 0]);
-    assert_eq!(buckets(&[1, 4, 9, 5, 2, 3], ShortBatch::Drop).collect().unwrap().len(), 2);
+    assert_eq!(buckets(&[1, 4, 9, 5, 2, 3], Some(Remainder::Drop)).collect().unwrap().len(), 2);
     let none = LengthBucketOptions::new(["tokens"], [2], BatchSize::Fixed(1));
     let error = stream(&[1, 3]).length_buckets(none).collect().unwrap_err();
     assert!(error.to_string().contains("element 1: a sequence of 3 cells, the last bucket takes 2"), "{error}");
