@@ -10,6 +10,8 @@ use serde_json::Value as Json;
 
 use super::iter::{DatasetIterator, IterDataset};
 use super::map::MapDataset;
+use super::memory::Memory;
+use super::sample::{self, Sample};
 use super::stage::{Role, Stage};
 use crate::cx::Cx;
 use crate::error::{Error, Result};
@@ -31,7 +33,7 @@ impl<T> Clone for BoxMap<T> {
     }
 }
 
-impl<T> MapDataset for BoxMap<T> {
+impl<T: 'static> MapDataset for BoxMap<T> {
     type Item = T;
 
     fn len(&self) -> u64 {
@@ -69,8 +71,8 @@ impl<T: Send + 'static> IterDataset for BoxIter<T> {
 }
 
 macro_rules! forward_stage {
-    ($($name:ident),*) => {
-        $(impl<T> Stage for $name<T> {
+    ($name:ident, [$($bound:tt)+], $sample:path) => {
+        impl<T: $($bound)+> Stage for $name<T> {
             fn name(&self) -> &'static str {
                 self.0.name()
             }
@@ -89,8 +91,11 @@ macro_rules! forward_stage {
             fn is_border(&self) -> bool {
                 self.0.is_border()
             }
-            fn memory_bytes(&self) -> Option<u64> {
-                self.0.memory_bytes()
+            fn memory(&self) -> Option<Memory> {
+                self.0.memory()
+            }
+            fn sample(&self) -> Option<Sample> {
+                $sample(self)
             }
             fn remark(&self) -> Option<String> {
                 self.0.remark()
@@ -100,14 +105,15 @@ macro_rules! forward_stage {
             }
         }
 
-        impl<T> fmt::Debug for $name<T> {
+        impl<T: $($bound)+> fmt::Debug for $name<T> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "{}({})", stringify!($name), super::label(self))
             }
-        })*
+        }
     };
 }
-forward_stage!(BoxMap, BoxIter);
+forward_stage!(BoxMap, ['static], sample::of_map);
+forward_stage!(BoxIter, [Send + 'static], sample::of_stream);
 
 trait ErasedDataset<T>: Stage + Send + Sync {
     fn erased_iter(&self, run: &Runtime) -> Result<Box<dyn ErasedIterator<T>>>;

@@ -6,13 +6,17 @@
 mod boxed;
 pub mod iter;
 pub mod map;
+mod memory;
 mod remainder;
+mod sample;
 mod stage;
 
 pub use boxed::{AnyState, BoxIter, BoxIterator, BoxMap};
 pub use iter::{DatasetIterator, IterDataset};
 pub use map::MapDataset;
+pub use memory::{Held, Memory, StageMemory, estimate};
 pub use remainder::Remainder;
+pub use sample::Sample;
 pub use stage::{Role, Stage, StageSeed, default_seed, label, stage_after};
 
 /// The length of a dataset that never ends: Grain's `sys.maxsize`.

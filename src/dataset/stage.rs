@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::memory::Memory;
+use super::sample::Sample;
 use crate::cx::StageId;
 use crate::error::{Error, Result};
 
@@ -66,8 +68,14 @@ pub trait Stage {
         false
     }
 
-    /// Bytes it may hold while it runs, besides one element, if it holds any and knows how many.
-    fn memory_bytes(&self) -> Option<u64> {
+    /// What it may hold while it runs, besides one element; `None` if it does not say.
+    fn memory(&self) -> Option<Memory> {
+        None
+    }
+
+    /// The size of its first elements, which are read for it; `None` where only the compiler knows what they are. Type
+    /// erasure gives it for [`Element`](crate::Element)s.
+    fn sample(&self) -> Option<Sample> {
         None
     }
 

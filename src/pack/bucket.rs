@@ -27,6 +27,39 @@ pub struct BucketOptions {
     pub window: usize,
 }
 
+impl BucketOptions {
+    /// Sequences of a full batch of each bucket.
+    fn sizes(&self) -> Result<Vec<usize>> {
+        let Self { boundaries, batch, window } = self;
+        if boundaries.is_empty() || boundaries[0] == 0 || boundaries.windows(2).any(|pair| pair[0] >= pair[1]) {
+            return Err(Error::config(format!("bucket boundaries must ascend from 1 on, got {boundaries:?}")));
+        }
+        if *window == 0 || *window > 1 << 24 {
+            return Err(Error::config(format!("a window of {window} sequences is not in 1..={}", 1 << 24)));
+        }
+        let sizes = match batch {
+            BatchSize::Fixed(size) => vec![*size; boundaries.len()],
+            BatchSize::PerBucket(sizes) => sizes.clone(),
+            BatchSize::Tokens(0) => return Err(Error::config("a batch of 0 tokens")),
+            BatchSize::Tokens(tokens) => boundaries.iter().map(|boundary| (tokens / boundary).max(1)).collect(),
+        };
+        if sizes.len() != boundaries.len() || sizes.contains(&0) {
+            let buckets = boundaries.len();
+            return Err(Error::config(format!("{buckets} buckets need as many batch sizes above 0, got {sizes:?}")));
+        }
+        Ok(sizes)
+    }
+
+    /// The most sequences that wait: what no batch takes before the last one comes.
+    ///
+    /// # Errors
+    /// As [`BucketPlanner::new`].
+    pub fn most_held(&self) -> Result<usize> {
+        let waiting = self.sizes()?.iter().fold(1usize, |sum, size| sum.saturating_add(size - 1));
+        Ok(waiting.min(self.window))
+    }
+}
+
 /// Sorts sequences into buckets by length; a full bucket is a batch.
 ///
 /// Sequences are numbered as they are pushed, and a batch is a list of those ordinals, oldest first. The plan is a
@@ -69,23 +102,8 @@ impl BucketPlanner {
     /// # Errors
     /// `Config` for boundaries that do not ascend from 1 on, or a batch or a window of 0.
     pub fn new(options: &BucketOptions) -> Result<Self> {
-        let BucketOptions { boundaries, batch, window } = options;
-        if boundaries.is_empty() || boundaries[0] == 0 || boundaries.windows(2).any(|pair| pair[0] >= pair[1]) {
-            return Err(Error::config(format!("bucket boundaries must ascend from 1 on, got {boundaries:?}")));
-        }
-        if *window == 0 || *window > 1 << 24 {
-            return Err(Error::config(format!("a window of {window} sequences is not in 1..={}", 1 << 24)));
-        }
-        let sizes = match batch {
-            BatchSize::Fixed(size) => vec![*size; boundaries.len()],
-            BatchSize::PerBucket(sizes) => sizes.clone(),
-            BatchSize::Tokens(0) => return Err(Error::config("a batch of 0 tokens")),
-            BatchSize::Tokens(tokens) => boundaries.iter().map(|boundary| (tokens / boundary).max(1)).collect(),
-        };
-        if sizes.len() != boundaries.len() || sizes.contains(&0) {
-            let buckets = boundaries.len();
-            return Err(Error::config(format!("{buckets} buckets need as many batch sizes above 0, got {sizes:?}")));
-        }
+        let sizes = options.sizes()?;
+        let BucketOptions { boundaries, window, .. } = options;
         let held = Held::new(*window);
         Ok(Self {
             queues: vec![VecDeque::new(); sizes.len()],
@@ -98,7 +116,6 @@ impl BucketPlanner {
             batch: Vec::new(),
         })
     }
-
     /// The longest sequence of the last bucket.
     pub fn longest(&self) -> usize {
         self.boundaries[self.boundaries.len() - 1]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::dataset::IterDataset;
+use crate::dataset::{IterDataset, Role, Stage, estimate};
 use crate::exec::Executor;
 
 fn build(text: &str) -> Result<Vec<Element>> {
@@ -199,6 +199,35 @@ fn packing_is_declared_by_its_options() {
         slip,
         "line 3: stages[0].window_pack.over_long: `spilt` is none of error, split, drop | did you mean `split`?"
     );
+}
+
+#[test]
+fn every_stage_says_what_it_may_hold() {
+    let pack = "length: {t: 4}, over_long: split";
+    let shuffle = "{window_shuffle: {window_size: 3, seed: 1}}";
+    let stages = [
+        format!("[{{window_pack: {{{pack}}}}}, {{batch: 2}}, {{rebatch: 3}}, limit: 9, repeat: 2, cache, {shuffle}]"),
+        format!("[{{first_fit_pack: {{{pack}, num_packing_bins: 2}}}}]"),
+        format!("[{{best_fit_pack: {{{pack}, num_packing_bins: 2}}}}]"),
+        "[concat_then_split_pack: {length: {t: 4}}]".to_owned(),
+        "[length_buckets: {features: t, boundaries: [4, 8], batch: 2}]".to_owned(),
+    ];
+    let part = "memory: {records: [{t: [1, 2, 3]}, {t: [4, 5]}, {t: [6]}]}";
+    for source in [
+        part.to_owned(),
+        format!("mix: {{parts: [{part}, {part}]}}"),
+        format!("interleave: {{cycle: 2, parts: [{part}, {part}]}}"),
+    ] {
+        for stages in &stages {
+            let text = format!("{{source: {{{source}}}, stages: {stages}}}");
+            let dataset = Pipeline::from_text(text, Format::Yaml, ".").unwrap().build().unwrap();
+            let mut memory = estimate(&dataset, 2).into_iter();
+            (&dataset as &dyn Stage).walk(&mut |_, stage| {
+                let known = memory.next().unwrap().bytes;
+                assert!(known.is_some() || stage.role() != Role::Stateful, "{} in {stages}", stage.name());
+            });
+        }
+    }
 }
 
 mod mutations {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use gristmill::checkpoint::fingerprint;
-use gristmill::dataset::Role;
+use gristmill::dataset::{Role, Sample, StageMemory, estimate};
 use gristmill::spec::Pipeline;
-use gristmill::{ElementSpec, IterDataset, Result, Stage};
+use gristmill::{ElementSpec, Executor, IterDataset, Result, Stage};
 use serde::Serialize;
 
 use crate::format::{bytes, cut};
@@ -13,7 +13,8 @@ use crate::{Outcome, output};
 
 /// Shows the stages of a pipeline file: which run in parallel, what they hold in memory, what comes out.
 ///
-/// Reads as many records as the first batch needs.
+/// Reads as many records as the first batch needs, and for the memory of stages that hold elements a few more: sizes are
+/// those of the first 64 elements in front of each.
 #[derive(clap::Args)]
 #[command(after_help = crate::EXIT_CODES)]
 pub(crate) struct Args {
@@ -33,12 +34,18 @@ struct Explanation {
     /// Path, and dtype with shape or the kind of value; `None` if the pipeline is empty.
     element_spec: Option<Vec<(String, String)>>,
     element_bytes: Option<usize>,
-    /// What the stages that know it may hold together.
+    /// What the stages may hold together, without those in `memory_unknown`.
     memory_bytes: u64,
-    /// Stateful stages that do not know what they may hold: it depends on the data.
+    /// Whether sizes of elements went into it, which were measured on the first few.
+    memory_measured: bool,
+    /// Stateful stages of which it is not known.
     memory_unknown: Vec<String>,
+    /// Threads that hold what is held per thread.
+    threads: usize,
     /// Batches that wait in the buffer, all together.
     buffer_bytes: Option<usize>,
+    /// Stages and buffer.
+    total_bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -49,27 +56,38 @@ struct Row {
     role: &'static str,
     /// Whether it runs on any number of threads.
     parallel: bool,
+    /// What it may hold; `None` if that is not known.
     memory_bytes: Option<u64>,
+    /// Whether sizes of elements went into it, which were measured on the first few.
+    memory_measured: bool,
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let pipeline = Pipeline::from_file(&args.pipeline)?;
     let dataset = pipeline.build()?;
     let stage: &dyn Stage = &dataset;
-    let stages = rows(stage);
+    let threads = match pipeline.settings().executor.unwrap_or_else(Executor::all_cores) {
+        Executor::Threads(threads) => threads,
+        _ => 1,
+    };
     let first = dataset.clone().loader().build()?.next().transpose()?;
     let spec = |e| ElementSpec::of(e).leaves().map(|(path, leaf)| (path.to_owned(), leaf.to_string())).collect();
     let element_bytes = first.as_ref().map(gristmill::Element::nbytes);
     // The loader's default.
     let buffer = pipeline.settings().buffer.unwrap_or(2);
-    let unknown = |row: &&Row| row.memory_bytes.is_none() && row.role == Role::Stateful.as_str();
+    let buffer_bytes = element_bytes.map(|size| size.saturating_mul(buffer));
+    let stages = rows(stage, threads);
+    let memory_bytes = stages.iter().filter_map(|row| row.memory_bytes).sum();
     let explanation = Explanation {
-        memory_unknown: stages.iter().filter(unknown).map(|row| row.name.clone()).collect(),
-        buffer_bytes: element_bytes.map(|size| size.saturating_mul(buffer)),
+        memory_unknown: stages.iter().filter(|row| row.is_unknown()).map(|row| row.name.clone()).collect(),
+        memory_measured: stages.iter().any(|row| row.memory_measured),
+        memory_bytes,
+        threads,
+        buffer_bytes,
+        total_bytes: memory_bytes + buffer_bytes.unwrap_or(0) as u64,
         name: pipeline.settings().name.clone(),
         fingerprint: fingerprint(stage),
         executor: pipeline.settings().executor.map(|e| e.to_string()),
-        memory_bytes: stages.iter().filter_map(|row| row.memory_bytes).sum(),
         stages,
         element_spec: first.as_ref().map(spec),
         element_bytes,
@@ -82,17 +100,20 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn rows(pipeline: &dyn Stage) -> Vec<Row> {
+fn rows(pipeline: &dyn Stage, threads: usize) -> Vec<Row> {
+    let mut memory = estimate(pipeline, threads).into_iter();
     let mut rows = Vec::new();
     pipeline.walk(&mut |id, stage| {
         let role = stage.role();
+        let StageMemory { bytes: memory_bytes, measured: memory_measured, .. } = memory.next().unwrap_or_default();
         rows.push(Row {
             id,
             name: stage.name().into(),
             params: stage.params(),
             role: role.as_str(),
             parallel: role < Role::Stateful && !has_stateful(stage),
-            memory_bytes: stage.memory_bytes(),
+            memory_bytes,
+            memory_measured,
         });
     });
     rows
@@ -114,15 +135,7 @@ fn text(e: &Explanation) -> String {
     if let Some(executor) = &e.executor {
         text += &format!("executor     {executor}\n");
     }
-    text += &format!("memory       stages {}", bytes(e.memory_bytes));
-    if !e.memory_unknown.is_empty() {
-        text += &format!(", and the data held by {}", cut(&e.memory_unknown.join(", "), 50));
-    }
-    text += "\n";
-    if let (Some(batch), Some(buffer)) = (e.element_bytes, e.buffer_bytes) {
-        let count = buffer / batch.max(1);
-        text += &format!("buffer       {count} batches of {}: {}\n", bytes(batch as u64), bytes(buffer as u64));
-    }
+    text += &memory(e);
     match &e.element_spec {
         None => text += "element      none: the pipeline is empty\n",
         Some(leaves) => {
@@ -134,7 +147,33 @@ fn text(e: &Explanation) -> String {
     text
 }
 
+/// What is held at most, where it comes from, and what is not in it.
+fn memory(e: &Explanation) -> String {
+    let about = if e.memory_measured { "about " } else { "" };
+    let mut text = format!("memory       {about}{}: stages {}", bytes(e.total_bytes), bytes(e.memory_bytes));
+    if let (Some(batch), Some(buffer)) = (e.element_bytes, e.buffer_bytes) {
+        let count = buffer / batch.max(1);
+        text += &format!(", buffer {} ({count} batches of {})", bytes(buffer as u64), bytes(batch as u64));
+    }
+    text += "\n";
+    if !e.memory_unknown.is_empty() {
+        text += &format!("             and the data held by {}\n", cut(&e.memory_unknown.join(", "), 60));
+    }
+    if e.memory_measured {
+        text += &format!(
+            "             ~ by the first {} elements; without tokenizers, mapped files and what threads work on\n",
+            Sample::MOST
+        );
+    }
+    text
+}
+
 impl Row {
+    /// Whether it may hold something, and does not know how much.
+    fn is_unknown(&self) -> bool {
+        self.memory_bytes.is_none() && (self.memory_measured || self.role == Role::Stateful.as_str())
+    }
+
     fn cells(&self) -> Vec<String> {
         vec![
             self.id.to_string(),
@@ -142,7 +181,16 @@ impl Row {
             cut(&self.params, 36),
             self.role.to_owned(),
             if self.parallel { "on any thread" } else { "in order" }.to_owned(),
-            self.memory_bytes.map_or_else(|| "–".to_owned(), bytes),
+            self.memory(),
         ]
+    }
+    /// `~` stands before what was measured.
+    fn memory(&self) -> String {
+        match self.memory_bytes {
+            _ if self.is_unknown() => "unknown".to_owned(),
+            None | Some(0) => "–".to_owned(),
+            Some(size) if self.memory_measured => format!("~{}", bytes(size)),
+            Some(size) => bytes(size),
+        }
     }
 }

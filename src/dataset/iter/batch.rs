@@ -5,6 +5,7 @@ use super::opaque::{debug_name, debug_with_parent};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::Remainder;
+use crate::dataset::memory::{Held, Memory};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -40,6 +41,9 @@ impl<D: IterDataset, M: MakeBatch<D::Item>> Stage for IterBatch<D, M> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
+    }
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::elements(Held::AtMost(self.size as u64), Held::AtMost(1)))
     }
     fn check(&self) -> Result<()> {
         check_size(self.size)?;

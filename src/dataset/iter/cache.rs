@@ -1,14 +1,10 @@
-use std::any::Any;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use serde::{Deserialize, Serialize};
 
 use super::opaque::{debug_name, debug_with_parent};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::memory::{Held, Memory};
 use crate::dataset::stage::{Role, Stage, stage_after};
-use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
@@ -16,15 +12,13 @@ use crate::exec::Runtime;
 #[must_use = "datasets are lazy and do nothing until read"]
 pub struct IterCache<D> {
     parent: D,
-    /// The most that any pass holds.
-    bytes: Arc<AtomicU64>,
     stage: StageId,
 }
 
 impl<D: Stage> IterCache<D> {
     pub(super) fn new(parent: D) -> Self {
         let stage = stage_after(&[&parent]);
-        Self { parent, bytes: Arc::default(), stage }
+        Self { parent, stage }
     }
 }
 
@@ -38,8 +32,8 @@ impl<D: Stage> Stage for IterCache<D> {
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
-    fn memory_bytes(&self) -> Option<u64> {
-        Some(self.bytes.load(Ordering::Relaxed)).filter(|&bytes| bytes > 0)
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::elements(Held::All, Held::default()))
     }
 }
 
@@ -50,8 +44,8 @@ impl<D: IterDataset<Item: Clone>> IterDataset for IterCache<D> {
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
         let parent = self.parent.iter(run)?;
         let start = parent.state();
-        let (most, stage) = (self.bytes.clone(), self.stage);
-        Ok(IterCacheIter { parent, start, cached: Vec::new(), complete: false, position: 0, bytes: 0, most, stage })
+        let stage = self.stage;
+        Ok(IterCacheIter { parent, start, cached: Vec::new(), complete: false, position: 0, stage })
     }
 }
 
@@ -62,8 +56,6 @@ pub struct IterCacheIter<I: DatasetIterator> {
     cached: Vec<I::Item>,
     complete: bool,
     position: usize,
-    bytes: u64,
-    most: Arc<AtomicU64>,
     stage: StageId,
 }
 
@@ -85,17 +77,9 @@ impl<I: DatasetIterator<Item: Clone + Send + 'static>> IterCacheIter<I> {
             self.complete = true;
             return Ok(false);
         };
-        self.bytes += bytes_of(&element);
-        self.most.fetch_max(self.bytes, Ordering::Relaxed);
         self.cached.push(element);
         Ok(true)
     }
-}
-
-/// Payload of an [`Element`], and the size of the handle of anything else.
-fn bytes_of<T: 'static>(element: &T) -> u64 {
-    let payload = (element as &dyn Any).downcast_ref::<Element>().map_or(0, Element::nbytes);
-    (size_of::<T>() + payload) as u64
 }
 
 impl<I: DatasetIterator<Item: Clone + Send + 'static>> DatasetIterator for IterCacheIter<I> {
@@ -137,10 +121,13 @@ debug_name!(IterCacheIter<I: DatasetIterator>);
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
     use crate::dataset::iter::laws;
     use crate::dataset::map::Range;
-    use crate::{Array, ErrorKind, MapDataset};
+    use crate::{ErrorKind, MapDataset};
 
     #[test]
     fn yields_the_same_and_reads_the_parent_once() {
@@ -154,14 +141,6 @@ mod tests {
         assert_eq!(ds.collect().unwrap(), [0, 1, 2, 3, 4].repeat(3));
         assert_eq!(reads.load(Ordering::Relaxed), 5);
         assert_eq!(laws::check(&ds), [0, 1, 2, 3, 4].repeat(3));
-    }
-
-    #[test]
-    fn says_what_it_holds() {
-        let ds = Range::new(0, 4).map(|x| Element::new().with("x", Array::from_vec(vec![x; 100]))).to_iter().cache();
-        assert_eq!(ds.memory_bytes(), None);
-        ds.collect().unwrap();
-        assert_eq!(ds.memory_bytes(), Some(4 * (800 + size_of::<Element>() as u64)));
     }
 
     #[test]

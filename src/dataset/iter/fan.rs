@@ -12,6 +12,7 @@ use super::thresholds::FilterThresholds;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
+use crate::dataset::memory::{Held, Memory};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -189,6 +190,9 @@ impl<D: Stage> Stage for FanStream<D> {
     }
     fn is_border(&self) -> bool {
         true
+    }
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::elements(Held::default(), Held::Pieces))
     }
     fn check(&self) -> Result<()> {
         self.options.thresholds.check()

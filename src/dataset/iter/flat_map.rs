@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::opaque::{debug_name, debug_with_parent};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::memory::{Held, Memory};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -33,6 +34,9 @@ impl<D: Stage, F> Stage for IterFlatMap<D, F> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
+    }
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::elements(Held::default(), Held::Pieces))
     }
 }
 

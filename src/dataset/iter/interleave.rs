@@ -7,6 +7,7 @@ use super::siblings::offsets;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
+use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -65,6 +66,11 @@ pub trait OpenLane: Send + Sync + 'static {
     /// Where it cannot be opened.
     fn open(&self, k: u64, run: &Runtime, cx: &mut Cx) -> Result<Option<Self::Iter>>;
 
+    /// What open streams hold that no stage in the pipeline says; `None` if that is not known.
+    fn memory(&self) -> Option<Memory> {
+        None
+    }
+
     /// Calls `work` on stream `k` with the context it counts in.
     fn enter<R>(&self, k: u64, stage: StageId, cx: &mut Cx, work: impl FnOnce(&mut Cx) -> R) -> R;
 }
@@ -85,6 +91,10 @@ impl<D: IterDataset + 'static> OpenLane for Lanes<D> {
 
     fn nodes(&self) -> Vec<&dyn Stage> {
         self.datasets.iter().map(|d| d as &dyn Stage).collect()
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::NOTHING)
     }
 
     fn open(&self, k: u64, run: &Runtime, _: &mut Cx) -> Result<Option<D::Iter>> {
@@ -152,6 +162,9 @@ impl<L: OpenLane> Stage for IterInterleave<L> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.lanes.nodes()
+    }
+    fn memory(&self) -> Option<Memory> {
+        self.lanes.memory()
     }
     fn check(&self) -> Result<()> {
         if (1..=MAX_CYCLE).contains(&self.cycle) {

@@ -2,6 +2,7 @@ use super::map_with_index::CounterState;
 use super::opaque::debug_name;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -34,6 +35,9 @@ impl<D: Stage> Stage for IterLimit<D> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
+    }
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::NOTHING)
     }
     fn check(&self) -> Result<()> {
         if self.count == 0 { Err(Error::config("a limit of 0 elements, and it must be 1 or more")) } else { Ok(()) }

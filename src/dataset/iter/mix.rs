@@ -4,6 +4,7 @@ use super::opaque::debug_name;
 use super::siblings::Siblings;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -75,6 +76,9 @@ impl<D: Stage> Stage for IterMix<D> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.parents.iter().map(|p| p as &dyn Stage).collect()
+    }
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::NOTHING)
     }
     fn check(&self) -> Result<()> {
         self.order().map(drop)

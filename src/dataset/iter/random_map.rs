@@ -4,6 +4,7 @@ use super::map_with_index::CounterState;
 use super::opaque::{debug_name, debug_with_parent};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
 use crate::error::Result;
 use crate::exec::Runtime;
@@ -38,6 +39,9 @@ impl<D: Stage, F> Stage for IterRandomMap<D, F> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
+    }
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::NOTHING)
     }
     fn check(&self) -> Result<()> {
         self.seed.get().map(drop)

@@ -5,6 +5,7 @@ use super::opaque::debug_name;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::Remainder;
+use crate::dataset::memory::{Held, Memory};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::element::{Batch, Element};
 use crate::error::{Error, Result};
@@ -39,6 +40,11 @@ impl<D: Stage> Stage for IterRebatch<D> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
+    }
+    /// Views of the parent's batches that are whole in the batch under way, which are as large as that is; of two that
+    /// reach out of it, at its ends; and the batch itself.
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::elements(Held::AtMost(2), Held::AtMost(2)))
     }
     fn check(&self) -> Result<()> {
         check_size(self.size)

@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::opaque::debug_name;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -35,6 +36,9 @@ impl<D: Stage> Stage for IterRepeat<D> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
+    }
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::NOTHING)
     }
     fn check(&self) -> Result<()> {
         match self.epochs {

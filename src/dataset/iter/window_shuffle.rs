@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::opaque::debug_name;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::memory::{Held, Memory};
 use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -38,6 +39,9 @@ impl<D: Stage> Stage for IterWindowShuffle<D> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
+    }
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::elements(Held::AtMost(self.window as u64), Held::default()))
     }
     fn check(&self) -> Result<()> {
         if self.window == 0 || u32::try_from(self.window).is_err() {

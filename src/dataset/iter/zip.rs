@@ -4,6 +4,7 @@ use super::opaque::debug_name;
 use super::siblings::Siblings;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -56,6 +57,9 @@ impl<A: Stage, B: Stage> Stage for IterZip<A, B> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.first, &self.second]
+    }
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::NOTHING)
     }
 }
 
@@ -175,6 +179,9 @@ impl<D: Stage> Stage for IterZipAll<D> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.parents.iter().map(|p| p as &dyn Stage).collect()
+    }
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::NOTHING)
     }
     fn check(&self) -> Result<()> {
         if self.parents.is_empty() { Err(Error::config("0 datasets to zip, and it must be 1 or more")) } else { Ok(()) }

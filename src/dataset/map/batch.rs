@@ -3,6 +3,7 @@ use std::fmt;
 use super::MapDataset;
 use super::epochs;
 use crate::cx::{Cx, StageId};
+use crate::dataset::memory::{Held, Memory};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::dataset::{INFINITE, Remainder};
 use crate::element::Stack;
@@ -84,6 +85,9 @@ impl<D: MapDataset, F> Stage for Batch<D, F> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
+    }
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::elements(Held::AtMost(self.size as u64), Held::AtMost(1)).per_thread())
     }
     fn check(&self) -> Result<()> {
         if self.size == 0 {

@@ -4,6 +4,7 @@ use super::MapDataset;
 use super::lanes::Lanes;
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
+use crate::dataset::memory::{Held, Memory};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 
@@ -144,6 +145,10 @@ macro_rules! flat_map_stage {
             }
             fn parents(&self) -> Vec<&dyn Stage> {
                 vec![&self.slots.parent]
+            }
+            fn memory(&self) -> Option<Memory> {
+                let pieces = Held::AtMost(self.slots.max_fan_out as u64);
+                Some(Memory::elements(Held::default(), pieces).per_thread())
             }
             fn check(&self) -> Result<()> {
                 self.slots.check()

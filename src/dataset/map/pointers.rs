@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::MapDataset;
 use crate::cx::Cx;
 use crate::dataset::stage::{Role, Stage};
+use crate::dataset::{Memory, Sample};
 use crate::error::Result;
 
 macro_rules! forward_map_dataset {
@@ -28,8 +29,11 @@ macro_rules! forward_map_dataset {
             fn is_border(&self) -> bool {
                 (**self).is_border()
             }
-            fn memory_bytes(&self) -> Option<u64> {
-                (**self).memory_bytes()
+            fn memory(&self) -> Option<Memory> {
+                (**self).memory()
+            }
+            fn sample(&self) -> Option<Sample> {
+                (**self).sample()
             }
             fn remark(&self) -> Option<String> {
                 (**self).remark()

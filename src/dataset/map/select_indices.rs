@@ -7,6 +7,7 @@ use super::MapDataset;
 use super::epochs;
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
+use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 
@@ -49,8 +50,8 @@ impl<D: MapDataset> Stage for SelectIndices<D> {
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
-    fn memory_bytes(&self) -> Option<u64> {
-        Some(size_of_val(&*self.indices) as u64)
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::bytes(size_of_val(&*self.indices) as u64))
     }
     fn check(&self) -> Result<()> {
         let outside = |&(_, &index): &(usize, &u64)| index >= self.parent_len && self.parent_len < INFINITE;

@@ -2,6 +2,7 @@ use std::fmt;
 
 use super::MapDataset;
 use crate::cx::{Cx, StageId};
+use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage};
 use crate::error::Result;
 
@@ -98,8 +99,8 @@ impl<S: RandomAccess> Stage for Source<S> {
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()
     }
-    fn memory_bytes(&self) -> Option<u64> {
-        self.source.memory_bytes()
+    fn memory(&self) -> Option<Memory> {
+        self.source.memory_bytes().map(Memory::bytes)
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::rows::{in_feature, number_bytes};
 use super::tracked::{ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::{DatasetIterator, IterDataset, Remainder, Role, Stage, stage_after};
+use crate::dataset::{self, DatasetIterator, IterDataset, Memory, Remainder, Role, Stage, stage_after};
 use crate::element::{Array, DType, Element, Name, Value};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -134,6 +134,10 @@ impl<D: Stage> Stage for LengthBuckets<D> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
+    }
+    fn memory(&self) -> Option<Memory> {
+        let elements = self.options.buckets.most_held().unwrap_or(0) as u64;
+        Some(Memory::elements(dataset::Held::AtMost(elements), dataset::Held::AtMost(1)))
     }
     fn check(&self) -> Result<()> {
         self.options.check()

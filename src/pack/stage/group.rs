@@ -12,7 +12,7 @@ use super::options::GroupPlan;
 use super::order::row_order;
 use super::tracked::{ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::{DatasetIterator, IterDataset, Role, Stage, stage_after};
+use crate::dataset::{DatasetIterator, Held, IterDataset, Memory, Role, Stage, stage_after};
 use crate::element::{Element, Value};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -49,8 +49,11 @@ impl<D: Stage> Stage for GroupPack<D> {
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
-    fn memory_bytes(&self) -> Option<u64> {
-        Some(self.plan.rows().row_bytes().saturating_mul(self.plan.rows_held() as u64))
+    /// The element that begins the next group; the rows of one group, and of the one before as long as some of its rows
+    /// are still looked at, because they share its memory.
+    fn memory(&self) -> Option<Memory> {
+        let rows = 2 * self.plan.rows_held() as u64;
+        Some(Memory::elements(Held::AtMost(1), Held::AtMost(rows)))
     }
     fn check(&self) -> Result<()> {
         self.plan.check()

@@ -289,11 +289,12 @@ impl GroupPlan {
         }
     }
 
-    /// Rows held at a time.
+    /// Rows of a group.
     pub(super) fn rows_held(&self) -> usize {
         match self {
             Self::Bins(options) => options.group.bins,
-            Self::Concat(_) => 1,
+            Self::Concat(options) if options.split_full_length_features => 1,
+            Self::Concat(_) => 1 + ConcatOptions::default().max_waiting,
         }
     }
 

@@ -156,12 +156,6 @@ impl RowSpec {
             None => Ok(()),
         }
     }
-
-    /// Bytes of one row, if cells have four bytes.
-    pub(super) fn row_bytes(&self) -> u64 {
-        let arrays = |at: usize| self.outputs(at).len() as u64;
-        self.lengths.iter().enumerate().map(|(at, (_, length))| 4 * arrays(at) * *length as u64).sum()
-    }
 }
 
 impl fmt::Display for RowSpec {

@@ -11,7 +11,7 @@ use super::notes::Notes;
 use super::options::WindowPackOptions;
 use super::tracked::{ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::{DatasetIterator, IterDataset, Role, Stage, stage_after};
+use crate::dataset::{self, DatasetIterator, IterDataset, Memory, Role, Stage, stage_after};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -52,6 +52,10 @@ impl<D: Stage> Stage for WindowPack<D> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
+    }
+    /// The window; the row that is written, and one before that is still looked at.
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::elements(dataset::Held::AtMost(self.options.window.window as u64), dataset::Held::AtMost(2)))
     }
     fn check(&self) -> Result<()> {
         self.options.check()

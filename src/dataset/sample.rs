@@ -1,0 +1,110 @@
+//! The first elements of a dataset, measured.
+
+use std::any::Any;
+use std::time::{Duration, Instant};
+
+use super::iter::{DatasetIterator, IterDataset};
+use super::map::MapDataset;
+use super::stage::Stage;
+use super::{BoxIter, BoxMap, INFINITE};
+use crate::cx::{Cx, Recorder, StageTally};
+use crate::element::Element;
+use crate::exec::{Executor, Runtime};
+
+/// The size of the first elements of a dataset: see [`Stage::sample`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// How many were read: at most [`MOST`](Self::MOST), and fewer where they are slow.
+    pub elements: u64,
+    /// Their payload.
+    pub bytes: u64,
+    /// How many of them one element became in the stages that make many of one; 1 if none does.
+    pub fan_out: f64,
+    /// The most elements in one pass, where it is known: of random access, or of a stream that was read to its end.
+    pub pass: Option<u64>,
+}
+
+impl Sample {
+    /// The most elements that are read for one.
+    pub const MOST: u64 = 64;
+}
+
+/// No element is begun after this.
+const TIME: Duration = Duration::from_millis(200);
+
+/// Adds up elements.
+struct Meter {
+    elements: u64,
+    bytes: u64,
+    start: Instant,
+}
+
+impl Meter {
+    fn start() -> Self {
+        Self { elements: 0, bytes: 0, start: Instant::now() }
+    }
+
+    fn goes_on(&self) -> bool {
+        self.elements < Sample::MOST && self.start.elapsed() < TIME
+    }
+
+    /// `None` for what is not an [`Element`].
+    fn add<T: 'static>(&mut self, element: &T) -> Option<()> {
+        self.bytes += (element as &dyn Any).downcast_ref::<Element>()?.nbytes() as u64;
+        self.elements += 1;
+        Some(())
+    }
+
+    /// `None` if there was nothing to measure.
+    fn sample(&self, fan_out: f64, pass: Option<u64>) -> Option<Sample> {
+        let &Self { elements, bytes, .. } = self;
+        (elements > 0 || pass == Some(0)).then_some(Sample { elements, bytes, fan_out, pass })
+    }
+}
+
+/// What fails to be read is no element: it fails again, with its place, when the pipeline runs.
+pub(super) fn of_map<T: 'static>(dataset: &BoxMap<T>) -> Option<Sample> {
+    let (mut meter, mut cx) = (Meter::start(), Cx::default());
+    let mut indices = 0..dataset.len();
+    while meter.goes_on()
+        && let Some(index) = indices.next()
+    {
+        if let Ok(Some(element)) = dataset.get(index, &mut cx) {
+            meter.add(&element)?;
+        }
+    }
+    meter.sample(1.0, Some(dataset.len()).filter(|&len| len < INFINITE))
+}
+
+/// The same of a stream.
+pub(super) fn of_stream<T: Send + 'static>(dataset: &BoxIter<T>) -> Option<Sample> {
+    let stage: &dyn Stage = dataset;
+    stage.check_all().ok()?;
+    let recorder = Recorder::new(stage.count());
+    let run = Runtime::new(Executor::Inline, Some(recorder.clone())).ok()?;
+    let (mut iter, mut cx) = (dataset.iter(&run).ok()?, run.cx());
+    let (mut meter, mut ended) = (Meter::start(), false);
+    while meter.goes_on() && !ended {
+        match iter.next(&mut cx) {
+            Ok(Some(element)) => meter.add(&element)?,
+            Ok(None) => ended = true,
+            Err(_) => break,
+        }
+    }
+    drop(cx);
+    let pass = ended.then_some(meter.elements);
+    meter.sample(fan_out(stage, &recorder.totals(), meter.elements), pass)
+}
+
+/// Elements that came out for each that went in, where the stages before `stage` had the fewest.
+fn fan_out(stage: &dyn Stage, totals: &[StageTally], elements: u64) -> f64 {
+    let mut fewest = elements;
+    let mut parents = stage.parents();
+    // The parent of a stage that has one comes right before it.
+    for tally in totals.iter().rev().skip(1) {
+        let [parent] = parents.as_slice() else { break };
+        fewest = fewest.min(tally.counts.elements);
+        parents = parent.parents();
+    }
+    elements as f64 / fewest.max(1) as f64
+}
