@@ -283,6 +283,22 @@ fn the_acceptance_run() {
     assert!(one["real_token_share"].as_f64().unwrap() > 0.96, "{one}");
 }
 
+/// With the default features there is no Parquet.
+#[test]
+#[cfg(not(feature = "parquet"))]
+fn a_format_whose_feature_is_off_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, "x.parquet", "PAR1");
+    write(folder, "p.yaml", "source: {parquet: {paths: x.parquet}}\n");
+    for args in [&["inspect", "x.parquet"][..], &["analyze-padding", "x.parquet"], &["run", "p.yaml"]] {
+        let (code, text) = fails(folder, args);
+        assert!(text.contains("parquet files need the feature `parquet`, which this build lacks"), "{args:?}: {text}");
+        assert!(text.contains("help: build with `--features parquet`"), "{args:?}: {text}");
+        assert_eq!(code, 2, "{args:?}: {text}");
+    }
+}
+
 #[test]
 fn warnings_and_skipped_records_are_told() {
     let folder = tempfile::tempdir().unwrap();

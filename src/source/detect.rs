@@ -45,6 +45,23 @@ impl Format {
         }
     }
 
+    /// The feature of the crate without which it is not read, if there is one.
+    pub const fn feature(self) -> Option<&'static str> {
+        match self {
+            Self::LineStream | Self::JsonlStream | Self::Npz => Some("compress"),
+            Self::Parquet => Some("parquet"),
+            Self::Lines | Self::Jsonl | Self::Tokens | Self::Npy => None,
+        }
+    }
+
+    /// That this build lacks [`feature`](Self::feature), and how to get one that does not.
+    pub(crate) fn lacking(self) -> Error {
+        let feature = self.feature().unwrap_or_default();
+        let what = if feature == "compress" { "compressed" } else { self.as_str() };
+        Error::unsupported(format!("{what} files need the feature `{feature}`, which this build lacks"))
+            .help(format!("build with `--features {feature}`"))
+    }
+
     /// Whether records can be read by number.
     pub const fn has_random_access(self) -> bool {
         !matches!(self, Self::LineStream | Self::JsonlStream)
@@ -123,6 +140,16 @@ pub(crate) fn compression(bytes: &[u8]) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_needs_a_feature_names_it() {
+        let error = Format::Parquet.lacking();
+        assert_eq!(error.to_string(), "parquet files need the feature `parquet`, which this build lacks");
+        assert_eq!(error.help_text(), Some("build with `--features parquet`"));
+        let error = Format::JsonlStream.lacking();
+        assert_eq!(error.to_string(), "compressed files need the feature `compress`, which this build lacks");
+        assert_eq!(error.help_text(), Some("build with `--features compress`"));
+    }
 
     #[test]
     fn content_first_then_name() {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rayon::prelude::*;
 
+use super::detect::{Format, compression};
 use super::files::{self, FileId, Patterns};
 use super::index::LineIndex;
 use super::index_cache::{IndexCache, load_or_build};
@@ -89,13 +90,20 @@ impl LineFiles {
 impl LineFile {
     fn open(path: PathBuf, options: &LineOptions) -> Result<Self> {
         let content = Mapping::open(&path, options.access)?;
-        if let Some(codec) = super::detect::compression(content.bytes()) {
-            let error = Error::unsupported(format!("is compressed with {codec}, which has no random access"));
-            return Err(error.path(path).help("read it as a stream (`JsonlStream`, `LineStream`), or decompress it"));
+        if let Some(codec) = compression(content.bytes()) {
+            return Err(compressed(codec).path(path));
         }
         let index = load_or_build(&path, content.bytes(), options.keep_blank, &options.cache);
         Ok(Self { path, content, index })
     }
+}
+
+fn compressed(codec: &str) -> Error {
+    if cfg!(not(feature = "compress")) {
+        return Format::LineStream.lacking();
+    }
+    Error::unsupported(format!("is compressed with {codec}, which has no random access"))
+        .help("read it as a stream (`JsonlStream`, `LineStream`), or decompress it")
 }
 
 impl fmt::Debug for LineFiles {

@@ -7,6 +7,8 @@ use super::file_sources;
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::Element;
 use crate::error::{Error, Result};
+#[cfg(not(all(feature = "compress", feature = "parquet")))]
+use crate::source::Format;
 use crate::source::{Jsonl, Npy, Patterns, find};
 
 /// Files of one format, opened.
@@ -24,17 +26,13 @@ struct Known {
     open: fn(&[PathBuf], Option<&str>) -> Result<Chain>,
 }
 
-#[cfg(feature = "compress")]
 const JSONL_PACKED: &[&str] = &[".jsonl.gz", ".jsonl.zst", ".ndjson.gz", ".ndjson.zst", ".json.gz", ".json.zst"];
 
 const KNOWN: &[Known] = &[
     Known { format: "jsonl", endings: &[".jsonl", ".ndjson", ".json"], open: jsonl },
     Known { format: "lines", endings: &[".txt"], open: lines },
-    #[cfg(feature = "compress")]
     Known { format: "jsonl", endings: JSONL_PACKED, open: jsonl_stream },
-    #[cfg(feature = "compress")]
     Known { format: "lines", endings: &[".txt.gz", ".txt.zst"], open: line_stream },
-    #[cfg(feature = "parquet")]
     Known { format: "parquet", endings: &[".parquet"], open: parquet },
     Known { format: "npy", endings: &[".npy"], open: npy },
 ];
@@ -44,7 +42,7 @@ impl Data {
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if nothing is found, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for an
-    /// ending that is not known, and what opening reports.
+    /// ending that is not known and a format whose feature is off, and what opening reports.
     pub fn open(patterns: impl Patterns, column: Option<&str>) -> Result<Self> {
         let endings: Vec<&str> = KNOWN.iter().flat_map(|k| k.endings.iter().copied()).collect();
         let files = find(patterns, &endings)?;
@@ -126,6 +124,21 @@ fn parquet(files: &[PathBuf], column: Option<&str>) -> Result<Chain> {
     let options = crate::source::Parquet::options();
     let options = if let Some(column) = column { options.columns([column]) } else { options };
     Ok(source_of(options.open(files)?))
+}
+
+#[cfg(not(feature = "compress"))]
+fn jsonl_stream(files: &[PathBuf], _: Option<&str>) -> Result<Chain> {
+    Err(Format::JsonlStream.lacking().path(&files[0]))
+}
+
+#[cfg(not(feature = "compress"))]
+fn line_stream(files: &[PathBuf], _: Option<&str>) -> Result<Chain> {
+    Err(Format::LineStream.lacking().path(&files[0]))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet(files: &[PathBuf], _: Option<&str>) -> Result<Chain> {
+    Err(Format::Parquet.lacking().path(&files[0]))
 }
 
 fn npy(files: &[PathBuf], _: Option<&str>) -> Result<Chain> {

@@ -13,6 +13,8 @@ use crate::dataset::map::{RandomAccess, Source};
 use crate::dataset::{BoxMap, MapDataset};
 use crate::element::Element;
 use crate::error::Result;
+#[cfg(not(all(feature = "compress", feature = "parquet")))]
+use crate::source::Format;
 use crate::source::{IndexCache, Jsonl, JsonlOptions, Lines, Npy, TokenLayout, TokenType, Tokens};
 
 pub(super) const SOURCES: &[SourceEntry] = &[
@@ -60,13 +62,13 @@ fn line_stream(fields: &Fields<'_>, paths: &[PathBuf]) -> Result<Chain> {
 }
 
 #[cfg(not(feature = "compress"))]
-fn jsonl_stream(fields: &Fields<'_>, _: &[PathBuf]) -> Result<Chain> {
-    Err(fields.error("compressed files need the feature `compress`, which this build lacks"))
+fn jsonl_stream(_: &Fields<'_>, _: &[PathBuf]) -> Result<Chain> {
+    Err(Format::JsonlStream.lacking())
 }
 
 #[cfg(not(feature = "compress"))]
-fn line_stream(fields: &Fields<'_>, _: &[PathBuf]) -> Result<Chain> {
-    Err(fields.error("compressed files need the feature `compress`, which this build lacks"))
+fn line_stream(_: &Fields<'_>, _: &[PathBuf]) -> Result<Chain> {
+    Err(Format::LineStream.lacking())
 }
 
 /// Only some columns. If the first record cannot be read that way, its own columns say whether a name is wrong.
@@ -131,8 +133,7 @@ fn parquet(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
 
 #[cfg(not(feature = "parquet"))]
 fn parquet(_: &Fields<'_>, _: &Context) -> Result<Chain> {
-    Err(crate::Error::unsupported("parquet files need the feature `parquet`, which this build lacks")
-        .help("build with `--features parquet`"))
+    Err(Format::Parquet.lacking())
 }
 
 /// `crops: {paths: train.bin, seq_len: 1024, layout: u16}`: pre-tokenised ids, one crop after the other.
