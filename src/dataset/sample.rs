@@ -30,7 +30,7 @@ impl Sample {
 }
 
 /// No element is begun after this.
-const TIME: Duration = Duration::from_millis(200);
+const TIME: Duration = Duration::from_secs(1);
 
 /// Adds up elements.
 struct Meter {

@@ -45,7 +45,7 @@ impl<D: IterDataset<Item: Clone>> IterDataset for IterCache<D> {
         let parent = self.parent.iter(run)?;
         let start = parent.state();
         let stage = self.stage;
-        Ok(IterCacheIter { parent, start, cached: Vec::new(), complete: false, position: 0, stage })
+        Ok(IterCacheIter { parent, start, cached: Vec::new(), complete: false, has_gap: false, position: 0, stage })
     }
 }
 
@@ -55,6 +55,8 @@ pub struct IterCacheIter<I: DatasetIterator> {
     start: I::State,
     cached: Vec<I::Item>,
     complete: bool,
+    /// An element failed: whoever starts again meets it again.
+    has_gap: bool,
     position: usize,
     stage: StageId,
 }
@@ -73,7 +75,8 @@ impl<I: DatasetIterator<Item: Clone + Send + 'static>> IterCacheIter<I> {
         if self.complete {
             return Ok(false);
         }
-        let Some(element) = self.parent.next(cx)? else {
+        let next = self.parent.next(cx).inspect_err(|_| self.has_gap = true)?;
+        let Some(element) = next else {
             self.complete = true;
             return Ok(false);
         };
@@ -101,9 +104,10 @@ impl<I: DatasetIterator<Item: Clone + Send + 'static>> DatasetIterator for IterC
 
     fn restore(&mut self, state: CacheState, cx: &mut Cx) -> Result<()> {
         let position = usize::try_from(state.position).unwrap_or(usize::MAX);
-        if self.cached.is_empty() {
+        if self.cached.is_empty() || self.has_gap {
             self.parent.restore(self.start.clone(), cx)?;
-            self.complete = false;
+            self.cached.clear();
+            (self.complete, self.has_gap) = (false, false);
         }
         while self.cached.len() < position {
             if !self.grow(cx)? {
@@ -141,6 +145,15 @@ mod tests {
         assert_eq!(ds.collect().unwrap(), [0, 1, 2, 3, 4].repeat(3));
         assert_eq!(reads.load(Ordering::Relaxed), 5);
         assert_eq!(laws::check(&ds), [0, 1, 2, 3, 4].repeat(3));
+    }
+
+    #[test]
+    fn what_failed_fails_again() {
+        let bad = Range::new(0, 5).try_map(|x| if x == 3 { Err(Error::data("bad")) } else { Ok(x) });
+        let ds = bad.to_iter().cache().repeat(2);
+        let (items, error) = laws::check_to_error(&ds);
+        assert_eq!(items, [0, 1, 2]);
+        assert!(error.unwrap().contains("element 3: bad"));
     }
 
     #[test]

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::opaque::debug_name;
-use super::siblings::offsets;
+use super::open_lane::{Lanes, MadeLanes, OpenLane};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
@@ -31,9 +31,7 @@ pub fn interleave<D>(datasets: impl IntoIterator<Item = D>, cycle: usize) -> Ite
 where
     D: IterDataset + 'static,
 {
-    let datasets: Vec<D> = datasets.into_iter().collect();
-    let offsets = offsets(&datasets).collect();
-    IterInterleave::new(Lanes { datasets, offsets }, cycle)
+    IterInterleave::new(Lanes::new(datasets.into_iter().collect()), cycle)
 }
 
 /// [`interleave`] of streams that a [`MapDataset`] makes, one from each element: a shuffled list of files, say, each
@@ -46,93 +44,7 @@ pub fn interleave_from<M>(datasets: M, cycle: usize) -> IterInterleave<MadeLanes
 where
     M: MapDataset<Item: IterDataset + 'static> + 'static,
 {
-    IterInterleave::new(MadeLanes(datasets), cycle)
-}
-
-/// Where the streams of an [`interleave`] come from.
-pub trait OpenLane: Send + Sync + 'static {
-    /// A pass over one.
-    type Iter: DatasetIterator<Item: Send + 'static> + 'static;
-
-    /// How many there are.
-    fn count(&self) -> u64;
-
-    /// What stands before the interleave in the pipeline.
-    fn nodes(&self) -> Vec<&dyn Stage>;
-
-    /// Starts a pass over stream `k`, or `None` where there is nothing in its place.
-    ///
-    /// # Errors
-    /// Where it cannot be opened.
-    fn open(&self, k: u64, run: &Runtime, cx: &mut Cx) -> Result<Option<Self::Iter>>;
-
-    /// What open streams hold that no stage in the pipeline says; `None` if that is not known.
-    fn memory(&self) -> Option<Memory> {
-        None
-    }
-
-    /// Calls `work` on stream `k` with the context it counts in.
-    fn enter<R>(&self, k: u64, stage: StageId, cx: &mut Cx, work: impl FnOnce(&mut Cx) -> R) -> R;
-}
-
-/// A list of streams.
-#[derive(Clone, Debug)]
-pub struct Lanes<D> {
-    datasets: Vec<D>,
-    offsets: Vec<usize>,
-}
-
-impl<D: IterDataset + 'static> OpenLane for Lanes<D> {
-    type Iter = D::Iter;
-
-    fn count(&self) -> u64 {
-        self.datasets.len() as u64
-    }
-
-    fn nodes(&self) -> Vec<&dyn Stage> {
-        self.datasets.iter().map(|d| d as &dyn Stage).collect()
-    }
-
-    fn memory(&self) -> Option<Memory> {
-        Some(Memory::NOTHING)
-    }
-
-    fn open(&self, k: u64, run: &Runtime, _: &mut Cx) -> Result<Option<D::Iter>> {
-        let k = k as usize;
-        self.datasets[k].iter(&run.offset(self.offsets[k])).map(Some)
-    }
-
-    fn enter<R>(&self, k: u64, _: StageId, cx: &mut Cx, work: impl FnOnce(&mut Cx) -> R) -> R {
-        cx.within(self.offsets[k as usize], work)
-    }
-}
-
-/// Streams made by a [`MapDataset`].
-#[derive(Clone, Debug)]
-pub struct MadeLanes<M>(M);
-
-impl<M: MapDataset<Item: IterDataset + 'static> + 'static> OpenLane for MadeLanes<M> {
-    type Iter = <M::Item as IterDataset>::Iter;
-
-    fn count(&self) -> u64 {
-        self.0.len()
-    }
-
-    fn nodes(&self) -> Vec<&dyn Stage> {
-        vec![&self.0]
-    }
-
-    fn open(&self, k: u64, run: &Runtime, cx: &mut Cx) -> Result<Option<Self::Iter>> {
-        let Some(dataset) = self.0.get(k, cx).map_err(|e| e.index(k))? else { return Ok(None) };
-        dataset.check_all()?;
-        dataset.iter(&run.unrecorded()).map(Some)
-    }
-
-    /// Their stages have no ids in this pipeline: they count nowhere, and their time is that of the interleave.
-    fn enter<R>(&self, _: u64, stage: StageId, cx: &mut Cx, work: impl FnOnce(&mut Cx) -> R) -> R {
-        cx.begin_element();
-        cx.consumed(stage, || work(&mut Cx::default()))
-    }
+    IterInterleave::new(MadeLanes::new(datasets), cycle)
 }
 
 /// See [`interleave`].
@@ -363,6 +275,12 @@ mod tests {
         let files = Source::new(vec![3i64, 0, 2, 5]).filter(|len| *len != 2);
         let ds = interleave_from(files.map(|len| Range::new(10 * len, 11 * len).to_iter().map(|x| x + 1)), 2);
         assert_eq!(laws::check(&ds), [31, 32, 51, 33, 52, 53, 54, 55]);
+    }
+
+    #[test]
+    fn the_first_work_may_be_that_of_opening() {
+        let lanes = Range::new(2, 5).map(|len| Range::new(0, len).to_iter());
+        assert_eq!(interleave_from(lanes, 1).loader().build().unwrap().count(), 9);
     }
 
     #[test]

@@ -6,10 +6,11 @@ use gristmill::{Cx, DatasetIterator, Executor, IterDataset, Runtime};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
-/// Every element of a pass, with the state before each and, last, the state at the end.
+/// Every element of a pass, with the state before each; then the states at the end, or the error that ended it.
 struct Pass<T> {
     items: Vec<T>,
     states: Vec<Json>,
+    error: Option<String>,
 }
 
 fn json(iter: &impl DatasetIterator) -> Json {
@@ -24,13 +25,17 @@ fn parse<S: DeserializeOwned>(state: &Json) -> S {
 fn pass<I: DatasetIterator>(iter: &mut I) -> Pass<I::Item> {
     let mut cx = Cx::default();
     let (mut items, mut states) = (Vec::new(), vec![json(iter)]);
-    while let Some(item) = iter.next(&mut cx).expect("a pipeline under test does not fail") {
-        items.push(item);
+    loop {
+        match iter.next(&mut cx) {
+            Ok(Some(item)) => items.push(item),
+            Ok(None) => break,
+            Err(error) => return Pass { items, states, error: Some(format!("{error:?}")) },
+        }
         states.push(json(iter));
     }
-    assert!(iter.next(&mut cx).expect("nor at the end").is_none(), "the end is the end");
+    assert!(iter.next(&mut cx).expect("a pipeline does not fail behind its end").is_none(), "the end is the end");
     states.push(json(iter));
-    Pass { items, states }
+    Pass { items, states, error: None }
 }
 
 /// Some positions of `0..=n`: all of a short stream, both ends and a spread of a long one.
@@ -42,28 +47,42 @@ fn sample(n: usize) -> Vec<usize> {
     at
 }
 
-/// Restores `state` and compares the rest; the state right after must be the one restored.
-fn resume<D>(dataset: &D, run: &Runtime, state: &Json, rest: &[D::Item], what: &str)
+/// Restores a state and compares the rest with that of `full` from element `from` on; the state right after must be the
+/// one restored.
+fn resume<D>(dataset: &D, run: &Runtime, state: &Json, full: &Pass<D::Item>, from: usize, what: &str)
 where
     D: IterDataset,
     D::Item: PartialEq + Debug,
 {
     let mut iter = dataset.iter(run).expect("a pass starts");
     let mut cx = run.cx();
-    iter.restore(parse(state), &mut cx).unwrap_or_else(|e| panic!("{what}: {state}: {e}"));
-    assert_eq!(&json(&iter), state, "{what}: the state after restoring is another");
-    let resumed = pass(&mut iter);
-    assert_eq!(resumed.items, rest, "{what}: from {state}");
-    // A pass that has been elsewhere is as good as a fresh one.
-    iter.restore(parse(state), &mut cx).unwrap_or_else(|e| panic!("{what}: {state} again: {e}"));
-    assert_eq!(pass(&mut iter).items, rest, "{what}: from {state}, again");
+    // A pass that has been elsewhere, at its end or at an error, is as good as a fresh one.
+    for what in [what.to_owned(), format!("{what}, again")] {
+        iter.restore(parse(state), &mut cx).unwrap_or_else(|e| panic!("{what}: {state}: {e}"));
+        assert_eq!(&json(&iter), state, "{what}: the state after restoring is another");
+        let resumed = pass(&mut iter);
+        assert_eq!(resumed.items, full.items[from..], "{what}: from {state}");
+        assert_eq!(resumed.error, full.error, "{what}: from {state}");
+    }
 }
 
-/// Runs `dataset` inline and on threads, restores it at many positions and in chains; returns its elements.
+/// As [`check_to_error`], of a pipeline that does not fail.
+pub(crate) fn check<D>(dataset: &D) -> Vec<D::Item>
+where
+    D: IterDataset,
+    D::Item: PartialEq + Debug,
+{
+    let (items, error) = check_to_error(dataset);
+    assert_eq!(error, None, "a pipeline under test does not fail");
+    items
+}
+
+/// Runs `dataset` inline and on threads, restores it at many positions and in chains; returns its elements up to the
+/// first error, and that.
 ///
 /// # Panics
 /// Where a law is broken, saying which.
-pub(crate) fn check<D>(dataset: &D) -> Vec<D::Item>
+pub(crate) fn check_to_error<D>(dataset: &D) -> (Vec<D::Item>, Option<String>)
 where
     D: IterDataset,
     D::Item: PartialEq + Debug,
@@ -75,16 +94,19 @@ where
     let n = full.items.len();
     let threaded = pass(&mut dataset.iter(&threads).expect("a pass starts"));
     assert_eq!(threaded.items, full.items, "2 threads yield something else");
+    assert_eq!(threaded.error, full.error, "2 threads fail in another way");
     assert_eq!(threaded.states, full.states, "2 threads have other states");
     for k in sample(n) {
-        resume(dataset, &inline, &full.states[k], &full.items[k..], "inline");
+        resume(dataset, &inline, &full.states[k], &full, k, "inline");
     }
     for k in [n / 3, n] {
-        resume(dataset, &threads, &full.states[k], &full.items[k..], "2 threads");
+        resume(dataset, &threads, &full.states[k], &full, k, "2 threads");
     }
-    resume(dataset, &inline, &full.states[n + 1], &[], "at the end");
+    if let Some(end) = full.states.get(n + 1) {
+        resume(dataset, &inline, end, &full, n, "at the end");
+    }
     chain(dataset, [&inline, &threads], &full);
-    full.items
+    (full.items, full.error)
 }
 
 /// Five restores in a row, a few elements between them, executors in turn.
@@ -101,11 +123,11 @@ where
         let mut cx = run.cx();
         iter.restore(parse(&state), &mut cx).expect("a state that was taken restores");
         for _ in 0..(n / 6 + hop % 2).min(n - seen) {
-            let next = iter.next(&mut cx).expect("a pipeline under test does not fail");
+            let next = iter.next(&mut cx).expect("it did not fail here before");
             assert_eq!(next.as_ref(), Some(&full.items[seen]), "hop {hop}, element {seen}");
             seen += 1;
         }
         state = json(&iter);
     }
-    resume(dataset, runs[0], &state, &full.items[seen..], "after five restores");
+    resume(dataset, runs[0], &state, full, seen, "after five restores");
 }

@@ -17,6 +17,7 @@ mod map;
 mod map_with_index;
 mod mix;
 mod opaque;
+mod open_lane;
 mod random_map;
 mod rebatch;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -38,14 +39,14 @@ pub use self::fan::{FanOut, FanState, FanStream, FanStreamIter};
 pub use self::filter::{FilterState, IterFilter, IterFilterIter};
 pub use self::flat_map::{FlatMapState, IterFlatMap, IterFlatMapIter};
 pub use self::interleave::{
-    InterleaveState, IterInterleave, IterInterleaveIter, LaneState, Lanes, MadeLanes, OpenLane, interleave,
-    interleave_from,
+    InterleaveState, IterInterleave, IterInterleaveIter, LaneState, interleave, interleave_from,
 };
 pub use self::limit::{IterLimit, IterLimitIter};
 pub use self::make_batch::{BatchFn, MakeBatch, Padded, Padding, Stacked, StackedPadded};
 pub use self::map::{IterMap, IterMapIter};
 pub use self::map_with_index::{CounterState, IterMapWithIndex, IterMapWithIndexIter};
 pub use self::mix::{IterMix, IterMixIter, MixState, mix};
+pub use self::open_lane::{Lanes, MadeLanes, OpenLane};
 pub use self::random_map::{IterRandomMap, IterRandomMapIter};
 pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchState};
 pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatState};

@@ -56,7 +56,7 @@ impl<D: IterDataset> IterDataset for IterRepeat<D> {
         let parent = self.parent.iter(run)?;
         let start = parent.state();
         let last = self.epochs.map(|n| n.saturating_sub(1));
-        Ok(IterRepeatIter { parent, start, last, epoch: 0, empty_so_far: true, stage: self.stage })
+        Ok(IterRepeatIter { parent, start, last, epoch: 0, empty: true, stage: self.stage })
     }
 }
 
@@ -66,8 +66,8 @@ pub struct IterRepeatIter<I: DatasetIterator> {
     start: I::State,
     last: Option<u64>,
     epoch: u64,
-    /// Whether this epoch was begun here and has yielded nothing yet.
-    empty_so_far: bool,
+    /// Whether this epoch has yielded nothing yet.
+    empty: bool,
     stage: StageId,
 }
 
@@ -79,6 +79,8 @@ pub struct RepeatState<S> {
     pub parent: S,
     /// The epoch, from 0.
     pub epoch: u64,
+    /// Whether it has yielded nothing yet.
+    pub empty: bool,
 }
 
 impl<I: DatasetIterator> DatasetIterator for IterRepeatIter<I> {
@@ -88,7 +90,7 @@ impl<I: DatasetIterator> DatasetIterator for IterRepeatIter<I> {
     fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
         loop {
             if let Some(element) = self.parent.next(cx)? {
-                self.empty_so_far = false;
+                self.empty = false;
                 cx.produced(self.stage, 1, 0);
                 return Ok(Some(element));
             }
@@ -96,18 +98,18 @@ impl<I: DatasetIterator> DatasetIterator for IterRepeatIter<I> {
                 return Ok(None);
             }
             // All epochs are alike: after an empty one, going on would never end.
-            if self.empty_so_far {
+            if self.empty {
                 let error = Error::data(format!("epoch {} yielded no element, so repeating it never will", self.epoch));
                 return Err(cx.blame(self.stage, "repeat", error));
             }
             self.parent.restore(self.start.clone(), cx)?;
             self.epoch += 1;
-            self.empty_so_far = true;
+            self.empty = true;
         }
     }
 
     fn state(&self) -> Self::State {
-        RepeatState { parent: self.parent.state(), epoch: self.epoch }
+        RepeatState { parent: self.parent.state(), epoch: self.epoch, empty: self.empty }
     }
 
     fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
@@ -116,7 +118,7 @@ impl<I: DatasetIterator> DatasetIterator for IterRepeatIter<I> {
             return Err(cx.blame(self.stage, "repeat", Error::state(text)));
         }
         self.epoch = state.epoch;
-        self.empty_so_far = false;
+        self.empty = state.empty;
         self.parent.restore(state.parent, cx)
     }
 }
@@ -146,6 +148,8 @@ mod tests {
             assert!(error.message().contains("epoch 0 yielded no element"), "{error}");
         }
         assert!(Range::new(0, 5).to_iter().filter(|_| false).repeat(1).collect().unwrap().is_empty());
+        // After a resume, too.
+        assert!(laws::check_to_error(&Range::new(0, 5).to_iter().filter(|_| false).repeat(2)).1.is_some());
     }
 
     #[test]

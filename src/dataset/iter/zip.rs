@@ -70,7 +70,7 @@ impl<A: IterDataset, B: IterDataset> IterDataset for IterZip<A, B> {
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
         let offset = (&self.first as &dyn Stage).count();
         let (first, second) = (self.first.iter(run)?, self.second.iter(&run.offset(offset))?);
-        Ok(IterZipIter { first, second, offset, length: self.length, stage: self.stage })
+        Ok(IterZipIter { first, second, offset, length: self.length, stop: false, stage: self.stage })
     }
 }
 
@@ -80,6 +80,7 @@ pub struct IterZipIter<A, B> {
     second: B,
     offset: usize,
     length: ZipLength,
+    stop: bool,
     stage: StageId,
 }
 
@@ -89,6 +90,8 @@ pub struct IterZipIter<A, B> {
 pub struct ZipState<S> {
     /// Where each parent is.
     pub parents: S,
+    /// Whether one of them has ended: then no other is read on.
+    pub stop: bool,
 }
 
 impl<A: DatasetIterator, B: DatasetIterator> DatasetIterator for IterZipIter<A, B> {
@@ -96,9 +99,13 @@ impl<A: DatasetIterator, B: DatasetIterator> DatasetIterator for IterZipIter<A, 
     type State = ZipState<(A::State, B::State)>;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
+        if self.stop {
+            return Ok(None);
+        }
         // Both are asked even where the first fails, so that they stay side by side.
         let first = self.first.next(cx);
         if self.length == ZipLength::Shortest && matches!(first, Ok(None)) {
+            self.stop = true;
             return Ok(None);
         }
         let second = cx.within(self.offset, |cx| self.second.next(cx));
@@ -108,16 +115,18 @@ impl<A: DatasetIterator, B: DatasetIterator> DatasetIterator for IterZipIter<A, 
                 Ok(Some((first, second)))
             }
             (a, b) => {
+                self.stop = true;
                 self.length.end(&[a.is_some(), b.is_some()]).map_err(|e| cx.blame(self.stage, "zip", e)).map(|()| None)
             }
         }
     }
 
     fn state(&self) -> Self::State {
-        ZipState { parents: (self.first.state(), self.second.state()) }
+        ZipState { parents: (self.first.state(), self.second.state()), stop: self.stop }
     }
 
     fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        self.stop = state.stop;
         let (first, second) = state.parents;
         self.first.restore(first, cx)?;
         cx.within(self.offset, |cx| self.second.restore(second, cx))
@@ -193,7 +202,8 @@ impl<D: IterDataset> IterDataset for IterZipAll<D> {
     type Iter = IterZipAllIter<D::Iter>;
 
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        Ok(IterZipAllIter { parents: Siblings::start(&self.parents, run)?, length: self.length, stage: self.stage })
+        let parents = Siblings::start(&self.parents, run)?;
+        Ok(IterZipAllIter { parents, length: self.length, stop: false, stage: self.stage })
     }
 }
 
@@ -201,6 +211,7 @@ impl<D: IterDataset> IterDataset for IterZipAll<D> {
 pub struct IterZipAllIter<I> {
     parents: Siblings<I>,
     length: ZipLength,
+    stop: bool,
     stage: StageId,
 }
 
@@ -209,6 +220,9 @@ impl<I: DatasetIterator> DatasetIterator for IterZipAllIter<I> {
     type State = ZipState<Vec<I::State>>;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
+        if self.stop {
+            return Ok(None);
+        }
         let mut row = Vec::with_capacity(self.parents.len());
         let mut failed = None;
         for k in 0..self.parents.len() {
@@ -230,15 +244,19 @@ impl<I: DatasetIterator> DatasetIterator for IterZipAllIter<I> {
                 cx.produced(self.stage, 1, 0);
                 Ok(Some(row))
             }
-            None => self.length.end(&more).map_err(|e| cx.blame(self.stage, "zip", e)).map(|()| None),
+            None => {
+                self.stop = true;
+                self.length.end(&more).map_err(|e| cx.blame(self.stage, "zip", e)).map(|()| None)
+            }
         }
     }
 
     fn state(&self) -> Self::State {
-        ZipState { parents: self.parents.states() }
+        ZipState { parents: self.parents.states(), stop: self.stop }
     }
 
     fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        self.stop = state.stop;
         self.parents.restore(state.parents, cx).map_err(|e| cx.blame(self.stage, "zip", e))
     }
 }
@@ -271,6 +289,15 @@ mod tests {
         assert_eq!(laws::check(&short().zip_with(long(), ZipLength::Shortest)), [(0, 0), (1, 1)]);
         assert_eq!(laws::check(&zip_all([long(), short()], ZipLength::Shortest)), [[0, 0], [1, 1]]);
         assert_eq!(laws::check(&zip_all([long(), long()], ZipLength::Equal)).len(), 4);
+    }
+
+    #[test]
+    fn behind_the_end_nothing_is_read() {
+        let bad = || Range::new(0, 4).try_map(|x| if x == 3 { Err(Error::data("bad")) } else { Ok(x) }).to_iter();
+        let short = Range::new(0, 2).to_iter();
+        assert_eq!(laws::check(&bad().zip_with(short, ZipLength::Shortest)), [(0, 0), (1, 1)]);
+        let rows = zip_all([bad().boxed(), Range::new(0, 2).to_iter().boxed()], ZipLength::Shortest);
+        assert_eq!(laws::check(&rows).len(), 2);
     }
 
     #[test]
