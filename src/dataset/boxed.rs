@@ -10,8 +10,8 @@ use serde_json::Value as Json;
 
 use super::iter::{DatasetIterator, IterDataset};
 use super::map::MapDataset;
-use super::memory::Memory;
-use super::sample::{self, Sample};
+use super::memory::{Memory, Sample};
+use super::sample;
 use super::stage::{Role, Stage};
 use crate::cx::Cx;
 use crate::error::{Error, Result};

@@ -4,6 +4,7 @@
 //! stateful, checkpointable. [`to_iter`](MapDataset::to_iter) leads from the first to the second.
 
 mod boxed;
+mod estimate;
 pub mod iter;
 pub mod map;
 mod memory;
@@ -12,11 +13,11 @@ mod sample;
 mod stage;
 
 pub use boxed::{AnyState, BoxIter, BoxIterator, BoxMap};
+pub use estimate::{StageMemory, estimate};
 pub use iter::{DatasetIterator, IterDataset};
 pub use map::MapDataset;
-pub use memory::{Held, Memory, StageMemory, estimate};
+pub use memory::{Held, Memory, Sample};
 pub use remainder::Remainder;
-pub use sample::Sample;
 pub use stage::{Role, Stage, StageSeed, default_seed, label, stage_after};
 
 /// The length of a dataset that never ends: Grain's `sys.maxsize`.

@@ -1,33 +1,16 @@
-//! The first elements of a dataset, measured.
+//! Reads the first elements of a dataset to see how large they are.
 
 use std::any::Any;
 use std::time::{Duration, Instant};
 
+use super::INFINITE;
 use super::iter::{DatasetIterator, IterDataset};
 use super::map::MapDataset;
+use super::memory::Sample;
 use super::stage::Stage;
-use super::{BoxIter, BoxMap, INFINITE};
 use crate::cx::{Cx, Recorder, StageTally};
 use crate::element::Element;
 use crate::exec::{Executor, Runtime};
-
-/// The size of the first elements of a dataset: see [`Stage::sample`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
-    /// How many were read: at most [`MOST`](Self::MOST), and fewer where they are slow.
-    pub elements: u64,
-    /// Their payload.
-    pub bytes: u64,
-    /// How many of them one element became in the stages that make many of one; 1 if none does.
-    pub fan_out: f64,
-    /// The most elements in one pass, where it is known: of random access, or of a stream that was read to its end.
-    pub pass: Option<u64>,
-}
-
-impl Sample {
-    /// The most elements that are read for one.
-    pub const MOST: u64 = 64;
-}
 
 /// No element is begun after this.
 const TIME: Duration = Duration::from_secs(1);
@@ -63,7 +46,7 @@ impl Meter {
 }
 
 /// What fails to be read is no element: it fails again, with its place, when the pipeline runs.
-pub(super) fn of_map<T: 'static>(dataset: &BoxMap<T>) -> Option<Sample> {
+pub(super) fn of_map<D: MapDataset<Item: 'static>>(dataset: &D) -> Option<Sample> {
     let (mut meter, mut cx) = (Meter::start(), Cx::default());
     let mut indices = 0..dataset.len();
     while meter.goes_on()
@@ -77,7 +60,7 @@ pub(super) fn of_map<T: 'static>(dataset: &BoxMap<T>) -> Option<Sample> {
 }
 
 /// The same of a stream.
-pub(super) fn of_stream<T: Send + 'static>(dataset: &BoxIter<T>) -> Option<Sample> {
+pub(super) fn of_stream<D: IterDataset>(dataset: &D) -> Option<Sample> {
     let stage: &dyn Stage = dataset;
     stage.check_all().ok()?;
     let recorder = Recorder::new(stage.count());

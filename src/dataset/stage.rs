@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use super::memory::Memory;
-use super::sample::Sample;
+use super::memory::{Memory, Sample};
 use crate::cx::StageId;
 use crate::error::{Error, Result};
 

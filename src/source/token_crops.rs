@@ -95,6 +95,18 @@ fn number(tokens: &Tokens, places: impl Fn(u64) -> u64) -> (Vec<u64>, u64) {
     (firsts, total)
 }
 
+impl Tokens {
+    /// Crops of `seq_len` ids, one after the other.
+    pub fn crops(&self, seq_len: usize) -> Crops {
+        Crops::new(self.clone(), seq_len)
+    }
+
+    /// Crops of `seq_len` ids that start anywhere: crop `index` is a pure function of `seed` and `index`.
+    pub fn random_crops(&self, seq_len: usize, seed: u32) -> RandomCrops {
+        RandomCrops::new(self.clone(), seq_len, seed)
+    }
+}
+
 /// Consecutive crops: see [`Tokens::crops`]. A [`MapDataset`] of elements `{tokens: i32[seq_len]}`.
 ///
 /// Crop `i` of a file starts at id `i * seq_len`. What is left at the end of a file and too short for a crop is not
@@ -108,7 +120,7 @@ pub struct Crops {
 }
 
 impl Crops {
-    pub(super) fn new(tokens: Tokens, seq_len: usize) -> Self {
+    fn new(tokens: Tokens, seq_len: usize) -> Self {
         Self { shape: Shape::new(tokens, seq_len), firsts: Vec::new(), len: 0 }.numbered()
     }
 
@@ -214,7 +226,7 @@ pub struct RandomCrops {
 }
 
 impl RandomCrops {
-    pub(super) fn new(tokens: Tokens, seq_len: usize, seed: u32) -> Self {
+    fn new(tokens: Tokens, seq_len: usize, seed: u32) -> Self {
         let (shape, key) = (Shape::new(tokens, seq_len), PhiloxKey::from_seed(seed.into()));
         Self { shape, seed, key, firsts: Vec::new(), starts: 0, len: INFINITE }.numbered()
     }

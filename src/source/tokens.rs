@@ -9,7 +9,6 @@ use rayon::prelude::*;
 use super::files::{FileId, Patterns, find, identity};
 use super::mmap::{Access, Mapping, prefetch};
 use super::npy_header::Header;
-use super::token_crops::{Crops, RandomCrops};
 use crate::element::{Array, Buffer, DType};
 use crate::error::{Error, Result};
 
@@ -138,16 +137,6 @@ impl Tokens {
     /// Whether there are no ids.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Crops of `seq_len` ids, one after the other.
-    pub fn crops(&self, seq_len: usize) -> Crops {
-        Crops::new(self.clone(), seq_len)
-    }
-
-    /// Crops of `seq_len` ids that start anywhere: crop `index` is a pure function of `seed` and `index`.
-    pub fn random_crops(&self, seq_len: usize, seed: u32) -> RandomCrops {
-        RandomCrops::new(self.clone(), seq_len, seed)
     }
 
     /// The ids of each file as an array that views the mapping, `u16` or `u32` as stored.

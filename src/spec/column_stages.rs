@@ -3,7 +3,7 @@
 use super::chain::Context;
 use super::columns::NamedFn;
 use super::decode::{Decode, Fields};
-use super::registry::StageEntry;
+use super::entry::StageEntry;
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::{Element, Value};
 use crate::error::{Error, Result};

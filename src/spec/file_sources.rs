@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use super::chain::{Chain, Context, missing};
 use super::columns::NamedFn;
 use super::decode::{Decode, Fields};
+use super::entry::SourceEntry;
 use super::node::Node;
-use super::registry::SourceEntry;
 #[cfg(feature = "compress")]
 use crate::dataset::IterDataset;
 use crate::dataset::map::{RandomAccess, Source};

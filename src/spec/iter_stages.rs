@@ -2,7 +2,7 @@
 
 use super::chain::Context;
 use super::decode::Fields;
-use super::registry::StageEntry;
+use super::entry::StageEntry;
 use crate::dataset::iter::Padding;
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Remainder};
 use crate::element::{Element, Name};

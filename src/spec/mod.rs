@@ -56,6 +56,7 @@ mod column_stages;
 mod columns;
 mod data;
 mod decode;
+mod entry;
 mod file_sources;
 mod iter_stages;
 mod json;

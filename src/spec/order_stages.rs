@@ -2,7 +2,7 @@
 
 use super::chain::Context;
 use super::decode::Fields;
-use super::registry::StageEntry;
+use super::entry::StageEntry;
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::Element;
 use crate::error::Result;

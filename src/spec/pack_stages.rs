@@ -2,9 +2,9 @@
 
 use super::chain::Context;
 use super::decode::{Decode, Fields};
+use super::entry::StageEntry;
 use super::iter_stages::remainder_or_pad;
 use super::node::Node;
-use super::registry::StageEntry;
 use crate::dataset::{BoxIter, IterDataset};
 use crate::element::Element;
 use crate::error::Result;

@@ -3,8 +3,9 @@
 use super::chain::{Chain, Context};
 use super::columns::NamedFn;
 use super::decode::{Decode, Fields};
+use super::entry::SourceEntry;
 use super::node::{Field, Node, Tree};
-use super::registry::{self, SourceEntry};
+use super::registry;
 use crate::dataset::iter::{ZipLength, interleave, mix as mix_streams, zip_all};
 use crate::dataset::map::{Concatenate, Mix, RandomAccess, Range, Source, ZipAll};
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};

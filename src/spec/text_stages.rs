@@ -2,8 +2,8 @@
 
 use super::chain::{Chain, Context};
 use super::decode::{Decode, Fields};
+use super::entry::StageEntry;
 use super::node::{Node, Tree};
-use super::registry::StageEntry;
 use crate::dataset::{IterDataset, MapDataset};
 use crate::error::Result;
 use crate::text::{

@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use tokenizers_compat::Tokenizer as Inner;
 
-use super::engine::Engine;
-use super::load::{BuiltIn, SLOWDOWN};
+use super::engine::{BuiltIn, Engine};
 use super::vocab::Vocabulary;
 use crate::error::{Error, Result};
 
 pub(super) const NAME: &str = "tokenizers 0.23.2";
+
+/// How many times slower it is than the fast engine on English text, measured with GPT-2's vocabulary: 195 to 228 MB/s
+/// against 4.2 to 4.9 MB/s on one core.
+const SLOWDOWN: f64 = 40.0;
 
 pub(super) struct CompatEngine {
     inner: Inner,
@@ -36,7 +39,7 @@ impl Engine for CompatEngine {
     }
 
     fn decode(&self, ids: &[u32]) -> Result<String> {
-        super::check_ids(ids, self.vocab_size())?;
+        self.vocabulary.check(ids)?;
         self.inner.decode(ids, false).map_err(|e| Error::data(e.to_string()))
     }
 

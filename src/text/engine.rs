@@ -30,3 +30,12 @@ pub trait Engine: Send + Sync + Debug {
     /// Name and version, as reports print it.
     fn name(&self) -> &str;
 }
+
+/// What loading asks of the engines that are built in.
+pub(super) trait BuiltIn: Engine {
+    /// The id that it emits for an added token, whatever the file says.
+    fn added_id(&self, token: &str) -> Option<u32>;
+
+    /// See [`EngineReport::slowdown`](super::EngineReport::slowdown).
+    fn slowdown(&self) -> f64;
+}

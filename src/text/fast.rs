@@ -7,8 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokenizers::pipeline::{EncodeOptions, Override, PipelineToken, PipelineTokenizer};
 
-use super::engine::Engine;
-use super::load::BuiltIn;
+use super::engine::{BuiltIn, Engine};
 use super::vocab::Vocabulary;
 use crate::error::{Error, Result};
 
@@ -64,7 +63,7 @@ impl Engine for FastEngine {
     }
 
     fn decode(&self, ids: &[u32]) -> Result<String> {
-        super::check_ids(ids, self.vocab_size())?;
+        self.vocabulary.check(ids)?;
         self.inner.decode(ids, false).map_err(|e| Error::data(e.to_string()))
     }
 

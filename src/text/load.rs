@@ -7,15 +7,12 @@ use std::thread;
 use serde_json::Value;
 
 use super::compat::{self, CompatEngine};
-use super::engine::Engine;
+use super::engine::{BuiltIn, Engine};
 use super::fast::{self, FastEngine};
+use super::options::{EngineChoice, TokenizerOptions};
+use super::probe;
 use super::vocab::{AddedToken, Vocabulary};
-use super::{EngineChoice, TokenizerOptions, probe};
 use crate::error::{Error, ErrorKind, Result};
-
-/// How many times slower the second engine is on English text, measured with GPT-2's vocabulary: 195 to 228 MB/s
-/// against 4.2 to 4.9 MB/s on one core.
-pub(super) const SLOWDOWN: f64 = 40.0;
 
 /// Why a tokenizer runs on the engine that it runs on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,15 +143,6 @@ impl<E: Engine> Probed<E> {
         let ids = texts.iter().map(encode).collect();
         Self { engine, ids }
     }
-}
-
-/// What loading asks of the engines that are built in.
-pub(super) trait BuiltIn: Engine {
-    /// The id that it emits for an added token, whatever the file says.
-    fn added_id(&self, token: &str) -> Option<u32>;
-
-    /// See [`EngineReport::slowdown`].
-    fn slowdown(&self) -> f64;
 }
 
 /// Engines number added tokens by themselves and ignore the `id` in the file unless the model's vocabulary holds the

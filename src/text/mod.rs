@@ -25,6 +25,7 @@ mod encoder;
 mod engine;
 mod fast;
 mod load;
+mod options;
 mod probe;
 mod stage;
 mod tokenise;
@@ -34,16 +35,7 @@ mod vocab;
 pub use encoder::{LengthCounts, Overflow, TextEncoder, TokenName, TokeniseOptions};
 pub use engine::Engine;
 pub use load::{EngineReason, EngineReport};
+pub use options::{EngineChoice, TokenizerOptions};
 pub use stage::{Chunks, Mode, TokeniseIter, TokeniseMap, Tokenised, TokenisedIter, Whole};
 pub use tokenise::Tokenise;
-pub use tokenizer::{EngineChoice, Tokenizer, TokenizerOptions};
-
-use crate::error::{Error, Result};
-
-/// Engines pass over ids that they do not know, or panic; both hide a mistake.
-fn check_ids(ids: &[u32], vocab_size: u32) -> Result<()> {
-    match ids.iter().position(|&id| id >= vocab_size) {
-        Some(at) => Err(Error::data(format!("id {} at {at} is outside the vocabulary of {vocab_size}", ids[at]))),
-        None => Ok(()),
-    }
-}
+pub use tokenizer::Tokenizer;

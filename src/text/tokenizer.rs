@@ -5,50 +5,10 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::EngineReason;
 use super::engine::Engine;
-use super::load::{EngineReport, Loaded, load};
+use super::load::{EngineReason, EngineReport, Loaded, load};
+use super::options::TokenizerOptions;
 use crate::error::{Error, Result};
-
-/// Which engine to use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum EngineChoice {
-    /// The fast one if it reads the file and agrees with the second on the probe texts, else the second.
-    #[default]
-    Auto,
-    /// The fast one (`tokenizers` 1.0), unchecked.
-    Fast,
-    /// The second one (`tokenizers` 0.23).
-    Compat,
-}
-
-/// How a `tokenizer.json` is loaded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct TokenizerOptions {
-    /// Whether a special token written out in a text, such as `<|endoftext|>`, becomes that token. By default it is
-    /// text like any other: a document that quotes the token must not end there.
-    pub special_in_text: bool,
-    /// Which engine to use.
-    pub engine: EngineChoice,
-}
-
-impl TokenizerOptions {
-    /// Sets [`special_in_text`](Self::special_in_text).
-    #[must_use]
-    pub fn special_in_text(mut self, yes: bool) -> Self {
-        self.special_in_text = yes;
-        self
-    }
-
-    /// Sets [`engine`](Self::engine).
-    #[must_use]
-    pub fn engine(mut self, choice: EngineChoice) -> Self {
-        self.engine = choice;
-        self
-    }
-}
 
 /// A tokenizer: text to ids and back.
 ///

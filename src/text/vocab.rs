@@ -64,6 +64,14 @@ impl Vocabulary {
         self.size
     }
 
+    /// Refuses an id that is none: engines pass over those, or panic, and both hide a mistake.
+    pub(super) fn check(&self, ids: &[u32]) -> Result<()> {
+        match ids.iter().position(|&id| id >= self.size) {
+            Some(at) => Err(Error::data(format!("id {} at {at} is outside the vocabulary of {}", ids[at], self.size))),
+            None => Ok(()),
+        }
+    }
+
     /// The token most like `name`, added tokens first: they are what users ask for by name.
     pub(super) fn nearest(&self, name: &str) -> Option<&str> {
         const LIKENESS: f64 = 0.6;

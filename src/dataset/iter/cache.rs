@@ -33,7 +33,7 @@ impl<D: Stage> Stage for IterCache<D> {
         vec![&self.parent]
     }
     fn memory(&self) -> Option<Memory> {
-        Some(Memory::elements(Held::All, Held::default()))
+        Some(Memory::elements(Held::All, Held::NONE))
     }
 }
 

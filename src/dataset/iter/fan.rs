@@ -192,7 +192,7 @@ impl<D: Stage> Stage for FanStream<D> {
         true
     }
     fn memory(&self) -> Option<Memory> {
-        Some(Memory::elements(Held::default(), Held::Pieces))
+        Some(Memory::elements(Held::NONE, Held::Pieces))
     }
     fn check(&self) -> Result<()> {
         self.options.thresholds.check()

@@ -36,7 +36,7 @@ impl<D: Stage, F> Stage for IterFlatMap<D, F> {
         vec![&self.parent]
     }
     fn memory(&self) -> Option<Memory> {
-        Some(Memory::elements(Held::default(), Held::Pieces))
+        Some(Memory::elements(Held::NONE, Held::Pieces))
     }
 }
 

@@ -41,7 +41,7 @@ impl<D: Stage> Stage for IterWindowShuffle<D> {
         vec![&self.parent]
     }
     fn memory(&self) -> Option<Memory> {
-        Some(Memory::elements(Held::AtMost(self.window as u64), Held::default()))
+        Some(Memory::elements(Held::AtMost(self.window as u64), Held::NONE))
     }
     fn check(&self) -> Result<()> {
         if self.window == 0 || u32::try_from(self.window).is_err() {

@@ -148,7 +148,7 @@ macro_rules! flat_map_stage {
             }
             fn memory(&self) -> Option<Memory> {
                 let pieces = Held::AtMost(self.slots.max_fan_out as u64);
-                Some(Memory::elements(Held::default(), pieces).per_thread())
+                Some(Memory::elements(Held::NONE, pieces).per_thread())
             }
             fn check(&self) -> Result<()> {
                 self.slots.check()

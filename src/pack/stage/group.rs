@@ -7,9 +7,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::columns::Columns;
+use super::kernel::Kernel;
 use super::notes::Notes;
-use super::options::GroupPlan;
 use super::order::row_order;
+use super::plan::GroupPlan;
 use super::tracked::{ParentState, Tracked};
 use crate::cx::{Cx, StageId};
 use crate::dataset::{DatasetIterator, Held, IterDataset, Memory, Role, Stage, stage_after};
@@ -17,9 +18,7 @@ use crate::element::{Element, Value};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::pack::arena::Arena;
-use crate::pack::concat::{ConcatThenSplit, Cursor, Fed};
-use crate::pack::group::{Group, GroupPacker, Placed};
-use crate::pack::stats::PackStats;
+use crate::pack::concat::{Cursor, Fed};
 
 /// Packed rows, group by group: see [`Packing`](super::Packing).
 #[must_use = "datasets are lazy and do nothing until read"]
@@ -78,48 +77,6 @@ impl<D: IterDataset<Item = Element>> IterDataset for GroupPack<D> {
             row: 0,
             notes: Notes::default(),
         })
-    }
-}
-
-/// What fills a group.
-#[derive(Debug)]
-pub(super) enum Kernel {
-    Bins(GroupPacker),
-    Concat(ConcatThenSplit),
-}
-
-impl Kernel {
-    /// Packs what is left of an element as far as the group goes; `placed` gets the bin of each piece.
-    fn offer(&mut self, element: &[&[u8]], cursor: &mut Cursor, mut placed: impl FnMut(usize)) -> Result<Fed> {
-        let packer = match self {
-            Self::Concat(packer) => return packer.feed(element, cursor),
-            Self::Bins(packer) => packer,
-        };
-        let first = cursor.single();
-        for piece in first..packer.pieces(element, first == 0)? {
-            match packer.push_piece(element, piece)? {
-                Placed::Bin(bin) => placed(bin),
-                Placed::Full => {
-                    cursor.set_single(piece);
-                    return Ok(Fed::Full);
-                }
-            }
-        }
-        Ok(Fed::Taken)
-    }
-
-    fn finish(&mut self) -> Option<Group> {
-        match self {
-            Self::Bins(packer) => packer.finish(),
-            Self::Concat(packer) => packer.finish(),
-        }
-    }
-
-    fn stats(&self) -> PackStats {
-        match self {
-            Self::Bins(packer) => packer.stats(),
-            Self::Concat(packer) => packer.stats(),
-        }
     }
 }
 

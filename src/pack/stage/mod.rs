@@ -3,9 +3,11 @@
 mod buckets;
 mod columns;
 mod group;
+mod kernel;
 mod notes;
 mod options;
 mod order;
+mod plan;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -19,7 +21,7 @@ pub use rows::{OutputNames, RowSpec};
 pub use tracked::ParentState;
 pub use window::{WindowPack, WindowPackIter, WindowPackState};
 
-use options::GroupPlan;
+use plan::GroupPlan;
 
 use super::bins::Fit;
 use crate::dataset::IterDataset;

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::columns::Columns;
 use super::rows::{RowSpec, in_feature, number_bytes};
 use crate::element::{DType, Name};
 use crate::error::{Error, Result};
@@ -156,7 +155,7 @@ pub enum BosHandling {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConcatPackOptions {
     pub(super) rows: RowSpec,
-    split_full_length_features: bool,
+    pub(super) split_full_length_features: bool,
     positions: Positions,
     bos_handling: BosHandling,
     bos_features: Vec<Name>,
@@ -264,63 +263,4 @@ impl fmt::Display for ConcatPackOptions {
 /// Features for a trial of the options before the first element, with cells of eight bytes.
 fn example(rows: &RowSpec) -> Result<Vec<Feature>> {
     rows.resolve(&vec![(DType::F64, Vec::new()); rows.features().len()])
-}
-
-/// The options and kernel of a stage that packs group by group.
-#[derive(Clone, Debug)]
-pub(super) enum GroupPlan {
-    Bins(BinPackOptions),
-    Concat(ConcatPackOptions),
-}
-
-impl GroupPlan {
-    pub(super) fn rows(&self) -> &RowSpec {
-        match self {
-            Self::Bins(options) => &options.rows,
-            Self::Concat(options) => &options.rows,
-        }
-    }
-
-    pub(super) fn name(&self) -> &'static str {
-        match self {
-            Self::Bins(options) if options.group.fit == Fit::Best => "best_fit_pack",
-            Self::Bins(_) => "first_fit_pack",
-            Self::Concat(_) => "concat_then_split_pack",
-        }
-    }
-
-    /// Rows of a group.
-    pub(super) fn rows_held(&self) -> usize {
-        match self {
-            Self::Bins(options) => options.group.bins,
-            Self::Concat(options) if options.split_full_length_features => 1,
-            Self::Concat(_) => 1 + ConcatOptions::default().max_waiting,
-        }
-    }
-
-    pub(super) fn check(&self) -> Result<()> {
-        match self {
-            Self::Bins(options) => options.check(),
-            Self::Concat(options) => options.check(),
-        }
-    }
-
-    pub(super) fn kernel(&self, columns: &Columns, features: &[Feature]) -> Result<super::group::Kernel> {
-        Ok(match self {
-            Self::Bins(options) => super::group::Kernel::Bins(GroupPacker::new(features, options.group)?),
-            Self::Concat(options) => {
-                let options = options.kernel(|at| columns.dtype(at), features)?;
-                super::group::Kernel::Concat(ConcatThenSplit::new(features, options)?)
-            }
-        })
-    }
-}
-
-impl fmt::Display for GroupPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bins(options) => options.fmt(f),
-            Self::Concat(options) => options.fmt(f),
-        }
-    }
 }

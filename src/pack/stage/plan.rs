@@ -1,0 +1,72 @@
+//! How a stage packs group by group, whichever of them it is.
+
+use std::fmt;
+
+use super::columns::Columns;
+use super::kernel::Kernel;
+use super::options::{BinPackOptions, ConcatPackOptions};
+use super::rows::RowSpec;
+use crate::error::Result;
+use crate::pack::bins::Fit;
+use crate::pack::concat::{ConcatOptions, ConcatThenSplit};
+use crate::pack::feature::Feature;
+use crate::pack::group::GroupPacker;
+
+/// The options and kernel of a stage that packs group by group.
+#[derive(Clone, Debug)]
+pub(super) enum GroupPlan {
+    Bins(BinPackOptions),
+    Concat(ConcatPackOptions),
+}
+
+impl GroupPlan {
+    pub(super) fn rows(&self) -> &RowSpec {
+        match self {
+            Self::Bins(options) => &options.rows,
+            Self::Concat(options) => &options.rows,
+        }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Bins(options) if options.group.fit == Fit::Best => "best_fit_pack",
+            Self::Bins(_) => "first_fit_pack",
+            Self::Concat(_) => "concat_then_split_pack",
+        }
+    }
+
+    /// Rows of a group.
+    pub(super) fn rows_held(&self) -> usize {
+        match self {
+            Self::Bins(options) => options.group.bins,
+            Self::Concat(options) if options.split_full_length_features => 1,
+            Self::Concat(_) => 1 + ConcatOptions::default().max_waiting,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        match self {
+            Self::Bins(options) => options.check(),
+            Self::Concat(options) => options.check(),
+        }
+    }
+
+    pub(super) fn kernel(&self, columns: &Columns, features: &[Feature]) -> Result<Kernel> {
+        Ok(match self {
+            Self::Bins(options) => Kernel::Bins(GroupPacker::new(features, options.group)?),
+            Self::Concat(options) => {
+                let options = options.kernel(|at| columns.dtype(at), features)?;
+                Kernel::Concat(ConcatThenSplit::new(features, options)?)
+            }
+        })
+    }
+}
+
+impl fmt::Display for GroupPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bins(options) => options.fmt(f),
+            Self::Concat(options) => options.fmt(f),
+        }
+    }
+}

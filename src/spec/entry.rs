@@ -1,0 +1,90 @@
+//! What a name in a pipeline file stands for.
+
+use super::chain::{Chain, Context};
+use super::decode::Fields;
+use crate::dataset::{BoxIter, BoxMap};
+use crate::element::Element;
+use crate::error::Result;
+
+/// Builds a stage of random access.
+pub(crate) type MapFn = fn(BoxMap<Element>, &Fields<'_>, &Context) -> Result<BoxMap<Element>>;
+/// Builds a stage of a stream.
+pub(crate) type IterFn = fn(BoxIter<Element>, &Fields<'_>, &Context) -> Result<BoxIter<Element>>;
+/// Builds a stage that stands in either world.
+pub(crate) type ChainFn = fn(Chain, &Fields<'_>, &Context) -> Result<Chain>;
+/// Builds a source, or a combination of sources.
+pub(crate) type SourceFn = fn(&Fields<'_>, &Context) -> Result<Chain>;
+
+/// A stage that a file can name.
+pub(crate) struct StageEntry {
+    /// The name of the method.
+    pub(crate) name: &'static str,
+    /// The argument that a bare value stands for: `limit: 100`.
+    pub(crate) main: Option<&'static str>,
+    pub(crate) map: Option<MapFn>,
+    /// Elementwise: behind `to_iter` it may still run in front of the border.
+    pub(crate) elementwise: bool,
+    pub(crate) iter: Option<IterFn>,
+    pub(crate) chain: Option<ChainFn>,
+    /// Of two worlds it belongs to the stream, unless a later `to_iter` says where that begins.
+    pub(crate) starts_stream: bool,
+    /// Whether a stream has the same columns behind it.
+    pub(crate) keeps_columns: bool,
+}
+
+impl StageEntry {
+    const fn new(name: &'static str, main: Option<&'static str>) -> Self {
+        Self {
+            name,
+            main,
+            map: None,
+            elementwise: false,
+            iter: None,
+            chain: None,
+            starts_stream: false,
+            keeps_columns: true,
+        }
+    }
+
+    /// A stage of random access only.
+    pub(crate) const fn map(name: &'static str, main: Option<&'static str>, build: MapFn) -> Self {
+        Self { map: Some(build), ..Self::new(name, main) }
+    }
+
+    /// A stage of streams only.
+    pub(crate) const fn iter(name: &'static str, main: Option<&'static str>, build: IterFn) -> Self {
+        Self { iter: Some(build), ..Self::new(name, main) }
+    }
+
+    /// A stage that either world has.
+    pub(crate) const fn both(name: &'static str, main: Option<&'static str>, map: MapFn, iter: IterFn) -> Self {
+        Self { map: Some(map), iter: Some(iter), ..Self::new(name, main) }
+    }
+
+    /// A stage that sees each element on its own, in either world.
+    pub(crate) const fn each(name: &'static str, main: Option<&'static str>, map: MapFn, iter: IterFn) -> Self {
+        Self { elementwise: true, ..Self::both(name, main, map, iter) }
+    }
+
+    /// A stage that finds its place itself.
+    pub(crate) const fn chain(name: &'static str, main: Option<&'static str>, build: ChainFn) -> Self {
+        Self { chain: Some(build), ..Self::new(name, main) }
+    }
+
+    /// A stage of either world that begins the stream, unless a later `to_iter` does.
+    pub(crate) const fn starts_stream(self) -> Self {
+        Self { starts_stream: true, ..self }
+    }
+
+    /// The columns behind it are others.
+    pub(crate) const fn new_columns(self) -> Self {
+        Self { keeps_columns: false, ..self }
+    }
+}
+
+/// A source that a file can name.
+pub(crate) struct SourceEntry {
+    pub(crate) name: &'static str,
+    pub(crate) main: Option<&'static str>,
+    pub(crate) build: SourceFn,
+}
