@@ -1,7 +1,7 @@
 //! Worker processes never change the data.
 #![cfg(all(feature = "workers", target_os = "linux"))]
 
-use gristmill::dataset::iter::Remainder;
+use gristmill::dataset::Remainder;
 use gristmill::dataset::map::Range;
 use gristmill::workers::{MpOptions, mp_prefetch};
 use gristmill::{Array, Checkpoint, Element, Error, IterDataset, MapDataset, Result};
