@@ -1,5 +1,6 @@
 //! Tests of the parts together.
 
+mod cost;
 mod epochs;
 mod fork;
 mod leases;
