@@ -36,6 +36,8 @@
 //! | [`pack`] | sequences into rows: the kernels under the packing stages |
 //! | [`spec`] | pipelines declared in YAML, TOML or JSON |
 //! | [`exec`], [`Loader`] | who runs a pipeline, and the running pipeline |
+//! | [`workers`] | worker processes under a RAM budget: [`mp_prefetch`](workers::mp_prefetch) |
+//! | [`tune`] | tuning while a pipeline runs |
 //! | [`report`] | the wait report |
 //! | [`checkpoint`] | the state of a run |
 //! | [`rng`] | counter-based random numbers and index permutations, bit for bit those of Grain and NumPy |
@@ -46,6 +48,7 @@
 //! | `cli` | yes | the `gristmill` binary |
 //! | `spec` | yes | declared pipelines |
 //! | `text` | yes | tokenisation with both engines of Hugging Face `tokenizers` |
+//! | `workers` | yes | worker processes (Linux; elsewhere threads do the work) |
 //! | `compress` | yes | `.gz` and `.zst` streams |
 //! | `parquet` | no | Parquet files through `arrow` and `parquet` |
 

@@ -1,7 +1,7 @@
 //! What a slab refuses.
 
 use super::extents::ExtentId;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 
 /// Why an extent cannot be used as asked. It takes a bug, or a worker that sends nonsense, to see one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +34,7 @@ impl SlabError {
             Self::Forked { .. } => {
                 Error::config(self.to_string()).help("start a loader of its own in the forked process").caused_by(self)
             }
-            _ => Error::data(self.to_string()).caused_by(self),
+            _ => Error::new(ErrorKind::Worker, self.to_string()).caused_by(self),
         }
     }
 }
@@ -42,14 +42,13 @@ impl SlabError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
 
     #[test]
     fn messages_give_value_and_limit() {
         let extent = ExtentId { page: 12, pages: 4, generation: 7 };
         let outside = SlabError::Outside { extent, pages: 10 }.into_error();
         assert_eq!(outside.to_string(), "pages 12..16 of grant 7 do not lie in a slab of 10 pages");
-        assert_eq!(outside.kind(), ErrorKind::Data);
+        assert_eq!(outside.kind(), ErrorKind::Worker);
         let overrun = SlabError::Overrun { used: 70_000, limit: 65_536 }.to_string();
         assert_eq!(overrun, "70000 bytes are said to be written to an extent of 65536");
         let forked = SlabError::Forked { parent: 9 }.into_error();
