@@ -218,6 +218,17 @@ mod tests {
     }
 
     #[test]
+    fn orders_are_tables_as_long_as_they_are_short() {
+        let bytes = |ds: &dyn Stage| (said(ds, 2).bytes, said(ds, 2).measured);
+        assert_eq!(bytes(&Range::new(0, 1000).shuffle(1)), (Some(12 * 2000), false));
+        assert_eq!(bytes(&Range::new(0, 1 << 40).shuffle(1)), (Some(0), false));
+        assert_eq!(bytes(&Range::new(0, 1 << 40).window_shuffle(1000, 1)), (Some(2 * 2000), false));
+        assert_eq!(bytes(&Range::new(0, 10).window_shuffle(1000, 1)), (Some(2 * 20), false));
+        assert_eq!(bytes(&Range::new(0, 1 << 40).window_shuffle(1 << 20, 1)), (Some(0), false));
+        assert_eq!(bytes(&Range::new(0, 10).select_indices(vec![1, 5])), (Some(16), false));
+    }
+
+    #[test]
     fn what_is_not_known_is_not_made_up() {
         // Numbers have no payload that can be asked for.
         let typed = Range::new(0, 100).to_iter().boxed().window_shuffle(10, 1).boxed();

@@ -79,6 +79,14 @@ impl EpochShuffle {
         self.seed
     }
 
+    /// The most bytes of tables that are kept.
+    pub fn table_bytes(&self) -> u64 {
+        match &self.order {
+            Order::Tables(_) => ((FIRST + SLOTS) * size_of::<u16>()) as u64 * self.len,
+            Order::Keys(_) => 0,
+        }
+    }
+
     /// The index in the parent of the element at `index`, in the same epoch.
     ///
     /// Where `len` is 0, `index` comes back as it is.

@@ -41,6 +41,9 @@ enum Keys {
 }
 
 impl IndexShuffle {
+    /// The most elements whose order is kept in a table.
+    pub(crate) const MOST_IN_TABLE: u64 = small_block::BLOCK as u64;
+
     /// The permutation of `0..=max_index` that `seed` chooses, of `rounds` rounds ([`DEFAULT_ROUNDS`] in Grain).
     ///
     /// # Errors
@@ -80,7 +83,7 @@ impl IndexShuffle {
     /// An index above `max_index` comes back as it is.
     #[inline]
     pub fn get(&self, index: u64) -> u64 {
-        if self.max_index < small_block::BLOCK as u64 {
+        if self.max_index < Self::MOST_IN_TABLE {
             return self.table().get(index as usize).map_or(index, |&at| u64::from(at));
         }
         if index > self.max_index {

@@ -1,5 +1,6 @@
 use super::MapDataset;
 use crate::cx::{Cx, StageId};
+use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
 use crate::error::Result;
 use crate::rng::EpochShuffle;
@@ -35,6 +36,9 @@ impl<D: MapDataset> Stage for Shuffle<D> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
+    }
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::bytes(self.order.as_ref().map_or(0, EpochShuffle::table_bytes)))
     }
     fn check(&self) -> Result<()> {
         self.seed.get().map(drop)

@@ -2,6 +2,7 @@ use super::MapDataset;
 use super::epochs;
 use super::lanes::Lanes;
 use crate::cx::{Cx, StageId};
+use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
 use crate::error::{Error, Result};
 use crate::rng::IndexShuffle;
@@ -60,6 +61,11 @@ impl<D: MapDataset> Stage for WindowShuffle<D> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
+    }
+    fn memory(&self) -> Option<Memory> {
+        let size = self.window_size.min(self.len);
+        let order = if size <= IndexShuffle::MOST_IN_TABLE { size_of::<u16>() as u64 * size } else { 0 };
+        Some(Memory::bytes(order).per_thread())
     }
     fn check(&self) -> Result<()> {
         if self.window_size == 0 {
