@@ -1,5 +1,8 @@
 //! The command line as a user meets it: what it prints where, its exit codes, its errors, and resuming.
 
+#[path = "cli/snapshots.rs"]
+mod snapshots;
+
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -207,6 +210,10 @@ fn explain_inspect_and_analyze_padding_speak_json() {
     let names: Vec<_> = explained["stages"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["jsonl", "shuffle", "tokenise", "to_iter", "window_pack", "batch"]);
     assert_eq!(explained["element_spec"][0][1], "int32[32, 1024]");
+    let bytes = |key: &str| explained[key].as_u64().unwrap();
+    assert_eq!(bytes("total_bytes"), bytes("memory_bytes") + bytes("buffer_bytes"));
+    // A window of 1,024 documents of at least 100 tokens on average, 4 bytes each.
+    assert!(explained["stages"][4]["memory_bytes"].as_u64().unwrap() > 400_000, "{explained}");
     let inspected = json(folder, &["inspect", "gristmill-demo/corpus.jsonl", "-n", "2", "--json"]);
     assert_eq!((&inspected["format"], inspected["first"].as_array().unwrap().len()), (&Json::from("jsonl"), 2));
     assert_eq!(inspected["columns"], serde_json::json!([["text", "text"], ["source", "text"]]));

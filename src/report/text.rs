@@ -17,13 +17,14 @@ impl fmt::Display for Report {
             self.executor,
             if self.threads > 0 { format!(" {:.0} % busy", self.threads_busy_share * 100.0) } else { String::new() }
         )?;
-        let fill = self.buffer_fill.map_or_else(String::new, |fill| format!(" · buffer {:.0} % full", fill * 100.0));
+        let fill =
+            self.buffer_fill.map_or_else(String::new, |fill| format!(" · buffer {:.0}{NO_BREAK}% full", fill * 100.0));
         let waited = format!(
-            "{:.1} % of the time ({} before the first) · next() p50 {} p99 {}{fill}",
+            "{:.1}{NO_BREAK}% of the time ({} before the first) · next() p50 {} p99 {}{fill}",
             self.consumer_wait_share * 100.0,
-            time(self.first_wait_s * 1e6),
-            time(self.next_p50_us),
-            time(self.next_p99_us)
+            unbroken(&time(self.first_wait_s * 1e6)),
+            unbroken(&time(self.next_p50_us)),
+            unbroken(&time(self.next_p99_us))
         );
         wrapped(f, "the consumer waited ", &waited)?;
         if let Some(workers) = &self.workers {
@@ -38,7 +39,8 @@ impl fmt::Display for Report {
             stage_line(f, stage)?;
         }
         if !self.notes.is_empty() {
-            let notes: Vec<_> = self.notes.iter().map(|(what, n)| format!("{what} {}", count(*n as f64))).collect();
+            let note = |(what, n): &(String, u64)| format!("{what} {}", unbroken(&count(*n as f64)));
+            let notes: Vec<_> = self.notes.iter().map(note).collect();
             wrapped(f, "counted: ", &notes.join(", "))?;
         }
         for remark in &self.remarks {
@@ -47,7 +49,11 @@ impl fmt::Display for Report {
         wrapped(f, "VERDICT  ", &self.verdict.text)?;
         for (i, advice) in self.verdict.advice.iter().enumerate() {
             let gain = (advice.expected_speedup - 1.0) * 100.0;
-            let gain = if gain > 400.0 { format!("{:.0}×", advice.expected_speedup) } else { format!("+{gain:.0} %") };
+            let gain = if gain > 400.0 {
+                format!("{:.0}×", advice.expected_speedup)
+            } else {
+                format!("+{gain:.0}{NO_BREAK}%")
+            };
             wrapped(f, &format!("  {}. ", i + 1), &format!("{}: up to {gain}", advice.text))?;
         }
         Ok(())
@@ -73,19 +79,27 @@ fn stage_line(f: &mut fmt::Formatter<'_>, stage: &StageReport) -> fmt::Result {
     )
 }
 
+/// Stands for a space at which [`wrapped`] breaks no line.
+const NO_BREAK: char = '\u{a0}';
+
+/// A number with its unit.
+fn unbroken(number: &str) -> String {
+    number.replace(' ', &NO_BREAK.to_string())
+}
+
 /// `text` after `head`, broken at spaces so that no line is longer than 100 columns.
 fn wrapped(f: &mut fmt::Formatter<'_>, head: &str, text: &str) -> fmt::Result {
     let indent = head.chars().count();
     let mut line = head.to_owned();
     for word in text.split(' ') {
         if line.chars().count() + word.chars().count() >= 100 && line.trim_end().chars().count() > indent {
-            writeln!(f, "{}", line.trim_end())?;
+            writeln!(f, "{}", line.trim_end().replace(NO_BREAK, " "))?;
             line = " ".repeat(indent);
         }
         line.push_str(word);
         line.push(' ');
     }
-    writeln!(f, "{}", line.trim_end())
+    writeln!(f, "{}", line.trim_end().replace(NO_BREAK, " "))
 }
 
 /// A number with three digits and a unit: `4.33 M`.
@@ -120,6 +134,18 @@ pub(super) fn time(us: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_stays_with_its_unit() {
+        struct Line(usize);
+        impl fmt::Display for Line {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                wrapped(f, "head ", &format!("{} {}", "x".repeat(self.0), unbroken("1.5 ms")))
+            }
+        }
+        assert_eq!(Line(87).to_string(), format!("head {} 1.5 ms\n", "x".repeat(87)));
+        assert_eq!(Line(90).to_string(), format!("head {}\n     1.5 ms\n", "x".repeat(90)));
+    }
 
     #[test]
     fn numbers_have_three_digits_and_a_unit() {

@@ -87,8 +87,12 @@ impl Inspection {
             [first, .., last] => format!("{} … {} ({} files)", first.display(), last.display(), self.files.len()),
             [] => String::new(),
         };
-        let records = self.records.map_or_else(|| "unknown until read".to_owned(), grouped);
-        let mut text = format!("{files}\n{} · {} · {records} records", self.format, bytes(self.bytes));
+        let records = match self.records {
+            None => "unknown until read".to_owned(),
+            Some(1) => "1 record".to_owned(),
+            Some(n) => format!("{} records", grouped(n)),
+        };
+        let mut text = format!("{files}\n{} · {} · {records}", self.format, bytes(self.bytes));
         if let Some(n) = self.records.filter(|&n| n > 0) {
             text += &format!(" · {} on average", bytes(self.bytes / n));
         }

@@ -1,0 +1,231 @@
+//! What the commands print, word for word: messages are part of the product. Only what a clock measured stands as `#`.
+
+use super::{PIPELINE, demo, ok, write};
+
+/// The report: its words and its stages, but no times, and not which stage limits the run or what would help.
+fn report(text: &str) -> String {
+    // Broken lines become one.
+    let text = text.replace(&format!("\n{}", " ".repeat(9)), " ");
+    let mut shape = String::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["VERDICT", ..] => shape += "VERDICT …\n",
+            [number, ..] if line.starts_with("  ") && number.ends_with('.') => {}
+            [id, name, ..] if line.starts_with("  ") && id.parse::<u32>().is_ok() => {
+                shape += &format!("  {id} {name} …\n");
+            }
+            ["counted:" | "order" | "stage", ..] => shape += &format!("{line}\n"),
+            _ => shape += &(without_figures(&words) + "\n"),
+        }
+    }
+    shape
+}
+
+/// `#` for every word with a digit in it, and for the unit behind it.
+fn without_figures(words: &[&str]) -> String {
+    const UNITS: &[&str] = &["s", "ms", "µs", "ns", "%", "k", "M", "G", "k/s", "M/s", "G/s"];
+    let mut out: Vec<&str> = Vec::new();
+    for word in words {
+        match word.trim_start_matches('(') {
+            unit if out.last() == Some(&"#") && UNITS.contains(&unit) => {}
+            figure if figure.contains(|c: char| c.is_ascii_digit()) => out.push("#"),
+            _ => out.push(word),
+        }
+    }
+    out.join(" ")
+}
+
+#[test]
+fn the_report() {
+    let (folder, _) = demo();
+    let text = ok(folder.path(), &["run", PIPELINE, "--threads", "2"]);
+    insta::assert_snapshot!(report(&text), @r"
+    # · # delivered · # · # threads # busy
+    the consumer waited # of the time # before the first) · next() # # # # · buffer # full
+      stage                            wait %  self/elem       p99   elements    elem/s    bytes/s
+      5 batch …
+      4 window_pack …
+      3 to_iter …
+      2 tokenise …
+      1 shuffle …
+      0 jsonl …
+    counted: real tokens 460 k, padding cells 544, sequences split 45
+    VERDICT …
+
+    tokens # # · # · # of all cells are real
+    batches # · #
+    order hash  beb4ff8773200cb4f359da144c0e329d
+    ");
+    let inline = ok(folder.path(), &["run", PIPELINE, "--inline"]);
+    let head: Vec<_> = report(&inline).lines().take(2).map(str::to_owned).collect();
+    insta::assert_snapshot!(head.join("\n"), @r"
+    # · # delivered · # · inline
+    the consumer waited # of the time # before the first) · next() # # # #
+    ");
+}
+
+#[test]
+fn what_explain_says() {
+    let (folder, _) = demo();
+    let folder = folder.path();
+    insta::assert_snapshot!(ok(folder, &["explain", PIPELINE]), @r"
+    demo
+
+     id  stage        arguments                             role         runs               memory
+     0   jsonl        corpus.jsonl, bytes=2000470, hash=4…  source       on any thread     8.3 KiB
+     1   shuffle      seed=42                               order        on any thread    49.7 KiB
+     2   tokenise     text->tokens, tokenizer=c3ce674bd71…  elementwise  on any thread           –
+     3   to_iter                                            order        on any thread           –
+     4   window_pack  features=tokens:1024, window=1024, …  stateful     in order       ~797.2 KiB
+     5   batch        32, remainder=drop                    stateful     in order       ~768.0 KiB
+
+    fingerprint  0126cafa1b33c842
+    memory       about 3.1 MiB: stages 1.6 MiB, buffer 1.5 MiB (4 batches of 384.0 KiB)
+                 ~ by the first 64 elements; without tokenizers, mapped files and what threads work on
+    element      tokens                       int32[32, 1024]
+                 tokens_segment_ids           int32[32, 1024]
+                 tokens_positions             int32[32, 1024]
+    ");
+    write(
+        folder,
+        "more.yaml",
+        "source: {memory: {records: [{t: [1, 2, 3]}, {t: [4, 5]}, {t: [6]}]}}\n\
+         stages:\n  - repeat: {num_epochs: 100}\n  - concat_then_split_pack: {length: {t: 3}}\n  - batch: 2\n  - cache\n\
+         executor: {threads: 2}\n",
+    );
+    insta::assert_snapshot!(ok(folder, &["explain", "more.yaml"]), @r"
+     id  stage                   arguments                             role      runs            memory
+     0   memory                  3 records, digest=13b1fce2484d0ebe8…  source    on any thread     48 B
+     1   repeat                  100                                   order     on any thread        –
+     2   to_iter                                                       order     on any thread        –
+     3   concat_then_split_pack  features=t:3, split_full_length_fea…  stateful  in order        ~113 B
+     4   batch                   2, remainder=keep                     stateful  in order        ~192 B
+     5   cache                                                         stateful  in order       unknown
+
+    fingerprint  127075ca00dc9bf4
+    executor     2 threads
+    memory       about 545 B: stages 353 B, buffer 192 B (2 batches of 96 B)
+                 and the data held by cache
+                 ~ by the first 64 elements; without tokenizers, mapped files and what threads work on
+    element      t                            int64[2, 3]
+                 t_segment_ids                int32[2, 3]
+                 t_positions                  int32[2, 3]
+    ");
+    write(folder, "empty.yaml", "source: {range: 0}\n");
+    insta::assert_snapshot!(ok(folder, &["explain", "empty.yaml"]), @r"
+     id  stage       arguments  role         runs           memory
+     0   range       0, 0, 1    source       on any thread       –
+     1   to_element  index      elementwise  on any thread       –
+     2   to_iter                order        on any thread       –
+
+    fingerprint  a180722f575fd676
+    memory       0 B: stages 0 B
+    element      none: the pipeline is empty
+    ");
+}
+
+#[test]
+fn what_padding_costs() {
+    let (folder, _) = demo();
+    let args = ["analyze-padding", "gristmill-demo/corpus.jsonl", "--seq-len", "512", "--batch", "8"];
+    insta::assert_snapshot!(ok(folder.path(), &args), @r"
+    2 121 documents · 478 k tokens (estimated at 4 bytes each) in column `text`
+    median 145 · p90 491 · p99 1368 · max 3327 · 9.1 % are longer than 512
+
+                0–8  ▇ 0.0 %
+               9–16  ▇ 0.4 %
+              17–32  ▇▇▇▇▇▇▇▇▇ 5.6 %
+              33–64  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ 17.3 %
+             65–128  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ 22.5 %
+            129–256  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ 27.1 %
+            257–512  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ 17.9 %
+           from 513  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇ 9.1 %
+
+     strategy               padding  docs split  docs truncated  tokens lost  batches  attn FLOPs
+     pad to max              62.7 %           –           9.1 %       15.3 %      266       1.00×
+     length buckets ×8       12.8 %           –           9.1 %       15.3 %      118       0.26×
+     first-fit, 64 bins       3.1 %       9.1 %               –            –      121       0.45×
+     best-fit, 64 bins        2.3 %       9.1 %               –            –      120       0.45×
+     window best-fit, 1024    0.1 %       9.1 %               –            –      117       0.44×
+     concat then split        0.0 %      37.2 %               –            –      117       0.44×
+
+    ▶ window_pack: padding 62.7 % → 0.1 %, 2.3× fewer batches; splits only what is longer than a row
+    ");
+}
+
+#[test]
+fn what_is_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let ones = "1, ".repeat(99);
+    write(folder, "c.jsonl", &format!("{{\"text\": \"a\", \"ids\": [{ones}2], \"score\": 0.5, \"none\": null}}\n"));
+    insta::assert_snapshot!(ok(folder, &["inspect", "c.jsonl"]), @r#"
+    c.jsonl
+    jsonl · 351 B · 1 record · 351 B on average
+
+     column  in the first record
+     text    text
+     ids     int64[100]
+     score   float64[]
+     none    null
+
+    record 0
+      text: "a"
+      ids: [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1…
+      score: 0.5
+      none: null
+    "#);
+}
+
+#[test]
+fn what_the_commands_are() {
+    let folder = tempfile::tempdir().unwrap();
+    insta::assert_snapshot!(ok(folder.path(), &["--help"]), @r"
+    Feeds training jobs: runs data pipelines and says where their time goes
+
+    Usage: gristmill <COMMAND>
+
+    Commands:
+      run              Runs a pipeline file and reports where the time went
+      demo             Generates text, packs it into batches and reports: nothing else is needed
+      inspect          Shows what is in files of data
+      analyze-padding  Shows what padding would cost on your documents, and what removes it
+      explain          Shows the stages of a pipeline file, what they hold in memory and what comes out
+      help             Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help     Print help
+      -V, --version  Print version
+
+    Exit codes:
+      0    done (also when the reader of stdout has gone away)
+      1    something is wrong with the data or with a saved state
+      2    could not run: arguments, pipeline file, missing files
+      130  interrupted; what had to be saved is saved
+
+    Results go to stdout, everything else to stderr. --json turns results into JSON.
+    NO_COLOR is respected.
+    ");
+}
+
+#[test]
+fn what_to_try_after_the_demo() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = ok(folder.path(), &["demo", "--mb", "1"]);
+    let exe = assert_cmd::cargo::cargo_bin("gristmill");
+    let next = text.split_once("\nwhat to try").unwrap().1.replace(&exe.display().to_string(), "gristmill");
+    insta::assert_snapshot!(next, @r"
+    next
+     # the same order hash on one thread
+     gristmill run gristmill-demo/pipeline.yaml --threads 1
+     # stop after 100 batches, then go on: again the same
+     gristmill run gristmill-demo/pipeline.yaml --steps 100
+     gristmill run gristmill-demo/pipeline.yaml --resume
+     # what the pipeline file means, and what is in the corpus
+     gristmill explain gristmill-demo/pipeline.yaml
+     gristmill inspect gristmill-demo/corpus.jsonl
+     # what padding would have cost
+     gristmill analyze-padding gristmill-demo/corpus.jsonl --tokenizer gristmill-demo/demo.tokenizer.json
+    ");
+}
