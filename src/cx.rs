@@ -36,6 +36,8 @@ pub struct Counts {
     pub bytes: u64,
     /// Nanoseconds in the stage's own work, estimated from the sample.
     pub self_ns: u64,
+    /// Of those, what was spent by those who evaluate elements ahead: threads, here or in worker processes.
+    pub ahead_ns: u64,
     /// Nanoseconds spent blocked in the stage, waiting for elements from other threads.
     pub wait_ns: u64,
 }
@@ -50,6 +52,7 @@ impl Counts {
         self.elements += other.elements;
         self.bytes += other.bytes;
         self.self_ns += other.self_ns;
+        self.ahead_ns += other.ahead_ns;
         self.wait_ns += other.wait_ns;
     }
 }
@@ -94,11 +97,12 @@ struct Rare {
 
 impl Local {
     /// `scale` corrects the sample for the elements behind its last one.
-    fn hand_over(&mut self, scale: f64, total: &mut StageTally) {
+    fn hand_over(&mut self, scale: f64, ahead: bool, total: &mut StageTally) {
         let mut counts = std::mem::take(&mut self.counts);
         counts.self_ns += (std::mem::take(&mut self.sample_ns) as f64 * scale) as u64;
         counts.self_ns += u64::from(std::mem::take(&mut self.rare.skipped)) * self.rare.last_ns;
         counts.bytes += (std::mem::take(&mut self.sample_bytes) as f64 * scale) as u64;
+        counts.ahead_ns = if ahead { counts.self_ns } else { 0 };
         total.counts.add(&counts);
         for (ns, stands_for) in self.times.drain(..) {
             // The histogram grows on demand, so no value is out of its range.
@@ -208,6 +212,7 @@ pub struct Cx {
     recorder: Option<Arc<Recorder>>,
     tally: Vec<Local>,
     base: usize,
+    ahead: bool,
     sample: Sample,
     last_flush: Instant,
 }
@@ -304,9 +309,15 @@ impl Cx {
         cx
     }
 
+    /// The same, for one who works ahead of whoever asks for elements.
+    pub(crate) fn ahead(mut self) -> Self {
+        self.ahead = true;
+        self
+    }
+
     fn build(recorder: Option<Arc<Recorder>>, stages: usize) -> Self {
         let tally = std::iter::repeat_with(Local::default).take(stages).collect();
-        Self { recorder, tally, base: 0, sample: Sample::new(), last_flush: Instant::now() }
+        Self { recorder, tally, base: 0, ahead: false, sample: Sample::new(), last_flush: Instant::now() }
     }
 
     /// Runs the own work of a stage for one element, and counts it; what its parents do does not belong inside.
@@ -429,7 +440,7 @@ impl Cx {
         if let Some(recorder) = &self.recorder {
             let mut totals = recorder.stages.lock().unwrap_or_else(PoisonError::into_inner);
             let scale = self.sample.close();
-            totals.iter_mut().zip(&mut self.tally).for_each(|(total, own)| own.hand_over(scale, total));
+            totals.iter_mut().zip(&mut self.tally).for_each(|(total, own)| own.hand_over(scale, self.ahead, total));
             self.last_flush = Instant::now();
         }
     }

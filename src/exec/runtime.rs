@@ -109,6 +109,11 @@ impl Runtime {
         Cx::at(self.recorder.as_ref(), self.base)
     }
 
+    /// A context for those who evaluate elements ahead of whoever asks for them.
+    pub(crate) fn cx_ahead(&self) -> Cx {
+        self.cx().ahead()
+    }
+
     /// The same for datasets that are made while the pipeline runs. Their stages have no ids in it, so they count nowhere,
     /// and other processes do not know them.
     pub(crate) fn unrecorded(&self) -> Self {

@@ -2,6 +2,7 @@
 
 use super::chain::{Chain, Context};
 use super::decode::Fields;
+use crate::dataset::iter::Stream;
 use crate::dataset::{BoxIter, BoxMap};
 use crate::element::Element;
 use crate::error::Result;
@@ -10,6 +11,8 @@ use crate::error::Result;
 pub(crate) type MapFn = fn(BoxMap<Element>, &Fields<'_>, &Context) -> Result<BoxMap<Element>>;
 /// Builds a stage of a stream.
 pub(crate) type IterFn = fn(BoxIter<Element>, &Fields<'_>, &Context) -> Result<BoxIter<Element>>;
+/// Builds a stage straight behind the border, where it can do more than behind another stage.
+pub(crate) type StreamFn = fn(Stream<BoxMap<Element>>, &Fields<'_>, &Context) -> Result<BoxIter<Element>>;
 /// Builds a stage that stands in either world.
 pub(crate) type ChainFn = fn(Chain, &Fields<'_>, &Context) -> Result<Chain>;
 /// Builds a source, or a combination of sources.
@@ -25,6 +28,7 @@ pub(crate) struct StageEntry {
     /// Elementwise: behind `to_iter` it may still run in front of the border.
     pub(crate) elementwise: bool,
     pub(crate) iter: Option<IterFn>,
+    pub(crate) stream: Option<StreamFn>,
     pub(crate) chain: Option<ChainFn>,
     /// Of two worlds it belongs to the stream, unless a later `to_iter` says where that begins.
     pub(crate) starts_stream: bool,
@@ -40,6 +44,7 @@ impl StageEntry {
             map: None,
             elementwise: false,
             iter: None,
+            stream: None,
             chain: None,
             starts_stream: false,
             keeps_columns: true,
@@ -64,6 +69,11 @@ impl StageEntry {
     /// A stage that sees each element on its own, in either world.
     pub(crate) const fn each(name: &'static str, main: Option<&'static str>, map: MapFn, iter: IterFn) -> Self {
         Self { elementwise: true, ..Self::both(name, main, map, iter) }
+    }
+
+    /// Straight behind the border it is built by `build`.
+    pub(crate) const fn at_border(self, build: StreamFn) -> Self {
+        Self { stream: Some(build), ..self }
     }
 
     /// A stage that finds its place itself.

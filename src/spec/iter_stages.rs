@@ -3,13 +3,13 @@
 use super::chain::Context;
 use super::decode::Fields;
 use super::entry::StageEntry;
-use crate::dataset::iter::Padding;
+use crate::dataset::iter::{Padding, Stream};
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Remainder};
 use crate::element::{Element, Name};
 use crate::error::Result;
 
 pub(super) const STAGES: &[StageEntry] = &[
-    StageEntry::both("batch", Some("batch_size"), map_batch, batch).starts_stream(),
+    StageEntry::both("batch", Some("batch_size"), map_batch, batch).at_border(stream_batch).starts_stream(),
     StageEntry::iter("rebatch", Some("batch_size"), rebatch),
     StageEntry::iter("limit", Some("count"), limit),
     StageEntry::iter("cache", None, cache),
@@ -18,8 +18,14 @@ pub(super) const STAGES: &[StageEntry] = &[
 
 const REMAINDERS: &[&str] = &["keep", "drop", "pad"];
 
+/// How elements are batched.
+enum Batching {
+    Stacked(Remainder),
+    Masked(Padding),
+}
+
 /// `batch: {batch_size: 8, remainder: drop}`; `remainder: pad` adds a mask.
-fn batch(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
+fn batching(fields: &Fields<'_>) -> Result<(usize, Batching)> {
     let size = fields.required("batch_size")?;
     let (value, mask) = (fields.optional("pad_value")?, fields.optional::<String>("mask")?);
     let Some(remainder) = remainder_or_pad(fields)? else {
@@ -27,12 +33,27 @@ fn batch(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIt
         if let Some(mask) = mask {
             padding.mask = Name::new(mask);
         }
-        return Ok(ds.batch_masked_with(size, padding).boxed());
+        return Ok((size, Batching::Masked(padding)));
     };
     if value.is_some() || mask.is_some() {
         return Err(fields.error("`pad_value` and `mask` belong to `remainder: pad`"));
     }
-    Ok(ds.batch_with(size, remainder).boxed())
+    Ok((size, Batching::Stacked(remainder)))
+}
+
+fn batch(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
+    Ok(match batching(fields)? {
+        (size, Batching::Stacked(remainder)) => ds.batch_with(size, remainder).boxed(),
+        (size, Batching::Masked(padding)) => ds.batch_masked_with(size, padding).boxed(),
+    })
+}
+
+/// Straight behind the border: stacked where the elements are evaluated.
+fn stream_batch(ds: Stream<BoxMap<Element>>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
+    Ok(match batching(fields)? {
+        (size, Batching::Stacked(remainder)) => ds.batch_with(size, remainder).boxed(),
+        (size, Batching::Masked(padding)) => ds.batch_masked_with(size, padding).boxed(),
+    })
 }
 
 /// Before `to_iter`: batches of fixed places, stacked on any thread.

@@ -100,6 +100,12 @@ fn apply(chain: Chain, entry: &StageEntry, fields: &Fields<'_>, context: &Contex
     if let Some(build) = entry.chain {
         return build(chain, fields, context);
     }
+    let chain = match (chain, entry.stream) {
+        (Chain::Stream(ds, border), Some(build)) => {
+            return Ok(Chain::Iter(build(border.open(ds), fields, context)?));
+        }
+        (chain, _) => chain,
+    };
     match (chain, entry.map, entry.iter) {
         (Chain::Map(ds), Some(build), _) => Ok(Chain::Map(build(ds, fields, context)?)),
         (Chain::Stream(ds, border), Some(build), _) if entry.elementwise => {

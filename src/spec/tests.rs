@@ -128,6 +128,25 @@ fn parts_are_sources_with_or_without_stages() {
 }
 
 #[test]
+fn a_batch_at_the_border_runs_in_front_of_it() {
+    use crate::report::Place;
+    let place = |stages: &str, at: usize| {
+        let text = format!("source: {{range: 20000}}\nstages: [{stages}]");
+        let pipeline = Pipeline::from_text(text, Format::Yaml, ".").unwrap().build().unwrap();
+        let mut loader = pipeline.loader().threads(2).build().unwrap();
+        assert_eq!(loader.by_ref().map(Result::unwrap).count(), 2500);
+        let report = loader.report();
+        assert_eq!((report.stages[at].name.as_str(), report.stages[at].elements), ("batch", 2500));
+        report.stages[at].place
+    };
+    assert_eq!(place("{batch: 8}", 3), Place::Threads);
+    assert_eq!(place("to_iter, {batch: {batch_size: 8, remainder: pad}}", 3), Place::Threads);
+    // What may drop elements leaves the batch to the one thread that sees them all.
+    assert_eq!(place("{filter: {column: index, min: 0}}, {batch: 8}", 4), Place::Suffix);
+    assert_eq!(place("{limit: 20000}, {batch: 8}", 4), Place::Suffix);
+}
+
+#[test]
 fn streams_batch_limit_and_combine() {
     let run = |stages: &str| build(&format!("{RANGE}stages: [{stages}]")).unwrap();
     assert_eq!(run("{batch: 2}").len(), 3);

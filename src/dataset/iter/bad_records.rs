@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::chunks::Roots;
+use super::evaluate::{Apart, Gather};
 use super::thresholds::{FilterThresholds, WINDOW, Watch};
 use crate::cx::Cx;
 use crate::dataset::map::MapDataset;
@@ -58,8 +59,8 @@ pub struct StreamState {
 const LOGGED: u64 = 5;
 
 /// A pass over the elements of a prefix.
-pub(super) struct Prefix<D: MapDataset> {
-    roots: Roots<D>,
+pub(super) struct Prefix<D: MapDataset, G: Gather<D::Item> = Apart> {
+    roots: Roots<D, G>,
     bad: BadRecords,
     watch: Watch,
     skipped: u64,
@@ -68,12 +69,13 @@ pub(super) struct Prefix<D: MapDataset> {
     pub(super) before: StreamState,
 }
 
-impl<D> Prefix<D>
+impl<D, G> Prefix<D, G>
 where
     D: MapDataset + 'static,
     D::Item: Send + 'static,
+    G: Gather<D::Item>,
 {
-    pub(super) fn new(roots: Roots<D>, options: PrefixOptions) -> Self {
+    pub(super) fn new(roots: Roots<D, G>, options: PrefixOptions) -> Self {
         let watch = Watch::new(options.thresholds);
         Self { roots, bad: options.bad, watch, skipped: 0, logged: 0, before: StreamState::default() }
     }
@@ -93,6 +95,30 @@ where
                 return Ok(slot);
             }
         }
+    }
+
+    /// The group that begins here, if it has come as one, and its indices: none of them was dropped.
+    pub(super) fn next_group(&mut self, cx: &mut Cx) -> Option<(Result<G::Whole>, u64)> {
+        let (whole, indices) = self.roots.next_group(cx)?;
+        self.watch.pass(indices);
+        Some((whole, indices))
+    }
+
+    /// Says where the next groups of `size` begin, when so many elements are `held` that are none yet. In a window in which
+    /// something was dropped there are none: it may end with an error, between any two elements.
+    pub(super) fn regroup(&mut self, size: u64, held: u64) {
+        let missing = if held == 0 { 0 } else { size - held };
+        let mut first = self.roots.position().saturating_add(missing);
+        if self.watch.dropped > 0 {
+            let window = self.roots.position().saturating_add(WINDOW - self.watch.seen);
+            first = first.saturating_add(window.saturating_sub(first).next_multiple_of(size));
+        }
+        self.roots.regroup(first);
+    }
+
+    /// The index that is read next.
+    pub(super) fn position(&self) -> u64 {
+        self.roots.position()
     }
 
     /// Passes over a bad record, if that is allowed.

@@ -10,20 +10,68 @@ use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
+/// What is batched how: all that the batches of a stream have in common.
+pub(super) struct Batching<M> {
+    pub(super) size: usize,
+    pub(super) remainder: Remainder,
+    make: M,
+    stage: StageId,
+}
+
+impl<M> Batching<M> {
+    pub(super) fn new(parent: &dyn Stage, size: usize, remainder: Remainder, make: M) -> Arc<Self> {
+        Arc::new(Self { size, remainder, make, stage: stage_after(&[parent]) })
+    }
+
+    pub(super) fn params<T>(&self) -> String
+    where
+        M: MakeBatch<T>,
+    {
+        let how = self.make.params();
+        let how = if how.is_empty() { format!("remainder={}", self.remainder.as_str()) } else { how };
+        format!("{}, {how}", self.size)
+    }
+
+    pub(super) fn check<T>(&self) -> Result<()>
+    where
+        M: MakeBatch<T>,
+    {
+        check_size(self.size)?;
+        self.make.check()
+    }
+
+    /// The elements of a batch, and the batch.
+    pub(super) fn memory(&self) -> Memory {
+        Memory::elements(Held::AtMost(self.size as u64), Held::AtMost(1))
+    }
+
+    /// Makes a batch of `items`, of which there is at least one: the work of the stage.
+    pub(super) fn make<T>(&self, items: Vec<T>, cx: &mut Cx) -> Result<M::Batch>
+    where
+        M: MakeBatch<T>,
+    {
+        let bytes = self.make.nbytes(&items);
+        match cx.timed_exactly(self.stage, || self.make.make(items, self.size)) {
+            Ok(batch) => {
+                cx.produced(self.stage, 1, bytes as u64);
+                Ok(batch)
+            }
+            Err(error) => Err(cx.blame(self.stage, "batch", error)),
+        }
+    }
+}
+
 /// See [`IterDataset::batch`].
 #[must_use = "datasets are lazy and do nothing until read"]
 pub struct IterBatch<D, M> {
     parent: D,
-    size: usize,
-    remainder: Remainder,
-    make: Arc<M>,
-    stage: StageId,
+    batching: Arc<Batching<M>>,
 }
 
 impl<D: IterDataset, M: MakeBatch<D::Item>> IterBatch<D, M> {
     pub(super) fn new(parent: D, size: usize, remainder: Remainder, make: M) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, size, remainder, make: Arc::new(make), stage }
+        let batching = Batching::new(&parent, size, remainder, make);
+        Self { parent, batching }
     }
 }
 
@@ -32,9 +80,7 @@ impl<D: IterDataset, M: MakeBatch<D::Item>> Stage for IterBatch<D, M> {
         "batch"
     }
     fn params(&self) -> String {
-        let how = self.make.params();
-        let how = if how.is_empty() { format!("remainder={}", self.remainder.as_str()) } else { how };
-        format!("{}, {how}", self.size)
+        self.batching.params()
     }
     fn role(&self) -> Role {
         Role::Stateful
@@ -43,11 +89,10 @@ impl<D: IterDataset, M: MakeBatch<D::Item>> Stage for IterBatch<D, M> {
         vec![&self.parent]
     }
     fn memory(&self) -> Option<Memory> {
-        Some(Memory::elements(Held::AtMost(self.size as u64), Held::AtMost(1)))
+        Some(self.batching.memory())
     }
     fn check(&self) -> Result<()> {
-        check_size(self.size)?;
-        self.make.check()
+        self.batching.check()
     }
 }
 
@@ -61,36 +106,25 @@ impl<D: IterDataset, M: MakeBatch<D::Item>> IterDataset for IterBatch<D, M> {
 
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
         let parent = self.parent.iter(run)?;
-        let (size, remainder, make, stage) = (self.size.max(1), self.remainder, self.make.clone(), self.stage);
-        Ok(IterBatchIter { start: parent.state(), parent, size, remainder, make, items: Vec::new(), stage })
+        Ok(IterBatchIter { start: parent.state(), parent, batching: self.batching.clone(), items: Vec::new() })
     }
 }
 
 /// A pass over [`IterBatch`]. Its state is that of its parent: between batches there is nothing else to know.
 pub struct IterBatchIter<I: DatasetIterator, M> {
     parent: I,
-    size: usize,
-    remainder: Remainder,
-    make: Arc<M>,
+    batching: Arc<Batching<M>>,
     /// Elements of the batch under way; after an error of the parent they wait here.
     items: Vec<I::Item>,
     /// Where the parent was before them.
     start: I::State,
-    stage: StageId,
 }
 
 impl<I: DatasetIterator, M: MakeBatch<I::Item>> IterBatchIter<I, M> {
     fn close(&mut self, cx: &mut Cx) -> Result<Option<M::Batch>> {
         let room = Vec::with_capacity(self.items.len());
         let items = std::mem::replace(&mut self.items, room);
-        let bytes = self.make.nbytes(&items);
-        match cx.timed_exactly(self.stage, || self.make.make(items, self.size)) {
-            Ok(batch) => {
-                cx.produced(self.stage, 1, bytes as u64);
-                Ok(Some(batch))
-            }
-            Err(error) => Err(cx.blame(self.stage, "batch", error)),
-        }
+        self.batching.make(items, cx).map(Some)
     }
 }
 
@@ -104,11 +138,11 @@ impl<I: DatasetIterator<Item: Send>, M: MakeBatch<I::Item>> DatasetIterator for 
         }
         while let Some(element) = self.parent.next(cx)? {
             self.items.push(element);
-            if self.items.len() == self.size {
+            if self.items.len() >= self.batching.size {
                 return self.close(cx);
             }
         }
-        if self.remainder == Remainder::Drop {
+        if self.batching.remainder == Remainder::Drop {
             self.items.clear();
         }
         if self.items.is_empty() { Ok(None) } else { self.close(cx) }

@@ -2,7 +2,8 @@
 //!
 //! Without threads or worker processes, an index is evaluated when it is asked for. With them, ranges of consecutive
 //! indices are dispatched ahead and put back in order here. A range is a pure function of (pipeline, indices), so its
-//! size and who runs it are free to follow the clock: they never shape the stream.
+//! size and who runs it are free to follow the clock: they never shape the stream. Nor does it matter whether groups of
+//! elements come as one: whoever wants them so, takes them apart as well.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
 
-use super::evaluate::{Chunk, Evaluator, Incoming, Slot, evaluator};
+use super::evaluate::{Apart, Chunk, Evaluator, Gather, Incoming, Part, Slot, Wanted, evaluator};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
 use crate::error::{Error, ErrorKind, Result};
@@ -19,46 +20,77 @@ use crate::exec::Runtime;
 /// Work per range that hides the cost of handing it over.
 const CHUNK_TIME: Duration = Duration::from_millis(2);
 const MAX_CHUNK: u64 = 1024;
+/// A group that takes longer is evaluated in parts, by all who evaluate, and put together behind them: the first would be
+/// long in coming from one alone, and all together would hold too many.
+const GROUP_TIME: Duration = Duration::from_millis(10);
 
 /// Slots of `0..len` in order, from any index on.
-pub(super) struct Roots<D: MapDataset> {
+pub(super) struct Roots<D: MapDataset, G: Gather<D::Item> = Apart> {
     dataset: Arc<D>,
     stage: StageId,
     len: u64,
     next: u64,
-    ahead: Option<Ahead<D::Item>>,
+    groups: Option<Groups>,
+    ahead: Option<Ahead<D::Item, G::Whole>>,
+}
+
+/// Which indices go together: `size` from `first` on, and so forth.
+#[derive(Clone, Copy)]
+struct Groups {
+    size: u64,
+    first: u64,
+}
+
+impl Groups {
+    /// The start of the next group, at `index` or behind it.
+    fn start_from(self, index: u64) -> u64 {
+        let past = index.saturating_sub(self.first).checked_next_multiple_of(self.size);
+        past.and_then(|past| self.first.checked_add(past)).unwrap_or(u64::MAX)
+    }
 }
 
 /// What is dispatched and not yet delivered.
-struct Ahead<T> {
-    evaluator: Box<dyn Evaluator<T>>,
-    pending: VecDeque<Pending<T>>,
-    current: std::vec::IntoIter<Slot<T>>,
+struct Ahead<T, W> {
+    evaluator: Box<dyn Evaluator<T, W>>,
+    pending: VecDeque<Pending<T, W>>,
+    parts: std::vec::IntoIter<Part<T, W>>,
+    slots: std::vec::IntoIter<Slot<T>>,
     dispatched: u64,
     chunk: u64,
+    /// What an index took last time.
+    each: Option<Duration>,
 }
 
-struct Pending<T> {
-    incoming: Incoming<T>,
-    /// Slots that have not come yet.
+struct Pending<T, W> {
+    incoming: Incoming<T, W>,
+    /// One past the last index.
+    end: u64,
+    /// Indices that have not come yet.
     left: u64,
+    grouped: bool,
 }
 
-impl<D> Roots<D>
+impl<D, G> Roots<D, G>
 where
     D: MapDataset + 'static,
     D::Item: Send + 'static,
+    G: Gather<D::Item>,
 {
-    pub(super) fn new(dataset: Arc<D>, run: &Runtime, stage: StageId) -> Self {
-        let (pending, current) = (VecDeque::new(), Vec::new().into_iter());
-        let ahead = evaluator(&dataset, run, stage).map(|evaluator| Ahead {
+    /// With `gather`, groups come as one where that is quicker.
+    pub(super) fn new(dataset: Arc<D>, gather: Option<&Arc<G>>, run: &Runtime, stage: StageId) -> Self {
+        // Without the upper limit as many elements would be under way as there are in many large batches.
+        let gather = gather.filter(|gather| (1..=MAX_CHUNK).contains(&gather.size()));
+        let groups = gather.map(|gather| Groups { size: gather.size(), first: 0 });
+        let ahead = evaluator(&dataset, gather, run, stage).map(|evaluator| Ahead {
             evaluator,
-            pending,
-            current,
+            pending: VecDeque::new(),
+            parts: Vec::new().into_iter(),
+            slots: Vec::new().into_iter(),
             dispatched: 0,
             chunk: 1,
+            each: None,
         });
-        Self { len: dataset.len(), dataset, stage, next: 0, ahead }
+        Self { len: dataset.len(), dataset, stage, next: 0, groups, ahead }
     }
 
     /// The index whose slot comes next.
@@ -76,11 +108,24 @@ where
         }
         self.next = index;
         if let Some(ahead) = &mut self.ahead {
-            ahead.pending.clear();
-            ahead.current = Vec::new().into_iter();
-            ahead.dispatched = index;
+            ahead.call_off(0, index);
+            ahead.parts = Vec::new().into_iter();
+            ahead.slots = Vec::new().into_iter();
         }
         Ok(())
+    }
+
+    /// From here on groups begin at `first`, and every so many behind it. What came or comes in other groups is called off.
+    pub(super) fn regroup(&mut self, first: u64) {
+        let Some(groups) = &mut self.groups else { return };
+        groups.first = first;
+        let Some(ahead) = &mut self.ahead else { return };
+        if ahead.parts.as_slice().iter().any(|part| matches!(part, Part::Whole(..))) {
+            ahead.parts = Vec::new().into_iter();
+            ahead.call_off(0, self.next + ahead.slots.len() as u64);
+        } else if let Some(at) = ahead.pending.iter().position(|pending| pending.grouped) {
+            ahead.call_off(at, ahead.pending[at].end - ahead.pending[at].left);
+        }
     }
 
     /// The next slot, or `None` at the end.
@@ -90,54 +135,129 @@ where
         }
         cx.begin_element();
         let index = self.next;
-        self.next += 1;
-        match &mut self.ahead {
-            None => Some(self.dataset.get(index, cx).map_err(|e| e.index(index))),
-            Some(ahead) => Some(ahead.next(self.len, self.stage, cx)),
+        let slot = match self.ahead {
+            None => self.dataset.get(index, cx).map_err(|e| e.index(index)),
+            Some(_) => self.next_ahead(cx),
+        };
+        self.next = index + 1;
+        Some(slot)
+    }
+
+    fn next_ahead(&mut self, cx: &mut Cx) -> Slot<D::Item> {
+        loop {
+            let ahead = self.ahead.as_mut().expect("somebody evaluates");
+            if let Some(slot) = ahead.slots.next() {
+                return slot;
+            }
+            match ahead.parts.as_slice().first() {
+                // Whoever asks for a slot now begins no group here.
+                Some(Part::Whole(..)) => self.regroup(self.next.saturating_add(1)),
+                Some(Part::Slots(_)) => ahead.open(),
+                None => ahead.receive(self.groups, self.len, self.stage, cx)?,
+            }
         }
+    }
+
+    /// The group that begins here, if it has come as one, and its indices.
+    pub(super) fn next_group(&mut self, cx: &mut Cx) -> Option<(Result<G::Whole>, u64)> {
+        self.groups?;
+        let ahead = self.ahead.as_mut()?;
+        if self.next >= self.len || ahead.slots.len() > 0 {
+            return None;
+        }
+        while ahead.parts.len() == 0 {
+            if let Err(error) = ahead.receive(self.groups, self.len, self.stage, cx) {
+                // It is that of the next slot.
+                ahead.slots = vec![Err(error)].into_iter();
+                return None;
+            }
+        }
+        if !matches!(ahead.parts.as_slice().first(), Some(Part::Whole(..))) {
+            return None;
+        }
+        let Some(Part::Whole(whole, indices)) = ahead.parts.next() else { return None };
+        cx.begin_element();
+        self.next += indices;
+        Some((whole, indices))
     }
 }
 
-impl<T> Ahead<T> {
-    fn next(&mut self, len: u64, stage: StageId, cx: &mut Cx) -> Slot<T> {
-        loop {
-            if let Some(slot) = self.current.next() {
-                return slot;
-            }
-            self.dispatch(len);
-            let head = self.pending.front_mut().expect("an index below the length was dispatched");
-            let chunk = receive(&head.incoming.chunks, stage, cx)?;
-            let slots = chunk.slots.len() as u64;
-            head.left = head.left.saturating_sub(slots);
-            if head.left == 0 {
-                self.pending.pop_front();
-            }
-            self.learn(slots, chunk.took);
-            self.current = chunk.slots.into_iter();
-            self.dispatch(len);
+impl<T, W> Ahead<T, W> {
+    /// Forgets what is pending from the range `at` on; `dispatched` is then what is not.
+    fn call_off(&mut self, at: usize, dispatched: u64) {
+        self.pending.truncate(at);
+        self.dispatched = dispatched;
+    }
+
+    /// Goes on to the slots of the next part.
+    fn open(&mut self) {
+        if let Some(Part::Slots(slots)) = self.parts.next() {
+            self.slots = slots.into_iter();
         }
     }
 
+    /// Takes in the next chunk, behind all that has come.
+    fn receive(&mut self, groups: Option<Groups>, len: u64, stage: StageId, cx: &mut Cx) -> Result<()> {
+        self.dispatch(groups, len);
+        let head = self.pending.front_mut().expect("an index below the length was dispatched");
+        let chunk = receive(&head.incoming.chunks, stage, cx)?;
+        let indices = chunk.parts.iter().map(Part::len).sum();
+        head.left = head.left.saturating_sub(indices);
+        if head.left == 0 {
+            self.pending.pop_front();
+        }
+        self.learn(indices, chunk.took);
+        self.parts = chunk.parts.into_iter();
+        self.dispatch(groups, len);
+        Ok(())
+    }
+
     /// Keeps as many ranges under way as the evaluator wants.
-    fn dispatch(&mut self, len: u64) {
-        while self.pending.len() < self.evaluator.window() && self.dispatched < len {
-            let end = len.min(self.dispatched.saturating_add(self.chunk));
-            let incoming = self.evaluator.submit(self.dispatched..end);
-            self.pending.push_back(Pending { incoming, left: end - self.dispatched });
+    fn dispatch(&mut self, groups: Option<Groups>, len: u64) {
+        let window = self.evaluator.window();
+        while self.dispatched < len {
+            let wanted = self.plan(groups, len);
+            // Of ranges larger than they need to be, one is enough for each who evaluates, and one to come.
+            let large = wanted.range.end - wanted.range.start > self.chunk;
+            if self.pending.len() >= if large { 1 + window.div_ceil(2) } else { window } {
+                return;
+            }
+            let (end, left, grouped) = (wanted.range.end, wanted.range.end - self.dispatched, wanted.grouped);
+            let incoming = self.evaluator.submit(wanted);
+            self.pending.push_back(Pending { incoming, end, left, grouped });
             self.dispatched = end;
         }
     }
 
+    /// The next range: whole groups, where one begins and does not take too long; else slots, until the next begins.
+    fn plan(&self, groups: Option<Groups>, len: u64) -> Wanted {
+        let start = self.dispatched;
+        let until = |indices: u64| len.min(start.saturating_add(indices));
+        let Some(groups) = groups.filter(|_| self.evaluator.gathers()) else {
+            return Wanted { range: start..until(self.chunk), grouped: false };
+        };
+        let begins = groups.start_from(start);
+        // Before the first element has come, a group may take any time.
+        let quick = |each: Duration| each.as_nanos().saturating_mul(groups.size.into()) <= GROUP_TIME.as_nanos();
+        if begins == start && self.each.is_some_and(quick) {
+            let indices = (self.chunk / groups.size).max(1) * groups.size;
+            return Wanted { range: start..until(indices), grouped: true };
+        }
+        let next = if begins == start { groups.start_from(start.saturating_add(1)) } else { begins };
+        Wanted { range: start..until(self.chunk).min(next), grouped: false }
+    }
+
     /// Aims the size of a range at [`CHUNK_TIME`], at most doubling it at a time.
     fn learn(&mut self, len: u64, took: Duration) {
-        let per_element = took.as_nanos() as u64 / len.max(1);
-        let ideal = CHUNK_TIME.as_nanos() as u64 / per_element.max(1);
+        let each = took.as_nanos() as u64 / len.max(1);
+        let ideal = CHUNK_TIME.as_nanos() as u64 / each.max(1);
         self.chunk = ideal.clamp(1, MAX_CHUNK).min(self.chunk * 2);
+        self.each = Some(Duration::from_nanos(each));
     }
 }
 
 /// Waits for a chunk, counting the wait.
-fn receive<T>(head: &Receiver<Result<Chunk<T>>>, stage: StageId, cx: &mut Cx) -> Result<Chunk<T>> {
+fn receive<T, W>(head: &Receiver<Result<Chunk<T, W>>>, stage: StageId, cx: &mut Cx) -> Result<Chunk<T, W>> {
     if let Ok(chunk) = head.try_recv() {
         return chunk;
     }

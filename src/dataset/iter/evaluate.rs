@@ -1,5 +1,6 @@
 //! Evaluating a range of root indices: what every executor does, wherever it does it.
 
+use std::convert::Infallible;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
@@ -15,43 +16,109 @@ use crate::exec::{Engine, Pool, Runtime};
 /// One index: an element, nothing (a filter dropped it), or an error.
 pub(crate) type Slot<T> = Result<Option<T>>;
 
-/// The slots of consecutive indices.
-pub(crate) struct Chunk<T> {
-    pub(crate) slots: Vec<Slot<T>>,
+/// Makes one of several elements, where they are evaluated: a batch of a stream that drops nothing.
+pub(crate) trait Gather<T>: Send + Sync + 'static {
+    /// What they become.
+    type Whole: Send + 'static;
+
+    /// Indices of a group.
+    fn size(&self) -> u64;
+
+    /// Whether `len` elements are a group: fewer than its size, at the end of the stream, may be none.
+    fn takes(&self, len: u64) -> bool;
+
+    /// Makes one of all elements of a group, in order.
+    ///
+    /// # Errors
+    /// Where they do not go together.
+    fn gather(&self, items: Vec<T>, cx: &mut Cx) -> Result<Self::Whole>;
+}
+
+/// Gathers nothing.
+pub(crate) enum Apart {}
+
+impl<T> Gather<T> for Apart {
+    type Whole = Infallible;
+
+    fn size(&self) -> u64 {
+        match *self {}
+    }
+
+    fn takes(&self, _: u64) -> bool {
+        match *self {}
+    }
+
+    fn gather(&self, _: Vec<T>, _: &mut Cx) -> Result<Infallible> {
+        match *self {}
+    }
+}
+
+/// What has come of consecutive indices.
+pub(crate) enum Part<T, W> {
+    /// A slot for each.
+    Slots(Vec<Slot<T>>),
+    /// A group of so many indices, all of which had an element, as one.
+    Whole(Result<W>, u64),
+}
+
+impl<T, W> Part<T, W> {
+    /// Indices that it stands for.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Slots(slots) => slots.len() as u64,
+            Self::Whole(_, len) => *len,
+        }
+    }
+}
+
+/// Consecutive indices that were evaluated.
+pub(crate) struct Chunk<T, W> {
+    pub(crate) parts: Vec<Part<T, W>>,
     /// How long evaluating them took.
     pub(crate) took: Duration,
 }
 
+/// A range to evaluate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) range: Range<u64>,
+    /// Whether groups that lie in it whole may come as one; they begin at its start.
+    pub(crate) grouped: bool,
+}
+
 /// Somebody who evaluates ranges of indices, several at a time.
-pub(crate) trait Evaluator<T>: Send {
+pub(crate) trait Evaluator<T, W>: Send {
     /// How many ranges may be under way or wait to be read.
     fn window(&self) -> usize;
 
-    /// Has `range` evaluated.
-    fn submit(&self, range: Range<u64>) -> Incoming<T>;
+    /// Whether groups can come as one.
+    fn gathers(&self) -> bool;
+
+    /// Has a range evaluated.
+    fn submit(&self, wanted: Wanted) -> Incoming<T, W>;
 }
 
-/// What comes of a range: its slots in one chunk or several, in index order; an error in place of one is the evaluator's
-/// own and the last. Dropping this calls the range off.
-pub(crate) struct Incoming<T> {
-    pub(crate) chunks: Receiver<Result<Chunk<T>>>,
+/// What comes of a range, in one chunk or several, in index order; an error in place of one is the evaluator's own and the
+/// last. Dropping this calls the range off.
+pub(crate) struct Incoming<T, W> {
+    pub(crate) chunks: Receiver<Result<Chunk<T, W>>>,
     _wanted: Arc<()>,
 }
 
 /// The other end of [`Incoming`].
-pub(crate) struct Outgoing<T> {
-    pub(crate) chunks: Sender<Result<Chunk<T>>>,
+pub(crate) struct Outgoing<T, W> {
+    pub(crate) chunks: Sender<Result<Chunk<T, W>>>,
     wanted: Weak<()>,
 }
 
-impl<T> Outgoing<T> {
+impl<T, W> Outgoing<T, W> {
     /// Whether anybody still waits.
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.strong_count() > 0
     }
 }
 
-pub(crate) fn channel<T>() -> (Outgoing<T>, Incoming<T>) {
+pub(crate) fn channel<T, W>() -> (Outgoing<T, W>, Incoming<T, W>) {
     let (sender, chunks) = unbounded();
     let wanted = Arc::new(());
     (Outgoing { chunks: sender, wanted: Arc::downgrade(&wanted) }, Incoming { chunks, _wanted: wanted })
@@ -62,15 +129,22 @@ pub(crate) fn channel<T>() -> (Outgoing<T>, Incoming<T>) {
     not(all(feature = "workers", target_os = "linux")),
     expect(unused_variables, reason = "other processes need the border's name")
 )]
-pub(super) fn evaluator<D>(dataset: &Arc<D>, run: &Runtime, border: StageId) -> Option<Box<dyn Evaluator<D::Item>>>
+pub(super) fn evaluator<D, G>(
+    dataset: &Arc<D>,
+    gather: Option<&Arc<G>>,
+    run: &Runtime,
+    border: StageId,
+) -> Option<Box<dyn Evaluator<D::Item, G::Whole>>>
 where
     D: MapDataset + 'static,
     D::Item: Send + 'static,
+    G: Gather<D::Item>,
 {
     match run.engine() {
         Engine::Inline => None,
         Engine::Threads(pool) => {
-            Some(Box::new(OnPool { dataset: dataset.clone(), run: run.clone(), pool: pool.clone() }))
+            let (dataset, gather) = (dataset.clone(), gather.cloned());
+            Some(Box::new(OnPool { dataset, gather, run: run.clone(), pool: pool.clone() }))
         }
         #[cfg(all(feature = "workers", target_os = "linux"))]
         Engine::Workers(workers) => Some(super::remote::on_workers(run, workers, border)),
@@ -83,45 +157,104 @@ where
 }
 
 /// The threads of this process.
-struct OnPool<D> {
+struct OnPool<D, G> {
     dataset: Arc<D>,
+    gather: Option<Arc<G>>,
     run: Runtime,
     pool: Arc<Pool>,
 }
 
-impl<D> Evaluator<D::Item> for OnPool<D>
+impl<D, G> Evaluator<D::Item, G::Whole> for OnPool<D, G>
 where
     D: MapDataset + 'static,
     D::Item: Send + 'static,
+    G: Gather<D::Item>,
 {
     fn window(&self) -> usize {
         2 * self.pool.threads()
     }
 
-    fn submit(&self, range: Range<u64>) -> Incoming<D::Item> {
+    fn gathers(&self) -> bool {
+        self.gather.is_some()
+    }
+
+    fn submit(&self, Wanted { range, grouped }: Wanted) -> Incoming<D::Item, G::Whole> {
         let (outgoing, incoming) = channel();
         let (dataset, run) = (self.dataset.clone(), self.run.clone());
+        let gather = self.gather.clone().filter(|_| grouped);
         self.pool.submit(Box::new(move || {
             if !outgoing.is_wanted() {
                 // The stream was moved or dropped.
                 return;
             }
             let start = Instant::now();
-            let mut cx = run.cx();
-            let slots = range.map(|index| evaluate(&*dataset, index, &mut cx)).collect();
+            let mut cx = run.cx_ahead();
+            let parts = match gather {
+                None => vec![Part::Slots(range.map(|index| evaluate(&*dataset, index, &mut cx)).collect())],
+                Some(gather) => groups(range, gather.size())
+                    .map(|group| evaluate_group(&*dataset, group, &*gather, &mut cx))
+                    .collect(),
+            };
             // The counts are in before anybody can see the elements.
             drop(cx);
-            let _ = outgoing.chunks.send(Ok(Chunk { slots, took: start.elapsed() }));
+            let _ = outgoing.chunks.send(Ok(Chunk { parts, took: start.elapsed() }));
         }));
         incoming
     }
 }
 
-/// One index. A panic in a user's function becomes that element's error: it must not take the thread along.
+/// The groups of a range; the last may be short.
+pub(crate) fn groups(range: Range<u64>, size: u64) -> impl Iterator<Item = Range<u64>> {
+    let end = range.end;
+    let starts = std::iter::successors(Some(range.start), move |start| start.checked_add(size));
+    starts.take_while(move |&start| start < end).map(move |start| start..end.min(start.saturating_add(size)))
+}
+
+/// A group as one, if it is one and all of its indices have an element.
+fn evaluate_group<D, G>(dataset: &D, group: Range<u64>, gather: &G, cx: &mut Cx) -> Part<D::Item, G::Whole>
+where
+    D: MapDataset,
+    G: Gather<D::Item>,
+{
+    let len = group.end - group.start;
+    match evaluate_items(dataset, group, cx) {
+        Ok(items) if gather.takes(len) => Part::Whole(caught(|| gather.gather(items, cx)), len),
+        Ok(items) => Part::Slots(items.into_iter().map(|item| Ok(Some(item))).collect()),
+        Err(slots) => Part::Slots(slots),
+    }
+}
+
+/// The elements of a range, apart; or its slots, where an index has none.
+pub(crate) fn evaluate_items<D: MapDataset>(
+    dataset: &D,
+    range: Range<u64>,
+    cx: &mut Cx,
+) -> Result<Vec<D::Item>, Vec<Slot<D::Item>>> {
+    let mut items = Vec::with_capacity((range.end - range.start) as usize);
+    let mut rest = range;
+    while let Some(index) = rest.next() {
+        match evaluate(dataset, index, cx) {
+            Ok(Some(item)) => items.push(item),
+            other => {
+                let mut slots: Vec<_> = items.into_iter().map(|item| Ok(Some(item))).collect();
+                slots.push(other);
+                slots.extend(rest.map(|index| evaluate(dataset, index, cx)));
+                return Err(slots);
+            }
+        }
+    }
+    Ok(items)
+}
+
+/// One index.
 pub(crate) fn evaluate<D: MapDataset>(dataset: &D, index: u64, cx: &mut Cx) -> Slot<D::Item> {
     cx.begin_element();
-    let slot = catch_unwind(AssertUnwindSafe(|| dataset.get(index, cx)));
-    slot.unwrap_or_else(|panic| Err(panicked(&*panic))).map_err(|e| e.index(index))
+    caught(|| dataset.get(index, cx)).map_err(|e| e.index(index))
+}
+
+/// A panic in a user's function becomes an error: it must not take the thread along.
+pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
 fn panicked(payload: &(dyn std::any::Any + Send)) -> Error {

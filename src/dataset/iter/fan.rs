@@ -208,7 +208,7 @@ where
     type Iter = FanStreamIter<D, T>;
 
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        let prefix = Prefix::new(Roots::new(self.dataset.clone(), run, self.stage), self.options);
+        let prefix = Prefix::new(Roots::new(self.dataset.clone(), None, run, self.stage), self.options);
         Ok(FanStreamIter { prefix, pieces: Vec::new().into_iter(), given: 0, stage: self.stage })
     }
 }

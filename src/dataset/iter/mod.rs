@@ -25,6 +25,7 @@ mod remote;
 mod repeat;
 mod siblings;
 mod stream;
+mod stream_batch;
 mod thresholds;
 mod window_shuffle;
 mod zip;
@@ -51,6 +52,7 @@ pub use self::random_map::{IterRandomMap, IterRandomMapIter};
 pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchState};
 pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatState};
 pub use self::stream::{Stream, StreamIter};
+pub use self::stream_batch::{StreamBatch, StreamBatchIter};
 pub use self::thresholds::FilterThresholds;
 pub use self::window_shuffle::{IterWindowShuffle, IterWindowShuffleIter, WindowShuffleState};
 pub use self::zip::{IterZip, IterZipAll, IterZipAllIter, IterZipIter, ZipLength, ZipState, zip_all};
@@ -169,6 +171,8 @@ pub trait IterDataset: Stage + Send + Sync {
     }
 
     /// Stacks `size` elements at a time into one batch; the last may be smaller.
+    ///
+    /// On a [`Stream`] the `batch` methods of that type are used instead, which run in parallel where they can.
     ///
     /// Arrays of an [`Element`] gain a leading dimension, text becomes a list; numbers and vectors become a `Vec`.
     /// ```

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::evaluate::{Chunk, Evaluator, Incoming, Outgoing, channel, evaluate};
+use super::evaluate::{self, Chunk, Evaluator, Incoming, Outgoing, Wanted, channel, evaluate};
 use crate::cx::StageId;
 use crate::dataset::map::MapDataset;
 use crate::error::{Error, ErrorKind, Result};
@@ -14,11 +14,11 @@ use crate::exec::remote::{Border, Deliver, Evaluated, Part, Remote, Serve, Serve
 use crate::workers::wire::{ChunkWriter, Crossing, crossing, read_with};
 
 /// In the parent: elements come from `workers`.
-pub(super) fn on_workers<T: Send + 'static>(
+pub(super) fn on_workers<T: Send + 'static, W: Send + 'static>(
     run: &Runtime,
     workers: &Arc<dyn Remote>,
     stage: StageId,
-) -> Box<dyn Evaluator<T>> {
+) -> Box<dyn Evaluator<T, W>> {
     match crossing::<T>() {
         Some(crossing) => Box::new(OnWorkers { workers: workers.clone(), border: run.border(stage), crossing }),
         None => Box::new(Stuck { what: std::any::type_name::<T>() }),
@@ -42,12 +42,16 @@ struct OnWorkers<T> {
     crossing: Crossing<T>,
 }
 
-impl<T: Send + 'static> Evaluator<T> for OnWorkers<T> {
+impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T> {
     fn window(&self) -> usize {
         self.workers.window()
     }
 
-    fn submit(&self, range: Range<u64>) -> Incoming<T> {
+    fn gathers(&self) -> bool {
+        false
+    }
+
+    fn submit(&self, Wanted { range, .. }: Wanted) -> Incoming<T, W> {
         let (outgoing, incoming) = channel();
         self.workers.submit(self.border, range, Box::new(Decode { outgoing, crossing: self.crossing }));
         incoming
@@ -55,12 +59,12 @@ impl<T: Send + 'static> Evaluator<T> for OnWorkers<T> {
 }
 
 /// Makes elements of what lies in shared memory.
-struct Decode<T> {
-    outgoing: Outgoing<T>,
+struct Decode<T, W> {
+    outgoing: Outgoing<T, W>,
     crossing: Crossing<T>,
 }
 
-impl<T: Send + 'static> Deliver for Decode<T> {
+impl<T: Send + 'static, W: Send + 'static> Deliver for Decode<T, W> {
     fn wanted(&self) -> bool {
         self.outgoing.is_wanted()
     }
@@ -70,12 +74,15 @@ impl<T: Send + 'static> Deliver for Decode<T> {
         if slots.len() as u64 != part.slots {
             return Err(Error::data(format!("{} slots where {} were announced", slots.len(), part.slots)));
         }
-        let _ = self.outgoing.chunks.send(Ok(Chunk { slots, took: part.took }));
+        let _ = self.outgoing.chunks.send(Ok(Chunk { parts: vec![evaluate::Part::Slots(slots)], took: part.took }));
         Ok(())
     }
 
     fn skip(&mut self) {
-        let _ = self.outgoing.chunks.send(Ok(Chunk { slots: vec![Ok(None)], took: Duration::ZERO }));
+        let _ = self
+            .outgoing
+            .chunks
+            .send(Ok(Chunk { parts: vec![evaluate::Part::Slots(vec![Ok(None)])], took: Duration::ZERO }));
     }
 
     fn fail(&mut self, error: Error) {
@@ -88,12 +95,16 @@ struct Stuck {
     what: &'static str,
 }
 
-impl<T: Send + 'static> Evaluator<T> for Stuck {
+impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for Stuck {
     fn window(&self) -> usize {
         1
     }
 
-    fn submit(&self, _: Range<u64>) -> Incoming<T> {
+    fn gathers(&self) -> bool {
+        false
+    }
+
+    fn submit(&self, _: Wanted) -> Incoming<T, W> {
         let (outgoing, incoming) = channel();
         let error = Error::new(ErrorKind::Config, format!("elements of type {} cannot leave a worker process", self.what))
             .help("make an `Element` of each before `to_iter` (numbers, text, lists and pairs of them travel too), or use threads");
@@ -117,7 +128,7 @@ impl<D: MapDataset> Serve for Prefix<D> {
                 format!("indices {range:?} of a dataset of {}", self.dataset.len()),
             ));
         }
-        let mut cx = self.run.cx();
+        let mut cx = self.run.cx_ahead();
         let (mut writer, mut need) = (ChunkWriter::new(extent), None);
         for index in range {
             let slot = evaluate(&*self.dataset, index, &mut cx);

@@ -19,9 +19,9 @@ use crate::exec::Runtime;
 /// chunk by chunk, and the order is put back.
 #[must_use = "datasets are lazy and do nothing until read"]
 pub struct Stream<D> {
-    dataset: Arc<D>,
-    options: PrefixOptions,
-    stage: StageId,
+    pub(super) dataset: Arc<D>,
+    pub(super) options: PrefixOptions,
+    pub(super) stage: StageId,
 }
 
 impl<D: MapDataset + 'static> Stream<D> {
@@ -153,7 +153,7 @@ where
     type Iter = StreamIter<D>;
 
     fn iter(&self, run: &Runtime) -> Result<StreamIter<D>> {
-        let roots = Roots::new(self.dataset.clone(), run, self.stage);
+        let roots = Roots::new(self.dataset.clone(), None, run, self.stage);
         Ok(StreamIter { prefix: Prefix::new(roots, self.options), stage: self.stage })
     }
 }

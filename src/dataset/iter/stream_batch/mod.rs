@@ -1,0 +1,245 @@
+//! Batches straight behind the elementwise prefix.
+
+use std::sync::Arc;
+
+use super::bad_records::{BadRecords, Prefix, StreamState};
+use super::batch::Batching;
+use super::chunks::Roots;
+use super::evaluate::Gather;
+use super::make_batch::{BatchFn, MakeBatch, Padding, Stacked, StackedPadded};
+use super::opaque::{debug_name, debug_with_parent};
+use super::stream::Stream;
+use super::{DatasetIterator, IterDataset};
+use crate::cx::{Cx, StageId};
+use crate::dataset::Remainder;
+use crate::dataset::map::MapDataset;
+use crate::dataset::memory::Memory;
+use crate::dataset::stage::{Role, Stage};
+use crate::element::{Element, Stack};
+use crate::error::Result;
+use crate::exec::Runtime;
+
+/// A batch straight behind a [`Stream`]: see its [`batch`](Stream::batch).
+///
+/// Where no stage before it can drop an element, which elements are a batch follows from their indices alone: then whoever
+/// evaluates them stacks them too. That changes neither a batch nor a checkpoint.
+#[must_use = "datasets are lazy and do nothing until read"]
+pub struct StreamBatch<D, M> {
+    parent: Stream<D>,
+    batching: Arc<Batching<M>>,
+}
+
+impl<D> Stream<D>
+where
+    D: MapDataset<Item: Send + 'static> + 'static,
+{
+    /// As [`IterDataset::batch`], in parallel where the executor has threads and no stage before it drops elements.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn batch(self, size: usize) -> StreamBatch<D, Stacked>
+    where
+        D::Item: Stack<Batch: Send + 'static>,
+    {
+        StreamBatch::new(self, size, Remainder::Keep, Stacked)
+    }
+
+    /// As [`IterDataset::batch_with`], in parallel as [`batch`](Self::batch) is.
+    pub fn batch_with(self, size: usize, remainder: Remainder) -> StreamBatch<D, Stacked>
+    where
+        D::Item: Stack<Batch: Send + 'static>,
+    {
+        StreamBatch::new(self, size, remainder, Stacked)
+    }
+
+    /// As [`IterDataset::batch_padded`], in parallel as [`batch`](Self::batch) is.
+    pub fn batch_padded(self, size: usize) -> StreamBatch<D, StackedPadded>
+    where
+        D::Item: Stack<Batch: Send + 'static>,
+    {
+        StreamBatch::new(self, size, Remainder::Keep, StackedPadded)
+    }
+
+    /// As [`IterDataset::batch_masked`], in parallel as [`batch`](Self::batch) is.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn batch_masked(self, size: usize) -> StreamBatch<D, Padding>
+    where
+        D: MapDataset<Item = Element>,
+    {
+        self.batch_masked_with(size, Padding::default())
+    }
+
+    /// As [`IterDataset::batch_masked_with`], in parallel as [`batch`](Self::batch) is.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn batch_masked_with(self, size: usize, padding: Padding) -> StreamBatch<D, Padding>
+    where
+        D: MapDataset<Item = Element>,
+    {
+        StreamBatch::new(self, size, Remainder::Keep, padding)
+    }
+
+    /// As [`IterDataset::batch_with_fn`], in parallel as [`batch`](Self::batch) is.
+    pub fn batch_with_fn<B, F>(self, size: usize, remainder: Remainder, f: F) -> StreamBatch<D, BatchFn<F>>
+    where
+        B: Send + 'static,
+        F: Fn(Vec<D::Item>) -> Result<B> + Send + Sync + 'static,
+    {
+        StreamBatch::new(self, size, remainder, BatchFn(f))
+    }
+}
+
+impl<D: MapDataset + 'static, M: MakeBatch<D::Item>> StreamBatch<D, M> {
+    fn new(parent: Stream<D>, size: usize, remainder: Remainder, make: M) -> Self {
+        let batching = Batching::new(&parent, size, remainder, make);
+        Self { parent, batching }
+    }
+
+    /// Whether the indices alone say which elements are a batch.
+    fn is_by_index(&self) -> bool {
+        self.parent.options.bad == BadRecords::Error && !(&self.parent.dataset as &dyn Stage).may_drop()
+    }
+}
+
+impl<D: MapDataset + 'static, M: MakeBatch<D::Item>> Stage for StreamBatch<D, M> {
+    fn name(&self) -> &'static str {
+        "batch"
+    }
+    fn params(&self) -> String {
+        self.batching.params()
+    }
+    fn role(&self) -> Role {
+        Role::Stateful
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+    fn memory(&self) -> Option<Memory> {
+        let memory = self.batching.memory();
+        Some(if self.is_by_index() { memory.per_thread() } else { memory })
+    }
+    fn check(&self) -> Result<()> {
+        self.batching.check()
+    }
+}
+
+impl<T, M: MakeBatch<T>> Gather<T> for Batching<M> {
+    type Whole = M::Batch;
+
+    fn size(&self) -> u64 {
+        self.size as u64
+    }
+
+    fn takes(&self, len: u64) -> bool {
+        len == self.size as u64 || self.remainder == Remainder::Keep
+    }
+
+    fn gather(&self, items: Vec<T>, cx: &mut Cx) -> Result<M::Batch> {
+        self.make(items, cx)
+    }
+}
+
+impl<D, M> IterDataset for StreamBatch<D, M>
+where
+    D: MapDataset<Item: Send + 'static> + 'static,
+    M: MakeBatch<D::Item>,
+{
+    type Item = M::Batch;
+    type Iter = StreamBatchIter<D, M>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        let Stream { dataset, options, stage } = &self.parent;
+        let gather = Some(&self.batching).filter(|_| self.is_by_index());
+        let prefix = Prefix::new(Roots::new(dataset.clone(), gather, run, *stage), *options);
+        let batching = self.batching.clone();
+        Ok(StreamBatchIter { start: prefix.state(), prefix, batching, items: Vec::new(), border: *stage })
+    }
+}
+
+/// A pass over [`StreamBatch`]. Its state is that of the stream: between batches there is nothing else to know.
+pub struct StreamBatchIter<D: MapDataset, M: MakeBatch<D::Item>> {
+    prefix: Prefix<D, Batching<M>>,
+    batching: Arc<Batching<M>>,
+    /// Elements of the batch under way; after an error they wait here.
+    items: Vec<D::Item>,
+    /// Where the stream was before them.
+    start: StreamState,
+    border: StageId,
+}
+
+impl<D, M> StreamBatchIter<D, M>
+where
+    D: MapDataset<Item: Send + 'static> + 'static,
+    M: MakeBatch<D::Item>,
+{
+    /// The next element, for a batch that is not stacked elsewhere. Where an index has none, later batches begin later.
+    fn next_item(&mut self, cx: &mut Cx) -> Result<Option<D::Item>> {
+        let expected = self.prefix.position().saturating_add(1);
+        let next = self.prefix.next(cx, |_| false);
+        let held = self.items.len() + usize::from(matches!(next, Ok(Some(_))));
+        if next.is_err() || self.prefix.position() != expected {
+            let held = if held >= self.batching.size { 0 } else { held };
+            self.prefix.regroup(self.batching.size.max(1) as u64, held as u64);
+        }
+        let next = next?;
+        if next.is_some() {
+            cx.produced(self.border, 1, 0);
+        }
+        Ok(next)
+    }
+
+    fn close(&mut self, cx: &mut Cx) -> Result<Option<M::Batch>> {
+        let room = Vec::with_capacity(self.items.len());
+        let items = std::mem::replace(&mut self.items, room);
+        self.batching.make(items, cx).map(Some)
+    }
+}
+
+impl<D, M> DatasetIterator for StreamBatchIter<D, M>
+where
+    D: MapDataset<Item: Send + 'static> + 'static,
+    M: MakeBatch<D::Item>,
+{
+    type Item = M::Batch;
+    type State = StreamState;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<M::Batch>> {
+        if self.items.is_empty() {
+            if let Some((batch, elements)) = self.prefix.next_group(cx) {
+                cx.produced(self.border, elements, 0);
+                return batch.map(Some);
+            }
+            self.start = self.prefix.state();
+        }
+        while let Some(element) = self.next_item(cx)? {
+            self.items.push(element);
+            if self.items.len() >= self.batching.size {
+                return self.close(cx);
+            }
+        }
+        if self.batching.remainder == Remainder::Drop {
+            self.items.clear();
+        }
+        if self.items.is_empty() { Ok(None) } else { self.close(cx) }
+    }
+
+    fn state(&self) -> StreamState {
+        if self.items.is_empty() { self.prefix.state() } else { self.start }
+    }
+
+    fn restore(&mut self, state: StreamState, cx: &mut Cx) -> Result<()> {
+        self.items.clear();
+        self.prefix.restore(state).map_err(|e| cx.blame(self.border, "to_iter", e))?;
+        self.prefix.regroup(self.batching.size.max(1) as u64, 0);
+        Ok(())
+    }
+}
+
+debug_with_parent!(StreamBatch<D, M>);
+debug_name!(StreamBatchIter<D: MapDataset, M: MakeBatch<D::Item> >);
+
+#[cfg(test)]
+mod tests;
