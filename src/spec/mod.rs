@@ -52,6 +52,7 @@
 //! | `cache` | |
 
 mod chain;
+mod change;
 mod column_stages;
 mod columns;
 mod data;
@@ -76,6 +77,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use self::chain::Context;
+use self::change::Change;
 pub use self::data::Data;
 use self::decode::{Decode, Fields};
 use self::node::{MAX_BYTES, Node, Tree};
@@ -138,6 +140,8 @@ struct Wire {
     file: Option<PathBuf>,
     /// Where relative paths start.
     folder: PathBuf,
+    /// Parameters that were changed since.
+    changes: Vec<Change>,
 }
 
 impl Pipeline {
@@ -154,7 +158,7 @@ impl Pipeline {
         }
         let text = std::fs::read_to_string(path).map_err(|e| Error::io(e, path))?;
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-        Self::parse(Wire { text, format: Format::of(path), file: Some(path.to_owned()), folder })
+        Self::parse(Wire { text, format: Format::of(path), file: Some(path.to_owned()), folder, changes: Vec::new() })
     }
 
     /// Parses `text`; relative paths start at `folder`.
@@ -162,7 +166,28 @@ impl Pipeline {
     /// # Errors
     /// As [`from_file`](Self::from_file).
     pub fn from_text(text: impl Into<String>, format: Format, folder: impl Into<PathBuf>) -> Result<Self> {
-        Self::parse(Wire { text: text.into(), format, file: None, folder: folder.into() })
+        Self::parse(Wire { text: text.into(), format, file: None, folder: folder.into(), changes: Vec::new() })
+    }
+
+    /// The same with one parameter changed: `batch_size` of the last stage that has one, `tokenise.max_len`, or a path as in
+    /// errors, `stages[1].tokenise.max_len`. The value is YAML; [`text`](Self::text) stays as it is.
+    ///
+    /// ```
+    /// use gristmill::IterDataset;
+    /// use gristmill::spec::{Format, Pipeline};
+    /// let text = "source: {range: 6}\nstages: [batch: 2]\n";
+    /// let pipeline = Pipeline::from_text(text, Format::Yaml, ".")?.with("batch_size", "3")?;
+    /// assert_eq!(pipeline.build()?.collect()?.len(), 2);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a parameter that is nowhere, with the nearest name. A value
+    /// that a stage refuses is reported by [`build`](Self::build).
+    pub fn with(&self, key: &str, value: &str) -> Result<Self> {
+        let mut wire = self.wire.clone();
+        wire.changes.push((key.to_owned(), value.to_owned()));
+        Self::parse(wire)
     }
 
     fn parse(wire: Wire) -> Result<Self> {
@@ -246,6 +271,9 @@ fn tree(wire: &Wire) -> Result<Node> {
         Format::Toml => toml::parse(text),
         Format::Json => json::parse(text),
     }?;
+    for change in &wire.changes {
+        change::apply(&mut root, change)?;
+    }
     root.set_paths(String::new());
     match root.value {
         Tree::Map(_) => Ok(root),

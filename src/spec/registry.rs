@@ -22,6 +22,12 @@ fn source_entries() -> impl Iterator<Item = &'static SourceEntry> {
     SOURCES.iter().flat_map(|group| group.iter())
 }
 
+/// The argument that a bare value behind the name of a stage or a source stands for.
+pub(crate) fn main_argument(name: &str) -> Option<&'static str> {
+    let stage = stages().find(|e| e.name == name).and_then(|e| e.main);
+    stage.or_else(|| source_entries().find(|e| e.name == name).and_then(|e| e.main))
+}
+
 /// The source that `node` names.
 pub(crate) fn source(node: &Node, context: &mut Context) -> Result<Chain> {
     let (name, line, args) = variant(node)?;

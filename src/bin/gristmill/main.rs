@@ -1,5 +1,6 @@
 //! The `gristmill` command: data on stdout, everything else on stderr.
 
+mod bench;
 mod consume;
 mod demo;
 mod explain;
@@ -43,6 +44,8 @@ NO_COLOR is respected.";
 enum Command {
     /// Runs a pipeline file and reports where the time went
     Run(run::Args),
+    /// Measures how fast a pipeline delivers, over settings and runs
+    Bench(bench::Args),
     /// Generates text, packs it into batches and reports: nothing else is needed
     Demo(demo::Args),
     /// Shows what is in files of data
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
     log::listen();
     let (result, json) = match &cli.command {
         Command::Run(args) => (run::main(args), args.json),
+        Command::Bench(args) => (bench::main(args), args.json),
         Command::Demo(args) => (demo::main(args), args.json),
         Command::Inspect(args) => (inspect::main(args), args.json),
         Command::AnalyzePadding(args) => (padding::main(args), args.json),

@@ -73,6 +73,28 @@ fn labelled(label: &str, colour: &str, text: &str) -> String {
     out
 }
 
+/// `text` broken at spaces where a line would be longer than 100 columns; further lines are indented.
+pub(crate) fn wrapped(text: &str, indent: usize) -> String {
+    let mut out = String::new();
+    for line in text.split('\n') {
+        let mut column = 0;
+        for word in line.split(' ') {
+            let width = word.chars().count();
+            if column > indent && column + 1 + width > WIDTH {
+                out += &format!("\n{}", " ".repeat(indent));
+                column = indent;
+            } else if column > 0 {
+                out.push(' ');
+                column += 1;
+            }
+            out += word;
+            column += width;
+        }
+        out.push('\n');
+    }
+    out
+}
+
 /// `text` in colour, if stderr is a terminal and nobody objects.
 fn paint(text: &str, code: &str) -> String {
     let objects = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());

@@ -105,3 +105,38 @@ fn bar(steps: Option<u64>, indices: Option<u64>) -> ProgressBar {
         None => ProgressBar::new_spinner().with_style(style("{spinner:.cyan} {elapsed} · {msg}")),
     }
 }
+
+/// Steps of a measurement, which the display must not disturb: a look at the clock now and then.
+pub(crate) struct Steps {
+    bar: Option<ProgressBar>,
+    shown: std::cell::Cell<Instant>,
+}
+
+impl Steps {
+    /// Of `what`, as many as `most`.
+    pub(crate) fn new(what: &str, most: u64) -> Self {
+        let template = "{bar:20.cyan} {pos} of {len} batches · {msg}";
+        let bar = output::is_terminal().then(|| ProgressBar::new(most).with_style(style(template)));
+        match &bar {
+            Some(bar) => bar.set_message(what.to_owned()),
+            None => output::say(what),
+        }
+        Self { bar, shown: std::cell::Cell::new(Instant::now()) }
+    }
+
+    /// So many so far.
+    pub(crate) fn show(&self, count: u64) {
+        let Some(bar) = &self.bar else { return };
+        if self.shown.get().elapsed() >= BAR_EVERY {
+            self.shown.set(Instant::now());
+            bar.set_position(count);
+        }
+    }
+
+    /// Removes the bar.
+    pub(crate) fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -4,7 +4,7 @@ use gristmill::{Array, DType, Element, Value};
 use serde::{Deserialize, Serialize};
 
 /// Real tokens, and the cells they lie in.
-#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TokenCount {
     pub(crate) real: u64,
