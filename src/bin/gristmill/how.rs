@@ -26,7 +26,8 @@ pub(crate) struct How {
     buffer: Option<usize>,
 }
 
-fn memory(text: &str) -> std::result::Result<u64, String> {
+/// Bytes of an amount of memory.
+pub(crate) fn memory(text: &str) -> std::result::Result<u64, String> {
     parse_bytes(text).ok_or_else(|| "an amount of memory is needed, such as 512MiB or 2GiB".to_owned())
 }
 

@@ -102,7 +102,8 @@ pub(super) fn run(
         progress(run.batches);
     }
     if run.next_s.is_empty() {
-        let message = format!("the pipeline ends after {} batches, within the warm-up of {}", run.batches, shape.warmup);
+        let message =
+            format!("the pipeline ends after {} batches, within the warm-up of {}", run.batches, shape.warmup);
         return Err(Error::config(message).help("a smaller --warmup, or a `repeat` in the pipeline"));
     }
     run.accelerator = shape.step.and_then(|step| accelerator(&run, shape, step, first_step));
@@ -118,10 +119,7 @@ fn accelerator(run: &Run, shape: Shape, step: Duration, first_step: Duration) ->
     let (skip, wall) = if shape.warmup > 0 { (0, run.wall_s) } else { (1, run.wall_s - first_step.as_secs_f64()) };
     let waits = run.next_s.get(skip..).filter(|waits| !waits.is_empty() && wall > 0.0)?;
     let share = |seconds: f64| (seconds / wall).min(1.0);
-    Some(Accelerator {
-        utilisation: share(waits.len() as f64 * step.as_secs_f64()),
-        stall: share(waits.iter().sum()),
-    })
+    Some(Accelerator { utilisation: share(waits.len() as f64 * step.as_secs_f64()), stall: share(waits.iter().sum()) })
 }
 
 #[cfg(test)]
@@ -129,7 +127,7 @@ mod tests {
     use super::*;
 
     fn numbered(n: usize) -> impl Iterator<Item = Result<Element>> {
-        (0..n).map(|i| Ok(Element::new().with("index", i as i64)))
+        (0..n).map(|i| Ok(Element::new().with("index", gristmill::Array::scalar(i as i64))))
     }
 
     fn measure(n: usize, warmup: u64, steps: u64, step: Option<Duration>) -> Result<Run> {

@@ -84,7 +84,11 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
                 interrupted = true;
                 break;
             }
-            Err(error) => (None, Some(Failed::new(&error)).inspect(|_| drop(first_error.get_or_insert(error)))),
+            Err(error) => {
+                let failed = Failed::new(&error);
+                first_error.get_or_insert(error);
+                (None, Some(failed))
+            }
         };
         bench.rows.push(Row { data: point.data(), settings: point.0, figures, error });
     }
@@ -127,7 +131,8 @@ fn measure_point(args: &Args, pipeline: &Pipeline, point: &Point, of: &str) -> R
     let mut executor = String::new();
     let mut runs = Vec::new();
     for number in 1..=args.runs {
-        let what = format!("{of} {}· run {number} of {}", label(&point.0) + " ", args.runs);
+        let settings = if point.0.is_empty() { String::new() } else { format!(" · {}", label(&point.0)) };
+        let what = format!("{of}{settings} · run {number} of {}", args.runs);
         let steps = Steps::new(&what, args.warmup + args.steps);
         let run = measure_run(args, &pipeline, &how, &steps, &mut executor);
         steps.finish();
@@ -154,7 +159,8 @@ fn add_headspace(args: &Args, pipeline: &Pipeline, bench: &mut Bench) -> Result<
         if bench.rows[..i].iter().any(|before| before.data == data && before.figures.is_some()) {
             continue;
         }
-        let measured = changed(pipeline, &data).and_then(|pipeline| headspace::batches_per_s(pipeline.build()?, shape(args)));
+        let measured =
+            changed(pipeline, &data).and_then(|pipeline| headspace::batches_per_s(pipeline.build()?, shape(args)));
         match measured {
             Ok(rate) => bench.rows.iter_mut().filter(|row| row.data == data).for_each(|row| {
                 row.figures.iter_mut().for_each(|figures| figures.headspace_batches_per_s = rate);

@@ -35,11 +35,7 @@ pub(super) struct Failed {
 
 impl Failed {
     pub(super) fn new(error: &Error) -> Self {
-        Self {
-            kind: error.kind().as_str(),
-            message: error.to_string(),
-            help: error.help_text().map(str::to_owned),
-        }
+        Self { kind: error.kind().as_str(), message: error.to_string(), help: error.help_text().map(str::to_owned) }
     }
 }
 

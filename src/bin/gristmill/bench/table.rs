@@ -53,13 +53,15 @@ impl Bench {
 
     /// Adds the warnings, once all rows are there.
     pub(super) fn finish(&mut self) {
+        let others = self.rows.iter().filter_map(|row| row.figures.as_ref()?.others_cpu_share);
+        if let Some(share) = others.max_by(f64::total_cmp).filter(|&share| share > BUSY) {
+            self.warnings.push(format!(
+                "the machine was busy: others used up to {} of all cores; measure again when it is quiet",
+                percent(share)
+            ));
+        }
         for (row, figures) in self.rows.iter().filter_map(|row| Some((row, row.figures.as_ref()?))) {
             let name = if row.settings.is_empty() { String::new() } else { label(&row.settings) + ": " };
-            if let Some(share) = figures.others_cpu_share.filter(|&share| share > BUSY) {
-                let share = percent(share);
-                self.warnings
-                    .push(format!("{name}others used {share} of all cores meanwhile; measure again on a quiet machine"));
-            }
             let median = figures.batches_per_s.p50;
             let slow = |run: &Run| run.batches_per_s() < (1.0 - SLOWER) * median;
             if let Some((i, run)) = figures.runs.iter().enumerate().find(|(_, run)| slow(run)) {
@@ -133,8 +135,11 @@ impl Bench {
         let kernel = self.kernel.as_ref().map_or_else(String::new, |kernel| format!(" · kernel {kernel}"));
         let step = self.step_ms.map_or_else(String::new, |ms| format!(" · step {ms} ms"));
         text += &format!(
-            "{} cores{kernel} · {} runs of {} + {} batches{step}\n",
-            self.cores, self.runs, self.warmup, self.steps
+            "{} cores{kernel} · {} of {} + {} batches{step} · p50 to max: milliseconds in next()\n",
+            self.cores,
+            if self.runs == 1 { "1 run".to_owned() } else { format!("{} runs", self.runs) },
+            self.warmup,
+            self.steps
         );
         text
     }
@@ -169,7 +174,8 @@ impl Bench {
 
     fn head<'c>(&'c self, columns: &'c [Column]) -> Vec<&'c str> {
         let keys = self.rows.first().map_or(&[][..], |row| &row.settings).iter().map(|(key, _)| key.as_str());
-        let keys: Vec<&str> = if self.rows.iter().all(|row| row.settings.is_empty()) { vec![""] } else { keys.collect() };
+        let keys: Vec<&str> =
+            if self.rows.iter().all(|row| row.settings.is_empty()) { vec![""] } else { keys.collect() };
         keys.into_iter().chain(self.shown(columns).map(|column| column.head)).collect()
     }
 
@@ -228,25 +234,32 @@ fn ms(row: &Row, f: impl Fn(&Figures) -> f64) -> String {
     })
 }
 
+/// One decimal where it tells something.
+fn rate_text(rate: f64) -> String {
+    if (1.0..1000.0).contains(&rate) { format!("{rate:.1}") } else { count(rate) }
+}
+
 const SPEED: [Column; 8] = [
     always("batches/s", |_, row| {
         some(row, |f| {
             let rate = f.batches_per_s;
-            let sd = rate.std_dev.map_or_else(String::new, |sd| format!(" ± {}", count(sd)));
-            Some(count(rate.mean) + &sd)
+            let sd = rate.std_dev.map_or_else(String::new, |sd| format!(" ± {}", rate_text(sd)));
+            Some(rate_text(rate.mean) + &sd)
         })
     }),
     optional("CV", |_, row| some(row, |f| f.batches_per_s.cv.map(percent))),
-    always("next() p50", |_, row| ms(row, |f| f.next_ms.p50)),
+    always("p50 ms", |_, row| ms(row, |f| f.next_ms.p50)),
     always("p90", |_, row| ms(row, |f| f.next_ms.p90)),
     always("p99", |_, row| ms(row, |f| f.next_ms.p99)),
-    always("max ms", |_, row| ms(row, |f| f.next_ms.max)),
+    always("max", |_, row| ms(row, |f| f.next_ms.max)),
     optional("first batch", |_, row| some(row, |f| Some(format!("{:.2} s", f.first_batch_s.mean)))),
     optional("best is", |bench, row| {
         if bench.rows.len() < 2 {
             return String::new();
         }
-        bench.best(row).map_or_else(String::new, |best| if best > 1.0 { format!("{best:.2}×") } else { "▶ this".into() })
+        bench
+            .best(row)
+            .map_or_else(String::new, |best| if best > 1.0 { format!("{best:.2}×") } else { "▶ this".into() })
     }),
 ];
 
@@ -259,7 +272,74 @@ const REST: [Column; 7] = [
     optional("stall", |_, row| some(row, |f| f.accelerator.map(|a| percent(a.stall)))),
     optional("headspace", |_, row| {
         some(row, |f| {
-            f.headspace().map(|gain| if gain < 10.0 { format!("+{}", percent(gain)) } else { format!("{:.0}×", 1.0 + gain) })
+            f.headspace()
+                .map(|gain| if gain < 10.0 { format!("+{}", percent(gain)) } else { format!("{:.0}×", 1.0 + gain) })
         })
     }),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::super::measure::Run;
+    use super::super::row::Failed;
+    use super::*;
+    use clap::Parser;
+    use gristmill::{Element, ErrorKind};
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn row(workers: &str, batch: &str, delivered: i64) -> Row {
+        let mut run = Run { batches: 1, wall_s: 0.5, next_s: vec![0.25], ..Run::default() };
+        run.order_hash.update(&Element::new().with("index", gristmill::Array::scalar(delivered)));
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let figures = Figures::new("inline".into(), vec![run.clone(), run], None, Some(0.5));
+        let data = vec![pair("batch", batch)];
+        Row { settings: vec![pair("workers", workers), pair("batch", batch)], data, figures, error: None }
+    }
+
+    fn bench(rows: Vec<Row>) -> Bench {
+        let mut bench =
+            Bench::new(&Cli::parse_from(["bench", "p.yaml", "--warmup", "0", "--steps", "1"]).args, rows.len());
+        bench.rows = rows;
+        bench.finish();
+        bench
+    }
+
+    #[test]
+    fn rows_that_deliver_something_else_are_found() {
+        let good = bench(vec![row("0", "8", 1), row("1", "8", 1), row("0", "16", 2), row("1", "16", 2)]);
+        assert!(good.mismatch().is_none());
+        let text = good.text();
+        assert!(text.contains("order hash batch=16: ") && text.contains("the same for all 2 rows"), "{text}");
+        let bad = bench(vec![row("0", "8", 1), row("0", "16", 2), row("1", "8", 3)]);
+        let error = bad.mismatch().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Data);
+        assert!(
+            error.message().contains("workers=0 batch=8 run 1: ")
+                && error.message().contains("workers=1 batch=8 run 1")
+        );
+        assert!(bad.text().contains("NOT the same"));
+        let mut second = row("0", "8", 1);
+        if let Some(figures) = &mut second.figures {
+            figures.runs[1].order_hash = gristmill::element::OrderHash::default();
+        }
+        assert!(bench(vec![second]).mismatch().unwrap().message().contains("run 2"));
+    }
+
+    #[test]
+    fn failed_rows_say_why_and_the_busy_machine_is_told_once() {
+        let failed = Failed::new(&Error::config("no room").help("more"));
+        let failed = Row { figures: None, error: Some(failed), ..row("9", "8", 0) };
+        let bench = bench(vec![row("0", "8", 1), row("1", "8", 1), failed]);
+        assert_eq!(bench.warnings.iter().filter(|warning| warning.contains("up to 50.0 % of all cores")).count(), 1);
+        let text = bench.text();
+        assert!(text.contains("failed") && text.contains("✗ workers=9 batch=8: no room (more)"), "{text}");
+        assert_eq!(bench.best(&bench.rows[2]), None);
+        let (head, rows) = bench.wide();
+        assert!(rows.iter().all(|row| row.len() == head.len()));
+    }
+}

@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn files_of_the_system_are_understood() {
-        let text = "55d0-7ffd ---p 0 00:00 0 [rollup]\nRss: 900 kB\nPss:   700 kB\nPss_Dirty: 1 kB\nPss_File:   300 kB\n";
+        let text =
+            "55d0-7ffd ---p 0 00:00 0 [rollup]\nRss: 900 kB\nPss:   700 kB\nPss_Dirty: 1 kB\nPss_File:   300 kB\n";
         let expected = Memory { used_bytes: 400 << 10, with_files_bytes: 700 << 10 };
         assert_eq!(rollup(text), Some(expected));
         assert_eq!(rollup("Pss: 8 kB\n").unwrap().used_bytes, 8 << 10);

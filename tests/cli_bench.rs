@@ -1,0 +1,159 @@
+//! `gristmill bench`: rows, hashes, failing points and exports. Nothing here depends on how fast the machine is.
+#![cfg(feature = "cli")]
+
+use std::path::Path;
+use std::process::Output;
+
+use assert_cmd::Command;
+use serde_json::Value as Json;
+use tempfile::TempDir;
+
+const PIPELINE: &str = "\
+source: {range: 400}
+stages:
+  - shuffle: {seed: 7}
+  - to_iter
+  - batch: {batch_size: 8, remainder: drop}
+";
+
+fn gristmill(folder: &Path, args: &[&str]) -> Output {
+    Command::cargo_bin("gristmill").unwrap().current_dir(folder).args(args).output().unwrap()
+}
+
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("p.yaml"), PIPELINE).unwrap();
+    folder
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What `bench p.yaml ARGS --json` prints; it must succeed.
+fn bench(folder: &Path, args: &[&str]) -> Json {
+    let output = gristmill(folder, &[&["bench", "p.yaml", "--json"], args].concat());
+    assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn rows_of_one_pipeline_have_the_hash_of_a_plain_run() {
+    let folder = folder();
+    let folder = folder.path();
+    let args =
+        ["--warmup", "3", "--steps", "10", "--runs", "2", "--sweep", "inline=true,false", "--sweep", "batch=8,4"];
+    let result = bench(folder, &args);
+    let rows = result["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        let figures = &row["figures"];
+        assert_eq!((figures["batches"].as_u64(), figures["runs"].as_array().unwrap().len()), (Some(13), 2));
+        let batch = row["settings"]["batch"].as_str().unwrap();
+        std::fs::write(folder.join("plain.yaml"), PIPELINE.replace("batch_size: 8", &format!("batch_size: {batch}")))
+            .unwrap();
+        let plain = gristmill(folder, &["run", "plain.yaml", "--inline", "--steps", "13", "--order-hash"]);
+        assert_eq!(figures["order_hash"].as_str(), Some(text(&plain.stdout).trim()), "{row}");
+        for run in figures["runs"].as_array().unwrap() {
+            assert_eq!(run["next_s"].as_array().unwrap().len(), 10);
+            assert_eq!(run["bytes"].as_u64(), Some(10 * 8 * batch.parse::<u64>().unwrap()));
+        }
+        let ms = |key: &str| figures["next_ms"][key].as_f64().unwrap();
+        assert!(ms("min") <= ms("p50") && ms("p50") <= ms("p99") && ms("p99") <= ms("max"), "{figures}");
+        assert!(figures["batches_per_s"]["mean"].as_f64().unwrap() > 0.0 && figures["accelerator"].is_null());
+    }
+}
+
+#[test]
+#[cfg(all(feature = "workers", target_os = "linux"))]
+fn workers_and_threads_deliver_the_same() {
+    let folder = folder();
+    let args = ["--warmup", "0", "--steps", "50", "--runs", "1", "--sweep", "workers=0,1,2", "--ram", "256MiB"];
+    let result = bench(folder.path(), &args);
+    let rows = result["rows"].as_array().unwrap();
+    let hashes: Vec<_> = rows.iter().map(|row| row["figures"]["order_hash"].as_str().unwrap()).collect();
+    assert_eq!(hashes.len(), 3);
+    assert!(hashes.iter().all(|hash| *hash == hashes[0]), "{hashes:?}");
+    assert!(rows[2]["figures"]["executor"].as_str().unwrap().starts_with("2 workers"), "{result}");
+    let threads = bench(folder.path(), &["--warmup", "0", "--steps", "50", "--runs", "1", "--sweep", "threads=1,3"]);
+    assert_eq!(threads["rows"][1]["figures"]["order_hash"].as_str(), Some(hashes[0]));
+}
+
+#[test]
+fn a_point_that_fails_is_a_row_and_the_sweep_goes_on() {
+    let folder = folder();
+    let folder = folder.path();
+    let args = ["--warmup", "1", "--steps", "2", "--runs", "1", "--inline", "--sweep", "batch_size=0,two,8"];
+    let result = bench(folder, &args);
+    let rows = result["rows"].as_array().unwrap();
+    let message = |i: usize| rows[i]["error"]["message"].as_str().unwrap();
+    assert!(message(0).contains("p.yaml: line 5: a batch of 0 elements"), "{}", message(0));
+    assert!(message(1).contains("needs a whole number"), "{}", message(1));
+    assert!(rows[2]["error"].is_null() && rows[2]["figures"].is_object());
+    // Without any row that works nothing was measured.
+    let output = gristmill(folder, &["bench", "p.yaml", "--inline", "--sweep", "batch_size=0", "--steps", "2"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stdout).contains("✗ batch_size=0"), "{}", text(&output.stdout));
+    let output = gristmill(folder, &["bench", "p.yaml", "--inline", "--sweep", "bach_size=1,2"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("did you mean `batch_size`?"), "{}", text(&output.stderr));
+    let output = gristmill(folder, &["bench", "p.yaml", "--inline", "--warmup", "50"]);
+    assert!(text(&output.stderr).contains("ends after 50 batches, within the warm-up of 50"));
+    for bad in [&["--sweep", "batch"][..], &["--step-ms", "x"], &["-o", "x.txt"], &["--runs", "0"]] {
+        assert_eq!(gristmill(folder, &[&["bench", "p.yaml"], bad].concat()).status.code(), Some(2), "{bad:?}");
+    }
+}
+
+#[test]
+#[cfg(all(feature = "workers", target_os = "linux"))]
+fn a_budget_that_is_too_small_is_a_row_with_the_arithmetic() {
+    let folder = folder();
+    let args = ["--warmup", "0", "--steps", "2", "--runs", "1", "--sweep", "ram=10MiB,256MiB"];
+    let result = bench(folder.path(), &args);
+    let message = result["rows"][0]["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("ram_budget is 10 MiB; 1 x (64 MiB of heap"), "{message}");
+    assert!(result["rows"][1]["figures"].is_object());
+}
+
+#[test]
+fn a_step_gives_utilisation_and_the_headspace() {
+    let folder = folder();
+    let args = ["--warmup", "0", "--steps", "5", "--runs", "2", "--inline", "--step-ms", "1", "--headspace"];
+    let result = bench(folder.path(), &args);
+    let figures = &result["rows"][0]["figures"];
+    let share = |key: &str| figures["accelerator"][key].as_f64().unwrap();
+    assert!(share("utilisation") > 0.0 && share("utilisation") <= 1.0, "{figures}");
+    assert!(share("stall") >= 0.0 && share("utilisation") + share("stall") <= 1.0 + 1e-9, "{figures}");
+    assert!(figures["headspace_batches_per_s"].as_f64().unwrap() > 0.0, "{figures}");
+    #[cfg(target_os = "linux")]
+    assert!(figures["others_cpu_share"].as_f64().is_some_and(|share| (0.0..=1.0).contains(&share)), "{figures}");
+}
+
+#[test]
+fn exports_hold_every_row() {
+    let folder = folder();
+    let folder = folder.path();
+    let args = ["bench", "p.yaml", "--inline", "--warmup", "1", "--steps", "4", "--runs", "2"];
+    let sweep = ["--sweep", "buffer=1,2", "--sweep", "batch_size=0,8", "-o", "x.csv", "-o", "x.json", "-o", "x.md"];
+    let output = gristmill(folder, &[&args[..], &sweep].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for line in text(&output.stdout).lines().chain(text(&output.stderr).lines()) {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let csv = read("x.csv");
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[0].starts_with("buffer,batch_size,executor,runs,") && lines[0].ends_with(",order_hash,error"));
+    assert_eq!(lines.len(), 5);
+    let columns = lines[0].split(',').count();
+    assert_eq!(lines[2].split(',').count(), columns, "{csv}");
+    assert!(lines[2].starts_with("1,8,inline,2,5,"), "{csv}");
+    let json: Json = serde_json::from_str(&read("x.json")).unwrap();
+    assert_eq!(json["rows"].as_array().unwrap().len(), 4);
+    assert!(lines[4].contains(json["rows"][3]["figures"]["order_hash"].as_str().unwrap()), "{csv}");
+    let markdown = read("x.md");
+    let table: Vec<_> = markdown.lines().filter(|line| line.starts_with('|')).collect();
+    assert_eq!(table.len(), 2 + 4);
+    assert!(table.iter().all(|line| line.matches('|').count() == table[0].matches('|').count()), "{markdown}");
+    assert!(markdown.contains("buffer=1 batch_size=0 failed: "), "{markdown}");
+}
