@@ -23,6 +23,8 @@ pub struct WorkersReport {
     pub replaced: u64,
     /// Threads of each worker.
     pub threads_per_worker: usize,
+    /// Ranges of elements that may be under way or ready.
+    pub window: usize,
     /// What was tuned, when and why.
     pub decisions: Vec<Decision>,
     /// Those that run now.

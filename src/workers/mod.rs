@@ -28,6 +28,7 @@ mod budget;
 mod control;
 mod launch;
 mod options;
+mod pick;
 mod pool;
 mod serve;
 mod slab;
@@ -41,6 +42,7 @@ use serde::de::DeserializeOwned;
 
 pub use launch::{init, set_worker_command};
 pub use options::{Count, MpOptions, Poison};
+pub use pick::{Measured, PerformanceConfig, PickLimits, pick_performance_config};
 
 use self::budget::{Plan, available};
 use self::launch::Program;

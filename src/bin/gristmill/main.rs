@@ -16,6 +16,7 @@ mod progress;
 mod run;
 mod saved;
 mod tokens;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -54,6 +55,8 @@ enum Command {
     AnalyzePadding(padding::Args),
     /// Shows the stages of a pipeline file, what they hold in memory and what comes out
     Explain(explain::Args),
+    /// Finds out with how many threads and how much memory a pipeline should run
+    Tune(tune::Args),
 }
 
 /// How a command ended, besides errors.
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => (inspect::main(args), args.json),
         Command::AnalyzePadding(args) => (padding::main(args), args.json),
         Command::Explain(args) => (explain::main(args), args.json),
+        Command::Tune(args) => (tune::main(args), args.json),
     };
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -475,6 +475,7 @@ impl Coordinator {
             copies: slab.copies,
             replaced: self.replaced,
             threads_per_worker: self.plan.active,
+            window: self.figures.window.load(Ordering::Relaxed),
             decisions: self.tuner.as_ref().map(|tuner| tuner.decisions.clone()).unwrap_or_default(),
             workers: self.crew.iter().filter_map(worker).collect(),
         });

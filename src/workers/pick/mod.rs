@@ -1,0 +1,291 @@
+//! Options chosen before a run: by running for a moment.
+
+mod trial;
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use self::trial::Trial;
+use super::MpOptions;
+use super::budget::available;
+use crate::dataset::IterDataset;
+use crate::error::{Error, Result};
+use crate::tune::{Decision, Knob};
+
+/// Threads are planned to be busy for this share of the time.
+const TARGET: f64 = 0.85;
+/// More threads must bring at least this.
+const WORTH: f64 = 1.03;
+
+/// Within what [`pick_performance_config`] chooses.
+#[derive(Clone, Debug)]
+#[must_use = "limits do nothing until they are given to `pick_performance_config`"]
+pub struct PickLimits {
+    ram_budget: Option<u64>,
+    max_threads: Option<usize>,
+    max_buffer_size: usize,
+    time: Duration,
+    step: Duration,
+}
+
+impl Default for PickLimits {
+    fn default() -> Self {
+        Self {
+            ram_budget: None,
+            max_threads: None,
+            max_buffer_size: 4,
+            time: Duration::from_secs(20),
+            step: Duration::ZERO,
+        }
+    }
+}
+
+impl PickLimits {
+    /// A quarter of the available memory, all cores, at most four batches ahead, twenty seconds, a consumer without work.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Bytes for worker processes, what they share with this one, and the batches that lie ready.
+    pub fn ram_budget(mut self, bytes: u64) -> Self {
+        self.ram_budget = Some(bytes);
+        self
+    }
+
+    /// Threads at most; all cores at first. Grain's `max_workers`: what a process does there, a thread does here.
+    pub fn max_threads(mut self, threads: usize) -> Self {
+        self.max_threads = Some(threads);
+        self
+    }
+
+    /// Batches that may lie ready.
+    pub fn max_buffer_size(mut self, batches: usize) -> Self {
+        self.max_buffer_size = batches.max(1);
+        self
+    }
+
+    /// How long to run.
+    pub fn time(mut self, time: Duration) -> Self {
+        self.time = time;
+        self
+    }
+
+    /// What the consumer does with a batch, as a time to sleep: more than it takes need not be delivered.
+    pub fn step(mut self, step: Duration) -> Self {
+        self.step = step;
+        self
+    }
+}
+
+/// What [`pick_performance_config`] chose, and why.
+#[derive(Clone, Debug, Serialize)]
+pub struct PerformanceConfig {
+    /// Worker processes.
+    pub workers: usize,
+    /// Threads of each.
+    pub threads_per_worker: usize,
+    /// Batches ready for the consumer: what to give to [`LoaderBuilder::buffer`](crate::LoaderBuilder::buffer).
+    pub buffer: usize,
+    /// Bytes for the workers and what they share with this process: the limit, less the batches that lie ready.
+    pub ram_budget: u64,
+    /// Of those, bytes of shared memory.
+    pub slab_bytes: u64,
+    /// Of those, the limit of each worker's private memory.
+    pub worker_heap_bytes: u64,
+    /// The most shared memory that was in use at once.
+    pub slab_used_bytes: u64,
+    /// The most private memory of a worker that was seen.
+    pub heap_used_bytes: u64,
+    /// Ranges of elements that were under way or ready at the end; it is tuned in every run.
+    pub window: usize,
+    /// Bytes of the largest batch.
+    pub batch_bytes: u64,
+    /// With one thread.
+    pub start: Measured,
+    /// With what was chosen.
+    pub chosen: Measured,
+    /// What was changed on the way, and why.
+    pub decisions: Vec<Decision>,
+}
+
+/// A setting and what it gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Threads that evaluated elements.
+    pub threads: usize,
+    /// Batches per second, without the wait for the first.
+    pub batches_per_s: f64,
+    /// Share of its time that the consumer waited, without the wait for the first.
+    pub wait_share: f64,
+    /// Seconds of all threads for one batch.
+    pub service_s: f64,
+}
+
+impl PerformanceConfig {
+    /// Options for [`mp_prefetch`](super::mp_prefetch).
+    pub fn options(&self) -> MpOptions {
+        MpOptions::auto().workers(self.workers).threads_per_worker(self.threads_per_worker).ram_budget(self.ram_budget)
+    }
+}
+
+/// Options for the pipeline that `factory` makes of `cfg`, found by running it for a moment.
+///
+/// A quarter of the time it runs with one thread, which tells what a batch costs; half of it with tuning, from the number
+/// of threads that follows; the last quarter with the fewest threads that can do as much, to see that they do. A pipeline
+/// that ends in the meantime begins again.
+///
+/// The counterpart of Grain's `pick_performance_config`, which looks at the size of five elements and divides the budget
+/// by it.
+///
+/// ```
+/// use std::time::Duration;
+/// use gristmill::dataset::map::Range;
+/// use gristmill::workers::{PickLimits, mp_prefetch, pick_performance_config};
+/// use gristmill::{IterDataset, MapDataset, Result};
+///
+/// fn pipeline(end: i64) -> Result<impl IterDataset<Item = Vec<i64>>> {
+///     Ok(Range::new(0, end).map(|x| x * x).to_iter().batch(32))
+/// }
+///
+/// let limits = PickLimits::new().ram_budget(512 << 20).time(Duration::from_millis(100));
+/// let config = pick_performance_config(pipeline, 10_000, &limits)?;
+/// assert!(config.ram_budget <= 512 << 20);
+/// let loader = mp_prefetch(pipeline, 10_000, config.options())?.buffer(config.buffer).build()?;
+/// # drop(loader);
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+///
+/// # Errors
+/// Those of the pipeline; [`ErrorKind::Config`](crate::ErrorKind::Config) if the budget is too small, with the
+/// arithmetic, and if the pipeline is empty.
+pub fn pick_performance_config<C, D>(
+    factory: fn(C) -> Result<D>,
+    cfg: C,
+    limits: &PickLimits,
+) -> Result<PerformanceConfig>
+where
+    C: Serialize + DeserializeOwned + Clone,
+    D: IterDataset<Item: 'static> + 'static,
+{
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let most = limits.max_threads.unwrap_or(cores).max(1);
+    let budget = limits.ram_budget.unwrap_or_else(|| available() / 4);
+    let trial = Trial { factory, cfg, limits, budget, most };
+    let first = trial.run(1, false, limits.time / 4)?;
+    if first.delivered == 0 {
+        return Err(Error::config("the pipeline is empty").help("there is nothing to choose options for"));
+    }
+    let start = first.measured(1);
+    let mut decisions = Vec::new();
+    let law = threads_for(&start, limits.step, most);
+    if law > 1 {
+        decisions.push(change(first.wall_s, 1, law, law_reason(&start, limits.step), start.batches_per_s));
+    }
+    let tuned = trial.run(law, true, limits.time / 2)?;
+    let (before_s, tuned_at) = (first.wall_s, tuned.measured(tuned.threads));
+    decisions.extend(tuned.decisions.iter().cloned().map(|d| Decision { at_s: d.at_s + before_s, ..d }));
+    let threads = tuned.needed().clamp(1, tuned.threads);
+    if threads < tuned.threads {
+        let reason = format!("the threads were busy {:.0} %: {threads} do as much", 100.0 * tuned.busy_share());
+        decisions.push(change(before_s + tuned.wall_s, tuned.threads, threads, reason, tuned_at.batches_per_s));
+    }
+    let last = trial.run(threads, false, limits.time / 4)?;
+    let mut chosen = last.measured(threads);
+    let at_s = before_s + tuned.wall_s + last.wall_s;
+    if chosen.threads < tuned_at.threads && WORTH * chosen.batches_per_s < tuned_at.batches_per_s {
+        let reason = format!("{threads} did {:+.0} % after all", percent_more(chosen, tuned_at));
+        decisions.push(change(at_s, threads, tuned_at.threads, reason, chosen.batches_per_s));
+        chosen = tuned_at;
+    }
+    if chosen.threads > 1 && chosen.batches_per_s < WORTH * start.batches_per_s {
+        let reason = format!("{} brought {:+.0} %: one is enough", chosen.threads, percent_more(chosen, start));
+        decisions.push(change(at_s, chosen.threads, 1, reason, chosen.batches_per_s));
+        chosen = start;
+    }
+    trial.config(&[&first, &tuned, &last], start, chosen, decisions)
+}
+
+/// How much more `a` gave than `b`.
+fn percent_more(a: Measured, b: Measured) -> f64 {
+    100.0 * (a.batches_per_s / b.batches_per_s.max(f64::MIN_POSITIVE) - 1.0)
+}
+
+fn law_reason(start: &Measured, step: Duration) -> String {
+    let consumer = match step.as_secs_f64() * 1e3 {
+        0.0 => "and the consumer takes all it gets".to_owned(),
+        ms => format!("and the consumer wants one every {ms:.2} ms"),
+    };
+    format!("one thread works {:.2} ms on a batch, {consumer}", start.service_s * 1e3)
+}
+
+fn change(at_s: f64, from: usize, to: usize, reason: String, rate_before: f64) -> Decision {
+    Decision { at_s, knob: Knob::Threads, from, to, reason, rate_before, rate_after: None }
+}
+
+/// Threads that feed the consumer: of work per second, each can do `TARGET` seconds.
+fn threads_for(start: &Measured, step: Duration, most: usize) -> usize {
+    let demand = if step.is_zero() { f64::INFINITY } else { 1.0 / step.as_secs_f64() };
+    let needed = (demand * start.service_s / TARGET).ceil();
+    // What costs nothing on threads gains nothing from more of them.
+    if needed.is_nan() { 1 } else { (needed.min(1e6) as usize).clamp(1, most) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::map::Range;
+    use crate::{Element, MapDataset};
+
+    fn slow(end: i64) -> Result<impl IterDataset<Item = Element>> {
+        let work = |x: i64| {
+            std::thread::sleep(Duration::from_micros(300));
+            Element::new().with("x", crate::Array::scalar(x))
+        };
+        Ok(Range::new(0, end).map(work).to_iter().batch(4))
+    }
+
+    fn limits() -> PickLimits {
+        PickLimits::new().ram_budget(256 << 20).time(Duration::from_millis(600)).max_threads(4)
+    }
+
+    #[test]
+    fn a_consumer_without_work_gets_all_threads_within_the_budget() {
+        let config = pick_performance_config(slow, 100_000, &limits()).unwrap();
+        assert_eq!((config.workers, config.start.threads), (1, 1));
+        assert!((2..=4).contains(&config.threads_per_worker), "{config:?}");
+        assert!(config.chosen.batches_per_s > config.start.batches_per_s, "{config:?}");
+        assert!(config.decisions[0].reason.starts_with("one thread works"), "{config:?}");
+        let ready = config.batch_bytes * (config.buffer as u64 + 2);
+        assert!(config.slab_bytes + config.worker_heap_bytes + ready <= 256 << 20, "{config:?}");
+        assert!(config.ram_budget + ready <= 256 << 20 && config.batch_bytes == 32);
+        assert_eq!(config.buffer, 4);
+    }
+
+    #[test]
+    fn a_consumer_that_is_fed_by_one_thread_gets_one() {
+        let limits = limits().step(Duration::from_millis(30)).max_buffer_size(2);
+        let config = pick_performance_config(slow, 40, &limits).unwrap();
+        assert_eq!((config.threads_per_worker, config.buffer), (1, 2), "{config:?}");
+        assert!(config.decisions.is_empty(), "{config:?}");
+    }
+
+    #[test]
+    fn threads_follow_from_work_and_demand() {
+        let one = |service_s| Measured { service_s, ..Measured::default() };
+        assert_eq!(threads_for(&one(0.01), Duration::from_millis(5), 64), 3);
+        assert_eq!(threads_for(&one(0.01), Duration::from_millis(5), 2), 2);
+        assert_eq!(threads_for(&one(0.001), Duration::from_millis(5), 8), 1);
+        assert_eq!(threads_for(&one(0.001), Duration::ZERO, 8), 8);
+        assert_eq!(threads_for(&one(0.0), Duration::ZERO, 8), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let error = pick_performance_config(slow, 100, &limits().ram_budget(1 << 20)).unwrap_err();
+        assert!(error.message().starts_with("ram_budget is 1 MiB"), "{error}");
+        let error = pick_performance_config(slow, 0, &limits()).unwrap_err();
+        assert_eq!(error.message(), "the pipeline is empty");
+    }
+}

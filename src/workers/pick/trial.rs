@@ -1,0 +1,178 @@
+//! Runs of a pipeline for a moment, under one setting.
+
+use std::any::Any;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Measured, PerformanceConfig, PickLimits, TARGET};
+use crate::dataset::IterDataset;
+use crate::element::Element;
+use crate::error::{Error, Result};
+use crate::report::{Bytes, Report};
+use crate::tune::Decision;
+use crate::workers::budget::Plan;
+use crate::workers::{MpOptions, mp_prefetch};
+
+/// The pipeline, to be run under several settings.
+pub(super) struct Trial<'a, C, D> {
+    pub(super) factory: fn(C) -> Result<D>,
+    pub(super) cfg: C,
+    pub(super) limits: &'a PickLimits,
+    pub(super) budget: u64,
+    pub(super) most: usize,
+}
+
+/// What some passes together gave.
+#[derive(Debug, Default)]
+pub(super) struct Passes {
+    pub(super) delivered: u64,
+    /// Without the first batch of each pass, and the wait for it.
+    steady: u64,
+    pub(super) wall_s: f64,
+    steady_s: f64,
+    wait_s: f64,
+    busy_s: f64,
+    pub(super) threads: usize,
+    batch_bytes: u64,
+    heap_used: u64,
+    slab_used: u64,
+    window: usize,
+    pub(super) decisions: Vec<Decision>,
+}
+
+impl<C, D> Trial<'_, C, D>
+where
+    C: Serialize + DeserializeOwned + Clone,
+    D: IterDataset<Item: 'static> + 'static,
+{
+    /// Passes over the pipeline, for some time, from `threads` on.
+    pub(super) fn run(&self, threads: usize, tuned: bool, time: Duration) -> Result<Passes> {
+        let start = Instant::now();
+        let mut passes = Passes { threads, ..Passes::default() };
+        loop {
+            // Where nothing is tuned, there are no more threads than are measured.
+            let most = if tuned { self.most } else { threads };
+            let options = MpOptions::auto().workers(1).threads_per_worker(most).ram_budget(self.budget).tune(tuned);
+            let mut loader =
+                mp_prefetch(self.factory, self.cfg.clone(), options.start_threads(passes.threads))?.build()?;
+            let mut ended = true;
+            for batch in loader.by_ref() {
+                passes.batch_bytes = passes.batch_bytes.max(size_of_batch(&batch?));
+                if !self.limits.step.is_zero() {
+                    std::thread::sleep(self.limits.step);
+                }
+                if start.elapsed() >= time {
+                    ended = false;
+                    break;
+                }
+            }
+            passes.add(&loader.report());
+            if !ended || passes.delivered == 0 || start.elapsed() >= time {
+                return Ok(passes);
+            }
+        }
+    }
+
+    pub(super) fn config(
+        &self,
+        all: &[&Passes],
+        start: Measured,
+        chosen: Measured,
+        decisions: Vec<Decision>,
+    ) -> Result<PerformanceConfig> {
+        let most = |of: fn(&Passes) -> u64| all.iter().map(|passes| of(passes)).max().unwrap_or(0);
+        let batch_bytes = most(|passes| passes.batch_bytes);
+        let (buffer, ready) = self.buffer(batch_bytes);
+        let Some(ram_budget) = self.budget.checked_sub(ready) else {
+            let (budget, batch) = (Bytes(self.budget), Bytes(batch_bytes));
+            return Err(Error::config(format!("ram_budget is {budget}, and three batches of {batch} are more"))
+                .help("raise ram_budget, or make batches smaller"));
+        };
+        let config = PerformanceConfig {
+            workers: 1,
+            threads_per_worker: chosen.threads,
+            buffer,
+            ram_budget,
+            slab_bytes: 0,
+            worker_heap_bytes: 0,
+            slab_used_bytes: most(|passes| passes.slab_used),
+            heap_used_bytes: most(|passes| passes.heap_used),
+            window: all.iter().rev().find(|passes| passes.window > 0).map_or(0, |passes| passes.window),
+            batch_bytes,
+            start,
+            chosen,
+            decisions,
+        };
+        let plan = Plan::new(&config.options(), self.most, self.budget)?;
+        Ok(PerformanceConfig { slab_bytes: plan.slab, worker_heap_bytes: plan.heap, ..config })
+    }
+
+    /// Batches to keep ready, and the bytes of all that this process then holds: those, one that is being made, and the
+    /// consumer's own. They get a quarter of the budget.
+    fn buffer(&self, batch_bytes: u64) -> (usize, u64) {
+        let fit = (self.budget / 4).checked_div(batch_bytes).map_or(usize::MAX, |n| n as usize);
+        let buffer = fit.saturating_sub(2).clamp(1, self.limits.max_buffer_size);
+        (buffer, batch_bytes.saturating_mul(buffer as u64 + 2))
+    }
+}
+
+impl Passes {
+    fn add(&mut self, report: &Report) {
+        let first = report.first_wait_s;
+        self.delivered += report.delivered;
+        self.steady += report.delivered.saturating_sub(1);
+        self.wall_s += report.wall_s;
+        self.steady_s += (report.wall_s - first).max(0.0);
+        self.wait_s += (report.consumer_wait_share * report.wall_s - first).max(0.0);
+        self.busy_s += report.threads_busy_share * report.wall_s * report.threads as f64;
+        let Some(workers) = &report.workers else { return };
+        self.threads = workers.threads_per_worker.max(1);
+        self.slab_used = self.slab_used.max(workers.slab_high_water_bytes);
+        self.window = workers.window;
+        self.decisions.extend(workers.decisions.iter().cloned());
+        for worker in &workers.workers {
+            self.heap_used = self.heap_used.max(worker.heap_bytes);
+        }
+    }
+
+    pub(super) fn busy_share(&self) -> f64 {
+        let all = self.wall_s * self.threads as f64;
+        if all > 0.0 { (self.busy_s / all).min(1.0) } else { 1.0 }
+    }
+
+    /// The fewest threads that can do what was done.
+    pub(super) fn needed(&self) -> usize {
+        (self.busy_share() * self.threads as f64 / TARGET).ceil() as usize
+    }
+
+    pub(super) fn measured(&self, threads: usize) -> Measured {
+        let per_s = |n: f64| if self.steady_s > 0.0 { n / self.steady_s } else { 0.0 };
+        Measured {
+            threads,
+            batches_per_s: per_s(self.steady as f64),
+            wait_share: per_s(self.wait_s).min(1.0),
+            service_s: self.busy_s / self.delivered.max(1) as f64,
+        }
+    }
+}
+
+fn size_of_batch<T: 'static>(batch: &T) -> u64 {
+    let element = (batch as &dyn Any).downcast_ref::<Element>();
+    element.map_or(size_of::<T>(), Element::nbytes) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_are_idle_are_given_back() {
+        let passes = |busy_s| Passes { wall_s: 10.0, busy_s, threads: 8, ..Passes::default() };
+        assert_eq!(passes(80.0).needed().min(8), 8);
+        assert_eq!(passes(40.0).needed(), 5);
+        assert_eq!(passes(0.1).needed(), 1);
+        assert_eq!(Passes { threads: 3, ..Passes::default() }.needed().min(3), 3, "nothing is known");
+    }
+}
