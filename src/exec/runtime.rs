@@ -128,6 +128,14 @@ impl Runtime {
         &self.engine
     }
 
+    /// Whether this is a worker, which never reads the passes that it starts.
+    pub(crate) fn is_serving(&self) -> bool {
+        #[cfg(all(feature = "workers", target_os = "linux"))]
+        return matches!(self.engine, Engine::Serving(_));
+        #[cfg(not(all(feature = "workers", target_os = "linux")))]
+        false
+    }
+
     /// The name of a stage across processes.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn border(&self, stage: crate::cx::StageId) -> Border {

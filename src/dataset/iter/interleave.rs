@@ -91,6 +91,9 @@ impl<L: OpenLane> IterDataset for IterInterleave<L> {
     type Iter = IterInterleaveIter<L>;
 
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        if run.is_serving() {
+            self.lanes.open_all(run)?;
+        }
         let count = self.lanes.count();
         let places = count.clamp(1, self.cycle.clamp(1, MAX_CYCLE) as u64);
         let slots = std::iter::repeat_with(|| None).take(places as usize).collect();

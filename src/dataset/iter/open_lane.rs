@@ -26,6 +26,15 @@ pub trait OpenLane: Send + Sync + 'static {
     /// Where it cannot be opened.
     fn open(&self, k: u64, run: &Runtime, cx: &mut Cx) -> Result<Option<Self::Iter>>;
 
+    /// In a worker, which reads nothing in order, so that no stream's turn ever comes: starts a pass over each that has its
+    /// place in the pipeline, because the parent asks for the elements in front of their borders.
+    ///
+    /// # Errors
+    /// Where one cannot be opened.
+    fn open_all(&self, _run: &Runtime) -> Result<()> {
+        Ok(())
+    }
+
     /// What open streams hold that no stage in the pipeline says; `None` if that is not known.
     fn memory(&self) -> Option<Memory> {
         None
@@ -62,6 +71,10 @@ impl<D: IterDataset + 'static> OpenLane for Lanes<D> {
 
     fn memory(&self) -> Option<Memory> {
         Some(Memory::NOTHING)
+    }
+
+    fn open_all(&self, run: &Runtime) -> Result<()> {
+        self.datasets.iter().zip(&self.offsets).try_for_each(|(d, offset)| d.iter(&run.offset(*offset)).map(drop))
     }
 
     fn open(&self, k: u64, run: &Runtime, _: &mut Cx) -> Result<Option<D::Iter>> {
