@@ -66,7 +66,7 @@ impl PickLimits {
         self
     }
 
-    /// How long to run.
+    /// How long to run, besides starting.
     pub fn time(mut self, time: Duration) -> Self {
         self.time = time;
         self

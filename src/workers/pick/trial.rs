@@ -47,29 +47,31 @@ where
     C: Serialize + DeserializeOwned + Clone,
     D: IterDataset<Item: 'static> + 'static,
 {
-    /// Passes over the pipeline, for some time, from `threads` on.
+    /// Passes over the pipeline, from `threads` on, for some time: that after the first batch of each counts.
     pub(super) fn run(&self, threads: usize, tuned: bool, time: Duration) -> Result<Passes> {
         let start = Instant::now();
         let mut passes = Passes { threads, ..Passes::default() };
+        let mut left = time;
         loop {
             // Where nothing is tuned, there are no more threads than are measured.
             let most = if tuned { self.most } else { threads };
             let options = MpOptions::auto().workers(1).threads_per_worker(most).ram_budget(self.budget).tune(tuned);
-            let mut loader =
-                mp_prefetch(self.factory, self.cfg.clone(), options.start_threads(passes.threads))?.build()?;
-            let mut ended = true;
+            let options = options.start_threads(passes.threads);
+            let mut loader = mp_prefetch(self.factory, self.cfg.clone(), options)?.build()?;
+            let mut first: Option<Instant> = None;
             for batch in loader.by_ref() {
                 passes.batch_bytes = passes.batch_bytes.max(size_of_batch(&batch?));
                 if !self.limits.step.is_zero() {
                     std::thread::sleep(self.limits.step);
                 }
-                if start.elapsed() >= time {
-                    ended = false;
+                if first.get_or_insert_with(Instant::now).elapsed() >= left {
                     break;
                 }
             }
             passes.add(&loader.report());
-            if !ended || passes.delivered == 0 || start.elapsed() >= time {
+            left = left.saturating_sub(first.map_or(left, |first| first.elapsed()));
+            // A pipeline of a batch or two is all start.
+            if left.is_zero() || start.elapsed() >= 3 * time {
                 return Ok(passes);
             }
         }
@@ -138,7 +140,7 @@ impl Passes {
     }
 
     pub(super) fn busy_share(&self) -> f64 {
-        let all = self.wall_s * self.threads as f64;
+        let all = self.steady_s * self.threads as f64;
         if all > 0.0 { (self.busy_s / all).min(1.0) } else { 1.0 }
     }
 
@@ -169,7 +171,7 @@ mod tests {
 
     #[test]
     fn threads_that_are_idle_are_given_back() {
-        let passes = |busy_s| Passes { wall_s: 10.0, busy_s, threads: 8, ..Passes::default() };
+        let passes = |busy_s| Passes { steady_s: 10.0, busy_s, threads: 8, ..Passes::default() };
         assert_eq!(passes(80.0).needed().min(8), 8);
         assert_eq!(passes(40.0).needed(), 5);
         assert_eq!(passes(0.1).needed(), 1);
