@@ -5,59 +5,25 @@
 #[expect(dead_code, reason = "unit tests use the rest")]
 #[path = "../src/dataset/iter/laws.rs"]
 mod laws;
+#[path = "laws/sources.rs"]
+mod sources;
+#[path = "laws/twin.rs"]
+mod twin;
 
-use gristmill::dataset::Remainder;
-use gristmill::dataset::iter::{BadRecords, FilterThresholds, ZipLength, interleave, interleave_from, mix, zip_all};
-use gristmill::dataset::map::{Concatenate, Mix, Range, Source};
-use gristmill::rng::{DEFAULT_ROUNDS, PhiloxKey, permutation};
-use gristmill::{
-    Array, BoxIter, BoxMap, Cx, Element, Error, ErrorKind, Executor, IterDataset, MapDataset, Result, Stage,
+use gristmill::dataset::iter::{FilterThresholds, ZipLength, interleave, interleave_from, mix, zip_all};
+use gristmill::dataset::map::{Range, Source};
+use gristmill::pack::{
+    BatchSize, BinPackOptions, ConcatPackOptions, LengthBucketOptions, Packing, RowSpec, WindowPackOptions,
 };
+use gristmill::rng::PhiloxKey;
+use gristmill::{Array, BoxIter, Element, Executor, IterDataset, MapDataset};
 use proptest::prelude::*;
+
+use sources::{Sources, checked, digest, failure, fan, kept, raise, remainder, sources};
+use twin::{Twin, epochs, mixed, rounds, shuffled, zipped};
 
 /// Long enough for every boundary, short enough to restore everywhere.
 const LONGEST: u64 = 150;
-/// Elements that a filter is judged by.
-const WINDOW: usize = 1000;
-
-/// A stage of random access.
-#[derive(Clone, Debug)]
-enum MapOp {
-    Add(i64),
-    Keep(i64),
-    Shuffle(u32),
-    Window(u64, u32),
-    Slice(i64, i64),
-    Shard(u64, u64),
-    Repeat(u64, bool),
-    Index,
-    Draw(u32),
-    Fan(usize),
-    Concatenate(i64),
-    Mix(i64, u32),
-    Zip,
-    Batch(usize, bool),
-    Fail(i64, bool),
-}
-
-/// A stage in front of the border.
-#[derive(Clone, Debug)]
-enum Prefix {
-    Add(i64),
-    Keep(i64),
-    /// Keeps one of so many.
-    Sift(i64),
-    Fan(usize),
-    Fail(i64, bool),
-}
-
-/// What `to_iter` is told.
-#[derive(Clone, Debug)]
-struct Border {
-    skip: Option<Option<u64>>,
-    warn: Option<f64>,
-    raise: Option<f64>,
-}
 
 /// A stage behind it.
 #[derive(Clone, Debug)]
@@ -81,48 +47,14 @@ enum Op {
     Fail(i64, bool),
     /// Makes so many of each, and keeps one of so many of those.
     Sift(i64, i64, Option<f64>),
+    /// One of the ways to pack, and the size of its bins, window or batches.
+    Pack(usize, usize),
 }
 
 #[derive(Clone, Debug)]
 struct Pipe {
     source: Sources,
     ops: Vec<Op>,
-}
-
-#[derive(Clone, Debug)]
-struct Sources {
-    len: i64,
-    map: Vec<MapOp>,
-    prefix: Vec<Prefix>,
-    border: Border,
-}
-
-/// What a stream yields, and what the error says that ends it, if one does.
-#[derive(Clone, Debug)]
-struct Twin {
-    items: Vec<i64>,
-    error: Option<String>,
-}
-
-fn fan(x: i64, most: usize) -> Vec<i64> {
-    (0..x.rem_euclid(most as i64 + 1)).map(|i| x.wrapping_mul(3).wrapping_add(i)).collect()
-}
-
-fn kept(x: i64, modulus: i64) -> bool {
-    x.rem_euclid(modulus) != 0
-}
-
-fn remainder(drop: bool) -> Remainder {
-    if drop { Remainder::Drop } else { Remainder::Keep }
-}
-
-/// Fails for one number of so many.
-fn checked(x: i64, modulus: i64, data: bool) -> Result<i64> {
-    match x.rem_euclid(modulus) {
-        0 if data => Err(Error::data(format!("bad {x}"))),
-        0 => Err(Error::new(ErrorKind::User, format!("broken {x}"))),
-        _ => Ok(x),
-    }
 }
 
 impl Pipe {
@@ -133,198 +65,9 @@ impl Pipe {
     }
 }
 
-impl Sources {
-    /// As long as nothing fans out the prefix is a `Stream`, from then on a `FanStream`.
-    fn build(&self) -> (BoxIter<i64>, Twin) {
-        let mut map = self.map.iter().fold(Range::new(0, self.len).boxed(), |map, op| op.apply(map));
-        let mut cx = Cx::default();
-        let pieces = |slot: Option<i64>| slot.into_iter().collect::<Vec<_>>();
-        let slots = (0..map.len()).map(|i| map.get(i, &mut cx).map(pieces)).collect::<Vec<_>>();
-        let all = |slot: Result<Vec<i64>>| self.prefix.iter().try_fold(slot?, |pieces, stage| stage.run(pieces));
-        let twin = self.border.pass(slots.into_iter().map(all));
-        for (at, stage) in self.prefix.iter().enumerate() {
-            map = match *stage {
-                Prefix::Add(k) => map.map(move |x| x.wrapping_add(k)).boxed(),
-                Prefix::Keep(m) => map.filter(move |x| kept(*x, m)).boxed(),
-                Prefix::Sift(m) => map.filter(move |x| !kept(*x, m)).boxed(),
-                Prefix::Fail(m, data) => map.try_map(move |x| checked(x, m, data)).boxed(),
-                Prefix::Fan(most) => {
-                    let stream = map.to_iter().flat_map(move |x| fan(x, most));
-                    let stream = stream.on_bad_record(self.border.bad()).filter_thresholds(self.border.thresholds());
-                    return (fanned(stream, &self.prefix[at + 1..]), twin);
-                }
-            };
-        }
-        let stream = map.to_iter().on_bad_record(self.border.bad()).filter_thresholds(self.border.thresholds());
-        (stream.boxed(), twin)
-    }
-}
-
-impl Border {
-    fn bad(&self) -> BadRecords {
-        self.skip.map_or(BadRecords::Error, |limit| BadRecords::Skip { limit })
-    }
-
-    fn thresholds(&self) -> FilterThresholds {
-        FilterThresholds { warn: self.warn, raise: self.raise }
-    }
-
-    /// What becomes of the elements that come in, each of them pieces or an error.
-    fn pass(&self, slots: impl Iterator<Item = Result<Vec<i64>>>) -> Twin {
-        let (mut twin, mut skipped, mut dropped) = (Twin { items: Vec::new(), error: None }, 0, 0);
-        for (i, slot) in slots.enumerate() {
-            let mut failed = None;
-            let pieces = slot.unwrap_or_else(|error| {
-                match self.skip.filter(|_| error.kind() == ErrorKind::Data) {
-                    Some(limit) if limit.is_none_or(|limit| skipped < limit) => skipped += 1,
-                    Some(_) => failed = Some(format!("{}; {skipped} bad records were skipped", error.message())),
-                    None => failed = Some(error.message().to_owned()),
-                }
-                Vec::new()
-            });
-            dropped += usize::from(pieces.is_empty());
-            if (i + 1) % WINDOW == 0 && too_many(std::mem::take(&mut dropped), self.raise) {
-                failed = Some(TOO_MANY.to_owned());
-            }
-            if failed.is_some() {
-                return Twin { error: failed, ..twin };
-            }
-            twin.items.extend(pieces);
-        }
-        twin
-    }
-}
-
-const TOO_MANY: &str = "elements were dropped, the limit is";
-
-/// Whether so many of a window are too many.
-fn too_many(dropped: usize, raise: Option<f64>) -> bool {
-    raise.is_some_and(|limit| dropped as f64 / WINDOW as f64 >= limit)
-}
-
 fn short((ds, mut twin): (BoxIter<i64>, Twin)) -> (BoxIter<i64>, Twin) {
     twin.limit(LONGEST as usize);
     (ds.limit(LONGEST).boxed(), twin)
-}
-
-impl Twin {
-    /// What lies behind is not read, even if it would fail.
-    fn limit(&mut self, n: usize) {
-        if self.items.len() >= n {
-            self.items.truncate(n);
-            self.error = None;
-        }
-    }
-
-    /// Element `i`, nothing at the end, or the error.
-    fn get(&self, i: usize) -> std::result::Result<Option<i64>, String> {
-        match (self.items.get(i), &self.error) {
-            (None, Some(error)) => Err(error.clone()),
-            (item, _) => Ok(item.copied()),
-        }
-    }
-
-    fn each(self, f: impl Fn(usize, i64) -> Vec<i64>) -> Self {
-        let items = self.items.into_iter().enumerate().flat_map(|(i, x)| f(i, x)).collect();
-        Self { items, ..self }
-    }
-
-    fn try_each(mut self, f: impl Fn(i64) -> Result<i64>) -> Self {
-        if let Some((at, error)) = self.items.iter().enumerate().find_map(|(at, x)| Some((at, f(*x).err()?))) {
-            self.items.truncate(at);
-            self.error = Some(error.message().to_owned());
-        }
-        self
-    }
-
-    /// Groups of `size`; the last may be smaller, unless it is dropped or an error comes before its end.
-    fn groups(&self, size: usize, drop: bool) -> impl Iterator<Item = &[i64]> {
-        let whole = drop || self.error.is_some();
-        self.items.chunks(size).filter(move |group| !whole || group.len() == size)
-    }
-
-    /// One of many, as long as not too many of a window are dropped.
-    fn sift(self, modulus: i64, raise: Option<f64>) -> Self {
-        let (mut items, mut dropped) = (Vec::new(), 0);
-        for (i, &x) in self.items.iter().enumerate() {
-            dropped += usize::from(kept(x, modulus));
-            if (i + 1) % WINDOW == 0 && too_many(std::mem::take(&mut dropped), raise) {
-                return Self { items, error: Some(TOO_MANY.to_owned()) };
-            }
-            items.extend(Some(x).filter(|x| !kept(*x, modulus)));
-        }
-        Self { items, ..self }
-    }
-}
-
-impl MapOp {
-    fn apply(&self, ds: BoxMap<i64>) -> BoxMap<i64> {
-        let len = ds.len();
-        match *self {
-            // Nothing can be made of nothing, and enough is enough.
-            _ if len == 0 || len > 4 * LONGEST => ds,
-            Self::Add(k) => ds.map(move |x| x.wrapping_add(k)).boxed(),
-            Self::Keep(m) => ds.filter(move |x| kept(*x, m)).boxed(),
-            Self::Shuffle(seed) => ds.shuffle(seed).boxed(),
-            Self::Window(size, seed) => ds.window_shuffle(size, seed).boxed(),
-            Self::Slice(start, step) => ds.slice_step(start.min(len as i64 - 1).., step).boxed(),
-            Self::Shard(index, count) => ds.shard(index % count, count).boxed(),
-            Self::Repeat(epochs, reseed) => ds.repeat(epochs).reseed_each_epoch(reseed).boxed(),
-            Self::Index => ds.map_with_index(|i, x| x ^ (i.global + i.epoch) as i64).boxed(),
-            Self::Draw(seed) => ds.random_map(seed, |x, rng| x ^ rng.random_raw() as i64).boxed(),
-            Self::Fan(most) => ds.flat_map(most, move |x| fan(x, most)).boxed(),
-            Self::Concatenate(other) => Concatenate::new(vec![ds, Range::new(0, other).boxed()]).boxed(),
-            Self::Mix(other, weight) => {
-                Mix::new(vec![ds, Range::new(0, other + 1).boxed()]).weights([1.0, f64::from(weight)]).boxed()
-            }
-            Self::Zip => {
-                let other = Range::new(0, len as i64).map(|x| x * x);
-                ds.zip(other).map(|(a, b)| a.wrapping_mul(31) ^ b).boxed()
-            }
-            // Batches of random access have fixed places, which nothing may drop.
-            Self::Batch(..) if (&ds as &dyn Stage).may_drop() => ds,
-            Self::Batch(size, drop) => {
-                ds.batch_with_fn(size, remainder(drop), |items: Vec<i64>| Ok(digest(&items))).boxed()
-            }
-            Self::Fail(m, data) => ds.try_map(move |x| checked(x, m, data)).boxed(),
-        }
-    }
-}
-
-/// One number that depends on the elements and on their order.
-fn digest(items: &[i64]) -> i64 {
-    items.iter().fold(7, |sum, x| sum.wrapping_mul(31).wrapping_add(*x))
-}
-
-/// The rest of a prefix behind its first fan-out.
-fn fanned<D>(ds: gristmill::dataset::iter::FanStream<D>, rest: &[Prefix]) -> BoxIter<i64>
-where
-    D: MapDataset<Item = Vec<i64>> + 'static,
-{
-    match *rest {
-        [] => ds.boxed(),
-        [Prefix::Add(k)] => ds.map(move |x| x.wrapping_add(k)).boxed(),
-        [Prefix::Keep(m)] => ds.filter(move |x| kept(*x, m)).boxed(),
-        [Prefix::Fail(m, data)] => ds.try_map(move |x| checked(x, m, data)).boxed(),
-        // Several at once are one flat_map each: what they are is not what is tested here.
-        ref several => {
-            let several = several.to_vec();
-            ds.try_flat_map(move |x| several.iter().try_fold(vec![x], |pieces, stage| stage.run(pieces))).boxed()
-        }
-    }
-}
-
-impl Prefix {
-    fn run(&self, pieces: Vec<i64>) -> Result<Vec<i64>> {
-        let pieces = pieces.into_iter();
-        Ok(match *self {
-            Self::Add(k) => pieces.map(|x| x.wrapping_add(k)).collect(),
-            Self::Keep(m) => pieces.filter(|x| kept(*x, m)).collect(),
-            Self::Sift(m) => pieces.filter(|x| !kept(*x, m)).collect(),
-            Self::Fan(most) => pieces.flat_map(|x| fan(x, most)).collect(),
-            Self::Fail(m, data) => pieces.map(|x| checked(x, m, data)).collect::<Result<_>>()?,
-        })
-    }
 }
 
 impl Op {
@@ -394,8 +137,9 @@ impl Op {
                 let thresholds = FilterThresholds { warn: None, raise };
                 let ds = ds.flat_map(move |x| Ok(many(x).collect::<Vec<_>>()));
                 let ds = ds.filter_with(move |x| !kept(*x, m), thresholds).boxed();
-                (ds, twin.each(|_, x| many(x).collect()).sift(m, raise))
+                (ds, twin.each(|_, x| many(x).collect()).sift(|x| !kept(x, m), raise))
             }
+            Self::Pack(way, size) => packed(ds, way, size),
         }
     }
 }
@@ -413,118 +157,29 @@ fn rebatched(ds: BoxIter<i64>, twin: Twin, from: usize, to: usize, drop: bool) -
     (ds, Twin { items, ..batched })
 }
 
-/// Nothing can be repeated once, but not more often: it would never end.
-fn epochs(twin: Twin, n: usize) -> Twin {
-    match twin {
-        Twin { error: Some(_), .. } => twin,
-        Twin { items, .. } if items.is_empty() && n > 1 => {
-            Twin { items, error: Some("epoch 0 yielded no element".to_owned()) }
-        }
-        Twin { items, error } => Twin { items: items.repeat(n), error },
-    }
-}
-
-/// Rows of one element of each. The first that fails says how it ends, unless one before it has come to its end.
-fn zipped(twins: &[Twin], combined: impl Fn(&[i64]) -> i64) -> Twin {
-    let mut items = Vec::new();
-    loop {
-        let (mut row, mut failed) = (Vec::new(), None);
-        for twin in twins {
-            match twin.get(items.len()) {
-                Ok(Some(x)) => row.push(x),
-                Ok(None) => break,
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        if row.len() < twins.len() {
-            return Twin { items, error: failed };
-        }
-        items.push(combined(&row));
-    }
-}
-
-/// Windows of the published permutation, each from its end.
-fn shuffled(twin: Twin, window: usize, seed: u32) -> Twin {
-    let one = |(number, items): (usize, &[i64])| {
-        let order = permutation(items.len() as u32, seed.wrapping_add(number as u32), DEFAULT_ROUNDS).unwrap();
-        order.into_iter().rev().map(|i| items[i as usize]).collect::<Vec<_>>()
+/// Rows of eight, made of sequences of up to seven. What packing makes of them is tested beside it: here a first pass is
+/// the twin of all others.
+fn packed(ds: BoxIter<i64>, way: usize, size: usize) -> (BoxIter<i64>, Twin) {
+    let sequence = |x: i64| Ok(Element::new().with("t", Array::from_vec(vec![x as i32; x.rem_euclid(8) as usize])));
+    let (ds, rows) = (ds.map(sequence), || RowSpec::new([("t", 8)]));
+    let rows = match way {
+        0 => ds.first_fit_pack(BinPackOptions::new(rows(), size)).boxed(),
+        1 => ds.best_fit_pack(BinPackOptions::new(rows(), size)).boxed(),
+        2 => ds.concat_then_split_pack(ConcatPackOptions::new(rows())).boxed(),
+        3 => ds.window_pack(WindowPackOptions::new(rows()).window(4 * size)).boxed(),
+        _ => ds.length_buckets(LengthBucketOptions::new(["t"], [2, 4, 8], BatchSize::Fixed(size))).boxed(),
     };
-    let items = twin.groups(window, false).enumerate().flat_map(one).collect();
-    Twin { items, ..twin }
-}
-
-/// Interleaving, played with queues.
-fn rounds(twins: &[Twin], cycle: usize) -> Twin {
-    let places = cycle.min(twins.len()).max(1);
-    let mut waiting = twins.iter();
-    let mut open: Vec<Option<(&Twin, usize)>> = vec![None; places];
-    let mut items = Vec::new();
-    for turn in 0.. {
-        let place = &mut open[turn % places];
-        *place = place.or_else(|| waiting.next().map(|twin| (twin, 0)));
-        match place.map(|(twin, at)| twin.get(at)) {
-            Some(Ok(Some(x))) => {
-                items.push(x);
-                *place = place.map(|(twin, at)| (twin, at + 1));
-            }
-            Some(Ok(None)) => *place = None,
-            Some(Err(error)) => return Twin { items, error: Some(error) },
-            None if open.iter().all(Option::is_none) => break,
-            None => {}
+    let sum =
+        |row: Element| Ok(digest(&row.array("t")?.as_slice::<i32>()?.iter().map(|&x| x.into()).collect::<Vec<_>>()));
+    let ds = rows.map(sum).boxed();
+    let mut twin = Twin { items: Vec::new(), error: None };
+    for next in ds.clone().loader().build().unwrap() {
+        match next {
+            Ok(item) => twin.items.push(item),
+            Err(error) => twin.error = Some(error.message().to_owned()),
         }
     }
-    Twin { items, error: None }
-}
-
-/// Grain's proportions: of the first `k` elements, `ceil(k * w / (w + rest))` are of the first dataset, and so on with the rest.
-fn mixed(twins: &[Twin], weights: &[u32]) -> Twin {
-    let least = f64::from(*weights.iter().min().unwrap());
-    let parts: Vec<u64> = weights.iter().map(|w| (f64::from(*w) * (100.0 / least)) as u64).collect();
-    let counts = |mut k: u64| {
-        let mut rest: u64 = parts.iter().sum();
-        let mut counts = Vec::new();
-        for part in &parts {
-            let others = k * (rest - part) / rest;
-            counts.push(k - others);
-            (k, rest) = (others, rest - part);
-        }
-        counts
-    };
-    let mut items = Vec::new();
-    for k in 0.. {
-        let (before, after) = (counts(k), counts(k + 1));
-        let from = (0..twins.len()).find(|&i| before[i] != after[i]).unwrap();
-        match twins[from].get(before[from] as usize) {
-            Ok(Some(x)) => items.push(x),
-            Ok(None) => break,
-            Err(error) => return Twin { items, error: Some(error) },
-        }
-    }
-    Twin { items, error: None }
-}
-
-fn prefix() -> impl Strategy<Value = Prefix> {
-    prop_oneof![
-        (-9i64..9).prop_map(Prefix::Add),
-        (2i64..5).prop_map(Prefix::Keep),
-        (1usize..4).prop_map(Prefix::Fan),
-        failure().prop_map(|(m, data)| Prefix::Fail(m, data)),
-    ]
-}
-
-/// Where it fails, and mostly because of the data.
-fn failure() -> impl Strategy<Value = (i64, bool)> {
-    (5i64..40, prop::bool::weighted(0.8))
-}
-
-fn raise() -> impl Strategy<Value = Option<f64>> {
-    prop::option::of(prop::sample::select(vec![0.5, 0.9, 0.95, 1.0]))
-}
-
-fn border() -> impl Strategy<Value = Border> {
-    let skip = prop_oneof![Just(None), Just(Some(None)), (0u64..9).prop_map(|limit| Some(Some(limit)))];
-    let warn = prop::option::of(Just(0.9));
-    (skip, warn, raise()).prop_map(|(skip, warn, raise)| Border { skip, warn, raise })
+    (ds, twin)
 }
 
 fn op(inner: impl Strategy<Value = Pipe> + Clone + 'static) -> impl Strategy<Value = Op> {
@@ -548,39 +203,8 @@ fn op(inner: impl Strategy<Value = Pipe> + Clone + 'static) -> impl Strategy<Val
         (others, prop::collection::vec(1u32..9, 1..3)).prop_map(|(others, weights)| Op::Mix(others, weights)),
         failure().prop_map(|(m, data)| Op::Fail(m, data)),
         (10i64..30, 5i64..30, raise()).prop_map(|(copies, m, raise)| Op::Sift(copies, m, raise)),
+        (0usize..5, 1usize..9).prop_map(|(way, size)| Op::Pack(way, size)),
     ]
-}
-
-fn map_op() -> impl Strategy<Value = MapOp> {
-    prop_oneof![
-        (-9i64..9).prop_map(MapOp::Add),
-        (2i64..5).prop_map(MapOp::Keep),
-        any::<u32>().prop_map(MapOp::Shuffle),
-        (1u64..20, any::<u32>()).prop_map(|(size, seed)| MapOp::Window(size, seed)),
-        (0i64..9, prop::sample::select(vec![-2, -1, 1, 2, 3])).prop_map(|(start, step)| MapOp::Slice(start, step)),
-        (0u64..4, 1u64..4).prop_map(|(index, count)| MapOp::Shard(index, count)),
-        (1u64..4, any::<bool>()).prop_map(|(epochs, reseed)| MapOp::Repeat(epochs, reseed)),
-        Just(MapOp::Index),
-        any::<u32>().prop_map(MapOp::Draw),
-        (1usize..4).prop_map(MapOp::Fan),
-        (0i64..30).prop_map(MapOp::Concatenate),
-        (0i64..30, 1u32..9).prop_map(|(len, weight)| MapOp::Mix(len, weight)),
-        Just(MapOp::Zip),
-        (1usize..6, any::<bool>()).prop_map(|(size, drop)| MapOp::Batch(size, drop)),
-        failure().prop_map(|(m, data)| MapOp::Fail(m, data)),
-    ]
-}
-
-/// Few elements and any stages; or many, of which most are dropped.
-fn sources() -> impl Strategy<Value = Sources> {
-    let few = (0i64..50, prop::collection::vec(map_op(), 0..4), prop::collection::vec(prefix(), 0..3), border());
-    let few = few.prop_map(|(len, map, prefix, border)| Sources { len, map, prefix, border });
-    let many = (900i64..2600, 9i64..30, prop::collection::vec(prefix(), 0..3), border());
-    let many = many.prop_map(|(len, modulus, rest, border)| {
-        let prefix = std::iter::once(Prefix::Sift(modulus)).chain(rest).collect();
-        Sources { len, map: Vec::new(), prefix, border }
-    });
-    prop_oneof![4 => few, 1 => many]
 }
 
 fn pipe() -> impl Strategy<Value = Pipe> {
