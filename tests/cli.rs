@@ -249,7 +249,14 @@ fn a_closed_pipe_is_success() {
 #[test]
 fn help_documents_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
-    for args in [&["--help"][..], &["run", "--help"], &["demo", "--help"], &["analyze-padding", "--help"]] {
+    for args in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["demo", "--help"],
+        &["analyze-padding", "--help"],
+        &["bench", "--help"],
+        &["tune", "--help"],
+    ] {
         assert!(ok(folder.path(), args).contains("Exit codes"), "{args:?}");
     }
     assert!(ok(folder.path(), &["--version"]).starts_with("gristmill 0."));

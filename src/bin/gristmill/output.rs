@@ -78,12 +78,12 @@ pub(crate) fn wrapped(text: &str, indent: usize) -> String {
     let mut out = String::new();
     for line in text.split('\n') {
         let mut column = 0;
-        for word in line.split(' ') {
+        for (i, word) in line.split(' ').enumerate() {
             let width = word.chars().count();
             if column > indent && column + 1 + width > WIDTH {
                 out += &format!("\n{}", " ".repeat(indent));
                 column = indent;
-            } else if column > 0 {
+            } else if i > 0 {
                 out.push(' ');
                 column += 1;
             }
@@ -131,4 +131,18 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>], left: &[usize]) -> St
         }
     }
     table.trim_fmt() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn long_lines_are_broken_and_keep_their_indent() {
+        assert_eq!(wrapped("  a b", 4), "  a b\n");
+        let words = vec!["four"; 25].join(" ");
+        let text = wrapped(&words, 3);
+        assert_eq!(text, format!("{}\n   {}\n", vec!["four"; 20].join(" "), vec!["four"; 5].join(" ")));
+        assert!(text.lines().all(|line| line.chars().count() <= 100));
+    }
 }

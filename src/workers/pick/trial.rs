@@ -70,8 +70,9 @@ where
             }
             passes.add(&loader.report());
             left = left.saturating_sub(first.map_or(left, |first| first.elapsed()));
-            // A pipeline of a batch or two is all start.
-            if left.is_zero() || start.elapsed() >= 3 * time {
+            // A short pipeline starts often, and one of a batch or two is all start.
+            let late = start.elapsed() >= if passes.steady > 0 { time + time / 4 } else { 3 * time };
+            if left.is_zero() || late {
                 return Ok(passes);
             }
         }

@@ -7,7 +7,7 @@ mod row;
 mod stats;
 mod sweep;
 mod table;
-mod usage;
+pub(crate) mod usage;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

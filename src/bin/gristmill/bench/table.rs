@@ -7,12 +7,11 @@ use serde::Serialize;
 
 use super::row::{Figures, Row};
 use super::sweep::label;
+use super::usage::busy;
 use super::{Args, measure::Run};
 use crate::format::{bytes, count, percent};
 use crate::output;
 
-/// Others that used more of the machine than this are told of.
-const BUSY: f64 = 0.1;
 /// A run slower than the median of its row by this is told of.
 const SLOWER: f64 = 0.1;
 
@@ -54,12 +53,7 @@ impl Bench {
     /// Adds the warnings, once all rows are there.
     pub(super) fn finish(&mut self) {
         let others = self.rows.iter().filter_map(|row| row.figures.as_ref()?.others_cpu_share);
-        if let Some(share) = others.max_by(f64::total_cmp).filter(|&share| share > BUSY) {
-            self.warnings.push(format!(
-                "the machine was busy: others used up to {} of all cores; measure again when it is quiet",
-                percent(share)
-            ));
-        }
+        self.warnings.extend(others.max_by(f64::total_cmp).and_then(busy));
         for (row, figures) in self.rows.iter().filter_map(|row| Some((row, row.figures.as_ref()?))) {
             let name = if row.settings.is_empty() { String::new() } else { label(&row.settings) + ": " };
             let median = figures.batches_per_s.p50;
@@ -134,13 +128,14 @@ impl Bench {
         text += &self.hashes();
         let kernel = self.kernel.as_ref().map_or_else(String::new, |kernel| format!(" · kernel {kernel}"));
         let step = self.step_ms.map_or_else(String::new, |ms| format!(" · step {ms} ms"));
-        text += &format!(
-            "{} cores{kernel} · {} of {} + {} batches{step} · p50 to max: milliseconds in next()\n",
+        let footer = format!(
+            "{} cores{kernel} · {} of {} + {} batches{step} · p50 to max: milliseconds in next()",
             self.cores,
             if self.runs == 1 { "1 run".to_owned() } else { format!("{} runs", self.runs) },
             self.warmup,
             self.steps
         );
+        text += &output::wrapped(&footer, 2);
         text
     }
 

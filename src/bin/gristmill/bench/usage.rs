@@ -8,8 +8,12 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::format::percent;
+
 /// Between two looks at the memory, at least. A look also takes at most a fiftieth of the time.
 const EVERY: Duration = Duration::from_millis(20);
+/// Others that used more of the machine than this are told of.
+const BUSY: f64 = 0.1;
 
 /// Memory of this process and all below it; pages that several share count once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -115,7 +119,7 @@ impl Watch {
 
 /// Clock ticks since the system began.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Cpu {
+pub(crate) struct Cpu {
     /// Of all cores together, idle ones too.
     all: u64,
     busy: u64,
@@ -125,17 +129,25 @@ pub(super) struct Cpu {
 
 impl Cpu {
     /// Now; call it where no worker runs, so that all that had are counted.
-    pub(super) fn now() -> Option<Self> {
+    pub(crate) fn now() -> Option<Self> {
         let (all, busy) = machine(&read_to_string("/proc/stat").ok()?)?;
         Some(Self { all, busy, ours: own(&read_to_string("/proc/self/stat").ok()?)? })
     }
 
     /// The share of all cores that others used since `before`, 0 to 1.
-    pub(super) fn others_since(self, before: Self) -> Option<f64> {
+    pub(crate) fn others_since(self, before: Self) -> Option<f64> {
         let all = self.all.checked_sub(before.all).filter(|&all| all > 0)?;
         let ours = self.ours.saturating_sub(before.ours);
         Some((self.busy.saturating_sub(before.busy).saturating_sub(ours)) as f64 / all as f64)
     }
+}
+
+/// A warning if others used so much that figures tell little.
+pub(crate) fn busy(others_share: f64) -> Option<String> {
+    (others_share > BUSY).then(|| {
+        let share = percent(others_share);
+        format!("the machine was busy: others used up to {share} of all cores; measure again when it is quiet")
+    })
 }
 
 /// All ticks and the busy ones: not idle, not waiting for a disk. Time of guests is in that of users.

@@ -12,6 +12,8 @@ use gristmill::spec::Pipeline;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use self::write::{Change, Setting};
 use crate::bench::milliseconds;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use crate::bench::usage::{Cpu, busy};
 use crate::how::memory;
 use crate::{Outcome, output};
 
@@ -79,7 +81,9 @@ fn pick(args: &Args, pipeline: &Pipeline) -> Result<Outcome> {
     if let Some(threads) = args.max_threads {
         limits = limits.max_threads(threads.into());
     }
+    let before = Cpu::now();
     let config = pick_performance_config(|pipeline: Pipeline| pipeline.build(), pipeline.clone(), &limits)?;
+    let others = before.zip(Cpu::now()).and_then(|(before, now)| now.others_since(before));
     let settings = [
         Setting("workers", config.workers.to_string()),
         Setting("threads_per_worker", config.threads_per_worker.to_string()),
@@ -95,11 +99,12 @@ fn pick(args: &Args, pipeline: &Pipeline) -> Result<Outcome> {
     } else {
         output::data(&text(&config, &change, args));
     }
+    others.and_then(busy).iter().for_each(|warning| output::warn(warning));
     if args.write {
         output::say(&format!("written to {}", args.pipeline.display()));
     } else {
         let rerun = format!("{} tune {} --write", output::program(), output::shell_word(&args.pipeline));
-        output::say(&format!("nothing is changed; `{rerun}` puts it into the file"));
+        output::say(&format!("nothing is changed; `{rerun}` puts it in"));
     }
     Ok(Outcome::Done)
 }

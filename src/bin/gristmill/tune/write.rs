@@ -153,7 +153,7 @@ fn yaml(text: &str, entry: &str) -> Option<Edit> {
         }
         (end, value) = (at + line.len(), line);
     }
-    let newline = if value.ends_with('\n') { "\n" } else { "" };
+    let newline = &value[value.trim_end_matches(['\r', '\n']).len()..];
     // What is said about the old value, on its own line, may hold for the new.
     let comment = line.find(" #").map_or("", |at| line[at..].trim_end());
     Some((start..end, format!("{entry}{comment}{newline}")))
@@ -257,6 +257,8 @@ mod tests {
             assert_eq!(changed("p.yaml", &text).unwrap().text, text, "twice is once");
         }
         assert_eq!(changed("p.yaml", "source: {range: 9}").unwrap().text, format!("source: {{range: 9}}\n{YAML}\n"));
+        let windows = changed("p.yaml", "executor: inline\r\nsource: {range: 9}\r\n").unwrap().text;
+        assert_eq!(windows, format!("{YAML}\r\nsource: {{range: 9}}\r\n"));
         let change = changed("p.yaml", "source: {range: 9}\nexecutor: inline # slow\n").unwrap();
         assert_eq!(change.to_string(), format!("@@ line 2 @@\n- executor: inline # slow\n+ {YAML} # slow\n"));
         assert_eq!(change.added(), format!("{YAML} # slow"));
