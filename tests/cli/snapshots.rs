@@ -188,10 +188,12 @@ fn what_the_commands_are() {
 
     Commands:
       run              Runs a pipeline file and reports where the time went
+      bench            Measures how fast a pipeline delivers, over settings and runs
       demo             Generates text, packs it into batches and reports: nothing else is needed
       inspect          Shows what is in files of data
       analyze-padding  Shows what padding would cost on your documents, and what removes it
       explain          Shows the stages of a pipeline file, what they hold in memory and what comes out
+      tune             Finds out with how many threads and how much memory a pipeline should run
       help             Print this message or the help of the given subcommand(s)
 
     Options:
@@ -217,8 +219,9 @@ fn what_to_try_after_the_demo() {
     let next = text.split_once("\nwhat to try").unwrap().1.replace(&exe.display().to_string(), "gristmill");
     insta::assert_snapshot!(next, @r"
     next
-     # the same order hash on one thread
-     gristmill run gristmill-demo/pipeline.yaml --threads 1
+     # the same order hash on one thread of this process, and in two worker processes
+     gristmill run gristmill-demo/pipeline.yaml --inline
+     gristmill run gristmill-demo/pipeline.yaml --workers 2 --ram 1GiB
      # stop after 100 batches, then go on: again the same
      gristmill run gristmill-demo/pipeline.yaml --steps 100
      gristmill run gristmill-demo/pipeline.yaml --resume
