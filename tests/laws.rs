@@ -176,7 +176,8 @@ fn packed(ds: BoxIter<i64>, way: usize, size: usize) -> (BoxIter<i64>, Twin) {
     for next in ds.clone().loader().build().unwrap() {
         match next {
             Ok(item) => twin.items.push(item),
-            Err(error) => twin.error = Some(error.message().to_owned()),
+            // Stages have other numbers in the whole pipeline.
+            Err(error) => twin.error = error.message().rsplit(": ").next().map(str::to_owned),
         }
     }
     (ds, twin)

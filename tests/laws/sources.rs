@@ -56,6 +56,8 @@ pub(crate) struct Sources {
     map: Vec<MapOp>,
     prefix: Vec<Prefix>,
     border: Border,
+    /// Batches straight behind it, unless it fans out: of what size, and whether the remainder is dropped.
+    batch: Option<(usize, bool)>,
 }
 
 pub(crate) fn fan(x: i64, most: usize) -> Vec<i64> {
@@ -102,7 +104,14 @@ impl Sources {
             };
         }
         let stream = map.to_iter().on_bad_record(self.border.bad()).filter_thresholds(self.border.thresholds());
-        (stream.boxed(), twin)
+        match self.batch {
+            None => (stream.boxed(), twin),
+            Some((size, drop)) => {
+                let ds = stream.batch_with_fn(size, remainder(drop), |items| Ok(digest(&items))).boxed();
+                let items = twin.groups(size, drop).map(digest).collect();
+                (ds, Twin { items, ..twin })
+            }
+        }
     }
 }
 
@@ -257,12 +266,19 @@ fn map_op() -> impl Strategy<Value = MapOp> {
 
 /// Few elements and any stages; or many, of which most are dropped.
 pub(crate) fn sources() -> impl Strategy<Value = Sources> {
-    let few = (0i64..50, prop::collection::vec(map_op(), 0..4), prop::collection::vec(prefix(), 0..3), border());
-    let few = few.prop_map(|(len, map, prefix, border)| Sources { len, map, prefix, border });
-    let many = (900i64..2600, 9i64..30, prop::collection::vec(prefix(), 0..3), border());
-    let many = many.prop_map(|(len, modulus, rest, border)| {
+    let batch = || prop::option::weighted(0.2, (1usize..6, any::<bool>()));
+    let few = (0i64..50, prop::collection::vec(map_op(), 0..4), prop::collection::vec(prefix(), 0..3));
+    let few = (few, border(), batch()).prop_map(|((len, map, prefix), border, batch)| Sources {
+        len,
+        map,
+        prefix,
+        border,
+        batch,
+    });
+    let many = (900i64..2600, 9i64..30, prop::collection::vec(prefix(), 0..3));
+    let many = (many, border(), batch()).prop_map(|((len, modulus, rest), border, batch)| {
         let prefix = std::iter::once(Prefix::Sift(modulus)).chain(rest).collect();
-        Sources { len, map: Vec::new(), prefix, border }
+        Sources { len, map: Vec::new(), prefix, border, batch }
     });
     prop_oneof![4 => few, 1 => many]
 }
