@@ -21,6 +21,9 @@ pub(crate) trait Remote: Debug + Send + Sync {
     /// How many ranges may be under way or wait to be read.
     fn window(&self) -> usize;
 
+    /// Bytes that a range should bring at most: more is evaluated in parts, one after the other.
+    fn part_bytes(&self) -> usize;
+
     /// Has `range` of `border` evaluated. What comes of it goes to `deliver`, in index order.
     fn submit(&self, border: Border, range: Range<u64>, deliver: Box<dyn Deliver>);
 

@@ -17,6 +17,9 @@ const LEAST_SLAB: u64 = 16 * PAGE as u64;
 /// The slab is never more than this: what lies ready beyond it helps nobody.
 const MOST_SLAB: u64 = 4 << 30;
 
+/// What one task should bring at most: more does not travel better.
+const PART: u64 = 4 << 20;
+
 /// How the budget is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -76,6 +79,12 @@ impl Plan {
         }
         let active = options.start_threads.unwrap_or(threads).clamp(1, threads);
         Ok(Self { workers, threads, active, tuned: options.tune, budget, slab, heap, max_element })
+    }
+
+    /// Bytes of an extent, unless one element takes more: small enough that every thread can have two.
+    pub(crate) fn part_bytes(&self) -> usize {
+        let threads = (self.workers * self.threads) as u64;
+        PART.min((self.slab - self.max_element) / (2 * (1 + threads))) as usize
     }
 }
 

@@ -91,6 +91,8 @@ pub(crate) struct Done {
     pub(crate) slots: u64,
     /// Bytes of the extent that were written.
     pub(crate) used: u64,
+    /// Bytes that the next slot takes, if it was there and did not fit; else 0.
+    pub(crate) next_bytes: u64,
     /// Wall time, in nanoseconds.
     pub(crate) took_ns: u64,
     /// What its stages counted since they last told, now and then.

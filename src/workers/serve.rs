@@ -96,6 +96,7 @@ impl Server {
             id: task.id,
             slots: evaluated.slots,
             used: evaluated.used as u64,
+            next_bytes: evaluated.need.unwrap_or(0) as u64,
             took_ns: start.elapsed().as_nanos() as u64,
             tally: self.tally(),
         }))

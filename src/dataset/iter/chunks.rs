@@ -11,18 +11,17 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
 
-use super::evaluate::{Apart, Chunk, Evaluator, Gather, Incoming, Part, Slot, Wanted, evaluator};
+use super::evaluate::{Aim, Apart, Chunk, Evaluator, Gather, Incoming, Part, Slot, Wanted, evaluator};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Runtime;
 
-/// Work per range that hides the cost of handing it over.
-const CHUNK_TIME: Duration = Duration::from_millis(2);
-const MAX_CHUNK: u64 = 1024;
 /// A group that takes longer is evaluated in parts, by all who evaluate, and put together behind them: the first would be
 /// long in coming from one alone, and all together would hold too many.
 const GROUP_TIME: Duration = Duration::from_millis(10);
+/// Nor is one of more elements put together by those who evaluate.
+const MAX_GROUP: u64 = 1024;
 
 /// Slots of `0..len` in order, from any index on.
 pub(super) struct Roots<D: MapDataset, G: Gather<D::Item> = Apart> {
@@ -79,7 +78,7 @@ where
     /// With `gather`, groups come as one where that is quicker.
     pub(super) fn new(dataset: Arc<D>, gather: Option<&Arc<G>>, run: &Runtime, stage: StageId) -> Self {
         // Without the upper limit as many elements would be under way as there are in many large batches.
-        let gather = gather.filter(|gather| (1..=MAX_CHUNK).contains(&gather.size()));
+        let gather = gather.filter(|gather| (1..=MAX_GROUP).contains(&gather.size()));
         let groups = gather.map(|gather| Groups { size: gather.size(), first: 0 });
         let ahead = evaluator(&dataset, gather, run, stage).map(|evaluator| Ahead {
             evaluator,
@@ -206,7 +205,7 @@ impl<T, W> Ahead<T, W> {
         if head.left == 0 {
             self.pending.pop_front();
         }
-        self.learn(indices, chunk.took);
+        self.learn(indices, chunk.took, chunk.bytes);
         self.parts = chunk.parts.into_iter();
         self.dispatch(groups, len);
         Ok(())
@@ -247,13 +246,20 @@ impl<T, W> Ahead<T, W> {
         Wanted { range: start..until(self.chunk).min(next), grouped: false }
     }
 
-    /// Aims the size of a range at [`CHUNK_TIME`], at most doubling it at a time.
-    fn learn(&mut self, len: u64, took: Duration) {
+    /// So many indices took so long, and so many bytes.
+    fn learn(&mut self, len: u64, took: Duration, bytes: usize) {
         let each = took.as_nanos() as u64 / len.max(1);
-        let ideal = CHUNK_TIME.as_nanos() as u64 / each.max(1);
-        self.chunk = ideal.clamp(1, MAX_CHUNK).min(self.chunk * 2);
+        self.chunk = next_size(self.chunk, each, bytes as u64 / len.max(1), self.evaluator.aim());
         self.each = Some(Duration::from_nanos(each));
     }
+}
+
+/// Slots of the ranges to come, after one of `present` of so many nanoseconds and bytes each: what `aim` says, at most twice
+/// as many at a time.
+fn next_size(present: u64, each_ns: u64, each_bytes: u64, aim: Aim) -> u64 {
+    let in_time = aim.time.as_nanos() as u64 / each_ns.max(1);
+    let in_bytes = aim.bytes as u64 / each_bytes.max(1);
+    in_time.min(in_bytes).clamp(1, aim.slots).min(present.saturating_mul(2))
 }
 
 /// Waits for a chunk, counting the wait.
@@ -265,4 +271,22 @@ fn receive<T, W>(head: &Receiver<Result<Chunk<T, W>>>, stage: StageId, cx: &mut 
     let chunk = head.recv();
     cx.waited(stage, start.elapsed());
     chunk.map_err(|_| Error::new(ErrorKind::Cancelled, "those who evaluate elements have stopped"))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_grow_until_time_bytes_or_slots_are_what_they_should_be() {
+        let aim = Aim { time: Duration::from_millis(2), slots: 1000, bytes: 1 << 20 };
+        let settled = |ns: u64, bytes: u64| (0..30).fold(1, |size, _| next_size(size, ns, bytes, aim));
+        assert_eq!(settled(100, 0), 1000);
+        assert_eq!(settled(0, 0), 1000);
+        assert_eq!(settled(10_000, 0), 200);
+        assert_eq!(settled(10_000, 16 << 10), 64);
+        assert_eq!(settled(50_000_000, 0), 1);
+        assert_eq!(settled(100, 64 << 20), 1);
+        assert_eq!(next_size(8, 1, 1, aim), 16);
+    }
 }

@@ -76,6 +76,17 @@ pub(crate) struct Chunk<T, W> {
     pub(crate) parts: Vec<Part<T, W>>,
     /// How long evaluating them took.
     pub(crate) took: Duration,
+    /// Bytes that they take up where they are handed over; 0 where nothing is copied.
+    pub(crate) bytes: usize,
+}
+
+/// How large ranges are to be, whichever comes first: large enough to hide what handing one over costs, small enough
+/// that the first of them is there soon.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Aim {
+    pub(crate) time: Duration,
+    pub(crate) slots: u64,
+    pub(crate) bytes: usize,
 }
 
 /// A range to evaluate.
@@ -90,6 +101,9 @@ pub(crate) struct Wanted {
 pub(crate) trait Evaluator<T, W>: Send {
     /// How many ranges may be under way or wait to be read.
     fn window(&self) -> usize;
+
+    /// How large they are to be.
+    fn aim(&self) -> Aim;
 
     /// Whether groups can come as one.
     fn gathers(&self) -> bool;
@@ -174,6 +188,10 @@ where
         2 * self.pool.threads()
     }
 
+    fn aim(&self) -> Aim {
+        Aim { time: Duration::from_millis(2), slots: 1024, bytes: usize::MAX }
+    }
+
     fn gathers(&self) -> bool {
         self.gather.is_some()
     }
@@ -197,7 +215,7 @@ where
             };
             // The counts are in before anybody can see the elements.
             drop(cx);
-            let _ = outgoing.chunks.send(Ok(Chunk { parts, took: start.elapsed() }));
+            let _ = outgoing.chunks.send(Ok(Chunk { parts, took: start.elapsed(), bytes: 0 }));
         }));
         incoming
     }

@@ -1,11 +1,12 @@
 //! A border whose elements are evaluated in worker processes: its end in the parent, and its end in a worker.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::evaluate::{self, Chunk, Evaluator, Incoming, Outgoing, Wanted, channel, evaluate};
+use super::evaluate::{self, Aim, Chunk, Evaluator, Incoming, Outgoing, Slot, Wanted, channel, evaluate};
 use crate::cx::StageId;
 use crate::dataset::map::MapDataset;
 use crate::error::{Error, ErrorKind, Result};
@@ -32,7 +33,8 @@ where
     D::Item: Send + 'static,
 {
     if let Some(crossing) = crossing::<D::Item>() {
-        served.add(run.border(stage), Arc::new(Prefix { dataset: dataset.clone(), run: run.clone(), crossing }));
+        let (dataset, run, unfit) = (dataset.clone(), run.clone(), Mutex::default());
+        served.add(run.border(stage), Arc::new(Prefix { dataset, run, crossing, unfit }));
     }
 }
 
@@ -45,6 +47,12 @@ struct OnWorkers<T> {
 impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T> {
     fn window(&self) -> usize {
         self.workers.window()
+    }
+
+    fn aim(&self) -> Aim {
+        // Somewhat less than a part, or each would leave a slot or two for another. It takes longer than between threads
+        // to hand one over: several wake-ups, and messages between processes.
+        Aim { time: Duration::from_millis(5), slots: 1 << 14, bytes: self.workers.part_bytes() / 8 * 7 }
     }
 
     fn gathers(&self) -> bool {
@@ -74,15 +82,14 @@ impl<T: Send + 'static, W: Send + 'static> Deliver for Decode<T, W> {
         if slots.len() as u64 != part.slots {
             return Err(Error::data(format!("{} slots where {} were announced", slots.len(), part.slots)));
         }
-        let _ = self.outgoing.chunks.send(Ok(Chunk { parts: vec![evaluate::Part::Slots(slots)], took: part.took }));
+        let (parts, bytes) = (vec![evaluate::Part::Slots(slots)], part.used);
+        let _ = self.outgoing.chunks.send(Ok(Chunk { parts, took: part.took, bytes }));
         Ok(())
     }
 
     fn skip(&mut self) {
-        let _ = self
-            .outgoing
-            .chunks
-            .send(Ok(Chunk { parts: vec![evaluate::Part::Slots(vec![Ok(None)])], took: Duration::ZERO }));
+        let parts = vec![evaluate::Part::Slots(vec![Ok(None)])];
+        let _ = self.outgoing.chunks.send(Ok(Chunk { parts, took: Duration::ZERO, bytes: 0 }));
     }
 
     fn fail(&mut self, error: Error) {
@@ -98,6 +105,10 @@ struct Stuck {
 impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for Stuck {
     fn window(&self) -> usize {
         1
+    }
+
+    fn aim(&self) -> Aim {
+        Aim { time: Duration::ZERO, slots: 1, bytes: 0 }
     }
 
     fn gathers(&self) -> bool {
@@ -118,9 +129,44 @@ struct Prefix<D: MapDataset> {
     dataset: Arc<D>,
     run: Runtime,
     crossing: Crossing<D::Item>,
+    unfit: Mutex<Unfit<D::Item>>,
 }
 
-impl<D: MapDataset> Serve for Prefix<D> {
+/// Slots that did not fit where they should go, by index: they are asked for next, most likely here.
+type Unfit<T> = VecDeque<(u64, Slot<T>)>;
+
+/// So many are kept, and none of more bytes: a worker's memory is needed for other things.
+const MOST_UNFIT: usize = 4;
+const LARGEST_UNFIT: usize = 2 << 20;
+
+impl<D: MapDataset> Prefix<D> {
+    fn unfit(&self) -> MutexGuard<'_, Unfit<D::Item>> {
+        self.unfit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_unfit(&self, index: u64) -> Option<Slot<D::Item>> {
+        let mut unfit = self.unfit();
+        let at = unfit.iter().position(|(kept, _)| *kept == index)?;
+        Some(unfit.swap_remove_back(at)?.1)
+    }
+
+    fn keep_unfit(&self, index: u64, slot: Slot<D::Item>, bytes: usize) {
+        if bytes > LARGEST_UNFIT {
+            return;
+        }
+        let mut unfit = self.unfit();
+        // One that is still there after so many others is wanted elsewhere, or not at all.
+        let old = if unfit.len() < MOST_UNFIT { None } else { unfit.pop_front() };
+        unfit.push_back((index, slot));
+        drop(unfit);
+        drop(old);
+    }
+}
+
+impl<D: MapDataset> Serve for Prefix<D>
+where
+    D::Item: Send,
+{
     fn evaluate(&self, range: Range<u64>, extent: &mut [u8]) -> Result<Evaluated> {
         if range.end > self.dataset.len() {
             return Err(Error::new(
@@ -130,10 +176,12 @@ impl<D: MapDataset> Serve for Prefix<D> {
         }
         let mut cx = self.run.cx_ahead();
         let (mut writer, mut need) = (ChunkWriter::new(extent), None);
+        let mut unfit = self.take_unfit(range.start);
         for index in range {
-            let slot = evaluate(&*self.dataset, index, &mut cx);
+            let slot = unfit.take().unwrap_or_else(|| evaluate(&*self.dataset, index, &mut cx));
             if let Err(full) = writer.push_with(&slot, self.crossing) {
                 need = Some(full.need);
+                self.keep_unfit(index, slot, full.need);
                 break;
             }
         }

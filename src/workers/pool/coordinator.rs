@@ -25,8 +25,6 @@ use crate::workers::launch::{self, Exit, Program, Worker};
 use crate::workers::options::{MpOptions, Poison};
 use crate::workers::slab::{Grant, PAGE, Slab};
 
-/// What one task should bring at most: more does not travel better.
-const TASK_BYTES: usize = 4 << 20;
 /// How often deadlines are looked at.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -34,6 +32,8 @@ const TICK: Duration = Duration::from_millis(200);
 pub(super) enum Command {
     /// To have a range evaluated.
     Submit { border: Border, range: Range<u64>, deliver: Box<dyn Deliver> },
+    /// To have so many workers from now on, and so many threads at work in each.
+    Size { workers: usize, threads: usize },
     /// To have everything counted, and to say when.
     Sync(Sender<()>),
     /// A worker has connected, or has not.
@@ -57,6 +57,8 @@ pub(super) struct Coordinator {
     heard: Receiver<Event>,
     events: Sender<Event>,
     queue: Queue,
+    /// Workers that there are to be, at most as many as planned.
+    wanted: usize,
     crew: BTreeMap<u64, Member>,
     starting: Vec<JoinHandle<()>>,
     respawn: Respawn,
@@ -107,6 +109,7 @@ impl Coordinator {
             heard,
             events,
             queue: Queue::default(),
+            wanted: plan.workers,
             crew: BTreeMap::new(),
             starting: Vec::new(),
             respawn: Respawn::default(),
@@ -126,6 +129,7 @@ impl Coordinator {
         loop {
             self.start_missing();
             self.hand_out();
+            self.dismiss();
             let tick = after(self.patience());
             select! {
                 recv(self.orders) -> command => match command {
@@ -147,7 +151,7 @@ impl Coordinator {
 
     /// How long nothing may happen before it looks around by itself.
     fn patience(&self) -> Duration {
-        if self.over.is_some() || self.crew.len() >= self.plan.workers {
+        if self.over.is_some() || !self.is_short() {
             return TICK;
         }
         let now = Instant::now();
@@ -160,6 +164,10 @@ impl Coordinator {
                 Some(failure) => deliver.fail(failure.clone().into_error()),
                 None => self.queue.submit(border, range, deliver),
             },
+            Command::Size { workers, threads } => {
+                self.resize(workers);
+                self.activate(threads);
+            }
             Command::Sync(done) => self.sync(done),
             Command::Started { number, result } => self.started(number, result),
             Command::End => {}
@@ -191,10 +199,7 @@ impl Coordinator {
 
     /// Starts as many workers as are missing, each on a thread of its own: it takes milliseconds, or the time-out.
     fn start_missing(&mut self) {
-        while self.over.is_none()
-            && self.crew.len() < self.plan.workers
-            && self.respawn.due(Instant::now()) <= Instant::now()
-        {
+        while self.over.is_none() && self.is_short() && self.respawn.due(Instant::now()) <= Instant::now() {
             let number = self.next_worker;
             self.next_worker += 1;
             self.crew.insert(number, Member::new());
@@ -214,6 +219,35 @@ impl Coordinator {
                     let error = Error::new(ErrorKind::Io, format!("cannot start the thread that starts a worker: {e}"));
                     self.give_up(Failure::of(&error));
                 }
+            }
+        }
+    }
+
+    /// Workers that are to stay.
+    fn staff(&self) -> usize {
+        self.crew.values().filter(|member| !member.leaving).count()
+    }
+
+    /// Whether one is missing. Those that leave have their memory until they are gone.
+    fn is_short(&self) -> bool {
+        self.staff() < self.wanted && self.crew.len() < self.plan.workers
+    }
+
+    fn resize(&mut self, workers: usize) {
+        self.wanted = workers.clamp(1, self.plan.workers);
+        let too_many = self.staff().saturating_sub(self.wanted);
+        for member in self.crew.values_mut().rev().filter(|member| !member.leaving).take(too_many) {
+            member.leaving = true;
+        }
+    }
+
+    /// Has those end who are to leave and have nothing more to do.
+    fn dismiss(&mut self) {
+        for member in self.crew.values_mut().filter(|member| member.leaving && !member.told_to_stop) {
+            if let Some(worker) = member.worker.as_ref().filter(|_| member.tasks.is_empty()) {
+                // If it cannot be sent, its end will be heard.
+                let _ = worker.send(&ToWorker::Stop);
+                member.told_to_stop = true;
             }
         }
     }
@@ -277,9 +311,11 @@ impl Coordinator {
 
     /// Memory for the next task of the head of the line. Others wait behind it, so it is always served first.
     fn room_for(&self, need: usize, border: Border, len: u64) -> Option<Grant> {
-        let most = TASK_BYTES.min((self.plan.slab - self.plan.max_element) as usize / (2 * (1 + self.plan.threads)));
-        let expected = self.slot_bytes.get(&border).map_or(PAGE as f64, |bytes| bytes * 1.25 * len as f64);
-        let size = (expected as usize).saturating_add(4096).min(most).max(need).max(PAGE);
+        let slot = self.slot_bytes.get(&border).copied().unwrap_or(0.0);
+        // Room for one at least; what is not used of it comes back as soon as it is written.
+        let one = (slot * 1.02) as usize + 4096;
+        let all = ((slot * 1.25 * len as f64) as usize).saturating_add(4096).min(self.plan.part_bytes());
+        let size = all.max(one.min(self.plan.max_element as usize)).max(need).max(PAGE);
         let grant = self.slab.grant(size);
         if grant.is_some() || self.crew.values().any(|member| !member.tasks.is_empty()) {
             return grant;
@@ -333,6 +369,7 @@ impl Coordinator {
         }
         self.respawn.progress();
         job.advance(done.slots);
+        job.need = usize::try_from(done.next_bytes).unwrap_or(usize::MAX);
         self.queue.put(job);
     }
 
@@ -371,6 +408,9 @@ impl Coordinator {
     fn exited(&mut self, number: u64, exit: &Exit) {
         let Some(member) = self.crew.remove(&number) else { return };
         self.counted(number);
+        if member.told_to_stop {
+            return;
+        }
         self.replaced += 1;
         let cause = member.killed.unwrap_or_else(|| exit.to_string());
         let ranges: Vec<_> = member.tasks.values().map(|task| task.job.next_task()).collect();
@@ -425,8 +465,9 @@ impl Coordinator {
 
     /// Once a second: measures, and changes what the controller wants changed.
     fn tune(&mut self) {
+        let incomplete = self.crew.len() < self.wanted || self.crew.values().any(|member| !member.ready);
         let Some(tuner) = self.tuner.as_mut().filter(|tuner| tuner.is_due()) else { return };
-        if self.crew.len() < self.plan.workers || self.crew.values().any(|member| !member.ready) {
+        if incomplete {
             tuner.disturb();
         }
         let blocked = self.recorder.totals().iter().map(|stage| stage.counts.wait_ns).sum();

@@ -17,6 +17,10 @@ pub(super) struct Member {
     pub(super) tasks: BTreeMap<u64, Running>,
     /// Why it was killed by us, if it was.
     pub(super) killed: Option<String>,
+    /// Whether it is to end, because fewer are wanted, as soon as it has nothing more to do.
+    pub(super) leaving: bool,
+    /// Whether it was told so.
+    pub(super) told_to_stop: bool,
     /// Tasks that it has done.
     pub(super) done: u64,
 }
@@ -31,14 +35,18 @@ pub(super) struct Running {
 
 impl Member {
     pub(super) fn new() -> Self {
-        Self { worker: None, ready: false, tasks: BTreeMap::new(), killed: None, done: 0 }
+        let (leaving, told_to_stop) = (false, false);
+        Self { worker: None, ready: false, tasks: BTreeMap::new(), killed: None, leaving, told_to_stop, done: 0 }
     }
 
     /// Whether it can have one more task; a suspect one only by itself.
     pub(super) fn has_place(&self, threads: usize, suspect: bool) -> bool {
         let alone = suspect || self.tasks.values().any(|task| task.job.is_suspect());
         // One more than there are threads, so that none waits for the next while an answer is on its way.
-        self.ready && self.killed.is_none() && if alone { self.tasks.is_empty() } else { self.tasks.len() <= threads }
+        self.ready
+            && self.killed.is_none()
+            && !self.leaving
+            && if alone { self.tasks.is_empty() } else { self.tasks.len() <= threads }
     }
 }
 

@@ -8,6 +8,8 @@
 mod coordinator;
 mod crew;
 mod job;
+#[cfg(test)]
+mod tests;
 mod tuner;
 
 use std::fmt;
@@ -102,6 +104,14 @@ impl WorkerPool {
     }
 }
 
+#[cfg_attr(not(test), expect(dead_code, reason = "only tests change the number of workers while they run"))]
+impl WorkerPool {
+    /// Has so many workers, at most as many as were planned, and so many threads of each at work, from now on.
+    pub(crate) fn resize(&self, workers: usize, threads: usize) {
+        let _ = self.commands.send(Command::Size { workers, threads });
+    }
+}
+
 impl Remote for WorkerPool {
     fn parallel(&self) -> usize {
         self.figures.active.load(Ordering::Relaxed)
@@ -109,6 +119,10 @@ impl Remote for WorkerPool {
 
     fn window(&self) -> usize {
         self.figures.window.load(Ordering::Relaxed)
+    }
+
+    fn part_bytes(&self) -> usize {
+        self.plan.part_bytes()
     }
 
     fn submit(&self, border: Border, range: Range<u64>, deliver: Box<dyn Deliver>) {

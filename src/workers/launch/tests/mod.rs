@@ -100,7 +100,7 @@ fn echoing(add: u64) -> (Worker, Events) {
 }
 
 fn done(id: u64, slots: u64) -> Done {
-    Done { id, slots, used: 0, took_ns: 0, tally: None }
+    Done { id, slots, used: 0, next_bytes: 0, took_ns: 0, tally: None }
 }
 
 fn task(id: u64) -> ToWorker {
