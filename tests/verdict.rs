@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use gristmill::dataset::map::{RandomAccess, Source};
-use gristmill::{Executor, IterDataset, MapDataset, Report, Result};
+use gristmill::{Executor, IterDataset, LoaderBuilder, MapDataset, Report, Result};
 use proptest::prelude::*;
 
 /// Work, not sleep: a sleeping thread would let a crowded machine run two stages on one core for free.
@@ -34,7 +34,7 @@ impl RandomAccess for Slow {
 const STAGES: usize = 5;
 
 /// Source, map and filter in front of the border, a map on the stream, and a map behind it on the one ordered thread.
-fn run(delays: [u64; STAGES], executor: Executor) -> Report {
+fn pipeline(delays: [u64; STAGES]) -> Result<impl IterDataset<Item = u64>> {
     let [source, map, filter, stream, suffix] = delays;
     let ds = Source::new(Slow { us: source })
         .map(move |x| {
@@ -54,9 +54,40 @@ fn run(delays: [u64; STAGES], executor: Executor) -> Report {
         work(suffix);
         Ok(x)
     });
-    let mut loader = ds.loader().executor(executor).build().unwrap();
+    Ok(ds)
+}
+
+fn run(delays: [u64; STAGES], executor: Executor) -> Report {
+    report(pipeline(delays).unwrap().loader().executor(executor))
+}
+
+fn report<D: IterDataset + 'static>(builder: LoaderBuilder<D>) -> Report {
+    let mut loader = builder.build().unwrap();
     assert_eq!(loader.by_ref().filter_map(Result::ok).count(), 500);
     loader.report()
+}
+
+/// The same in a worker process of so many threads.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+fn run_in_worker(delays: [u64; STAGES], threads: usize) -> Report {
+    use gristmill::workers::{MpOptions, mp_prefetch};
+
+    let options = MpOptions::auto().threads_per_worker(threads).worker_heap(64 << 20).ram_budget(200 << 20);
+    report(mp_prefetch(pipeline, delays, options).unwrap())
+}
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_slow_stage_is_named_in_a_worker_too(slow in 0..STAGES, delay in 120u64..300, threads in 1usize..3) {
+        let mut delays = [3; STAGES];
+        delays[slow] = delay;
+        let report = run_in_worker(delays, threads);
+        let expected = if slow == STAGES - 1 { STAGES } else { slow };
+        prop_assert_eq!(report.verdict.stage, Some(expected), "{}", report);
+    }
 }
 
 proptest! {
