@@ -41,6 +41,8 @@ pub(crate) struct Begin {
     pub(crate) threads: u32,
     /// How many of them at a time, at first.
     pub(crate) active: u32,
+    /// Whether stages count and measure.
+    pub(crate) counted: bool,
     /// The stages of the parent's pipeline, a line each: the worker's must be the same.
     pub(crate) pipeline: Vec<String>,
 }

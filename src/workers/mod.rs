@@ -96,9 +96,10 @@ impl Launch {
             return Ok((Runtime::new(threads, Some(recorder.clone()))?, threads.to_string()));
         }
         let words = format!("{} of {}", plural(plan.workers, "worker"), plural(plan.threads, "thread"));
+        let counting = self.options.counted.then(|| recorder.clone());
         let pool = WorkerPool::start(self.program, pipeline.lines(), plan, self.options, recorder.clone())?;
         let demand = pool.demand().clone();
-        Ok((Runtime::of(Engine::Workers(pool), Some(recorder.clone())).with_demand(demand), words))
+        Ok((Runtime::of(Engine::Workers(pool), counting).with_demand(demand), words))
     }
 }
 

@@ -44,6 +44,7 @@ pub struct MpOptions {
     pub(super) poison: Poison,
     pub(super) tune: bool,
     pub(super) start_threads: Option<usize>,
+    pub(super) counted: bool,
 }
 
 impl Default for MpOptions {
@@ -66,6 +67,7 @@ impl MpOptions {
             poison: Poison::Error,
             tune: true,
             start_threads: None,
+            counted: true,
         }
     }
 
@@ -131,6 +133,13 @@ impl MpOptions {
     /// Threads of each worker that work at the start, where that is tuned; all at first.
     pub fn start_threads(mut self, threads: usize) -> Self {
         self.start_threads = Some(threads);
+        self
+    }
+
+    /// Without counts and times of stages, so that it can be measured what those cost.
+    #[doc(hidden)]
+    pub fn counted(mut self, yes: bool) -> Self {
+        self.counted = yes;
         self
     }
 

@@ -27,7 +27,7 @@ pub(crate) fn serve<D: IterDataset>(dataset: D, mut session: Session) -> Result<
     };
     check_same(&begin.pipeline, &(&dataset as &dyn Stage).lines())?;
     let slab = WorkerSlab::map(slab, begin.slab_bytes as usize)?;
-    let server = Server::new(&dataset, session, slab)?;
+    let server = Server::new(&dataset, session, slab, begin.counted)?;
     server.session.send(FromWorker::Ready(Ready { build_ns: server.session.built_in().as_nanos() as u64 }))?;
     server.run(begin)
 }
@@ -36,16 +36,17 @@ struct Server {
     session: Session,
     slab: Arc<WorkerSlab>,
     served: Arc<Served>,
-    recorder: Arc<Recorder>,
+    /// `None` where nothing is to be counted.
+    recorder: Option<Arc<Recorder>>,
     told: Mutex<Instant>,
     gate: Gate,
 }
 
 impl Server {
-    fn new<D: IterDataset>(dataset: &D, session: Session, slab: Arc<WorkerSlab>) -> Result<Self> {
+    fn new<D: IterDataset>(dataset: &D, session: Session, slab: Arc<WorkerSlab>, counted: bool) -> Result<Self> {
         let served = Arc::<Served>::default();
-        let recorder = Recorder::new((dataset as &dyn Stage).count());
-        let run = Runtime::of(Engine::Serving(served.clone()), Some(recorder.clone()));
+        let recorder = counted.then(|| Recorder::new((dataset as &dyn Stage).count()));
+        let run = Runtime::of(Engine::Serving(served.clone()), recorder.clone());
         // The pass is never read; starting it makes every border known.
         drop(dataset.iter(&run)?);
         Ok(Self { session, slab, served, recorder, told: Mutex::new(Instant::now()), gate: Gate::new() })
@@ -74,7 +75,9 @@ impl Server {
                     self.gate.set(threads as usize);
                     continue;
                 }
-                ToWorker::Tell => FromWorker::Told(self.recorder.drain()),
+                ToWorker::Tell => {
+                    FromWorker::Told(self.recorder.as_ref().map(|recorder| recorder.drain()).unwrap_or_default())
+                }
                 other => return Err(nonsense(&format!("{other:?}"))),
             };
             self.session.send(answer)?;
@@ -104,13 +107,14 @@ impl Server {
 
     /// What was counted, if it is time to tell.
     fn tally(&self) -> Option<Tally> {
+        let recorder = self.recorder.as_ref()?;
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.elapsed() < TELL_EVERY {
             return None;
         }
         *told = Instant::now();
         drop(told);
-        Some(self.recorder.drain())
+        Some(recorder.drain())
     }
 }
 

@@ -259,7 +259,7 @@ impl Coordinator {
                 let Some(member) = self.crew.get_mut(&number) else { return };
                 let (threads, active) = (self.plan.threads as u32, self.plan.active as u32);
                 let (slab_bytes, pipeline) = (self.plan.slab, self.pipeline.clone());
-                let begin = Begin { slab_bytes, threads, active, pipeline };
+                let begin = Begin { slab_bytes, threads, active, counted: self.options.counted, pipeline };
                 // If it cannot be sent, its end will be heard.
                 let _ = worker.send(&ToWorker::Begin(begin));
                 member.worker = Some(worker);
