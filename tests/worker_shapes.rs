@@ -1,7 +1,7 @@
 //! Pipelines of every shape: worker processes yield what the same pipeline yields inline, wherever it is resumed.
 #![cfg(all(feature = "workers", target_os = "linux"))]
 
-use gristmill::dataset::iter::{ZipLength, interleave, mix, zip_all};
+use gristmill::dataset::iter::{ZipLength, interleave, interleave_from, mix, zip_all};
 use gristmill::dataset::map::Range;
 use gristmill::workers::{MpOptions, mp_prefetch};
 use gristmill::{Array, BoxIter, Checkpoint, Element, Error, ErrorKind, IterDataset, MapDataset, Result, Value};
@@ -17,7 +17,8 @@ fn stream(start: i64, len: i64) -> BoxIter<i64> {
     Range::new(start, start + len).shuffle(start as u32).filter(|x| x % 7 != 3).map(|x| x * 3).to_iter().boxed()
 }
 
-const SHAPES: [&str; 8] = ["mix", "zip", "zip all", "interleave", "one by one", "repeat", "fan", "nested"];
+const SHAPES: [&str; 9] =
+    ["mix", "zip", "zip all", "interleave", "one by one", "interleave from", "repeat", "fan", "nested"];
 
 fn shape(name: String) -> Result<BoxIter<i64>> {
     let three = || [stream(0, 120), stream(1000, 90), stream(2000, 150)];
@@ -27,6 +28,8 @@ fn shape(name: String) -> Result<BoxIter<i64>> {
         "zip all" => zip_all(three(), ZipLength::Shortest).map(|all| Ok(all.iter().sum())).boxed(),
         "interleave" => interleave(three(), 2).boxed(),
         "one by one" => interleave(three(), 1).boxed(),
+        // Streams that are made while it runs are evaluated in the parent.
+        "interleave from" => interleave_from(Range::new(0, 5).map(|k| stream(100 * k, 20 + k)), 2).boxed(),
         "repeat" => stream(0, 50).repeat(4).boxed(),
         "fan" => {
             let fan = Range::new(0, 150).to_iter().flat_map(|x| (0..x % 4).map(|i| 10 * x + i).collect::<Vec<_>>());
