@@ -139,6 +139,13 @@ impl Error {
         self
     }
 
+    /// Adds to the end of the message.
+    #[cold]
+    pub(crate) fn and(mut self, more: &str) -> Self {
+        self.0.message.push_str(more);
+        self
+    }
+
     /// Adds the error that led to this one.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {

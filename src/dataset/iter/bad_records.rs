@@ -134,8 +134,7 @@ where
         };
         if let Some(limit) = limit.filter(|&limit| self.skipped >= limit) {
             self.watch.count(true, cx)?;
-            let text = format!("{error}; {limit} bad records were skipped before it, which is the limit");
-            return Err(Error::data(text).caused_by(error));
+            return Err(error.and(&format!("; {limit} bad records were skipped before it, which is the limit")));
         }
         self.skipped += 1;
         cx.note("bad records skipped", 1);
