@@ -1,5 +1,6 @@
 //! A delay put into any stage makes that stage the verdict, whoever evaluates the pipeline.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gristmill::dataset::map::{RandomAccess, Source};
@@ -33,6 +34,13 @@ impl RandomAccess for Slow {
 
 const STAGES: usize = 5;
 
+/// One run at a time: each measures, and the others would take its cores.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Source, map and filter in front of the border, a map on the stream, and a map behind it on the one ordered thread.
 fn pipeline(delays: [u64; STAGES]) -> Result<impl IterDataset<Item = u64>> {
     let [source, map, filter, stream, suffix] = delays;
@@ -62,6 +70,7 @@ fn run(delays: [u64; STAGES], executor: Executor) -> Report {
 }
 
 fn report<D: IterDataset + 'static>(builder: LoaderBuilder<D>) -> Report {
+    let _alone = alone();
     let mut loader = builder.build().unwrap();
     assert_eq!(loader.by_ref().filter_map(Result::ok).count(), 500);
     loader.report()
@@ -109,6 +118,7 @@ proptest! {
 
 #[test]
 fn a_consumer_that_is_slower_is_the_verdict() {
+    let _alone = alone();
     let ds = Source::new(Slow { us: 5 }).to_iter();
     let mut loader = ds.loader().threads(1).buffer(8).build().unwrap();
     for x in loader.by_ref() {
