@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::Arc;
 
+use memchr::memchr2;
+
 /// What is wrong with a record, and at which byte of it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
@@ -74,8 +76,8 @@ fn decode<T>(line: &str, at: usize, take: impl FnOnce(&str) -> T) -> Result<(T, 
     /// More is given back, so that one long record does not stay in memory.
     const KEPT: usize = 1 << 20;
     let mut out = SCRATCH.take();
-    // Decoding makes no string longer; behind it is room for what is copied too far.
-    let need = line.len() - at + 2 * STEP;
+    // Decoding makes no string longer.
+    let need = line.len() - at;
     if out.len() < need {
         out.resize(need, 0);
     }
@@ -90,58 +92,51 @@ fn decode<T>(line: &str, at: usize, take: impl FnOnce(&str) -> T) -> Result<(T, 
     result
 }
 
-/// Bytes that are copied and tested at a time.
-const STEP: usize = 32;
-
 /// Decodes to the front of `out`; returns the length there and the place behind the closing quote.
-fn decode_into(bytes: &[u8], mut at: usize, out: &mut [u8]) -> Result<(usize, usize), Fault> {
-    let mut len = 0;
+fn decode_into(bytes: &[u8], start: usize, out: &mut [u8]) -> Result<(usize, usize), Fault> {
+    let (mut at, mut len) = (start, 0);
     loop {
-        let run = copy_run(&bytes[at..], &mut out[len..]);
+        let run = memchr2(b'"', b'\\', &bytes[at..]).unwrap_or(bytes.len() - at);
+        out[len..len + run].copy_from_slice(&bytes[at..at + run]);
         at += run;
         len += run;
         match bytes.get(at) {
-            Some(b'"') => return Ok((len, at + 1)),
-            Some(b'\\') => {
+            Some(b'"') => break,
+            Some(_) => {
                 let simple = bytes.get(at + 1).map_or(0, |&b| SIMPLE[usize::from(b)]);
                 if simple != 0 {
                     out[len] = simple;
                     len += 1;
                     at += 2;
                 } else {
-                    let (c, next) = unescape(bytes, at)?;
+                    let (c, next) = unescape(bytes, at).map_err(|fault| control(bytes, start, at).unwrap_or(fault))?;
                     len += c.encode_utf8(&mut out[len..]).len();
                     at = next;
                 }
             }
-            Some(&byte) => return Err(Fault::new(at, format!("control character 0x{byte:02x} inside a string"))),
-            None => return Err(Fault::new(at, "the line ends inside a string")),
+            None => {
+                let ends = || Fault::new(at, "the line ends inside a string");
+                return Err(control(bytes, start, at).unwrap_or_else(ends));
+            }
         }
+    }
+    // In one go for the whole string, where the compiler tests many bytes at a time.
+    match control(bytes, start, at) {
+        None => Ok((len, at + 1)),
+        Some(fault) => Err(fault),
     }
 }
 
-/// Copies up to the next quote, backslash or control character, and perhaps some bytes of it more; returns how many count.
+/// The first control character in `bytes[from..to]`, as a fault.
 #[inline]
-fn copy_run(from: &[u8], to: &mut [u8]) -> usize {
-    let mut done = 0;
-    while let (Some(from), Some(to)) = (step(from, done), to.get_mut(done..done + STEP)) {
-        to.copy_from_slice(from);
-        // No early exit, so that the compiler tests many bytes at a time.
-        if from.iter().fold(false, |any, &b| any | (b < 0x20) | (b == b'"') | (b == b'\\')) {
-            break;
-        }
-        done += STEP;
+fn control(bytes: &[u8], from: usize, to: usize) -> Option<Fault> {
+    let text = &bytes[from..to];
+    // No early exit: see above.
+    if !text.iter().fold(false, |any, &b| any | (b < 0x20)) {
+        return None;
     }
-    let end = next_special(from, done);
-    if step(from, done).is_none() {
-        to[done..end].copy_from_slice(&from[done..end]);
-    }
-    end
-}
-
-#[inline]
-fn step(from: &[u8], at: usize) -> Option<&[u8; STEP]> {
-    from.get(at..)?.first_chunk()
+    let at = text.iter().position(|&b| b < 0x20)?;
+    Some(Fault::new(from + at, format!("control character 0x{:02x} inside a string", text[at])))
 }
 
 /// What the character behind a backslash stands for; 0 for `u` and for what may not stand there.

@@ -6,12 +6,14 @@ use super::{PIPELINE, demo, ok, write};
 fn report(text: &str) -> String {
     // Broken lines become one.
     let text = text.replace(&format!("\n{}", " ".repeat(9)), " ");
-    let mut shape = String::new();
+    let (mut shape, mut in_verdict) = (String::new(), false);
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
+        // The verdict and its advice go to the next empty line.
+        in_verdict = !words.is_empty() && (in_verdict || words[0] == "VERDICT");
         match words.as_slice() {
             ["VERDICT", ..] => shape += "VERDICT …\n",
-            [number, ..] if line.starts_with("  ") && number.ends_with('.') => {}
+            _ if in_verdict => {}
             [id, name, ..] if line.starts_with("  ") && id.parse::<u32>().is_ok() => {
                 shape += &format!("  {id} {name} …\n");
             }
