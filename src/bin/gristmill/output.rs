@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(wrapped("  a b", 4), "  a b\n");
         let words = vec!["four"; 25].join(" ");
         let text = wrapped(&words, 3);
-        assert_eq!(text, format!("{}\n   {}\n", vec!["four"; 20].join(" "), vec!["four"; 5].join(" ")));
+        assert_eq!(text, format!("{}\n   {}\n", ["four"; 20].join(" "), ["four"; 5].join(" ")));
         assert!(text.lines().all(|line| line.chars().count() <= 100));
     }
 }
