@@ -39,17 +39,33 @@ struct Config {
     once: Option<PathBuf>,
 }
 
-fn pipeline(config: Config) -> Result<impl IterDataset<Item = Element>> {
-    let element = move |x: i64| {
-        if let Some((_, death)) = config.deaths.iter().find(|(at, _)| *at == x)
-            && config.once.as_ref().is_none_or(|dir| first_time(dir, x))
+impl Config {
+    /// Dies at `x`, if that is what is meant to be.
+    fn pass(&self, x: i64) {
+        if let Some((_, death)) = self.deaths.iter().find(|(at, _)| *at == x)
+            && self.once.as_ref().is_none_or(|dir| first_time(dir, x))
         {
             die(*death);
         }
+    }
+}
+
+fn pipeline(config: Config) -> Result<impl IterDataset<Item = Element>> {
+    let element = move |x: i64| {
+        config.pass(x);
         let len = (x % 300) as usize;
         Element::new().with("x", Array::from_vec(vec![x; len])).with("t", &*format!("element {x}"))
     };
     Ok(Range::new(0, LEN).shuffle(3).map(element).to_iter().filter(|e| e.array("x").is_ok_and(|a| a.size() % 7 != 0)))
+}
+
+/// Batches that are stacked in the workers.
+fn batched(config: Config) -> Result<impl IterDataset<Item = Element>> {
+    let element = move |x: i64| {
+        config.pass(x);
+        Element::new().with("x", Array::from_vec(vec![x; 50])).with("t", &*format!("element {x}"))
+    };
+    Ok(Range::new(0, LEN).shuffle(3).map(element).to_iter().batch(7))
 }
 
 fn first_time(dir: &Path, x: i64) -> bool {
@@ -151,6 +167,34 @@ fn an_element_that_kills_every_worker_is_named_or_left_out() {
         "{:?}",
         report.notes
     );
+}
+
+#[test]
+fn batches_close_over_what_is_left_out() {
+    let _alone = alone();
+    let run = |config, poison| {
+        let loader = mp_prefetch(batched, config, options(2).on_poison(poison)).unwrap().build().unwrap();
+        loader.collect::<Result<Vec<Element>>>()
+    };
+    let quiet = Config { deaths: Vec::new(), once: None };
+    let expected = batched(quiet.clone()).unwrap().collect().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let deaths: Vec<_> = (0..12).map(|n| (n * 300 + 7, [Death::Signal(9), Death::Abort][n as usize % 2])).collect();
+    let config = Config { deaths, once: Some(dir.path().to_owned()) };
+    assert!(run(config, Poison::Error).unwrap() == expected);
+
+    let poisonous = Config { deaths: vec![(1234, Death::Abort), (77, Death::Exit)], once: None };
+    let error = run(poisonous.clone(), Poison::Error).unwrap_err();
+    assert!(error.to_string().contains("3 workers died over this element"), "{error}");
+    let left: Vec<i64> = xs(&expected).into_iter().filter(|x| ![1234, 77].contains(x)).collect();
+    let skipped = run(poisonous, Poison::Skip).unwrap();
+    assert_eq!(xs(&skipped), left);
+    assert!(skipped.iter().rev().skip(1).all(|batch| batch.num_rows().unwrap() == 7));
+}
+
+/// The first number of every row.
+fn xs(batches: &[Element]) -> Vec<i64> {
+    batches.iter().flat_map(|b| b.array("x").unwrap().as_slice::<i64>().unwrap().chunks(50).map(|row| row[0])).collect()
 }
 
 /// Pids of the children of this process that are workers.

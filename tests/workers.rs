@@ -87,6 +87,86 @@ fn an_element_that_can_never_fit_is_an_error_with_the_arithmetic() {
     );
 }
 
+/// Batches straight behind the border, of elements and of other things, some of which fail to become one.
+fn batches(how: u32) -> Result<gristmill::BoxIter<String>> {
+    let element = move |x: i64| {
+        if how == 4 && x == 2500 {
+            return Err(Error::data("a bad record"));
+        }
+        let len = if how == 5 && x == 2600 { 7 } else { 5 };
+        Ok(Element::new().with("x", Array::from_vec(vec![x; len])).with("t", &*format!("{x}")))
+    };
+    let elements = || Range::new(0, 3001).shuffle(5).to_iter().try_map(element);
+    Ok(match how {
+        0 | 4 | 5 => elements().batch(8).map(|batch| Ok(contents(&batch))).boxed(),
+        1 => elements().batch_masked(8).map(|batch| Ok(contents(&batch))).boxed(),
+        2 => Range::new(0, 3001).to_iter().batch_padded(7).map(|batch| Ok(format!("{batch:?}"))).boxed(),
+        _ => elements()
+            .batch_with_fn(9, Remainder::Drop, |items: Vec<Element>| Ok(items.iter().map(contents).collect::<String>()))
+            .boxed(),
+    })
+}
+
+fn contents(element: &Element) -> String {
+    let x = element.array("x").unwrap();
+    format!("{element:?} {:?}", x.as_slice::<i64>().unwrap())
+}
+
+#[test]
+fn batches_come_as_they_are_stacked_inline() {
+    for how in 0..6 {
+        let run = |workers| {
+            let loader = mp_prefetch(batches, how, options(workers)).unwrap().build().unwrap();
+            loader.map(|batch| batch.map_err(|e| e.to_string())).collect::<Vec<_>>()
+        };
+        let inline: Vec<_> =
+            batches(how).unwrap().loader().build().unwrap().map(|b| b.map_err(|e| e.to_string())).collect();
+        assert_eq!(inline.last().unwrap().is_err(), how >= 4, "{:?}", inline.last());
+        for workers in [0, 1, 3] {
+            assert!(run(workers) == inline, "{how} in {workers} workers");
+        }
+    }
+}
+
+/// The processes in which batches are made.
+fn makers(len: i64) -> Result<impl IterDataset<Item = u32>> {
+    Ok(Range::new(0, len).to_iter().batch_with_fn(16, Remainder::Keep, |_: Vec<i64>| Ok(std::process::id())))
+}
+
+#[test]
+fn batches_are_made_by_the_workers_that_evaluate_their_elements() {
+    let mut loader = mp_prefetch(makers, 50_000, options(2)).unwrap().build().unwrap();
+    let pids: Vec<u32> = loader.by_ref().map(Result::unwrap).collect();
+    assert_eq!(pids.len(), 3125);
+    let here = pids.iter().filter(|pid| **pid == std::process::id()).count();
+    assert!(here < 1000, "{here} of 3125 were made here");
+    let batch = loader.report().stages.into_iter().find(|stage| stage.name == "batch").unwrap();
+    assert_eq!((batch.elements, batch.place), (3125, gristmill::report::Place::Threads));
+}
+
+fn large_batches(bytes: usize) -> Result<impl IterDataset<Item = Element>> {
+    let element = move |x: i64| Element::new().with("x", Array::from_vec(vec![x as u8; bytes]));
+    Ok(Range::new(0, 400).map(element).to_iter().batch(8))
+}
+
+/// Batches that have no room in an extent, or in all the shared memory there is, although their elements have.
+#[test]
+fn batches_too_large_to_come_as_one_come_apart() {
+    for (bytes, budget) in [(100 << 10, 400 * MIB), (1 << 20, 400 * MIB), (1 << 20, 80 * MIB)] {
+        let options = options(1).ram_budget(budget);
+        let loader = mp_prefetch(large_batches, bytes, options).unwrap().build().unwrap();
+        let mut firsts = Vec::new();
+        for batch in loader {
+            let batch = batch.unwrap();
+            let x = batch.array("x").unwrap();
+            assert_eq!(x.shape(), [8, bytes]);
+            assert!(x.bytes().chunks(bytes).all(|row| row.iter().all(|b| *b == row[0])));
+            firsts.extend(x.bytes().chunks(bytes).map(|row| row[0]));
+        }
+        assert_eq!(firsts, (0..400).map(|x| x as u8).collect::<Vec<_>>());
+    }
+}
+
 fn slow(millis: u64) -> Result<impl IterDataset<Item = i64>> {
     Ok(Range::new(0, 1 << 40)
         .map(move |x| {

@@ -24,8 +24,9 @@ pub(crate) trait Remote: Debug + Send + Sync {
     /// Bytes that a range should bring at most: more is evaluated in parts, one after the other.
     fn part_bytes(&self) -> usize;
 
-    /// Has `range` of `border` evaluated. What comes of it goes to `deliver`, in index order.
-    fn submit(&self, border: Border, range: Range<u64>, deliver: Box<dyn Deliver>);
+    /// Has `range` of `border` evaluated. What comes of it goes to `deliver`, in index order. Groups of so many indices, from
+    /// the start of the range on, may come as one.
+    fn submit(&self, border: Border, range: Range<u64>, group: Option<u64>, deliver: Box<dyn Deliver>);
 
     /// Has them tell what their stages counted, and waits for it a moment.
     fn sync(&self);
@@ -45,7 +46,10 @@ pub(crate) trait Deliver: Send {
     /// Whether anybody still waits for it.
     fn wanted(&self) -> bool;
 
-    /// The slots of the next indices.
+    /// Groups are too large to come as one: from now on their indices come one by one.
+    fn ungroup(&mut self);
+
+    /// What came of the next indices.
     ///
     /// # Errors
     /// Where `part` is not what a worker of this build writes. Nothing was delivered then.
@@ -58,11 +62,11 @@ pub(crate) trait Deliver: Send {
     fn fail(&mut self, error: crate::error::Error);
 }
 
-/// Slots as they lie in memory.
+/// What came of some indices, as it lies in memory.
 pub(crate) struct Part {
     pub(crate) bytes: Arc<dyn Owner>,
     pub(crate) used: usize,
-    pub(crate) slots: u64,
+    pub(crate) indices: u64,
     pub(crate) took: Duration,
 }
 
@@ -72,16 +76,17 @@ pub(crate) struct Served(Mutex<Vec<(Border, Arc<dyn Serve>)>>);
 
 /// Evaluates elements in front of a border, and writes them into an extent.
 pub(crate) trait Serve: Debug + Send + Sync {
-    /// Evaluates indices of `range` until its end or until `extent` is full.
-    fn evaluate(&self, range: Range<u64>, extent: &mut [u8]) -> Result<Evaluated>;
+    /// Evaluates indices of `range` until its end or until `extent` is full. With `groups_from`, those that are whole in
+    /// the range are made one, counted from that index on.
+    fn evaluate(&self, range: Range<u64>, groups_from: Option<u64>, extent: &mut [u8]) -> Result<Evaluated>;
 }
 
 /// What came of a range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evaluated {
-    pub(crate) slots: u64,
+    pub(crate) indices: u64,
     pub(crate) used: usize,
-    /// Bytes that the next slot needs, if it was what ended the range early.
+    /// Bytes that the next slot or group needs, if it was what ended the range early.
     pub(crate) need: Option<usize>,
 }
 

@@ -58,6 +58,8 @@ pub(crate) struct Task {
     pub(crate) start: u64,
     /// One past the last root index.
     pub(crate) end: u64,
+    /// Where groups begin to be counted, if they may be made one.
+    pub(crate) groups_from: Option<u64>,
     /// Where the result goes.
     pub(crate) extent: ExtentId,
 }
@@ -84,13 +86,13 @@ pub(crate) struct Ready {
     pub(crate) build_ns: u64,
 }
 
-/// What came of a [`Task`]: the slots of root indices from its start on lie in its extent.
+/// What came of a [`Task`]: slots of root indices from its start on lie in its extent, or groups of them as one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Done {
     /// The task's.
     pub(crate) id: u64,
-    /// Slots written, one for each index; fewer than were asked for where the extent is full.
-    pub(crate) slots: u64,
+    /// Indices of which there is something; fewer than were asked for where the extent is full.
+    pub(crate) indices: u64,
     /// Bytes of the extent that were written.
     pub(crate) used: u64,
     /// Bytes that the next slot takes, if it was there and did not fit; else 0.
@@ -106,7 +108,7 @@ pub(crate) struct Done {
 pub(crate) struct Need {
     /// The task's.
     pub(crate) id: u64,
-    /// Bytes that its first slot takes.
+    /// Bytes that its first slot or group takes.
     pub(crate) bytes: u64,
 }
 

@@ -90,14 +90,14 @@ impl Server {
         let serve = serve.ok_or_else(|| nonsense(&format!("stage {} evaluates no elements here", task.border)))?;
         let mut extent = self.slab.extent_mut(task.extent).map_err(|e| nonsense(&e.to_string()))?;
         let start = Instant::now();
-        let evaluated = serve.evaluate(task.start..task.end, &mut extent)?;
+        let evaluated = serve.evaluate(task.start..task.end, task.groups_from, &mut extent)?;
         drop(extent);
-        if let (0, Some(bytes)) = (evaluated.slots, evaluated.need) {
+        if let (0, Some(bytes)) = (evaluated.indices, evaluated.need) {
             return Ok(FromWorker::Need(Need { id: task.id, bytes: bytes as u64 }));
         }
         Ok(FromWorker::Done(Done {
             id: task.id,
-            slots: evaluated.slots,
+            indices: evaluated.indices,
             used: evaluated.used as u64,
             next_bytes: evaluated.need.unwrap_or(0) as u64,
             took_ns: start.elapsed().as_nanos() as u64,

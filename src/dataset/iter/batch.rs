@@ -1,5 +1,9 @@
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use std::any::Any;
 use std::sync::Arc;
 
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use super::evaluate::StackInto;
 use super::make_batch::MakeBatch;
 use super::opaque::{debug_name, debug_with_parent};
 use super::{DatasetIterator, IterDataset};
@@ -7,6 +11,8 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::Remainder;
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::stage::{Role, Stage, stage_after};
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
@@ -51,13 +57,27 @@ impl<M> Batching<M> {
         M: MakeBatch<T>,
     {
         let bytes = self.make.nbytes(&items);
-        match cx.timed_exactly(self.stage, || self.make.make(items, self.size)) {
-            Ok(batch) => {
-                cx.produced(self.stage, 1, bytes as u64);
-                Ok(batch)
-            }
-            Err(error) => Err(cx.blame(self.stage, "batch", error)),
+        let batch = cx.timed_exactly(self.stage, || self.make.make(items, self.size));
+        let batch = batch.map_err(|error| cx.blame(self.stage, "batch", error))?;
+        cx.produced(self.stage, 1, bytes as u64);
+        Ok(batch)
+    }
+
+    /// The same, done by `stack`, where it is no more than stacking elements.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(super) fn stack<T>(&self, items: &Vec<T>, cx: &mut Cx, stack: &mut StackInto<'_>) -> Option<Result<bool>>
+    where
+        T: 'static,
+        M: MakeBatch<T>,
+    {
+        let elements = (items as &dyn Any).downcast_ref::<Vec<Element>>().filter(|_| self.make.only_stacks())?;
+        let bytes = self.make.nbytes(items);
+        let elements: Vec<&Element> = elements.iter().collect();
+        let stacked = cx.timed_exactly(self.stage, || stack(&elements));
+        if let Ok(true) = stacked {
+            cx.produced(self.stage, 1, bytes as u64);
         }
+        Some(stacked.map_err(|error| cx.blame(self.stage, "batch", error)))
     }
 }
 

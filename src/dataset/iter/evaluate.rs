@@ -10,6 +10,8 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Engine, Pool, Runtime};
 
@@ -32,7 +34,19 @@ pub(crate) trait Gather<T>: Send + Sync + 'static {
     /// # Errors
     /// Where they do not go together.
     fn gather(&self, items: Vec<T>, cx: &mut Cx) -> Result<Self::Whole>;
+
+    /// Where [`gather`](Self::gather) does no more than stack elements: has it done by `stack`, which says whether it had room
+    /// for it. `None` where it does something else.
+    ///
+    /// # Errors
+    /// Those of `stack`, as those of `gather`.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    fn stack(&self, items: &Vec<T>, cx: &mut Cx, stack: &mut StackInto<'_>) -> Option<Result<bool>>;
 }
+
+/// Stacks elements somewhere; `false` if there is no room for the batch.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) type StackInto<'a> = dyn FnMut(&[&Element]) -> Result<bool> + 'a;
 
 /// Gathers nothing.
 pub(crate) enum Apart {}
@@ -49,6 +63,11 @@ impl<T> Gather<T> for Apart {
     }
 
     fn gather(&self, _: Vec<T>, _: &mut Cx) -> Result<Infallible> {
+        match *self {}
+    }
+
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    fn stack(&self, _: &Vec<T>, _: &mut Cx, _: &mut StackInto<'_>) -> Option<Result<bool>> {
         match *self {}
     }
 }
@@ -161,10 +180,10 @@ where
             Some(Box::new(OnPool { dataset, gather, run: run.clone(), pool: pool.clone() }))
         }
         #[cfg(all(feature = "workers", target_os = "linux"))]
-        Engine::Workers(workers) => Some(super::remote::on_workers(run, workers, border)),
+        Engine::Workers(workers) => Some(super::remote::on_workers(gather, run, workers, border)),
         #[cfg(all(feature = "workers", target_os = "linux"))]
         Engine::Serving(served) => {
-            super::remote::serve(dataset, run, served, border);
+            super::remote::serve(dataset, gather, run, served, border);
             None
         }
     }

@@ -25,6 +25,12 @@ pub trait MakeBatch<T>: Send + Sync + 'static {
         0
     }
 
+    /// Whether it does no more than [`Stack::stack`]: then elements may be stacked straight into the memory in which the
+    /// batch leaves a worker process.
+    fn only_stacks(&self) -> bool {
+        false
+    }
+
     /// Whether its options make sense.
     ///
     /// # Errors
@@ -47,6 +53,10 @@ impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for Stacked {
 
     fn nbytes(&self, items: &[T]) -> usize {
         items.iter().map(Stack::nbytes).sum()
+    }
+
+    fn only_stacks(&self) -> bool {
+        true
     }
 }
 

@@ -3,48 +3,70 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::evaluate::{self, Aim, Chunk, Evaluator, Incoming, Outgoing, Slot, Wanted, channel, evaluate};
-use crate::cx::StageId;
+use super::evaluate::{
+    self, Aim, Chunk, Evaluator, Gather, Incoming, Outgoing, Slot, Wanted, caught, channel, evaluate, evaluate_items,
+};
+use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Runtime;
 use crate::exec::remote::{Border, Deliver, Evaluated, Part, Remote, Serve, Served};
-use crate::workers::wire::{ChunkWriter, Crossing, crossing, read_with};
+use crate::workers::wire::{ChunkWriter, Crossing, Full, crossing, read_parts};
 
-/// In the parent: elements come from `workers`.
-pub(super) fn on_workers<T: Send + 'static, W: Send + 'static>(
+/// In the parent: elements come from `workers`, and what is gathered of them, if it can.
+pub(super) fn on_workers<T: Send + 'static, G: Gather<T>>(
+    gather: Option<&Arc<G>>,
     run: &Runtime,
     workers: &Arc<dyn Remote>,
     stage: StageId,
-) -> Box<dyn Evaluator<T, W>> {
-    match crossing::<T>() {
-        Some(crossing) => Box::new(OnWorkers { workers: workers.clone(), border: run.border(stage), crossing }),
-        None => Box::new(Stuck { what: std::any::type_name::<T>() }),
-    }
+) -> Box<dyn Evaluator<T, G::Whole>> {
+    let Some(item) = crossing::<T>() else { return Box::new(Stuck { what: std::any::type_name::<T>() }) };
+    let groups = gather.and_then(|gather| Some(Groups { size: gather.size(), whole: crossing()? }));
+    Box::new(OnWorkers { workers: workers.clone(), border: run.border(stage), item, groups, apart: Arc::default() })
 }
 
-/// In a worker: how elements of `dataset` are evaluated is told to those who serve the parent.
-pub(super) fn serve<D>(dataset: &Arc<D>, run: &Runtime, served: &Served, stage: StageId)
+/// In a worker: how elements of `dataset` are evaluated, and gathered, is told to those who serve the parent.
+pub(super) fn serve<D, G>(dataset: &Arc<D>, gather: Option<&Arc<G>>, run: &Runtime, served: &Served, stage: StageId)
 where
     D: MapDataset + 'static,
     D::Item: Send + 'static,
+    G: Gather<D::Item>,
 {
-    if let Some(crossing) = crossing::<D::Item>() {
+    if let Some(item) = crossing::<D::Item>() {
+        let gather = gather.and_then(|gather| Some((gather.clone(), crossing()?)));
         let (dataset, run, unfit) = (dataset.clone(), run.clone(), Mutex::default());
-        served.add(run.border(stage), Arc::new(Prefix { dataset, run, crossing, unfit }));
+        served.add(run.border(stage), Arc::new(Prefix { dataset, gather, run, item, unfit }));
     }
 }
 
-struct OnWorkers<T> {
-    workers: Arc<dyn Remote>,
-    border: Border,
-    crossing: Crossing<T>,
+/// Groups that come as one.
+struct Groups<W> {
+    size: u64,
+    whole: Crossing<W>,
 }
 
-impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T> {
+impl<W> Clone for Groups<W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W> Copy for Groups<W> {}
+
+struct OnWorkers<T, W> {
+    workers: Arc<dyn Remote>,
+    border: Border,
+    item: Crossing<T>,
+    groups: Option<Groups<W>>,
+    /// Set once groups turn out to be too large.
+    apart: Arc<AtomicBool>,
+}
+
+impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T, W> {
     fn window(&self) -> usize {
         self.workers.window()
     }
@@ -56,12 +78,14 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T> {
     }
 
     fn gathers(&self) -> bool {
-        false
+        self.groups.is_some() && !self.apart.load(Ordering::Relaxed)
     }
 
-    fn submit(&self, Wanted { range, .. }: Wanted) -> Incoming<T, W> {
+    fn submit(&self, Wanted { range, grouped }: Wanted) -> Incoming<T, W> {
         let (outgoing, incoming) = channel();
-        self.workers.submit(self.border, range, Box::new(Decode { outgoing, crossing: self.crossing }));
+        let groups = self.groups.filter(|_| grouped);
+        let decode = Decode { outgoing, item: self.item, groups, apart: self.apart.clone() };
+        self.workers.submit(self.border, range, groups.map(|groups| groups.size), Box::new(decode));
         incoming
     }
 }
@@ -69,7 +93,15 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T> {
 /// Makes elements of what lies in shared memory.
 struct Decode<T, W> {
     outgoing: Outgoing<T, W>,
-    crossing: Crossing<T>,
+    item: Crossing<T>,
+    groups: Option<Groups<W>>,
+    apart: Arc<AtomicBool>,
+}
+
+impl<T: Send + 'static, W: Send + 'static> Decode<T, W> {
+    fn send(&self, parts: Vec<evaluate::Part<T, W>>, took: Duration, bytes: usize) {
+        let _ = self.outgoing.chunks.send(Ok(Chunk { parts, took, bytes }));
+    }
 }
 
 impl<T: Send + 'static, W: Send + 'static> Deliver for Decode<T, W> {
@@ -77,19 +109,27 @@ impl<T: Send + 'static, W: Send + 'static> Deliver for Decode<T, W> {
         self.outgoing.is_wanted()
     }
 
+    fn ungroup(&mut self) {
+        self.apart.store(true, Ordering::Relaxed);
+    }
+
     fn part(&mut self, part: &Part) -> Result<()> {
-        let slots = read_with(&part.bytes, part.used, self.crossing)?;
-        if slots.len() as u64 != part.slots {
-            return Err(Error::data(format!("{} slots where {} were announced", slots.len(), part.slots)));
+        let parts = read_parts(&part.bytes, part.used, self.item, self.groups.map(|groups| groups.whole))?;
+        let size = self.groups.map_or(0, |groups| groups.size);
+        let len = |part: &evaluate::Part<T, W>| match part {
+            evaluate::Part::Whole(_, len) if !(1..=size).contains(len) => None,
+            part => Some(part.len()),
+        };
+        let indices = parts.iter().try_fold(0u64, |sum, part| sum.checked_add(len(part)?));
+        if indices != Some(part.indices) {
+            return Err(Error::data(format!("{indices:?} elements where {} were announced", part.indices)));
         }
-        let (parts, bytes) = (vec![evaluate::Part::Slots(slots)], part.used);
-        let _ = self.outgoing.chunks.send(Ok(Chunk { parts, took: part.took, bytes }));
+        self.send(parts, part.took, part.used);
         Ok(())
     }
 
     fn skip(&mut self) {
-        let parts = vec![evaluate::Part::Slots(vec![Ok(None)])];
-        let _ = self.outgoing.chunks.send(Ok(Chunk { parts, took: Duration::ZERO, bytes: 0 }));
+        self.send(vec![evaluate::Part::Slots(vec![Ok(None)])], Duration::ZERO, 0);
     }
 
     fn fail(&mut self, error: Error) {
@@ -125,49 +165,32 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for Stuck {
 }
 
 /// The elementwise prefix of a border, in a worker.
-struct Prefix<D: MapDataset> {
+struct Prefix<D: MapDataset, G: Gather<D::Item>> {
     dataset: Arc<D>,
+    gather: Option<(Arc<G>, Crossing<G::Whole>)>,
     run: Runtime,
-    crossing: Crossing<D::Item>,
-    unfit: Mutex<Unfit<D::Item>>,
+    item: Crossing<D::Item>,
+    unfit: Mutex<VecDeque<(u64, Unfit<D::Item, G::Whole>)>>,
 }
 
-/// Slots that did not fit where they should go, by index: they are asked for next, most likely here.
-type Unfit<T> = VecDeque<(u64, Slot<T>)>;
+/// What did not fit where it should go: it is asked for next, most likely here.
+enum Unfit<T, W> {
+    Slot(Slot<T>),
+    /// The elements of a group of so many indices, or what it has become.
+    Items(Vec<T>),
+    Whole(Result<W>, u64),
+}
 
 /// So many are kept, and none of more bytes: a worker's memory is needed for other things.
 const MOST_UNFIT: usize = 4;
 const LARGEST_UNFIT: usize = 2 << 20;
 
-impl<D: MapDataset> Prefix<D> {
-    fn unfit(&self) -> MutexGuard<'_, Unfit<D::Item>> {
-        self.unfit.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take_unfit(&self, index: u64) -> Option<Slot<D::Item>> {
-        let mut unfit = self.unfit();
-        let at = unfit.iter().position(|(kept, _)| *kept == index)?;
-        Some(unfit.swap_remove_back(at)?.1)
-    }
-
-    fn keep_unfit(&self, index: u64, slot: Slot<D::Item>, bytes: usize) {
-        if bytes > LARGEST_UNFIT {
-            return;
-        }
-        let mut unfit = self.unfit();
-        // One that is still there after so many others is wanted elsewhere, or not at all.
-        let old = if unfit.len() < MOST_UNFIT { None } else { unfit.pop_front() };
-        unfit.push_back((index, slot));
-        drop(unfit);
-        drop(old);
-    }
-}
-
-impl<D: MapDataset> Serve for Prefix<D>
+impl<D, G> Serve for Prefix<D, G>
 where
-    D::Item: Send,
+    D: MapDataset<Item: Send>,
+    G: Gather<D::Item>,
 {
-    fn evaluate(&self, range: Range<u64>, extent: &mut [u8]) -> Result<Evaluated> {
+    fn evaluate(&self, range: Range<u64>, groups_from: Option<u64>, extent: &mut [u8]) -> Result<Evaluated> {
         if range.end > self.dataset.len() {
             return Err(Error::new(
                 ErrorKind::Worker,
@@ -175,23 +198,268 @@ where
             ));
         }
         let mut cx = self.run.cx_ahead();
-        let (mut writer, mut need) = (ChunkWriter::new(extent), None);
-        let mut unfit = self.take_unfit(range.start);
-        for index in range {
-            let slot = unfit.take().unwrap_or_else(|| evaluate(&*self.dataset, index, &mut cx));
-            if let Err(full) = writer.push_with(&slot, self.crossing) {
-                need = Some(full.need);
-                self.keep_unfit(index, slot, full.need);
-                break;
-            }
-        }
+        let mut writer = ChunkWriter::new(extent);
+        let full = self.write(range, groups_from, &mut writer, &mut cx).err();
         let written = writer.finish();
-        Ok(Evaluated { slots: written.slots, used: written.used, need })
+        Ok(Evaluated { indices: written.indices, used: written.used, need: full.map(|full| full.need) })
     }
 }
 
-impl<D: MapDataset> fmt::Debug for Prefix<D> {
+impl<D, G> Prefix<D, G>
+where
+    D: MapDataset,
+    G: Gather<D::Item>,
+{
+    fn write(
+        &self,
+        range: Range<u64>,
+        groups_from: Option<u64>,
+        writer: &mut ChunkWriter<'_>,
+        cx: &mut Cx,
+    ) -> Result<(), Full> {
+        let (mut at, mut group_bytes) = (range.start, 0);
+        let mut unfit = self.take_unfit(at);
+        while at < range.end {
+            let Some(group) = self.group_at(at, range.end, groups_from) else {
+                let slot = match unfit.take() {
+                    Some(Unfit::Slot(slot)) => slot,
+                    _ => evaluate(&*self.dataset, at, cx),
+                };
+                if let Err(full) = writer.push_with(&slot, self.item) {
+                    self.keep_unfit(at, Unfit::Slot(slot), full);
+                    return Err(full);
+                }
+                at += 1;
+                continue;
+            };
+            let room = writer.room();
+            if group_bytes > room {
+                // Groups are much of a size: the next would be evaluated for nothing.
+                return Err(Full { need: group_bytes });
+            }
+            self.write_group(&group, unfit.take(), writer, cx)?;
+            (at, group_bytes) = (group.range.end, room - writer.room());
+        }
+        Ok(())
+    }
+
+    /// The group that begins at `at`, if one does and is whole.
+    fn group_at(&self, at: u64, end: u64, groups_from: Option<u64>) -> Option<Group<'_, G, G::Whole>> {
+        let (gather, whole) = self.gather.as_ref()?;
+        let size = gather.size();
+        let begins = at.checked_sub(groups_from?)?.checked_rem(size)? == 0;
+        let group_end = at.saturating_add(size).min(self.dataset.len());
+        let is_whole = begins && group_end <= end && gather.takes(group_end - at);
+        is_whole.then_some(Group { gather, whole: *whole, range: at..group_end })
+    }
+
+    /// Writes what a group becomes, a batch of elements stacked in its place; or its slots, if it has no element somewhere.
+    fn write_group(
+        &self,
+        group: &Group<'_, G, G::Whole>,
+        unfit: Option<Unfit<D::Item, G::Whole>>,
+        writer: &mut ChunkWriter<'_>,
+        cx: &mut Cx,
+    ) -> Result<(), Full> {
+        let Group { gather, whole: crossing, ref range } = *group;
+        let indices = range.end - range.start;
+        let whole = match unfit {
+            Some(Unfit::Whole(whole, len)) if len == indices => whole,
+            unfit => {
+                let items = match unfit {
+                    Some(Unfit::Items(items)) if items.len() as u64 == indices => Ok(items),
+                    _ => evaluate_items(&*self.dataset, range.clone(), cx),
+                };
+                let items = match items {
+                    Ok(items) => items,
+                    Err(slots) => return slots.iter().try_for_each(|slot| writer.push_with(slot, self.item)),
+                };
+                let mut pushed = Ok(());
+                let stacked = gather.stack(&items, cx, &mut |elements| {
+                    pushed = writer.push_stacked(elements)?;
+                    Ok(pushed.is_ok())
+                });
+                match (stacked, pushed) {
+                    (Some(Ok(_)), Ok(())) => return Ok(()),
+                    (Some(Ok(_)), Err(full)) => {
+                        self.keep_unfit(range.start, Unfit::Items(items), full);
+                        return Err(full);
+                    }
+                    (Some(Err(error)), _) => Err(error),
+                    (None, _) => caught(|| gather.gather(items, cx)),
+                }
+            }
+        };
+        writer.push_whole(&whole, indices, crossing).inspect_err(|full| {
+            self.keep_unfit(range.start, Unfit::Whole(whole, indices), *full);
+        })
+    }
+
+    fn unfit(&self) -> MutexGuard<'_, VecDeque<(u64, Unfit<D::Item, G::Whole>)>> {
+        self.unfit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_unfit(&self, index: u64) -> Option<Unfit<D::Item, G::Whole>> {
+        let mut unfit = self.unfit();
+        let at = unfit.iter().position(|(kept, _)| *kept == index)?;
+        Some(unfit.swap_remove_back(at)?.1)
+    }
+
+    fn keep_unfit(&self, index: u64, what: Unfit<D::Item, G::Whole>, full: Full) {
+        if full.need > LARGEST_UNFIT {
+            return;
+        }
+        let mut unfit = self.unfit();
+        // One that is still there after so many others is wanted elsewhere, or not at all.
+        let old = if unfit.len() < MOST_UNFIT { None } else { unfit.pop_front() };
+        unfit.push_back((index, what));
+        drop(unfit);
+        drop(old);
+    }
+}
+
+/// Indices that become one.
+struct Group<'a, G, W> {
+    gather: &'a G,
+    whole: Crossing<W>,
+    range: Range<u64>,
+}
+
+impl<D: MapDataset, G: Gather<D::Item>> fmt::Debug for Prefix<D, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prefix").field("len", &self.dataset.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::IterDataset;
+    use crate::dataset::Remainder;
+    use crate::dataset::map::Range as Numbers;
+    use crate::element::{Array, BufferMut, Element, Owner, Stack};
+    use crate::exec::Engine;
+
+    struct Extent(BufferMut);
+
+    impl Owner for Extent {
+        fn bytes(&self) -> &[u8] {
+            self.0.as_bytes()
+        }
+    }
+
+    fn element(x: i64) -> Element {
+        Element::new().with("x", Array::from_vec(vec![x; 20]))
+    }
+
+    /// The worker's end of a stream of batches of elements, `bad` of which are none.
+    fn served(len: i64, size: usize, whole: bool, bad: Vec<i64>) -> Arc<dyn Serve> {
+        let remainder = if whole { Remainder::Drop } else { Remainder::Keep };
+        let check = move |x| if bad.contains(&x) { Err(Error::data(format!("{x}"))) } else { Ok(element(x)) };
+        let served = Arc::<Served>::default();
+        let run = Runtime::of(Engine::Serving(served.clone()), None);
+        let stream = Numbers::new(0, len).try_map(check).to_iter().batch_with(size, remainder);
+        drop(stream.iter(&run).unwrap());
+        served.find(run.border(StageId(2))).unwrap()
+    }
+
+    /// What a worker writes of `range` into `bytes`, where it has room.
+    fn evaluated(serve: &dyn Serve, range: Range<u64>, from: Option<u64>, bytes: usize) -> (Parts, Evaluated) {
+        let mut memory = BufferMut::zeroed(bytes);
+        let evaluated = serve.evaluate(range, from, memory.as_mut_bytes()).unwrap();
+        if evaluated.indices == 0 {
+            return (Vec::new(), evaluated);
+        }
+        let owner: Arc<dyn Owner> = Arc::new(Extent(memory));
+        (read_parts(&owner, evaluated.used, Crossing::OF, Some(Crossing::OF)).unwrap(), evaluated)
+    }
+
+    type Parts = Vec<evaluate::Part<Element, Element>>;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+        /// However a range is cut into tasks, and whatever room they have.
+        #[test]
+        fn batches_are_whole_where_a_task_has_all_of_them(
+            len in 1u64..200,
+            size in 1u64..20,
+            drop in any::<bool>(),
+            bad in prop::collection::vec(0i64..200, 0..3),
+            first in 0u64..30,
+            cuts in prop::collection::vec((1u64..100, 0usize..20_000), 1..20),
+        ) {
+            let serve = served(len as i64, size as usize, drop, bad.clone());
+            let start = first.min(len);
+            let (mut at, mut cuts, mut room) = (start, cuts.into_iter().cycle(), 0);
+            while at < len {
+                let (most, bytes) = cuts.next().unwrap();
+                let end = len.min(at + most);
+                let (parts, evaluated) = evaluated(&*serve, at..end, Some(start), bytes.max(room));
+                room = match (evaluated.indices, evaluated.need) {
+                    (0, Some(need)) => {
+                        prop_assert!(need > bytes.max(room));
+                        need
+                    }
+                    (done, _) => {
+                        prop_assert!(0 < done && done <= end - at);
+                        0
+                    }
+                };
+                let bad_in = |range: Range<u64>| bad.iter().any(|x| range.contains(&(*x as u64)));
+                let group = |at: u64| at..(at + size).min(len);
+                let is_whole = |at: u64| {
+                    let group_end = group(at).end;
+                    let full = group_end - at == size || !drop;
+                    (at - start) % size == 0 && group_end <= end && full && !bad_in(group(at))
+                };
+                for part in parts {
+                    match part {
+                        evaluate::Part::Whole(batch, indices) => {
+                            prop_assert!(is_whole(at));
+                            let items: Vec<_> = group(at).map(|x| element(x as i64)).collect();
+                            prop_assert_eq!(batch.unwrap(), Element::stack(items).unwrap());
+                            at += indices;
+                        }
+                        evaluate::Part::Slots(slots) => for slot in slots {
+                            prop_assert!(!is_whole(at), "{at} of {end}, from {start}");
+                            match slot {
+                                Ok(slot) => prop_assert_eq!(slot, Some(element(at as i64))),
+                                Err(error) => prop_assert!(bad_in(at..at + 1), "{error}"),
+                            }
+                            at += 1;
+                        },
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn without_being_asked_nothing_is_grouped() {
+        let serve = served(20, 4, false, Vec::new());
+        let (parts, evaluated) = evaluated(&*serve, 0..20, None, 1 << 16);
+        assert_eq!(evaluated.indices, 20);
+        assert!(matches!(&parts[..], [evaluate::Part::Slots(slots)] if slots.len() == 20));
+        assert!(serve.evaluate(0..21, None, &mut []).is_err());
+    }
+
+    #[test]
+    fn a_batch_that_cannot_be_stacked_is_an_error_in_its_place() {
+        let ragged = |x: i64| Element::new().with("x", Array::from_vec(vec![0u8; x as usize]));
+        let served = Arc::<Served>::default();
+        let run = Runtime::of(Engine::Serving(served.clone()), None);
+        drop(Numbers::new(0, 6).map(ragged).to_iter().batch(3).iter(&run).unwrap());
+        let serve = served.find(run.border(StageId(2))).unwrap();
+        let (parts, _) = evaluated(&*serve, 0..6, Some(0), 1 << 16);
+        let error = |part: &evaluate::Part<Element, Element>| match part {
+            evaluate::Part::Whole(Err(error), 3) => error.to_string(),
+            _ => panic!("no error of three"),
+        };
+        let errors: Vec<String> = parts.iter().map(error).collect();
+        assert!(errors[0].starts_with("stage 3 batch: cannot stack 3 elements"), "{errors:?}");
+        assert_eq!(errors.len(), 2);
     }
 }

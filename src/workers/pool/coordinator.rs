@@ -1,6 +1,6 @@
 //! The thread that holds ranges, workers and memory.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,7 +31,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// What the coordinator is asked for.
 pub(super) enum Command {
     /// To have a range evaluated.
-    Submit { border: Border, range: Range<u64>, deliver: Box<dyn Deliver> },
+    Submit { border: Border, range: Range<u64>, group: Option<u64>, deliver: Box<dyn Deliver> },
     /// To have so many workers from now on, and so many threads at work in each.
     Size { workers: usize, threads: usize },
     /// To have everything counted, and to say when.
@@ -66,12 +66,14 @@ pub(super) struct Coordinator {
     next_task: u64,
     /// Bytes that were delivered, and workers that died.
     handed_over: u64,
-    slots: u64,
+    indices: u64,
     replaced: u64,
     /// `None` where nothing is left to choose.
     tuner: Option<Tuner>,
-    /// Bytes of a slot, by border, learned.
-    slot_bytes: HashMap<Border, f64>,
+    /// Bytes of an index, by border, learned.
+    index_bytes: HashMap<Border, f64>,
+    /// Borders whose groups are too large to come as one.
+    apart: HashSet<Border>,
     /// Those who wait for counts, and the workers whose counts are missing.
     syncs: Vec<(Sender<()>, BTreeSet<u64>)>,
     /// Why nothing can be evaluated any more.
@@ -116,10 +118,11 @@ impl Coordinator {
             next_worker: 0,
             next_task: 0,
             handed_over: 0,
-            slots: 0,
+            indices: 0,
             replaced: 0,
             tuner,
-            slot_bytes: HashMap::new(),
+            index_bytes: HashMap::new(),
+            apart: HashSet::new(),
             syncs: Vec::new(),
             over: None,
         }
@@ -160,9 +163,9 @@ impl Coordinator {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Submit { border, range, mut deliver } => match &self.over {
+            Command::Submit { border, range, group, mut deliver } => match &self.over {
                 Some(failure) => deliver.fail(failure.clone().into_error()),
-                None => self.queue.submit(border, range, deliver),
+                None => self.queue.submit(border, range, group, deliver),
             },
             Command::Size { workers, threads } => {
                 self.resize(workers);
@@ -277,13 +280,14 @@ impl Coordinator {
     /// Gives work to workers as long as there is work, a worker that is free for it, and memory.
     fn hand_out(&mut self) {
         while let Some(job) = self.queue.first() {
-            let (need, suspect, border, len) = (job.need, job.is_suspect(), job.border, job.left.end - job.left.start);
+            let (suspect, border, need) = (job.is_suspect(), job.border, job.need);
+            let (least, len) = (job.least(), job.left.end - job.left.start);
             if need as u64 > self.plan.max_element {
                 self.refuse_largest();
                 continue;
             }
             let Some(number) = self.free_worker(suspect) else { return };
-            let Some(grant) = self.room_for(need, border, len) else { return };
+            let Some(grant) = self.room_for(need, border, least, len) else { return };
             let Some(job) = self.queue.pop() else { return };
             self.assign(number, job, grant);
         }
@@ -309,12 +313,28 @@ impl Coordinator {
         free.min_by_key(|(_, member)| member.tasks.len()).map(|(&number, _)| number)
     }
 
-    /// Memory for the next task of the head of the line. Others wait behind it, so it is always served first.
-    fn room_for(&self, need: usize, border: Border, len: u64) -> Option<Grant> {
-        let slot = self.slot_bytes.get(&border).copied().unwrap_or(0.0);
+    /// Bytes of the largest group that comes as one: every thread can be at one, and none is larger than an element may be.
+    fn most_group(&self) -> u64 {
+        let threads = (self.plan.workers * self.plan.threads) as u64;
+        ((self.plan.slab - self.plan.max_element) / (1 + threads)).min(self.plan.max_element)
+    }
+
+    /// The next slot or group of a job needs so much memory.
+    fn wants(&mut self, job: &mut Job, bytes: u64) {
+        job.need = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if job.groups.is_some() && bytes > self.most_group() {
+            self.apart.insert(job.border);
+            job.ungroup();
+        }
+    }
+
+    /// Memory for the next task of the head of the line, of `least` to `len` indices. Others wait behind it, so it is
+    /// always served first.
+    fn room_for(&self, need: usize, border: Border, least: u64, len: u64) -> Option<Grant> {
+        let index = self.index_bytes.get(&border).copied().unwrap_or(0.0);
         // Room for one at least; what is not used of it comes back as soon as it is written.
-        let one = (slot * 1.02) as usize + 4096;
-        let all = ((slot * 1.25 * len as f64) as usize).saturating_add(4096).min(self.plan.part_bytes());
+        let one = (index * 1.02 * least as f64) as usize + 4096;
+        let all = ((index * 1.25 * len as f64) as usize).saturating_add(4096).min(self.plan.part_bytes());
         let size = all.max(one.min(self.plan.max_element as usize)).max(need).max(PAGE);
         let grant = self.slab.grant(size);
         if grant.is_some() || self.crew.values().any(|member| !member.tasks.is_empty()) {
@@ -324,12 +344,16 @@ impl Coordinator {
         self.slab.grant_reserve(self.plan.max_element as usize)
     }
 
-    fn assign(&mut self, number: u64, job: Job, grant: Grant) {
+    fn assign(&mut self, number: u64, mut job: Job, grant: Grant) {
+        if job.groups.is_some() && self.apart.contains(&job.border) {
+            job.ungroup();
+        }
         let id = self.next_task;
         self.next_task += 1;
         let Some(member) = self.crew.get_mut(&number) else { return self.queue.put(job) };
         let Range { start, end } = job.next_task();
-        let task = Task { id, border: job.border, start, end, extent: grant.extent() };
+        let groups_from = job.groups.map(|groups| groups.first);
+        let task = Task { id, border: job.border, start, end, groups_from, extent: grant.extent() };
         if let Some(worker) = &member.worker {
             // If it cannot be sent, the worker's end will be heard, and the task returns.
             let _ = worker.send(&ToWorker::Task(task));
@@ -337,14 +361,14 @@ impl Coordinator {
         member.tasks.insert(id, Running { job, asked: end - start, grant, since: Instant::now() });
     }
 
-    /// A worker is done with a task: its slots are delivered, and what is left of the job goes back to its place.
+    /// A worker is done with a task: what came of it is delivered, and what is left of the job goes back to its place.
     fn done(&mut self, number: u64, done: Done) {
         let Some(Running { mut job, asked, grant, since }) = self.take_task(number, done.id) else { return };
         if let Some(tally) = done.tally {
             self.recorder.add(tally);
         }
-        if done.slots == 0 || done.slots > asked {
-            let why = format!("it says {} slots came of {asked}", done.slots);
+        if done.indices == 0 || done.indices > asked {
+            let why = format!("it says {} of {asked} elements are done", done.indices);
             return self.distrust(number, done.id, Running { job, asked, grant, since }, why);
         }
         let bytes = match readable(grant, done.used as usize) {
@@ -354,29 +378,29 @@ impl Coordinator {
             }
         };
         let part =
-            Part { bytes, used: done.used as usize, slots: done.slots, took: Duration::from_nanos(done.took_ns) };
+            Part { bytes, used: done.used as usize, indices: done.indices, took: Duration::from_nanos(done.took_ns) };
         if let Err(error) = job.deliver.part(&part) {
             self.queue.put(job);
             return self.kill(number, format!("what it wrote cannot be read: {error}"));
         }
-        let bytes = done.used as f64 / done.slots as f64;
-        self.slot_bytes.entry(job.border).and_modify(|known| *known += (bytes - *known) / 4.0).or_insert(bytes);
+        let bytes = done.used as f64 / done.indices as f64;
+        self.index_bytes.entry(job.border).and_modify(|known| *known += (bytes - *known) / 4.0).or_insert(bytes);
         self.figures.busy_ns.fetch_add(done.took_ns, Ordering::Relaxed);
         self.handed_over += done.used;
-        self.slots += done.slots;
+        self.indices += done.indices;
         if let Some(member) = self.crew.get_mut(&number) {
             member.done += 1;
         }
         self.respawn.progress();
-        job.advance(done.slots);
-        job.need = usize::try_from(done.next_bytes).unwrap_or(usize::MAX);
+        job.advance(done.indices);
+        self.wants(&mut job, done.next_bytes);
         self.queue.put(job);
     }
 
-    /// A task's first slot needs more memory than it was given.
+    /// A task's first slot or group needs more memory than it was given.
     fn need(&mut self, number: u64, need: Need) {
         let Some(Running { mut job, .. }) = self.take_task(number, need.id) else { return };
-        job.need = usize::try_from(need.bytes).unwrap_or(usize::MAX);
+        self.wants(&mut job, need.bytes);
         self.queue.put(job);
     }
 
@@ -473,7 +497,7 @@ impl Coordinator {
         let blocked = self.recorder.totals().iter().map(|stage| stage.counts.wait_ns).sum();
         let totals = Totals {
             busy: Duration::from_nanos(self.figures.busy_ns.load(Ordering::Relaxed)),
-            slots: self.slots,
+            indices: self.indices,
             blocked: Duration::from_nanos(blocked),
             waited: self.figures.demand.waited(),
         };

@@ -12,6 +12,8 @@ pub(super) struct Job {
     pub(super) border: Border,
     /// What is not delivered yet.
     pub(super) left: Range<u64>,
+    /// Which indices may come as one, if any.
+    pub(super) groups: Option<Groups>,
     /// Indices that one task may have: all, until the element is sought that kills workers.
     pub(super) limit: u64,
     /// Bytes that the next slot is known to need.
@@ -21,6 +23,13 @@ pub(super) struct Job {
     /// Whether the element is being sought that kills workers: a death then halves the limit.
     pub(super) hunt: bool,
     pub(super) deliver: Box<dyn Deliver>,
+}
+
+/// Groups of `size` indices from `first` on.
+#[derive(Clone, Copy)]
+pub(super) struct Groups {
+    pub(super) first: u64,
+    pub(super) size: u64,
 }
 
 impl Job {
@@ -34,9 +43,20 @@ impl Job {
         self.deaths > 0
     }
 
-    /// `slots` of it were delivered.
-    pub(super) fn advance(&mut self, slots: u64) {
-        self.left.start += slots;
+    /// So many indices at once are the least that a task can bring.
+    pub(super) fn least(&self) -> u64 {
+        self.groups.map_or(1, |groups| groups.size.min(self.left.end - self.left.start))
+    }
+
+    /// From now on every index comes by itself.
+    pub(super) fn ungroup(&mut self) {
+        (self.groups, self.need) = (None, 0);
+        self.deliver.ungroup();
+    }
+
+    /// So many `indices` of it were delivered.
+    pub(super) fn advance(&mut self, indices: u64) {
+        self.left.start += indices;
         self.need = 0;
         if !self.hunt {
             self.deaths = 0;
@@ -74,10 +94,11 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn submit(&mut self, border: Border, left: Range<u64>, deliver: Box<dyn Deliver>) {
+    pub(super) fn submit(&mut self, border: Border, left: Range<u64>, group: Option<u64>, deliver: Box<dyn Deliver>) {
         let seq = self.next_seq;
         self.next_seq += 1;
-        self.put(Job { seq, border, left, limit: u64::MAX, need: 0, deaths: 0, hunt: false, deliver });
+        let groups = group.map(|size| Groups { first: left.start, size });
+        self.put(Job { seq, border, left, groups, limit: u64::MAX, need: 0, deaths: 0, hunt: false, deliver });
     }
 
     /// Back to its place.
@@ -115,6 +136,7 @@ mod tests {
         fn part(&mut self, _: &Part) -> Result<()> {
             Ok(())
         }
+        fn ungroup(&mut self) {}
         fn skip(&mut self) {}
         fn fail(&mut self, _: Error) {}
     }
@@ -122,7 +144,7 @@ mod tests {
     /// Evaluates a job of which the elements `poison` kill their worker; returns what was left out, and the deaths.
     fn hunt(len: u64, retries: u32, poison: &[u64]) -> (Vec<u64>, u32) {
         let mut queue = Queue::default();
-        queue.submit(0, 0..len, Box::new(Nobody(true)));
+        queue.submit(0, 0..len, None, Box::new(Nobody(true)));
         let (mut skipped, mut deaths) = (Vec::new(), 0);
         while let Some(mut job) = queue.pop() {
             let task = job.next_task();
@@ -157,7 +179,7 @@ mod tests {
     fn jobs_keep_their_place_and_unwanted_ones_go() {
         let mut queue = Queue::default();
         for (n, wanted) in [false, true, true].into_iter().enumerate() {
-            queue.submit(n as u32, 0..10, Box::new(Nobody(wanted)));
+            queue.submit(n as u32, 0..10, None, Box::new(Nobody(wanted)));
         }
         assert_eq!(queue.first().unwrap().border, 1);
         let mut job = queue.pop().unwrap();

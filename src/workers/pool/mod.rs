@@ -125,9 +125,9 @@ impl Remote for WorkerPool {
         self.plan.part_bytes()
     }
 
-    fn submit(&self, border: Border, range: Range<u64>, deliver: Box<dyn Deliver>) {
+    fn submit(&self, border: Border, range: Range<u64>, group: Option<u64>, deliver: Box<dyn Deliver>) {
         // Without a coordinator the command, and with it the sender inside, is dropped: whoever waits is told.
-        let _ = self.commands.send(Command::Submit { border, range, deliver });
+        let _ = self.commands.send(Command::Submit { border, range, group, deliver });
     }
 
     fn sync(&self) {

@@ -9,7 +9,7 @@ use super::*;
 use crate::cx::{Cx, Recorder};
 use crate::dataset::iter::mix;
 use crate::dataset::map::Range as Numbers;
-use crate::dataset::{BoxIter, DatasetIterator, IterDataset, MapDataset, Stage};
+use crate::dataset::{BoxIter, DatasetIterator, IterDataset, MapDataset, Remainder, Stage};
 use crate::exec::{Engine, Runtime};
 use crate::workers::serve::serve;
 
@@ -45,11 +45,11 @@ impl Remote for Restless {
         1024 << self.below(10)
     }
 
-    fn submit(&self, border: Border, range: Range<u64>, deliver: Box<dyn Deliver>) {
+    fn submit(&self, border: Border, range: Range<u64>, group: Option<u64>, deliver: Box<dyn Deliver>) {
         if self.submitted.fetch_add(1, Ordering::Relaxed) % 24 == 23 {
             self.pool.resize(1 + self.below(5) as usize, 1 + self.below(3) as usize);
         }
-        self.pool.submit(border, range, deliver);
+        self.pool.submit(border, range, group, deliver);
     }
 
     fn sync(&self) {
@@ -75,16 +75,19 @@ struct Config {
     seed: u32,
 }
 
-/// Two borders, elements of 0 bytes to 150 KiB, some dropped.
+/// Two borders, elements of 0 bytes to 150 KiB, some dropped; and one of batches.
 fn pipeline(Config { len, seed }: Config) -> Result<BoxIter<Vec<i64>>> {
     let stream = |seed: u32| {
         let sized = |x: i64| {
             let size = if x % 97 == 0 { 20_000 } else { x as usize % 50 };
             (0..size as i64).map(|i| x ^ i).collect::<Vec<i64>>()
         };
-        Numbers::new(0, len).shuffle(seed).filter(|x| x % 11 != 5).map(sized).to_iter()
+        Numbers::new(0, len).shuffle(seed).filter(|x| x % 11 != 5).map(sized).to_iter().boxed()
     };
-    Ok(mix([stream(seed), stream(seed + 1)]).window_shuffle(9, seed).boxed())
+    let sized = |x: i64| vec![x; if x % 37 == 0 { 3000 } else { x as usize % 50 }];
+    let batched = Numbers::new(0, 6 * len).shuffle(seed + 2).map(sized).to_iter();
+    let batched = batched.batch_with_fn(6, Remainder::Keep, |items: Vec<Vec<i64>>| Ok(items.concat())).boxed();
+    Ok(mix([stream(seed), stream(seed + 1), batched]).window_shuffle(9, seed).boxed())
 }
 
 fn pool(config: Config, slab: u64) -> (Arc<WorkerPool>, Arc<Recorder>) {

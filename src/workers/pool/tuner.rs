@@ -10,7 +10,7 @@ const TICK: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub(super) busy: Duration,
-    pub(super) slots: u64,
+    pub(super) indices: u64,
     /// Time for which the stateful part had no elements to work on.
     pub(super) blocked: Duration,
     pub(super) waited: Duration,
@@ -59,7 +59,7 @@ impl Tuner {
         let m = Measurement {
             wall_s: wall.as_secs_f64(),
             wait_s: part(now.waited, before.waited).min(wall.as_secs_f64()),
-            elements: now.slots.saturating_sub(before.slots) as f64,
+            elements: now.indices.saturating_sub(before.indices) as f64,
             busy_s: part(now.busy, before.busy),
             window_full: idle && part(now.blocked, before.blocked) > 0.01 * wall.as_secs_f64(),
             disturbed: std::mem::take(&mut self.disturbed),

@@ -1,10 +1,11 @@
 //! The reader, on any bytes: what `fuzz/` runs, and the tests of damage.
 
 use super::samples::{chunk, extent, slots};
-use super::{Cross, HEADER, MAGIC, VERSION, read};
+use super::{Cross, Crossing, HEADER, MAGIC, VERSION, read, read_parts};
 use crate::dataset::iter::Padded;
+use crate::dataset::iter::evaluate::Part;
 use crate::element::{Element, Value};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Any bytes: as a chunk, as what stands behind a sound header, and as places in which a sound chunk is damaged.
 pub(crate) fn wire(data: &[u8]) {
@@ -15,6 +16,10 @@ pub(crate) fn wire(data: &[u8]) {
         _ => {
             let (mut bytes, _) = chunk(1 << 16, |writer| {
                 slots().iter().for_each(|slot| writer.push(slot).expect("room for all of them"));
+                let batch = slots().swap_remove(0);
+                let batch = batch.map(Option::unwrap_or_default);
+                writer.push_whole(&batch, 3, Crossing::OF).expect("room for this one, too");
+                writer.push_whole::<Element>(&Err(Error::data("no")), 3, Crossing::OF).expect("room for an error");
             });
             for hit in rest.as_chunks::<4>().0 {
                 let at = usize::from(u16::from_le_bytes([hit[0], hit[1]])) % bytes.len();
@@ -42,10 +47,11 @@ fn framed(rest: &[u8]) -> Vec<u8> {
 pub(super) fn survives(bytes: &[u8]) {
     let owner = extent(bytes);
     if let Ok(slots) = read::<Element>(&owner, bytes.len()) {
-        let elements = slots.iter().flatten().flatten();
-        let held: usize = elements.map(|element| size_of::<Element>() + heap_of(element)).sum();
-        assert!(held <= 32 * bytes.len(), "{held} bytes held by a chunk of {}", bytes.len());
         same_again(&slots);
+    }
+    if let Ok(parts) = read_parts::<Element, Element>(&owner, bytes.len(), Crossing::OF, Some(Crossing::OF)) {
+        let held: usize = parts.iter().map(held_by).sum();
+        assert!(held <= 32 * bytes.len(), "{held} bytes held by a chunk of {}", bytes.len());
     }
     if let Ok(slots) = read::<Vec<Element>>(&owner, bytes.len()) {
         same_again(&slots);
@@ -65,6 +71,16 @@ fn same_again<T: Cross + PartialEq + std::fmt::Debug>(slots: &[Result<Option<T>>
         (a, b) => format!("{a:?}") == format!("{b:?}"),
     };
     assert!(again.iter().zip(slots).all(same), "{again:?} was {slots:?}");
+}
+
+/// Bytes of a part.
+fn held_by(part: &Part<Element, Element>) -> usize {
+    let own = |element: &Element| size_of::<Element>() + heap_of(element);
+    size_of_val(part)
+        + match part {
+            Part::Slots(slots) => slots.iter().flatten().flatten().map(own).sum(),
+            Part::Whole(whole, _) => whole.as_ref().map_or(0, own),
+        }
 }
 
 /// Bytes on the heap that belong to an element, without those that it views.

@@ -42,7 +42,7 @@ pub(crate) use cross::Cross;
 pub(crate) use crossing::{Crossing, crossing};
 #[cfg(fuzzing)]
 pub(super) use fuzz::wire as fuzz_wire;
-pub(crate) use read::{read, read_with};
+pub(crate) use read::{read, read_parts};
 pub(crate) use write::{ChunkWriter, Full, Written};
 
 /// The first word: what the bytes are.
@@ -58,10 +58,13 @@ const INLINE: usize = 8;
 /// Lists and trees in each other.
 const MAX_DEPTH: usize = 128;
 
-/// What a slot is, in the lower half of its first word; in the upper half of an item's is its [`Cross::KIND`].
+/// What a slot is, in the lower half of its first word; in the upper half of an item's is its [`Cross::KIND`]. A whole stands
+/// for the slots of several indices, whose number is the second word.
 const DROPPED: u32 = 0;
 const ERROR: u32 = 1;
 const ITEM: u32 = 2;
+const WHOLE: u32 = 3;
+const WHOLE_ERROR: u32 = 4;
 
 /// Bytes of table block `index`.
 fn block_bytes(index: u32) -> usize {

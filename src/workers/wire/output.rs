@@ -69,6 +69,11 @@ impl<'a> Out<'a> {
         self.at.end
     }
 
+    /// Bytes that are not.
+    pub(super) fn room(&self) -> usize {
+        self.capacity.saturating_sub(self.at.end)
+    }
+
     /// Words in the table.
     pub(super) fn words(&self) -> u64 {
         self.at.words

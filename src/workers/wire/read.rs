@@ -1,47 +1,81 @@
 //! Slots out of an extent.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::cross::Cross;
 use super::crossing::Crossing;
 use super::input::In;
-use super::{DROPPED, ERROR, ITEM};
+use super::{DROPPED, ERROR, ITEM, WHOLE, WHOLE_ERROR};
+use crate::dataset::iter::evaluate::{Part, Slot};
 use crate::element::Owner;
 use crate::error::{Error, Result, Told};
 
-/// The slots in the first `used` bytes of `owner`, of a type that is known here.
+/// The slots in the first `used` bytes of `owner`, of a type that is known here. Arrays are views of `owner`.
 ///
 /// # Errors
 /// At the first word that cannot be: then nothing of the chunk is to be used.
-pub(crate) fn read<T: Cross>(owner: &Arc<dyn Owner>, used: usize) -> Result<Vec<Result<Option<T>>>> {
-    read_with(owner, used, Crossing::OF)
+pub(crate) fn read<T: Cross>(owner: &Arc<dyn Owner>, used: usize) -> Result<Vec<Slot<T>>> {
+    let mut parts = read_parts::<T, Infallible>(owner, used, Crossing::OF, None)?;
+    // Slots without anything between them are one part.
+    Ok(match parts.pop() {
+        Some(Part::Slots(slots)) => slots,
+        _ => Vec::new(),
+    })
 }
 
-/// The slots in the first `used` bytes of `owner`, of a type that was [looked up](super::crossing). Arrays are views of `owner`.
+/// What lies in the first `used` bytes of `owner`: slots of a type that was [looked up](super::crossing), and, where that of
+/// a `whole` is given, groups that have become one.
 ///
 /// # Errors
 /// As [`read`].
-pub(crate) fn read_with<T>(
+pub(crate) fn read_parts<T, W>(
     owner: &Arc<dyn Owner>,
     used: usize,
-    crossing: Crossing<T>,
-) -> Result<Vec<Result<Option<T>>>> {
+    item: Crossing<T>,
+    whole: Option<Crossing<W>>,
+) -> Result<Vec<Part<T, W>>> {
     let (mut from, len) = In::open(owner, used)?;
-    let mut slots = Vec::with_capacity(len);
+    let mut parts = Vec::new();
     for _ in 0..len {
-        slots.push(read_slot(&mut from, crossing)?);
+        match read_one(&mut from, item, whole)? {
+            One::Whole(whole, indices) => parts.push(Part::Whole(whole, indices)),
+            One::Slot(slot) => match parts.last_mut() {
+                Some(Part::Slots(slots)) => slots.push(slot),
+                last => {
+                    // Where there are wholes, there are few slots.
+                    let mut slots = if last.is_none() { Vec::with_capacity(len) } else { Vec::new() };
+                    slots.push(slot);
+                    parts.push(Part::Slots(slots));
+                }
+            },
+        }
     }
     from.finish()?;
-    Ok(slots)
+    Ok(parts)
 }
 
-fn read_slot<T>(from: &mut In<'_>, crossing: Crossing<T>) -> Result<Result<Option<T>>> {
+enum One<T, W> {
+    Slot(Slot<T>),
+    Whole(Result<W>, u64),
+}
+
+#[inline]
+fn read_one<T, W>(from: &mut In<'_>, item: Crossing<T>, whole: Option<Crossing<W>>) -> Result<One<T, W>> {
     let word = from.word()?;
-    match (word as u32, (word >> 32) as u32) {
-        (ITEM, kind) if kind == crossing.kind => (crossing.read)(from).map(|item| Ok(Some(item))),
-        (DROPPED, 0) => Ok(Ok(None)),
-        (ERROR, 0) => read_error(from).map(Err),
-        (ITEM, kind) => Err(from.damaged(format!("an item of kind {kind:#x}, expected {:#x}", crossing.kind))),
+    match (word as u32, (word >> 32) as u32, whole) {
+        (ITEM, kind, _) if kind == item.kind => (item.read)(from).map(|item| One::Slot(Ok(Some(item)))),
+        (DROPPED, 0, _) => Ok(One::Slot(Ok(None))),
+        (ERROR, 0, _) => read_error(from).map(|error| One::Slot(Err(error))),
+        (WHOLE, kind, Some(whole)) if kind == whole.kind => {
+            let indices = from.word()?;
+            (whole.read)(from).map(|whole| One::Whole(Ok(whole), indices))
+        }
+        (WHOLE_ERROR, 0, Some(_)) => {
+            let indices = from.word()?;
+            read_error(from).map(|error| One::Whole(Err(error), indices))
+        }
+        (ITEM, kind, _) => Err(from.damaged(format!("an item of kind {kind:#x}, expected {:#x}", item.kind))),
         _ => Err(from.damaged(format!("there is no slot of kind {word:#x}"))),
     }
 }

@@ -4,7 +4,7 @@ use super::cross::Cross;
 use super::crossing::Crossing;
 use super::output::{Out, Stop};
 use super::stacked::write_stacked;
-use super::{DROPPED, ERROR, ITEM, MAGIC, VERSION};
+use super::{DROPPED, ERROR, ITEM, MAGIC, VERSION, WHOLE, WHOLE_ERROR};
 use crate::element::Element;
 use crate::error::{Error, Result, Told};
 
@@ -20,20 +20,21 @@ pub(crate) struct Full {
 pub(crate) struct Written {
     /// Bytes in use, from its start.
     pub(crate) used: usize,
-    /// Slots in it.
-    pub(crate) slots: u64,
+    /// Indices of which there are slots in it.
+    pub(crate) indices: u64,
 }
 
 /// Writes slots into an extent, one after the other.
 pub(crate) struct ChunkWriter<'a> {
     out: Out<'a>,
     slots: u64,
+    indices: u64,
 }
 
 impl<'a> ChunkWriter<'a> {
     /// Begins at the start of `buf`. Where that is no multiple of 64 in the reader's memory, nothing will be read.
     pub(crate) fn new(buf: &'a mut [u8]) -> Self {
-        Self { out: Out::new(buf), slots: 0 }
+        Self { out: Out::new(buf), slots: 0, indices: 0 }
     }
 
     /// Adds a slot of a type that is known here.
@@ -50,33 +51,60 @@ impl<'a> ChunkWriter<'a> {
     /// As [`push`](Self::push).
     pub(crate) fn push_with<T>(&mut self, slot: &Result<Option<T>>, crossing: Crossing<T>) -> Result<(), Full> {
         let written = match slot {
-            Ok(Some(item)) => self.record(|out| {
+            Ok(Some(item)) => self.record(1, |out| {
                 out.word(u64::from(ITEM) | u64::from(crossing.kind) << 32)?;
                 (crossing.write)(item, out)
             }),
-            Ok(None) => self.record(|out| out.word(u64::from(DROPPED))),
-            Err(error) => return self.push_error(error),
+            Ok(None) => self.record(1, |out| out.word(u64::from(DROPPED))),
+            Err(error) => return self.push_error(error, None),
         };
-        written.unwrap_or_else(|error| self.push_error(&error))
+        written.unwrap_or_else(|error| self.push_error(&error, None))
     }
 
-    /// Adds a slot that holds the batch of `items`, of which there is at least one, as `Element::stack` makes it. Every
-    /// row is copied once, into its place.
+    /// Adds what `indices` together have become.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub(crate) fn push_whole<W>(&mut self, whole: &Result<W>, indices: u64, crossing: Crossing<W>) -> Result<(), Full> {
+        let written = match whole {
+            Ok(whole) => self.record(indices, |out| {
+                begin_whole(out, indices, crossing.kind)?;
+                (crossing.write)(whole, out)
+            }),
+            Err(error) => return self.push_error(error, Some(indices)),
+        };
+        written.unwrap_or_else(|error| self.push_error(&error, Some(indices)))
+    }
+
+    /// Adds the batch that `items` are, of which there is at least one: what `Element::stack` makes of them. Every row is
+    /// copied once, into its place.
     ///
     /// # Errors
     /// Those of stacking, without their stage; then, and in the inner result where there is no room, nothing was added.
     pub(crate) fn push_stacked(&mut self, items: &[&Element]) -> Result<Result<(), Full>> {
-        self.record(|out| {
-            out.word(u64::from(ITEM) | u64::from(Element::KIND) << 32)?;
+        let indices = items.len() as u64;
+        self.record(indices, |out| {
+            begin_whole(out, indices, Element::KIND)?;
             write_stacked(out, items)
         })
     }
 
-    fn push_error(&mut self, error: &Error) -> Result<(), Full> {
+    /// Bytes that are left.
+    pub(crate) fn room(&self) -> usize {
+        self.out.room()
+    }
+
+    fn push_error(&mut self, error: &Error, whole: Option<u64>) -> Result<(), Full> {
         // Every field of it has a form in JSON, and it is no deeper than this text.
         let told = serde_json::to_string(&Told::from(error)).unwrap_or_default();
-        let written = self.record(|out| {
-            out.word(u64::from(ERROR))?;
+        let written = self.record(whole.unwrap_or(1), |out| {
+            match whole {
+                None => out.word(u64::from(ERROR))?,
+                Some(indices) => {
+                    out.word(u64::from(WHOLE_ERROR))?;
+                    out.word(indices)?;
+                }
+            }
             out.text(&told)
         });
         // Text can be written anywhere that has room.
@@ -84,10 +112,11 @@ impl<'a> ChunkWriter<'a> {
     }
 
     /// Writes all of a slot or nothing.
-    fn record(&mut self, write: impl Fn(&mut Out<'_>) -> Result<(), Stop>) -> Result<Result<(), Full>> {
+    fn record(&mut self, indices: u64, write: impl Fn(&mut Out<'_>) -> Result<(), Stop>) -> Result<Result<(), Full>> {
         let mark = self.out.mark();
         let Err(stop) = write(&mut self.out) else {
             self.slots += 1;
+            self.indices += indices;
             return Ok(Ok(()));
         };
         self.out.rewind(mark);
@@ -99,13 +128,18 @@ impl<'a> ChunkWriter<'a> {
 
     /// Writes the header.
     pub(crate) fn finish(mut self) -> Written {
-        let Self { out, slots } = &mut self;
+        let Self { out, slots, indices } = &mut self;
         let words = [MAGIC, VERSION, out.used() as u64, *slots, out.words()];
         for (at, word) in words.into_iter().enumerate() {
             out.put(at * size_of::<u64>(), &word.to_le_bytes());
         }
-        Written { used: out.used(), slots: *slots }
+        Written { used: out.used(), indices: *indices }
     }
+}
+
+fn begin_whole(out: &mut Out<'_>, indices: u64, kind: u32) -> Result<(), Stop> {
+    out.word(u64::from(WHOLE) | u64::from(kind) << 32)?;
+    out.word(indices)
 }
 
 /// What a slot takes in an extent of its own.

@@ -6,6 +6,8 @@ use super::bad_records::{BadRecords, Prefix, StreamState};
 use super::batch::Batching;
 use super::chunks::Roots;
 use super::evaluate::Gather;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use super::evaluate::StackInto;
 use super::make_batch::{BatchFn, MakeBatch, Padding, Stacked, StackedPadded};
 use super::opaque::{debug_name, debug_with_parent};
 use super::stream::Stream;
@@ -126,7 +128,7 @@ impl<D: MapDataset + 'static, M: MakeBatch<D::Item>> Stage for StreamBatch<D, M>
     }
 }
 
-impl<T, M: MakeBatch<T>> Gather<T> for Batching<M> {
+impl<T: 'static, M: MakeBatch<T>> Gather<T> for Batching<M> {
     type Whole = M::Batch;
 
     fn size(&self) -> u64 {
@@ -139,6 +141,11 @@ impl<T, M: MakeBatch<T>> Gather<T> for Batching<M> {
 
     fn gather(&self, items: Vec<T>, cx: &mut Cx) -> Result<M::Batch> {
         self.make(items, cx)
+    }
+
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    fn stack(&self, items: &Vec<T>, cx: &mut Cx, stack: &mut StackInto<'_>) -> Option<Result<bool>> {
+        Batching::stack(self, items, cx, stack)
     }
 }
 
@@ -160,7 +167,7 @@ where
 }
 
 /// A pass over [`StreamBatch`]. Its state is that of the stream: between batches there is nothing else to know.
-pub struct StreamBatchIter<D: MapDataset, M: MakeBatch<D::Item>> {
+pub struct StreamBatchIter<D: MapDataset<Item: 'static>, M: MakeBatch<D::Item>> {
     prefix: Prefix<D, Batching<M>>,
     batching: Arc<Batching<M>>,
     /// Elements of the batch under way; after an error they wait here.
@@ -239,7 +246,7 @@ where
 }
 
 debug_with_parent!(StreamBatch<D, M>);
-debug_name!(StreamBatchIter<D: MapDataset, M: MakeBatch<D::Item> >);
+debug_name!(StreamBatchIter<D: MapDataset<Item: 'static>, M: MakeBatch<D::Item> >);
 
 #[cfg(test)]
 mod tests;

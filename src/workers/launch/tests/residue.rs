@@ -197,7 +197,7 @@ fn no_worker_outlives_its_parent() {
         kill_process(Pid::from_raw(middle.pid().cast_signed()).unwrap(), signal).unwrap();
         assert!(soon(|| is_gone(spinner)), "{signal:?}, forked: {fork}");
         if fork {
-            kill_process(Pid::from_raw(ids.slots as i32).unwrap(), Signal::KILL).unwrap();
+            kill_process(Pid::from_raw(ids.indices as i32).unwrap(), Signal::KILL).unwrap();
         }
     }
 }

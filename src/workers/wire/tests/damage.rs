@@ -138,7 +138,7 @@ fn text_that_many_share_is_copied_once() {
 #[test]
 fn an_extent_that_is_shorter_or_crooked_is_refused() {
     let (bytes, written) = chunk(1 << 12, |writer| writer.push(&Ok(Some(1i64))).unwrap());
-    assert_eq!((written.slots, written.used), (1, HEADER + 512));
+    assert_eq!((written.indices, written.used), (1, HEADER + 512));
     let owner = extent(&bytes);
     assert!(
         read::<i64>(&owner, written.used + 1).unwrap_err().message().contains("577 bytes are used of an extent of 576")

@@ -7,8 +7,15 @@ mod types;
 use std::sync::Arc;
 
 use super::ALIGN;
+use crate::dataset::iter::evaluate::Part;
 use crate::element::{Buffer, Element, Owner, Value};
 use crate::error::Result;
+
+/// The slots of a chunk that has no wholes.
+fn slots_of<T, W>(parts: Vec<Part<T, W>>) -> Vec<crate::dataset::iter::evaluate::Slot<T>> {
+    let slots = |part| if let Part::Slots(slots) = part { slots } else { panic!("a whole") };
+    parts.into_iter().flat_map(slots).collect()
+}
 
 type Slot = Result<Option<Element>>;
 

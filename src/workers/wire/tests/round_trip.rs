@@ -5,9 +5,10 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::super::samples::{Extent, chunk, extent};
-use super::super::{ChunkWriter, Full, MAX_DEPTH, read};
+use super::super::{ChunkWriter, Crossing, Full, MAX_DEPTH, read, read_parts};
 use super::generate::{any_slots, element_of, value};
 use super::{Slot, check_views, same};
+use crate::dataset::iter::evaluate::Part;
 use crate::element::{Array, BufferMut, Element, Owner, Stack, Value};
 use crate::error::Error;
 
@@ -19,7 +20,7 @@ fn through(all: &[Slot], len: usize) -> Vec<Slot> {
         let (bytes, written) = chunk(len_now, |writer| {
             full = rest.iter().find_map(|slot| writer.push(slot).err());
         });
-        if written.slots == 0 {
+        if written.indices == 0 {
             let Full { need } = full.expect("a chunk without slots is one where not even the first has room");
             assert!(need > len_now, "{need} bytes would have had room in {len_now}");
             len_now = need;
@@ -27,8 +28,8 @@ fn through(all: &[Slot], len: usize) -> Vec<Slot> {
         }
         let owner = extent(&bytes);
         let got = read::<Element>(&owner, written.used).unwrap();
-        assert_eq!(got.len() as u64, written.slots);
-        assert_eq!(full.is_none(), written.slots == rest.len() as u64);
+        assert_eq!(got.len() as u64, written.indices);
+        assert_eq!(full.is_none(), written.indices == rest.len() as u64);
         check_views(&got, &owner);
         rest = &rest[got.len()..];
         seen.extend(got);
@@ -71,10 +72,14 @@ proptest! {
                 }
             }
         };
+        prop_assert_eq!(written.indices, count as u64);
         let owner = extent(&bytes);
-        let got = read::<Element>(&owner, written.used).unwrap();
-        check_views(&got, &owner);
-        prop_assert!(same(&got, &[Ok(Some(expected))]));
+        prop_assert!(read::<Element>(&owner, written.used).is_err());
+        let got = read_parts(&owner, written.used, Crossing::<i64>::OF, Some(Crossing::<Element>::OF)).unwrap();
+        let [Part::Whole(Ok(got), indices)] = &got[..] else { panic!("no whole") };
+        prop_assert_eq!(*indices, count as u64);
+        check_views(&[Ok(Some(got.clone()))], &owner);
+        prop_assert_eq!(got, &expected);
     }
 
     #[test]
@@ -97,7 +102,7 @@ fn names_are_written_once() {
     };
     let n = 10_000;
     let (_, written) = chunk(4 << 20, |writer| (0..n).for_each(|i| writer.push(&Ok(Some(element(i)))).unwrap()));
-    assert_eq!(written.slots, n as u64);
+    assert_eq!(written.indices, n as u64);
     // 128 bytes of payload; in the table the slot, two structures, a length, an offset, a number.
     assert!(written.used < n as usize * (128 + 6 * 8) + 16_384, "{}", written.used);
 }
@@ -171,4 +176,35 @@ fn the_extent_lives_as_long_as_a_view() {
     drop(x);
     assert!(weak.upgrade().is_none());
     assert_eq!((read.array("n").unwrap().as_i64(), read.text("t").unwrap()), (Some(7), "text"));
+}
+
+#[test]
+fn wholes_and_slots_keep_their_order() {
+    let (slot, whole) = (Crossing::<i64>::OF, Crossing::<Vec<i64>>::OF);
+    let (bytes, written) = chunk(4096, |writer| {
+        writer.push_with(&Ok(Some(1)), slot).unwrap();
+        writer.push_with(&Ok(None), slot).unwrap();
+        writer.push_whole(&Ok(vec![2, 3, 4]), 3, whole).unwrap();
+        writer.push_whole(&Err(Error::data("no batch").stage("2 batch")), 3, whole).unwrap();
+        writer.push_with(&Err(Error::data("no element").index(8)), slot).unwrap();
+        writer.push_with(&Ok(Some(9)), slot).unwrap();
+    });
+    assert_eq!(written.indices, 10);
+    let parts = read_parts(&extent(&bytes), written.used, slot, Some(whole)).unwrap();
+    let texts: Vec<String> = parts
+        .iter()
+        .map(|part| match part {
+            Part::Slots(slots) => format!("{slots:?}"),
+            Part::Whole(whole, indices) => format!("{indices} {whole:?}"),
+        })
+        .collect();
+    let expected = [
+        "[Ok(Some(1)), Ok(None)]",
+        "3 Ok([2, 3, 4])",
+        "3 Err(Data: stage 2 batch: no batch)",
+        "[Err(Data: element 8: no element), Ok(Some(9))]",
+    ];
+    assert_eq!(texts, expected);
+    assert_eq!(parts.iter().map(Part::len).sum::<u64>(), 10);
+    assert!(read::<i64>(&extent(&bytes), written.used).unwrap_err().message().contains("no slot of kind"));
 }

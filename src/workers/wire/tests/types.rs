@@ -1,7 +1,8 @@
 //! Items that are no elements.
 
 use super::super::samples::{chunk, extent, slots};
-use super::super::{Cross, Crossing, crossing, read, read_with};
+use super::super::{Cross, Crossing, crossing, read, read_parts};
+use super::slots_of;
 use crate::dataset::iter::Padded;
 use crate::element::Element;
 use crate::error::Result;
@@ -14,7 +15,8 @@ fn crosses<T: Cross + Clone + PartialEq + std::fmt::Debug>(items: &[T]) {
         writer.push::<T>(&Ok(None)).unwrap();
     });
     let owner = extent(&bytes);
-    let got: Vec<T> = read_with(&owner, written.used, codec).unwrap().into_iter().flat_map(Result::unwrap).collect();
+    let parts = read_parts(&owner, written.used, codec, Some(Crossing::<String>::OF)).unwrap();
+    let got: Vec<T> = slots_of(parts).into_iter().flat_map(Result::unwrap).collect();
     assert_eq!(got, items);
     if T::KIND != u64::KIND {
         assert!(read::<u64>(&owner, written.used).unwrap_err().message().contains("an item of kind"));
