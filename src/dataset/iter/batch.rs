@@ -65,6 +65,10 @@ impl<M> Batching<M> {
 
     /// The same, done by `stack`, where it is no more than stacking elements.
     #[cfg(all(feature = "workers", target_os = "linux"))]
+    #[expect(
+        clippy::ptr_arg,
+        reason = "what type the elements are is asked of the vector: a slice has no size to ask with"
+    )]
     pub(super) fn stack<T>(&self, items: &Vec<T>, cx: &mut Cx, stack: &mut StackInto<'_>) -> Option<Result<bool>>
     where
         T: 'static,

@@ -41,6 +41,10 @@ pub(crate) trait Gather<T>: Send + Sync + 'static {
     /// # Errors
     /// Those of `stack`, as those of `gather`.
     #[cfg(all(feature = "workers", target_os = "linux"))]
+    #[expect(
+        clippy::ptr_arg,
+        reason = "what type the elements are is asked of the vector: a slice has no size to ask with"
+    )]
     fn stack(&self, items: &Vec<T>, cx: &mut Cx, stack: &mut StackInto<'_>) -> Option<Result<bool>>;
 }
 

@@ -170,8 +170,11 @@ struct Prefix<D: MapDataset, G: Gather<D::Item>> {
     gather: Option<(Arc<G>, Crossing<G::Whole>)>,
     run: Runtime,
     item: Crossing<D::Item>,
-    unfit: Mutex<VecDeque<(u64, Unfit<D::Item, G::Whole>)>>,
+    unfit: Mutex<Kept<D::Item, G::Whole>>,
 }
+
+/// By index.
+type Kept<T, W> = VecDeque<(u64, Unfit<T, W>)>;
 
 /// What did not fit where it should go: it is asked for next, most likely here.
 enum Unfit<T, W> {
@@ -295,7 +298,7 @@ where
         })
     }
 
-    fn unfit(&self) -> MutexGuard<'_, VecDeque<(u64, Unfit<D::Item, G::Whole>)>> {
+    fn unfit(&self) -> MutexGuard<'_, Kept<D::Item, G::Whole>> {
         self.unfit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -413,7 +416,7 @@ mod tests {
                 let is_whole = |at: u64| {
                     let group_end = group(at).end;
                     let full = group_end - at == size || !drop;
-                    (at - start) % size == 0 && group_end <= end && full && !bad_in(group(at))
+                    (at - start).is_multiple_of(size) && group_end <= end && full && !bad_in(group(at))
                 };
                 for part in parts {
                     match part {
