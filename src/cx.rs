@@ -135,6 +135,7 @@ impl Recorder {
     }
 
     /// What was recorded since this was called last, to be added to the recorder of another process.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn drain(&self) -> Tally {
         let mut stages = self.stages.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = stages.iter_mut().enumerate().filter(|(_, tally)| tally.counts != Counts::default());
@@ -144,6 +145,7 @@ impl Recorder {
     }
 
     /// Adds what another process recorded; of stages that this one does not have, nothing.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn add(&self, tally: Tally) {
         let mut stages = self.stages.lock().unwrap_or_else(PoisonError::into_inner);
         for own in tally.stages {
@@ -167,12 +169,14 @@ impl Recorder {
 }
 
 /// What was recorded in another process.
+#[cfg(all(feature = "workers", target_os = "linux"))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
     stages: Vec<StageCounts>,
     notes: Vec<(String, u64)>,
 }
 
+#[cfg(all(feature = "workers", target_os = "linux"))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct StageCounts {
     stage: u32,
@@ -181,6 +185,7 @@ struct StageCounts {
     latency: Vec<(u64, u64)>,
 }
 
+#[cfg(all(feature = "workers", target_os = "linux"))]
 impl StageCounts {
     fn take(stage: u32, tally: &mut StageTally) -> Self {
         let latency = tally.latency.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect();

@@ -1,7 +1,7 @@
 //! What the consumer does, as those see it who work for it.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// How long the consumer has waited. One thread writes, others read.
 #[derive(Debug)]
@@ -31,10 +31,11 @@ impl Demand {
     }
 
     /// Time waited so far, the present wait too.
-    pub(crate) fn waited(&self) -> Duration {
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn waited(&self) -> std::time::Duration {
         let since = self.since_ns.load(Relaxed);
         let present = if since == 0 { 0 } else { self.ns(Instant::now()).saturating_sub(since) };
-        Duration::from_nanos(self.waited_ns.load(Relaxed) + present)
+        std::time::Duration::from_nanos(self.waited_ns.load(Relaxed) + present)
     }
 
     fn ns(&self, now: Instant) -> u64 {

@@ -8,6 +8,7 @@ mod runtime;
 
 pub use runtime::{Executor, Runtime};
 
+#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use demand::Demand;
 pub(crate) use pool::Pool;
 pub(crate) use runtime::Engine;

@@ -50,7 +50,7 @@ pub struct Bounds {
     pub most_window: usize,
 }
 
-/// Decides, second by second. See the [module](self).
+/// Decides, second by second. See the [module](super).
 #[derive(Clone, Debug)]
 pub struct Controller {
     threads: usize,
