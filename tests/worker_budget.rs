@@ -80,8 +80,12 @@ fn watched(consume: impl FnOnce() + Send) -> (u64, u64) {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        consume();
+        // Also where an assertion fails: the one who watches must end.
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(consume));
         done.store(true, Ordering::Relaxed);
+        if let Err(panic) = result {
+            std::panic::resume_unwind(panic);
+        }
     });
     (most.into_inner(), samples.into_inner())
 }

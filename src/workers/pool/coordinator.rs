@@ -440,12 +440,12 @@ impl Coordinator {
         let ranges: Vec<_> = member.tasks.values().map(|task| task.job.next_task()).collect();
         tracing::warn!(worker = number, pid = exit.pid, ?ranges, "a worker died and is replaced: {cause}");
         self.recorder.note(&format!("workers replaced: {cause}"), 1);
-        let at_work = !member.tasks.is_empty();
+        let (at_work, alone) = (!member.tasks.is_empty(), member.tasks.len() == 1);
         let overdue = |task: &Running| self.options.deadline.is_some_and(|deadline| task.since.elapsed() > deadline);
         let hung = member.tasks.values().any(&overdue);
         let tasks: Vec<_> = member.tasks.into_values().map(|task| (!hung || overdue(&task), task)).collect();
         for (blamed, Running { mut job, .. }) in tasks {
-            if blamed && job.blame(self.options.retries) {
+            if blamed && job.blame(self.options.retries, alone) {
                 self.poisoned(job, &cause);
             } else {
                 self.queue.put(job);

@@ -63,10 +63,12 @@ impl Job {
         }
     }
 
-    /// A worker died over it, the `retries`th perhaps. Returns whether that was a single element's doing.
-    pub(super) fn blame(&mut self, retries: u32) -> bool {
+    /// A worker died over it, the `retries`th perhaps; `alone` is whether it had nothing else to do. Returns whether that was
+    /// a single element's doing.
+    pub(super) fn blame(&mut self, retries: u32, alone: bool) -> bool {
         self.deaths += 1;
-        if self.deaths < retries {
+        // Where there were others, one of those may have done it: suspect, it is alone the next time.
+        if self.deaths < retries || !alone {
             return false;
         }
         let task = self.next_task();
@@ -152,7 +154,7 @@ mod tests {
                 job.advance(task.end - task.start);
             } else {
                 deaths += 1;
-                if job.blame(retries) {
+                if job.blame(retries, true) {
                     skipped.push(job.left.start);
                     job.skip();
                 }
