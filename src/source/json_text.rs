@@ -1,13 +1,13 @@
 //! Strings of JSON: found, checked and decoded in one pass over the bytes.
 //!
-//! Text corpora are mostly one long string a record, with an escape every few dozen bytes. The scan tests 8 bytes at a
-//! time in a register, after *Bit Twiddling Hacks* by S. E. Anderson ("determine if a word has a byte less than n").
+//! Text corpora are mostly one long string a record, with an escape every few dozen bytes. So many bytes at a time are
+//! compared with everything that ends a run of plain characters, and copied in the same step.
 
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::Arc;
 
-use memchr::memchr2;
+use wide::u8x32;
 
 /// What is wrong with a record, and at which byte of it.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,33 +23,45 @@ impl Fault {
     }
 }
 
-const LOW: u64 = 0x0101_0101_0101_0101;
-const HIGH: u64 = 0x8080_8080_8080_8080;
+/// Bytes that are looked at together.
+const BLOCK: usize = 32;
 
-/// Bit 7 of the first byte that is a quote, a backslash or below 0x20; bits above it may be wrong, bits below are 0.
+/// A bit for every byte that is a quote, a backslash or below 0x20.
 #[inline]
-fn special_mask(word: u64) -> u64 {
-    let quote = word ^ (LOW * b'"' as u64);
-    let backslash = word ^ (LOW * b'\\' as u64);
-    let has = |x: u64| x.wrapping_sub(LOW) & !x;
-    let control = word.wrapping_sub(LOW * 0x20) & !word;
-    (has(quote) | has(backslash) | control) & HIGH
+fn specials(block: [u8; BLOCK]) -> u32 {
+    let bytes = u8x32::new(block);
+    let is = |byte| bytes.simd_eq(u8x32::splat(byte));
+    let control = bytes.min(u8x32::splat(0x1f)).simd_eq(bytes);
+    (is(b'"') | is(b'\\') | control).to_bitmask()
+}
+
+/// The bytes from `at` on; quotes stand for those behind the end.
+#[inline]
+fn block(bytes: &[u8], at: usize) -> [u8; BLOCK] {
+    match bytes.get(at..at + BLOCK) {
+        Some(block) => block.try_into().expect("it is a block"),
+        None => last_block(bytes, at),
+    }
+}
+
+#[cold]
+fn last_block(bytes: &[u8], at: usize) -> [u8; BLOCK] {
+    let mut block = [b'"'; BLOCK];
+    let rest = bytes.get(at..).unwrap_or_default();
+    block[..rest.len()].copy_from_slice(rest);
+    block
 }
 
 /// Where the next quote, backslash or control character is, from `at` on; the length if there is none.
 #[inline]
 fn next_special(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(word) = bytes.get(at..at + 8) {
-        let mask = special_mask(u64::from_le_bytes(word.try_into().expect("8 bytes")));
-        if mask != 0 {
-            return at + (mask.trailing_zeros() / 8) as usize;
+    loop {
+        let found = specials(block(bytes, at));
+        if found != 0 {
+            return at + found.trailing_zeros() as usize;
         }
-        at += 8;
+        at += BLOCK;
     }
-    while bytes.get(at).is_some_and(|&b| b >= 0x20 && b != b'"' && b != b'\\') {
-        at += 1;
-    }
-    at
 }
 
 /// The string whose first character is at `at`, decoded, and the place behind its closing quote.
@@ -76,14 +88,14 @@ fn decode<T>(line: &str, at: usize, take: impl FnOnce(&str) -> T) -> Result<(T, 
     /// More is given back, so that one long record does not stay in memory.
     const KEPT: usize = 1 << 20;
     let mut out = SCRATCH.take();
-    // Decoding makes no string longer.
-    let need = line.len() - at;
+    // Decoding makes no string longer; whole blocks are written.
+    let need = line.len() - at + BLOCK;
     if out.len() < need {
         out.resize(need, 0);
     }
     let result = decode_into(line.as_bytes(), at, &mut out).and_then(|(len, end)| {
         // Parts of a valid text and characters: always valid, and cheap to show.
-        let text = std::str::from_utf8(&out[..len]).map_err(|_| Fault::new(at, "the string is not UTF-8"))?;
+        let text = simdutf8::basic::from_utf8(&out[..len]).map_err(|_| Fault::new(at, "the string is not UTF-8"))?;
         Ok((take(text), end))
     });
     if out.len() <= KEPT {
@@ -96,47 +108,41 @@ fn decode<T>(line: &str, at: usize, take: impl FnOnce(&str) -> T) -> Result<(T, 
 fn decode_into(bytes: &[u8], start: usize, out: &mut [u8]) -> Result<(usize, usize), Fault> {
     let (mut at, mut len) = (start, 0);
     loop {
-        let run = memchr2(b'"', b'\\', &bytes[at..]).unwrap_or(bytes.len() - at);
-        out[len..len + run].copy_from_slice(&bytes[at..at + run]);
-        at += run;
-        len += run;
+        let block = block(bytes, at);
+        // Of a run's last block more is copied than belongs to it; what comes next is written over that.
+        out[len..len + BLOCK].copy_from_slice(&block);
+        let found = specials(block);
+        if found == 0 {
+            (at, len) = (at + BLOCK, len + BLOCK);
+            continue;
+        }
+        let run = found.trailing_zeros() as usize;
+        (at, len) = (at + run, len + run);
         match bytes.get(at) {
-            Some(b'"') => break,
-            Some(_) => {
+            Some(b'"') => return Ok((len, at + 1)),
+            Some(b'\\') => {
                 let simple = bytes.get(at + 1).map_or(0, |&b| SIMPLE[usize::from(b)]);
                 if simple != 0 {
                     out[len] = simple;
-                    len += 1;
-                    at += 2;
+                    (at, len) = (at + 2, len + 1);
                 } else {
-                    let (c, next) = unescape(bytes, at).map_err(|fault| control(bytes, start, at).unwrap_or(fault))?;
+                    let (c, next) = unescape(bytes, at)?;
                     len += c.encode_utf8(&mut out[len..]).len();
                     at = next;
                 }
             }
-            None => {
-                let ends = || Fault::new(at, "the line ends inside a string");
-                return Err(control(bytes, start, at).unwrap_or_else(ends));
-            }
+            other => return Err(no_text(at, other.copied())),
         }
-    }
-    // In one go for the whole string, where the compiler tests many bytes at a time.
-    match control(bytes, start, at) {
-        None => Ok((len, at + 1)),
-        Some(fault) => Err(fault),
     }
 }
 
-/// The first control character in `bytes[from..to]`, as a fault.
-#[inline]
-fn control(bytes: &[u8], from: usize, to: usize) -> Option<Fault> {
-    let text = &bytes[from..to];
-    // No early exit: see above.
-    if !text.iter().fold(false, |any, &b| any | (b < 0x20)) {
-        return None;
+/// What is wrong with a string that goes on with `byte`, or that ends there.
+#[cold]
+fn no_text(at: usize, byte: Option<u8>) -> Fault {
+    match byte {
+        Some(byte) => Fault::new(at, format!("control character 0x{byte:02x} inside a string")),
+        None => Fault::new(at, "the line ends inside a string"),
     }
-    let at = text.iter().position(|&b| b < 0x20)?;
-    Some(Fault::new(from + at, format!("control character 0x{:02x} inside a string", text[at])))
 }
 
 /// What the character behind a backslash stands for; 0 for `u` and for what may not stand there.
@@ -169,8 +175,7 @@ pub(super) fn skip_string(line: &str, mut at: usize) -> Result<usize, Fault> {
         match bytes.get(at) {
             Some(b'"') => return Ok(at + 1),
             Some(b'\\') => at = unescape(bytes, at)?.1,
-            Some(&byte) => return Err(Fault::new(at, format!("control character 0x{byte:02x} inside a string"))),
-            None => return Err(Fault::new(at, "the line ends inside a string")),
+            other => return Err(no_text(at, other.copied())),
         }
     }
 }
@@ -248,11 +253,11 @@ mod tests {
     #[test]
     fn every_byte_is_classified() {
         for byte in 0..=255u8 {
-            for place in 0..8 {
-                let mut bytes = [b'x'; 8];
+            for place in 0..40 {
+                let mut bytes = [b'x'; 40];
                 bytes[place] = byte;
                 let special = byte < 0x20 || byte == b'"' || byte == b'\\';
-                assert_eq!(next_special(&bytes, 0), if special { place } else { 8 }, "{byte} at {place}");
+                assert_eq!(next_special(&bytes, 0), if special { place } else { 40 }, "{byte} at {place}");
             }
         }
     }

@@ -119,7 +119,8 @@ impl<'a> Line<'a> {
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) at the first byte that is not UTF-8.
     #[inline]
     pub(crate) fn text(&self) -> Result<&'a str> {
-        std::str::from_utf8(self.bytes).map_err(|e| self.not_utf8(e))
+        simdutf8::basic::from_utf8(self.bytes)
+            .or_else(|_| std::str::from_utf8(self.bytes).map_err(|e| self.not_utf8(e)))
     }
 
     #[cold]
