@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Pod;
 
 /// Memory that a [`Buffer`] can view: the heap, a file mapping, an Arrow buffer, a leased shared-memory slot.
 ///
@@ -20,23 +20,40 @@ impl<T: Pod + Send + Sync> Owner for Vec<T> {
     }
 }
 
-/// A cache line: the unit in which gristmill allocates, so that its buffers start 64-byte aligned.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
+/// What gristmill allocates starts at a multiple of this many bytes: a cache line, and what JAX and Arrow take over without a copy.
+const ALIGNMENT: usize = 64;
+
+/// The unit of allocation, as aligned as memory comes anyway: asking for more takes allocators several times as long,
+/// and keeps them from handing out pages that are zero already.
+type Word = u128;
+const WORD: usize = size_of::<Word>();
+
+/// Words that hold `len` bytes wherever the first of them has to lie.
+fn words_for(len: usize) -> usize {
+    len.div_ceil(WORD) + ALIGNMENT / WORD - 1
+}
+
+/// Words in front of the first that lies at a multiple of [`ALIGNMENT`]; there is one where words are aligned as they are long.
+fn words_before(first: *const Word) -> usize {
+    first.align_offset(ALIGNMENT).min(ALIGNMENT / WORD - 1)
+}
 
 /// Memory that gristmill allocated, 64-byte aligned, still writable because it has one holder.
 ///
 /// Freeze it into a [`Buffer`] to share it.
 pub struct BufferMut {
-    lines: Vec<Line>,
+    words: Vec<Word>,
+    /// Bytes in front of the first.
+    start: usize,
     len: usize,
 }
 
 impl BufferMut {
     /// `len` bytes of 0. Large allocations come zeroed from the system and cost nothing until touched.
     pub fn zeroed(len: usize) -> Self {
-        Self { lines: bytemuck::zeroed_vec(len.div_ceil(64)), len }
+        let words: Vec<Word> = vec![0; words_for(len)];
+        let start = WORD * words_before(words.as_ptr());
+        Self { words, start, len }
     }
 
     /// Room for `count` numbers of type `T`, all 0.
@@ -46,7 +63,7 @@ impl BufferMut {
 
     /// The bytes, writable.
     pub fn as_mut_bytes(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
+        &mut bytemuck::cast_slice_mut(&mut self.words)[self.start..self.start + self.len]
     }
 
     /// The bytes as numbers of type `T`.
@@ -59,13 +76,13 @@ impl BufferMut {
 
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.lines)[..self.len]
+        &bytemuck::cast_slice(&self.words)[self.start..self.start + self.len]
     }
 
     /// Makes them shareable, without a copy.
     pub fn freeze(self) -> Buffer {
-        let len = self.len;
-        Buffer(Repr::Shared { owner: Arc::new(self.lines), start: 0, len })
+        let Self { words, start, len } = self;
+        Buffer(Repr::Shared { owner: Arc::new(words), start, len })
     }
 }
 
@@ -124,15 +141,17 @@ impl Buffer {
         if let Some(inline) = Self::inline(bytes) {
             return inline;
         }
-        let (whole, rest) = bytes.as_chunks::<64>();
-        let mut lines = Vec::with_capacity(bytes.len().div_ceil(64));
-        lines.extend(whole.iter().map(|line| Line(*line)));
+        let mut words = Vec::with_capacity(words_for(bytes.len()));
+        words.resize(words_before(words.as_ptr()), 0);
+        let start = WORD * words.len();
+        let (whole, rest) = bytes.as_chunks::<WORD>();
+        words.extend(whole.iter().map(|word| Word::from_ne_bytes(*word)));
         if !rest.is_empty() {
-            let mut last = Line([0; 64]);
-            last.0[..rest.len()].copy_from_slice(rest);
-            lines.push(last);
+            let mut last = [0; WORD];
+            last[..rest.len()].copy_from_slice(rest);
+            words.push(Word::from_ne_bytes(last));
         }
-        BufferMut { lines, len: bytes.len() }.freeze()
+        BufferMut { words, start, len: bytes.len() }.freeze()
     }
 
     fn inline(bytes: &[u8]) -> Option<Self> {
