@@ -8,12 +8,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value as Json;
 
-use super::iter::{DatasetIterator, IterDataset};
+use super::iter::{DatasetIterator, IterDataset, NextStacked};
 use super::map::MapDataset;
 use super::memory::{Memory, Sample};
 use super::sample;
 use super::stage::{Role, Stage};
 use crate::cx::Cx;
+use crate::element::Stack;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
@@ -127,6 +128,9 @@ impl<D: IterDataset + 'static> ErasedDataset<D::Item> for D {
 
 trait ErasedIterator<T>: Send {
     fn erased_next(&mut self, cx: &mut Cx) -> Result<Option<T>>;
+    fn erased_next_stacked(&mut self, count: usize, cx: &mut Cx) -> NextStacked<T>
+    where
+        T: Stack;
     fn erased_state(&self) -> AnyState;
     fn erased_restore(&mut self, state: AnyState, cx: &mut Cx) -> Result<()>;
 }
@@ -134,6 +138,13 @@ trait ErasedIterator<T>: Send {
 impl<I: DatasetIterator> ErasedIterator<I::Item> for I {
     fn erased_next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
         self.next(cx)
+    }
+
+    fn erased_next_stacked(&mut self, count: usize, cx: &mut Cx) -> NextStacked<I::Item>
+    where
+        I::Item: Stack,
+    {
+        self.next_stacked(count, cx)
     }
 
     fn erased_state(&self) -> AnyState {
@@ -154,6 +165,13 @@ impl<T> DatasetIterator for BoxIterator<T> {
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<T>> {
         self.0.erased_next(cx)
+    }
+
+    fn next_stacked(&mut self, count: usize, cx: &mut Cx) -> NextStacked<T>
+    where
+        T: Stack,
+    {
+        self.0.erased_next_stacked(count, cx)
     }
 
     fn state(&self) -> AnyState {

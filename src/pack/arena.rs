@@ -88,6 +88,11 @@ impl Layout {
     pub(crate) fn features(&self) -> &[Feature] {
         &self.features
     }
+
+    /// Bytes of an arena.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
 }
 
 /// Rows of every feature in one piece of memory, written in place.

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::arena::{Arena, ArenaPool, Layout, Mark};
 use super::feature::{self, Feature, measure, over_long};
-use super::group::Group;
 use super::stats::PackStats;
+use super::writer::Group;
 use crate::error::{Error, Result};
 
 /// Where the positions of a continuation start.

@@ -1,12 +1,9 @@
 //! Packing into a group of bins: first fit and best fit, as Grain does them.
 
-use std::ops::Range;
-use std::sync::Arc;
-
-use super::arena::{Arena, ArenaPool, Layout, Mark};
 use super::bins::{Bins, Fit, scan};
 use super::feature::{self, Feature, OverLong, measure, piece_range, pieces};
 use super::stats::PackStats;
+use super::writer::{Group, RowWriter};
 use crate::error::{Error, Result};
 
 /// How a [`GroupPacker`] packs.
@@ -51,31 +48,15 @@ pub enum Placed {
 /// groups is that of Grain's `FirstFitPackIterDataset` and `BestFitPackIterDataset`.
 #[derive(Debug)]
 pub struct GroupPacker {
-    layout: Arc<Layout>,
     options: GroupOptions,
-    pool: ArenaPool,
-    /// Taken by the first sequence of a group, so that the memory of the last one can come back in time.
-    arena: Option<Arena>,
+    writer: RowWriter,
     /// The search over free space; several features are scanned.
     search: Option<Bins>,
     lengths: Vec<usize>,
-    /// Used cells of every bin, feature by feature.
-    used: Vec<usize>,
-    counts: Vec<usize>,
     lens: Vec<usize>,
     needs: Vec<usize>,
-    /// Tokens in the open group.
-    tokens: u64,
-    stats: PackStats,
-}
-
-/// A group that was put out.
-#[derive(Clone, Debug)]
-pub struct Group {
-    /// Its memory.
-    pub arena: Arc<Arena>,
-    /// The rows of it that were filled, in the order of their bins.
-    pub rows: Range<usize>,
+    /// What was split or dropped.
+    uneven: PackStats,
 }
 
 impl GroupPacker {
@@ -92,21 +73,15 @@ impl GroupPacker {
         if max_sequences == Some(0) {
             return Err(Error::config("at most 0 sequences in a bin leave no room for any"));
         }
-        let layout = Layout::new(features, bins)?;
         let search = if let [only] = features { Some(Bins::new(fit, bins, only.length)) } else { None };
         Ok(Self {
-            pool: ArenaPool::new(layout.clone()),
-            arena: None,
-            layout,
+            writer: RowWriter::new(features, bins)?,
             options,
             search,
             lengths: features.iter().map(|f| f.length).collect(),
-            used: vec![0; bins * features.len()],
-            counts: vec![0; bins],
             lens: Vec::with_capacity(features.len()),
             needs: Vec::with_capacity(features.len()),
-            tokens: 0,
-            stats: PackStats::default(),
+            uneven: PackStats::default(),
         })
     }
 
@@ -117,11 +92,11 @@ impl GroupPacker {
     /// `Data` naming the feature that is no whole number of cells, or over-long where that is an error.
     #[inline]
     pub fn pieces(&mut self, element: &[&[u8]], first: bool) -> Result<usize> {
-        let features = self.layout.features();
+        let features = self.writer.features();
         measure(features, element, &mut self.lens)?;
         let pieces = pieces(features, &self.lens, self.options.over_long)?;
         if pieces != 1 && first {
-            self.stats.count_uneven(features, &self.lens, pieces);
+            self.uneven.count_uneven(features, &self.lens, pieces);
         }
         Ok(pieces)
     }
@@ -141,7 +116,7 @@ impl GroupPacker {
     /// `Data` if a feature is no whole number of cells, or a meta feature is over-long.
     #[inline]
     pub fn push_piece(&mut self, element: &[&[u8]], piece: usize) -> Result<Placed> {
-        let features = self.layout.features();
+        let features = self.writer.features();
         measure(features, element, &mut self.lens)?;
         self.needs.clear();
         for (feature, &len) in features.iter().zip(&self.lens) {
@@ -158,13 +133,14 @@ impl GroupPacker {
 
     fn scan(&self) -> Option<usize> {
         let most = self.options.max_sequences.unwrap_or(usize::MAX);
-        scan(self.options.fit, &self.used, &self.needs, &self.lengths, |bin| self.counts[bin] < most)
+        let (used, counts) = (self.writer.used(), self.writer.counts());
+        scan(self.options.fit, used, &self.needs, &self.lengths, |bin| counts[bin] < most)
     }
 
     /// A full group, unless the sequence would not fit in an empty one either.
     #[cold]
     fn no_room(&self) -> Result<Placed> {
-        for (feature, &need) in self.layout.features().iter().zip(&self.needs) {
+        for (feature, &need) in self.writer.features().iter().zip(&self.needs) {
             if need > feature.limit() {
                 return Err(feature::over_long(feature, need));
             }
@@ -174,62 +150,31 @@ impl GroupPacker {
 
     #[inline]
     fn place(&mut self, bin: usize, element: &[&[u8]], piece: usize) {
-        let width = self.lengths.len();
-        self.counts[bin] += 1;
-        let segment = self.counts[bin] as i32;
-        let arena = self.arena.get_or_insert_with(|| self.pool.take());
-        for (f, feature) in self.layout.features().iter().enumerate() {
-            let range = piece_range(feature, self.lens[f], piece);
-            let (len, need) = (range.len(), self.needs[f]);
-            let cells = &element[f][range.start * feature.cell..range.end * feature.cell];
-            let used = &mut self.used[bin * width + f];
-            arena.write(f, bin, *used, cells, Mark { len, segment, position: 0 });
-            if need > len {
-                arena.pad(f, bin, *used + len..*used + need);
-            }
-            *used += need;
-            if !feature.meta {
-                self.tokens += len as u64;
-            }
-        }
-        self.stats.sequences += 1;
+        self.writer.write(bin, element, piece);
         if let Some(search) = &mut self.search {
-            let open = self.options.max_sequences.is_none_or(|most| self.counts[bin] < most);
-            search.set(bin, open.then(|| self.lengths[0] - self.used[bin]));
+            let open = self.options.max_sequences.is_none_or(|most| self.writer.counts()[bin] < most);
+            search.set(bin, open.then(|| self.lengths[0] - self.writer.used()[bin]));
         }
     }
 
     /// Whether no sequence is in the open group.
     pub fn is_empty(&self) -> bool {
-        self.arena.is_none()
+        self.writer.is_empty()
     }
 
     /// Puts the group out and begins the next; `None` if it is empty.
     pub fn finish(&mut self) -> Option<Group> {
-        let mut arena = self.arena.take()?;
-        let rows = self.counts.iter().take_while(|&&count| count > 0).count();
-        let mut cells = 0;
-        for (f, feature) in self.layout.features().iter().enumerate() {
-            for row in 0..rows {
-                arena.end_row(f, row, self.used[row * self.lengths.len() + f]);
-            }
-            cells += if feature.meta { 0 } else { (rows * feature.length) as u64 };
-        }
-        let tokens = std::mem::take(&mut self.tokens);
-        self.stats.tokens += tokens;
-        self.stats.padding += cells - tokens;
-        self.stats.rows += rows as u64;
-        self.used.fill(0);
-        self.counts.fill(0);
+        let group = self.writer.finish()?;
         if let Some(search) = &mut self.search {
             search.reset();
         }
-        Some(Group { arena: self.pool.lend(arena), rows: 0..rows })
+        Some(group)
     }
 
     /// What was packed in the groups put out so far, and what was split or dropped.
     pub fn stats(&self) -> PackStats {
-        self.stats
+        let PackStats { splits, dropped, dropped_tokens, .. } = self.uneven;
+        PackStats { splits, dropped, dropped_tokens, ..self.writer.stats() }
     }
 }
 

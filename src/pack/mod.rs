@@ -14,6 +14,7 @@ mod held;
 mod stage;
 mod stats;
 mod window;
+mod writer;
 
 pub use arena::{Arena, Part};
 pub use bins::Fit;
@@ -21,7 +22,7 @@ pub use bucket::{BatchSize, Bucket, BucketOptions, BucketPlanner};
 pub use compare::{Outcome, Strategy, compare};
 pub use concat::{ConcatOptions, ConcatThenSplit, Cursor, Fed, Positions};
 pub use feature::{Feature, OverLong};
-pub use group::{Group, GroupOptions, GroupPacker, Placed};
+pub use group::{GroupOptions, GroupPacker, Placed};
 pub use held::{Bits, HeldState};
 pub use stage::{
     BinPackOptions, BosHandling, ConcatPackOptions, GroupPack, GroupPackIter, GroupPackState, LengthBucketOptions,
@@ -30,3 +31,4 @@ pub use stage::{
 };
 pub use stats::PackStats;
 pub use window::{WindowOptions, WindowPacker};
+pub use writer::Group;

@@ -63,6 +63,22 @@ impl<M> Batching<M> {
         Ok(batch)
     }
 
+    /// The next batch, where `parent` writes batches in place; a remainder that is to be dropped is none.
+    fn next_of<I: DatasetIterator>(&self, parent: &mut I, cx: &mut Cx) -> Option<Result<Option<M::Batch>>>
+    where
+        M: MakeBatch<I::Item>,
+    {
+        let batch = match self.make.next_of(parent, self.size, cx)? {
+            Ok(batch) => batch,
+            Err(error) => return Some(Err(error)),
+        };
+        let batch = batch.filter(|batch| batch.len == self.size || self.remainder != Remainder::Drop);
+        if let Some(batch) = &batch {
+            cx.produced(self.stage, 1, batch.bytes as u64);
+        }
+        Some(Ok(batch.map(|batch| batch.batch)))
+    }
+
     /// The same, done by `stack`, where it is no more than stacking elements.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     #[expect(
@@ -130,7 +146,13 @@ impl<D: IterDataset, M: MakeBatch<D::Item>> IterDataset for IterBatch<D, M> {
 
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
         let parent = self.parent.iter(run)?;
-        Ok(IterBatchIter { start: parent.state(), parent, batching: self.batching.clone(), items: Vec::new() })
+        Ok(IterBatchIter {
+            start: parent.state(),
+            parent,
+            batching: self.batching.clone(),
+            items: Vec::new(),
+            interrupted: false,
+        })
     }
 }
 
@@ -140,6 +162,8 @@ pub struct IterBatchIter<I: DatasetIterator, M> {
     batching: Arc<Batching<M>>,
     /// Elements of the batch under way; after an error of the parent they wait here.
     items: Vec<I::Item>,
+    /// Whether an error came while the parent wrote a batch, which waits there.
+    interrupted: bool,
     /// Where the parent was before them.
     start: I::State,
 }
@@ -158,7 +182,13 @@ impl<I: DatasetIterator<Item: Send>, M: MakeBatch<I::Item>> DatasetIterator for 
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<M::Batch>> {
         if self.items.is_empty() {
-            self.start = self.parent.state();
+            if !self.interrupted {
+                self.start = self.parent.state();
+            }
+            if let Some(batch) = self.batching.next_of(&mut self.parent, cx) {
+                self.interrupted = batch.is_err();
+                return batch;
+            }
         }
         while let Some(element) = self.parent.next(cx)? {
             self.items.push(element);
@@ -173,11 +203,12 @@ impl<I: DatasetIterator<Item: Send>, M: MakeBatch<I::Item>> DatasetIterator for 
     }
 
     fn state(&self) -> I::State {
-        if self.items.is_empty() { self.parent.state() } else { self.start.clone() }
+        if self.items.is_empty() && !self.interrupted { self.parent.state() } else { self.start.clone() }
     }
 
     fn restore(&mut self, state: I::State, cx: &mut Cx) -> Result<()> {
         self.items.clear();
+        self.interrupted = false;
         self.parent.restore(state, cx)
     }
 }

@@ -1,5 +1,7 @@
 //! The ways in which elements become a batch.
 
+use super::{DatasetIterator, InPlace};
+use crate::cx::Cx;
 use crate::element::{Array, Buffer, DType, Digest, Element, Name, Scalar, Stack, StreamHasher, Value};
 use crate::error::{Error, Result};
 
@@ -31,6 +33,18 @@ pub trait MakeBatch<T>: Send + Sync + 'static {
         false
     }
 
+    /// The next batch of up to `size` elements of `parent`, where that writes batches in place and they are what
+    /// [`make`](Self::make) makes: see [`DatasetIterator::next_stacked`].
+    fn next_of<I: DatasetIterator<Item = T>>(
+        &self,
+        parent: &mut I,
+        size: usize,
+        cx: &mut Cx,
+    ) -> Option<Result<Option<InPlace<Self::Batch>>>> {
+        let _ = (parent, size, cx);
+        None
+    }
+
     /// Whether its options make sense.
     ///
     /// # Errors
@@ -57,6 +71,15 @@ impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for Stacked {
 
     fn only_stacks(&self) -> bool {
         true
+    }
+
+    fn next_of<I: DatasetIterator<Item = T>>(
+        &self,
+        parent: &mut I,
+        size: usize,
+        cx: &mut Cx,
+    ) -> Option<Result<Option<InPlace<T::Batch>>>> {
+        parent.next_stacked(size, cx)
     }
 }
 

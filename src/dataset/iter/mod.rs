@@ -434,6 +434,21 @@ pub trait DatasetIterator: Send {
     /// An error consumes the element that failed: calling again goes on behind it. [`Loader`](crate::Loader) never does.
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>>;
 
+    /// The next elements, `count` of them or what is left, as the batch that [`Stack::stack`] makes of them: for a pass that
+    /// can write them in place, which costs less than stacking them. `None`, with nothing consumed, where it cannot; then
+    /// they are to be had one by one. At the end it is `Some(Ok(None))`.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next). Elements in front of the one that failed wait: what comes next is to be this method again,
+    /// with the same `count`.
+    fn next_stacked(&mut self, count: usize, cx: &mut Cx) -> NextStacked<Self::Item>
+    where
+        Self::Item: Stack,
+    {
+        let _ = (count, cx);
+        None
+    }
+
     /// The position after what has been yielded so far.
     fn state(&self) -> Self::State;
 
@@ -442,6 +457,20 @@ pub trait DatasetIterator: Send {
     /// # Errors
     /// [`ErrorKind::State`](crate::ErrorKind::State) for a position that this pipeline cannot have been in, and whatever reading reports.
     fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()>;
+}
+
+/// What [`DatasetIterator::next_stacked`] gives, if the pass has it at all: a batch, an error or the end.
+pub type NextStacked<T> = Option<Result<Option<InPlace<<T as Stack>::Batch>>>>;
+
+/// A batch that a pass wrote in place: see [`DatasetIterator::next_stacked`].
+#[derive(Clone, Debug)]
+pub struct InPlace<B> {
+    /// The batch.
+    pub batch: B,
+    /// Elements in it.
+    pub len: usize,
+    /// Payload bytes of it, for the report.
+    pub bytes: usize,
 }
 
 impl<D: IterDataset> IterDataset for Seed<D> {

@@ -1,5 +1,6 @@
 //! From elements to the cells the kernels take, and from written rows to elements.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::rows::RowSpec;
@@ -56,25 +57,23 @@ impl Columns {
         Ok((Self { names, listed, cells, outputs }, features))
     }
 
-    /// Runs `run` with the cells of every feature of `element`; up to four features need no memory for the list.
+    /// Runs `run` with the cells of every feature of `element`, which was [checked](Self::check).
     #[inline]
-    pub(super) fn with_cells<R>(&self, element: &Element, run: impl FnOnce(&[&[u8]]) -> Result<R>) -> Result<R> {
-        let (mut few, mut many) = ([[].as_slice(); 4], Vec::new());
-        let cells = match few.get_mut(..self.names.len()) {
-            Some(few) => few,
-            None => {
-                many.resize(self.names.len(), [].as_slice());
-                many.as_mut_slice()
-            }
-        };
-        for ((place, name), (dtype, inner)) in cells.iter_mut().zip(&self.names).zip(&self.cells) {
+    pub(super) fn with_cells<R>(&self, element: &Element, run: impl FnOnce(&[&[u8]]) -> R) -> R {
+        let cells = self.names.iter().map(|name| element.array(name).map_or(&[][..], Array::bytes));
+        with_slices(self.names.len(), cells, run)
+    }
+
+    /// Whether the features of `element` are of the kind of those in the first.
+    #[inline]
+    pub(super) fn check(&self, element: &Element) -> Result<()> {
+        for (name, (dtype, inner)) in self.names.iter().zip(&self.cells) {
             let array = element.array(name)?;
             if array.dtype() != *dtype || array.shape().get(1..).unwrap_or_default() != inner.as_slice() {
                 return Err(other_kind(name, array, *dtype, inner));
             }
-            *place = array.bytes();
         }
-        run(cells)
+        Ok(())
     }
 
     /// The number of cells of every feature of `element`, into `lens`.
@@ -84,6 +83,16 @@ impl Columns {
             lens.push(element.array(name)?.shape().first().copied().unwrap_or(1));
         }
         Ok(())
+    }
+
+    /// The values of the listed meta features of `element`.
+    pub(super) fn listed(&self, element: &Element) -> Result<Vec<Value>> {
+        self.listed.iter().map(|name| element.field(name).cloned()).collect()
+    }
+
+    /// A list for every listed meta feature.
+    pub(super) fn no_lists(&self) -> Vec<Vec<Value>> {
+        vec![Vec::new(); self.listed.len()]
     }
 
     /// The values of the listed meta features of `element`, each to its list.
@@ -102,12 +111,34 @@ impl Columns {
 
     /// Row `row` as an element that shares its memory.
     pub(super) fn row(&self, arena: &Arc<Arena>, row: usize, lists: Vec<Vec<Value>>) -> Result<Element> {
+        self.views(arena, row..row + 1, None, lists)
+    }
+
+    /// The first `rows` rows as the batch that stacking them gives, in the same memory.
+    pub(super) fn rows(&self, arena: &Arc<Arena>, rows: usize, lists: &[Vec<Vec<Value>>]) -> Result<Element> {
+        let column = |at: usize| lists.iter().filter_map(|row| row.get(at).cloned().map(Value::List)).collect();
+        let lists = (0..self.listed.len()).map(column).collect();
+        self.views(arena, 0..rows, Some(rows), lists)
+    }
+
+    /// Rows as an element: its arrays have one dimension more, of length `outer`, if that is given.
+    fn views(
+        &self,
+        arena: &Arc<Arena>,
+        rows: Range<usize>,
+        outer: Option<usize>,
+        lists: Vec<Vec<Value>>,
+    ) -> Result<Element> {
         let memory = Buffer::from_owner(arena.clone());
         let mut element = Element::with_capacity(self.outputs.len() + self.listed.len());
         for Output { name, feature, part, dtype, shape } in &self.outputs {
-            let range = arena.range(*feature, *part, row..row + 1);
-            let bytes = memory.slice(range).ok_or_else(|| Error::data(format!("row {row} is not in the group")))?;
-            element.insert(name, Array::new(*dtype, shape, bytes)?);
+            let bytes = memory.slice(arena.range(*feature, *part, rows.clone()));
+            let bytes = bytes.ok_or_else(|| Error::data(format!("rows {rows:?} are not in the group")))?;
+            let array = match outer {
+                None => Array::new(*dtype, shape, bytes)?,
+                Some(outer) => Array::new(*dtype, &[&[outer], shape.as_slice()].concat(), bytes)?,
+            };
+            element.insert(name, array);
         }
         for (name, list) in self.listed.iter().zip(lists) {
             element.insert(name, Value::List(list));
@@ -118,6 +149,23 @@ impl Columns {
     /// The dtype of a feature.
     pub(super) fn dtype(&self, feature: usize) -> DType {
         self.cells[feature].0
+    }
+}
+
+/// Runs `run` with a list of `count` slices; up to four need no memory for it.
+#[inline]
+pub(super) fn with_slices<'a, R>(
+    count: usize,
+    slices: impl Iterator<Item = &'a [u8]>,
+    run: impl FnOnce(&[&'a [u8]]) -> R,
+) -> R {
+    let mut few = [[].as_slice(); 4];
+    match few.get_mut(..count) {
+        Some(few) => {
+            few.iter_mut().zip(slices).for_each(|(place, slice)| *place = slice);
+            run(few)
+        }
+        None => run(&slices.collect::<Vec<_>>()),
     }
 }
 

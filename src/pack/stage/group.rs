@@ -150,6 +150,7 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
                     Some(packer) => packer,
                     None => packer.insert(learn(plan, &element)?),
                 };
+                columns.check(&element)?;
                 let mut listed = Ok(());
                 let fed = columns.with_cells(&element, |cells| {
                     kernel.offer(cells, &mut place.cut, |bin| {

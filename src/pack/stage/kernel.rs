@@ -2,8 +2,9 @@
 
 use crate::error::Result;
 use crate::pack::concat::{ConcatThenSplit, Cursor, Fed};
-use crate::pack::group::{Group, GroupPacker, Placed};
+use crate::pack::group::{GroupPacker, Placed};
 use crate::pack::stats::PackStats;
+use crate::pack::writer::Group;
 
 /// What fills a group.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ mod options;
 mod order;
 mod plan;
 mod rows;
+mod sequences;
 #[cfg(test)]
 mod tests;
 mod tracked;

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::options::BinPackOptions;
 use crate::element::DType;
 use crate::pack::arena::Part;
-use crate::pack::group::Group;
+use crate::pack::writer::Group;
 
 /// The rows of `group`, of which `before` rows came out in earlier groups.
 pub(super) fn row_order(

@@ -100,6 +100,23 @@ proptest! {
         prop_assert_eq!(read(&dataset, || resume.next().unwrap()).unwrap(), straight);
     }
 
+    /// Batches that are written in place are what stacking the rows gives, wherever a pass goes on.
+    #[test]
+    fn batches_in_place_are_the_rows_stacked(
+        which in 0..STAGES,
+        size in 1usize..9,
+        batch in 1usize..6,
+        drop in any::<bool>(),
+        lens in prop::collection::vec(prop_oneof![4 => 0usize..13, 1 => 12usize..40], 0..70),
+        resume in prop::collection::vec(any::<bool>(), 1..9),
+    ) {
+        let remainder = if drop { Remainder::Drop } else { Remainder::Keep };
+        let stacked = stage(which, &lens, size).map(Ok).batch_with(batch, remainder).boxed();
+        let in_place = stage(which, &lens, size).batch_with(batch, remainder).boxed();
+        let mut resume = resume.into_iter().cycle();
+        prop_assert_eq!(read(&in_place, || resume.next().unwrap()).unwrap(), read(&stacked, || false).unwrap());
+    }
+
     /// Every token comes out once, under its own sequence, and positions count.
     #[test]
     fn tokens_are_neither_lost_nor_repeated(which in 0..STAGES - 1, size in 1usize..9, lens in prop::collection::vec(0usize..40, 0..50)) {
@@ -229,6 +246,43 @@ fn an_error_names_stage_element_and_feature() {
     let error =
         stream(&[1]).first_fit_pack(BinPackOptions::new(RowSpec::new([("tokes", 4)]), 1)).collect().unwrap_err();
     assert!(error.message().contains("no field \"tokes\"; the element has tokens, id, text"), "{error}");
+}
+
+#[test]
+fn an_error_in_the_middle_of_a_batch_costs_no_row() {
+    let pack = || stream(&[3, 2, 4, 5, 1, 3, 9, 2]).window_pack(WindowPackOptions::new(rows_of(4)).window(2));
+    let read = |dataset: BoxIter<Element>| {
+        let (mut iter, mut cx) = (dataset.iter(&Runtime::inline()).unwrap(), Cx::default());
+        let mut came = Vec::new();
+        loop {
+            let before = serde_json::to_string(&iter.state()).unwrap();
+            match iter.next(&mut cx) {
+                Ok(Some(batch)) => came.push(Ok(batch)),
+                Ok(None) => return came,
+                Err(error) => {
+                    assert_eq!(serde_json::to_string(&iter.state()).unwrap(), before);
+                    came.push(Err(error.to_string()));
+                }
+            }
+        }
+    };
+    let in_place = read(pack().batch(3).boxed());
+    assert_eq!(in_place, read(pack().map(Ok).batch(3).boxed()));
+    assert_eq!(in_place.iter().filter(|batch| batch.is_err()).count(), 2);
+    assert!(in_place.len() > 3);
+}
+
+#[test]
+fn the_memory_of_batches_is_used_again() {
+    let dataset = stage(2, &[12; 200], 4).batch(2).boxed();
+    let mut places = std::collections::BTreeSet::new();
+    for batch in dataset.loader().build().unwrap() {
+        let batch = batch.unwrap();
+        let tokens = batch.array("tokens").unwrap();
+        assert_eq!((tokens.shape(), tokens.bytes().as_ptr().align_offset(64)), ([2, 12].as_slice(), 0));
+        places.insert(tokens.bytes().as_ptr() as usize);
+    }
+    assert!(places.len() <= 4, "{} batches of memory", places.len());
 }
 
 #[test]

@@ -9,21 +9,25 @@ use serde::{Deserialize, Serialize};
 use super::columns::Columns;
 use super::notes::Notes;
 use super::options::WindowPackOptions;
+use super::sequences::Sequences;
 use super::tracked::{ParentState, Tracked};
 use crate::cx::{Cx, StageId};
+use crate::dataset::iter::{InPlace, NextStacked};
 use crate::dataset::{self, DatasetIterator, IterDataset, Memory, Role, Stage, stage_after};
-use crate::element::Element;
+use crate::element::{Element, Value};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::pack::feature::{Feature, piece_range};
-use crate::pack::group::{GroupOptions, GroupPacker};
 use crate::pack::held::{Held, HeldState};
 use crate::pack::stats::PackStats;
 use crate::pack::window::WindowPacker;
+use crate::pack::writer::RowWriter;
 
 const NAME: &str = "window_pack";
 /// Rows between two reports of what was counted.
 const TELL_EVERY: u64 = 64;
+/// A larger batch is stacked from its rows, so that memory is taken for those alone that there are.
+const MOST_BATCH: usize = 64 << 20;
 
 /// Packed rows from a look-ahead window: see [`Packing::window_pack`](super::Packing::window_pack).
 #[must_use = "datasets are lazy and do nothing until read"]
@@ -53,9 +57,11 @@ impl<D: Stage> Stage for WindowPack<D> {
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
-    /// The window; the row that is written, and one before that is still looked at.
+    /// The cells of the window, in blocks; the row that is written, and one before that is still looked at.
     fn memory(&self) -> Option<Memory> {
-        Some(Memory::elements(dataset::Held::AtMost(self.options.window.window as u64), dataset::Held::AtMost(2)))
+        let window = dataset::Held::AtMost(self.options.window.window as u64);
+        let elements = Memory::elements(window, dataset::Held::AtMost(2));
+        Some(Memory { bytes: Sequences::MOST_UNUSED as u64, ..elements })
     }
     fn check(&self) -> Result<()> {
         self.options.check()
@@ -107,8 +113,12 @@ struct Packer {
     columns: Columns,
     features: Vec<Feature>,
     planner: WindowPacker,
-    /// Writes one row at a time.
-    writer: GroupPacker,
+    /// Writes one row at a time, or those of a batch.
+    writer: RowWriter,
+    /// Rows of the batch under way, and the listed meta features of each.
+    lists: Vec<Vec<Vec<Value>>>,
+    /// The cells of the window's sequences, from its oldest on; of those in a row already, too.
+    sequences: Sequences,
     row: Vec<u64>,
     lens: Vec<usize>,
 }
@@ -121,10 +131,12 @@ struct Entering {
 }
 
 struct Slot {
-    /// `None` once it is in a row.
-    element: Option<Element>,
+    /// Whether it is in no row yet.
+    held: bool,
     number: u64,
     piece: u64,
+    /// The values of its listed meta features.
+    listed: Vec<Value>,
 }
 
 /// Where a [`WindowPackIter`] is: the oldest sequence of the window, and which of those behind it are in rows.
@@ -144,41 +156,76 @@ impl Packer {
         let (columns, features) = Columns::learn(&options.rows, first)?;
         let mut planner = WindowPacker::new(&features, options.window)?;
         planner.restore(restored)?;
-        let one_row = GroupOptions { over_long: options.window.over_long, ..GroupOptions::new(1) };
-        let writer = GroupPacker::new(&features, one_row)?;
-        Ok(Self { columns, writer, planner, features, row: Vec::new(), lens: Vec::new() })
+        let (writer, sequences) = (RowWriter::new(&features, 1)?, Sequences::new(features.len()));
+        let (lists, row, lens) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { columns, features, planner, writer, lists, sequences, row, lens })
     }
 
     /// Lets one piece of an element into the window.
-    fn push(&mut self, entering: Entering) -> Result<Slot> {
-        let Entering { element, number, piece, .. } = entering;
-        self.columns.lens(&element, &mut self.lens)?;
-        for (feature, len) in self.features.iter().zip(&mut self.lens) {
-            *len = piece_range(feature, *len, piece as usize).len();
-        }
-        let held = self.planner.push(&self.lens)?.is_some();
-        Ok(Slot { element: held.then_some(element), number, piece })
+    fn push(&mut self, entering: &Entering) -> Result<Slot> {
+        let Self { columns, features, planner, sequences, lens, .. } = self;
+        let Entering { ref element, number, piece, .. } = *entering;
+        let listed = columns.listed(element)?;
+        let held = columns.with_cells(element, |cells| {
+            let cells = features.iter().zip(cells).map(|(feature, cells)| {
+                let range = piece_range(feature, cells.len() / feature.cell, piece as usize);
+                &cells[range.start * feature.cell..range.end * feature.cell]
+            });
+            lens.clear();
+            lens.extend(features.iter().zip(cells.clone()).map(|(feature, cells)| cells.len() / feature.cell));
+            let held = planner.push(lens)?.is_some();
+            sequences.push(cells.map(|cells| if held { cells } else { &[] }));
+            Ok(held)
+        })?;
+        Ok(Slot { held, number, piece, listed })
     }
 
-    /// Plans and writes the next row.
-    fn row(&mut self, slots: &mut VecDeque<Slot>, ended: bool) -> Result<Option<Element>> {
+    /// Plans the next row and writes it behind those under way; `false` if there is none.
+    fn write_row(&mut self, slots: &mut VecDeque<Slot>, ended: bool) -> Result<bool> {
         let oldest = self.planner.oldest();
-        let Some(row) = self.planner.next_row(ended) else { return Ok(None) };
+        let Some(row) = self.planner.next_row(ended) else { return Ok(false) };
         self.row.clear();
         self.row.extend_from_slice(row);
-        let mut lists = Vec::new();
+        let (number, mut lists) = (self.lists.len(), self.columns.no_lists());
         for ordinal in &self.row {
-            let slot = &mut slots[(ordinal - oldest) as usize];
-            let element = slot.element.take().ok_or_else(|| Error::state(format!("sequence {ordinal} is not held")))?;
-            let (writer, piece) = (&mut self.writer, slot.piece as usize);
-            self.columns.with_cells(&element, |cells| writer.push_piece(cells, piece))?;
-            if self.columns.lists() {
-                self.columns.list(&element, &mut lists)?;
+            let at = (ordinal - oldest) as usize;
+            let slot = &mut slots[at];
+            if !std::mem::take(&mut slot.held) {
+                return Err(Error::state(format!("sequence {ordinal} is not held")));
             }
+            self.sequences.with(at, |cells| self.writer.write(number, cells, 0));
+            lists.iter_mut().zip(slot.listed.drain(..)).for_each(|(list, value)| list.push(value));
         }
-        slots.drain(..((self.planner.oldest() - oldest) as usize).min(slots.len()));
+        self.lists.push(lists);
+        let gone = ((self.planner.oldest() - oldest) as usize).min(slots.len());
+        slots.drain(..gone);
+        self.sequences.forget(gone);
+        Ok(true)
+    }
+
+    /// The row under way as an element.
+    fn finish_row(&mut self) -> Result<Option<Element>> {
+        let (group, lists) = (self.writer.finish(), self.lists.pop().unwrap_or_default());
+        group.map(|group| self.columns.row(&group.arena, 0, lists)).transpose()
+    }
+
+    /// The rows under way as a batch.
+    fn finish_batch(&mut self) -> Result<Option<InPlace<Element>>> {
         let Some(group) = self.writer.finish() else { return Ok(None) };
-        self.columns.row(&group.arena, 0, lists).map(Some)
+        let (len, lists) = (group.rows.len(), std::mem::take(&mut self.lists));
+        let batch = self.columns.rows(&group.arena, len, &lists)?;
+        Ok(Some(InPlace { len, bytes: batch.nbytes(), batch }))
+    }
+
+    /// Whether batches of so many rows are written in place.
+    fn batches(&mut self, rows: usize) -> Result<bool> {
+        let row_bytes = self.writer.bytes() / self.writer.rows();
+        let is_small = row_bytes.checked_mul(rows).is_some_and(|bytes| bytes <= MOST_BATCH);
+        if self.writer.rows() != rows && rows > 0 && is_small && self.writer.is_empty() {
+            let stats = self.writer.stats();
+            self.writer = RowWriter::new(&self.features, rows)?.count_from(stats);
+        }
+        Ok(self.writer.rows() == rows)
     }
 
     /// The planner counts what is split and dropped, the writer what is written.
@@ -202,7 +249,7 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
             }
             let (Some(piece), Some(packer)) = (self.next_piece(), &mut self.packer) else { continue };
             let number = piece.number;
-            match cx.consumed(self.stage, || packer.push(piece)) {
+            match cx.consumed(self.stage, || packer.push(&piece)) {
                 Ok(slot) => self.slots.push_back(slot),
                 Err(error) => return Err(self.blame(error, number, cx)),
             }
@@ -235,9 +282,39 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
             None => self.packer.insert(Packer::learn(&self.options, &self.restored, element)?),
         };
         // The first look at the element: are its dtypes and shapes those of the others?
-        packer.columns.with_cells(element, |_| Ok(()))?;
+        packer.columns.check(element)?;
         packer.columns.lens(element, &mut packer.lens)?;
         Ok(packer.planner.pieces(&packer.lens)? as u64)
+    }
+
+    /// Writes the next row behind those under way; `false` at the end.
+    fn write_row(&mut self, cx: &mut Cx) -> Result<bool> {
+        let Some(packer) = &mut self.packer else { return Ok(false) };
+        let (slots, ended) = (&mut self.slots, self.ended);
+        let written = cx.timed_exactly(self.stage, || packer.write_row(slots, ended));
+        let written = written.map_err(|e| cx.blame(self.stage, NAME, e))?;
+        self.rows += 1;
+        if !written || self.rows.is_multiple_of(TELL_EVERY) {
+            self.notes.tell(packer.stats(), cx);
+        }
+        self.parent.forget(self.front().0);
+        Ok(written)
+    }
+
+    /// Up to `rows` rows in the memory of one batch. After an error the rows before it wait there.
+    fn next_batch(&mut self, rows: usize, cx: &mut Cx) -> Result<Option<InPlace<Element>>> {
+        while self.packer.as_ref().is_some_and(|packer| packer.lists.len() < rows) {
+            self.fill(cx)?;
+            if !self.write_row(cx)? {
+                break;
+            }
+        }
+        let Some(packer) = &mut self.packer else { return Ok(None) };
+        let batch = packer.finish_batch().map_err(|e| cx.blame(self.stage, NAME, e))?;
+        if let Some(batch) = &batch {
+            cx.produced(self.stage, batch.len as u64, batch.bytes as u64);
+        }
+        Ok(batch)
     }
 
     /// An error takes the element along that it is about.
@@ -264,18 +341,27 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for WindowPackIter<I> {
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
         self.fill(cx)?;
         let Some(packer) = &mut self.packer else { return Ok(None) };
-        let (slots, ended) = (&mut self.slots, self.ended);
-        let row = cx.timed_exactly(self.stage, || packer.row(slots, ended));
-        let row = row.map_err(|e| cx.blame(self.stage, NAME, e))?;
-        self.rows += 1;
-        if row.is_none() || self.rows.is_multiple_of(TELL_EVERY) {
-            self.notes.tell(packer.stats(), cx);
+        if !packer.batches(1)? {
+            return Err(cx.blame(self.stage, NAME, Error::state("a row is asked for in the middle of a batch")));
         }
-        self.parent.forget(self.front().0);
-        if let Some(row) = &row {
-            cx.produced(self.stage, 1, row.nbytes() as u64);
+        if !self.write_row(cx)? {
+            return Ok(None);
         }
+        let Some(packer) = &mut self.packer else { return Ok(None) };
+        let row = packer.finish_row().map_err(|e| cx.blame(self.stage, NAME, e))?;
+        cx.produced(self.stage, 1, row.as_ref().map_or(0, |row| row.nbytes() as u64));
         Ok(row)
+    }
+
+    fn next_stacked(&mut self, rows: usize, cx: &mut Cx) -> NextStacked<Element> {
+        if let Err(error) = self.fill(cx) {
+            return Some(Err(error));
+        }
+        match self.packer.as_mut().map(|packer| packer.batches(rows)) {
+            None => Some(Ok(None)),
+            Some(Ok(true)) => Some(self.next_batch(rows, cx)),
+            Some(Ok(false)) | Some(Err(_)) => None,
+        }
     }
 
     fn state(&self) -> Self::State {
