@@ -1,0 +1,113 @@
+//! What workers say of their tasks.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::Coordinator;
+use crate::element::{Buffer, Owner};
+use crate::error::Error;
+use crate::exec::remote::Part;
+use crate::workers::control::{Done, Need};
+use crate::workers::pool::crew::Running;
+use crate::workers::pool::job::Job;
+use crate::workers::slab::Grant;
+
+impl Coordinator {
+    /// A worker is done with a task: what came of it is delivered, and what is left of the job goes back to its place.
+    pub(super) fn done(&mut self, number: u64, done: Done) {
+        let Some(Running { mut job, asked, grant, since }) = self.take_task(number, done.id) else { return };
+        if let Some(tally) = done.tally {
+            self.recorder.add(tally);
+        }
+        if done.indices == 0 || done.indices > asked {
+            let why = format!("it says {} of {asked} elements are done", done.indices);
+            return self.distrust(number, done.id, Running { job, asked, grant, since }, why);
+        }
+        let bytes = match readable(grant, done.used as usize) {
+            Ok(bytes) => bytes,
+            Err((grant, error)) => {
+                return self.distrust(number, done.id, Running { job, asked, grant, since }, error.to_string());
+            }
+        };
+        let part =
+            Part { bytes, used: done.used as usize, indices: done.indices, took: Duration::from_nanos(done.took_ns) };
+        if let Err(error) = job.deliver.part(&part) {
+            self.queue.put(job);
+            return self.kill(number, format!("what it wrote cannot be read: {error}"));
+        }
+        let bytes = done.used as f64 / done.indices as f64;
+        self.index_bytes.entry(job.border).and_modify(|known| *known += (bytes - *known) / 4.0).or_insert(bytes);
+        self.figures.busy_ns.fetch_add(done.took_ns, Ordering::Relaxed);
+        self.handed_over += done.used;
+        self.indices += done.indices;
+        if let Some(member) = self.crew.get_mut(&number) {
+            member.done += 1;
+        }
+        self.respawn.progress();
+        job.advance(done.indices);
+        self.wants(&mut job, done.next_bytes);
+        self.queue.put(job);
+    }
+
+    /// A task's first slot or group needs more memory than it was given.
+    pub(super) fn need(&mut self, number: u64, need: Need) {
+        let Some(Running { mut job, .. }) = self.take_task(number, need.id) else { return };
+        self.wants(&mut job, need.bytes);
+        self.queue.put(job);
+    }
+
+    /// The next slot or group of a job needs so much memory.
+    fn wants(&mut self, job: &mut Job, bytes: u64) {
+        job.need = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if job.groups.is_some() && bytes > self.most_group() {
+            self.apart.insert(job.border);
+            job.ungroup();
+        }
+    }
+
+    /// Bytes of the largest group that comes as one: every thread can be at one, and none is larger than an element may be.
+    fn most_group(&self) -> u64 {
+        let threads = (self.plan.workers * self.plan.threads) as u64;
+        ((self.plan.slab - self.plan.max_element) / (1 + threads)).min(self.plan.max_element)
+    }
+
+    fn take_task(&mut self, number: u64, id: u64) -> Option<Running> {
+        let task = self.crew.get_mut(&number)?.tasks.remove(&id);
+        if task.is_none() {
+            self.kill(number, format!("it answers task {id}, which it does not have"));
+        }
+        task
+    }
+
+    /// Kills a worker that says what cannot be; it keeps its task, and with it the memory, until it is gone.
+    fn distrust(&mut self, number: u64, id: u64, task: Running, why: String) {
+        if let Some(member) = self.crew.get_mut(&number) {
+            member.tasks.insert(id, task);
+        }
+        self.kill(number, why);
+    }
+}
+
+/// What a worker wrote, as views have it; the grant comes back if that cannot be.
+fn readable(grant: Grant, used: usize) -> std::result::Result<Arc<dyn Owner>, (Grant, Error)> {
+    if grant.is_reserve() {
+        return match grant.copy_out(used) {
+            Ok(copy) => Ok(Arc::new(Copied(copy))),
+            Err(refused) => Err((refused.grant, refused.error.into_error())),
+        };
+    }
+    match grant.into_lease(used) {
+        Ok(lease) => Ok(Arc::new(lease)),
+        Err(refused) => Err((refused.grant, refused.error.into_error())),
+    }
+}
+
+/// Memory of this process, in place of a lease.
+struct Copied(Buffer);
+
+impl Owner for Copied {
+    fn bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}

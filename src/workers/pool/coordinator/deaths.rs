@@ -1,0 +1,98 @@
+//! Workers that die, or have to; and what becomes of what they were at.
+
+use std::time::Instant;
+
+use super::Coordinator;
+use crate::error::{Error, ErrorKind};
+use crate::workers::control::Failure;
+use crate::workers::launch::Exit;
+use crate::workers::options::Poison;
+use crate::workers::pool::crew::Running;
+use crate::workers::pool::job::Job;
+
+impl Coordinator {
+    pub(super) fn kill(&mut self, number: u64, why: String) {
+        let Some(member) = self.crew.get_mut(&number) else { return };
+        member.killed.get_or_insert(why);
+        if let Some(worker) = &member.worker {
+            worker.kill();
+        }
+    }
+
+    /// A worker is gone, and reaped: nobody writes to its memory any more, and its tasks are done again by others.
+    pub(super) fn exited(&mut self, number: u64, exit: &Exit) {
+        let Some(member) = self.crew.remove(&number) else { return };
+        self.counted(number);
+        if member.told_to_stop {
+            return;
+        }
+        self.replaced += 1;
+        let cause = member.killed.unwrap_or_else(|| exit.to_string());
+        let ranges: Vec<_> = member.tasks.values().map(|task| task.job.next_task()).collect();
+        tracing::warn!(worker = number, pid = exit.pid, ?ranges, "a worker died and is replaced: {cause}");
+        self.recorder.note(&format!("workers replaced: {cause}"), 1);
+        let (at_work, alone) = (!member.tasks.is_empty(), member.tasks.len() == 1);
+        let overdue = |task: &Running| self.options.deadline.is_some_and(|deadline| task.since.elapsed() > deadline);
+        let hung = member.tasks.values().any(&overdue);
+        let tasks: Vec<_> = member.tasks.into_values().map(|task| (!hung || overdue(&task), task)).collect();
+        for (blamed, Running { mut job, .. }) in tasks {
+            if blamed && job.blame(self.options.retries, alone) {
+                self.poisoned(job, &cause);
+            } else {
+                self.queue.put(job);
+            }
+        }
+        // A death at work is some element's doing, and the search for it ends.
+        if !at_work && self.respawn.died(Instant::now()) {
+            self.give_up(Failure::of(&exit.error(format!("worker {number}, the last of many that died at once"))));
+        }
+    }
+
+    /// The element in front of `job` kills every worker.
+    fn poisoned(&mut self, mut job: Job, cause: &str) {
+        match self.options.poison {
+            Poison::Error => {
+                let what = format!("{} workers died over this element; the last: {cause}", self.options.retries);
+                let error = Error::new(ErrorKind::Worker, what).index(job.left.start);
+                job.deliver.fail(error.help("evaluate it without workers, under a debugger; or skip such elements"));
+            }
+            Poison::Skip => {
+                tracing::warn!(element = job.left.start, "left out, because every worker died over it: {cause}");
+                self.recorder.note("elements left out because workers died over them", 1);
+                job.deliver.skip();
+                job.skip();
+                self.queue.put(job);
+            }
+        }
+    }
+
+    pub(super) fn look_at_deadlines(&mut self) {
+        let Some(deadline) = self.options.deadline else { return };
+        let late = self
+            .crew
+            .iter()
+            .filter(|(_, m)| m.killed.is_none() && m.tasks.values().any(|t| t.since.elapsed() > deadline));
+        let late: Vec<u64> = late.map(|(&number, _)| number).collect();
+        for number in late {
+            self.kill(number, format!("it took longer than the deadline of {deadline:?}"));
+        }
+    }
+
+    /// Nothing can be evaluated any more: all who wait are told why.
+    pub(super) fn give_up(&mut self, failure: Failure) {
+        while let Some(mut job) = self.queue.pop() {
+            job.deliver.fail(failure.clone().into_error());
+        }
+        for member in self.crew.values_mut() {
+            // Their memory returns when they are gone.
+            for Running { job, .. } in member.tasks.values_mut() {
+                job.deliver.fail(failure.clone().into_error());
+                job.left.start = job.left.end;
+            }
+            if let Some(worker) = &member.worker {
+                worker.kill();
+            }
+        }
+        self.over = Some(failure);
+    }
+}

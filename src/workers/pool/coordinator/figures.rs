@@ -1,0 +1,95 @@
+//! What is counted and told, and the controller that is fed with it.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
+
+use super::Coordinator;
+use crate::report::{WorkerReport, WorkersReport};
+use crate::tune::Knob;
+use crate::workers::control::ToWorker;
+use crate::workers::pool::crew::Member;
+use crate::workers::pool::tuner::Totals;
+
+impl Coordinator {
+    /// Once a second: measures, and changes what the controller wants changed.
+    pub(super) fn tune(&mut self) {
+        let incomplete = self.crew.len() < self.wanted || self.crew.values().any(|member| !member.ready);
+        let Some(tuner) = self.tuner.as_mut().filter(|tuner| tuner.is_due()) else { return };
+        if incomplete {
+            tuner.disturb();
+        }
+        let blocked = self.recorder.totals().iter().map(|stage| stage.counts.wait_ns).sum();
+        let totals = Totals {
+            busy: Duration::from_nanos(self.figures.busy_ns.load(Ordering::Relaxed)),
+            indices: self.indices,
+            blocked: Duration::from_nanos(blocked),
+            waited: self.figures.demand.waited(),
+        };
+        let under_way: usize = self.crew.values().map(|member| member.tasks.len()).sum();
+        let idle = self.queue.first().is_none() && under_way < tuner.threads();
+        match tuner.step(totals, idle) {
+            Some((Knob::Threads, threads)) => self.activate(threads.div_ceil(self.plan.workers)),
+            Some((Knob::Window, window)) => self.figures.window.store(window, Ordering::Relaxed),
+            None => {}
+        }
+    }
+
+    pub(super) fn tell_figures(&self) {
+        let slab = self.slab.stats();
+        let worker = |(&number, member): (&u64, &Member)| {
+            let worker = member.worker.as_ref()?;
+            Some(WorkerReport {
+                number,
+                pid: worker.pid(),
+                cpu_s: worker.cpu_time()?.as_secs_f64(),
+                heap_bytes: worker.memory()?.anonymous,
+                heap_limit_bytes: self.plan.heap,
+                tasks: member.done,
+            })
+        };
+        self.figures.tell(WorkersReport {
+            ram_budget: self.plan.budget,
+            slab_bytes: self.plan.slab,
+            slab_high_water_bytes: slab.high_water_bytes as u64,
+            handed_over_bytes: self.handed_over,
+            copies: slab.copies,
+            replaced: self.replaced,
+            threads_per_worker: self.plan.active,
+            window: self.figures.window.load(Ordering::Relaxed),
+            decisions: self.tuner.as_ref().map(|tuner| tuner.decisions.clone()).unwrap_or_default(),
+            workers: self.crew.iter().filter_map(worker).collect(),
+        });
+    }
+
+    pub(super) fn sync(&mut self, done: Sender<()>) {
+        self.tell_figures();
+        let mut missing = BTreeSet::new();
+        for (&number, member) in self.crew.iter().filter(|(_, member)| member.ready) {
+            if member.worker.as_ref().is_some_and(|worker| worker.send(&ToWorker::Tell).is_ok()) {
+                missing.insert(number);
+            }
+        }
+        self.syncs.push((done, missing));
+        self.settle();
+    }
+
+    /// The counts of a worker are in, or will never be.
+    pub(super) fn counted(&mut self, number: u64) {
+        for (_, missing) in &mut self.syncs {
+            missing.remove(&number);
+        }
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        self.syncs.retain(|(done, missing)| {
+            if missing.is_empty() {
+                let _ = done.try_send(());
+            }
+            !missing.is_empty()
+        });
+    }
+}

@@ -1,0 +1,84 @@
+//! From the queue to a worker, with memory.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use super::Coordinator;
+use crate::error::{Error, ErrorKind};
+use crate::exec::remote::Border;
+use crate::report::Bytes;
+use crate::workers::control::{Task, ToWorker};
+use crate::workers::pool::crew::Running;
+use crate::workers::pool::job::Job;
+use crate::workers::slab::{Grant, PAGE};
+
+impl Coordinator {
+    /// Gives work to workers as long as there is work, a worker that is free for it, and memory.
+    pub(super) fn hand_out(&mut self) {
+        while let Some(job) = self.queue.first() {
+            let (suspect, border, need) = (job.is_suspect(), job.border, job.need);
+            let (least, len) = (job.least(), job.left.end - job.left.start);
+            if need as u64 > self.plan.max_element {
+                self.refuse_largest();
+                continue;
+            }
+            let Some(number) = self.free_worker(suspect) else { return };
+            let Some(grant) = self.room_for(need, border, least, len) else { return };
+            let Some(job) = self.queue.pop() else { return };
+            self.assign(number, job, grant);
+        }
+    }
+
+    fn refuse_largest(&mut self) {
+        let Some(mut job) = self.queue.pop() else { return };
+        let error = Error::new(
+            ErrorKind::Data,
+            format!(
+                "an element of {} does not fit: max_element is {}, of a slab of {}",
+                Bytes(job.need as u64),
+                Bytes(self.plan.max_element),
+                Bytes(self.plan.slab)
+            ),
+        );
+        job.deliver.fail(error.index(job.left.start).help("raise max_element or ram_budget, or make elements smaller"));
+    }
+
+    /// The worker with the least to do.
+    fn free_worker(&self, suspect: bool) -> Option<u64> {
+        let free = self.crew.iter().filter(|(_, member)| member.has_place(self.plan.active, suspect));
+        free.min_by_key(|(_, member)| member.tasks.len()).map(|(&number, _)| number)
+    }
+
+    /// Memory for the next task of the head of the line, of `least` to `len` indices. Others wait behind it, so it is
+    /// always served first.
+    fn room_for(&self, need: usize, border: Border, least: u64, len: u64) -> Option<Grant> {
+        let index = self.index_bytes.get(&border).copied().unwrap_or(0.0);
+        // Room for one at least; what is not used of it comes back as soon as it is written.
+        let one = (index * 1.02 * least as f64) as usize + 4096;
+        let all = ((index * 1.25 * len as f64) as usize).saturating_add(4096).min(self.plan.part_bytes());
+        let size = all.max(one.min(self.plan.max_element as usize)).max(need).max(PAGE);
+        let grant = self.slab.grant(size);
+        if grant.is_some() || self.crew.values().any(|member| !member.tasks.is_empty()) {
+            return grant;
+        }
+        // Nothing is under way that could give memory back, and views may keep theirs for ever.
+        self.slab.grant_reserve(self.plan.max_element as usize)
+    }
+
+    fn assign(&mut self, number: u64, mut job: Job, grant: Grant) {
+        if job.groups.is_some() && self.apart.contains(&job.border) {
+            job.ungroup();
+        }
+        let id = self.next_task;
+        self.next_task += 1;
+        let Some(member) = self.crew.get_mut(&number) else { return self.queue.put(job) };
+        let Range { start, end } = job.next_task();
+        let groups_from = job.groups.map(|groups| groups.first);
+        let task = Task { id, border: job.border, start, end, groups_from, extent: grant.extent() };
+        if let Some(worker) = &member.worker {
+            // If it cannot be sent, the worker's end will be heard, and the task returns.
+            let _ = worker.send(&ToWorker::Task(task));
+        }
+        member.tasks.insert(id, Running { job, asked: end - start, grant, since: Instant::now() });
+    }
+}

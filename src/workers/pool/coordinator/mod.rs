@@ -1,0 +1,206 @@
+//! The thread that holds ranges, workers and memory.
+
+mod answers;
+mod deaths;
+mod figures;
+mod hand_out;
+mod staff;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, after, select, unbounded};
+
+use super::Figures;
+use super::crew::{Member, Respawn};
+use super::job::Queue;
+use super::tuner::Tuner;
+use crate::cx::Recorder;
+use crate::error::Result;
+use crate::exec::remote::{Border, Deliver};
+use crate::tune::Bounds;
+use crate::workers::budget::Plan;
+use crate::workers::control::{Event, Failure, FromWorker, What};
+use crate::workers::launch::{Program, Worker};
+use crate::workers::options::MpOptions;
+use crate::workers::slab::{PAGE, Slab};
+
+/// How often deadlines are looked at.
+const TICK: Duration = Duration::from_millis(200);
+
+/// What the coordinator is asked for.
+pub(super) enum Command {
+    /// To have a range evaluated.
+    Submit { border: Border, range: Range<u64>, group: Option<u64>, deliver: Box<dyn Deliver> },
+    /// To have so many workers from now on, and so many threads at work in each.
+    Size { workers: usize, threads: usize },
+    /// To have everything counted, and to say when.
+    Sync(Sender<()>),
+    /// A worker has connected, or has not.
+    Started { number: u64, result: Result<Worker> },
+    /// To end.
+    End,
+}
+
+/// See the [pool](super).
+pub(super) struct Coordinator {
+    program: Program,
+    pipeline: Vec<String>,
+    plan: Plan,
+    options: MpOptions,
+    slab: Arc<Slab>,
+    recorder: Arc<Recorder>,
+    figures: Arc<Figures>,
+    orders: Receiver<Command>,
+    commands: Sender<Command>,
+    has_room: Receiver<()>,
+    heard: Receiver<Event>,
+    events: Sender<Event>,
+    queue: Queue,
+    /// Workers that there are to be, at most as many as planned.
+    wanted: usize,
+    crew: BTreeMap<u64, Member>,
+    starting: Vec<JoinHandle<()>>,
+    respawn: Respawn,
+    next_worker: u64,
+    next_task: u64,
+    /// Bytes that were delivered, and workers that died.
+    handed_over: u64,
+    indices: u64,
+    replaced: u64,
+    /// `None` where nothing is left to choose.
+    tuner: Option<Tuner>,
+    /// Bytes of an index, by border, learned.
+    index_bytes: HashMap<Border, f64>,
+    /// Borders whose groups are too large to come as one.
+    apart: HashSet<Border>,
+    /// Those who wait for counts, and the workers whose counts are missing.
+    syncs: Vec<(Sender<()>, BTreeSet<u64>)>,
+    /// Why nothing can be evaluated any more.
+    over: Option<Failure>,
+}
+
+type Ears = (Receiver<Command>, Sender<Command>, Receiver<()>);
+
+impl Coordinator {
+    pub(super) fn new(
+        (program, pipeline): (Program, Vec<String>),
+        plan: Plan,
+        options: MpOptions,
+        slab: Arc<Slab>,
+        recorder: Arc<Recorder>,
+        figures: Arc<Figures>,
+        (orders, commands, has_room): Ears,
+    ) -> Self {
+        let (events, heard) = unbounded();
+        let window = figures.window.load(Ordering::Relaxed);
+        let most_threads = plan.workers * plan.threads;
+        let bounds = Bounds { most_threads, most_window: (plan.slab as usize / PAGE).max(window) };
+        let tuner = plan.tuned.then(|| Tuner::new(plan.active * plan.workers, window, bounds));
+        Self {
+            program,
+            pipeline,
+            plan,
+            options,
+            slab,
+            recorder,
+            figures,
+            orders,
+            commands,
+            has_room,
+            heard,
+            events,
+            queue: Queue::default(),
+            wanted: plan.workers,
+            crew: BTreeMap::new(),
+            starting: Vec::new(),
+            respawn: Respawn::default(),
+            next_worker: 0,
+            next_task: 0,
+            handed_over: 0,
+            indices: 0,
+            replaced: 0,
+            tuner,
+            index_bytes: HashMap::new(),
+            apart: HashSet::new(),
+            syncs: Vec::new(),
+            over: None,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        loop {
+            self.start_missing();
+            self.hand_out();
+            self.dismiss();
+            let tick = after(self.patience());
+            select! {
+                recv(self.orders) -> command => match command {
+                    Ok(Command::End) | Err(_) => break,
+                    Ok(command) => self.obey(command),
+                },
+                recv(self.heard) -> event => if let Ok(event) = event { self.hear(event) },
+                recv(self.has_room) -> _ => {}
+                recv(tick) -> _ => self.look_at_deadlines(),
+            }
+            self.tune();
+        }
+        self.tell_figures();
+        // Workers that are just being started end with the channel that they would be sent through.
+        let Self { orders, crew, starting, .. } = self;
+        drop((orders, crew));
+        starting.into_iter().for_each(|thread| drop(thread.join()));
+    }
+
+    /// How long nothing may happen before it looks around by itself.
+    fn patience(&self) -> Duration {
+        if self.over.is_some() || !self.is_short() {
+            return TICK;
+        }
+        let now = Instant::now();
+        self.respawn.due(now).saturating_duration_since(now).clamp(Duration::from_millis(1), TICK)
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Submit { border, range, group, mut deliver } => match &self.over {
+                Some(failure) => deliver.fail(failure.clone().into_error()),
+                None => self.queue.submit(border, range, group, deliver),
+            },
+            Command::Size { workers, threads } => {
+                self.resize(workers);
+                self.activate(threads);
+            }
+            Command::Sync(done) => self.sync(done),
+            Command::Started { number, result } => self.started(number, result),
+            Command::End => {}
+        }
+    }
+
+    fn hear(&mut self, Event { worker, what }: Event) {
+        match what {
+            What::Exited(exit) => self.exited(worker, &exit),
+            What::Message(message) => self.listen(worker, message),
+        }
+    }
+
+    fn listen(&mut self, number: u64, message: FromWorker) {
+        let Some(member) = self.crew.get_mut(&number) else { return };
+        match message {
+            FromWorker::Ready(_) => member.ready = true,
+            FromWorker::Done(done) => self.done(number, done),
+            FromWorker::Need(need) => self.need(number, need),
+            FromWorker::Told(tally) => {
+                self.recorder.add(tally);
+                self.counted(number);
+            }
+            FromWorker::Failed(failure) if member.ready => member.killed = Some(failure.into_error().to_string()),
+            // The pipeline cannot be built; it will not be the next time either.
+            FromWorker::Failed(failure) => self.give_up(failure),
+        }
+    }
+}

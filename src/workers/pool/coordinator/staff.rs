@@ -1,0 +1,98 @@
+//! Starting workers, and sending them home.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::{Command, Coordinator};
+use crate::error::{Error, ErrorKind, Result};
+use crate::workers::control::{Begin, Failure, ToWorker};
+use crate::workers::launch::{self, Worker};
+use crate::workers::pool::crew::Member;
+
+impl Coordinator {
+    /// Starts as many workers as are missing, each on a thread of its own: it takes milliseconds, or the time-out.
+    pub(super) fn start_missing(&mut self) {
+        while self.over.is_none() && self.is_short() && self.respawn.due(Instant::now()) <= Instant::now() {
+            let number = self.next_worker;
+            self.next_worker += 1;
+            self.crew.insert(number, Member::new());
+            self.starting.retain(|thread| !thread.is_finished());
+            let (program, slab, events) = (self.program.clone(), self.slab.clone(), self.events.clone());
+            let (commands, heap) = (self.commands.clone(), self.plan.heap);
+            let start = move || {
+                let options =
+                    launch::Options { slab: Some(slab.file()), heap_limit: Some(heap), ..launch::Options::default() };
+                let result = launch::start(number, &program, &options, &events);
+                // Nobody hears it: then the worker is dropped here, which ends it.
+                let _ = commands.send(Command::Started { number, result });
+            };
+            match std::thread::Builder::new().name("gristmill-start".into()).spawn(start) {
+                Ok(thread) => self.starting.push(thread),
+                Err(e) => {
+                    let error = Error::new(ErrorKind::Io, format!("cannot start the thread that starts a worker: {e}"));
+                    self.give_up(Failure::of(&error));
+                }
+            }
+        }
+    }
+
+    /// Workers that are to stay.
+    fn staff(&self) -> usize {
+        self.crew.values().filter(|member| !member.leaving).count()
+    }
+
+    /// Whether one is missing. Those that leave have their memory until they are gone.
+    pub(super) fn is_short(&self) -> bool {
+        self.staff() < self.wanted && self.crew.len() < self.plan.workers
+    }
+
+    pub(super) fn resize(&mut self, workers: usize) {
+        self.wanted = workers.clamp(1, self.plan.workers);
+        let too_many = self.staff().saturating_sub(self.wanted);
+        for member in self.crew.values_mut().rev().filter(|member| !member.leaving).take(too_many) {
+            member.leaving = true;
+        }
+    }
+
+    /// Has those end who are to leave and have nothing more to do.
+    pub(super) fn dismiss(&mut self) {
+        for member in self.crew.values_mut().filter(|member| member.leaving && !member.told_to_stop) {
+            if let Some(worker) = member.worker.as_ref().filter(|_| member.tasks.is_empty()) {
+                // If it cannot be sent, its end will be heard.
+                let _ = worker.send(&ToWorker::Stop);
+                member.told_to_stop = true;
+            }
+        }
+    }
+
+    pub(super) fn started(&mut self, number: u64, result: Result<Worker>) {
+        match result {
+            Ok(worker) => {
+                // One that has ended already is gone from the crew.
+                let Some(member) = self.crew.get_mut(&number) else { return };
+                let (threads, active) = (self.plan.threads as u32, self.plan.active as u32);
+                let (slab_bytes, pipeline) = (self.plan.slab, self.pipeline.clone());
+                let begin = Begin { slab_bytes, threads, active, counted: self.options.counted, pipeline };
+                // If it cannot be sent, its end will be heard.
+                let _ = worker.send(&ToWorker::Begin(begin));
+                member.worker = Some(worker);
+            }
+            Err(error) => {
+                self.crew.remove(&number);
+                tracing::warn!(%error, "a worker did not start");
+                if self.respawn.died(Instant::now()) {
+                    self.give_up(Failure::of(&error));
+                }
+            }
+        }
+    }
+
+    /// Has every worker use so many of its threads.
+    pub(super) fn activate(&mut self, threads: usize) {
+        self.plan.active = threads.clamp(1, self.plan.threads);
+        for worker in self.crew.values().filter_map(|member| member.worker.as_ref()) {
+            let _ = worker.send(&ToWorker::Active(self.plan.active as u32));
+        }
+        self.figures.active.store(self.plan.active * self.plan.workers, Ordering::Relaxed);
+    }
+}
