@@ -64,7 +64,8 @@ fn sample(stage: &dyn Stage) -> Option<Sample> {
 
 /// The most elements in a pass over `stage`, unless a stage makes more or fewer of them behind random access.
 fn pass(stage: &dyn Stage) -> Option<u64> {
-    let at_most = stage.is_border() || matches!(stage.role(), Role::Elementwise | Role::MayDrop);
+    let border = stage.is_border() && stage.role() == Role::Order;
+    let at_most = border || matches!(stage.role(), Role::Elementwise | Role::MayDrop);
     let known = stage.sample().and_then(|sample| sample.pass);
     known.or_else(|| only_parent(stage).filter(|_| at_most).and_then(pass))
 }

@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cx::StageId;
 use crate::element::Owner;
 use crate::error::Result;
@@ -24,9 +26,11 @@ pub(crate) trait Remote: Debug + Send + Sync {
     /// Bytes that a range should bring at most: more is evaluated in parts, one after the other.
     fn part_bytes(&self) -> usize;
 
-    /// Has `range` of `border` evaluated. What comes of it goes to `deliver`, in index order. Groups of so many indices, from
-    /// the start of the range on, may come as one.
-    fn submit(&self, border: Border, range: Range<u64>, group: Option<u64>, deliver: Box<dyn Deliver>);
+    /// The same for a segment of one of so many lanes: all of them have one ready and one under way.
+    fn lane_bytes(&self, lanes: usize) -> usize;
+
+    /// Has `range` of `border` evaluated, as `how` says. What comes of it goes to `deliver`, in index order.
+    fn submit(&self, border: Border, range: Range<u64>, how: How, deliver: Box<dyn Deliver>);
 
     /// Has them tell what their stages counted, and waits for it a moment.
     fn sync(&self);
@@ -41,6 +45,34 @@ pub(crate) trait Remote: Debug + Send + Sync {
     fn busy(&self) -> Duration;
 }
 
+/// How a range is evaluated.
+#[derive(Debug)]
+pub(crate) enum How {
+    /// Index by index.
+    Slots,
+    /// Groups of so many indices, from the start of the range on, may come as one.
+    Groups(u64),
+    /// It is the next elements of a lane, from there on. It is wanted before other segments that are due later.
+    Lane { from: Segment, due: u64 },
+}
+
+/// Where a lane is to be read on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Segment {
+    pub(crate) lane: u64,
+    /// The task that read it up to here: whoever had it may still have the lane open.
+    pub(crate) after: Option<u64>,
+    pub(crate) at: Point,
+}
+
+/// A place in a lane: a state, and how many elements behind it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Point {
+    /// In JSON.
+    pub(crate) state: Box<str>,
+    pub(crate) skip: u64,
+}
+
 /// Takes what came of a range.
 pub(crate) trait Deliver: Send {
     /// Whether anybody still waits for it.
@@ -49,11 +81,11 @@ pub(crate) trait Deliver: Send {
     /// Groups are too large to come as one: from now on their indices come one by one.
     fn ungroup(&mut self);
 
-    /// What came of the next indices.
+    /// What came of the next indices; of a lane, where it is then.
     ///
     /// # Errors
     /// Where `part` is not what a worker of this build writes. Nothing was delivered then.
-    fn part(&mut self, part: &Part) -> Result<()>;
+    fn part(&mut self, part: &Part) -> Result<Option<Point>>;
 
     /// The next index has no element: one that no worker survives, left out.
     fn skip(&mut self);
@@ -68,11 +100,20 @@ pub(crate) struct Part {
     pub(crate) used: usize,
     pub(crate) indices: u64,
     pub(crate) took: Duration,
+    /// The task that it came of.
+    pub(crate) task: u64,
+    /// Whether the lane ends here, or cannot go on.
+    pub(crate) last: bool,
 }
 
 /// In a worker: the borders of its pipeline, which tell it by themselves how their elements are evaluated.
 #[derive(Debug, Default)]
-pub(crate) struct Served(Mutex<Vec<(Border, Arc<dyn Serve>)>>);
+pub(crate) struct Served {
+    prefixes: Entries<dyn Serve>,
+    lanes: Entries<dyn ServeLanes>,
+}
+
+type Entries<S> = Mutex<Vec<(Border, Arc<S>)>>;
 
 /// Evaluates elements in front of a border, and writes them into an extent.
 pub(crate) trait Serve: Debug + Send + Sync {
@@ -81,24 +122,51 @@ pub(crate) trait Serve: Debug + Send + Sync {
     fn evaluate(&self, range: Range<u64>, groups_from: Option<u64>, extent: &mut [u8]) -> Result<Evaluated>;
 }
 
+/// Reads lanes behind a border, and writes their elements into an extent.
+pub(crate) trait ServeLanes: Debug + Send + Sync {
+    /// Reads elements `range` of a lane, which `from` is in front of, until its end or until `extent` is full. The lane stays
+    /// open, as `task` left it.
+    fn read_on(&self, task: u64, range: Range<u64>, from: &Segment, extent: &mut [u8]) -> Result<Evaluated>;
+}
+
 /// What came of a range.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Evaluated {
     pub(crate) indices: u64,
     pub(crate) used: usize,
     /// Bytes that the next slot or group needs, if it was what ended the range early.
     pub(crate) need: Option<usize>,
+    /// Whether a lane ends here, or cannot go on.
+    pub(crate) last: bool,
+    /// Time that it took to open a lane where it was.
+    pub(crate) opened: Duration,
 }
 
 impl Served {
     pub(crate) fn add(&self, border: Border, serve: Arc<dyn Serve>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((border, serve));
+        add(&self.prefixes, border, serve);
+    }
+
+    pub(crate) fn add_lanes(&self, border: Border, serve: Arc<dyn ServeLanes>) {
+        add(&self.lanes, border, serve);
     }
 
     pub(crate) fn find(&self, border: Border) -> Option<Arc<dyn Serve>> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().find(|(b, _)| *b == border).map(|(_, serve)| serve.clone())
+        find(&self.prefixes, border)
     }
+
+    pub(crate) fn find_lanes(&self, border: Border) -> Option<Arc<dyn ServeLanes>> {
+        find(&self.lanes, border)
+    }
+}
+
+fn add<S: ?Sized>(entries: &Entries<S>, border: Border, serve: Arc<S>) {
+    entries.lock().unwrap_or_else(PoisonError::into_inner).push((border, serve));
+}
+
+fn find<S: ?Sized>(entries: &Entries<S>, border: Border) -> Option<Arc<S>> {
+    let all = entries.lock().unwrap_or_else(PoisonError::into_inner);
+    all.iter().find(|(b, _)| *b == border).map(|(_, serve)| serve.clone())
 }
 
 pub(super) fn border(base: usize, stage: StageId) -> Border {

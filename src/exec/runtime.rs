@@ -114,6 +114,11 @@ impl Runtime {
         self.cx().ahead()
     }
 
+    /// The same for what is read on the thread of whoever asks, and nowhere else.
+    pub(crate) fn on_one_thread(&self) -> Self {
+        Self { engine: Engine::Inline, ..self.clone() }
+    }
+
     /// The same for datasets that are made while the pipeline runs. Their stages have no ids in it, so they count nowhere,
     /// and other processes do not know them.
     pub(crate) fn unrecorded(&self) -> Self {

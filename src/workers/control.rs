@@ -16,6 +16,7 @@ use super::launch::Exit;
 use super::slab::ExtentId;
 use crate::cx::Tally;
 use crate::error::{Error, ErrorKind, Result};
+use crate::exec::remote::Segment;
 
 /// From the parent to a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,8 +48,8 @@ pub(crate) struct Begin {
     pub(crate) pipeline: Vec<String>,
 }
 
-/// A range of root indices to evaluate, and where to put the result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A range of root indices, or of elements of a lane, to evaluate, and where to put the result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Task {
     /// Names the task in the answer; never used twice in a run.
     pub(crate) id: u64,
@@ -60,6 +61,8 @@ pub(crate) struct Task {
     pub(crate) end: u64,
     /// Where groups begin to be counted, if they may be made one.
     pub(crate) groups_from: Option<u64>,
+    /// The lane whose elements these are, and where it is to be read on, if they are of one.
+    pub(crate) lane: Option<Segment>,
     /// Where the result goes.
     pub(crate) extent: ExtentId,
 }
@@ -97,6 +100,10 @@ pub(crate) struct Done {
     pub(crate) used: u64,
     /// Bytes that the next slot takes, if it was there and did not fit; else 0.
     pub(crate) next_bytes: u64,
+    /// Whether a lane ends here, or cannot be read on.
+    pub(crate) last: bool,
+    /// Of the time, what it took to open a lane where it was, in nanoseconds.
+    pub(crate) opened_ns: u64,
     /// Wall time, in nanoseconds.
     pub(crate) took_ns: u64,
     /// What its stages counted since they last told, now and then.

@@ -86,11 +86,20 @@ impl Server {
     }
 
     fn evaluate(&self, task: &Task) -> Result<FromWorker> {
-        let serve = self.served.find(task.border);
-        let serve = serve.ok_or_else(|| nonsense(&format!("stage {} evaluates no elements here", task.border)))?;
         let mut extent = self.slab.extent_mut(task.extent).map_err(|e| nonsense(&e.to_string()))?;
         let start = Instant::now();
-        let evaluated = serve.evaluate(task.start..task.end, task.groups_from, &mut extent)?;
+        let unknown = || nonsense(&format!("stage {} evaluates no such elements here", task.border));
+        let range = task.start..task.end;
+        let evaluated = match &task.lane {
+            None => {
+                let serve = self.served.find(task.border).ok_or_else(unknown)?;
+                serve.evaluate(range, task.groups_from, &mut extent)?
+            }
+            Some(from) => {
+                let lanes = self.served.find_lanes(task.border).ok_or_else(unknown)?;
+                lanes.read_on(task.id, range, from, &mut extent)?
+            }
+        };
         drop(extent);
         if let (0, Some(bytes)) = (evaluated.indices, evaluated.need) {
             return Ok(FromWorker::Need(Need { id: task.id, bytes: bytes as u64 }));
@@ -100,6 +109,8 @@ impl Server {
             indices: evaluated.indices,
             used: evaluated.used as u64,
             next_bytes: evaluated.need.unwrap_or(0) as u64,
+            last: evaluated.last,
+            opened_ns: evaluated.opened.as_nanos() as u64,
             took_ns: start.elapsed().as_nanos() as u64,
             tally: self.tally(),
         }))

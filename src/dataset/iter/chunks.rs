@@ -7,14 +7,12 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crossbeam_channel::Receiver;
-
-use super::evaluate::{Aim, Apart, Chunk, Evaluator, Gather, Incoming, Part, Slot, Wanted, evaluator};
+use super::evaluate::{Apart, Chunk, Evaluator, Gather, Incoming, Part, Slot, Wanted, evaluator};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
 /// A group that takes longer is evaluated in parts, by all who evaluate, and put together behind them: the first would be
@@ -61,7 +59,7 @@ struct Ahead<T, W> {
 }
 
 struct Pending<T, W> {
-    incoming: Incoming<T, W>,
+    incoming: Incoming<Chunk<T, W>>,
     /// One past the last index.
     end: u64,
     /// Indices that have not come yet.
@@ -199,7 +197,7 @@ impl<T, W> Ahead<T, W> {
     fn receive(&mut self, groups: Option<Groups>, len: u64, stage: StageId, cx: &mut Cx) -> Result<()> {
         self.dispatch(groups, len);
         let head = self.pending.front_mut().expect("an index below the length was dispatched");
-        let chunk = receive(&head.incoming.chunks, stage, cx)?;
+        let chunk = head.incoming.receive(stage, cx)?;
         let indices = chunk.parts.iter().map(Part::len).sum();
         head.left = head.left.saturating_sub(indices);
         if head.left == 0 {
@@ -249,44 +247,26 @@ impl<T, W> Ahead<T, W> {
     /// So many indices took so long, and so many bytes.
     fn learn(&mut self, len: u64, took: Duration, bytes: usize) {
         let each = took.as_nanos() as u64 / len.max(1);
-        self.chunk = next_size(self.chunk, each, bytes as u64 / len.max(1), self.evaluator.aim());
+        self.chunk = self.evaluator.aim().next_size(self.chunk, each, bytes as u64 / len.max(1));
         self.each = Some(Duration::from_nanos(each));
     }
-}
-
-/// Slots of the ranges to come, after one of `present` of so many nanoseconds and bytes each: what `aim` says, at most twice
-/// as many at a time.
-fn next_size(present: u64, each_ns: u64, each_bytes: u64, aim: Aim) -> u64 {
-    let in_time = aim.time.as_nanos() as u64 / each_ns.max(1);
-    let in_bytes = aim.bytes as u64 / each_bytes.max(1);
-    in_time.min(in_bytes).clamp(1, aim.slots).min(present.saturating_mul(2))
-}
-
-/// Waits for a chunk, counting the wait.
-fn receive<T, W>(head: &Receiver<Result<Chunk<T, W>>>, stage: StageId, cx: &mut Cx) -> Result<Chunk<T, W>> {
-    if let Ok(chunk) = head.try_recv() {
-        return chunk;
-    }
-    let start = Instant::now();
-    let chunk = head.recv();
-    cx.waited(stage, start.elapsed());
-    chunk.map_err(|_| Error::new(ErrorKind::Cancelled, "those who evaluate elements have stopped"))?
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::iter::evaluate::Aim;
 
     #[test]
     fn ranges_grow_until_time_bytes_or_slots_are_what_they_should_be() {
         let aim = Aim { time: Duration::from_millis(2), slots: 1000, bytes: 1 << 20 };
-        let settled = |ns: u64, bytes: u64| (0..30).fold(1, |size, _| next_size(size, ns, bytes, aim));
+        let settled = |ns: u64, bytes: u64| (0..30).fold(1, |size, _| aim.next_size(size, ns, bytes));
         assert_eq!(settled(100, 0), 1000);
         assert_eq!(settled(0, 0), 1000);
         assert_eq!(settled(10_000, 0), 200);
         assert_eq!(settled(10_000, 16 << 10), 64);
         assert_eq!(settled(50_000_000, 0), 1);
         assert_eq!(settled(100, 64 << 20), 1);
-        assert_eq!(next_size(8, 1, 1, aim), 16);
+        assert_eq!(aim.next_size(8, 1, 1), 16);
     }
 }

@@ -112,6 +112,16 @@ pub(crate) struct Aim {
     pub(crate) bytes: usize,
 }
 
+impl Aim {
+    /// The size of the next range, after one of `present` slots of so many nanoseconds and bytes each: what is aimed at, at most
+    /// twice as many at a time.
+    pub(super) fn next_size(self, present: u64, each_ns: u64, each_bytes: u64) -> u64 {
+        let in_time = self.time.as_nanos() as u64 / each_ns.max(1);
+        let in_bytes = self.bytes as u64 / each_bytes.max(1);
+        in_time.min(in_bytes).clamp(1, self.slots).min(present.saturating_mul(2))
+    }
+}
+
 /// A range to evaluate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
@@ -132,30 +142,43 @@ pub(crate) trait Evaluator<T, W>: Send {
     fn gathers(&self) -> bool;
 
     /// Has a range evaluated.
-    fn submit(&self, wanted: Wanted) -> Incoming<T, W>;
+    fn submit(&self, wanted: Wanted) -> Incoming<Chunk<T, W>>;
 }
 
 /// What comes of a range, in one chunk or several, in index order; an error in place of one is the evaluator's own and the
 /// last. Dropping this calls the range off.
-pub(crate) struct Incoming<T, W> {
-    pub(crate) chunks: Receiver<Result<Chunk<T, W>>>,
+pub(crate) struct Incoming<C> {
+    pub(crate) chunks: Receiver<Result<C>>,
     _wanted: Arc<()>,
 }
 
+impl<C> Incoming<C> {
+    /// Waits for the next chunk, counting the wait.
+    pub(super) fn receive(&self, stage: StageId, cx: &mut Cx) -> Result<C> {
+        if let Ok(chunk) = self.chunks.try_recv() {
+            return chunk;
+        }
+        let start = Instant::now();
+        let chunk = self.chunks.recv();
+        cx.waited(stage, start.elapsed());
+        chunk.map_err(|_| Error::new(ErrorKind::Cancelled, "those who evaluate elements have stopped"))?
+    }
+}
+
 /// The other end of [`Incoming`].
-pub(crate) struct Outgoing<T, W> {
-    pub(crate) chunks: Sender<Result<Chunk<T, W>>>,
+pub(crate) struct Outgoing<C> {
+    pub(crate) chunks: Sender<Result<C>>,
     wanted: Weak<()>,
 }
 
-impl<T, W> Outgoing<T, W> {
+impl<C> Outgoing<C> {
     /// Whether anybody still waits.
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.strong_count() > 0
     }
 }
 
-pub(crate) fn channel<T, W>() -> (Outgoing<T, W>, Incoming<T, W>) {
+pub(crate) fn channel<C>() -> (Outgoing<C>, Incoming<C>) {
     let (sender, chunks) = unbounded();
     let wanted = Arc::new(());
     (Outgoing { chunks: sender, wanted: Arc::downgrade(&wanted) }, Incoming { chunks, _wanted: wanted })
@@ -219,7 +242,7 @@ where
         self.gather.is_some()
     }
 
-    fn submit(&self, Wanted { range, grouped }: Wanted) -> Incoming<D::Item, G::Whole> {
+    fn submit(&self, Wanted { range, grouped }: Wanted) -> Incoming<Chunk<D::Item, G::Whole>> {
         let (outgoing, incoming) = channel();
         let (dataset, run) = (self.dataset.clone(), self.run.clone());
         let gather = self.gather.clone().filter(|_| grouped);

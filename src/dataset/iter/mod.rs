@@ -9,6 +9,7 @@ mod fan;
 mod filter;
 mod flat_map;
 mod interleave;
+mod lanes;
 #[cfg(test)]
 pub(crate) mod laws;
 mod limit;
@@ -42,6 +43,7 @@ pub use self::flat_map::{FlatMapState, IterFlatMap, IterFlatMapIter};
 pub use self::interleave::{
     InterleaveState, IterInterleave, IterInterleaveIter, LaneState, interleave, interleave_from,
 };
+pub use self::lanes::{IterLanes, IterLanesIter, LaneMark, LanePosition, LanesState, lanes, lanes_from};
 pub use self::limit::{IterLimit, IterLimitIter};
 pub use self::make_batch::{BatchFn, MakeBatch, Padded, Padding, Stacked, StackedPadded};
 pub use self::map::{IterMap, IterMapIter};

@@ -1,4 +1,4 @@
-//! The streams of an interleave: a list, or made when their turn comes.
+//! The streams of an interleave or of lanes: a list, or made when their turn comes.
 
 use super::siblings::offsets;
 use super::{DatasetIterator, IterDataset};
@@ -9,7 +9,7 @@ use crate::dataset::stage::Stage;
 use crate::error::Result;
 use crate::exec::Runtime;
 
-/// Where the streams of an [`interleave`](super::interleave) come from.
+/// Where the streams of an [`interleave`](super::interleave()), or of [`lanes`](super::lanes()), come from.
 pub trait OpenLane: Send + Sync + 'static {
     /// A pass over one.
     type Iter: DatasetIterator<Item: Send + 'static> + 'static;
@@ -17,7 +17,7 @@ pub trait OpenLane: Send + Sync + 'static {
     /// How many there are.
     fn count(&self) -> u64;
 
-    /// What stands before the interleave in the pipeline.
+    /// What stands before them in the pipeline.
     fn nodes(&self) -> Vec<&dyn Stage>;
 
     /// Starts a pass over stream `k`, or `None` where there is nothing in its place.
@@ -115,7 +115,7 @@ impl<M: MapDataset<Item: IterDataset + 'static> + 'static> OpenLane for MadeLane
         dataset.iter(&run.unrecorded()).map(Some)
     }
 
-    /// Their stages have no ids in this pipeline: they count nowhere, and their time is that of the interleave.
+    /// Their stages have no ids in this pipeline: they count nowhere, and their time is that of the stage.
     fn enter<R>(&self, _: u64, stage: StageId, cx: &mut Cx, work: impl FnOnce(&mut Cx) -> R) -> R {
         cx.begin_element();
         cx.consumed(stage, || work(&mut Cx::default()))

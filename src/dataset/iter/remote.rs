@@ -14,7 +14,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Runtime;
-use crate::exec::remote::{Border, Deliver, Evaluated, Part, Remote, Serve, Served};
+use crate::exec::remote::{Border, Deliver, Evaluated, How, Part, Point, Remote, Serve, Served};
 use crate::workers::wire::{ChunkWriter, Crossing, Full, crossing, read_parts};
 
 /// In the parent: elements come from `workers`, and what is gathered of them, if it can.
@@ -81,18 +81,19 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T, W> {
         self.groups.is_some() && !self.apart.load(Ordering::Relaxed)
     }
 
-    fn submit(&self, Wanted { range, grouped }: Wanted) -> Incoming<T, W> {
+    fn submit(&self, Wanted { range, grouped }: Wanted) -> Incoming<Chunk<T, W>> {
         let (outgoing, incoming) = channel();
         let groups = self.groups.filter(|_| grouped);
         let decode = Decode { outgoing, item: self.item, groups, apart: self.apart.clone() };
-        self.workers.submit(self.border, range, groups.map(|groups| groups.size), Box::new(decode));
+        let how = groups.map_or(How::Slots, |groups| How::Groups(groups.size));
+        self.workers.submit(self.border, range, how, Box::new(decode));
         incoming
     }
 }
 
 /// Makes elements of what lies in shared memory.
 struct Decode<T, W> {
-    outgoing: Outgoing<T, W>,
+    outgoing: Outgoing<Chunk<T, W>>,
     item: Crossing<T>,
     groups: Option<Groups<W>>,
     apart: Arc<AtomicBool>,
@@ -113,7 +114,7 @@ impl<T: Send + 'static, W: Send + 'static> Deliver for Decode<T, W> {
         self.apart.store(true, Ordering::Relaxed);
     }
 
-    fn part(&mut self, part: &Part) -> Result<()> {
+    fn part(&mut self, part: &Part) -> Result<Option<Point>> {
         let parts = read_parts(&part.bytes, part.used, self.item, self.groups.map(|groups| groups.whole))?;
         let size = self.groups.map_or(0, |groups| groups.size);
         let len = |part: &evaluate::Part<T, W>| match part {
@@ -125,7 +126,7 @@ impl<T: Send + 'static, W: Send + 'static> Deliver for Decode<T, W> {
             return Err(Error::data(format!("{indices:?} elements where {} were announced", part.indices)));
         }
         self.send(parts, part.took, part.used);
-        Ok(())
+        Ok(None)
     }
 
     fn skip(&mut self) {
@@ -155,7 +156,7 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for Stuck {
         false
     }
 
-    fn submit(&self, _: Wanted) -> Incoming<T, W> {
+    fn submit(&self, _: Wanted) -> Incoming<Chunk<T, W>> {
         let (outgoing, incoming) = channel();
         let error = Error::new(ErrorKind::Config, format!("elements of type {} cannot leave a worker process", self.what))
             .help("make an `Element` of each before `to_iter` (numbers, text, lists and pairs of them travel too), or use threads");
@@ -204,7 +205,12 @@ where
         let mut writer = ChunkWriter::new(extent);
         let full = self.write(range, groups_from, &mut writer, &mut cx).err();
         let written = writer.finish();
-        Ok(Evaluated { indices: written.indices, used: written.used, need: full.map(|full| full.need) })
+        Ok(Evaluated {
+            indices: written.indices,
+            used: written.used,
+            need: full.map(|full| full.need),
+            ..Evaluated::default()
+        })
     }
 }
 

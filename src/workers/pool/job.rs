@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Instant;
 
-use crate::exec::remote::{Border, Deliver};
+use crate::exec::remote::{Border, Deliver, How, Point, Segment};
 
 /// A range of root indices, and how far it is.
 pub(super) struct Job {
@@ -14,6 +15,12 @@ pub(super) struct Job {
     pub(super) left: Range<u64>,
     /// Which indices may come as one, if any.
     pub(super) groups: Option<Groups>,
+    /// Of which lane they are, if of one, and where that is to be read on.
+    pub(super) lane: Option<Segment>,
+    /// When a lane's are wanted.
+    due: u64,
+    /// Since when it has been waiting.
+    pub(super) since: Instant,
     /// Indices that one task may have: all, until the element is sought that kills workers.
     pub(super) limit: u64,
     /// Bytes that the next slot is known to need.
@@ -52,6 +59,22 @@ impl Job {
     pub(super) fn ungroup(&mut self) {
         (self.groups, self.need) = (None, 0);
         self.deliver.ungroup();
+    }
+
+    /// Task `id` was answered with so many indices of its lane, behind the last of which it is at `at`, unless there was no mark
+    /// on the way.
+    pub(super) fn read_on(&mut self, id: u64, indices: u64, at: Option<Point>) {
+        let Some(lane) = &mut self.lane else { return };
+        lane.after = Some(id);
+        match at {
+            Some(at) => lane.at = at,
+            None => lane.at.skip += indices,
+        }
+    }
+
+    /// Nothing comes behind what was delivered.
+    pub(super) fn end(&mut self) {
+        self.left.start = self.left.end;
     }
 
     /// So many `indices` of it were delivered.
@@ -96,26 +119,54 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn submit(&mut self, border: Border, left: Range<u64>, group: Option<u64>, deliver: Box<dyn Deliver>) {
+    pub(super) fn submit(&mut self, border: Border, left: Range<u64>, how: How, deliver: Box<dyn Deliver>) {
         let seq = self.next_seq;
         self.next_seq += 1;
-        let groups = group.map(|size| Groups { first: left.start, size });
-        self.put(Job { seq, border, left, groups, limit: u64::MAX, need: 0, deaths: 0, hunt: false, deliver });
+        let (groups, lane, due) = match how {
+            How::Slots => (None, None, 0),
+            How::Groups(size) => (Some(Groups { first: left.start, size }), None, 0),
+            How::Lane { from, due } => (None, Some(from), due),
+        };
+        let since = Instant::now();
+        let limit = u64::MAX;
+        let job = Job { seq, border, left, groups, lane, due, since, limit, need: 0, deaths: 0, hunt: false, deliver };
+        let job = self.in_turn(job);
+        self.put(job);
+    }
+
+    /// Segments of lanes have the places of those that wait, in the order in which they are wanted: the one that is asked for
+    /// last may be needed first. Returns the one for the last place.
+    fn in_turn(&mut self, mut job: Job) -> Job {
+        if job.lane.is_some() {
+            for other in self.jobs.values_mut() {
+                if other.lane.is_some() && other.border == job.border && other.due > job.due {
+                    std::mem::swap(other, &mut job);
+                    std::mem::swap(&mut other.seq, &mut job.seq);
+                }
+            }
+        }
+        job
     }
 
     /// Back to its place.
-    pub(super) fn put(&mut self, job: Job) {
+    pub(super) fn put(&mut self, mut job: Job) {
         if !job.left.is_empty() {
+            job.since = Instant::now();
             self.jobs.insert(job.seq, job);
         }
     }
 
-    /// The first that somebody still waits for.
-    pub(super) fn first(&mut self) -> Option<&Job> {
-        while self.jobs.first_key_value().is_some_and(|(_, job)| !job.deliver.wanted()) {
-            self.jobs.pop_first();
+    /// The first, from place `from` on, that somebody still waits for.
+    pub(super) fn first(&mut self, from: u64) -> Option<&Job> {
+        while self.jobs.range(from..).next().is_some_and(|(_, job)| !job.deliver.wanted()) {
+            let unwanted = self.jobs.range(from..).next().map(|(&seq, _)| seq);
+            unwanted.map(|seq| self.jobs.remove(&seq));
         }
-        self.jobs.first_key_value().map(|(_, job)| job)
+        self.jobs.range(from..).next().map(|(_, job)| job)
+    }
+
+    pub(super) fn take(&mut self, seq: u64) -> Option<Job> {
+        self.jobs.remove(&seq)
     }
 
     pub(super) fn pop(&mut self) -> Option<Job> {
@@ -135,8 +186,8 @@ mod tests {
         fn wanted(&self) -> bool {
             self.0
         }
-        fn part(&mut self, _: &Part) -> Result<()> {
-            Ok(())
+        fn part(&mut self, _: &Part) -> Result<Option<Point>> {
+            Ok(None)
         }
         fn ungroup(&mut self) {}
         fn skip(&mut self) {}
@@ -146,7 +197,7 @@ mod tests {
     /// Evaluates a job of which the elements `poison` kill their worker; returns what was left out, and the deaths.
     fn hunt(len: u64, retries: u32, poison: &[u64]) -> (Vec<u64>, u32) {
         let mut queue = Queue::default();
-        queue.submit(0, 0..len, None, Box::new(Nobody(true)));
+        queue.submit(0, 0..len, How::Slots, Box::new(Nobody(true)));
         let (mut skipped, mut deaths) = (Vec::new(), 0);
         while let Some(mut job) = queue.pop() {
             let task = job.next_task();
@@ -181,9 +232,9 @@ mod tests {
     fn jobs_keep_their_place_and_unwanted_ones_go() {
         let mut queue = Queue::default();
         for (n, wanted) in [false, true, true].into_iter().enumerate() {
-            queue.submit(n as u32, 0..10, None, Box::new(Nobody(wanted)));
+            queue.submit(n as u32, 0..10, How::Slots, Box::new(Nobody(wanted)));
         }
-        assert_eq!(queue.first().unwrap().border, 1);
+        assert_eq!(queue.first(0).unwrap().border, 1);
         let mut job = queue.pop().unwrap();
         job.advance(4);
         queue.put(job);

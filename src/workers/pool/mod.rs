@@ -8,6 +8,7 @@
 mod coordinator;
 mod crew;
 mod job;
+mod lanes;
 #[cfg(test)]
 mod tests;
 mod tuner;
@@ -25,11 +26,11 @@ use self::coordinator::{Command, Coordinator};
 use super::budget::Plan;
 use super::launch::Program;
 use super::options::MpOptions;
-use super::slab::Slab;
+use super::slab::{PAGE, Slab};
 use crate::cx::Recorder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Demand;
-use crate::exec::remote::{Border, Deliver, Remote};
+use crate::exec::remote::{Border, Deliver, How, Remote};
 use crate::report::WorkersReport;
 
 /// Worker processes that evaluate ranges of a pipeline's borders.
@@ -125,9 +126,15 @@ impl Remote for WorkerPool {
         self.plan.part_bytes()
     }
 
-    fn submit(&self, border: Border, range: Range<u64>, group: Option<u64>, deliver: Box<dyn Deliver>) {
+    fn lane_bytes(&self, lanes: usize) -> usize {
+        // Of all that is not kept for the head of the line, half may lie ready and half be under way; and some is left.
+        let room = (self.plan.slab - self.plan.max_element) as usize;
+        self.plan.part_bytes().min(room / lanes.saturating_mul(3).max(1)).max(PAGE)
+    }
+
+    fn submit(&self, border: Border, range: Range<u64>, how: How, deliver: Box<dyn Deliver>) {
         // Without a coordinator the command, and with it the sender inside, is dropped: whoever waits is told.
-        let _ = self.commands.send(Command::Submit { border, range, group, deliver });
+        let _ = self.commands.send(Command::Submit { border, range, how, deliver });
     }
 
     fn sync(&self) {

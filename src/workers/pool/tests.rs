@@ -45,11 +45,15 @@ impl Remote for Restless {
         1024 << self.below(10)
     }
 
-    fn submit(&self, border: Border, range: Range<u64>, group: Option<u64>, deliver: Box<dyn Deliver>) {
+    fn lane_bytes(&self, _: usize) -> usize {
+        self.part_bytes()
+    }
+
+    fn submit(&self, border: Border, range: Range<u64>, how: How, deliver: Box<dyn Deliver>) {
         if self.submitted.fetch_add(1, Ordering::Relaxed) % 24 == 23 {
             self.pool.resize(1 + self.below(5) as usize, 1 + self.below(3) as usize);
         }
-        self.pool.submit(border, range, group, deliver);
+        self.pool.submit(border, range, how, deliver);
     }
 
     fn sync(&self) {

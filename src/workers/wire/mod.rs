@@ -28,6 +28,7 @@ mod element;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
 mod input;
+mod lane;
 mod output;
 mod read;
 #[cfg(any(test, fuzzing))]
@@ -42,6 +43,7 @@ pub(crate) use cross::Cross;
 pub(crate) use crossing::{Crossing, crossing};
 #[cfg(fuzzing)]
 pub(super) use fuzz::wire as fuzz_wire;
+pub(crate) use lane::{LaneEnd, LaneSlots, read_lane};
 pub(crate) use read::{read, read_parts};
 pub(crate) use write::{ChunkWriter, Full, Written};
 
@@ -65,6 +67,11 @@ const ERROR: u32 = 1;
 const ITEM: u32 = 2;
 const WHOLE: u32 = 3;
 const WHOLE_ERROR: u32 = 4;
+/// Of a lane: an item or an error with the lane's state behind it; that there are no more; that it cannot be read on.
+const MARKED_ITEM: u32 = 5;
+const MARKED_ERROR: u32 = 6;
+const ENDED: u32 = 7;
+const FAILED: u32 = 8;
 
 /// Bytes of table block `index`.
 fn block_bytes(index: u32) -> usize {

@@ -81,7 +81,7 @@ fn read_one<T, W>(from: &mut In<'_>, item: Crossing<T>, whole: Option<Crossing<W
 }
 
 #[cold]
-fn read_error(from: &mut In<'_>) -> Result<Error> {
+pub(super) fn read_error(from: &mut In<'_>) -> Result<Error> {
     let told = from.text(|text| serde_json::from_str::<Told>(text))?;
     told.map(Told::into_error).map_err(|e| from.damaged(format!("an error that cannot be read: {e}")))
 }

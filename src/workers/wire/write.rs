@@ -95,8 +95,7 @@ impl<'a> ChunkWriter<'a> {
     }
 
     fn push_error(&mut self, error: &Error, whole: Option<u64>) -> Result<(), Full> {
-        // Every field of it has a form in JSON, and it is no deeper than this text.
-        let told = serde_json::to_string(&Told::from(error)).unwrap_or_default();
+        let told = told(error);
         let written = self.record(whole.unwrap_or(1), |out| {
             match whole {
                 None => out.word(u64::from(ERROR))?,
@@ -112,7 +111,11 @@ impl<'a> ChunkWriter<'a> {
     }
 
     /// Writes all of a slot or nothing.
-    fn record(&mut self, indices: u64, write: impl Fn(&mut Out<'_>) -> Result<(), Stop>) -> Result<Result<(), Full>> {
+    pub(super) fn record(
+        &mut self,
+        indices: u64,
+        write: impl Fn(&mut Out<'_>) -> Result<(), Stop>,
+    ) -> Result<Result<(), Full>> {
         let mark = self.out.mark();
         let Err(stop) = write(&mut self.out) else {
             self.slots += 1;
@@ -135,6 +138,12 @@ impl<'a> ChunkWriter<'a> {
         }
         Written { used: out.used(), indices: *indices }
     }
+}
+
+/// An error as text.
+pub(super) fn told(error: &Error) -> String {
+    // Every field of it has a form in JSON, and it is no deeper than this text.
+    serde_json::to_string(&Told::from(error)).unwrap_or_default()
 }
 
 fn begin_whole(out: &mut Out<'_>, indices: u64, kind: u32) -> Result<(), Stop> {

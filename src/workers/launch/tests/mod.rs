@@ -100,12 +100,12 @@ fn echoing(add: u64) -> (Worker, Events) {
 }
 
 fn done(id: u64, indices: u64) -> Done {
-    Done { id, indices, used: 0, next_bytes: 0, took_ns: 0, tally: None }
+    Done { id, indices, used: 0, next_bytes: 0, last: false, opened_ns: 0, took_ns: 0, tally: None }
 }
 
 fn task(id: u64) -> ToWorker {
     let extent = crate::workers::slab::ExtentId { page: 1, pages: 2, generation: 3 };
-    ToWorker::Task(Task { id, border: 4, start: id, end: id + 1, groups_from: None, extent })
+    ToWorker::Task(Task { id, border: 4, start: id, end: id + 1, groups_from: None, lane: None, extent })
 }
 
 fn assert_echoes(worker: &Worker, events: &Events, id: u64, add: u64) {

@@ -20,8 +20,8 @@ impl Coordinator {
         if let Some(tally) = done.tally {
             self.recorder.add(tally);
         }
-        if done.indices == 0 || done.indices > asked {
-            let why = format!("it says {} of {asked} elements are done", done.indices);
+        if done.indices > asked || (done.indices == 0 && !done.last) || (done.last && job.lane.is_none()) {
+            let why = format!("it says {} of {asked} elements are done, the last: {}", done.indices, done.last);
             return self.distrust(number, done.id, Running { job, asked, grant, since }, why);
         }
         let bytes = match readable(grant, done.used as usize) {
@@ -30,14 +30,20 @@ impl Coordinator {
                 return self.distrust(number, done.id, Running { job, asked, grant, since }, error.to_string());
             }
         };
-        let part =
-            Part { bytes, used: done.used as usize, indices: done.indices, took: Duration::from_nanos(done.took_ns) };
-        if let Err(error) = job.deliver.part(&part) {
-            self.queue.put(job);
-            return self.kill(number, format!("what it wrote cannot be read: {error}"));
+        let Done { indices, last, id: task, .. } = done;
+        let took = Duration::from_nanos(done.took_ns.saturating_sub(done.opened_ns));
+        match job.deliver.part(&Part { bytes, used: done.used as usize, indices, took, task, last }) {
+            Ok(at) => job.read_on(task, indices, at),
+            Err(error) => {
+                self.queue.put(job);
+                return self.kill(number, format!("what it wrote cannot be read: {error}"));
+            }
         }
-        let bytes = done.used as f64 / done.indices as f64;
-        self.index_bytes.entry(job.border).and_modify(|known| *known += (bytes - *known) / 4.0).or_insert(bytes);
+        self.lanes.read(&job, number, done.opened_ns);
+        if indices > 0 {
+            let bytes = done.used as f64 / indices as f64;
+            self.index_bytes.entry(job.border).and_modify(|known| *known += (bytes - *known) / 4.0).or_insert(bytes);
+        }
         self.figures.busy_ns.fetch_add(done.took_ns, Ordering::Relaxed);
         self.handed_over += done.used;
         self.indices += done.indices;
@@ -47,12 +53,17 @@ impl Coordinator {
         self.respawn.progress();
         job.advance(done.indices);
         self.wants(&mut job, done.next_bytes);
+        if last {
+            job.end();
+        }
         self.queue.put(job);
     }
 
     /// A task's first slot or group needs more memory than it was given.
     pub(super) fn need(&mut self, number: u64, need: Need) {
         let Some(Running { mut job, .. }) = self.take_task(number, need.id) else { return };
+        job.read_on(need.id, 0, None);
+        self.lanes.read(&job, number, 0);
         self.wants(&mut job, need.bytes);
         self.queue.put(job);
     }

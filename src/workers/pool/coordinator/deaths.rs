@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::Coordinator;
 use crate::error::{Error, ErrorKind};
+use crate::exec::remote::Segment;
 use crate::workers::control::Failure;
 use crate::workers::launch::Exit;
 use crate::workers::options::Poison;
@@ -50,13 +51,24 @@ impl Coordinator {
 
     /// The element in front of `job` kills every worker.
     fn poisoned(&mut self, mut job: Job, cause: &str) {
-        match self.options.poison {
-            Poison::Error => {
-                let what = format!("{} workers died over this element; the last: {cause}", self.options.retries);
-                let error = Error::new(ErrorKind::Worker, what).index(job.left.start);
+        let (retries, at) = (self.options.retries, job.left.start);
+        match (&job.lane, self.options.poison) {
+            // What comes behind an element of a stream is only known by reading it.
+            (Some(Segment { lane, .. }), _) => {
+                let what = format!("{retries} workers died over this element of lane {lane}; the last: {cause}");
+                let error = Error::new(ErrorKind::Worker, what).index(at);
+                job.deliver.fail(
+                    error.help(
+                        "evaluate it without workers, under a debugger; an element inside a lane cannot be skipped",
+                    ),
+                );
+            }
+            (None, Poison::Error) => {
+                let what = format!("{retries} workers died over this element; the last: {cause}");
+                let error = Error::new(ErrorKind::Worker, what).index(at);
                 job.deliver.fail(error.help("evaluate it without workers, under a debugger; or skip such elements"));
             }
-            Poison::Skip => {
+            (None, Poison::Skip) => {
                 tracing::warn!(element = job.left.start, "left out, because every worker died over it: {cause}");
                 self.recorder.note("elements left out because workers died over them", 1);
                 job.deliver.skip();
@@ -87,7 +99,7 @@ impl Coordinator {
             // Their memory returns when they are gone.
             for Running { job, .. } in member.tasks.values_mut() {
                 job.deliver.fail(failure.clone().into_error());
-                job.left.start = job.left.end;
+                job.end();
             }
             if let Some(worker) = &member.worker {
                 worker.kill();

@@ -29,7 +29,7 @@ impl Coordinator {
             waited: self.figures.demand.waited(),
         };
         let under_way: usize = self.crew.values().map(|member| member.tasks.len()).sum();
-        let idle = self.queue.first().is_none() && under_way < tuner.threads();
+        let idle = self.queue.first(0).is_none() && under_way < tuner.threads();
         match tuner.step(totals, idle) {
             Some((Knob::Threads, threads)) => self.activate(threads.div_ceil(self.plan.workers)),
             Some((Knob::Window, window)) => self.figures.window.store(window, Ordering::Relaxed),

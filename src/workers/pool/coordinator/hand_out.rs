@@ -1,5 +1,6 @@
 //! From the queue to a worker, with memory.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -8,29 +9,42 @@ use crate::error::{Error, ErrorKind};
 use crate::exec::remote::Border;
 use crate::report::Bytes;
 use crate::workers::control::{Task, ToWorker};
+use crate::workers::pool::crew::Member;
 use crate::workers::pool::crew::Running;
 use crate::workers::pool::job::Job;
+use crate::workers::pool::lanes::Home;
 use crate::workers::slab::{Grant, PAGE};
 
 impl Coordinator {
     /// Gives work to workers as long as there is work, a worker that is free for it, and memory.
     pub(super) fn hand_out(&mut self) {
-        while let Some(job) = self.queue.first() {
-            let (suspect, border, need) = (job.is_suspect(), job.border, job.need);
+        let mut from = 0;
+        while let Some(job) = self.queue.first(from) {
+            let (seq, border, need) = (job.seq, job.border, job.need);
             let (least, len) = (job.least(), job.left.end - job.left.start);
             if need as u64 > self.plan.max_element {
-                self.refuse_largest();
+                self.refuse_largest(seq);
                 continue;
             }
-            let Some(number) = self.free_worker(suspect) else { return };
+            let number = match self.lanes.home(job, &self.crew, self.plan.active) {
+                Home::Free(number) => number,
+                Home::Busy => {
+                    from = seq + 1;
+                    continue;
+                }
+                Home::None => match free_worker(&self.crew, self.plan.active, job.is_suspect()) {
+                    Some(number) => number,
+                    None => return,
+                },
+            };
             let Some(grant) = self.room_for(need, border, least, len) else { return };
-            let Some(job) = self.queue.pop() else { return };
+            let Some(job) = self.queue.take(seq) else { return };
             self.assign(number, job, grant);
         }
     }
 
-    fn refuse_largest(&mut self) {
-        let Some(mut job) = self.queue.pop() else { return };
+    fn refuse_largest(&mut self, seq: u64) {
+        let Some(mut job) = self.queue.take(seq) else { return };
         let error = Error::new(
             ErrorKind::Data,
             format!(
@@ -41,12 +55,6 @@ impl Coordinator {
             ),
         );
         job.deliver.fail(error.index(job.left.start).help("raise max_element or ram_budget, or make elements smaller"));
-    }
-
-    /// The worker with the least to do.
-    fn free_worker(&self, suspect: bool) -> Option<u64> {
-        let free = self.crew.iter().filter(|(_, member)| member.has_place(self.plan.active, suspect));
-        free.min_by_key(|(_, member)| member.tasks.len()).map(|(&number, _)| number)
     }
 
     /// Memory for the next task of the head of the line, of `least` to `len` indices. Others wait behind it, so it is
@@ -74,11 +82,18 @@ impl Coordinator {
         let Some(member) = self.crew.get_mut(&number) else { return self.queue.put(job) };
         let Range { start, end } = job.next_task();
         let groups_from = job.groups.map(|groups| groups.first);
-        let task = Task { id, border: job.border, start, end, groups_from, extent: grant.extent() };
+        let task =
+            Task { id, border: job.border, start, end, groups_from, lane: job.lane.clone(), extent: grant.extent() };
         if let Some(worker) = &member.worker {
             // If it cannot be sent, the worker's end will be heard, and the task returns.
             let _ = worker.send(&ToWorker::Task(task));
         }
         member.tasks.insert(id, Running { job, asked: end - start, grant, since: Instant::now() });
     }
+}
+
+/// The worker with the least to do.
+fn free_worker(crew: &BTreeMap<u64, Member>, threads: usize, suspect: bool) -> Option<u64> {
+    let free = crew.iter().filter(|(_, member)| member.has_place(threads, suspect));
+    free.min_by_key(|(_, member)| member.tasks.len()).map(|(&number, _)| number)
 }

@@ -18,10 +18,11 @@ use crossbeam_channel::{Receiver, Sender, after, select, unbounded};
 use super::Figures;
 use super::crew::{Member, Respawn};
 use super::job::Queue;
+use super::lanes::Lanes;
 use super::tuner::Tuner;
 use crate::cx::Recorder;
 use crate::error::Result;
-use crate::exec::remote::{Border, Deliver};
+use crate::exec::remote::{Border, Deliver, How};
 use crate::tune::Bounds;
 use crate::workers::budget::Plan;
 use crate::workers::control::{Event, Failure, FromWorker, What};
@@ -35,7 +36,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// What the coordinator is asked for.
 pub(super) enum Command {
     /// To have a range evaluated.
-    Submit { border: Border, range: Range<u64>, group: Option<u64>, deliver: Box<dyn Deliver> },
+    Submit { border: Border, range: Range<u64>, how: How, deliver: Box<dyn Deliver> },
     /// To have so many workers from now on, and so many threads at work in each.
     Size { workers: usize, threads: usize },
     /// To have everything counted, and to say when.
@@ -78,6 +79,7 @@ pub(super) struct Coordinator {
     index_bytes: HashMap<Border, f64>,
     /// Borders whose groups are too large to come as one.
     apart: HashSet<Border>,
+    lanes: Lanes,
     /// Those who wait for counts, and the workers whose counts are missing.
     syncs: Vec<(Sender<()>, BTreeSet<u64>)>,
     /// Why nothing can be evaluated any more.
@@ -127,6 +129,7 @@ impl Coordinator {
             tuner,
             index_bytes: HashMap::new(),
             apart: HashSet::new(),
+            lanes: Lanes::default(),
             syncs: Vec::new(),
             over: None,
         }
@@ -167,9 +170,9 @@ impl Coordinator {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Submit { border, range, group, mut deliver } => match &self.over {
+            Command::Submit { border, range, how, mut deliver } => match &self.over {
                 Some(failure) => deliver.fail(failure.clone().into_error()),
-                None => self.queue.submit(border, range, group, deliver),
+                None => self.queue.submit(border, range, how, deliver),
             },
             Command::Size { workers, threads } => {
                 self.resize(workers);

@@ -1,0 +1,144 @@
+//! Streams side by side, each of which is read by one at a time, and all of them by many.
+//!
+//! Lane `l` of `count` is the datasets `l`, `l + count`, `l + 2 * count` and so forth, one behind the other, and depends on
+//! nothing else: so whoever likes can read it, from any state of it on. Elements come round by round, one of each lane.
+
+mod ahead;
+mod lane;
+mod pass;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+mod remote;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub use self::lane::{LaneMark, LanePosition};
+pub use self::pass::{IterLanesIter, LanesState};
+
+use self::ahead::Ahead;
+use super::open_lane::{Lanes, MadeLanes, OpenLane};
+use super::{DatasetIterator, IterDataset};
+use crate::cx::StageId;
+use crate::dataset::map::MapDataset;
+use crate::dataset::memory::Memory;
+use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+
+/// More lanes than any machine reads at a time; where each of them is, is part of the state.
+const MAX_LANES: usize = 1024;
+
+/// One element of each of `count` lanes in turn; a lane that has ended is passed over. Lane `l` is the datasets `l`,
+/// `l + count`, `l + 2 * count` and so forth, one behind the other.
+///
+/// This is how streams without random access, such as compressed files, are read by several at a time: threads and worker
+/// processes read different lanes, and the stages inside the datasets run where their lane is read. `count` shapes the stream
+/// and is part of its state; who reads never does. Four lanes for each who reads keep all of them busy.
+///
+/// [`interleave`](super::interleave) cannot do that: which of its places takes the next dataset depends on which ends first.
+/// ```
+/// use gristmill::{IterDataset, MapDataset, dataset::iter::lanes, dataset::map::Range};
+/// let files = [0, 10, 20].map(|start| Range::new(start, start + 2).to_iter());
+/// assert_eq!(lanes(files, 2).collect()?, [0, 10, 1, 11, 20, 21]);
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if `count` is 0 or above 1024.
+/// # Cost
+/// Every lane is open at a time, wherever that is. A lane can be resumed at every 64th element, so a resume reads up to 63
+/// elements of each again.
+pub fn lanes<D>(datasets: impl IntoIterator<Item = D>, count: usize) -> IterLanes<Lanes<D>>
+where
+    D: IterDataset + 'static,
+{
+    IterLanes::new(Lanes::new(datasets.into_iter().collect()), count)
+}
+
+/// [`lanes`] of streams that a [`MapDataset`] makes, one from each element: a shuffled list of files, say, each mapped to the
+/// stream of its records. What the map dataset drops is passed over.
+///
+/// In the report the work of the streams is that of this stage, and errors name the stage inside the stream.
+/// # Errors
+/// As [`lanes`], and what opening a stream reports.
+pub fn lanes_from<M>(datasets: M, count: usize) -> IterLanes<MadeLanes<M>>
+where
+    M: MapDataset<Item: IterDataset + 'static> + 'static,
+{
+    IterLanes::new(MadeLanes::new(datasets), count)
+}
+
+/// See [`lanes`].
+#[must_use = "datasets are lazy and do nothing until read"]
+pub struct IterLanes<L> {
+    lanes: Arc<L>,
+    count: usize,
+    stage: StageId,
+}
+
+/// What everybody knows who reads lanes.
+struct Shared<L> {
+    lanes: Arc<L>,
+    count: u64,
+    /// What a lane is made of runs on the thread that reads it.
+    run: Runtime,
+    stage: StageId,
+}
+
+/// An element of a lane.
+type ItemOf<L> = <<L as OpenLane>::Iter as DatasetIterator>::Item;
+/// Where one of its datasets is.
+type StateOf<L> = <<L as OpenLane>::Iter as DatasetIterator>::State;
+
+impl<L: OpenLane> IterLanes<L> {
+    fn new(lanes: L, count: usize) -> Self {
+        let stage = stage_after(&lanes.nodes());
+        Self { lanes: Arc::new(lanes), count, stage }
+    }
+}
+
+impl<L: OpenLane> Stage for IterLanes<L> {
+    fn name(&self) -> &'static str {
+        "lanes"
+    }
+    fn params(&self) -> String {
+        format!("count={}", self.count)
+    }
+    fn role(&self) -> Role {
+        Role::Stateful
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        self.lanes.nodes()
+    }
+    fn is_border(&self) -> bool {
+        true
+    }
+    fn memory(&self) -> Option<Memory> {
+        self.lanes.memory()
+    }
+    fn check(&self) -> Result<()> {
+        if (1..=MAX_LANES).contains(&self.count) {
+            return Ok(());
+        }
+        Err(Error::config(format!("{} lanes, and there must be 1 to {MAX_LANES}", self.count)))
+    }
+}
+
+impl<L: OpenLane> IterDataset for IterLanes<L> {
+    type Item = ItemOf<L>;
+    type Iter = IterLanesIter<L>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        let count = self.count.clamp(1, MAX_LANES) as u64;
+        let shared = Shared { lanes: self.lanes.clone(), count, run: run.on_one_thread(), stage: self.stage };
+        let shared = Arc::new(shared);
+        let ahead = ahead::evaluator(&shared, run).map(|evaluator| Ahead::new(evaluator, count));
+        Ok(IterLanesIter::new(shared, ahead))
+    }
+}
+
+impl<L: OpenLane + std::fmt::Debug> std::fmt::Debug for IterLanes<L> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IterLanes").field("lanes", &self.lanes).field("count", &self.count).finish_non_exhaustive()
+    }
+}

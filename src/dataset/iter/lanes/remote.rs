@@ -1,0 +1,288 @@
+//! Lanes that are read in worker processes: their end in the parent, and their end in a worker.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::ahead::{Ending, LaneChunk, LaneEvaluator, OpenLanes, Wanted, open_lane, share};
+use super::lane::{LaneIter, LaneMark, LanePosition, Marked, Step};
+use super::{ItemOf, Shared, StateOf};
+use crate::cx::{Cx, StageId};
+use crate::dataset::iter::evaluate::{Aim, Incoming, Outgoing, channel};
+use crate::dataset::iter::open_lane::OpenLane;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::Runtime;
+use crate::exec::remote::{Border, Deliver, Evaluated, How, Part, Point, Remote, Segment, ServeLanes, Served};
+use crate::workers::wire::{ChunkWriter, Crossing, Full, LaneEnd, LaneSlots, crossing, read_lane};
+
+/// In the parent: lanes are read by `workers`.
+pub(super) fn on_workers<L: OpenLane>(
+    run: &Runtime,
+    workers: &Arc<dyn Remote>,
+    stage: StageId,
+) -> Box<dyn LaneEvaluator<ItemOf<L>, StateOf<L>>> {
+    Box::new(OnWorkers::<L> {
+        workers: workers.clone(),
+        border: run.border(stage),
+        item: crossing(),
+        lanes: PhantomData,
+    })
+}
+
+/// In a worker: how lanes are read is told to those who serve the parent.
+pub(super) fn serve<L: OpenLane>(shared: &Arc<Shared<L>>, run: &Runtime, served: &Served) {
+    if let Some(item) = crossing::<ItemOf<L>>() {
+        let lanes = Lanes { shared: shared.clone(), item, open: OpenLanes::new(MOST_OPEN) };
+        served.add_lanes(run.border(shared.stage), Arc::new(lanes));
+    }
+}
+
+struct OnWorkers<L: OpenLane> {
+    workers: Arc<dyn Remote>,
+    border: Border,
+    /// `None` for elements that cannot leave a worker.
+    item: Option<Crossing<ItemOf<L>>>,
+    lanes: PhantomData<fn() -> L>,
+}
+
+impl<L: OpenLane> LaneEvaluator<ItemOf<L>, StateOf<L>> for OnWorkers<L> {
+    fn aim(&self, lanes: usize) -> Aim {
+        // As for ranges: somewhat less than there is room for.
+        let time = share(Duration::from_millis(5), self.workers.window(), lanes);
+        Aim { time, slots: 1 << 14, bytes: self.workers.lane_bytes(lanes) / 8 * 7 }
+    }
+
+    fn submit(&self, wanted: Wanted<StateOf<L>>) -> Incoming<LaneChunk<ItemOf<L>, StateOf<L>>> {
+        let (outgoing, incoming) = channel();
+        let LanePosition { given, mark, skip } = wanted.from;
+        let item = self.item.ok_or_else(|| stuck(std::any::type_name::<ItemOf<L>>()));
+        match item.and_then(|item| Ok((item, text_of(&*mark)?))) {
+            Ok((item, state)) => {
+                let at = Point { state: state.into(), skip };
+                let from = Segment { lane: wanted.lane, after: wanted.after, at };
+                let range = given..given.saturating_add(wanted.quota);
+                let decode = Decode::<ItemOf<L>, StateOf<L>> { outgoing, item, mark: None, skip };
+                self.workers.submit(self.border, range, How::Lane { from, due: wanted.due }, Box::new(decode));
+            }
+            Err(error) => {
+                let _ = outgoing.chunks.send(Err(error));
+            }
+        }
+        incoming
+    }
+}
+
+/// A mark, as it travels.
+fn text_of<S: serde::Serialize>(mark: &LaneMark<S>) -> Result<String> {
+    serde_json::to_string(mark).map_err(|e| Error::state(format!("the state of a lane cannot be written: {e}")))
+}
+
+fn stuck(what: &str) -> Error {
+    Error::new(ErrorKind::Config, format!("elements of type {what} cannot leave a worker process")).help(
+        "make an `Element` of each inside the lanes (numbers, text, lists and pairs of them travel too), or use threads",
+    )
+}
+
+/// Makes elements of what lies in shared memory.
+struct Decode<T, S> {
+    outgoing: Outgoing<LaneChunk<T, S>>,
+    item: Crossing<T>,
+    /// The last mark of a part, and elements since the last of all.
+    mark: Option<Box<str>>,
+    skip: u64,
+}
+
+impl<T: Send + 'static, S> Decode<T, S>
+where
+    S: serde::de::DeserializeOwned + Send + Sync + 'static,
+{
+    /// With marks that can be read. They stand where everybody else would put them, or they are not the
+    /// worker's.
+    fn marked(&mut self, slots: Vec<(Result<T>, Option<String>)>) -> Result<Vec<Marked<T, S>>> {
+        let (mut last, mut skip) = (None, self.skip);
+        let mut marked = Vec::with_capacity(slots.len());
+        for (slot, text) in slots {
+            if text.is_some() != LanePosition::<S>::is_due(skip, slot.is_err()) {
+                return Err(Error::data(format!("a mark {skip} elements behind the last: {}", text.is_some())));
+            }
+            skip += 1;
+            let mark = text.as_deref().map(serde_json::from_str::<LaneMark<S>>).transpose();
+            let mark = mark.map_err(|e| Error::data(format!("a mark that cannot be read: {e}")))?;
+            if let Some(text) = text {
+                (last, skip) = (Some(text), 0);
+            }
+            marked.push((slot, mark.map(Arc::new)));
+        }
+        (self.mark, self.skip) = (last.map(Into::into), skip);
+        Ok(marked)
+    }
+}
+
+impl<T: Send + 'static, S> Deliver for Decode<T, S>
+where
+    S: serde::de::DeserializeOwned + Send + Sync + 'static,
+{
+    fn wanted(&self) -> bool {
+        self.outgoing.is_wanted()
+    }
+
+    fn ungroup(&mut self) {}
+
+    fn part(&mut self, part: &Part) -> Result<Option<Point>> {
+        let LaneSlots { slots, end } = read_lane(&part.bytes, part.used, self.item)?;
+        if slots.len() as u64 != part.indices || part.last == matches!(end, LaneEnd::Open) {
+            let (len, indices) = (slots.len(), part.indices);
+            return Err(Error::data(format!("{len} elements and then {end:?}, where {indices} were announced")));
+        }
+        let slots = self.marked(slots)?;
+        let ending = match end {
+            LaneEnd::Open => Ending::Open,
+            LaneEnd::Ended => Ending::Ended,
+            LaneEnd::Failed(error) => Ending::Failed(error),
+        };
+        let chunk = LaneChunk { slots, ending, took: part.took, bytes: part.used, after: part.task };
+        let _ = self.outgoing.chunks.send(Ok(chunk));
+        Ok(self.mark.take().map(|state| Point { state, skip: self.skip }))
+    }
+
+    fn skip(&mut self) {}
+
+    fn fail(&mut self, error: Error) {
+        let _ = self.outgoing.chunks.send(Err(error));
+    }
+}
+
+/// So many lanes stay open in a worker.
+const MOST_OPEN: usize = 256;
+/// A slot that did not fit where it should go stays with its lane if it has no more bytes, and with one lane at a time else:
+/// a worker's memory is needed for other things.
+const LARGEST_UNFIT: usize = 256 << 10;
+
+/// The lanes of a pass, in a worker.
+struct Lanes<L: OpenLane> {
+    shared: Arc<Shared<L>>,
+    item: Crossing<ItemOf<L>>,
+    open: OpenLanes<Open<L>>,
+}
+
+/// A lane between two tasks, and what did not fit into the last.
+struct Open<L: OpenLane> {
+    iter: LaneIter<L>,
+    unfit: Option<Slot<L>>,
+}
+
+/// An element or an error, and the state behind it.
+type Slot<L> = (Result<ItemOf<L>>, Option<String>);
+
+/// How the writing of a segment has ended.
+enum Stop<L: OpenLane> {
+    /// As was asked for, or where the extent was full.
+    Open(Open<L>, Option<Full>),
+    /// With the lane; its last word may have had no room.
+    Closed(Option<Full>),
+}
+
+impl<L: OpenLane> ServeLanes for Lanes<L> {
+    fn read_on(&self, task: u64, range: Range<u64>, from: &Segment, extent: &mut [u8]) -> Result<Evaluated> {
+        let mut cx = self.shared.run.cx_ahead();
+        let mut writer = ChunkWriter::new(extent);
+        let start = Instant::now();
+        let open = match self.open.take(from.lane, from.after) {
+            Some(open) => Ok(open),
+            None => self.open_at(range.start, from, &mut cx).map(|iter| Open { iter, unfit: None }),
+        };
+        let opened = start.elapsed();
+        let stop = match open {
+            Ok(open) => self.write(open, range, &mut writer, &mut cx),
+            Err(error) => Stop::Closed(writer.push_end(Some(&error)).err()),
+        };
+        let written = writer.finish();
+        let (last, full) = match stop {
+            Stop::Closed(full) => (full.is_none(), full),
+            Stop::Open(open, full) => {
+                self.keep(from.lane, task, open, full);
+                (false, full)
+            }
+        };
+        let need = full.map(|full| full.need);
+        Ok(Evaluated { indices: written.indices, used: written.used, need, last, opened })
+    }
+}
+
+impl<L: OpenLane> Lanes<L> {
+    fn open_at(&self, given: u64, from: &Segment, cx: &mut Cx) -> Result<LaneIter<L>> {
+        let mark = serde_json::from_str(&from.at.state)
+            .map_err(|e| Error::state(format!("the state of lane {} cannot be read: {e}", from.lane)))?;
+        open_lane(&self.shared, None, LanePosition { given, mark: Arc::new(mark), skip: from.at.skip }, cx)
+    }
+
+    fn write(&self, mut open: Open<L>, range: Range<u64>, writer: &mut ChunkWriter<'_>, cx: &mut Cx) -> Stop<L> {
+        for _ in range {
+            let slot = match open.unfit.take() {
+                Some(slot) => Ok(slot),
+                None => match open.iter.step(cx) {
+                    Step::Next((slot, mark)) => with_text(slot, mark.as_deref()),
+                    Step::Ended => {
+                        // At its end, it says so again.
+                        return match writer.push_end(None) {
+                            Ok(()) => Stop::Closed(None),
+                            Err(full) => Stop::Open(open, Some(full)),
+                        };
+                    }
+                    Step::Failed(error) => Err(error),
+                },
+            };
+            match slot.and_then(|slot| self.push(slot, &mut open.iter, writer)) {
+                Ok(None) => {}
+                Ok(Some((slot, full))) => {
+                    open.unfit = Some(slot);
+                    return Stop::Open(open, Some(full));
+                }
+                Err(error) => return Stop::Closed(writer.push_end(Some(&error)).err()),
+            }
+        }
+        Stop::Open(open, None)
+    }
+
+    /// Writes a slot; where it has no room, it comes back.
+    fn push(
+        &self,
+        slot: Slot<L>,
+        iter: &mut LaneIter<L>,
+        writer: &mut ChunkWriter<'_>,
+    ) -> Result<Option<(Slot<L>, Full)>> {
+        let written = writer.push_lane(&slot.0, slot.1.as_deref(), self.item);
+        let (slot, written) = match written {
+            Ok(written) => (slot, written),
+            // It cannot be written anywhere, which text can.
+            Err(error) => {
+                let slot = with_text(Err(error), Some(iter.mark()))?;
+                let written = writer.push_lane(&slot.0, slot.1.as_deref(), self.item)?;
+                (slot, written)
+            }
+        };
+        Ok(written.err().map(|full| (slot, full)))
+    }
+
+    fn keep(&self, lane: u64, task: u64, open: Open<L>, full: Option<Full>) {
+        if full.is_none_or(|full| full.need <= LARGEST_UNFIT) || !self.open.any(|open| open.unfit.is_some()) {
+            self.open.keep(lane, task, open);
+        }
+    }
+}
+
+/// A slot with its mark as text.
+fn with_text<T, S: serde::Serialize>(
+    slot: Result<T>,
+    mark: Option<&LaneMark<S>>,
+) -> Result<(Result<T>, Option<String>)> {
+    Ok((slot, mark.map(text_of).transpose()?))
+}
+
+impl<L: OpenLane> fmt::Debug for Lanes<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lanes").field("count", &self.shared.count).finish_non_exhaustive()
+    }
+}
