@@ -10,7 +10,7 @@ mod sources;
 #[path = "laws/twin.rs"]
 mod twin;
 
-use gristmill::dataset::iter::{FilterThresholds, ZipLength, interleave, interleave_from, mix, zip_all};
+use gristmill::dataset::iter::{FilterThresholds, ZipLength, interleave, interleave_from, lanes, mix, zip_all};
 use gristmill::dataset::map::{Range, Source};
 use gristmill::pack::{
     BatchSize, BinPackOptions, ConcatPackOptions, LengthBucketOptions, Packing, RowSpec, WindowPackOptions,
@@ -20,7 +20,7 @@ use gristmill::{Array, BoxIter, Element, Executor, IterDataset, MapDataset};
 use proptest::prelude::*;
 
 use sources::{Sources, checked, digest, failure, fan, kept, raise, remainder, sources};
-use twin::{Twin, epochs, mixed, rounds, shuffled, zipped};
+use twin::{Twin, epochs, mixed, rounds, shuffled, side_by_side, zipped};
 
 /// Long enough for every boundary, short enough to restore everywhere.
 const LONGEST: u64 = 150;
@@ -43,6 +43,7 @@ enum Op {
     ZipAll(Vec<Pipe>),
     Interleave(Vec<Pipe>, usize),
     Lanes(Vec<i64>, usize),
+    Side(Vec<Pipe>, usize),
     Mix(Vec<Pipe>, Vec<u32>),
     Fail(i64, bool),
     /// Makes so many of each, and keeps one of so many of those.
@@ -114,6 +115,10 @@ impl Op {
             Self::Interleave(others, cycle) => {
                 let (all, twins) = with_others(ds, twin, &others);
                 (interleave(all, cycle).boxed(), rounds(&twins, cycle))
+            }
+            Self::Side(others, count) => {
+                let (all, twins) = with_others(ds, twin, &others);
+                (lanes(all, count).boxed(), side_by_side(&twins, count))
             }
             // The stream so far is one of the lanes that are made on the way, by its number.
             Self::Lanes(lens, cycle) => {
@@ -200,6 +205,7 @@ fn op(inner: impl Strategy<Value = Pipe> + Clone + 'static) -> impl Strategy<Val
         inner.prop_map(Op::Zip),
         others.clone().prop_map(Op::ZipAll),
         (others.clone(), 1usize..4).prop_map(|(others, cycle)| Op::Interleave(others, cycle)),
+        (others.clone(), 1usize..4).prop_map(|(others, count)| Op::Side(others, count)),
         (prop::collection::vec(0i64..6, 0..5), 1usize..4).prop_map(|(lens, cycle)| Op::Lanes(lens, cycle)),
         (others, prop::collection::vec(1u32..9, 1..3)).prop_map(|(others, weights)| Op::Mix(others, weights)),
         failure().prop_map(|(m, data)| Op::Fail(m, data)),

@@ -6,7 +6,7 @@ use super::decode::{Decode, Fields, nearest};
 use super::node::Node;
 use crate::cx::Cx;
 use crate::dataset::INFINITE;
-use crate::dataset::iter::{BadRecords, FilterThresholds, Stream};
+use crate::dataset::iter::{BadRecords, FilterThresholds, Stream, lanes};
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Stage};
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -18,6 +18,8 @@ pub(crate) enum Chain {
     Map(BoxMap<Element>),
     /// A stream whose stages so far are all elementwise: they stay in front of the border, where threads run them.
     Stream(BoxMap<Element>, Border),
+    /// Streams that are read as so many lanes, whose stages so far are all elementwise: they run inside the lanes.
+    Lanes(Vec<BoxIter<Element>>, usize),
     /// A stream behind its first stateful stage.
     Iter(BoxIter<Element>),
 }
@@ -42,6 +44,7 @@ impl Chain {
         match self {
             Self::Map(ds) => ds.to_iter().boxed(),
             Self::Stream(ds, border) => border.open(ds).boxed(),
+            Self::Lanes(parts, count) => lanes(parts, count).boxed(),
             Self::Iter(ds) => ds,
         }
     }
@@ -50,7 +53,7 @@ impl Chain {
     pub(crate) fn indices(&self) -> Option<u64> {
         match self {
             Self::Map(ds) | Self::Stream(ds, _) => Some(ds.len()).filter(|&len| len < INFINITE),
-            Self::Iter(_) => None,
+            Self::Lanes(..) | Self::Iter(_) => None,
         }
     }
 
@@ -66,6 +69,10 @@ impl Chain {
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             Self::Map(ds) | Self::Stream(ds, _) => ds.check(),
+            Self::Lanes(parts, count) => {
+                lanes(parts.clone(), *count).check()?;
+                parts.first().map_or(Ok(()), |part| part.check())
+            }
             Self::Iter(ds) => ds.check(),
         }
     }

@@ -70,7 +70,7 @@ impl Data {
     pub fn records(&self) -> Option<u64> {
         match &self.chain {
             Chain::Map(ds) | Chain::Stream(ds, _) => Some(ds.len()),
-            Chain::Iter(_) => None,
+            Chain::Lanes(..) | Chain::Iter(_) => None,
         }
     }
 
@@ -83,7 +83,7 @@ impl Data {
     pub fn map<U: Send + 'static>(self, f: impl Fn(Element) -> Result<U> + Send + Sync + 'static) -> BoxIter<U> {
         match self.chain {
             Chain::Map(ds) | Chain::Stream(ds, _) => ds.try_map(f).to_iter().boxed(),
-            Chain::Iter(ds) => ds.map(f).boxed(),
+            chain => chain.into_iter().map(f).boxed(),
         }
     }
 }

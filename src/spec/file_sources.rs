@@ -32,6 +32,7 @@ fn jsonl(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     if paths.iter().any(|path| is_packed(path)) {
         return jsonl_stream(fields, &paths);
     }
+    refuse_lanes(fields)?;
     let cache = index_cache(fields, context)?;
     let options = || Jsonl::options().cache(cache.clone());
     let source = match fields.node("columns") {
@@ -39,6 +40,16 @@ fn jsonl(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
         None => options().open(&paths)?,
     };
     Ok(Chain::Map(Source::new(source).boxed()))
+}
+
+/// Where there is random access, lanes are nothing but another order.
+fn refuse_lanes(fields: &Fields<'_>) -> Result<()> {
+    match fields.node("lanes") {
+        Some(node) => Err(node.error("these files have random access, and lanes are for `.gz` and `.zst`").help(
+            "leave it out: whoever evaluates the pipeline reads anywhere in them; or name `lanes` as the source, with `parts`",
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Compressed text has no random access: it is read as a stream.
@@ -52,13 +63,30 @@ fn jsonl_stream(fields: &Fields<'_>, paths: &[PathBuf]) -> Result<Chain> {
     if let Some(columns) = fields.optional::<Vec<String>>("columns")? {
         options = options.columns(columns);
     }
-    Ok(Chain::Iter(options.jsonl(paths)?.boxed()))
+    packed(fields, paths, |paths| Ok(options.clone().jsonl(paths)?.boxed()))
 }
 
 #[cfg(feature = "compress")]
 fn line_stream(fields: &Fields<'_>, paths: &[PathBuf]) -> Result<Chain> {
-    let lines = crate::source::StreamOptions::new().lines(paths)?;
-    Ok(Chain::Iter(to_element(&fields.or("column", "text".to_owned())?).after(lines).boxed()))
+    let column = fields.or("column", "text".to_owned())?;
+    packed(fields, paths, |paths| {
+        let lines = crate::source::StreamOptions::new().lines(paths)?;
+        Ok(to_element(&column).after(lines).boxed())
+    })
+}
+
+/// One stream of all files; or, with `lanes: 8`, eight of every eighth each.
+#[cfg(feature = "compress")]
+fn packed(
+    fields: &Fields<'_>,
+    paths: &[PathBuf],
+    stream: impl Fn(&[PathBuf]) -> Result<crate::dataset::BoxIter<Element>>,
+) -> Result<Chain> {
+    let Some(count) = fields.at_least("lanes", 1)? else { return Ok(Chain::Iter(stream(paths)?)) };
+    let files = crate::source::find(paths, &[".gz", ".zst"])?;
+    let lanes = (0..files.len()).take(usize::try_from(count).unwrap_or(usize::MAX));
+    let lane = |first| stream(&files.iter().skip(first).step_by(count as usize).cloned().collect::<Vec<_>>());
+    Ok(Chain::Lanes(lanes.map(lane).collect::<Result<_>>()?, count as usize))
 }
 
 #[cfg(not(feature = "compress"))]
@@ -91,6 +119,7 @@ fn lines(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     if paths.iter().any(|path| is_packed(path)) {
         return line_stream(fields, &paths);
     }
+    refuse_lanes(fields)?;
     let options = Lines::options().cache(index_cache(fields, context)?);
     let source = options.blank_lines(fields.or("blank_lines", false)?).open(&paths)?;
     Ok(Chain::Map(line_elements(source, &fields.or("column", "text".to_owned())?)))

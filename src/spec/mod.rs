@@ -14,20 +14,24 @@
 //! the file. `to_iter` may be left out: it then stands before the first stage that needs a stream. What is not
 //! understood is refused, with the line, the key and the nearest valid name. A file cannot run code.
 //!
+//! Compressed files have no random access. With `lanes: 8` they are read as eight streams, one element of each in turn, by as many
+//! threads or workers as there are; elementwise stages right behind it run inside the lanes, before their elements take
+//! turns. The number of lanes shapes the data and belongs to the checkpoint, who reads them does not.
+//!
 //! A stage whose one argument says all may be given it directly: `limit: 100` for `limit: {count: 100}`. In the tables,
 //! `a?` may be left out.
 //!
 //! | source | arguments |
 //! |---|---|
-//! | `jsonl` | `paths`, `columns?`, `index_cache?`: `beside`, `off` or a folder; `.gz` and `.zst` are read as streams |
-//! | `lines` | `paths`, `column?`: `text`, `blank_lines?`, `index_cache?` |
+//! | `jsonl` | `paths`, `columns?`, `index_cache?`: `beside`, `off` or a folder; `.gz` and `.zst` are read as streams, file `k` in lane `k` modulo `lanes?` |
+//! | `lines` | `paths`, `column?`: `text`, `blank_lines?`, `index_cache?`, `lanes?` |
 //! | `parquet` | `paths`, `columns?`, `cache_bytes?`; with the feature `parquet` |
 //! | `npy` | `path`, `field?`: `data` |
 //! | `crops` | `paths`, `seq_len`, `layout?`: `detect`, `llm_c`, `u16` or `u32`, `with_next?` |
 //! | `random_crops` | as `crops`, and `seed`, `epoch?` |
 //! | `memory` | `records`: a list of mappings |
 //! | `range` | `start?`, `stop`, `step?`, `column?`: `index` |
-//! | `concatenate`, `mix`, `zip`, `interleave` | `parts`: sources, or `{source: …, stages: […]}`; `mix`: `weights?`, `exact?`; `zip`: `strict?`; `interleave`: `cycle` |
+//! | `concatenate`, `mix`, `zip`, `interleave`, `lanes` | `parts`: sources, or `{source: …, stages: […]}`; `mix`: `weights?`, `exact?`; `zip`: `strict?`; `interleave`: `cycle`; `lanes`: `count` |
 //!
 //! | stage | arguments |
 //! |---|---|

@@ -80,8 +80,8 @@ fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: &mut Contex
     }
     match &chain {
         Chain::Map(ds) | Chain::Stream(ds, _) => context.peek(ds),
-        Chain::Iter(_) if !entry.keeps_columns => context.columns = None,
-        Chain::Iter(_) => {}
+        Chain::Lanes(..) | Chain::Iter(_) if !entry.keeps_columns => context.columns = None,
+        Chain::Lanes(..) | Chain::Iter(_) => {}
     }
     Ok(chain)
 }
@@ -116,6 +116,10 @@ fn apply(chain: Chain, entry: &StageEntry, fields: &Fields<'_>, context: &Contex
         (Chain::Map(ds), Some(build), _) => Ok(Chain::Map(build(ds, fields, context)?)),
         (Chain::Stream(ds, border), Some(build), _) if entry.elementwise => {
             Ok(Chain::Stream(build(ds, fields, context)?, border))
+        }
+        (Chain::Lanes(parts, count), _, Some(build)) if entry.elementwise => {
+            let parts = parts.into_iter().map(|part| build(part, fields, context)).collect::<Result<_>>()?;
+            Ok(Chain::Lanes(parts, count))
         }
         (chain, _, Some(build)) => Ok(Chain::Iter(build(chain.into_iter(), fields, context)?)),
         (_, _, None) => Err(needs_random_access(entry.name, fields)),

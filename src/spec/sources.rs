@@ -16,6 +16,7 @@ pub(super) const SOURCES: &[SourceEntry] = &[
     SourceEntry { name: "concatenate", main: Some("parts"), build: concatenate },
     SourceEntry { name: "mix", main: Some("parts"), build: mix },
     SourceEntry { name: "interleave", main: None, build: interleave_parts },
+    SourceEntry { name: "lanes", main: None, build: lanes_of_parts },
     SourceEntry { name: "zip", main: Some("parts"), build: zip },
     SourceEntry { name: "memory", main: Some("records"), build: memory },
     SourceEntry { name: "range", main: Some("stop"), build: range },
@@ -52,6 +53,17 @@ fn interleave_parts(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     let cycle = fields.required("cycle")?;
     let streams: Vec<_> = parts(fields, context)?.into_iter().map(Chain::into_iter).collect();
     Ok(Chain::Iter(interleave(streams, cycle).boxed()))
+}
+
+/// `lanes: {parts: [...], count: 4}`: part `k` is read in lane `k` modulo `count`, and lanes by several at a time. Elementwise
+/// stages behind it run inside the lanes.
+fn lanes_of_parts(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let count = fields.required("count")?;
+    let parts: Vec<_> = parts(fields, context)?.into_iter().map(Chain::into_iter).collect();
+    if parts.is_empty() {
+        return Err(fields.error("needs a part at least"));
+    }
+    Ok(Chain::Lanes(parts, count))
 }
 
 /// `zip: {parts: [...], strict: true}`: the columns of all parts side by side.

@@ -159,6 +159,12 @@ fn streams_batch_limit_and_combine() {
     assert!(error(&parts.replace(", column: b", "")).contains("two parts have a column `index`"));
     let lanes = "source: {interleave: {cycle: 2, parts: [{range: 2}, {range: {start: 5, stop: 7}}]}}\n";
     assert_eq!(index(&build(lanes).unwrap()), [0, 5, 1, 6]);
+    // The filter runs inside the lanes: it leaves the turns of the others as they are.
+    let lanes = "source: {lanes: {count: 2, parts: [{range: 3}, {range: {start: 5, stop: 7}}]}}\n";
+    assert_eq!(index(&build(lanes).unwrap()), [0, 5, 1, 6, 2]);
+    assert_eq!(index(&build(&format!("{lanes}stages: [filter: {{column: index, min: 1}}]")).unwrap()), [1, 5, 2, 6]);
+    assert_eq!(build(&format!("{lanes}stages: [batch: 2]")).unwrap().len(), 3);
+    assert!(error(&lanes.replace("count: 2", "count: 0")).contains("0 lanes, and there must be 1 to 1024"));
     assert_eq!(
         error(&format!("{RANGE}stages:\n  - batch: 2\n  - shard: {{index: 0, count: 2}}")),
         "line 4: stages[1].shard: `shard` needs random access, and here the elements are a stream | put `shard` before \
@@ -190,6 +196,32 @@ fn a_border_skips_bad_records_where_it_is_told_to() {
     assert_eq!(index(&run("{on_bad_record: skip}").unwrap()), [1, 3]);
     assert!(run("{on_bad_record: skip, bad_record_limit: 0}").is_err());
     assert!(run("{}").unwrap_err().to_string().contains("a.jsonl: line 2"));
+}
+
+#[cfg(feature = "compress")]
+#[test]
+fn compressed_files_are_read_as_lanes() {
+    let dir = tempfile::tempdir().unwrap();
+    for k in 0..5 {
+        let text: String = (0..=k).map(|n| format!("{{\"index\": {}}}\n", 10 * k + n)).collect();
+        std::fs::write(dir.path().join(format!("{k}.jsonl.zst")), zstd::encode_all(text.as_bytes(), 1).unwrap())
+            .unwrap();
+    }
+    std::fs::write(dir.path().join("plain.jsonl"), "{\"index\": 1}\n").unwrap();
+    let run = |source: &str, stages: &str| {
+        let text = format!("source: {{{source}}}\nstages: [{stages}]\n");
+        Pipeline::from_text(text, Format::Yaml, dir.path()).unwrap().build()?.collect()
+    };
+    let two = "jsonl: {paths: '*.jsonl.zst', lanes: 2}";
+    // Files 0, 2 and 4 in one lane, 1 and 3 in the other.
+    let all = [0, 10, 20, 11, 21, 30, 22, 31, 40, 32, 41, 33, 42, 43, 44];
+    assert_eq!(index(&run(two, "").unwrap()), all);
+    let kept = run(two, "{filter: {column: index, min: 20}}, {limit: 4}").unwrap();
+    assert_eq!(index(&kept), [20, 30, 21, 31]);
+    assert_eq!(run("jsonl: {paths: '*.jsonl.zst', lanes: 9}", "").unwrap().len(), 15);
+    assert_eq!(run("lines: {paths: '*.jsonl.zst', lanes: 3}", "batch: 3").unwrap().len(), 5);
+    let error = run("jsonl: {paths: plain.jsonl, lanes: 2}", "").unwrap_err();
+    assert!(error.to_string().contains("these files have random access"), "{error}");
 }
 
 #[test]
@@ -236,6 +268,7 @@ fn every_stage_says_what_it_may_hold() {
         part.to_owned(),
         format!("mix: {{parts: [{part}, {part}]}}"),
         format!("interleave: {{cycle: 2, parts: [{part}, {part}]}}"),
+        format!("lanes: {{count: 2, parts: [{part}, {part}]}}"),
     ] {
         for stages in &stages {
             let text = format!("{{source: {{{source}}}, stages: {stages}}}");

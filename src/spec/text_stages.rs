@@ -4,7 +4,8 @@ use super::chain::{Chain, Context};
 use super::decode::{Decode, Fields};
 use super::entry::StageEntry;
 use super::node::{Node, Tree};
-use crate::dataset::{IterDataset, MapDataset};
+use crate::dataset::{BoxIter, IterDataset, MapDataset};
+use crate::element::Element;
 use crate::error::Result;
 use crate::text::{
     EngineChoice, Overflow, TextEncoder, TokenName, Tokenise, TokeniseIter, TokeniseMap, TokeniseOptions, Tokenizer,
@@ -22,12 +23,20 @@ fn tokenise(chain: Chain, fields: &Fields<'_>, context: &Context) -> Result<Chai
         return Ok(Chain::Iter(match chain.into_stream() {
             Chain::Map(ds) => ds.to_iter().tokenise_chunks(op).boxed(),
             Chain::Stream(ds, border) => border.open(ds).tokenise_chunks(op).boxed(),
+            Chain::Lanes(parts, count) => {
+                let chunks = |ds: BoxIter<Element>| TokeniseIter::tokenise_chunks(ds, op.clone()).flat_map(Ok).boxed();
+                return Ok(Chain::Lanes(parts.into_iter().map(chunks).collect(), count));
+            }
             Chain::Iter(ds) => TokeniseIter::tokenise_chunks(ds, op).flat_map(Ok).boxed(),
         }));
     }
     Ok(match chain {
         Chain::Map(ds) => Chain::Map(TokeniseMap::tokenise(ds, op).boxed()),
         Chain::Stream(ds, border) => Chain::Stream(TokeniseMap::tokenise(ds, op).boxed(), border),
+        Chain::Lanes(parts, count) => {
+            let tokenised = |ds: BoxIter<Element>| TokeniseIter::tokenise(ds, op.clone()).boxed();
+            Chain::Lanes(parts.into_iter().map(tokenised).collect(), count)
+        }
         Chain::Iter(ds) => Chain::Iter(TokeniseIter::tokenise(ds, op).boxed()),
     })
 }

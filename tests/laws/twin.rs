@@ -133,6 +133,31 @@ pub(crate) fn rounds(twins: &[Twin], cycle: usize) -> Twin {
     Twin { items, error: None }
 }
 
+/// Lanes, each of them one list: every so-many-th twin, up to the first that fails.
+pub(crate) fn side_by_side(twins: &[Twin], count: usize) -> Twin {
+    let lane = |first| {
+        let mut lane = Twin { items: Vec::new(), error: None };
+        for twin in twins.iter().skip(first).step_by(count) {
+            if lane.error.is_none() {
+                lane.items.extend(&twin.items);
+                lane.error = twin.error.clone();
+            }
+        }
+        lane
+    };
+    let lanes: Vec<Twin> = (0..count).map(lane).collect();
+    let mut items = Vec::new();
+    for round in 0..=lanes.iter().map(|lane| lane.items.len()).max().unwrap_or(0) {
+        for lane in &lanes {
+            match lane.get(round) {
+                Ok(item) => items.extend(item),
+                Err(error) => return Twin { items, error: Some(error) },
+            }
+        }
+    }
+    Twin { items, error: None }
+}
+
 /// Grain's proportions: of the first `k` elements, `ceil(k * w / (w + rest))` are of the first dataset, and so on with the rest.
 pub(crate) fn mixed(twins: &[Twin], weights: &[u32]) -> Twin {
     let least = f64::from(*weights.iter().min().unwrap());
