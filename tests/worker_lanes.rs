@@ -10,7 +10,7 @@ use gristmill::dataset::iter::lanes;
 use gristmill::dataset::map::Range;
 use gristmill::workers::{MpOptions, Poison, mp_prefetch};
 use gristmill::{
-    Array, BoxIter, Checkpoint, Element, Error, ErrorKind, IterDataset, LoaderBuilder, MapDataset, Result,
+    Array, BoxIter, Checkpoint, Element, Error, ErrorKind, IterDataset, LoaderBuilder, MapDataset, Result, Value,
 };
 use serde::{Deserialize, Serialize};
 
@@ -125,6 +125,68 @@ fn every_executor_gives_the_inline_stream() {
         let tight = MpOptions::auto().workers(1).worker_heap(64 * MIB).ram_budget((64 + 2 + 16) * MIB);
         assert!(on_workers(&config, tight) == expected, "{config:?} in little memory");
     }
+}
+
+/// Elements of all sizes around that of an extent: each ends one early, and is asked for again.
+fn uneven(seed: u64) -> Result<BoxIter<Vec<u8>>> {
+    let bytes = move |x: i64| {
+        let mixed = (x as u64 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        Ok(vec![x as u8; [10, 3_000, 30_000, 70_000, 200_000][mixed as usize % 5] + (mixed % 977) as usize])
+    };
+    Ok(lanes((0..4).map(|k| Range::new(100 * k, 100 * k + 100).to_iter().window_shuffle(3, 1).map(bytes)), 3).boxed())
+}
+
+#[test]
+fn no_extent_is_too_small() {
+    let _alone = alone();
+    let expected = uneven(3).unwrap().collect().unwrap();
+    for slab_mib in [2, 5, 40] {
+        for workers in [1, 2] {
+            let options = MpOptions::auto().workers(workers).threads_per_worker(2).worker_heap(64 * MIB);
+            let options = options.ram_budget((workers as u64 * 66 + slab_mib) * MIB);
+            let mut loader = mp_prefetch(uneven, 3, options).unwrap().build().unwrap();
+            assert!(loader.by_ref().collect::<Result<Vec<_>>>().unwrap() == expected, "{slab_mib} MiB");
+            // What did not fit was not read twice, nor what is before it.
+            let report = loader.report();
+            let maps = report.stages.iter().filter(|stage| stage.name == "map");
+            let read: u64 = maps.map(|stage| stage.elements).sum();
+            assert!(workers > 1 || (400..440).contains(&read), "{read} of 400 elements read, {slab_mib} MiB\n{report}");
+        }
+    }
+}
+
+/// An element in so many others that no chunk can hold it.
+fn deep(at: i64) -> Result<BoxIter<Element>> {
+    let element = move |x: i64| {
+        let flat = Element::new().with("x", Array::scalar(x));
+        let levels = if x == at { 1000 } else { 3 };
+        Ok((0..levels).fold(flat, |inner, _| Element::new().with("inner", Value::from(inner))))
+    };
+    Ok(lanes((0..2).map(|k| Range::new(100 * k, 100 * k + 100).to_iter().limit(90).map(element)), 2).boxed())
+}
+
+#[test]
+fn an_element_that_cannot_be_written_is_an_error_in_its_place() {
+    let _alone = alone();
+    let mut all = run(mp_prefetch(deep, 160, options(1)).unwrap());
+    assert_eq!(all.len(), 122);
+    let error = all.pop().unwrap().unwrap_err();
+    assert!(all.iter().all(Result::is_ok));
+    assert!(error.contains("128 lists and trees in each other"), "{error}");
+}
+
+/// Elements that cannot leave a worker.
+fn stuck(_: ()) -> Result<BoxIter<std::time::Instant>> {
+    let now = |_| Ok(std::time::Instant::now());
+    Ok(lanes([Range::new(0, 9).to_iter().limit(5).map(now)], 1).boxed())
+}
+
+#[test]
+fn elements_that_only_the_program_knows_stay_where_they_are() {
+    let _alone = alone();
+    let error = mp_prefetch(stuck, (), options(1)).unwrap().build().unwrap().next().unwrap().unwrap_err();
+    assert!(error.to_string().contains("Instant cannot leave a worker process"), "{error}");
+    assert_eq!(stuck(()).unwrap().loader().threads(2).build().unwrap().count(), 5);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Pipelines of every shape: worker processes yield what the same pipeline yields inline, wherever it is resumed.
 #![cfg(all(feature = "workers", target_os = "linux"))]
 
-use gristmill::dataset::iter::{ZipLength, interleave, interleave_from, mix, zip_all};
+use gristmill::dataset::iter::{ZipLength, interleave, interleave_from, lanes, lanes_from, mix, zip_all};
 use gristmill::dataset::map::Range;
 use gristmill::workers::{MpOptions, mp_prefetch};
 use gristmill::{Array, BoxIter, Checkpoint, Element, Error, ErrorKind, IterDataset, MapDataset, Result, Value};
@@ -17,8 +17,20 @@ fn stream(start: i64, len: i64) -> BoxIter<i64> {
     Range::new(start, start + len).shuffle(start as u32).filter(|x| x % 7 != 3).map(|x| x * 3).to_iter().boxed()
 }
 
-const SHAPES: [&str; 9] =
-    ["mix", "zip", "zip all", "interleave", "one by one", "interleave from", "repeat", "fan", "nested"];
+const SHAPES: [&str; 12] = [
+    "mix",
+    "zip",
+    "zip all",
+    "interleave",
+    "one by one",
+    "interleave from",
+    "repeat",
+    "fan",
+    "lanes",
+    "lanes from",
+    "lanes among others",
+    "nested",
+];
 
 fn shape(name: String) -> Result<BoxIter<i64>> {
     let three = || [stream(0, 120), stream(1000, 90), stream(2000, 150)];
@@ -34,6 +46,12 @@ fn shape(name: String) -> Result<BoxIter<i64>> {
         "fan" => {
             let fan = Range::new(0, 150).to_iter().flat_map(|x| (0..x % 4).map(|i| 10 * x + i).collect::<Vec<_>>());
             fan.filter(|x| x % 5 != 0).boxed()
+        }
+        "lanes" => lanes(three().map(|ds| ds.window_shuffle(9, 1)), 2).boxed(),
+        "lanes from" => lanes_from(Range::new(0, 7).map(|k| stream(100 * k, 20 + k).repeat(2)), 3).boxed(),
+        "lanes among others" => {
+            let inner = || lanes(three(), 2).window_shuffle(5, 3);
+            mix([lanes([inner(), inner()], 2).repeat(2).boxed(), stream(7000, 60)]).weights([4.0, 1.0]).boxed()
         }
         _ => mix([interleave(three(), 3).boxed(), stream(7000, 60).repeat(2).boxed()]).window_shuffle(20, 5).boxed(),
     })

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 use crate::cx::{Cx, Recorder};
-use crate::dataset::iter::mix;
+use crate::dataset::iter::{lanes, mix};
 use crate::dataset::map::Range as Numbers;
 use crate::dataset::{BoxIter, DatasetIterator, IterDataset, MapDataset, Remainder, Stage};
 use crate::exec::{Engine, Runtime};
@@ -79,7 +79,7 @@ struct Config {
     seed: u32,
 }
 
-/// Two borders, elements of 0 bytes to 150 KiB, some dropped; and one of batches.
+/// Two borders, elements of 0 bytes to 150 KiB, some dropped; one of batches; and lanes.
 fn pipeline(Config { len, seed }: Config) -> Result<BoxIter<Vec<i64>>> {
     let stream = |seed: u32| {
         let sized = |x: i64| {
@@ -91,7 +91,9 @@ fn pipeline(Config { len, seed }: Config) -> Result<BoxIter<Vec<i64>>> {
     let sized = |x: i64| vec![x; if x % 37 == 0 { 3000 } else { x as usize % 50 }];
     let batched = Numbers::new(0, 6 * len).shuffle(seed + 2).map(sized).to_iter();
     let batched = batched.batch_with_fn(6, Remainder::Keep, |items: Vec<Vec<i64>>| Ok(items.concat())).boxed();
-    Ok(mix([stream(seed), stream(seed + 1), batched]).window_shuffle(9, seed).boxed())
+    let lane = |k: u32| stream(seed + 3 + k).window_shuffle(4, k).limit(60 * u64::from(k)).boxed();
+    let lanes = lanes((0..7).map(lane), 5).boxed();
+    Ok(mix([stream(seed), stream(seed + 1), batched, lanes]).window_shuffle(9, seed).boxed())
 }
 
 fn pool(config: Config, slab: u64) -> (Arc<WorkerPool>, Arc<Recorder>) {
