@@ -23,6 +23,11 @@
 //! # What may go where
 //! Elements that cross are [`Element`](crate::Element)s, numbers, text, and vectors and pairs of those. The function takes
 //! nothing but its argument along, which travels as JSON. Stateful stages run in this process, on one thread.
+//!
+//! So do streams without random access, such as compressed files, and all that is behind them; unless they are read as
+//! [`lanes`](crate::dataset::iter::lanes()). Then workers read different lanes, with all stages that are inside them, stateful
+//! ones too. A worker keeps the lanes open that it has read; when it dies, others open them where they were, from a state
+//! at most 63 elements old.
 
 mod budget;
 mod control;

@@ -26,7 +26,8 @@ pub enum Poison {
     /// It ends the run.
     #[default]
     Error,
-    /// It is left out, and counted in the report.
+    /// It is left out, and counted in the report. Inside [`lanes`](crate::dataset::iter::lanes()) it ends the run all the same:
+    /// what comes behind an element of a stream is only known by reading it.
     Skip,
 }
 

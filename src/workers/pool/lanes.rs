@@ -7,7 +7,8 @@ use super::crew::Member;
 use super::job::Job;
 use crate::exec::remote::Border;
 
-/// A busy worker is waited for as long as it takes to open a lane elsewhere, twice; but not less or more than this.
+/// While another has nothing to do, a busy worker is waited for as long as it takes to open a lane elsewhere, twice; but not less
+/// or more than this.
 const LEAST_PATIENCE: Duration = Duration::from_millis(5);
 const MOST_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -54,6 +55,8 @@ impl Lanes {
         let opening = Duration::from_nanos(self.opening.get(&job.border).copied().unwrap_or(0));
         let patience = (2 * opening).clamp(LEAST_PATIENCE, MOST_PATIENCE);
         let stays = member.killed.is_none() && !member.leaving;
-        if stays && job.since.elapsed() < patience { Home::Busy } else { Home::None }
+        // Where everybody has something to do, nobody would have it sooner.
+        let idle = crew.values().any(|other| other.has_place(threads, false) && other.tasks.len() < threads);
+        if stays && (!idle || job.since.elapsed() < patience) { Home::Busy } else { Home::None }
     }
 }

@@ -91,7 +91,7 @@ fn pipeline(Config { len, seed }: Config) -> Result<BoxIter<Vec<i64>>> {
     let sized = |x: i64| vec![x; if x % 37 == 0 { 3000 } else { x as usize % 50 }];
     let batched = Numbers::new(0, 6 * len).shuffle(seed + 2).map(sized).to_iter();
     let batched = batched.batch_with_fn(6, Remainder::Keep, |items: Vec<Vec<i64>>| Ok(items.concat())).boxed();
-    let lane = |k: u32| stream(seed + 3 + k).window_shuffle(4, k).limit(60 * u64::from(k)).boxed();
+    let lane = |k: u32| stream(seed + 3 + k).window_shuffle(4, k).limit(1 + 60 * u64::from(k)).boxed();
     let lanes = lanes((0..7).map(lane), 5).boxed();
     Ok(mix([stream(seed), stream(seed + 1), batched, lanes]).window_shuffle(9, seed).boxed())
 }
