@@ -220,6 +220,17 @@ pub struct Cx {
     ahead: bool,
     sample: Sample,
     last_flush: Instant,
+    waiting: Waiting,
+}
+
+/// What is done before this thread waits for others.
+#[derive(Default)]
+struct Waiting(Option<Box<dyn FnMut() + Send>>);
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Some" } else { "None" })
+    }
 }
 
 /// Which elements are measured, and how many each of them stands for.
@@ -322,7 +333,8 @@ impl Cx {
 
     fn build(recorder: Option<Arc<Recorder>>, stages: usize) -> Self {
         let tally = std::iter::repeat_with(Local::default).take(stages).collect();
-        Self { recorder, tally, base: 0, ahead: false, sample: Sample::new(), last_flush: Instant::now() }
+        let (last_flush, waiting) = (Instant::now(), Waiting::default());
+        Self { recorder, tally, base: 0, ahead: false, sample: Sample::new(), last_flush, waiting }
     }
 
     /// Runs the own work of a stage for one element, and counts it; what its parents do does not belong inside.
@@ -380,6 +392,18 @@ impl Cx {
         if let Some(tally) = self.tally.get_mut(self.base + stage.index()) {
             tally.counts.elements += elements;
             tally.counts.bytes += bytes;
+        }
+    }
+
+    /// Has `what` done each time before this thread waits for elements from others.
+    pub(crate) fn before_waiting(&mut self, what: impl FnMut() + Send + 'static) {
+        self.waiting.0 = Some(Box::new(what));
+    }
+
+    /// An element is not there yet.
+    pub(crate) fn will_wait(&mut self) {
+        if let Some(before) = &mut self.waiting.0 {
+            before();
         }
     }
 

@@ -1,14 +1,14 @@
 //! The loader: a pipeline that runs.
 
+mod ahead;
+
 use std::fmt;
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, bounded};
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use serde::{Serialize, de::DeserializeOwned};
 
+use self::ahead::Ahead;
 use crate::checkpoint::Checkpoint;
 use crate::cx::{Cx, Recorder};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
@@ -240,145 +240,6 @@ impl<D: IterDataset> fmt::Debug for Loader<D> {
     }
 }
 
-/// What travels from the thread of the stateful part: elements, each with the state behind it.
-type Packet<T, S> = Vec<Result<(T, S)>>;
-
-/// Packets are sent off when they have been filled for this long: a large batch travels alone, small elements together.
-const PACKET_TIME: Duration = Duration::from_micros(200);
-const MAX_PACKET: usize = 256;
-
-/// The stateful part on a thread of its own, ahead of the consumer.
-struct Ahead<T, S> {
-    packets: Option<Receiver<Packet<T, S>>>,
-    current: std::vec::IntoIter<Result<(T, S)>>,
-    thread: Option<JoinHandle<()>>,
-    run: Runtime,
-}
-
-impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
-    fn start<I>(iter: I, cx: Cx, buffer: usize, run: &Runtime) -> Result<Self>
-    where
-        I: DatasetIterator<Item = T, State = S> + 'static,
-    {
-        let (sender, packets) = bounded(buffer);
-
-        let thread = std::thread::Builder::new().name("gristmill-suffix".into());
-        let work = {
-            let run = run.clone();
-            move || produce(iter, cx, &run, &sender)
-        };
-        let thread = thread.spawn(work).map_err(|e| {
-            crate::Error::new(crate::ErrorKind::Io, format!("cannot start the thread of the stateful stages: {e}"))
-        })?;
-        Ok(Self { packets: Some(packets), current: Vec::new().into_iter(), thread: Some(thread), run: run.clone() })
-    }
-
-    fn next(&mut self, meter: &mut ConsumerMeter) -> Result<Option<(T, S)>> {
-        if let Some(next) = self.current.next() {
-            meter.no_wait();
-            return next.map(Some);
-        }
-        let start = Instant::now();
-        self.run.demand().begin(start);
-        let next = self.receive(meter);
-        let end = meter.end(start);
-        self.run.demand().end(end);
-        next.transpose()
-    }
-
-    /// The first element of the next packet.
-    fn receive(&mut self, meter: &mut ConsumerMeter) -> Option<Result<(T, S)>> {
-        let packets = self.packets.as_ref()?;
-        meter.look(packets.len());
-        match packets.recv() {
-            Ok(packet) => self.current = packet.into_iter(),
-            Err(_) => {
-                self.packets = None;
-                self.join();
-            }
-        }
-        self.current.next()
-    }
-
-    /// A panic of the thread is a panic here: it was the consumer's own closure, or a bug.
-    fn join(&mut self) {
-        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
-            std::panic::resume_unwind(panic);
-        }
-    }
-}
-
-impl<T, S> Drop for Ahead<T, S> {
-    fn drop(&mut self) {
-        self.packets = None;
-        self.run.cancel();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-fn produce<I: DatasetIterator>(mut iter: I, mut cx: Cx, run: &Runtime, sender: &Sender<Packet<I::Item, I::State>>) {
-    let mut clock = PacketClock::new();
-    loop {
-        clock.start();
-        let mut packet = Vec::new();
-        let mut last = false;
-        while !last && packet.len() < MAX_PACKET && !clock.is_over(packet.len()) {
-            match iter.next(&mut cx) {
-                Ok(Some(element)) => packet.push(Ok((element, iter.state()))),
-                Ok(None) => last = true,
-                Err(error) => {
-                    packet.push(Err(error));
-                    last = true;
-                }
-            }
-        }
-        cx.flush_if_due();
-        if last {
-            // The totals are complete before the consumer can see the end.
-            cx.flush();
-            run.sync();
-        }
-        let sent = packet.is_empty() || sender.send(packet).is_ok();
-        if last || !sent {
-            return;
-        }
-    }
-}
-
-/// Decides when a packet travels. It looks at the clock after every element where they are slow, and rarely where
-/// they are fast: the distance is learned from the packet before.
-struct PacketClock {
-    start: Instant,
-    look_at: usize,
-    stride: usize,
-}
-
-impl PacketClock {
-    fn new() -> Self {
-        Self { start: Instant::now(), look_at: 1, stride: 1 }
-    }
-
-    fn start(&mut self) {
-        self.start = Instant::now();
-        self.look_at = self.stride;
-    }
-
-    fn is_over(&mut self, len: usize) -> bool {
-        if len < self.look_at {
-            return false;
-        }
-        let elapsed = self.start.elapsed();
-        // A quarter of the packet's time between two looks, and never more than twice as far as before.
-        let per_element = elapsed.as_nanos() as usize / len.max(1);
-        let quarter = PACKET_TIME.as_nanos() as usize / 4 / per_element.max(1);
-        self.stride = quarter.clamp(1, (2 * self.stride).min(MAX_PACKET / 4));
-        self.look_at = len + self.stride;
-        elapsed >= PACKET_TIME
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -427,6 +288,24 @@ mod tests {
             assert_eq!(loader.next().unwrap().unwrap_err().to_string(), "stage 1 map: element 30: bad");
             assert!(loader.next().is_none());
             assert_eq!(loader.state().unwrap().state["next_index"], 30);
+        }
+    }
+
+    /// The fourth element is only there once the third has arrived.
+    #[test]
+    fn elements_do_not_wait_for_the_next() {
+        let (arrived, has_arrived) = crossbeam_channel::bounded(1);
+        let next = move |x: i64| {
+            let late = x == 3 && has_arrived.recv_timeout(std::time::Duration::from_secs(30)).is_err();
+            if late { Err(Error::data("nothing has arrived")) } else { Ok(x) }
+        };
+        for stateful in [false, true] {
+            let stream = Range::new(0, 9).to_iter().try_map(next.clone());
+            let stream = if stateful { stream.window_shuffle(1, 1).boxed() } else { stream.boxed() };
+            let mut loader = stream.loader().threads(2).build().unwrap();
+            assert_eq!(loader.by_ref().take(3).map(Result::unwrap).collect::<Vec<_>>(), [0, 1, 2]);
+            arrived.send(()).unwrap();
+            assert_eq!(run(loader), [3, 4, 5, 6, 7, 8]);
         }
     }
 

@@ -158,6 +158,7 @@ impl<C> Incoming<C> {
         if let Ok(chunk) = self.chunks.try_recv() {
             return chunk;
         }
+        cx.will_wait();
         let start = Instant::now();
         let chunk = self.chunks.recv();
         cx.waited(stage, start.elapsed());

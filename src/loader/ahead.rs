@@ -1,0 +1,193 @@
+//! The stateful part on a thread of its own, ahead of the consumer.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+
+use crate::cx::Cx;
+use crate::dataset::DatasetIterator;
+use crate::error::Result;
+use crate::exec::Runtime;
+use crate::report::ConsumerMeter;
+
+/// What travels from the thread of the stateful part: elements, each with the state behind it.
+type Packet<T, S> = Vec<Result<(T, S)>>;
+
+/// Packets are sent off when they have been filled for this long: a large batch travels alone, small elements together.
+const PACKET_TIME: Duration = Duration::from_micros(200);
+const MAX_PACKET: usize = 256;
+
+/// See the [module](self).
+pub(super) struct Ahead<T, S> {
+    packets: Option<Receiver<Packet<T, S>>>,
+    current: std::vec::IntoIter<Result<(T, S)>>,
+    thread: Option<JoinHandle<()>>,
+    run: Runtime,
+}
+
+impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
+    pub(super) fn start<I>(iter: I, cx: Cx, buffer: usize, run: &Runtime) -> Result<Self>
+    where
+        I: DatasetIterator<Item = T, State = S> + 'static,
+    {
+        let (sender, packets) = bounded(buffer);
+
+        let thread = std::thread::Builder::new().name("gristmill-suffix".into());
+        let work = {
+            let run = run.clone();
+            move || produce(iter, cx, &run, sender)
+        };
+        let thread = thread.spawn(work).map_err(|e| {
+            crate::Error::new(crate::ErrorKind::Io, format!("cannot start the thread of the stateful stages: {e}"))
+        })?;
+        Ok(Self { packets: Some(packets), current: Vec::new().into_iter(), thread: Some(thread), run: run.clone() })
+    }
+
+    pub(super) fn next(&mut self, meter: &mut ConsumerMeter) -> Result<Option<(T, S)>> {
+        if let Some(next) = self.current.next() {
+            meter.no_wait();
+            return next.map(Some);
+        }
+        let start = Instant::now();
+        self.run.demand().begin(start);
+        let next = self.receive(meter);
+        let end = meter.end(start);
+        self.run.demand().end(end);
+        next.transpose()
+    }
+
+    /// The first element of the next packet.
+    fn receive(&mut self, meter: &mut ConsumerMeter) -> Option<Result<(T, S)>> {
+        let packets = self.packets.as_ref()?;
+        meter.look(packets.len());
+        match packets.recv() {
+            Ok(packet) => self.current = packet.into_iter(),
+            Err(_) => {
+                self.packets = None;
+                self.join();
+            }
+        }
+        self.current.next()
+    }
+
+    /// A panic of the thread is a panic here: it was the consumer's own closure, or a bug.
+    fn join(&mut self) {
+        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+impl<T, S> Drop for Ahead<T, S> {
+    fn drop(&mut self) {
+        self.packets = None;
+        self.run.cancel();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Packs up what `iter` yields, to its end.
+fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
+    mut iter: I,
+    mut cx: Cx,
+    run: &Runtime,
+    sender: Sender<Packet<I::Item, I::State>>,
+) {
+    let outbox = Arc::new(Mutex::new(Outbox { packet: Vec::new(), clock: PacketClock::new(), sender }));
+    let post = || outbox.lock().unwrap_or_else(PoisonError::into_inner);
+    let waiting = outbox.clone();
+    cx.before_waiting(move || waiting.lock().unwrap_or_else(PoisonError::into_inner).offer());
+    loop {
+        let next = iter.next(&mut cx);
+        let sent = match next {
+            Ok(Some(element)) => {
+                let state = iter.state();
+                let mut outbox = post();
+                outbox.packet.push(Ok((element, state)));
+                !outbox.is_due() || {
+                    cx.flush_if_due();
+                    outbox.send()
+                }
+            }
+            last => {
+                // The totals are complete before the consumer can see the end.
+                cx.flush();
+                run.sync();
+                let mut outbox = post();
+                outbox.packet.extend(last.err().map(Err));
+                outbox.send();
+                false
+            }
+        };
+        if !sent {
+            return;
+        }
+    }
+}
+
+/// What is ready to travel.
+struct Outbox<T, S> {
+    packet: Packet<T, S>,
+    clock: PacketClock,
+    sender: Sender<Packet<T, S>>,
+}
+
+impl<T, S> Outbox<T, S> {
+    fn is_due(&mut self) -> bool {
+        self.packet.len() >= MAX_PACKET || self.clock.is_over(self.packet.len())
+    }
+
+    /// Sends it off; `false` if nobody is there any more.
+    fn send(&mut self) -> bool {
+        let sent = self.packet.is_empty() || self.sender.send(std::mem::take(&mut self.packet)).is_ok();
+        self.clock.start();
+        sent
+    }
+
+    /// The next element is not there yet: what is ready need not wait for it.
+    fn offer(&mut self) {
+        if self.packet.is_empty() {
+            return;
+        }
+        match self.sender.try_send(std::mem::take(&mut self.packet)) {
+            Err(TrySendError::Full(packet)) => self.packet = packet,
+            _ => self.clock.start(),
+        }
+    }
+}
+
+/// Decides when a packet travels. It looks at the clock after every element where they are slow, and rarely where
+/// they are fast: the distance is learned from the packet before.
+struct PacketClock {
+    start: Instant,
+    look_at: usize,
+    stride: usize,
+}
+
+impl PacketClock {
+    fn new() -> Self {
+        Self { start: Instant::now(), look_at: 1, stride: 1 }
+    }
+
+    fn start(&mut self) {
+        self.start = Instant::now();
+        self.look_at = self.stride;
+    }
+
+    fn is_over(&mut self, len: usize) -> bool {
+        if len < self.look_at {
+            return false;
+        }
+        let elapsed = self.start.elapsed();
+        // A quarter of the packet's time between two looks, and never more than twice as far as before.
+        let per_element = elapsed.as_nanos() as usize / len.max(1);
+        let quarter = PACKET_TIME.as_nanos() as usize / 4 / per_element.max(1);
+        self.stride = quarter.clamp(1, (2 * self.stride).min(MAX_PACKET / 4));
+        self.look_at = len + self.stride;
+        elapsed >= PACKET_TIME
+    }
+}
