@@ -1,4 +1,5 @@
 //! What the README shows and claims, where no other test does.
+#![cfg(feature = "spec")]
 
 use std::collections::BTreeMap;
 
