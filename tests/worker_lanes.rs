@@ -77,8 +77,12 @@ fn pipeline(config: Config) -> Result<BoxIter<Element>> {
     let dataset = |k: i64| {
         let (config, start) = (config.clone(), k * config.len);
         // None of the same length.
-        let numbers = Range::new(start, start + config.len - 10 * k).to_iter().window_shuffle(7, k as u32);
-        numbers.map(move |x| config.element(x)).boxed()
+        let numbers = Range::new(start, start + config.len - 10 * k).to_iter().boxed();
+        let counted = numbers.map_with_index(move |i, x| match x - start == i as i64 {
+            true => Ok(x),
+            false => Err(Error::data(format!("element {i} of dataset {k} is {x}"))),
+        });
+        counted.map(move |x| config.element(x)).boxed()
     };
     Ok(lanes((0..config.datasets).map(dataset), config.lanes).boxed())
 }
@@ -133,7 +137,7 @@ fn uneven(seed: u64) -> Result<BoxIter<Vec<u8>>> {
         let mixed = (x as u64 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         Ok(vec![x as u8; [10, 3_000, 30_000, 70_000, 200_000][mixed as usize % 5] + (mixed % 977) as usize])
     };
-    Ok(lanes((0..4).map(|k| Range::new(100 * k, 100 * k + 100).to_iter().window_shuffle(3, 1).map(bytes)), 3).boxed())
+    Ok(lanes((0..4).map(|k| Range::new(100 * k, 100 * k + 100).to_iter().limit(90 + k as u64).map(bytes)), 3).boxed())
 }
 
 #[test]
@@ -150,7 +154,7 @@ fn no_extent_is_too_small() {
             let report = loader.report();
             let maps = report.stages.iter().filter(|stage| stage.name == "map");
             let read: u64 = maps.map(|stage| stage.elements).sum();
-            assert!(workers > 1 || (400..440).contains(&read), "{read} of 400 elements read, {slab_mib} MiB\n{report}");
+            assert!(workers > 1 || (366..400).contains(&read), "{read} of 366 elements read, {slab_mib} MiB\n{report}");
         }
     }
 }
@@ -306,4 +310,71 @@ fn workers() -> Vec<u32> {
         fields.next() != Some("Z") && fields.next().and_then(|p| p.parse().ok()) == Some(me)
     })
     .collect()
+}
+
+#[cfg(feature = "compress")]
+mod compressed {
+    use std::io::Write;
+
+    use gristmill::source::StreamOptions;
+
+    use super::*;
+
+    /// Lines of files that are read as lanes, each made an element inside.
+    fn lines(dir: PathBuf) -> Result<BoxIter<Element>> {
+        let file = |k: usize| {
+            let name = format!("{k}.txt.{}", if k.is_multiple_of(2) { "gz" } else { "zst" });
+            let lines = StreamOptions::new().lines(dir.join(name))?;
+            Ok(lines
+                .map(|line| Ok(Element::new().with("t", line.as_str()).with("n", Array::scalar(line.len() as i64)))))
+        };
+        Ok(lanes((0..7).map(file).collect::<Result<Vec<_>>>()?, 3).boxed())
+    }
+
+    fn write(dir: &std::path::Path, cut: bool) {
+        for k in 0..7usize {
+            let text: String =
+                (0..150 + 60 * k).map(|n| format!("file {k}, line {n}{}\n", "!".repeat(n % 40))).collect();
+            if !k.is_multiple_of(2) {
+                std::fs::write(dir.join(format!("{k}.txt.zst")), zstd::encode_all(text.as_bytes(), 1).unwrap())
+                    .unwrap();
+                continue;
+            }
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(3));
+            encoder.write_all(text.as_bytes()).unwrap();
+            let mut bytes = encoder.finish().unwrap();
+            if cut && k == 4 {
+                bytes.truncate(bytes.len() / 2);
+            }
+            std::fs::write(dir.join(format!("{k}.txt.gz")), bytes).unwrap();
+        }
+    }
+
+    #[test]
+    fn compressed_files_are_read_by_workers_and_resumed() {
+        let _alone = alone();
+        let dir = tempfile::tempdir().unwrap();
+        for cut in [false, true] {
+            write(dir.path(), cut);
+            let lines = |workers| mp_prefetch(lines, dir.path().to_owned(), options(workers)).unwrap();
+            let expected = run(super::compressed::lines(dir.path().to_owned()).unwrap().loader());
+            assert_eq!(expected.iter().any(Result::is_err), cut);
+            assert!(expected.len() > if cut { 500 } else { 2300 - 1 }, "{}", expected.len());
+            for workers in [0, 1, 2] {
+                assert!(run(lines(workers)) == expected, "{workers} workers, cut: {cut}");
+            }
+            let (mut seen, mut checkpoint) = (0, None::<Checkpoint>);
+            for hop in [70, 1, 200, 130] {
+                let mut builder = lines(hop % 3);
+                if let Some(checkpoint) = checkpoint.take() {
+                    builder = builder.resume(checkpoint);
+                }
+                let mut loader = builder.build().unwrap();
+                let got: Vec<_> = loader.by_ref().take(hop).map(|e| e.map_err(|e| e.to_string())).collect();
+                assert!(got == expected[seen..seen + hop], "{seen}, {hop}");
+                seen += hop;
+                checkpoint = Some(loader.state().unwrap());
+            }
+        }
+    }
 }

@@ -183,7 +183,8 @@ pub type JsonlStream = TextStream<JsonLines>;
 /// at the end of a gzip member: records before a damage may have been handed out.
 ///
 /// # Cost
-/// One thread decompresses. A resume decompresses the present file again up to its place. Memory: the window of the
+/// One thread decompresses; several do if each file is a stream of its own and they are read as
+/// [`lanes`](crate::dataset::iter::lanes()). A resume decompresses the present file again up to its place. Memory: the window of the
 /// codec and a buffer that grows to the longest line.
 #[must_use = "datasets are lazy and do nothing until read"]
 pub struct TextStream<P> {

@@ -229,12 +229,48 @@ mod tests {
     }
 
     #[test]
+    fn segments_stand_in_the_order_in_which_they_are_wanted() {
+        let mut queue = Queue::default();
+        let at = Point { state: "{}".into(), skip: 0 };
+        let lane = |lane, due| How::Lane { from: Segment { lane, after: None, at: at.clone() }, due };
+        let all =
+            [(1, lane(0, 50)), (9, How::Slots), (1, lane(1, 40)), (2, lane(2, 1)), (1, lane(3, 45)), (1, lane(4, 60))];
+        for (border, how) in all {
+            queue.submit(border, 0..10, how, Box::new(Nobody(true)));
+        }
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|job| (job.border, job.seq, job.lane)).collect();
+        assert!(order.iter().enumerate().all(|(n, (_, seq, _))| n as u64 == *seq));
+        let order: Vec<_> =
+            order.iter().map(|(border, _, lane)| (*border, lane.as_ref().map(|lane| lane.lane))).collect();
+        // Others have their places in between, and those of another border are not compared.
+        assert_eq!(order, [(1, Some(1)), (9, None), (1, Some(3)), (2, Some(2)), (1, Some(0)), (1, Some(4))]);
+    }
+
+    #[test]
+    fn a_lane_is_read_on_from_the_last_mark() {
+        let mut queue = Queue::default();
+        let from = Segment { lane: 3, after: None, at: Point { state: "a".into(), skip: 60 } };
+        queue.submit(0, 100..200, How::Lane { from, due: 0 }, Box::new(Nobody(true)));
+        let mut job = queue.pop().unwrap();
+        let at =
+            |job: &Job| job.lane.as_ref().map(|lane| (lane.after, lane.at.state.to_string(), lane.at.skip)).unwrap();
+        job.read_on(7, 3, None);
+        assert_eq!(at(&job), (Some(7), "a".to_owned(), 63));
+        job.read_on(8, 5, Some(Point { state: "b".into(), skip: 4 }));
+        assert_eq!(at(&job), (Some(8), "b".to_owned(), 4));
+        job.end();
+        queue.put(job);
+        assert!(queue.first(0).is_none());
+    }
+
+    #[test]
     fn jobs_keep_their_place_and_unwanted_ones_go() {
         let mut queue = Queue::default();
         for (n, wanted) in [false, true, true].into_iter().enumerate() {
             queue.submit(n as u32, 0..10, How::Slots, Box::new(Nobody(wanted)));
         }
         assert_eq!(queue.first(0).unwrap().border, 1);
+        assert_eq!(queue.first(2).unwrap().border, 2);
         let mut job = queue.pop().unwrap();
         job.advance(4);
         queue.put(job);

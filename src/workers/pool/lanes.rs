@@ -60,3 +60,64 @@ impl Lanes {
         if stays && (!idle || job.since.elapsed() < patience) { Home::Busy } else { Home::None }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Error, Result};
+    use crate::exec::remote::{Deliver, How, Part, Point, Segment};
+    use crate::workers::pool::job::Queue;
+
+    struct Nobody;
+
+    impl Deliver for Nobody {
+        fn wanted(&self) -> bool {
+            true
+        }
+        fn part(&mut self, _: &Part) -> Result<Option<Point>> {
+            Ok(None)
+        }
+        fn ungroup(&mut self) {}
+        fn skip(&mut self) {}
+        fn fail(&mut self, _: Error) {}
+    }
+
+    fn job(lane: u64, after: Option<u64>) -> Job {
+        let mut queue = Queue::default();
+        let from = Segment { lane, after, at: Point { state: "{}".into(), skip: 0 } };
+        queue.submit(0, 0..10, How::Lane { from, due: 0 }, Box::new(Nobody));
+        queue.pop().unwrap()
+    }
+
+    #[test]
+    fn a_lane_goes_to_the_worker_that_has_it_open() {
+        let mut crew: BTreeMap<u64, Member> = (1..4).map(|number| (number, Member::new())).collect();
+        crew.values_mut().for_each(|member| member.ready = true);
+        let mut lanes = Lanes::default();
+        lanes.read(&job(5, Some(70)), 2, 0);
+        assert_eq!(lanes.home(&job(5, Some(70)), &crew, 2), Home::Free(2));
+        // It is elsewhere by now, or was never there.
+        assert_eq!(lanes.home(&job(5, Some(71)), &crew, 2), Home::None);
+        assert_eq!(lanes.home(&job(5, None), &crew, 2), Home::None);
+        assert_eq!(lanes.home(&job(6, Some(70)), &crew, 2), Home::None);
+        let mut suspect = job(5, Some(70));
+        suspect.blame(3, true);
+        assert_eq!(lanes.home(&suspect, &crew, 2), Home::None);
+    }
+
+    #[test]
+    fn a_busy_home_is_waited_for_unless_somebody_is_idle_for_long() {
+        let mut crew: BTreeMap<u64, Member> = (1..3).map(|number| (number, Member::new())).collect();
+        let mut lanes = Lanes::default();
+        lanes.read(&job(5, Some(70)), 2, u64::MAX / 4);
+        // Nobody has time.
+        assert_eq!(lanes.home(&job(5, Some(70)), &crew, 2), Home::Busy);
+        crew.get_mut(&1).unwrap().ready = true;
+        assert_eq!(lanes.home(&job(5, Some(70)), &crew, 2), Home::Busy);
+        let mut patient = job(5, Some(70));
+        patient.since -= MOST_PATIENCE;
+        assert_eq!(lanes.home(&patient, &crew, 2), Home::None);
+        crew.get_mut(&2).unwrap().leaving = true;
+        assert_eq!(lanes.home(&job(5, Some(70)), &crew, 2), Home::None);
+    }
+}

@@ -1,7 +1,7 @@
 //! The reader, on any bytes: what `fuzz/` runs, and the tests of damage.
 
 use super::samples::{chunk, extent, slots};
-use super::{Cross, Crossing, HEADER, MAGIC, VERSION, read, read_parts};
+use super::{Cross, Crossing, HEADER, MAGIC, VERSION, read, read_lane, read_parts};
 use crate::dataset::iter::Padded;
 use crate::dataset::iter::evaluate::Part;
 use crate::element::{Element, Value};
@@ -21,14 +21,29 @@ pub(crate) fn wire(data: &[u8]) {
                 writer.push_whole(&batch, 3, Crossing::OF).expect("room for this one, too");
                 writer.push_whole::<Element>(&Err(Error::data("no")), 3, Crossing::OF).expect("room for an error");
             });
-            for hit in rest.as_chunks::<4>().0 {
-                let at = usize::from(u16::from_le_bytes([hit[0], hit[1]])) % bytes.len();
-                // Numbers of the table are small: of most words only the lowest byte counts.
-                let at = if hit[2] & 3 == 0 { at } else { at / 8 * 8 };
-                bytes[at] = hit[3];
-            }
+            damage(&mut bytes, rest);
+            survives(&bytes);
+            let (mut bytes, _) = chunk(1 << 16, |writer| {
+                for (n, slot) in slots().into_iter().filter_map(Result::transpose).enumerate() {
+                    let mark = (n % 2 == 0).then_some("{\"dataset\": 1, \"state\": null}");
+                    let written = writer.push_lane(&slot, mark, Crossing::OF).expect("it can be written");
+                    written.expect("room for all of them");
+                }
+                writer.push_end(None).expect("room for the end");
+            });
+            damage(&mut bytes, rest);
             survives(&bytes);
         }
+    }
+}
+
+/// Changes a byte for every four of `hits`.
+fn damage(bytes: &mut [u8], hits: &[u8]) {
+    for hit in hits.as_chunks::<4>().0 {
+        let at = usize::from(u16::from_le_bytes([hit[0], hit[1]])) % bytes.len();
+        // Numbers of the table are small: of most words only the lowest byte counts.
+        let at = if hit[2] & 3 == 0 { at } else { at / 8 * 8 };
+        bytes[at] = hit[3];
     }
 }
 
@@ -52,6 +67,14 @@ pub(super) fn survives(bytes: &[u8]) {
     if let Ok(parts) = read_parts::<Element, Element>(&owner, bytes.len(), Crossing::OF, Some(Crossing::OF)) {
         let held: usize = parts.iter().map(held_by).sum();
         assert!(held <= 32 * bytes.len(), "{held} bytes held by a chunk of {}", bytes.len());
+    }
+    if let Ok(lane) = read_lane::<Element>(&owner, bytes.len(), Crossing::OF) {
+        let own = |(slot, mark): &(Result<Element>, Option<String>)| {
+            let element = slot.as_ref().map_or(0, |element| size_of::<Element>() + heap_of(element));
+            size_of_val(slot) + size_of_val(mark) + element + mark.as_ref().map_or(0, String::len)
+        };
+        let held: usize = lane.slots.iter().map(own).sum();
+        assert!(held <= 32 * bytes.len(), "{held} bytes held by a lane of {}", bytes.len());
     }
     if let Ok(slots) = read::<Vec<Element>>(&owner, bytes.len()) {
         same_again(&slots);

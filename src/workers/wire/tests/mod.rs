@@ -1,5 +1,6 @@
 mod damage;
 mod generate;
+mod lanes;
 mod round_trip;
 mod speed;
 mod types;
