@@ -120,6 +120,10 @@ impl<T, S: Clone> Ahead<T, S> {
         self.lanes.iter().map(|lane| Some(lane.as_ref()?.at.clone())).collect()
     }
 
+    pub(super) fn position(&self, at: usize) -> Option<&LanePosition<S>> {
+        self.lanes[at].as_ref().map(|lane| &lane.at)
+    }
+
     /// The next element of lane `at`; `None` if that has ended.
     pub(super) fn next(&mut self, at: usize, stage: StageId, cx: &mut Cx) -> Option<Result<T>> {
         self.asked += 1;

@@ -8,13 +8,15 @@ mod lane;
 mod pass;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 mod remote;
+mod state;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
 pub use self::lane::{LaneMark, LanePosition};
-pub use self::pass::{IterLanesIter, LanesState};
+pub use self::pass::IterLanesIter;
+pub use self::state::LanesState;
 
 use self::ahead::Ahead;
 use super::open_lane::{Lanes, MadeLanes, OpenLane};

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::ahead::Ahead;
 use super::lane::{LaneIter, LanePosition, MARK_EVERY};
+use super::state::{LanesState, Written};
 use super::{ItemOf, Shared, StateOf};
 use crate::cx::Cx;
 use crate::dataset::iter::DatasetIterator;
@@ -17,17 +16,7 @@ use crate::error::{Error, Result};
 pub struct IterLanesIter<L: OpenLane> {
     shared: Arc<Shared<L>>,
     reader: Reader<L>,
-    next_lane: usize,
-}
-
-/// Where an [`IterLanesIter`] is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, bound(serialize = "S: Serialize", deserialize = "S: Deserialize<'de>"))]
-pub struct LanesState<S> {
-    /// The lane whose turn is next.
-    pub next_lane: usize,
-    /// Where each lane is; `None` once it has been found at its end.
-    pub lanes: Vec<Option<LanePosition<S>>>,
+    state: LanesState<StateOf<L>>,
 }
 
 /// Who reads lanes.
@@ -38,31 +27,56 @@ enum Reader<L: OpenLane> {
     Ahead(Ahead<ItemOf<L>, StateOf<L>>),
 }
 
+impl<L: OpenLane> Reader<L> {
+    fn positions(&self) -> Vec<Option<LanePosition<StateOf<L>>>> {
+        match self {
+            Self::Inline(lanes) => lanes.iter().map(|lane| Some(lane.as_ref()?.position().clone())).collect(),
+            Self::Ahead(ahead) => ahead.positions(),
+        }
+    }
+
+    fn position(&self, at: usize) -> Option<&LanePosition<StateOf<L>>> {
+        match self {
+            Self::Inline(lanes) => Some(lanes[at].as_ref()?.position()),
+            Self::Ahead(ahead) => ahead.position(at),
+        }
+    }
+}
+
 impl<L: OpenLane> IterLanesIter<L> {
     pub(super) fn new(shared: Arc<Shared<L>>, ahead: Option<Ahead<ItemOf<L>, StateOf<L>>>) -> Self {
         let inline = || (0..shared.count).map(|lane| Some(LaneIter::new(&shared, lane))).collect();
         let reader = ahead.map_or_else(|| Reader::Inline(inline()), Reader::Ahead);
-        Self { shared, reader, next_lane: 0 }
+        let lanes = (0..shared.count).map(|lane| Some(LanePosition::start(lane))).collect();
+        Self { shared, reader, state: Written { next_lane: 0, lanes }.into() }
     }
 
     /// The next element of the lane whose turn it is; `None` if that has ended.
     fn take(&mut self, cx: &mut Cx) -> Option<Result<ItemOf<L>>> {
-        let at = self.next_lane;
-        self.next_lane = (at + 1) % self.shared.count as usize;
-        match &mut self.reader {
+        let at = self.state.next_lane();
+        if self.reader.position(at).is_none() {
+            self.state.turn();
+            return None;
+        }
+        let next = match &mut self.reader {
             Reader::Ahead(ahead) => {
                 // For the stages behind: those in front count elsewhere.
                 cx.begin_element();
                 ahead.next(at, self.shared.stage, cx)
             }
             Reader::Inline(lanes) => {
-                let next = lanes[at].as_mut()?.next(cx).transpose();
+                let next = lanes[at].as_mut().and_then(|lane| lane.next(cx).transpose());
                 if next.is_none() {
                     lanes[at] = None;
                 }
                 next
             }
+        };
+        match (&next, self.reader.position(at)) {
+            (Some(Ok(_)), Some(position)) if position.skip > 0 => self.state.turn(),
+            _ => self.state.turn_to(self.reader.positions()),
         }
+        next
     }
 
     fn is_over(&self) -> bool {
@@ -77,19 +91,21 @@ impl<L: OpenLane> IterLanesIter<L> {
         let fits = |(lane, at): (u64, &LanePosition<StateOf<L>>)| {
             at.mark.dataset % count == lane && at.skip < MARK_EVERY && at.skip <= at.given
         };
-        let lanes = (0..).zip(&state.lanes).filter_map(|(lane, at)| Some((lane, at.as_ref()?)));
-        if state.lanes.len() as u64 == count && (state.next_lane as u64) < count && lanes.clone().all(fits) {
+        let all = state.lanes();
+        let lanes = (0..).zip(&all).filter_map(|(lane, at)| Some((lane, at.as_ref()?)));
+        let is_whole = all.len() as u64 == count;
+        if is_whole && (state.next_lane() as u64) < count && lanes.clone().all(fits) {
             return Ok(());
         }
         Err(match lanes.clone().find(|&lane| !fits(lane)) {
-            Some((lane, at)) if state.lanes.len() as u64 == count => Error::state(format!(
+            Some((lane, at)) if is_whole => Error::state(format!(
                 "lane {lane} of {count} cannot be {} of {} elements behind stream {}",
                 at.skip, at.given, at.mark.dataset
             )),
             _ => Error::state(format!(
                 "the state is of {} lanes at lane {}, the pipeline has {count}",
-                state.lanes.len(),
-                state.next_lane
+                all.len(),
+                state.next_lane()
             )),
         })
     }
@@ -111,16 +127,12 @@ impl<L: OpenLane> DatasetIterator for IterLanesIter<L> {
     }
 
     fn state(&self) -> Self::State {
-        let lanes = match &self.reader {
-            Reader::Inline(lanes) => lanes.iter().map(|lane| Some(lane.as_ref()?.position().clone())).collect(),
-            Reader::Ahead(ahead) => ahead.positions(),
-        };
-        LanesState { next_lane: self.next_lane, lanes }
+        self.state.clone()
     }
 
     fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
         self.check(&state).map_err(|e| cx.blame(self.shared.stage, "lanes", e))?;
-        let LanesState { next_lane, lanes } = state;
+        let lanes = state.lanes();
         match &mut self.reader {
             Reader::Inline(open) => {
                 for (lane, at) in open.iter_mut().zip(lanes) {
@@ -129,7 +141,7 @@ impl<L: OpenLane> DatasetIterator for IterLanesIter<L> {
             }
             Reader::Ahead(ahead) => ahead.seek(lanes),
         }
-        self.next_lane = next_lane;
+        self.state = state;
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::state::Written;
 use super::*;
 use crate::ErrorKind;
 use crate::cx::{Cx, Recorder};
@@ -114,6 +115,27 @@ fn a_stream_that_cannot_be_opened_is_passed_over_behind_its_error() {
     assert_eq!(all(&Runtime::new(Executor::Threads(2), None).unwrap(), &ds()), inline);
 }
 
+/// However many turns it has been since all of them were looked at.
+#[test]
+fn a_state_is_that_of_every_lane() {
+    let lens = [1, 70, 200, 0, 9];
+    let ds = lanes(datasets(&lens), 5);
+    let run = Runtime::inline();
+    let (mut iter, mut cx) = (ds.iter(&run).unwrap(), Cx::default());
+    let mut given = [0; 5];
+    loop {
+        let state = iter.state();
+        for (lane, at) in state.lanes().into_iter().enumerate() {
+            let at = at.map(|at| (at.given, at.skip));
+            assert!(at.is_none_or(|at| at == (given[lane], given[lane] % 64)), "{lane}: {at:?} of {given:?}");
+            assert!(at.is_some() || given[lane] == lens[lane] as u64, "{lane}");
+        }
+        let Some(next) = iter.next(&mut cx).unwrap() else { break };
+        given[(next / 2 / 1000) as usize] += 1;
+    }
+    assert_eq!(given, lens.map(|len| len as u64));
+}
+
 #[test]
 fn marks_are_where_they_should_be() {
     let ds = lanes(datasets(&[300, 300]), 2);
@@ -162,22 +184,23 @@ fn impossible_counts_and_states_are_refused() {
     }
     let ds = lanes(datasets(&[2, 2, 2]), 2);
     let mut iter = ds.iter(&Runtime::inline()).unwrap();
-    let start = iter.state();
+    let start: Written<_> = iter.state().into();
     let with = |change: fn(&mut LanePosition<_>)| {
         let mut state = start.clone();
         change(state.lanes[1].as_mut().unwrap());
         state
     };
     for state in [
-        LanesState { next_lane: 2, ..start.clone() },
-        LanesState { lanes: Vec::new(), ..start.clone() },
+        Written { next_lane: 2, ..start.clone() },
+        Written { next_lane: usize::MAX, ..start.clone() },
+        Written { lanes: Vec::new(), ..start.clone() },
         with(|at| at.skip = 64),
         with(|at| (at.given, at.skip) = (3, 4)),
         with(|at| at.mark = Arc::new(LaneMark { dataset: 2, state: None })),
         // There are not so many.
         with(|at| (at.given, at.skip) = (50, 50)),
     ] {
-        let error = iter.restore(state, &mut Cx::default()).unwrap_err();
+        let error = iter.restore(state.into(), &mut Cx::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::State, "{error}");
     }
 }
