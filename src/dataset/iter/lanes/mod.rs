@@ -38,7 +38,7 @@ const MAX_LANES: usize = 1024;
 /// processes read different lanes, and the stages inside the datasets run where their lane is read. `count` shapes the stream
 /// and is part of its state; who reads never does. Four lanes for each who reads keep all of them busy.
 ///
-/// [`interleave`](super::interleave) cannot do that: which of its places takes the next dataset depends on which ends first.
+/// [`interleave`](super::interleave()) cannot do that: which of its places takes the next dataset depends on which ends first.
 /// ```
 /// use gristmill::{IterDataset, MapDataset, dataset::iter::lanes, dataset::map::Range};
 /// let files = [0, 10, 20].map(|start| Range::new(start, start + 2).to_iter());
