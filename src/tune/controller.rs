@@ -3,25 +3,24 @@
 //! It follows from one law: a consumer that would take `demand` elements per second, each of which costs `service`
 //! seconds of one thread, is fed by `demand × service` threads. More are asked for only where the consumer waits and the
 //! threads are busy; each step is judged by what it gained, and taken back where the machine, not their number, was the limit.
+//! Where threads that bring nothing share a process, that may be the limit: a lock, an allocator. Then more processes
+//! are tried, if there may be any.
 
+use super::trial::{Trial, Verdict};
 use super::{Decision, Knob};
 
 /// Threads are planned to be busy for this share of the time: above it, random service times make the consumer wait.
 const TARGET: f64 = 0.85;
 /// The consumer waits too much.
-const HUNGRY: f64 = 0.02;
+pub(super) const HUNGRY: f64 = 0.02;
 /// The consumer hardly waits.
 const FED: f64 = 0.005;
 /// Threads are as good as always busy.
 const BUSY: f64 = 0.9;
-/// So many seconds in a row must agree before threads are added.
+/// So many seconds in a row must agree before something is added.
 const CONFIRM: u32 = 2;
-/// So many seconds after a change its effect is judged.
-const JUDGE: u32 = 4;
 /// So many seconds of little work must pass before a thread is taken away.
 const IDLE: u32 = 15;
-/// A step that brought less than this share of what it should have is taken back.
-const WORTH: f64 = 0.35;
 const HOLD_OFF: (u32, u32) = (20, 640);
 
 /// What was measured in about one second.
@@ -41,20 +40,62 @@ pub struct Measurement {
     pub disturbed: bool,
 }
 
+impl Measurement {
+    fn wait(&self) -> f64 {
+        self.wait_s / self.wall_s
+    }
+
+    fn rate(&self) -> f64 {
+        if self.wall_s > 0.0 { self.elements / self.wall_s } else { 0.0 }
+    }
+
+    /// Elements per second that the consumer would take.
+    fn demand(&self) -> f64 {
+        self.elements / (self.wall_s - self.wait_s).max(self.wall_s * 1e-3)
+    }
+}
+
+/// What is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Threads that evaluate elements, in all processes together: as many in each.
+    pub threads: usize,
+    /// Worker processes.
+    pub processes: usize,
+    /// Ranges of elements that are under way or ready.
+    pub window: usize,
+}
+
 /// What may be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Threads that may be used at most: cores, memory, what was asked for.
     pub most_threads: usize,
+    /// Threads of one process.
+    pub most_threads_each: usize,
+    /// Processes, at least and at most.
+    pub processes: (usize, usize),
     /// Ranges under way that there is memory for.
     pub most_window: usize,
+}
+
+impl Bounds {
+    /// Bounds where there is one process.
+    pub fn of_threads(most_threads: usize, most_window: usize) -> Self {
+        Self { most_threads, most_threads_each: most_threads, processes: (1, 1), most_window }
+    }
+
+    /// `threads`, spread evenly over so many processes: the next multiple, or the one before if that is too many.
+    fn spread(&self, threads: usize, processes: usize) -> usize {
+        let most = (self.most_threads / processes).min(self.most_threads_each).max(1);
+        threads.div_ceil(processes).clamp(1, most) * processes
+    }
 }
 
 /// Decides, second by second. See the [module](super).
 #[derive(Clone, Debug)]
 pub struct Controller {
-    threads: usize,
-    window: usize,
+    now: Setting,
     bounds: Bounds,
     elapsed_s: f64,
     hungry: u32,
@@ -62,28 +103,20 @@ pub struct Controller {
     /// Seconds until something may be changed again.
     rest: u32,
     hold_off: u32,
-    /// Seconds until more threads may be tried again.
+    /// Seconds until more may be tried again.
     barred: u32,
+    /// What brought nothing when it was last tried.
+    failed: Vec<Knob>,
     trial: Option<Trial>,
 }
 
-/// A step up that is to be judged.
-#[derive(Clone, Copy, Debug)]
-struct Trial {
-    from: usize,
-    rate: f64,
-    predicted: f64,
-    seconds: u32,
-    elements: f64,
-    wall_s: f64,
-}
-
 impl Controller {
-    /// Starts from `threads` and `window`.
-    pub fn new(threads: usize, window: usize, bounds: Bounds) -> Self {
+    /// Starts from `start`.
+    pub fn new(start: Setting, bounds: Bounds) -> Self {
+        let processes = start.processes.clamp(bounds.processes.0.max(1), bounds.processes.1.max(1));
+        let threads = bounds.spread(start.threads, processes);
         Self {
-            threads: threads.clamp(1, bounds.most_threads.max(1)),
-            window: window.max(1),
+            now: Setting { threads, processes, window: start.window.max(1) },
             bounds,
             elapsed_s: 0.0,
             hungry: 0,
@@ -91,24 +124,28 @@ impl Controller {
             rest: 1,
             hold_off: HOLD_OFF.0,
             barred: 0,
+            failed: Vec::new(),
             trial: None,
         }
     }
 
-    /// Threads that it wants now.
-    pub fn threads(&self) -> usize {
-        self.threads
+    /// What it wants now.
+    pub fn setting(&self) -> Setting {
+        self.now
     }
 
-    /// Ranges that it wants under way or ready now.
-    pub fn window(&self) -> usize {
-        self.window
+    /// From now on there may be so many processes at most: that is what there is memory for.
+    pub fn allow_processes(&mut self, most: usize) {
+        self.bounds.processes.1 = most.max(self.bounds.processes.0);
     }
 
     /// Takes one measurement, and decides.
     pub fn step(&mut self, m: &Measurement) -> Option<Decision> {
         self.elapsed_s += m.wall_s;
         self.barred = self.barred.saturating_sub(1);
+        if self.now.processes > self.bounds.processes.1 {
+            return Some(self.make_room(m));
+        }
         if m.disturbed || m.elements <= 0.0 || m.wall_s <= 0.0 {
             // What a pause or a new worker does to the figures says nothing about the settings.
             return None;
@@ -117,91 +154,141 @@ impl Controller {
             self.rest -= 1;
             return None;
         }
-        if self.trial.is_some() {
-            return self.judge(m);
+        let busy = m.busy_s / (m.wall_s * self.now.threads as f64);
+        self.hungry = if m.wait() > HUNGRY && busy > BUSY { self.hungry + 1 } else { 0 };
+        if let Some(mut trial) = self.trial.take() {
+            match trial.judge(m) {
+                Verdict::Open => {
+                    self.trial = Some(trial);
+                    return None;
+                }
+                Verdict::Worth => self.keep(trial.knob),
+                Verdict::Trim { to, gained } => return Some(self.take_back(m, trial.knob, to, gained)),
+            }
         }
-        let (wait, busy) = (m.wait_s / m.wall_s, m.busy_s / (m.wall_s * self.threads as f64));
-        if wait > 0.01 && m.window_full && busy < BUSY && self.window < self.bounds.most_window {
-            return Some(self.widen(m, wait, busy));
+        if m.wait() > 0.01 && m.window_full && busy < BUSY && self.now.window < self.bounds.most_window {
+            return Some(self.widen(m, busy));
         }
-        if let Some(decision) = self.grow(m, wait, busy) {
-            return Some(decision);
-        }
-        self.shrink(m, wait)
+        self.grow(m, busy).or_else(|| self.shrink(m))
+    }
+
+    /// Processes have come to need more memory than there is for so many.
+    fn make_room(&mut self, m: &Measurement) -> Decision {
+        let processes = self.bounds.processes.1;
+        let next = Setting { threads: self.bounds.spread(self.now.threads, processes), processes, ..self.now };
+        self.trial = None;
+        self.change(m, Knob::Processes, next, "each needs more memory than there is for so many".to_owned())
     }
 
     /// Everything that may be under way is, the consumer waits, and threads have nothing to do: the head of the line
     /// takes long, and what stands behind it could be done in the meantime.
-    fn widen(&mut self, m: &Measurement, wait: f64, busy: f64) -> Decision {
-        let to = (2 * self.window).min(self.bounds.most_window);
-        let reason =
-            format!("consumer waits {} while threads are busy {}: slow elements hold up others", pc(wait), pc(busy));
-        let from = std::mem::replace(&mut self.window, to);
-        self.decided(m, Knob::Window, from, to, reason)
+    fn widen(&mut self, m: &Measurement, busy: f64) -> Decision {
+        let to = (2 * self.now.window).min(self.bounds.most_window);
+        let (wait, busy) = (pc(m.wait()), pc(busy));
+        let reason = format!("consumer waits {wait} while threads are busy {busy}: slow elements hold up others");
+        self.change(m, Knob::Window, Setting { window: to, ..self.now }, reason)
     }
 
-    fn grow(&mut self, m: &Measurement, wait: f64, busy: f64) -> Option<Decision> {
-        self.hungry = if wait > HUNGRY && busy > BUSY { self.hungry + 1 } else { 0 };
-        if self.hungry < CONFIRM || self.barred > 0 || self.threads >= self.bounds.most_threads {
+    fn grow(&mut self, m: &Measurement, busy: f64) -> Option<Decision> {
+        if self.hungry < CONFIRM || self.barred > 0 {
             return None;
         }
-        let service = m.busy_s / m.elements;
-        let demand = m.elements / (m.wall_s - m.wait_s).max(m.wall_s * 1e-3);
-        let law = (demand * service / TARGET).ceil();
-        let step = if self.hold_off > HOLD_OFF.0 { self.threads + 1 } else { (self.threads * 3).div_ceil(2) };
-        let to =
-            (law.min(1e6) as usize).clamp(self.threads + 1, step.max(self.threads + 1)).min(self.bounds.most_threads);
-        let rate = m.elements / m.wall_s;
-        let predicted = (rate * to as f64 / self.threads as f64).min(demand);
-        let trial = Trial { from: self.threads, rate, predicted, seconds: 0, elements: 0.0, wall_s: 0.0 };
-        self.trial = Some(trial);
-        let reason = format!("consumer waits {}, threads are busy {}", pc(wait), pc(busy));
-        let from = std::mem::replace(&mut self.threads, to);
-        Some(self.decided(m, Knob::Threads, from, to, reason))
+        let (knob, next) = self.more(m)?;
+        let reason = format!("consumer waits {}, threads are busy {}", pc(m.wait()), pc(busy));
+        let room = (next.threads + 1).min(self.bounds.most_window);
+        if self.now.window < room {
+            // Else the others would have nothing to do.
+            let reason = format!("{reason}, and more of them need more ranges");
+            let to = (2 * next.threads).min(self.bounds.most_window);
+            return Some(self.change(m, Knob::Window, Setting { window: to, ..self.now }, reason));
+        }
+        let reason = match knob {
+            Knob::Processes if self.failed.contains(&Knob::Threads) => {
+                format!("{reason}, and more of them bring nothing")
+            }
+            _ => reason,
+        };
+        self.trial = Some(Trial::new(knob, self.now, next, m.rate(), m.demand()));
+        Some(self.change(m, knob, next, reason))
     }
 
-    /// Whether the last step up was worth it; it is taken back if not.
-    fn judge(&mut self, m: &Measurement) -> Option<Decision> {
-        let trial = self.trial.as_mut()?;
-        trial.seconds += 1;
-        trial.elements += m.elements;
-        trial.wall_s += m.wall_s;
-        if trial.seconds < JUDGE {
-            return None;
+    /// More threads; or more processes, where those bring nothing or there may be no more of them.
+    fn more(&mut self, m: &Measurement) -> Option<(Knob, Setting)> {
+        let knobs = [Knob::Threads, Knob::Processes].map(|knob| (knob, self.raised(knob, m)));
+        let possible = knobs.into_iter().filter_map(|(knob, next)| Some((knob, next?)));
+        let possible: Vec<_> = possible.filter(|(knob, _)| !self.failed.contains(knob)).collect();
+        if possible.is_empty() && !self.failed.is_empty() {
+            // Something else is the limit: memory bandwidth, a disk, the stateful part.
+            self.failed.clear();
+            self.barred = self.hold_off;
+            self.hold_off = (2 * self.hold_off).min(HOLD_OFF.1);
         }
-        let trial = self.trial.take()?;
-        let gain = trial.elements / trial.wall_s - trial.rate;
-        if gain >= WORTH * (trial.predicted - trial.rate) {
-            self.hold_off = HOLD_OFF.0;
-            return None;
-        }
-        // Something else is the limit: memory bandwidth, a lock, a disk, the stateful part.
-        self.barred = self.hold_off;
-        self.hold_off = (2 * self.hold_off).min(HOLD_OFF.1);
-        let gained = 100.0 * gain / trial.rate.max(f64::MIN_POSITIVE);
-        let reason = format!("the step up brought {gained:+.0} %: threads are not the limit");
-        let from = std::mem::replace(&mut self.threads, trial.from);
-        Some(self.decided(m, Knob::Threads, from, trial.from, reason))
+        possible.into_iter().next()
+    }
+
+    fn raised(&self, knob: Knob, m: &Measurement) -> Option<Setting> {
+        let now = self.now;
+        let step = |from: usize, law: f64| {
+            let most = if self.hold_off > HOLD_OFF.0 { from + 1 } else { 2 * from };
+            (law.ceil().min(1e6) as usize).clamp(from + 1, most)
+        };
+        let next = match knob {
+            Knob::Threads => {
+                let law = m.demand() * (m.busy_s / m.elements) / TARGET;
+                Setting { threads: self.bounds.spread(step(now.threads, law), now.processes), ..now }
+            }
+            _ => {
+                let law = now.processes as f64 * m.demand() / m.rate() / TARGET;
+                let processes = step(now.processes, law).min(self.bounds.processes.1);
+                Setting { threads: self.bounds.spread(now.threads, processes), processes, ..now }
+            }
+        };
+        let more = if knob == Knob::Threads { next.threads > now.threads } else { next.processes > now.processes };
+        more.then_some(next)
+    }
+
+    /// The last step up was worth it.
+    fn keep(&mut self, knob: Knob) {
+        self.hold_off = HOLD_OFF.0;
+        self.failed.retain(|failed| *failed != knob);
+    }
+
+    /// The last step up was not worth it; as much of it is taken back as brought nothing.
+    fn take_back(&mut self, m: &Measurement, knob: Knob, to: Setting, gained: f64) -> Decision {
+        self.failed.push(knob);
+        let reason = format!("the step up brought {:+.0} %: {knob} are not the limit", 100.0 * gained);
+        let to = Setting { threads: self.bounds.spread(to.threads, to.processes), window: self.now.window, ..to };
+        self.change(m, knob, to, reason)
     }
 
     /// A quarter of the threads fewer, or as many as leave the rest idle for a quarter of the time.
-    fn shrink(&mut self, m: &Measurement, wait: f64) -> Option<Decision> {
+    fn shrink(&mut self, m: &Measurement) -> Option<Decision> {
+        let now = self.now;
         let needed = (m.busy_s / m.wall_s / 0.75).ceil().max(1.0) as usize;
-        let fewer = needed.max(self.threads - self.threads.div_ceil(4)).max(1);
-        self.idle = if wait < FED && fewer < self.threads { self.idle + 1 } else { 0 };
+        let fewer = needed.max(now.threads - now.threads.div_ceil(4));
+        // A process without a thread of its own is not needed either.
+        let processes = now.processes.min(fewer).max(self.bounds.processes.0);
+        let next = Setting { threads: self.bounds.spread(fewer, processes), processes, ..now };
+        self.idle = if m.wait() < FED && next.threads < now.threads { self.idle + 1 } else { 0 };
         if self.idle < IDLE {
             return None;
         }
-        let busy_then = m.busy_s / (m.wall_s * fewer as f64);
-        let reason = format!("consumer waits {}; {fewer} would be busy {}", pc(wait), pc(busy_then));
-        let from = std::mem::replace(&mut self.threads, fewer);
-        Some(self.decided(m, Knob::Threads, from, fewer, reason))
+        let busy_then = m.busy_s / (m.wall_s * next.threads as f64);
+        let reason =
+            format!("consumer waits {}; {} threads would be busy {}", pc(m.wait()), next.threads, pc(busy_then));
+        let knob = if processes < now.processes { Knob::Processes } else { Knob::Threads };
+        Some(self.change(m, knob, next, reason))
     }
 
-    fn decided(&mut self, m: &Measurement, knob: Knob, from: usize, to: usize, reason: String) -> Decision {
-        (self.hungry, self.idle, self.rest) = (0, 0, 1);
-        let rate_before = m.elements / m.wall_s;
-        Decision { at_s: self.elapsed_s, knob, from, to, reason, rate_before, rate_after: None }
+    fn change(&mut self, m: &Measurement, knob: Knob, next: Setting, reason: String) -> Decision {
+        let before = std::mem::replace(&mut self.now, next);
+        self.rest = 1;
+        self.idle = 0;
+        if knob != Knob::Window {
+            self.hungry = 0;
+        }
+        let (from, to) = (knob.of(before), knob.of(next));
+        Decision { at_s: self.elapsed_s, knob, from, to, reason, rate_before: m.rate(), rate_after: None }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tuning while a pipeline runs: how many threads evaluate elements, and how far ahead.
+//! Tuning while a pipeline runs: how many threads in how many processes evaluate elements, and how far ahead.
 //!
 //! None of it changes an element. The [`Controller`] is a pure function of what was measured; whoever runs the pipeline
 //! measures, asks it once a second, and does what it says. Every decision goes into the report, with its reason and with
@@ -7,12 +7,13 @@
 mod controller;
 #[cfg(test)]
 mod simulation;
+mod trial;
 
 use std::fmt;
 
 use serde::Serialize;
 
-pub use controller::{Bounds, Controller, Measurement};
+pub use controller::{Bounds, Controller, Measurement, Setting};
 
 /// Something that is tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -23,6 +24,18 @@ pub enum Knob {
     Threads,
     /// Ranges of elements that are under way or ready.
     Window,
+    /// Worker processes.
+    Processes,
+}
+
+impl Knob {
+    fn of(self, setting: Setting) -> usize {
+        match self {
+            Self::Threads => setting.threads,
+            Self::Window => setting.window,
+            Self::Processes => setting.processes,
+        }
+    }
 }
 
 impl fmt::Display for Knob {
@@ -30,6 +43,7 @@ impl fmt::Display for Knob {
         f.write_str(match self {
             Self::Threads => "threads",
             Self::Window => "window",
+            Self::Processes => "processes",
         })
     }
 }

@@ -1,9 +1,9 @@
 //! The controller against a simulated machine: elements with random service times, a consumer with a pace of its own.
 
-use super::{Bounds, Controller, Knob, Measurement};
+use super::{Bounds, Controller, Knob, Measurement, Setting};
 
 /// A machine on which threads evaluate elements for a consumer.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Machine {
     /// Seconds of a thread per element.
     service_s: f64,
@@ -15,43 +15,61 @@ struct Machine {
     other_limit: f64,
     /// Threads that a narrow window keeps busy, per place in it: elements of very different cost.
     per_place: f64,
+    /// Seconds of an element for which all others in the same process have to wait.
+    lock_s: f64,
 }
 
-const FREE: Machine = Machine { service_s: 0.001, step_s: 0.000_1, cores: 1e9, other_limit: 1e12, per_place: 1e9 };
+const FREE: Machine =
+    Machine { service_s: 0.001, step_s: 0.000_1, cores: 1e9, other_limit: 1e12, per_place: 1e9, lock_s: 0.0 };
 
 impl Machine {
-    /// Elements per second with so many threads.
-    fn rate(&self, threads: usize, window: usize) -> f64 {
-        let running = (threads as f64).min(self.cores).min(window as f64 * self.per_place);
-        (running / self.service_s).min(1.0 / self.step_s).min(self.other_limit)
+    /// Elements per second.
+    fn rate(&self, at: Setting) -> f64 {
+        let running = (at.threads as f64).min(self.cores).min(at.window as f64 * self.per_place);
+        let locks = at.processes as f64 / self.lock_s;
+        (running / self.service_s).min(1.0 / self.step_s).min(self.other_limit).min(locks)
     }
 
     /// One second, with noise of a few percent.
-    fn second(&self, threads: usize, window: usize, noise: f64) -> Measurement {
+    fn second(&self, at: Setting, noise: f64) -> Measurement {
         // The consumer's own pace is not what varies.
-        let rate = (self.rate(threads, window) * (1.0 + 0.04 * (noise - 0.5))).min(1.0 / self.step_s);
-        let rate = if self.rate(threads, window) * self.step_s > 0.999 { 1.0 / self.step_s } else { rate };
+        let rate = (self.rate(at) * (1.0 + 0.04 * (noise - 0.5))).min(1.0 / self.step_s);
+        let rate = if self.rate(at) * self.step_s > 0.999 { 1.0 / self.step_s } else { rate };
         let wait_s = (1.0 - rate * self.step_s).max(0.0);
-        let waiting_for_cores = (threads as f64 / self.cores).max(1.0);
-        let busy_s = (rate * self.service_s * waiting_for_cores).min(threads as f64);
+        let threads = at.threads as f64;
+        // Who waits for a core or a lock is busy.
+        let locked = rate * self.lock_s > 0.97 * at.processes as f64;
+        let waiting = if locked { 1e9 } else { (threads / self.cores).max(1.0) };
+        let busy_s = (rate * self.service_s * waiting).min(threads);
         Measurement { wall_s: 1.0, wait_s, elements: rate, busy_s, window_full: wait_s > 0.0, disturbed: false }
     }
 }
 
-/// What the controller settles on, and how often it changed its mind, over the phases of a run.
-fn settle(start: usize, most: usize, phases: &[(Machine, u32)]) -> (Vec<usize>, usize) {
-    let mut controller = Controller::new(start, 4, Bounds { most_threads: most, most_window: 1 << 10 });
+/// What the controller settles on in the phases of a run, and how often it changed its mind.
+fn settle_within(start: Setting, bounds: Bounds, phases: &[(Machine, u32)]) -> (Vec<Setting>, usize) {
+    let mut controller = Controller::new(start, bounds);
     let (mut settled, mut changes, mut random) = (Vec::new(), 0, 1u64);
     for (machine, seconds) in phases {
         for _ in 0..*seconds {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let noise = (random >> 40) as f64 / f64::from(1 << 24);
-            let m = machine.second(controller.threads(), controller.window(), noise);
-            changes += usize::from(controller.step(&m).is_some());
+            changes += usize::from(controller.step(&machine.second(controller.setting(), noise)).is_some());
         }
-        settled.push(controller.threads());
+        settled.push(controller.setting());
     }
     (settled, changes)
+}
+
+fn settle(start: usize, most: usize, phases: &[(Machine, u32)]) -> (Vec<usize>, usize) {
+    let start = Setting { threads: start, processes: 1, window: 4 };
+    let (settled, changes) = settle_within(start, Bounds::of_threads(most, 1 << 10), phases);
+    (settled.into_iter().map(|at| at.threads).collect(), changes)
+}
+
+const WIDE: usize = 1000;
+
+fn with(threads: usize) -> Setting {
+    Setting { threads, processes: 1, window: WIDE }
 }
 
 /// The law: the fewest threads that keep the consumer fed with room to spare.
@@ -66,17 +84,17 @@ fn a_steady_consumer_gets_what_the_law_says_from_either_side() {
         let (settled, changes) = settle(start, 64, &[(machine, 300)]);
         let wanted = law(&machine, 64);
         assert!(settled[0].abs_diff(wanted) <= 2, "from {start}: {settled:?}, wanted {wanted}");
-        assert!(machine.rate(settled[0], 1000) >= 0.98 / machine.step_s, "from {start}: {settled:?}");
+        assert!(machine.rate(with(settled[0])) >= 0.98 / machine.step_s, "from {start}: {settled:?}");
         assert!(changes <= 30, "{changes}");
     }
 }
 
 #[test]
 fn it_is_fast_enough_within_thirty_seconds() {
-    for (step_s, most) in [(0.000_5, 2), (0.000_1, 8), (0.000_000_1, 4)] {
+    for (step_s, most) in [(0.000_5, 2), (0.000_1, 8), (0.000_000_1, 4), (0.000_000_1, 64)] {
         let machine = Machine { step_s, cores: most as f64, ..FREE };
         let (settled, _) = settle(1, most, &[(machine, 30)]);
-        assert!(machine.rate(settled[0], 1000) >= 0.95 * machine.rate(most, 1000), "{settled:?} of {most}");
+        assert!(machine.rate(with(settled[0])) >= 0.95 * machine.rate(with(most)), "{settled:?} of {most}");
     }
 }
 
@@ -98,24 +116,97 @@ fn threads_that_bring_nothing_are_taken_back() {
 #[test]
 fn a_narrow_window_is_widened() {
     let machine = Machine { per_place: 0.25, step_s: 0.000_1, ..FREE };
-    let mut controller = Controller::new(8, 4, Bounds { most_threads: 8, most_window: 64 });
+    let start = Setting { threads: 8, processes: 1, window: 4 };
+    let mut controller = Controller::new(start, Bounds::of_threads(8, 64));
     let mut widened = 0;
     for _ in 0..60 {
-        let m = machine.second(controller.threads(), controller.window(), 0.5);
+        let m = machine.second(controller.setting(), 0.5);
         widened += usize::from(controller.step(&m).is_some_and(|d| d.knob == Knob::Window));
     }
-    assert!(controller.window() >= 32, "{}", controller.window());
+    assert!(controller.setting().window >= 32, "{controller:?}");
     assert!(widened <= 4);
 }
 
 #[test]
 fn pauses_and_replaced_workers_decide_nothing() {
-    let mut controller = Controller::new(4, 8, Bounds { most_threads: 8, most_window: 64 });
+    let start = Setting { threads: 4, processes: 1, window: 8 };
+    let mut controller = Controller::new(start, Bounds::of_threads(8, 64));
     for _ in 0..100 {
         let pause = Measurement { wall_s: 1.0, ..Measurement::default() };
         assert_eq!(controller.step(&pause), None);
         let disturbed = Measurement { disturbed: true, wait_s: 1.0, elements: 5.0, busy_s: 4.0, ..pause };
         assert_eq!(controller.step(&disturbed), None);
     }
-    assert_eq!((controller.threads(), controller.window()), (4, 8));
+    assert_eq!(controller.setting(), start);
+}
+
+fn several(most: usize) -> Bounds {
+    Bounds { most_threads: 64, most_threads_each: 8, processes: (1, most), most_window: 1 << 10 }
+}
+
+#[test]
+fn where_threads_bring_nothing_processes_do() {
+    for (lock_s, step_s) in [(0.001, 0.000_2), (0.000_8, 0.000_5), (0.001, 0.000_05), (0.000_5, 0.002)] {
+        let machine = Machine { lock_s, step_s, ..FREE };
+        let wanted = ((lock_s / step_s / 0.85).ceil() as usize).min(16);
+        for threads in [1, 8] {
+            let start = Setting { threads, processes: 1, window: 1 };
+            let (settled, changes) = settle_within(start, several(16), &[(machine, 200)]);
+            let at = settled[0];
+            assert!(at.processes.abs_diff(wanted) <= 1, "from {threads}: {at:?}, wanted {wanted}");
+            let best = machine.rate(Setting { threads: 64, processes: 16, window: WIDE });
+            assert!(machine.rate(at) >= 0.95 * best, "from {threads}: {at:?}");
+            assert!(changes <= 25, "{changes}");
+        }
+    }
+}
+
+#[test]
+fn where_processes_bring_nothing_there_is_one() {
+    for machine in [
+        Machine { cores: 4.0, step_s: 0.000_01, ..FREE },
+        Machine { other_limit: 2500.0, step_s: 0.000_01, ..FREE },
+        Machine { step_s: 0.000_3, ..FREE },
+    ] {
+        let start = Setting { threads: 1, processes: 1, window: 1 };
+        let bounds = Bounds { most_threads: 4, ..several(4) };
+        let (settled, changes) = settle_within(start, bounds, &[(machine, 2000)]);
+        assert_eq!(settled[0].processes, 1, "{machine:?}: {settled:?}");
+        assert!(machine.rate(settled[0]) >= 0.95 * machine.rate(with(4)), "{settled:?}");
+        assert!(changes <= 40, "{changes}");
+    }
+}
+
+#[test]
+fn processes_follow_the_demand_and_the_memory() {
+    let slow = Machine { lock_s: 0.001, step_s: 0.002, ..FREE };
+    let fast = Machine { step_s: 0.000_25, ..slow };
+    let start = Setting { threads: 1, processes: 1, window: 8 };
+    let (settled, _) = settle_within(start, several(8), &[(slow, 60), (fast, 100), (slow, 300)]);
+    let processes: Vec<_> = settled.iter().map(|at| at.processes).collect();
+    assert!(processes[0] == 1 && processes[1].abs_diff(5) <= 1 && processes[2] == 1, "{settled:?}");
+
+    let mut controller = Controller::new(start, several(8));
+    controller.allow_processes(2);
+    for _ in 0..200 {
+        controller.step(&fast.second(controller.setting(), 0.5));
+    }
+    assert_eq!(controller.setting().processes, 2);
+}
+
+#[test]
+fn as_many_processes_as_were_asked_for_stay() {
+    let bounds = Bounds { processes: (3, 3), ..several(3) };
+    for step_s in [0.000_01, 0.01] {
+        let start = Setting { threads: 6, processes: 3, window: 8 };
+        let (settled, _) = settle_within(start, bounds, &[(Machine { step_s, ..FREE }, 300)]);
+        assert_eq!((settled[0].processes, settled[0].threads % 3), (3, 0), "{settled:?}");
+    }
+}
+
+#[test]
+fn a_step_too_far_is_taken_back_in_part() {
+    let machine = Machine { other_limit: 5000.0, step_s: 0.000_01, ..FREE };
+    let (settled, _) = settle(4, 8, &[(machine, 15)]);
+    assert_eq!(settled, [5]);
 }

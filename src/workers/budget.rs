@@ -2,6 +2,10 @@
 //!
 //! `budget >= slab + workers x (heap + extra)`, and every term is held by construction: the slab is sealed at its size, the
 //! kernel refuses a worker more private memory than its heap.
+//!
+//! What workers do not need of their part does not go to the slab. Views keep memory of the slab for as long as they
+//! like, so it could not be had back for an element that needs a large heap after all; workers can be sent home. So
+//! their part stays one pool: shared by as many as pay, or all of it for one that is by itself.
 
 use super::options::{Count, MpOptions};
 use super::slab::PAGE;
@@ -9,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::report::Bytes;
 
 /// Beside its heap, what a worker has that its limit does not see: relocated pages of the program, the main stack.
-const EXTRA: u64 = 2 << 20;
+pub(crate) const EXTRA: u64 = 2 << 20;
 /// A worker cannot do anything with less.
 const LEAST_HEAP: u64 = 64 << 20;
 /// Room for a few extents.
@@ -23,17 +27,26 @@ const PART: u64 = 4 << 20;
 /// How the budget is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
+    /// Most that there may be.
     pub(crate) workers: usize,
+    /// Those at the start.
+    pub(crate) start_workers: usize,
     /// Of each worker, at most.
     pub(crate) threads: usize,
-    /// How many of them work at a time.
+    /// Of all workers together, at most.
+    pub(crate) most_threads: usize,
+    /// How many of each worker's work at a time.
     pub(crate) active: usize,
     /// Whether that is tuned.
     pub(crate) tuned: bool,
     pub(crate) budget: u64,
     pub(crate) slab: u64,
-    /// Of each worker.
+    /// Of all workers, with what they have beside their heaps.
+    pub(crate) pool: u64,
+    /// Of each worker, if there are as many as may be.
     pub(crate) heap: u64,
+    /// Of one that is by itself.
+    pub(crate) widest: u64,
     /// The largest element, and the part of the slab that is kept for the head of the line.
     pub(crate) max_element: u64,
 }
@@ -45,13 +58,25 @@ impl Plan {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the arithmetic, if it is too small.
     pub(crate) fn new(options: &MpOptions, cores: usize, available: u64) -> Result<Self> {
         let count = |count, auto| if let Count::Fixed(n) = count { n } else { auto };
-        let workers = count(options.workers, 1);
-        let threads = count(options.threads_per_worker, cores.div_ceil(workers.max(1))).max(1);
         let budget = options.ram_budget.unwrap_or(available / 4);
+        let workers = match (options.workers, options.worker_heap) {
+            (Count::Fixed(n), _) => n,
+            (Count::Auto, _) if !options.tune => 1,
+            (Count::Auto, None) => options.max_workers.min(most_that_fit(budget / 2, LEAST_HEAP)),
+            (Count::Auto, Some(heap)) => options.max_workers.min(most_that_fit(budget / 2, heap)),
+        };
+        let start_workers = if options.workers == Count::Auto { workers.min(1) } else { workers };
+        let threads = count(options.threads_per_worker, cores.div_ceil(start_workers.max(1))).max(1);
+        let most_threads = match options.threads_per_worker {
+            Count::Auto if start_workers < workers => threads.max(workers),
+            _ => threads.saturating_mul(workers),
+        };
         let n = workers as u64;
         let spare = budget.saturating_sub(LEAST_SLAB).saturating_sub(n.saturating_mul(EXTRA));
         let heap = options.worker_heap.unwrap_or_else(|| (budget / 2 / n.max(1)).max(LEAST_HEAP));
-        let slab = budget.checked_sub(n.saturating_mul(heap.saturating_add(EXTRA))).filter(|&slab| slab >= LEAST_SLAB);
+        let pool = n.saturating_mul(heap.saturating_add(EXTRA));
+        let widest = if options.worker_heap.is_some() { heap } else { pool.saturating_sub(EXTRA).max(heap) };
+        let slab = budget.checked_sub(pool).filter(|&slab| slab >= LEAST_SLAB);
         let Some(slab) = slab else {
             return Err(Error::config(format!(
                 "ram_budget is {}; {workers} x ({} of heap + {} beside it) + {} of shared memory need {}",
@@ -59,7 +84,7 @@ impl Plan {
                 Bytes(heap),
                 Bytes(EXTRA),
                 Bytes(LEAST_SLAB),
-                Bytes(n.saturating_mul(heap.saturating_add(EXTRA)).saturating_add(LEAST_SLAB)),
+                Bytes(pool.saturating_add(LEAST_SLAB)),
             ))
             .help(format!(
                 "raise ram_budget, use fewer workers, or set worker_heap to {} or less",
@@ -78,14 +103,53 @@ impl Plan {
             .help("raise ram_budget, or lower worker_heap"));
         }
         let active = options.start_threads.unwrap_or(threads).clamp(1, threads);
-        Ok(Self { workers, threads, active, tuned: options.tune, budget, slab, heap, max_element })
+        let tuned = options.tune;
+        Ok(Self {
+            workers,
+            start_workers,
+            threads,
+            most_threads,
+            active,
+            tuned,
+            budget,
+            slab,
+            pool,
+            heap,
+            widest,
+            max_element,
+        })
+    }
+
+    /// The heap of each of so many workers.
+    pub(crate) fn share(&self, workers: usize) -> u64 {
+        if self.start_workers == self.workers {
+            return self.heap;
+        }
+        (self.pool / workers.max(1) as u64).saturating_sub(EXTRA).min(self.widest).max(self.heap)
+    }
+
+    /// How many workers can have a heap of `least` each: one in any case.
+    pub(crate) fn workers_with(&self, least: u64) -> usize {
+        if self.start_workers == self.workers {
+            return self.workers;
+        }
+        (1..=self.workers).rev().find(|&n| self.share(n) >= least.max(LEAST_HEAP)).unwrap_or(1)
     }
 
     /// Bytes of an extent, unless one element takes more: small enough that every thread can have two.
     pub(crate) fn part_bytes(&self) -> usize {
-        let threads = (self.workers * self.threads) as u64;
-        PART.min((self.slab - self.max_element) / (2 * (1 + threads))) as usize
+        PART.min((self.slab - self.max_element) / (2 * (1 + self.most_threads as u64))) as usize
     }
+
+    /// Bytes of the largest group that comes as one: every thread can be at one, and none is larger than an element may be.
+    pub(crate) fn most_group(&self) -> u64 {
+        ((self.slab - self.max_element) / (1 + self.most_threads as u64)).min(self.max_element)
+    }
+}
+
+/// Workers with a heap of so many bytes that fit in `bytes`: one in any case.
+fn most_that_fit(bytes: u64, heap: u64) -> usize {
+    usize::try_from(bytes / heap.saturating_add(EXTRA)).unwrap_or(usize::MAX).max(1)
 }
 
 /// Memory that can be had without pushing others out, in this control group.
@@ -123,6 +187,26 @@ mod tests {
                 assert!(plan.slab + workers as u64 * (plan.heap + EXTRA) <= budget, "{plan:?}");
                 assert!(plan.threads >= 1 && plan.max_element <= plan.slab / 2);
             }
+        }
+    }
+
+    #[test]
+    fn workers_that_come_later_share_what_the_first_had() {
+        for budget in [700, 1000, 2048, 100_000].map(|mib| mib * MIB) {
+            let options = MpOptions::auto().max_workers(6).ram_budget(budget);
+            let plan = Plan::new(&options, 4, 0).unwrap();
+            assert_eq!((plan.start_workers, plan.threads, plan.most_threads), (1, 4, plan.workers.max(4)));
+            assert!(plan.widest >= budget / 2 && plan.slab + plan.pool <= budget, "{plan:?}");
+            for n in 1..=plan.workers {
+                assert!(n as u64 * (plan.share(n) + EXTRA) <= plan.pool && plan.share(n) >= LEAST_HEAP, "{plan:?}");
+            }
+            assert_eq!(plan.workers_with(0), plan.workers);
+            assert_eq!(plan.workers_with(plan.widest), 1);
+            assert_eq!(plan.workers_with(plan.share(2)), 2);
+            assert_eq!(Plan::new(&options.clone().workers(2), 4, 0).unwrap().start_workers, 2);
+            let given = Plan::new(&options.worker_heap(100 * MIB), 4, 0).unwrap();
+            assert_eq!((given.share(1), given.widest), (100 * MIB, 100 * MIB));
+            assert!(given.workers <= 6 && given.slab + given.pool <= budget);
         }
     }
 

@@ -100,7 +100,11 @@ impl Launch {
             let threads = Executor::Threads(plan.threads);
             return Ok((Runtime::new(threads, Some(recorder.clone()))?, threads.to_string()));
         }
-        let words = format!("{} of {}", plural(plan.workers, "worker"), plural(plan.threads, "thread"));
+        let workers = match plan.workers {
+            most if most > plan.start_workers => format!("{} to {most} workers", plan.start_workers),
+            n => plural(n, "worker"),
+        };
+        let words = format!("{workers} of {}", plural(plan.threads, "thread"));
         let counting = self.options.counted.then(|| recorder.clone());
         let pool = WorkerPool::start(self.program, pipeline.lines(), plan, self.options, recorder.clone())?;
         let demand = pool.demand().clone();

@@ -36,6 +36,7 @@ pub enum Poison {
 #[must_use = "options do nothing until they are given to `mp_prefetch`"]
 pub struct MpOptions {
     pub(super) workers: Count,
+    pub(super) max_workers: usize,
     pub(super) threads_per_worker: Count,
     pub(super) ram_budget: Option<u64>,
     pub(super) worker_heap: Option<u64>,
@@ -45,6 +46,7 @@ pub struct MpOptions {
     pub(super) poison: Poison,
     pub(super) tune: bool,
     pub(super) start_threads: Option<usize>,
+    pub(super) start_window: Option<usize>,
     pub(super) counted: bool,
 }
 
@@ -59,6 +61,7 @@ impl MpOptions {
     pub fn auto() -> Self {
         Self {
             workers: Count::Auto,
+            max_workers: 1,
             threads_per_worker: Count::Auto,
             ram_budget: None,
             worker_heap: None,
@@ -68,6 +71,7 @@ impl MpOptions {
             poison: Poison::Error,
             tune: true,
             start_threads: None,
+            start_window: None,
             counted: true,
         }
     }
@@ -76,6 +80,14 @@ impl MpOptions {
     /// that a crash costs less.
     pub fn workers(mut self, workers: impl Into<Count>) -> Self {
         self.workers = workers.into();
+        self
+    }
+
+    /// Worker processes at most, where [`workers`](Self::workers) is left to the machine; 1 if it is not given. There is one at the
+    /// start. Where more threads bring nothing, because elements wait for a lock or an allocator that threads of a process
+    /// share, more processes are tried, and kept if they pay. Each has its memory taken from what one had alone.
+    pub fn max_workers(mut self, most: usize) -> Self {
+        self.max_workers = most;
         self
     }
 
@@ -95,7 +107,8 @@ impl MpOptions {
     }
 
     /// Bytes of private memory of each worker; half of the budget, divided by the workers, if it is not given. A worker
-    /// that wants more has its allocation fail, which ends it.
+    /// that wants more has its allocation fail, which ends it. If it is not given, and several workers died over an
+    /// element, it is evaluated once more by a worker that has all of that half, before it is blamed.
     pub fn worker_heap(mut self, bytes: u64) -> Self {
         self.worker_heap = Some(bytes);
         self
@@ -137,6 +150,12 @@ impl MpOptions {
         self
     }
 
+    /// Ranges of elements that may be under way or ready at the start, where that is tuned; two for every thread at first.
+    pub fn start_window(mut self, ranges: usize) -> Self {
+        self.start_window = Some(ranges);
+        self
+    }
+
     /// Without counts and times of stages, so that it can be measured what those cost.
     #[doc(hidden)]
     pub fn counted(mut self, yes: bool) -> Self {
@@ -148,6 +167,22 @@ impl MpOptions {
         if self.threads_per_worker == Count::Fixed(0) {
             return Err(Error::config("threads_per_worker is 0").help("1 or more, or leave it out"));
         }
+        if self.max_workers == 0 {
+            return Err(Error::config("max_workers is 0").help("1 or more, or leave it out; `workers(0)` starts none"));
+        }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_at_all_is_refused_where_that_cannot_be_meant() {
+        assert!(MpOptions::auto().check().is_ok() && MpOptions::auto().workers(0).check().is_ok());
+        let error = MpOptions::auto().max_workers(0).check().unwrap_err();
+        assert_eq!((error.message(), error.help_text().is_some()), ("max_workers is 0", true));
+        assert_eq!(MpOptions::auto().threads_per_worker(0).check().unwrap_err().message(), "threads_per_worker is 0");
     }
 }

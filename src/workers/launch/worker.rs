@@ -16,8 +16,8 @@ use super::exit::Exit;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workers::control::{Event, FromWorker, ToWorker, Up, What, send};
 use crate::workers::sys::process::{Process, Status};
-use crate::workers::sys::signals;
 use crate::workers::sys::usage::{self, Memory};
+use crate::workers::sys::{limits, signals};
 
 /// A running worker. Dropping it kills the process and waits until it is gone.
 ///
@@ -132,6 +132,11 @@ impl Worker {
     /// Memory that it uses now, or `None` if it is gone.
     pub(crate) fn memory(&self) -> Option<Memory> {
         self.of_the_living(usage::memory)
+    }
+
+    /// Lowers the cap of its private memory to `bytes`; `false` where that cannot be said to hold.
+    pub(crate) fn lower_cap(&self, bytes: u64) -> bool {
+        !self.life.process.has_ended() && limits::lower_data_cap(self.pid(), bytes).unwrap_or(false)
     }
 
     /// Anonymous memory that it uses now, shared pages split among those who share them; takes milliseconds for gigabytes.

@@ -9,6 +9,8 @@ use crate::workers::slab::Grant;
 
 /// A worker, from before it connects until it is reaped.
 pub(super) struct Member {
+    /// The cap of its private memory.
+    pub(super) cap: u64,
     /// `None` until it has connected.
     pub(super) worker: Option<Worker>,
     /// Whether its pipeline is built.
@@ -23,6 +25,8 @@ pub(super) struct Member {
     pub(super) told_to_stop: bool,
     /// Tasks that it has done.
     pub(super) done: u64,
+    /// When its memory was last looked at.
+    pub(super) looked: Option<Instant>,
 }
 
 /// A task that a worker has.
@@ -34,18 +38,20 @@ pub(super) struct Running {
 }
 
 impl Member {
-    pub(super) fn new() -> Self {
-        let (leaving, told_to_stop) = (false, false);
-        Self { worker: None, ready: false, tasks: BTreeMap::new(), killed: None, leaving, told_to_stop, done: 0 }
+    pub(super) fn new(cap: u64) -> Self {
+        let (worker, killed, looked, tasks) = (None, None, None, BTreeMap::new());
+        let (ready, leaving, told_to_stop, done) = (false, false, false, 0);
+        Self { cap, worker, ready, tasks, killed, leaving, told_to_stop, done, looked }
     }
 
-    /// Whether it can have one more task; a suspect one only by itself.
-    pub(super) fn has_place(&self, threads: usize, suspect: bool) -> bool {
+    /// Whether it can have one more task; a suspect one only by itself, and with a cap of `least`.
+    pub(super) fn has_place(&self, threads: usize, suspect: bool, least: u64) -> bool {
         let alone = suspect || self.tasks.values().any(|task| task.job.is_suspect());
         // One more than there are threads, so that none waits for the next while an answer is on its way.
         self.ready
             && self.killed.is_none()
             && !self.leaving
+            && self.cap >= least
             && if alone { self.tasks.is_empty() } else { self.tasks.len() <= threads }
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct Job {
     pub(super) deaths: u32,
     /// Whether the element is being sought that kills workers: a death then halves the limit.
     pub(super) hunt: bool,
+    /// Whether the next worker for it is to have all the memory that workers have.
+    pub(super) wide: bool,
     pub(super) deliver: Box<dyn Deliver>,
 }
 
@@ -47,7 +49,7 @@ impl Job {
 
     /// A worker died over it before. Until it gets on, it has a worker for itself: so no other is suspected with it.
     pub(super) fn is_suspect(&self) -> bool {
-        self.deaths > 0
+        self.deaths > 0 || self.wide
     }
 
     /// So many indices at once are the least that a task can bring.
@@ -81,6 +83,10 @@ impl Job {
     pub(super) fn advance(&mut self, indices: u64) {
         self.left.start += indices;
         self.need = 0;
+        if self.wide {
+            // It was too large for others: nothing is wrong with it, nor, as far as is known, with what comes behind it.
+            self.clear();
+        }
         if !self.hunt {
             self.deaths = 0;
         }
@@ -104,10 +110,20 @@ impl Job {
         false
     }
 
+    /// The element in front is tried once more, with all the memory that workers have.
+    pub(super) fn widen(&mut self, retries: u32) {
+        (self.wide, self.deaths) = (true, retries.saturating_sub(1));
+    }
+
     /// The element in front was left out.
     pub(super) fn skip(&mut self) {
-        (self.hunt, self.limit, self.deaths) = (false, u64::MAX, 0);
+        self.clear();
         self.advance(1);
+    }
+
+    /// Nothing is known against it.
+    fn clear(&mut self) {
+        (self.hunt, self.wide, self.limit, self.deaths) = (false, false, u64::MAX, 0);
     }
 }
 
@@ -128,8 +144,9 @@ impl Queue {
             How::Lane { from, due } => (None, Some(from), due),
         };
         let since = Instant::now();
-        let limit = u64::MAX;
-        let job = Job { seq, border, left, groups, lane, due, since, limit, need: 0, deaths: 0, hunt: false, deliver };
+        let (limit, need, deaths) = (u64::MAX, 0, 0);
+        let (hunt, wide) = (false, false);
+        let job = Job { seq, border, left, groups, lane, due, since, limit, need, deaths, hunt, wide, deliver };
         let job = self.in_turn(job);
         self.put(job);
     }
@@ -261,6 +278,20 @@ mod tests {
         job.end();
         queue.put(job);
         assert!(queue.first(0).is_none());
+    }
+
+    #[test]
+    fn one_more_try_decides_over_an_element() {
+        let mut queue = Queue::default();
+        queue.submit(0, 0..9, How::Slots, Box::new(Nobody(true)));
+        let mut job = queue.pop().unwrap();
+        while !job.blame(3, true) {}
+        job.widen(3);
+        assert!(job.is_suspect() && job.next_task() == (0..1));
+        assert!(job.blame(3, true));
+        job.widen(3);
+        job.advance(1);
+        assert!(!job.is_suspect() && job.next_task() == (1..9));
     }
 
     #[test]

@@ -49,14 +49,14 @@ impl Lanes {
         let Some((number, member)) = home.and_then(|(number, _)| Some((*number, crew.get(number)?))) else {
             return Home::None;
         };
-        if member.has_place(threads, false) {
+        if member.has_place(threads, false, 0) {
             return Home::Free(number);
         }
         let opening = Duration::from_nanos(self.opening.get(&job.border).copied().unwrap_or(0));
         let patience = (2 * opening).clamp(LEAST_PATIENCE, MOST_PATIENCE);
         let stays = member.killed.is_none() && !member.leaving;
         // Where everybody has something to do, nobody would have it sooner.
-        let idle = crew.values().any(|other| other.has_place(threads, false) && other.tasks.len() < threads);
+        let idle = crew.values().any(|other| other.has_place(threads, false, 0) && other.tasks.len() < threads);
         if stays && (!idle || job.since.elapsed() < patience) { Home::Busy } else { Home::None }
     }
 }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_lane_goes_to_the_worker_that_has_it_open() {
-        let mut crew: BTreeMap<u64, Member> = (1..4).map(|number| (number, Member::new())).collect();
+        let mut crew: BTreeMap<u64, Member> = (1..4).map(|number| (number, Member::new(0))).collect();
         crew.values_mut().for_each(|member| member.ready = true);
         let mut lanes = Lanes::default();
         lanes.read(&job(5, Some(70)), 2, 0);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_busy_home_is_waited_for_unless_somebody_is_idle_for_long() {
-        let mut crew: BTreeMap<u64, Member> = (1..3).map(|number| (number, Member::new())).collect();
+        let mut crew: BTreeMap<u64, Member> = (1..3).map(|number| (number, Member::new(0))).collect();
         let mut lanes = Lanes::default();
         lanes.read(&job(5, Some(70)), 2, u64::MAX / 4);
         // Nobody has time.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::tune::{Bounds, Controller, Decision, Knob, Measurement};
+use crate::tune::{Bounds, Controller, Decision, Measurement, Setting};
 
 const TICK: Duration = Duration::from_secs(1);
 
@@ -26,9 +26,9 @@ pub(super) struct Tuner {
 }
 
 impl Tuner {
-    pub(super) fn new(threads: usize, window: usize, bounds: Bounds) -> Self {
+    pub(super) fn new(start: Setting, bounds: Bounds) -> Self {
         Self {
-            controller: Controller::new(threads, window, bounds),
+            controller: Controller::new(start, bounds),
             last: Instant::now(),
             before: Totals::default(),
             disturbed: true,
@@ -36,8 +36,13 @@ impl Tuner {
         }
     }
 
-    pub(super) fn threads(&self) -> usize {
-        self.controller.threads()
+    pub(super) fn setting(&self) -> Setting {
+        self.controller.setting()
+    }
+
+    /// There is memory for so many workers.
+    pub(super) fn allow_workers(&mut self, most: usize) {
+        self.controller.allow_processes(most);
     }
 
     /// A worker is missing: what is measured now says nothing.
@@ -50,8 +55,8 @@ impl Tuner {
         self.last.elapsed() >= TICK
     }
 
-    /// What to change, if anything. `idle` is whether workers were free and nothing was left to hand out.
-    pub(super) fn step(&mut self, now: Totals, idle: bool) -> Option<(Knob, usize)> {
+    /// What to change to, if anything is to change. `idle` is whether workers were free and nothing was left to hand out.
+    pub(super) fn step(&mut self, now: Totals, idle: bool) -> Option<Setting> {
         let wall = self.last.elapsed();
         self.last = Instant::now();
         let before = std::mem::replace(&mut self.before, now);
@@ -71,8 +76,7 @@ impl Tuner {
         }
         let decision = decision?;
         tracing::info!("tuning: {decision}");
-        let change = (decision.knob, decision.to);
         self.decisions.push(decision);
-        Some(change)
+        Some(self.controller.setting())
     }
 }

@@ -4,7 +4,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+
+use super::usage;
 
 /// Makes this process the one that the kernel ends first when memory is short, before the trainer.
 ///
@@ -30,6 +32,20 @@ pub(crate) fn cap_data(bytes: u64) -> io::Result<()> {
     let hard = getrlimit(Resource::Data).maximum;
     let bytes = hard.map_or(bytes, |hard| hard.min(bytes));
     Ok(setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?)
+}
+
+/// Lowers that cap for another process, and says whether the process is below it: from then on it stays there.
+///
+/// One that has more already is left as it is.
+pub(crate) fn lower_data_cap(pid: u32, bytes: u64) -> io::Result<bool> {
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+    if usage::memory(pid)?.data > bytes {
+        return Ok(false);
+    }
+    prlimit(Some(number), Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
+    // Whoever is just growing under the old cap holds the lock of the memory map; reading the map waits for it.
+    std::fs::read(format!("/proc/{pid}/smaps_rollup"))?;
+    Ok(usage::memory(pid)?.data <= bytes)
 }
 
 /// Names the process for `ps` and `top`.

@@ -50,6 +50,7 @@ impl Coordinator {
         if let Some(member) = self.crew.get_mut(&number) {
             member.done += 1;
         }
+        self.look_at_heap(number);
         self.respawn.progress();
         job.advance(done.indices);
         self.wants(&mut job, done.next_bytes);
@@ -71,16 +72,10 @@ impl Coordinator {
     /// The next slot or group of a job needs so much memory.
     fn wants(&mut self, job: &mut Job, bytes: u64) {
         job.need = usize::try_from(bytes).unwrap_or(usize::MAX);
-        if job.groups.is_some() && bytes > self.most_group() {
+        if job.groups.is_some() && bytes > self.plan.most_group() {
             self.apart.insert(job.border);
             job.ungroup();
         }
-    }
-
-    /// Bytes of the largest group that comes as one: every thread can be at one, and none is larger than an element may be.
-    fn most_group(&self) -> u64 {
-        let threads = (self.plan.workers * self.plan.threads) as u64;
-        ((self.plan.slab - self.plan.max_element) / (1 + threads)).min(self.plan.max_element)
     }
 
     fn take_task(&mut self, number: u64, id: u64) -> Option<Running> {

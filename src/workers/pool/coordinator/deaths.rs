@@ -37,10 +37,15 @@ impl Coordinator {
         let hung = member.tasks.values().any(&overdue);
         let tasks: Vec<_> = member.tasks.into_values().map(|task| (!hung || overdue(&task), task)).collect();
         for (blamed, Running { mut job, .. }) in tasks {
-            if blamed && job.blame(self.options.retries, alone) {
-                self.poisoned(job, &cause);
-            } else {
+            if !blamed || !job.blame(self.options.retries, alone) {
                 self.queue.put(job);
+            } else if member.cap < self.plan.widest && !hung {
+                // It may only have wanted more memory than its part of what workers have.
+                self.recorder.note("elements tried again with the memory of all workers", 1);
+                job.widen(self.options.retries);
+                self.queue.put(job);
+            } else {
+                self.poisoned(job, &cause);
             }
         }
         // A death at work is some element's doing, and the search for it ends.

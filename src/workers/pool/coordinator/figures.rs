@@ -8,7 +8,7 @@ use crossbeam_channel::Sender;
 
 use super::Coordinator;
 use crate::report::{WorkerReport, WorkersReport};
-use crate::tune::Knob;
+use crate::tune::Setting;
 use crate::workers::control::ToWorker;
 use crate::workers::pool::crew::Member;
 use crate::workers::pool::tuner::Totals;
@@ -16,11 +16,14 @@ use crate::workers::pool::tuner::Totals;
 impl Coordinator {
     /// Once a second: measures, and changes what the controller wants changed.
     pub(super) fn tune(&mut self) {
-        let incomplete = self.crew.len() < self.wanted || self.crew.values().any(|member| !member.ready);
+        let incomplete =
+            self.staff() != self.wanted || self.crew.values().any(|member| !member.ready || member.leaving);
+        let most_workers = self.most_workers();
         let Some(tuner) = self.tuner.as_mut().filter(|tuner| tuner.is_due()) else { return };
         if incomplete {
             tuner.disturb();
         }
+        tuner.allow_workers(most_workers);
         let blocked = self.recorder.totals().iter().map(|stage| stage.counts.wait_ns).sum();
         let totals = Totals {
             busy: Duration::from_nanos(self.figures.busy_ns.load(Ordering::Relaxed)),
@@ -29,11 +32,11 @@ impl Coordinator {
             waited: self.figures.demand.waited(),
         };
         let under_way: usize = self.crew.values().map(|member| member.tasks.len()).sum();
-        let idle = self.queue.first(0).is_none() && under_way < tuner.threads();
-        match tuner.step(totals, idle) {
-            Some((Knob::Threads, threads)) => self.activate(threads.div_ceil(self.plan.workers)),
-            Some((Knob::Window, window)) => self.figures.window.store(window, Ordering::Relaxed),
-            None => {}
+        let idle = self.queue.first(0).is_none() && under_way < tuner.setting().threads;
+        if let Some(Setting { threads, processes, window }) = tuner.step(totals, idle) {
+            self.figures.window.store(window, Ordering::Relaxed);
+            self.resize(processes);
+            self.activate(threads.div_ceil(processes));
         }
     }
 
@@ -46,7 +49,7 @@ impl Coordinator {
                 pid: worker.pid(),
                 cpu_s: worker.cpu_time()?.as_secs_f64(),
                 heap_bytes: worker.memory()?.anonymous,
-                heap_limit_bytes: self.plan.heap,
+                heap_limit_bytes: member.cap,
                 tasks: member.done,
             })
         };

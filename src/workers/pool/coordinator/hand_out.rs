@@ -21,6 +21,7 @@ impl Coordinator {
         let mut from = 0;
         while let Some(job) = self.queue.first(from) {
             let (seq, border, need) = (job.seq, job.border, job.need);
+            let cap = if job.wide { self.plan.widest } else { 0 };
             let (least, len) = (job.least(), job.left.end - job.left.start);
             if need as u64 > self.plan.max_element {
                 self.refuse_largest(seq);
@@ -32,7 +33,7 @@ impl Coordinator {
                     from = seq + 1;
                     continue;
                 }
-                Home::None => match free_worker(&self.crew, self.plan.active, job.is_suspect()) {
+                Home::None => match free_worker(&self.crew, self.plan.active, job.is_suspect(), cap) {
                     Some(number) => number,
                     None => return,
                 },
@@ -92,8 +93,8 @@ impl Coordinator {
     }
 }
 
-/// The worker with the least to do.
-fn free_worker(crew: &BTreeMap<u64, Member>, threads: usize, suspect: bool) -> Option<u64> {
-    let free = crew.iter().filter(|(_, member)| member.has_place(threads, suspect));
+/// The worker with the least to do, of those with a heap of `cap`.
+fn free_worker(crew: &BTreeMap<u64, Member>, threads: usize, suspect: bool, cap: u64) -> Option<u64> {
+    let free = crew.iter().filter(|(_, member)| member.has_place(threads, suspect, cap));
     free.min_by_key(|(_, member)| member.tasks.len()).map(|(&number, _)| number)
 }

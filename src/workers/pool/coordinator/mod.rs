@@ -4,6 +4,7 @@ mod answers;
 mod deaths;
 mod figures;
 mod hand_out;
+mod heaps;
 mod staff;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -23,7 +24,7 @@ use super::tuner::Tuner;
 use crate::cx::Recorder;
 use crate::error::Result;
 use crate::exec::remote::{Border, Deliver, How};
-use crate::tune::Bounds;
+use crate::tune::{Bounds, Setting};
 use crate::workers::budget::Plan;
 use crate::workers::control::{Event, Failure, FromWorker, What};
 use crate::workers::launch::{Program, Worker};
@@ -64,6 +65,8 @@ pub(super) struct Coordinator {
     queue: Queue,
     /// Workers that there are to be, at most as many as planned.
     wanted: usize,
+    /// The most private memory of a worker that was seen.
+    peak: u64,
     crew: BTreeMap<u64, Member>,
     starting: Vec<JoinHandle<()>>,
     respawn: Respawn,
@@ -100,9 +103,14 @@ impl Coordinator {
     ) -> Self {
         let (events, heard) = unbounded();
         let window = figures.window.load(Ordering::Relaxed);
-        let most_threads = plan.workers * plan.threads;
-        let bounds = Bounds { most_threads, most_window: (plan.slab as usize / PAGE).max(window) };
-        let tuner = plan.tuned.then(|| Tuner::new(plan.active * plan.workers, window, bounds));
+        let bounds = Bounds {
+            most_threads: plan.most_threads,
+            most_threads_each: plan.threads,
+            processes: (plan.start_workers, plan.workers),
+            most_window: (plan.slab as usize / PAGE).max(window),
+        };
+        let start = Setting { threads: plan.active * plan.start_workers, processes: plan.start_workers, window };
+        let tuner = plan.tuned.then(|| Tuner::new(start, bounds));
         Self {
             program,
             pipeline,
@@ -117,7 +125,8 @@ impl Coordinator {
             heard,
             events,
             queue: Queue::default(),
-            wanted: plan.workers,
+            wanted: plan.start_workers,
+            peak: 0,
             crew: BTreeMap::new(),
             starting: Vec::new(),
             respawn: Respawn::default(),
@@ -137,6 +146,7 @@ impl Coordinator {
 
     pub(super) fn run(mut self) {
         loop {
+            self.make_room();
             self.start_missing();
             self.hand_out();
             self.dismiss();
@@ -160,7 +170,7 @@ impl Coordinator {
     }
 
     /// How long nothing may happen before it looks around by itself.
-    fn patience(&self) -> Duration {
+    fn patience(&mut self) -> Duration {
         if self.over.is_some() || !self.is_short() {
             return TICK;
         }

@@ -12,13 +12,18 @@ use crate::workers::pool::crew::Member;
 impl Coordinator {
     /// Starts as many workers as are missing, each on a thread of its own: it takes milliseconds, or the time-out.
     pub(super) fn start_missing(&mut self) {
-        while self.over.is_none() && self.is_short() && self.respawn.due(Instant::now()) <= Instant::now() {
+        let (wanted, heap) = self.staffing();
+        while self.over.is_none()
+            && self.staff() < wanted
+            && self.has_heap(heap)
+            && self.respawn.due(Instant::now()) <= Instant::now()
+        {
             let number = self.next_worker;
             self.next_worker += 1;
-            self.crew.insert(number, Member::new());
+            self.crew.insert(number, Member::new(heap));
             self.starting.retain(|thread| !thread.is_finished());
             let (program, slab, events) = (self.program.clone(), self.slab.clone(), self.events.clone());
-            let (commands, heap) = (self.commands.clone(), self.plan.heap);
+            let commands = self.commands.clone();
             let start = move || {
                 let options =
                     launch::Options { slab: Some(slab.file()), heap_limit: Some(heap), ..launch::Options::default() };
@@ -37,13 +42,14 @@ impl Coordinator {
     }
 
     /// Workers that are to stay.
-    fn staff(&self) -> usize {
+    pub(super) fn staff(&self) -> usize {
         self.crew.values().filter(|member| !member.leaving).count()
     }
 
-    /// Whether one is missing. Those that leave have their memory until they are gone.
-    pub(super) fn is_short(&self) -> bool {
-        self.staff() < self.wanted && self.crew.len() < self.plan.workers
+    /// Whether one is missing that can be started. Those that leave have their memory until they are gone.
+    pub(super) fn is_short(&mut self) -> bool {
+        let (wanted, heap) = self.staffing();
+        self.staff() < wanted && self.has_heap(heap)
     }
 
     pub(super) fn resize(&mut self, workers: usize) {
@@ -93,6 +99,6 @@ impl Coordinator {
         for worker in self.crew.values().filter_map(|member| member.worker.as_ref()) {
             let _ = worker.send(&ToWorker::Active(self.plan.active as u32));
         }
-        self.figures.active.store(self.plan.active * self.plan.workers, Ordering::Relaxed);
+        self.figures.active.store(self.plan.active * self.wanted, Ordering::Relaxed);
     }
 }

@@ -1,0 +1,75 @@
+//! A step up, and whether it was worth it.
+
+use super::Knob;
+use super::controller::{HUNGRY, Measurement, Setting};
+
+/// So many seconds after a change its effect is judged, where it is not plain before.
+const JUDGE: u32 = 4;
+/// So many are the least.
+const EARLY: u32 = 2;
+/// A step that brought less than this share of what it should have is taken back.
+const WORTH: f64 = 0.35;
+/// One that brought this share is kept at once.
+const PLAIN: f64 = 0.7;
+/// A gain below this is noise.
+const NOISE: f64 = 0.05;
+
+/// A step up that is to be judged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trial {
+    pub(super) knob: Knob,
+    from: Setting,
+    to: Setting,
+    rate: f64,
+    predicted: f64,
+    seconds: u32,
+    elements: f64,
+    wall_s: f64,
+    wait_s: f64,
+}
+
+/// What is to become of the step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Verdict {
+    /// It is too early to say.
+    Open,
+    /// It is kept.
+    Worth,
+    /// It is taken back to this setting; the whole of it brought so many times the rate before.
+    Trim { to: Setting, gained: f64 },
+}
+
+impl Trial {
+    /// A step at a time when so many elements came per second, and the consumer would have taken `demand`.
+    pub(super) fn new(knob: Knob, from: Setting, to: Setting, rate: f64, demand: f64) -> Self {
+        let predicted = (rate * knob.of(to) as f64 / knob.of(from) as f64).min(demand);
+        Self { knob, from, to, rate, predicted, seconds: 0, elements: 0.0, wall_s: 0.0, wait_s: 0.0 }
+    }
+
+    /// Takes in one more second.
+    pub(super) fn judge(&mut self, m: &Measurement) -> Verdict {
+        self.seconds += 1;
+        self.elements += m.elements;
+        self.wall_s += m.wall_s;
+        self.wait_s += m.wait_s;
+        let gain = self.elements / self.wall_s - self.rate;
+        let hoped = self.predicted - self.rate;
+        if self.seconds < EARLY || self.seconds < JUDGE && gain < PLAIN * hoped {
+            return Verdict::Open;
+        }
+        // Nobody can ask for more than that the consumer waits no longer.
+        if gain >= WORTH * hoped || self.wait_s < HUNGRY / 2.0 * self.wall_s {
+            return Verdict::Worth;
+        }
+        let gained = gain / self.rate;
+        let (from, to) = (self.knob.of(self.from), self.knob.of(self.to));
+        // What it brought, as many bring in proportion.
+        let enough = if gained > NOISE { (from as f64 * (1.0 + gained)).round() as usize } else { from };
+        let to = match self.knob {
+            _ if !(from + 1..to).contains(&enough) => self.from,
+            Knob::Processes => Setting { processes: enough, ..self.to },
+            _ => Setting { threads: enough, ..self.to },
+        };
+        Verdict::Trim { to, gained }
+    }
+}

@@ -1,0 +1,66 @@
+//! The workers' part of the budget: one pool, of which each has its cap from before it starts until it is reaped.
+
+use std::time::{Duration, Instant};
+
+use super::Coordinator;
+use crate::workers::budget::EXTRA;
+use crate::workers::pool::crew::Member;
+
+/// A worker's memory is looked at so often at most: it takes some 20 us.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+impl Coordinator {
+    /// Whether the element in front is for a worker that has the whole pool, or such a worker is at it.
+    fn is_lone(&mut self) -> bool {
+        self.queue.first(0).is_some_and(|job| job.wide)
+            || self.crew.values().any(|member| member.tasks.values().any(|task| task.job.wide))
+    }
+
+    /// How many workers there should be now, and the cap of those that are started.
+    pub(super) fn staffing(&mut self) -> (usize, u64) {
+        if self.is_lone() { (1, self.plan.widest) } else { (self.wanted, self.plan.share(self.wanted)) }
+    }
+
+    /// Whether the pool has room for one more worker.
+    pub(super) fn has_heap(&self, cap: u64) -> bool {
+        let heap = |member: &Member| member.cap + EXTRA;
+        self.crew.values().map(heap).sum::<u64>().saturating_add(cap + EXTRA) <= self.plan.pool
+    }
+
+    /// Sends those home whose caps leave too little for the others that there should be, or who have too little themselves.
+    pub(super) fn make_room(&mut self) {
+        let lone = self.is_lone();
+        let share = if lone { self.plan.widest } else { self.plan.share(self.wanted) };
+        for member in self.crew.values_mut().filter(|member| !member.leaving && member.killed.is_none()) {
+            if lone {
+                member.leaving = member.cap < share;
+            } else if member.cap > share {
+                match &member.worker {
+                    Some(worker) if worker.lower_cap(share) => member.cap = share,
+                    Some(_) => member.leaving = true,
+                    // It is being started; then its turn comes.
+                    None => {}
+                }
+            }
+        }
+    }
+
+    /// Looks how much memory a worker has, where others may have to do with as much.
+    pub(super) fn look_at_heap(&mut self, number: u64) {
+        if self.plan.start_workers == self.plan.workers {
+            return;
+        }
+        let Some(member) = self.crew.get_mut(&number) else { return };
+        if member.looked.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+            return;
+        }
+        member.looked = Some(Instant::now());
+        let memory = member.worker.as_ref().and_then(|worker| worker.memory());
+        self.peak = self.peak.max(memory.map_or(0, |memory| memory.data));
+    }
+
+    /// So many workers have room for half as much again as any was seen to need.
+    pub(super) fn most_workers(&self) -> usize {
+        self.plan.workers_with(self.peak / 2 * 3)
+    }
+}
