@@ -47,6 +47,7 @@ pub struct MpOptions {
     pub(super) tune: bool,
     pub(super) start_threads: Option<usize>,
     pub(super) start_window: Option<usize>,
+    pub(super) tick: Duration,
     pub(super) counted: bool,
 }
 
@@ -72,6 +73,7 @@ impl MpOptions {
             tune: true,
             start_threads: None,
             start_window: None,
+            tick: Duration::from_secs(1),
             counted: true,
         }
     }
@@ -153,6 +155,13 @@ impl MpOptions {
     /// Ranges of elements that may be under way or ready at the start, where that is tuned; two for every thread at first.
     pub fn start_window(mut self, ranges: usize) -> Self {
         self.start_window = Some(ranges);
+        self
+    }
+
+    /// How often it is tuned: once a second at first.
+    #[doc(hidden)]
+    pub fn tick(mut self, tick: Duration) -> Self {
+        self.tick = tick;
         self
     }
 

@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use crate::tune::{Bounds, Controller, Decision, Measurement, Setting};
 
-const TICK: Duration = Duration::from_secs(1);
+/// So many seconds without a single element are measured as one: elements may take long.
+const PATIENCE: u32 = 20;
+/// So many seconds, from the second one on, tell what came of a decision.
+const EFFECT: u32 = 4;
 
 /// Sums since the run began.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,19 +22,24 @@ pub(super) struct Totals {
 /// See the [module](self).
 pub(super) struct Tuner {
     controller: Controller,
+    tick: Duration,
     last: Instant,
     before: Totals,
     disturbed: bool,
+    /// What came since the last decision: seconds as measured, elements, time.
+    effect: (u32, f64, f64),
     pub(super) decisions: Vec<Decision>,
 }
 
 impl Tuner {
-    pub(super) fn new(start: Setting, bounds: Bounds) -> Self {
+    pub(super) fn new(start: Setting, bounds: Bounds, tick: Duration) -> Self {
         Self {
             controller: Controller::new(start, bounds),
+            tick,
             last: Instant::now(),
             before: Totals::default(),
             disturbed: true,
+            effect: (0, 0.0, 0.0),
             decisions: Vec::new(),
         }
     }
@@ -52,31 +60,45 @@ impl Tuner {
 
     /// Whether it is time to measure.
     pub(super) fn is_due(&self) -> bool {
-        self.last.elapsed() >= TICK
+        self.last.elapsed() >= self.tick
     }
 
     /// What to change to, if anything is to change. `idle` is whether workers were free and nothing was left to hand out.
     pub(super) fn step(&mut self, now: Totals, idle: bool) -> Option<Setting> {
         let wall = self.last.elapsed();
+        let part = |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64();
+        let wait_s = part(now.waited, self.before.waited).min(wall.as_secs_f64());
+        if now.indices == self.before.indices && 2.0 * wait_s > wall.as_secs_f64() && wall < PATIENCE * self.tick {
+            return None;
+        }
         self.last = Instant::now();
         let before = std::mem::replace(&mut self.before, now);
-        let part = |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64();
         let m = Measurement {
             wall_s: wall.as_secs_f64(),
-            wait_s: part(now.waited, before.waited).min(wall.as_secs_f64()),
+            wait_s,
             elements: now.indices.saturating_sub(before.indices) as f64,
             busy_s: part(now.busy, before.busy),
             window_full: idle && part(now.blocked, before.blocked) > 0.01 * wall.as_secs_f64(),
             disturbed: std::mem::take(&mut self.disturbed),
         };
-        let rate = m.elements / m.wall_s;
         let decision = self.controller.step(&m);
-        if let Some(last) = self.decisions.last_mut().filter(|last| rate > 0.0 && last.rate_after.is_none()) {
-            last.rate_after = Some(rate);
-        }
+        self.follow(&m);
         let decision = decision?;
         tracing::info!("tuning: {decision}");
+        self.effect = (0, 0.0, 0.0);
         self.decisions.push(decision);
         Some(self.controller.setting())
+    }
+
+    /// Notes what comes of the last decision; the first second after it belongs to the change itself.
+    fn follow(&mut self, m: &Measurement) {
+        let Some(last) = self.decisions.last_mut() else { return };
+        let (seconds, elements, wall_s) = &mut self.effect;
+        *seconds += 1;
+        if (2..2 + EFFECT).contains(seconds) && !m.disturbed {
+            *elements += m.elements;
+            *wall_s += m.wall_s;
+            last.rate_after = Some(*elements / *wall_s).filter(|rate| *rate > 0.0);
+        }
     }
 }

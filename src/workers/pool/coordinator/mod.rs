@@ -110,7 +110,7 @@ impl Coordinator {
             most_window: (plan.slab as usize / PAGE).max(window),
         };
         let start = Setting { threads: plan.active * plan.start_workers, processes: plan.start_workers, window };
-        let tuner = plan.tuned.then(|| Tuner::new(start, bounds));
+        let tuner = plan.tuned.then(|| Tuner::new(start, bounds, options.tick));
         Self {
             program,
             pipeline,
@@ -150,7 +150,7 @@ impl Coordinator {
             self.start_missing();
             self.hand_out();
             self.dismiss();
-            let tick = after(self.patience());
+            let tick = after(self.patience().min(self.options.tick));
             select! {
                 recv(self.orders) -> command => match command {
                     Ok(Command::End) | Err(_) => break,
