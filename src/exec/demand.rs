@@ -10,24 +10,34 @@ pub(crate) struct Demand {
     waited_ns: AtomicU64,
     /// Since when it has been waiting, in nanoseconds after `start`; 0 if it is not.
     since_ns: AtomicU64,
+    /// When it last got something; the longest time since then for which it did something else; and how often it did.
+    got_ns: AtomicU64,
+    longest_ns: AtomicU64,
+    steps: AtomicU64,
 }
 
 impl Default for Demand {
     fn default() -> Self {
-        Self { start: Instant::now(), waited_ns: AtomicU64::new(0), since_ns: AtomicU64::new(0) }
+        let [waited_ns, since_ns, got_ns, longest_ns, steps] = [0; 5].map(AtomicU64::new);
+        Self { start: Instant::now(), waited_ns, since_ns, got_ns, longest_ns, steps }
     }
 }
 
 impl Demand {
     /// The consumer begins to wait.
     pub(crate) fn begin(&self, now: Instant) {
-        self.since_ns.store(self.ns(now).max(1), Relaxed);
+        let now = self.ns(now).max(1);
+        self.since_ns.store(now, Relaxed);
+        self.longest_ns.fetch_max(now.saturating_sub(self.got_ns.load(Relaxed)), Relaxed);
+        self.steps.fetch_add(1, Relaxed);
     }
 
     /// It has got what it waited for.
     pub(crate) fn end(&self, now: Instant) {
+        let now = self.ns(now);
+        self.got_ns.store(now, Relaxed);
         let since = self.since_ns.swap(0, Relaxed);
-        self.waited_ns.fetch_add(self.ns(now).saturating_sub(since), Relaxed);
+        self.waited_ns.fetch_add(now.saturating_sub(since), Relaxed);
     }
 
     /// Time waited so far, the present wait too.
@@ -36,6 +46,15 @@ impl Demand {
         let since = self.since_ns.load(Relaxed);
         let present = if since == 0 { 0 } else { self.ns(Instant::now()).saturating_sub(since) };
         std::time::Duration::from_nanos(self.waited_ns.load(Relaxed) + present)
+    }
+
+    /// How often it has asked for something so far, and for how long at most it did not since this was last read.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn steps(&self) -> (u64, std::time::Duration) {
+        let asked = self.since_ns.load(Relaxed) > 0;
+        let present = if asked { 0 } else { self.ns(Instant::now()).saturating_sub(self.got_ns.load(Relaxed)) };
+        let longest = self.longest_ns.swap(0, Relaxed).max(present);
+        (self.steps.load(Relaxed), std::time::Duration::from_nanos(longest))
     }
 
     fn ns(&self, now: Instant) -> u64 {

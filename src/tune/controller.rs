@@ -6,6 +6,7 @@
 //! Where threads that bring nothing share a process, that may be the limit: a lock, an allocator. Then more processes
 //! are tried, if there may be any.
 
+use super::hold_off::HoldOff;
 use super::trial::{Trial, Verdict};
 use super::{Decision, Knob};
 
@@ -21,7 +22,6 @@ const BUSY: f64 = 0.9;
 const CONFIRM: u32 = 2;
 /// So many seconds of little work must pass before a thread is taken away.
 const IDLE: u32 = 15;
-const HOLD_OFF: (u32, u32) = (20, 640);
 
 /// What was measured in about one second.
 #[derive(Clone, Copy, Debug, Default)]
@@ -102,9 +102,10 @@ pub struct Controller {
     idle: u32,
     /// Seconds until something may be changed again.
     rest: u32,
-    hold_off: u32,
-    /// Seconds until more may be tried again.
-    barred: u32,
+    /// Until more threads or processes may be tried again.
+    more: HoldOff,
+    /// Until a wider window may be.
+    wider: HoldOff,
     /// What brought nothing when it was last tried.
     failed: Vec<Knob>,
     trial: Option<Trial>,
@@ -122,8 +123,8 @@ impl Controller {
             hungry: 0,
             idle: 0,
             rest: 1,
-            hold_off: HOLD_OFF.0,
-            barred: 0,
+            more: HoldOff::default(),
+            wider: HoldOff::default(),
             failed: Vec::new(),
             trial: None,
         }
@@ -142,7 +143,8 @@ impl Controller {
     /// Takes one measurement, and decides.
     pub fn step(&mut self, m: &Measurement) -> Option<Decision> {
         self.elapsed_s += m.wall_s;
-        self.barred = self.barred.saturating_sub(1);
+        self.more.pass();
+        self.wider.pass();
         if self.now.processes > self.bounds.processes.1 {
             return Some(self.make_room(m));
         }
@@ -166,10 +168,7 @@ impl Controller {
                 Verdict::Trim { to, gained } => return Some(self.take_back(m, trial.knob, to, gained)),
             }
         }
-        if m.wait() > 0.01 && m.window_full && busy < BUSY && self.now.window < self.bounds.most_window {
-            return Some(self.widen(m, busy));
-        }
-        self.grow(m, busy).or_else(|| self.shrink(m))
+        self.widen(m, busy).or_else(|| self.grow(m, busy)).or_else(|| self.shrink(m))
     }
 
     /// Processes have come to need more memory than there is for so many.
@@ -182,15 +181,21 @@ impl Controller {
 
     /// Everything that may be under way is, the consumer waits, and threads have nothing to do: the head of the line
     /// takes long, and what stands behind it could be done in the meantime.
-    fn widen(&mut self, m: &Measurement, busy: f64) -> Decision {
-        let to = (2 * self.now.window).min(self.bounds.most_window);
+    fn widen(&mut self, m: &Measurement, busy: f64) -> Option<Decision> {
+        let window = (2 * self.now.window).max(2 * self.now.threads).min(self.bounds.most_window);
+        let hungry = m.wait() > HUNGRY && m.window_full && busy < BUSY;
+        if !hungry || window <= self.now.window || !self.wider.is_over() {
+            return None;
+        }
+        let next = Setting { window, ..self.now };
+        self.trial = Some(Trial::new(Knob::Window, self.now, next, m.rate(), m.demand().min(m.rate() / busy)));
         let (wait, busy) = (pc(m.wait()), pc(busy));
         let reason = format!("consumer waits {wait} while threads are busy {busy}: slow elements hold up others");
-        self.change(m, Knob::Window, Setting { window: to, ..self.now }, reason)
+        Some(self.change(m, Knob::Window, next, reason))
     }
 
     fn grow(&mut self, m: &Measurement, busy: f64) -> Option<Decision> {
-        if self.hungry < CONFIRM || self.barred > 0 {
+        if self.hungry < CONFIRM || !self.more.is_over() {
             return None;
         }
         let (knob, next) = self.more(m)?;
@@ -199,7 +204,7 @@ impl Controller {
         if self.now.window < room {
             // Else the others would have nothing to do.
             let reason = format!("{reason}, and more of them need more ranges");
-            let to = (2 * next.threads).min(self.bounds.most_window);
+            let to = (4 * next.threads).min(self.bounds.most_window);
             return Some(self.change(m, Knob::Window, Setting { window: to, ..self.now }, reason));
         }
         let reason = match knob {
@@ -220,8 +225,7 @@ impl Controller {
         if possible.is_empty() && !self.failed.is_empty() {
             // Something else is the limit: memory bandwidth, a disk, the stateful part.
             self.failed.clear();
-            self.barred = self.hold_off;
-            self.hold_off = (2 * self.hold_off).min(HOLD_OFF.1);
+            self.more.begin();
         }
         possible.into_iter().next()
     }
@@ -229,7 +233,7 @@ impl Controller {
     fn raised(&self, knob: Knob, m: &Measurement) -> Option<Setting> {
         let now = self.now;
         let step = |from: usize, law: f64| {
-            let most = if self.hold_off > HOLD_OFF.0 { from + 1 } else { 2 * from };
+            let most = if self.more.is_first() { 2 * from } else { from + 1 };
             (law.ceil().min(1e6) as usize).clamp(from + 1, most)
         };
         let next = match knob {
@@ -249,15 +253,20 @@ impl Controller {
 
     /// The last step up was worth it.
     fn keep(&mut self, knob: Knob) {
-        self.hold_off = HOLD_OFF.0;
+        let hold_off = if knob == Knob::Window { &mut self.wider } else { &mut self.more };
+        *hold_off = HoldOff::default();
         self.failed.retain(|failed| *failed != knob);
     }
 
     /// The last step up was not worth it; as much of it is taken back as brought nothing.
     fn take_back(&mut self, m: &Measurement, knob: Knob, to: Setting, gained: f64) -> Decision {
-        self.failed.push(knob);
-        let reason = format!("the step up brought {:+.0} %: {knob} are not the limit", 100.0 * gained);
-        let to = Setting { threads: self.bounds.spread(to.threads, to.processes), window: self.now.window, ..to };
+        if knob == Knob::Window {
+            self.wider.begin();
+        } else {
+            self.failed.push(knob);
+        }
+        let reason = format!("the step up brought {:+.0} %: the limit is elsewhere", 100.0 * gained);
+        let to = Setting { threads: self.bounds.spread(to.threads, to.processes), ..to };
         self.change(m, knob, to, reason)
     }
 

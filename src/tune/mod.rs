@@ -5,6 +5,7 @@
 //! what came of it.
 
 mod controller;
+mod hold_off;
 #[cfg(test)]
 mod simulation;
 mod trial;

@@ -66,6 +66,7 @@ impl Trial {
         // What it brought, as many bring in proportion.
         let enough = if gained > NOISE { (from as f64 * (1.0 + gained)).round() as usize } else { from };
         let to = match self.knob {
+            Knob::Window => self.from,
             _ if !(from + 1..to).contains(&enough) => self.from,
             Knob::Processes => Setting { processes: enough, ..self.to },
             _ => Setting { threads: enough, ..self.to },

@@ -8,6 +8,8 @@ use crate::tune::{Bounds, Controller, Decision, Measurement, Setting};
 const PATIENCE: u32 = 20;
 /// So many seconds, from the second one on, tell what came of a decision.
 const EFFECT: u32 = 4;
+/// So many seconds in a row with a pause in each are how this consumer is.
+const PAUSES: u32 = 12;
 
 /// Sums since the run began.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,6 +19,8 @@ pub(super) struct Totals {
     /// Time for which the stateful part had no elements to work on.
     pub(super) blocked: Duration,
     pub(super) waited: Duration,
+    /// Elements that the consumer asked for.
+    pub(super) steps: u64,
 }
 
 /// See the [module](self).
@@ -26,6 +30,8 @@ pub(super) struct Tuner {
     last: Instant,
     before: Totals,
     disturbed: bool,
+    /// Seconds in a row with a pause.
+    pauses: u32,
     /// What came since the last decision: seconds as measured, elements, time.
     effect: (u32, f64, f64),
     pub(super) decisions: Vec<Decision>,
@@ -39,6 +45,7 @@ impl Tuner {
             last: Instant::now(),
             before: Totals::default(),
             disturbed: true,
+            pauses: 0,
             effect: (0, 0.0, 0.0),
             decisions: Vec::new(),
         }
@@ -63,8 +70,9 @@ impl Tuner {
         self.last.elapsed() >= self.tick
     }
 
-    /// What to change to, if anything is to change. `idle` is whether workers were free and nothing was left to hand out.
-    pub(super) fn step(&mut self, now: Totals, idle: bool) -> Option<Setting> {
+    /// What to change to, if anything is to change. `idle` is whether workers were free and nothing was left to hand out,
+    /// `longest` the longest time for which the consumer did something else.
+    pub(super) fn step(&mut self, now: Totals, idle: bool, longest: Duration) -> Option<Setting> {
         let wall = self.last.elapsed();
         let part = |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64();
         let wait_s = part(now.waited, self.before.waited).min(wall.as_secs_f64());
@@ -73,13 +81,15 @@ impl Tuner {
         }
         self.last = Instant::now();
         let before = std::mem::replace(&mut self.before, now);
+        let pause = is_pause(longest, wall, wait_s, now.steps.saturating_sub(before.steps));
+        self.pauses = if pause { self.pauses.saturating_add(1) } else { 0 };
         let m = Measurement {
             wall_s: wall.as_secs_f64(),
             wait_s,
             elements: now.indices.saturating_sub(before.indices) as f64,
             busy_s: part(now.busy, before.busy),
             window_full: idle && part(now.blocked, before.blocked) > 0.01 * wall.as_secs_f64(),
-            disturbed: std::mem::take(&mut self.disturbed),
+            disturbed: std::mem::take(&mut self.disturbed) || (1..=PAUSES).contains(&self.pauses),
         };
         let decision = self.controller.step(&m);
         self.follow(&m);
@@ -100,5 +110,27 @@ impl Tuner {
             *wall_s += m.wall_s;
             last.rate_after = Some(*elements / *wall_s).filter(|rate| *rate > 0.0);
         }
+    }
+}
+
+/// Whether the consumer did something now and then that it does not do with every element: what lies ready is then
+/// used up in a burst, and nothing is done for a while before.
+fn is_pause(longest: Duration, wall: Duration, wait_s: f64, steps: u64) -> bool {
+    let usual = (wall.as_secs_f64() - wait_s).max(0.0) / steps.max(1) as f64;
+    longest > wall / 10 && longest.as_secs_f64() > 4.0 * usual
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_what_is_not_usual() {
+        let (ms, second) = (Duration::from_millis, Duration::from_secs(1));
+        assert!(!is_pause(ms(300), second, 0.1, 3), "a slow consumer");
+        assert!(!is_pause(ms(20), second, 0.9, 100), "a fast one, which is made to wait");
+        assert!(is_pause(ms(400), second, 0.1, 100));
+        assert!(is_pause(ms(900), second, 0.0, 50));
+        assert!(!is_pause(ms(1000), second, 0.0, 0), "nothing came, which is told otherwise");
     }
 }

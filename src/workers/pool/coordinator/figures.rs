@@ -25,15 +25,17 @@ impl Coordinator {
         }
         tuner.allow_workers(most_workers);
         let blocked = self.recorder.totals().iter().map(|stage| stage.counts.wait_ns).sum();
+        let (steps, longest) = self.figures.demand.steps();
         let totals = Totals {
             busy: Duration::from_nanos(self.figures.busy_ns.load(Ordering::Relaxed)),
             indices: self.indices,
             blocked: Duration::from_nanos(blocked),
             waited: self.figures.demand.waited(),
+            steps,
         };
         let under_way: usize = self.crew.values().map(|member| member.tasks.len()).sum();
         let idle = self.queue.first(0).is_none() && under_way < tuner.setting().threads;
-        if let Some(Setting { threads, processes, window }) = tuner.step(totals, idle) {
+        if let Some(Setting { threads, processes, window }) = tuner.step(totals, idle, longest) {
             self.figures.window.store(window, Ordering::Relaxed);
             self.resize(processes);
             self.activate(threads.div_ceil(processes));
