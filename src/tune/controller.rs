@@ -7,7 +7,7 @@
 //! are tried, if there may be any.
 
 use super::hold_off::HoldOff;
-use super::trial::{Trial, Verdict};
+use super::trial::{Check, Trial, Verdict};
 use super::{Decision, Knob};
 
 /// Threads are planned to be busy for this share of the time: above it, random service times make the consumer wait.
@@ -109,6 +109,7 @@ pub struct Controller {
     /// What brought nothing when it was last tried.
     failed: Vec<Knob>,
     trial: Option<Trial>,
+    check: Option<Check>,
 }
 
 impl Controller {
@@ -127,6 +128,7 @@ impl Controller {
             wider: HoldOff::default(),
             failed: Vec::new(),
             trial: None,
+            check: None,
         }
     }
 
@@ -165,7 +167,20 @@ impl Controller {
                     return None;
                 }
                 Verdict::Worth => self.keep(trial.knob),
-                Verdict::Trim { to, gained } => return Some(self.take_back(m, trial.knob, to, gained)),
+                Verdict::Trim { to, gained, rate } => {
+                    self.check = Some(Check::new(trial.knob, rate));
+                    return Some(self.take_back(m, trial.knob, to, gained));
+                }
+            }
+        }
+        if let Some(mut check) = self.check.take() {
+            match check.was_better(m) {
+                None => {
+                    self.check = Some(check);
+                    return None;
+                }
+                Some(true) => self.keep(check.knob),
+                Some(false) => {}
             }
         }
         self.widen(m, busy).or_else(|| self.grow(m, busy)).or_else(|| self.shrink(m))
@@ -175,7 +190,7 @@ impl Controller {
     fn make_room(&mut self, m: &Measurement) -> Decision {
         let processes = self.bounds.processes.1;
         let next = Setting { threads: self.bounds.spread(self.now.threads, processes), processes, ..self.now };
-        self.trial = None;
+        (self.trial, self.check) = (None, None);
         self.change(m, Knob::Processes, next, "each needs more memory than there is for so many".to_owned())
     }
 
@@ -251,7 +266,7 @@ impl Controller {
         more.then_some(next)
     }
 
-    /// The last step up was worth it.
+    /// The last step up was worth it, or would have been.
     fn keep(&mut self, knob: Knob) {
         let hold_off = if knob == Knob::Window { &mut self.wider } else { &mut self.more };
         *hold_off = HoldOff::default();
@@ -265,8 +280,8 @@ impl Controller {
         } else {
             self.failed.push(knob);
         }
-        let reason = format!("the step up brought {:+.0} %: the limit is elsewhere", 100.0 * gained);
         let to = Setting { threads: self.bounds.spread(to.threads, to.processes), ..to };
+        let reason = format!("the step up brought {:+.0} %, which {} bring as well", 100.0 * gained, knob.of(to));
         self.change(m, knob, to, reason)
     }
 

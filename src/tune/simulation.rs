@@ -210,3 +210,15 @@ fn a_step_too_far_is_taken_back_in_part() {
     let (settled, _) = settle(4, 8, &[(machine, 15)]);
     assert_eq!(settled, [5]);
 }
+
+#[test]
+fn elements_that_become_dearer_while_a_step_is_judged_do_not_stop_it() {
+    let start = Setting { threads: 1, processes: 1, window: 64 };
+    let mut controller = Controller::new(start, Bounds::of_threads(8, 64));
+    for second in 0..40 {
+        // Twice as dear every other second, for a while.
+        let machine = Machine { service_s: 0.000_2 * f64::from(1 << (second / 2).min(6)), step_s: 1e-9, ..FREE };
+        controller.step(&machine.second(controller.setting(), 0.5));
+    }
+    assert_eq!(controller.setting().threads, 8);
+}

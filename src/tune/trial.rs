@@ -35,8 +35,8 @@ pub(super) enum Verdict {
     Open,
     /// It is kept.
     Worth,
-    /// It is taken back to this setting; the whole of it brought so many times the rate before.
-    Trim { to: Setting, gained: f64 },
+    /// It is taken back to this setting; the whole of it brought so many times the rate before, and this rate.
+    Trim { to: Setting, gained: f64, rate: f64 },
 }
 
 impl Trial {
@@ -63,14 +63,48 @@ impl Trial {
         }
         let gained = gain / self.rate;
         let (from, to) = (self.knob.of(self.from), self.knob.of(self.to));
-        // What it brought, as many bring in proportion.
-        let enough = if gained > NOISE { (from as f64 * (1.0 + gained)).round() as usize } else { from };
-        let to = match self.knob {
-            Knob::Window => self.from,
-            _ if !(from + 1..to).contains(&enough) => self.from,
-            Knob::Processes => Setting { processes: enough, ..self.to },
-            _ => Setting { threads: enough, ..self.to },
+        // What it brought, so many bring in proportion; but how far ahead one works need not be in proportion to anything.
+        let enough = match self.knob {
+            _ if gained <= NOISE => from,
+            Knob::Window => to,
+            _ => (from as f64 * (1.0 + gained)).ceil() as usize,
         };
-        Verdict::Trim { to, gained }
+        if enough >= to {
+            return Verdict::Worth;
+        }
+        let to = match self.knob {
+            Knob::Processes => Setting { processes: enough, ..self.to },
+            Knob::Threads => Setting { threads: enough, ..self.to },
+            Knob::Window => self.from,
+        };
+        let to = if enough == from { self.from } else { to };
+        Verdict::Trim { to, gained, rate: self.elements / self.wall_s }
+    }
+}
+
+/// What a step was taken back from, until it is seen that nothing was lost by that: elements may have become dearer in
+/// the meantime, or the machine slower.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Check {
+    pub(super) knob: Knob,
+    rate: f64,
+    seconds: u32,
+    elements: f64,
+    wall_s: f64,
+}
+
+impl Check {
+    /// After a step that gave `rate`.
+    pub(super) fn new(knob: Knob, rate: f64) -> Self {
+        Self { knob, rate, seconds: 0, elements: 0.0, wall_s: 0.0 }
+    }
+
+    /// Takes in one more second; says whether the step was better after all, once that is known.
+    pub(super) fn was_better(&mut self, m: &Measurement) -> Option<bool> {
+        self.seconds += 1;
+        self.elements += m.elements;
+        self.wall_s += m.wall_s;
+        let known = self.seconds >= EARLY;
+        known.then(|| self.elements / self.wall_s < (1.0 - NOISE) * self.rate)
     }
 }
