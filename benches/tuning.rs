@@ -209,7 +209,7 @@ fn run(shape: &Shape) -> Result<()> {
     let mut best = (Measured::default(), 1, 1);
     let mut grid = Vec::new();
     for &threads in shape.threads {
-        for window in [1, 8, 64] {
+        for window in [1, 16, 256] {
             let mut run = start(shape, threads, window, false)?;
             run.go(FIXED, LATE)?;
             let measured = run.go(FIXED, LATE)?;
@@ -248,7 +248,7 @@ fn run(shape: &Shape) -> Result<()> {
     );
     for (measured, threads, window) in grid {
         let rate = measured.rate();
-        println!("    fixed {threads:>2} × {window:<2} {rate:>10.1}/s, {:.2} cores", measured.cores());
+        println!("    fixed {threads:>2} × {window:<3} {rate:>10.1}/s, {:.2} cores", measured.cores());
     }
     now.decisions.iter().for_each(|decision| println!("    {decision}"));
     Ok(())

@@ -5,9 +5,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use gristmill::dataset::map::Range;
-use gristmill::workers::{MpOptions, Poison, mp_prefetch};
+use gristmill::workers::{MpOptions, Poison, mp_prefetch, set_worker_command};
 use gristmill::{Array, Element, IterDataset, MapDataset, Result};
 use serde::{Deserialize, Serialize};
+
+#[path = "support/cgroup.rs"]
+mod cgroup;
+#[path = "support/children.rs"]
+mod children;
+
+use cgroup::Group;
+use children::children;
 
 const MIB: u64 = 1 << 20;
 
@@ -19,6 +27,8 @@ enum Sizes {
     Growing(u64),
     /// 1 MiB each, and every tenth worker task asks for far more memory than it may have.
     Wild,
+    /// 1 MiB each, and every tenth takes memory until there is no more.
+    Greedy,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -33,8 +43,12 @@ fn pipeline(Config { len, sizes }: Config) -> Result<impl IterDataset<Item = Ele
             let bytes = match sizes {
                 Sizes::Same(bytes) => bytes,
                 Sizes::Growing(most) => 1024.max(most >> ((len - 1 - x) / 2)),
-                Sizes::Wild => MIB,
+                Sizes::Wild | Sizes::Greedy => MIB,
             };
+            if matches!(sizes, Sizes::Greedy) && x % 10 == 7 {
+                // Each piece is touched as it is given.
+                let _all: Vec<Vec<u8>> = (1..).map(|n| vec![n as u8; 4 << 20]).collect();
+            }
             if matches!(sizes, Sizes::Wild) && x % 10 == 7 {
                 // Beyond any heap here; touched, so that it counts if it is given.
                 let big = vec![x as u8; 2 << 30];
@@ -50,17 +64,6 @@ fn rollup(pid: u32, keys: &[&str]) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let value = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
     text.lines().filter(|line| keys.iter().any(|key| line.starts_with(key))).filter_map(value).sum::<u64>() * 1024
-}
-
-fn children() -> Vec<u32> {
-    let me = std::process::id();
-    let pids = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
-    pids.filter(|pid: &u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let after = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-        after.split(' ').nth(1).and_then(|p| p.parse().ok()) == Some(me)
-    })
-    .collect()
 }
 
 /// What counts against the budget, now.
@@ -101,7 +104,15 @@ fn check(element: &Element, at: i64) {
 fn the_budget_holds_whatever_consumer_and_elements_do() {
     let scale = std::env::var("GRISTMILL_PATIENCE").ok().and_then(|s| s.parse().ok()).unwrap_or(2u64);
     let pause = Duration::from_secs(scale);
+    let exe = std::env::current_exe().unwrap();
     let run = |name: &str, budget: u64, config: Config, consume: &(dyn Fn(&Element, i64, &mut Vec<Element>) + Sync)| {
+        // Workers are started in a group of their own: they touch each page of the slab first, and their own memory.
+        // What the trainer has besides is not theirs.
+        let group = Group::new("budget");
+        if let Ok(group) = &group {
+            let (program, arguments) = group.command(&exe);
+            set_worker_command(program, arguments);
+        }
         let options = MpOptions::auto().workers(2).threads_per_worker(2).ram_budget(budget).on_poison(Poison::Skip);
         let options = options.retries(1).worker_heap(budget / 5).max_element(70 * MIB);
         let (most, samples) = watched(|| {
@@ -123,6 +134,16 @@ fn the_budget_holds_whatever_consumer_and_elements_do() {
         println!("{name}: {} of {} MiB at most, {samples} samples", most / MIB, budget / MIB);
         assert!(most <= budget, "{name}: {most} bytes, and the budget is {budget}");
         assert!(most > budget / 50, "{name}: nothing was seen");
+        match group {
+            Ok(group) => {
+                // The kernel's own memory for them is not in the budget; no file is read.
+                let (peak, kernel) = (group.peak(), group.kernel());
+                println!("    counted by the kernel: {} MiB, {} of them its own", peak / MIB, kernel / MIB);
+                assert!(peak - kernel <= budget, "{name}: {peak} bytes less {kernel}, and the budget is {budget}");
+                assert!(peak >= most / 2, "{name}: {} counts {peak} bytes of {most}", group.path().display());
+            }
+            Err(why) => println!("    skipped: what the kernel counts: {why}"),
+        }
     };
     let same = Config { len: 24, sizes: Sizes::Same(64 * MIB) };
     run("64 MiB elements, a bursty consumer", 1024 * MIB, same, &|_, n, _| {
@@ -144,4 +165,5 @@ fn the_budget_holds_whatever_consumer_and_elements_do() {
         }
     });
     run("workers that allocate wildly", 1024 * MIB, Config { len: 40, sizes: Sizes::Wild }, &|_, _, _| {});
+    run("workers that take all they get", 1024 * MIB, Config { len: 20, sizes: Sizes::Greedy }, &|_, _, _| {});
 }

@@ -11,6 +11,11 @@ use gristmill::workers::{MpOptions, Poison, mp_prefetch};
 use gristmill::{Array, Element, ErrorKind, IterDataset, MapDataset, Result};
 use serde::{Deserialize, Serialize};
 
+#[path = "support/children.rs"]
+mod children;
+
+use children::living_children;
+
 /// One test at a time: one of them kills whatever worker it finds.
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -197,19 +202,6 @@ fn xs(batches: &[Element]) -> Vec<i64> {
     batches.iter().flat_map(|b| b.array("x").unwrap().as_slice::<i64>().unwrap().chunks(50).map(|row| row[0])).collect()
 }
 
-/// Pids of the children of this process that are workers.
-fn workers() -> Vec<u32> {
-    let me = std::process::id();
-    let pids = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
-    pids.filter(|pid: &u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let after = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-        let mut fields = after.split(' ');
-        fields.next() != Some("Z") && fields.next().and_then(|p| p.parse().ok()) == Some(me)
-    })
-    .collect()
-}
-
 /// Kills from outside, at moments that have nothing to do with what the worker is at: start, writing, waiting.
 #[test]
 fn kills_at_any_moment_change_nothing() {
@@ -239,7 +231,7 @@ fn kills_at_any_moment_change_nothing() {
         while killed < kills && !reader.is_finished() {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             std::thread::sleep(Duration::from_micros(random >> 33 & 0x7fff));
-            if let Some(pid) = workers().first() {
+            if let Some(pid) = living_children().first() {
                 let sent = std::process::Command::new("kill").args(["-9", &pid.to_string()]).output().unwrap();
                 killed += usize::from(sent.status.success());
             }

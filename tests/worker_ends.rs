@@ -12,6 +12,11 @@ use gristmill::workers::{MpOptions, mp_prefetch};
 use gristmill::{Error, IterDataset, MapDataset, Result};
 use serde::{Deserialize, Serialize};
 
+#[path = "support/children.rs"]
+mod children;
+
+use children::children;
+
 /// One test at a time: they look at all that this process has.
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -56,23 +61,12 @@ fn options() -> MpOptions {
     MpOptions::auto().workers(2).threads_per_worker(2).worker_heap(64 * MIB).ram_budget(300 * MIB).retries(1)
 }
 
-/// Pids of the children of this process, zombies too.
-fn children() -> Vec<String> {
-    let me = std::process::id().to_string();
-    let pids = std::fs::read_dir("/proc").unwrap().flatten().map(|e| e.file_name().display().to_string());
-    pids.filter(|pid| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)) == Some(&me)
-    })
-    .collect()
-}
-
 /// What this process has open and shares: descriptors, mappings of shared memory, children, threads of ours.
 #[derive(Debug, PartialEq)]
 struct Residue {
     descriptors: usize,
     slabs: usize,
-    children: Vec<String>,
+    children: Vec<u32>,
     shared_memory: usize,
 }
 
@@ -169,7 +163,7 @@ fn run_until_killed() {
     let options = options().deadline(None);
     let loader = mp_prefetch(pipeline, Event::Loop(file.clone()), options).unwrap().build().unwrap();
     assert!(soon(|| file.exists() && children().len() == 2));
-    println!("\nworkers: {}", children().join(" "));
+    println!("\nworkers: {}", children().iter().map(u32::to_string).collect::<Vec<_>>().join(" "));
     assert_eq!(loader.count(), 0, "this is killed first");
 }
 

@@ -18,6 +18,8 @@ pub(super) const HUNGRY: f64 = 0.02;
 const FED: f64 = 0.005;
 /// Threads are as good as always busy.
 const BUSY: f64 = 0.9;
+/// They are busy often enough for more of them to be busy as often.
+const OFTEN: f64 = 0.6;
 /// So many seconds in a row must agree before something is added.
 const CONFIRM: u32 = 2;
 /// So many seconds of little work must pass before a thread is taken away.
@@ -98,7 +100,7 @@ pub struct Controller {
     now: Setting,
     bounds: Bounds,
     elapsed_s: f64,
-    hungry: u32,
+    hunger: Hunger,
     idle: u32,
     /// Seconds until something may be changed again.
     rest: u32,
@@ -121,7 +123,7 @@ impl Controller {
             now: Setting { threads, processes, window: start.window.max(1) },
             bounds,
             elapsed_s: 0.0,
-            hungry: 0,
+            hunger: Hunger::default(),
             idle: 0,
             rest: 1,
             more: HoldOff::default(),
@@ -159,7 +161,7 @@ impl Controller {
             return None;
         }
         let busy = m.busy_s / (m.wall_s * self.now.threads as f64);
-        self.hungry = if m.wait() > HUNGRY && busy > BUSY { self.hungry + 1 } else { 0 };
+        self.hunger.add(m, busy);
         if let Some(mut trial) = self.trial.take() {
             match trial.judge(m) {
                 Verdict::Open => {
@@ -183,7 +185,7 @@ impl Controller {
                 Some(false) => {}
             }
         }
-        self.widen(m, busy).or_else(|| self.grow(m, busy)).or_else(|| self.shrink(m))
+        self.feed(m).or_else(|| self.shrink(m))
     }
 
     /// Processes have come to need more memory than there is for so many.
@@ -194,40 +196,50 @@ impl Controller {
         self.change(m, Knob::Processes, next, "each needs more memory than there is for so many".to_owned())
     }
 
+    /// The consumer waits: for threads, if those are always busy; else for what they are not given.
+    fn feed(&mut self, m: &Measurement) -> Option<Decision> {
+        if self.hunger.seconds < CONFIRM {
+            return None;
+        }
+        if self.hunger.busy() > BUSY {
+            return self.grow(m);
+        }
+        // Threads that are idle now and then may be so because ranges are few, or because elements are so different.
+        self.widen(m).or_else(|| if self.hunger.busy() > OFTEN { self.grow(m) } else { None })
+    }
+
     /// Everything that may be under way is, the consumer waits, and threads have nothing to do: the head of the line
     /// takes long, and what stands behind it could be done in the meantime.
-    fn widen(&mut self, m: &Measurement, busy: f64) -> Option<Decision> {
-        let window = (2 * self.now.window).max(2 * self.now.threads).min(self.bounds.most_window);
-        let hungry = m.wait() > HUNGRY && m.window_full && busy < BUSY;
-        if !hungry || window <= self.now.window || !self.wider.is_over() {
+    fn widen(&mut self, m: &Measurement) -> Option<Decision> {
+        // It costs no more than memory that is free, and may have to reach far: over what takes a hundred times as long as others.
+        let window = (4 * self.now.window).max(4 * self.now.threads).min(self.bounds.most_window);
+        if !self.hunger.is_full() || window <= self.now.window || !self.wider.is_over() {
             return None;
         }
         let next = Setting { window, ..self.now };
-        self.trial = Some(Trial::new(Knob::Window, self.now, next, m.rate(), m.demand().min(m.rate() / busy)));
-        let (wait, busy) = (pc(m.wait()), pc(busy));
+        self.trial =
+            Some(Trial::new(Knob::Window, self.now, next, m.rate(), m.demand().min(m.rate() / self.hunger.busy())));
+        let (wait, busy) = (pc(m.wait()), pc(self.hunger.busy()));
         let reason = format!("consumer waits {wait} while threads are busy {busy}: slow elements hold up others");
         Some(self.change(m, Knob::Window, next, reason))
     }
 
-    fn grow(&mut self, m: &Measurement, busy: f64) -> Option<Decision> {
-        if self.hungry < CONFIRM || !self.more.is_over() {
+    fn grow(&mut self, m: &Measurement) -> Option<Decision> {
+        if !self.more.is_over() {
             return None;
         }
         let (knob, next) = self.more(m)?;
-        let reason = format!("consumer waits {}, threads are busy {}", pc(m.wait()), pc(busy));
-        let room = (next.threads + 1).min(self.bounds.most_window);
-        if self.now.window < room {
-            // Else the others would have nothing to do.
-            let reason = format!("{reason}, and more of them need more ranges");
-            let to = (4 * next.threads).min(self.bounds.most_window);
-            return Some(self.change(m, Knob::Window, Setting { window: to, ..self.now }, reason));
+        let mut reason = format!("consumer waits {}, threads are busy {}", pc(m.wait()), pc(self.hunger.busy()));
+        if knob == Knob::Processes && self.failed.contains(&Knob::Threads) {
+            reason += ", and more of them bring nothing";
         }
-        let reason = match knob {
-            Knob::Processes if self.failed.contains(&Knob::Threads) => {
-                format!("{reason}, and more of them bring nothing")
-            }
-            _ => reason,
-        };
+        // Else they would have nothing to do: as many ranges for each as there were, and no fewer than that.
+        let as_before = self.now.window.saturating_mul(next.threads).div_ceil(self.now.threads);
+        let window = as_before.max(4 * next.threads).min(self.bounds.most_window).max(self.now.window);
+        if window > self.now.window {
+            reason += &format!("; with a window of {window} instead of {}", self.now.window);
+        }
+        let next = Setting { window, ..next };
         self.trial = Some(Trial::new(knob, self.now, next, m.rate(), m.demand()));
         Some(self.change(m, knob, next, reason))
     }
@@ -268,8 +280,8 @@ impl Controller {
 
     /// The last step up was worth it, or would have been.
     fn keep(&mut self, knob: Knob) {
-        let hold_off = if knob == Knob::Window { &mut self.wider } else { &mut self.more };
-        *hold_off = HoldOff::default();
+        // What brought nothing before may do so now.
+        (self.more, self.wider) = (HoldOff::default(), HoldOff::default());
         self.failed.retain(|failed| *failed != knob);
     }
 
@@ -308,11 +320,39 @@ impl Controller {
         let before = std::mem::replace(&mut self.now, next);
         self.rest = 1;
         self.idle = 0;
-        if knob != Knob::Window {
-            self.hungry = 0;
-        }
+        self.hunger = Hunger::default();
         let (from, to) = (knob.of(before), knob.of(next));
         Decision { at_s: self.elapsed_s, knob, from, to, reason, rate_before: m.rate(), rate_after: None }
+    }
+}
+
+/// Seconds in a row for which the consumer waited too much.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hunger {
+    seconds: u32,
+    busy: f64,
+    full: u32,
+}
+
+impl Hunger {
+    fn add(&mut self, m: &Measurement, busy: f64) {
+        if m.wait() <= HUNGRY {
+            *self = Self::default();
+            return;
+        }
+        self.seconds += 1;
+        self.busy += busy;
+        self.full += u32::from(m.window_full);
+    }
+
+    /// The share of their time for which threads were busy.
+    fn busy(&self) -> f64 {
+        self.busy / f64::from(self.seconds.max(1))
+    }
+
+    /// Whether mostly as many ranges were under way or ready as there may be.
+    fn is_full(&self) -> bool {
+        2 * self.full > self.seconds
     }
 }
 

@@ -173,7 +173,7 @@ fn where_processes_bring_nothing_there_is_one() {
         let (settled, changes) = settle_within(start, bounds, &[(machine, 2000)]);
         assert_eq!(settled[0].processes, 1, "{machine:?}: {settled:?}");
         assert!(machine.rate(settled[0]) >= 0.95 * machine.rate(with(4)), "{settled:?}");
-        assert!(changes <= 40, "{changes}");
+        assert!(changes <= 50, "{changes}");
     }
 }
 

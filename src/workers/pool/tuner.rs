@@ -30,6 +30,8 @@ pub(super) struct Tuner {
     last: Instant,
     before: Totals,
     disturbed: bool,
+    /// Whether workers were free and nothing was left to hand out at the last look, when that was, and for how long it was so.
+    idle: (bool, Instant, Duration),
     /// Seconds in a row with a pause.
     pauses: u32,
     /// What came since the last decision: seconds as measured, elements, time.
@@ -45,6 +47,7 @@ impl Tuner {
             last: Instant::now(),
             before: Totals::default(),
             disturbed: true,
+            idle: (false, Instant::now(), Duration::ZERO),
             pauses: 0,
             effect: (0, 0.0, 0.0),
             decisions: Vec::new(),
@@ -65,14 +68,23 @@ impl Tuner {
         self.disturbed = true;
     }
 
+    /// Workers are free and nothing is left to hand out, or not.
+    pub(super) fn look(&mut self, idle: bool) {
+        let (was_idle, last, so_far) = &mut self.idle;
+        if *was_idle {
+            *so_far += last.elapsed();
+        }
+        (*was_idle, *last) = (idle, Instant::now());
+    }
+
     /// Whether it is time to measure.
     pub(super) fn is_due(&self) -> bool {
         self.last.elapsed() >= self.tick
     }
 
-    /// What to change to, if anything is to change. `idle` is whether workers were free and nothing was left to hand out,
-    /// `longest` the longest time for which the consumer did something else.
-    pub(super) fn step(&mut self, now: Totals, idle: bool, longest: Duration) -> Option<Setting> {
+    /// What to change to, if anything is to change. `longest` is the longest time for which the consumer
+    /// did something else.
+    pub(super) fn step(&mut self, now: Totals, longest: Duration) -> Option<Setting> {
         let wall = self.last.elapsed();
         let part = |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64();
         let wait_s = part(now.waited, self.before.waited).min(wall.as_secs_f64());
@@ -80,6 +92,7 @@ impl Tuner {
             return None;
         }
         self.last = Instant::now();
+        let idle = std::mem::take(&mut self.idle.2);
         let before = std::mem::replace(&mut self.before, now);
         let pause = is_pause(longest, wall, wait_s, now.steps.saturating_sub(before.steps));
         self.pauses = if pause { self.pauses.saturating_add(1) } else { 0 };
@@ -88,7 +101,7 @@ impl Tuner {
             wait_s,
             elements: now.indices.saturating_sub(before.indices) as f64,
             busy_s: part(now.busy, before.busy),
-            window_full: idle && part(now.blocked, before.blocked) > 0.01 * wall.as_secs_f64(),
+            window_full: idle > wall / 10 && part(now.blocked, before.blocked) > 0.01 * wall.as_secs_f64(),
             disturbed: std::mem::take(&mut self.disturbed) || (1..=PAUSES).contains(&self.pauses),
         };
         let decision = self.controller.step(&m);

@@ -16,10 +16,19 @@ use crate::workers::pool::tuner::Totals;
 impl Coordinator {
     /// Once a second: measures, and changes what the controller wants changed.
     pub(super) fn tune(&mut self) {
+        let under_way: usize = self.crew.values().map(|member| member.tasks.len()).sum();
+        let nothing_left = self.queue.first().is_none();
+        let Some(tuner) = self.tuner.as_mut() else { return };
+        // Each worker could have one task more than it has threads at work.
+        let Setting { threads, processes, .. } = tuner.setting();
+        tuner.look(nothing_left && under_way < threads + processes);
+        if !tuner.is_due() {
+            return;
+        }
         let incomplete =
             self.staff() != self.wanted || self.crew.values().any(|member| !member.ready || member.leaving);
         let most_workers = self.most_workers();
-        let Some(tuner) = self.tuner.as_mut().filter(|tuner| tuner.is_due()) else { return };
+        let Some(tuner) = self.tuner.as_mut() else { return };
         if incomplete {
             tuner.disturb();
         }
@@ -33,9 +42,7 @@ impl Coordinator {
             waited: self.figures.demand.waited(),
             steps,
         };
-        let under_way: usize = self.crew.values().map(|member| member.tasks.len()).sum();
-        let idle = self.queue.first(0).is_none() && under_way < tuner.setting().threads;
-        if let Some(Setting { threads, processes, window }) = tuner.step(totals, idle, longest) {
+        if let Some(Setting { threads, processes, window }) = tuner.step(totals, longest) {
             self.figures.window.store(window, Ordering::Relaxed);
             self.resize(processes);
             self.activate(threads.div_ceil(processes));
