@@ -47,7 +47,11 @@ fn pipeline(Config { len, sizes }: Config) -> Result<impl IterDataset<Item = Ele
             };
             if matches!(sizes, Sizes::Greedy) && x % 10 == 7 {
                 // Each piece is touched as it is given.
-                let _all: Vec<Vec<u8>> = (1..).map(|n| vec![n as u8; 4 << 20]).collect();
+                let mut all = Vec::new();
+                loop {
+                    all.push(vec![x as u8; 4 << 20]);
+                    std::hint::black_box(&all);
+                }
             }
             if matches!(sizes, Sizes::Wild) && x % 10 == 7 {
                 // Beyond any heap here; touched, so that it counts if it is given.
