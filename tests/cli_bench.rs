@@ -157,3 +157,47 @@ fn exports_hold_every_row() {
     assert!(table.iter().all(|line| line.matches('|').count() == table[0].matches('|').count()), "{markdown}");
     assert!(markdown.contains("buffer=1 batch_size=0 failed: "), "{markdown}");
 }
+
+#[test]
+fn a_later_measurement_stands_beside_an_earlier_one() {
+    let folder = folder();
+    let folder = folder.path();
+    let sizes = ["--warmup", "1", "--steps", "5", "--runs", "2", "--inline"];
+    bench(folder, &[&sizes[..], &["--sweep", "batch=8,4", "-o", "before.json"]].concat());
+    let before = std::fs::read_to_string(folder.join("before.json")).unwrap();
+
+    let args = [&sizes[..], &["--sweep", "batch=4,2", "--baseline", "before.json", "-o", "after.csv"]].concat();
+    let after = bench(folder, &args);
+    let (compared, new) = (&after["rows"][0]["baseline"], &after["rows"][1]["baseline"]);
+    let earlier: Json = serde_json::from_str(&before).unwrap();
+    let was = &earlier["rows"][1]["figures"]["batches_per_s"]["mean"];
+    assert_eq!((&compared["batches_per_s"], &compared["same_batches"]), (was, &Json::from(true)));
+    let is = after["rows"][0]["figures"]["batches_per_s"]["mean"].as_f64().unwrap();
+    let change = compared["change"].as_f64().unwrap();
+    assert!((change - (is / was.as_f64().unwrap() - 1.0)).abs() < 1e-9, "{compared}");
+    assert!(compared["beyond_noise"].is_boolean() && new.is_null(), "{after}");
+    let warnings = after["warnings"].to_string();
+    assert!(warnings.contains("batch=2: before.json has no figures for these settings"), "{warnings}");
+    let csv = std::fs::read_to_string(folder.join("after.csv")).unwrap();
+    assert!(csv.lines().next().unwrap().contains(",baseline_change,baseline_beyond_noise,order_hash"), "{csv}");
+
+    // Ten times as fast as it was, and other batches.
+    let mut faked = earlier;
+    let figures = &mut faked["rows"][1]["figures"];
+    figures["batches_per_s"]["mean"] = Json::from(is / 10.0);
+    figures["batches_per_s"]["std_dev"] = Json::from(0.0);
+    figures["order_hash"] = Json::from("0");
+    std::fs::write(folder.join("faked.json"), faked.to_string()).unwrap();
+    let args = [&["bench", "p.yaml"], &sizes[..], &["--sweep", "batch=4", "--baseline", "faked.json"]].concat();
+    let output = gristmill(folder, &args);
+    assert!(output.status.success());
+    let (table, warnings) = (text(&output.stdout), text(&output.stderr));
+    assert!(table.contains("baseline") && table.contains(" %"), "{table}");
+    assert!(warnings.contains("faked.json has the order hash of other batches"), "{warnings}");
+
+    std::fs::write(folder.join("other.json"), "{\"rows\": 3}").unwrap();
+    let output = gristmill(folder, &["bench", "p.yaml", "--baseline", "other.json"]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = text(&output.stderr);
+    assert!(told.contains("other.json: this is no measurement") && told.contains("--output FILE.json"), "{told}");
+}

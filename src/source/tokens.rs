@@ -280,7 +280,7 @@ pub(super) fn bin_layout(file: &[u8], layout: TokenLayout) -> Result<(usize, Cod
             Err(Error::data(format!("{} bytes, llm.c's header has 1024", file.len())).offset(0))
         }
         (TokenLayout::Detect, _) => Err(Error::config("nothing in a bare file of ids says how wide they are")
-            .help("say `Bare(TokenType::U16)` (GPT-2's vocabulary, as in nanoGPT) or `Bare(TokenType::U32)`")),
+            .help("say that the layout is u16 (GPT-2's vocabulary, as in nanoGPT) or u32")),
         (TokenLayout::Bare(token), _) => bare(file, token),
     }
 }

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use super::chain::Chain;
 use super::file_sources;
+use crate::dataset::map::RandomAccess;
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
-use crate::element::Element;
+use crate::element::{Array, Element};
 use crate::error::{Error, Result};
 #[cfg(not(all(feature = "compress", feature = "parquet")))]
 use crate::source::Format;
-use crate::source::{Jsonl, Npy, Patterns, find};
+use crate::source::{Jsonl, Npy, Patterns, TokenLayout, Tokens, find};
 
 /// Files of one format, opened.
 #[derive(Debug)]
@@ -23,7 +24,14 @@ pub struct Data {
 struct Known {
     format: &'static str,
     endings: &'static [&'static str],
-    open: fn(&[PathBuf], Option<&str>) -> Result<Chain>,
+    open: fn(&[PathBuf], &Wanted<'_>) -> Result<Chain>,
+}
+
+/// What is wanted of files.
+struct Wanted<'a> {
+    /// Only this column, where the format can.
+    column: Option<&'a str>,
+    layout: TokenLayout,
 }
 
 const JSONL_PACKED: &[&str] = &[".jsonl.gz", ".jsonl.zst", ".ndjson.gz", ".ndjson.zst", ".json.gz", ".json.zst"];
@@ -35,6 +43,8 @@ const KNOWN: &[Known] = &[
     Known { format: "lines", endings: &[".txt.gz", ".txt.zst"], open: line_stream },
     Known { format: "parquet", endings: &[".parquet"], open: parquet },
     Known { format: "npy", endings: &[".npy"], open: npy },
+    Known { format: "npz", endings: &[".npz"], open: npz },
+    Known { format: "tokens", endings: &[".bin"], open: tokens },
 ];
 
 impl Data {
@@ -44,6 +54,14 @@ impl Data {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if nothing is found, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for an
     /// ending that is not known and a format whose feature is off, and what opening reports.
     pub fn open(patterns: impl Patterns, column: Option<&str>) -> Result<Self> {
+        Self::open_with(patterns, column, TokenLayout::Detect)
+    }
+
+    /// The same, where `.bin` files are laid out so. Each of them is one record, as an `.npz` file is.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open); [`ErrorKind::Config`](crate::ErrorKind::Config) if `layout` leaves open what the ids are.
+    pub fn open_with(patterns: impl Patterns, column: Option<&str>, layout: TokenLayout) -> Result<Self> {
         let endings: Vec<&str> = KNOWN.iter().flat_map(|k| k.endings.iter().copied()).collect();
         let files = find(patterns, &endings)?;
         let Some(known) = files.first().and_then(|file| known(file)) else {
@@ -52,11 +70,11 @@ impl Data {
                 .path(file)
                 .help(format!("known are {}", endings.join(", "))));
         };
-        let chain = (known.open)(&files, column)?;
+        let chain = (known.open)(&files, &Wanted { column, layout })?;
         Ok(Self { format: known.format, files, chain })
     }
 
-    /// The name of the source in a pipeline file.
+    /// The name of the format; of the source in a pipeline file, where there is one.
     pub fn format(&self) -> &'static str {
         self.format
     }
@@ -93,7 +111,7 @@ fn known(file: &Path) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.endings.iter().any(|ending| name.ends_with(ending)))
 }
 
-fn jsonl(files: &[PathBuf], column: Option<&str>) -> Result<Chain> {
+fn jsonl(files: &[PathBuf], &Wanted { column, .. }: &Wanted<'_>) -> Result<Chain> {
     let options = Jsonl::options();
     let source = match column {
         Some(column) => options.columns([column]).open(files)?,
@@ -102,49 +120,92 @@ fn jsonl(files: &[PathBuf], column: Option<&str>) -> Result<Chain> {
     Ok(source_of(source))
 }
 
-fn lines(files: &[PathBuf], _: Option<&str>) -> Result<Chain> {
+fn lines(files: &[PathBuf], _: &Wanted<'_>) -> Result<Chain> {
     Ok(Chain::Map(file_sources::line_elements(crate::source::Lines::open(files)?, "text")))
 }
 
 #[cfg(feature = "compress")]
-fn jsonl_stream(files: &[PathBuf], column: Option<&str>) -> Result<Chain> {
+fn jsonl_stream(files: &[PathBuf], &Wanted { column, .. }: &Wanted<'_>) -> Result<Chain> {
     let options = crate::source::StreamOptions::new();
     let options = if let Some(column) = column { options.columns([column]) } else { options };
     Ok(Chain::Iter(options.jsonl(files)?.boxed()))
 }
 
 #[cfg(feature = "compress")]
-fn line_stream(files: &[PathBuf], _: Option<&str>) -> Result<Chain> {
+fn line_stream(files: &[PathBuf], _: &Wanted<'_>) -> Result<Chain> {
     let lines = crate::source::StreamOptions::new().lines(files)?;
     Ok(Chain::Iter(file_sources::to_element("text").after(lines).boxed()))
 }
 
 #[cfg(feature = "parquet")]
-fn parquet(files: &[PathBuf], column: Option<&str>) -> Result<Chain> {
+fn parquet(files: &[PathBuf], &Wanted { column, .. }: &Wanted<'_>) -> Result<Chain> {
     let options = crate::source::Parquet::options();
     let options = if let Some(column) = column { options.columns([column]) } else { options };
     Ok(source_of(options.open(files)?))
 }
 
 #[cfg(not(feature = "compress"))]
-fn jsonl_stream(files: &[PathBuf], _: Option<&str>) -> Result<Chain> {
+fn jsonl_stream(files: &[PathBuf], _: &Wanted<'_>) -> Result<Chain> {
     Err(Format::JsonlStream.lacking().path(&files[0]))
 }
 
 #[cfg(not(feature = "compress"))]
-fn line_stream(files: &[PathBuf], _: Option<&str>) -> Result<Chain> {
+fn line_stream(files: &[PathBuf], _: &Wanted<'_>) -> Result<Chain> {
     Err(Format::LineStream.lacking().path(&files[0]))
 }
 
 #[cfg(not(feature = "parquet"))]
-fn parquet(files: &[PathBuf], _: Option<&str>) -> Result<Chain> {
+fn parquet(files: &[PathBuf], _: &Wanted<'_>) -> Result<Chain> {
     Err(Format::Parquet.lacking().path(&files[0]))
 }
 
-fn npy(files: &[PathBuf], _: Option<&str>) -> Result<Chain> {
+fn npy(files: &[PathBuf], _: &Wanted<'_>) -> Result<Chain> {
     Ok(source_of(Npy::open(files)?))
 }
 
-fn source_of(source: impl crate::dataset::map::RandomAccess<Record = Element> + 'static) -> Chain {
+#[cfg(feature = "compress")]
+fn npz(files: &[PathBuf], _: &Wanted<'_>) -> Result<Chain> {
+    let archives = files.iter().map(crate::source::Npz::open).collect::<Result<Vec<_>>>()?;
+    let elements = archives.iter().map(crate::source::Npz::element).collect::<Result<_>>()?;
+    Ok(source_of(InMemory { elements, identity: archives.iter().map(|npz| npz.identity()).collect() }))
+}
+
+#[cfg(not(feature = "compress"))]
+fn npz(files: &[PathBuf], _: &Wanted<'_>) -> Result<Chain> {
+    Err(Format::Npz.lacking().path(&files[0]))
+}
+
+fn tokens(files: &[PathBuf], wanted: &Wanted<'_>) -> Result<Chain> {
+    let tokens = Tokens::open(files, wanted.layout)?;
+    let element = |ids: Array| Element::with_capacity(1).with("tokens", ids);
+    let elements = tokens.views()?.into_iter().map(element).collect();
+    Ok(source_of(InMemory { elements, identity: format!("{tokens:?}") }))
+}
+
+/// A record for each file, which views it.
+#[derive(Debug)]
+struct InMemory {
+    elements: Vec<Element>,
+    identity: String,
+}
+
+impl RandomAccess for InMemory {
+    type Record = Element;
+
+    fn len(&self) -> u64 {
+        self.elements.len() as u64
+    }
+
+    fn read(&self, index: u64) -> Result<Element> {
+        let element = usize::try_from(index).ok().and_then(|at| self.elements.get(at));
+        element.cloned().ok_or_else(|| Error::data(format!("no file {index}: there are {}", self.elements.len())))
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+}
+
+fn source_of(source: impl RandomAccess<Record = Element> + 'static) -> Chain {
     Chain::Map(BoxMap::new(crate::dataset::map::Source::new(source)))
 }

@@ -1,6 +1,6 @@
 //! What the commands print, word for word: messages are part of the product. Only what a clock measured stands as `#`.
 
-use super::{PIPELINE, demo, ok, write};
+use super::{PIPELINE, demo, fails, ok, write};
 
 /// The report: its words and its stages, but no times, and not which stage limits the run or what would help.
 fn report(text: &str) -> String {
@@ -178,6 +178,34 @@ fn what_is_in_a_file() {
       score: 0.5
       none: null
     "#);
+}
+
+/// Python's `zipfile`, deflated: `tokens`, three `<i4`, and `mask`, 2 × 2 `|u1`.
+#[cfg(feature = "compress")]
+const NPZ: &str = "504b030414000000080000002100a7996b154d0000008c0000000a000000746f6b656e732e6e70799bec17ea1b10c9c850c650ad9e925a\
+    9c5ca46ea5a06e9369a2aea3a09e965f54529498179f5f94920a12774bcc294e058a17672416a402f91ac63a9a3a0ab50a14002e760606\
+    060e20e6046200504b030414000000080000002100e11d80aa4a00000084000000080000006d61736b2e6e70799bec17ea1b10c9c850c6\
+    50ad9e925a9c5ca46ea5a05e536aa8aea3a09e965f54529498179f5f94920a12774bcc294e058a17672416a402f91a463a0a469a3a0ab5\
+    0a64032e4606464600504b0102140314000000080000002100a7996b154d0000008c0000000a0000000000000000000000800100000000\
+    746f6b656e732e6e7079504b0102140314000000080000002100e11d80aa4a000000840000000800000000000000000000008001750000\
+    006d61736b2e6e7079504b050600000000020002006e000000e50000000000";
+
+#[test]
+fn what_is_in_arrays_and_ids() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("train.bin"), [1, 0, 2, 0, 3, 0, 0, 1]).unwrap();
+    insta::assert_snapshot!(ok(folder, &["inspect", "train.bin", "--layout", "u16"]), @"");
+    let (code, text) = fails(folder, &["inspect", "train.bin"]);
+    assert_eq!(code, 2);
+    assert!(text.contains("train.bin: nothing in a bare file of ids says how wide they are"), "{text}");
+    assert!(text.contains("help: say that the layout is u16 (GPT-2's vocabulary, as in nanoGPT) or u32"), "{text}");
+    #[cfg(feature = "compress")]
+    {
+        let byte = |at: usize| u8::from_str_radix(&NPZ[at..at + 2], 16).unwrap();
+        std::fs::write(folder.join("a.npz"), (0..NPZ.len()).step_by(2).map(byte).collect::<Vec<_>>()).unwrap();
+        insta::assert_snapshot!(ok(folder, &["inspect", "a.npz"]), @"");
+    }
 }
 
 #[test]

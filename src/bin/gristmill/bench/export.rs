@@ -60,7 +60,8 @@ const COLUMNS: [Column; 25] = [
 fn csv(bench: &Bench) -> String {
     let keys = bench.rows.first().map_or(&[][..], |row| &row.settings).iter().map(|(key, _)| quoted(key));
     let names = COLUMNS.iter().map(|(name, _)| (*name).to_owned());
-    let head = keys.chain(["executor".to_owned()]).chain(names).chain(["order_hash".into(), "error".into()]);
+    let rest = ["baseline_change", "baseline_beyond_noise", "order_hash", "error"].map(str::to_owned);
+    let head = keys.chain(["executor".to_owned()]).chain(names).chain(rest);
     let mut text = head.collect::<Vec<_>>().join(",") + "\n";
     for row in &bench.rows {
         text += &(csv_row(row).join(",") + "\n");
@@ -73,6 +74,9 @@ fn csv_row(row: &Row) -> Vec<String> {
     let mut cells: Vec<String> = row.settings.iter().map(|(_, value)| quoted(value)).collect();
     cells.push(figures.map_or_else(String::new, |f| quoted(&f.executor)));
     cells.extend(COLUMNS.iter().map(|(_, cell)| figures.and_then(cell).map_or_else(String::new, |x| x.to_string())));
+    cells.push(row.baseline.map_or_else(String::new, |change| change.change.to_string()));
+    let beyond = row.baseline.and_then(|change| change.beyond_noise);
+    cells.push(beyond.map_or_else(String::new, |beyond| beyond.to_string()));
     cells.push(figures.map_or_else(String::new, |f| f.order_hash.to_string()));
     cells.push(row.error.as_ref().map_or_else(String::new, |error| quoted(&error.message)));
     cells

@@ -1,5 +1,6 @@
 //! `gristmill bench`: how fast a pipeline is, under which settings; and that they all deliver the same.
 
+mod baseline;
 mod export;
 mod headspace;
 mod measure;
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 use gristmill::spec::Pipeline;
 use gristmill::{Error, ErrorKind, Result};
 
+use self::baseline::Baseline;
 use self::measure::{Run, Shape};
 use self::row::{Failed, Figures, Row};
 use self::sweep::{Point, Sweep, label};
@@ -53,6 +55,10 @@ pub(crate) struct Args {
     /// Also run the same loop over batches in memory: the most that a perfect pipeline could gain
     #[arg(long)]
     headspace: bool,
+    /// Compare with an earlier measurement, which `--output FILE.json` wrote: per row the change of batches/s, with an arrow where
+    /// it is more than the standard deviations of both
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
     #[command(flatten)]
     how: How,
     /// Write the rows to a file as well; its ending says how: .csv, .json or .md
@@ -73,6 +79,8 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     interrupt::listen();
     let pipeline = Pipeline::from_file(&args.pipeline)?;
     let points = Point::all(&args.sweeps)?;
+    // Before anything is measured: it may not be one.
+    let baseline = args.baseline.as_deref().map(Baseline::read).transpose()?;
     let mut bench = Bench::new(args, points.len());
     let mut first_error = None;
     let mut interrupted = false;
@@ -90,12 +98,14 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
                 (None, Some(failed))
             }
         };
-        bench.rows.push(Row { data: point.data(), settings: point.0, figures, error });
+        let mut row = Row { data: point.data(), settings: point.0, figures, error, baseline: None };
+        row.baseline = baseline.as_ref().and_then(|baseline| baseline.change(&row));
+        bench.rows.push(row);
     }
     if args.headspace && !interrupted {
         interrupted = add_headspace(args, &pipeline, &mut bench)?;
     }
-    bench.finish();
+    bench.finish(args.baseline.as_deref());
     for file in &args.output {
         export::write(&bench, file)?;
     }

@@ -4,6 +4,7 @@ use gristmill::Error;
 use gristmill::element::OrderHash;
 use serde::Serialize;
 
+use super::baseline::Change;
 use super::measure::{Accelerator, Run};
 use super::stats::Stats;
 use super::usage::Memory;
@@ -19,6 +20,8 @@ pub(super) struct Row {
     pub(super) data: Vec<(String, String)>,
     pub(super) figures: Option<Figures>,
     pub(super) error: Option<Failed>,
+    /// Against an earlier measurement, if there is one.
+    pub(super) baseline: Option<Change>,
 }
 
 fn as_map<S: serde::Serializer>(settings: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,10 +1,11 @@
 //! All rows together: the table for people, and what they say about each other.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gristmill::Error;
 use serde::Serialize;
 
+use super::baseline::Change;
 use super::row::{Figures, Row};
 use super::sweep::label;
 use super::usage::busy;
@@ -50,8 +51,8 @@ impl Bench {
         }
     }
 
-    /// Adds the warnings, once all rows are there.
-    pub(super) fn finish(&mut self) {
+    /// Adds the warnings, once all rows are there; `baseline` is the file that they were compared with.
+    pub(super) fn finish(&mut self, baseline: Option<&Path>) {
         let others = self.rows.iter().filter_map(|row| row.figures.as_ref()?.others_cpu_share);
         self.warnings.extend(others.max_by(f64::total_cmp).and_then(busy));
         for (row, figures) in self.rows.iter().filter_map(|row| Some((row, row.figures.as_ref()?))) {
@@ -65,6 +66,14 @@ impl Bench {
             if figures.batches < self.warmup + self.steps {
                 let (got, asked) = (figures.batches, self.warmup + self.steps);
                 self.warnings.push(format!("{name}the pipeline ends after {got} of {asked} batches"));
+            }
+            let Some(file) = baseline.map(Path::display) else { continue };
+            match row.baseline {
+                None => self.warnings.push(format!("{name}{file} has no figures for these settings")),
+                Some(change) if change.same_batches == Some(false) => {
+                    self.warnings.push(format!("{name}{file} has the order hash of other batches"));
+                }
+                Some(_) => {}
             }
         }
     }
@@ -234,7 +243,7 @@ fn rate_text(rate: f64) -> String {
     if (1.0..1000.0).contains(&rate) { format!("{rate:.1}") } else { count(rate) }
 }
 
-const SPEED: [Column; 8] = [
+const SPEED: [Column; 9] = [
     always("batches/s", |_, row| {
         some(row, |f| {
             let rate = f.batches_per_s;
@@ -248,6 +257,7 @@ const SPEED: [Column; 8] = [
     always("p99", |_, row| ms(row, |f| f.next_ms.p99)),
     always("max", |_, row| ms(row, |f| f.next_ms.max)),
     optional("first batch", |_, row| some(row, |f| Some(format!("{:.2} s", f.first_batch_s.mean)))),
+    optional("baseline", |_, row| row.baseline.map_or_else(String::new, Change::cell)),
     optional("best is", |bench, row| {
         if bench.rows.len() < 2 {
             return String::new();
@@ -293,14 +303,20 @@ mod tests {
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let figures = Figures::new("inline".into(), vec![run.clone(), run], None, Some(0.5));
         let data = vec![pair("batch", batch)];
-        Row { settings: vec![pair("workers", workers), pair("batch", batch)], data, figures, error: None }
+        Row {
+            settings: vec![pair("workers", workers), pair("batch", batch)],
+            data,
+            figures,
+            error: None,
+            baseline: None,
+        }
     }
 
     fn bench(rows: Vec<Row>) -> Bench {
         let mut bench =
             Bench::new(&Cli::parse_from(["bench", "p.yaml", "--warmup", "0", "--steps", "1"]).args, rows.len());
         bench.rows = rows;
-        bench.finish();
+        bench.finish(None);
         bench
     }
 

@@ -17,7 +17,7 @@ impl Coordinator {
     /// Once a second: measures, and changes what the controller wants changed.
     pub(super) fn tune(&mut self) {
         let under_way: usize = self.crew.values().map(|member| member.tasks.len()).sum();
-        let nothing_left = self.queue.first().is_none();
+        let nothing_left = self.queue.first(0).is_none();
         let Some(tuner) = self.tuner.as_mut() else { return };
         // Each worker could have one task more than it has threads at work.
         let Setting { threads, processes, .. } = tuner.setting();
