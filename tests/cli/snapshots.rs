@@ -195,7 +195,16 @@ fn what_is_in_arrays_and_ids() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     std::fs::write(folder.join("train.bin"), [1, 0, 2, 0, 3, 0, 0, 1]).unwrap();
-    insta::assert_snapshot!(ok(folder, &["inspect", "train.bin", "--layout", "u16"]), @"");
+    insta::assert_snapshot!(ok(folder, &["inspect", "train.bin", "--layout", "u16"]), @r"
+    train.bin
+    tokens · 8 B · 1 record · 8 B on average
+
+     column  in the first record
+     tokens  uint16[4]
+
+    record 0
+      tokens: [1,2,3,256]
+    ");
     let (code, text) = fails(folder, &["inspect", "train.bin"]);
     assert_eq!(code, 2);
     assert!(text.contains("train.bin: nothing in a bare file of ids says how wide they are"), "{text}");
@@ -204,7 +213,18 @@ fn what_is_in_arrays_and_ids() {
     {
         let byte = |at: usize| u8::from_str_radix(&NPZ[at..at + 2], 16).unwrap();
         std::fs::write(folder.join("a.npz"), (0..NPZ.len()).step_by(2).map(byte).collect::<Vec<_>>()).unwrap();
-        insta::assert_snapshot!(ok(folder, &["inspect", "a.npz"]), @"");
+        insta::assert_snapshot!(ok(folder, &["inspect", "a.npz"]), @r#"
+        a.npz
+        npz · 361 B · 1 record · 361 B on average
+
+         column  in the first record
+         tokens  int32[3]
+         mask    uint8[2, 2]
+
+        record 0
+          tokens: [7,8,9]
+          mask: "uint8[2, 2]"
+        "#);
     }
 }
 
