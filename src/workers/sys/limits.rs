@@ -63,3 +63,28 @@ pub(crate) fn take_stdin() -> io::Result<OwnedFd> {
     rustix::stdio::dup2_stdin(&empty)?;
     Ok(taken)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cap_of_another_process_is_lowered_where_it_is_below() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        // It has no memory of its own before it is loaded.
+        while usage::memory(child.id()).unwrap().data == 0 {
+            std::thread::yield_now();
+        }
+        let cap = |bytes| lower_data_cap(child.id(), bytes);
+        let limit = || std::fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
+        let data = || limit().lines().find(|line| line.starts_with("Max data size")).unwrap().to_owned();
+        assert!(cap(123 << 20).unwrap());
+        assert!(data().contains(" 128974848 "), "{}", data());
+        // It has more than that already.
+        assert!(!cap(1).unwrap());
+        assert!(data().contains(" 128974848 "), "{}", data());
+        assert!(lower_data_cap(u32::MAX, 1 << 30).is_err());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

@@ -34,12 +34,11 @@ impl Coordinator {
         for member in self.crew.values_mut().filter(|member| !member.leaving && member.killed.is_none()) {
             if lone {
                 member.leaving = member.cap < share;
-            } else if member.cap > share {
-                match &member.worker {
-                    Some(worker) if worker.lower_cap(share) => member.cap = share,
-                    Some(_) => member.leaving = true,
-                    // It is being started; then its turn comes.
-                    None => {}
+            } else if member.cap > share && member.ready {
+                // One that is not ready may not have taken its own cap yet, and would take it afterwards.
+                match member.worker.as_ref().is_some_and(|worker| worker.lower_cap(share)) {
+                    true => member.cap = share,
+                    false => member.leaving = true,
                 }
             }
         }
