@@ -22,7 +22,7 @@ mod process_cpu;
 use process_cpu::own_cpu_s;
 
 /// Each setting of the grid runs so long, after as long again in which it gets going.
-const FIXED: Duration = Duration::from_millis(1000);
+const FIXED: Duration = Duration::from_millis(800);
 /// Tuning takes so long at most, and is over when nothing has changed for so long.
 const TUNING: Duration = Duration::from_secs(30);
 const SETTLED: Duration = Duration::from_secs(7);
