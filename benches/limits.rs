@@ -154,7 +154,7 @@ fn report_cost(_: &Path) -> Result<()> {
         (on_core() - start).as_secs_f64()
     };
     let pair = |turn: usize| {
-        let first = (turn % 2 == 0).then(|| clock(&without));
+        let first = turn.is_multiple_of(2).then(|| clock(&without));
         let ours = clock(&with);
         (first.unwrap_or_else(|| clock(&without)), ours)
     };

@@ -24,7 +24,7 @@ pub struct LoaderBuilder<D> {
     buffer: usize,
     resume: Option<Checkpoint>,
     #[cfg(all(feature = "workers", target_os = "linux"))]
-    workers: Option<crate::workers::Launch>,
+    workers: Option<crate::workers::start::Launch>,
 }
 
 impl<D: IterDataset + 'static> LoaderBuilder<D> {
@@ -57,12 +57,12 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         C: Serialize + DeserializeOwned,
         E: IterDataset + 'static,
     {
-        self.workers = Some(crate::workers::Launch::new(factory, cfg, options)?);
+        self.workers = Some(crate::workers::start::Launch::new(factory, cfg, options)?);
         Ok(self)
     }
 
     #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn launch(mut self, launch: crate::workers::Launch) -> Self {
+    pub(crate) fn launch(mut self, launch: crate::workers::start::Launch) -> Self {
         self.workers = Some(launch);
         self
     }

@@ -278,6 +278,7 @@ mod tests {
         assert_ne!(all.identity(), lines.identity());
     }
 
+    #[cfg(feature = "compress")]
     #[test]
     fn a_compressed_file_is_refused_with_advice() {
         let dir = tempfile::tempdir().unwrap();

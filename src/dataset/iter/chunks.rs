@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::evaluate::{Apart, Chunk, Evaluator, Gather, Incoming, Part, Slot, Wanted, evaluator};
+use super::evaluate::{Apart, Chunk, Evaluator, Gather, Incoming, Part, Slot, Wanted};
+use super::evaluator::evaluator;
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
 use crate::error::{Error, Result};

@@ -13,7 +13,6 @@ use crate::dataset::map::MapDataset;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{Engine, Pool, Runtime};
 
 /// One index: an element, nothing (a filter dropped it), or an error.
 pub(crate) type Slot<T> = Result<Option<T>>;
@@ -185,108 +184,11 @@ pub(crate) fn channel<C>() -> (Outgoing<C>, Incoming<C>) {
     (Outgoing { chunks: sender, wanted: Arc::downgrade(&wanted) }, Incoming { chunks, _wanted: wanted })
 }
 
-/// Who evaluates `dataset`, an elementwise prefix, ahead of those who ask for its elements; nobody if they do it themselves.
-#[cfg_attr(
-    not(all(feature = "workers", target_os = "linux")),
-    expect(unused_variables, reason = "other processes need the border's name")
-)]
-pub(super) fn evaluator<D, G>(
-    dataset: &Arc<D>,
-    gather: Option<&Arc<G>>,
-    run: &Runtime,
-    border: StageId,
-) -> Option<Box<dyn Evaluator<D::Item, G::Whole>>>
-where
-    D: MapDataset + 'static,
-    D::Item: Send + 'static,
-    G: Gather<D::Item>,
-{
-    match run.engine() {
-        Engine::Inline => None,
-        Engine::Threads(pool) => {
-            let (dataset, gather) = (dataset.clone(), gather.cloned());
-            Some(Box::new(OnPool { dataset, gather, run: run.clone(), pool: pool.clone() }))
-        }
-        #[cfg(all(feature = "workers", target_os = "linux"))]
-        Engine::Workers(workers) => Some(super::remote::on_workers(gather, run, workers, border)),
-        #[cfg(all(feature = "workers", target_os = "linux"))]
-        Engine::Serving(served) => {
-            super::remote::serve(dataset, gather, run, served, border);
-            None
-        }
-    }
-}
-
-/// The threads of this process.
-struct OnPool<D, G> {
-    dataset: Arc<D>,
-    gather: Option<Arc<G>>,
-    run: Runtime,
-    pool: Arc<Pool>,
-}
-
-impl<D, G> Evaluator<D::Item, G::Whole> for OnPool<D, G>
-where
-    D: MapDataset + 'static,
-    D::Item: Send + 'static,
-    G: Gather<D::Item>,
-{
-    fn window(&self) -> usize {
-        2 * self.pool.threads()
-    }
-
-    fn aim(&self) -> Aim {
-        Aim { time: Duration::from_millis(2), slots: 1024, bytes: usize::MAX }
-    }
-
-    fn gathers(&self) -> bool {
-        self.gather.is_some()
-    }
-
-    fn submit(&self, Wanted { range, grouped }: Wanted) -> Incoming<Chunk<D::Item, G::Whole>> {
-        let (outgoing, incoming) = channel();
-        let (dataset, run) = (self.dataset.clone(), self.run.clone());
-        let gather = self.gather.clone().filter(|_| grouped);
-        self.pool.submit(Box::new(move || {
-            if !outgoing.is_wanted() {
-                // The stream was moved or dropped.
-                return;
-            }
-            let start = Instant::now();
-            let mut cx = run.cx_ahead();
-            let parts = match gather {
-                None => vec![Part::Slots(range.map(|index| evaluate(&*dataset, index, &mut cx)).collect())],
-                Some(gather) => groups(range, gather.size())
-                    .map(|group| evaluate_group(&*dataset, group, &*gather, &mut cx))
-                    .collect(),
-            };
-            // The counts are in before anybody can see the elements.
-            drop(cx);
-            let _ = outgoing.chunks.send(Ok(Chunk { parts, took: start.elapsed(), bytes: 0 }));
-        }));
-        incoming
-    }
-}
-
 /// The groups of a range; the last may be short.
 pub(crate) fn groups(range: Range<u64>, size: u64) -> impl Iterator<Item = Range<u64>> {
     let end = range.end;
     let starts = std::iter::successors(Some(range.start), move |start| start.checked_add(size));
     starts.take_while(move |&start| start < end).map(move |start| start..end.min(start.saturating_add(size)))
-}
-
-/// A group as one, if it is one and all of its indices have an element.
-fn evaluate_group<D, G>(dataset: &D, group: Range<u64>, gather: &G, cx: &mut Cx) -> Part<D::Item, G::Whole>
-where
-    D: MapDataset,
-    G: Gather<D::Item>,
-{
-    let len = group.end - group.start;
-    match evaluate_items(dataset, group, cx) {
-        Ok(items) if gather.takes(len) => Part::Whole(caught(|| gather.gather(items, cx)), len),
-        Ok(items) => Part::Slots(items.into_iter().map(|item| Ok(Some(item))).collect()),
-        Err(slots) => Part::Slots(slots),
-    }
 }
 
 /// The elements of a range, apart; or its slots, where an index has none.

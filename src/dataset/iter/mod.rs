@@ -5,6 +5,7 @@ mod batch;
 mod cache;
 mod chunks;
 pub(crate) mod evaluate;
+mod evaluator;
 mod fan;
 mod filter;
 mod flat_map;

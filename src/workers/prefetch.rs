@@ -1,0 +1,27 @@
+//! A loader whose elements come from workers.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::options::MpOptions;
+use super::start::Launch;
+use crate::dataset::IterDataset;
+use crate::error::Result;
+use crate::loader::LoaderBuilder;
+
+/// A loader of the pipeline that `factory` makes of `cfg`, whose elements are evaluated in worker processes.
+///
+/// `factory` is a function or a closure that captures nothing: the compiler refuses others. It is called here and in every
+/// worker, and must make the same pipeline each time. Nothing is started before
+/// [`build`](LoaderBuilder::build). See the [module](super).
+///
+/// # Errors
+/// Those of `factory`; [`ErrorKind::Config`](crate::ErrorKind::Config) for a `cfg` that does not survive the way through JSON.
+pub fn mp_prefetch<C, D>(factory: fn(C) -> Result<D>, cfg: C, options: MpOptions) -> Result<LoaderBuilder<D>>
+where
+    C: Serialize + DeserializeOwned,
+    D: IterDataset + 'static,
+{
+    let launch = Launch::new(factory, &cfg, options)?;
+    Ok(factory(cfg)?.loader().launch(launch))
+}

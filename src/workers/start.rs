@@ -1,0 +1,57 @@
+//! From options to workers that run.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::budget::{Plan, available};
+use super::launch::Program;
+use super::options::MpOptions;
+use super::pool::WorkerPool;
+use super::serve;
+use crate::cx::Recorder;
+use crate::dataset::{IterDataset, Stage};
+use crate::error::Result;
+use crate::exec::{Engine, Executor, Runtime};
+
+/// What a loader needs to start workers.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    program: Program,
+    options: MpOptions,
+}
+
+impl Launch {
+    pub(crate) fn new<C, D>(factory: fn(C) -> Result<D>, cfg: &C, options: MpOptions) -> Result<Self>
+    where
+        C: Serialize + DeserializeOwned,
+        D: IterDataset + 'static,
+    {
+        options.check()?;
+        Ok(Self { program: Program::new(factory, cfg, serve::serve::<D>)?, options })
+    }
+
+    /// The runtime of workers that evaluate elements of `pipeline`, and what it is in words.
+    pub(crate) fn start(self, pipeline: &dyn Stage, recorder: &Arc<Recorder>) -> Result<(Runtime, String)> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let plan = Plan::new(&self.options, cores, available())?;
+        if plan.workers == 0 {
+            let threads = Executor::Threads(plan.threads);
+            return Ok((Runtime::new(threads, Some(recorder.clone()))?, threads.to_string()));
+        }
+        let workers = match plan.workers {
+            most if most > plan.start_workers => format!("{} to {most} workers", plan.start_workers),
+            n => plural(n, "worker"),
+        };
+        let words = format!("{workers} of {}", plural(plan.threads, "thread"));
+        let counting = self.options.counted.then(|| recorder.clone());
+        let pool = WorkerPool::start(self.program, pipeline.lines(), plan, self.options, recorder.clone())?;
+        let demand = pool.demand().clone();
+        Ok((Runtime::of(Engine::Workers(pool), counting).with_demand(demand), words))
+    }
+}
+
+fn plural(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
