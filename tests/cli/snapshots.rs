@@ -79,11 +79,11 @@ fn what_explain_says() {
      1   shuffle      seed=42                               order        on any thread    49.7 KiB
      2   tokenise     text->tokens, tokenizer=c3ce674bd71…  elementwise  on any thread           –
      3   to_iter                                            order        on any thread           –
-     4   window_pack  features=tokens:1024, window=1024, …  stateful     in order       ~797.2 KiB
+     4   window_pack  features=tokens:1024, window=1024, …  stateful     in order         ~1.2 MiB
      5   batch        32, remainder=drop                    stateful     in order       ~768.0 KiB
 
     fingerprint  0126cafa1b33c842
-    memory       about 3.1 MiB: stages 1.6 MiB, buffer 1.5 MiB (4 batches of 384.0 KiB)
+    memory       about 3.5 MiB: stages 2.0 MiB, buffer 1.5 MiB (4 batches of 384.0 KiB)
                  ~ by the first 64 elements; without tokenizers, mapped files and what threads work on
     element      tokens                       int32[32, 1024]
                  tokens_segment_ids           int32[32, 1024]

@@ -84,6 +84,7 @@ impl<D: IterDataset<Item = Element>> IterDataset for WindowPack<D> {
             slots: VecDeque::new(),
             ended: false,
             rows: 0,
+            told: 0,
             notes: Notes::default(),
         })
     }
@@ -106,6 +107,8 @@ pub struct WindowPackIter<I: DatasetIterator> {
     slots: VecDeque<Slot>,
     ended: bool,
     rows: u64,
+    /// Rows when the report was told last.
+    told: u64,
     notes: Notes,
 }
 
@@ -293,10 +296,7 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
         let (slots, ended) = (&mut self.slots, self.ended);
         let written = cx.timed_exactly(self.stage, || packer.write_row(slots, ended));
         let written = written.map_err(|e| cx.blame(self.stage, NAME, e))?;
-        self.rows += 1;
-        if !written || self.rows.is_multiple_of(TELL_EVERY) {
-            self.notes.tell(packer.stats(), cx);
-        }
+        self.rows += u64::from(written);
         self.parent.forget(self.front().0);
         Ok(written)
     }
@@ -314,7 +314,16 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
         if let Some(batch) = &batch {
             cx.produced(self.stage, batch.len as u64, batch.bytes as u64);
         }
+        self.tell(batch.as_ref().is_none_or(|batch| batch.len < rows), cx);
         Ok(batch)
+    }
+
+    /// Tells the report what was counted, at the end and now and then.
+    fn tell(&mut self, ended: bool, cx: &mut Cx) {
+        if let Some(packer) = self.packer.as_ref().filter(|_| ended || self.rows >= self.told + TELL_EVERY) {
+            self.notes.tell(packer.stats(), cx);
+            self.told = self.rows;
+        }
     }
 
     /// An error takes the element along that it is about.
@@ -344,12 +353,13 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for WindowPackIter<I> {
         if !packer.batches(1)? {
             return Err(cx.blame(self.stage, NAME, Error::state("a row is asked for in the middle of a batch")));
         }
-        if !self.write_row(cx)? {
-            return Ok(None);
-        }
+        self.write_row(cx)?;
         let Some(packer) = &mut self.packer else { return Ok(None) };
         let row = packer.finish_row().map_err(|e| cx.blame(self.stage, NAME, e))?;
-        cx.produced(self.stage, 1, row.as_ref().map_or(0, |row| row.nbytes() as u64));
+        if let Some(row) = &row {
+            cx.produced(self.stage, 1, row.nbytes() as u64);
+        }
+        self.tell(row.is_none(), cx);
         Ok(row)
     }
 
