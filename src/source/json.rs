@@ -10,6 +10,9 @@ use crate::element::{Array, Element, Name, Value};
 /// Names in one object. Far more than a record has, and few enough that looking for a repeated one stays cheap.
 const MAX_NAMES: usize = 10_000;
 
+/// So many columns are put together without memory of their own.
+const FEW: usize = 4;
+
 /// What is taken out of records.
 #[derive(Clone, Debug)]
 pub(crate) enum Wanted {
@@ -55,7 +58,14 @@ fn whole(line: &str) -> Result<Element, Fault> {
 }
 
 fn chosen(line: &str, columns: &[Name]) -> Result<Element, RecordFault> {
-    let mut values: Vec<Option<Value>> = vec![None; columns.len()];
+    let (mut few, mut many) = ([const { None }; FEW], Vec::new());
+    let values = match few.get_mut(..columns.len()) {
+        Some(few) => few,
+        None => {
+            many.resize(columns.len(), None);
+            many.as_mut_slice()
+        }
+    };
     fields(line, |name, at| {
         let Some(column) = columns.iter().position(|c| c == name) else { return skip(line, at) };
         let (value, end) = value(line, at)?;
@@ -64,11 +74,12 @@ fn chosen(line: &str, columns: &[Name]) -> Result<Element, RecordFault> {
             None => Ok(end),
         }
     })?;
-    let mut element = Element::with_capacity(columns.len());
-    for (name, value) in columns.iter().zip(values) {
-        element.insert(name, value.ok_or_else(|| RecordFault::Missing(name.clone()))?);
-    }
-    Ok(element)
+    let field = |(name, value): (&Name, &mut Option<Value>)| match value.take() {
+        Some(value) => Ok((name.clone(), value)),
+        None => Err(RecordFault::Missing(name.clone())),
+    };
+    // The list of columns names none twice.
+    Ok(Element::from_unique(columns.iter().zip(values).map(field).collect::<Result<_, _>>()?))
 }
 
 /// The names in a record, for messages; those before the damage if it is damaged.

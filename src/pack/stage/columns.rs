@@ -130,7 +130,7 @@ impl Columns {
         lists: Vec<Vec<Value>>,
     ) -> Result<Element> {
         let memory = Buffer::from_owner(arena.clone());
-        let mut element = Element::with_capacity(self.outputs.len() + self.listed.len());
+        let mut fields = Vec::with_capacity(self.outputs.len() + self.listed.len());
         for Output { name, feature, part, dtype, shape } in &self.outputs {
             let bytes = memory.slice(arena.range(*feature, *part, rows.clone()));
             let bytes = bytes.ok_or_else(|| Error::data(format!("rows {rows:?} are not in the group")))?;
@@ -138,12 +138,11 @@ impl Columns {
                 None => Array::new(*dtype, shape, bytes)?,
                 Some(outer) => Array::new(*dtype, &[&[outer], shape.as_slice()].concat(), bytes)?,
             };
-            element.insert(name, array);
+            fields.push((name.clone(), Value::Array(array)));
         }
-        for (name, list) in self.listed.iter().zip(lists) {
-            element.insert(name, Value::List(list));
-        }
-        Ok(element)
+        fields.extend(self.listed.iter().cloned().zip(lists.into_iter().map(Value::List)));
+        // Rows whose outputs have one name are refused.
+        Ok(Element::from_unique(fields))
     }
 
     /// The dtype of a feature.

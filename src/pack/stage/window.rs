@@ -122,6 +122,8 @@ struct Packer {
     lists: Vec<Vec<Vec<Value>>>,
     /// The cells of the window's sequences, from its oldest on; of those in a row already, too.
     sequences: Sequences,
+    /// The values of their listed meta features; empty if there are none such.
+    listed: VecDeque<Vec<Value>>,
     row: Vec<u64>,
     lens: Vec<usize>,
 }
@@ -133,13 +135,12 @@ struct Entering {
     pieces: u64,
 }
 
+#[derive(Clone, Copy)]
 struct Slot {
     /// Whether it is in no row yet.
     held: bool,
     number: u64,
     piece: u64,
-    /// The values of its listed meta features.
-    listed: Vec<Value>,
 }
 
 /// Where a [`WindowPackIter`] is: the oldest sequence of the window, and which of those behind it are in rows.
@@ -160,15 +161,15 @@ impl Packer {
         let mut planner = WindowPacker::new(&features, options.window)?;
         planner.restore(restored)?;
         let (writer, sequences) = (RowWriter::new(&features, 1)?, Sequences::new(features.len()));
-        let (lists, row, lens) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { columns, features, planner, writer, lists, sequences, row, lens })
+        let (lists, listed, row, lens) = (Vec::new(), VecDeque::new(), Vec::new(), Vec::new());
+        Ok(Self { columns, features, planner, writer, lists, sequences, listed, row, lens })
     }
 
     /// Lets one piece of an element into the window.
     fn push(&mut self, entering: &Entering) -> Result<Slot> {
-        let Self { columns, features, planner, sequences, lens, .. } = self;
+        let Self { columns, features, planner, sequences, listed, lens, .. } = self;
         let Entering { ref element, number, piece, .. } = *entering;
-        let listed = columns.listed(element)?;
+        let values = columns.listed(element)?;
         let held = columns.with_cells(element, |cells| {
             let cells = features.iter().zip(cells).map(|(feature, cells)| {
                 let range = piece_range(feature, cells.len() / feature.cell, piece as usize);
@@ -180,7 +181,10 @@ impl Packer {
             sequences.push(cells.map(|cells| if held { cells } else { &[] }));
             Ok(held)
         })?;
-        Ok(Slot { held, number, piece, listed })
+        if columns.lists() {
+            listed.push_back(values);
+        }
+        Ok(Slot { held, number, piece })
     }
 
     /// Plans the next row and writes it behind those under way; `false` if there is none.
@@ -197,12 +201,15 @@ impl Packer {
                 return Err(Error::state(format!("sequence {ordinal} is not held")));
             }
             self.sequences.with(at, |cells| self.writer.write(number, cells, 0));
-            lists.iter_mut().zip(slot.listed.drain(..)).for_each(|(list, value)| list.push(value));
+            if let Some(listed) = self.listed.get_mut(at) {
+                lists.iter_mut().zip(listed.drain(..)).for_each(|(list, value)| list.push(value));
+            }
         }
         self.lists.push(lists);
         let gone = ((self.planner.oldest() - oldest) as usize).min(slots.len());
         slots.drain(..gone);
         self.sequences.forget(gone);
+        self.listed.drain(..gone.min(self.listed.len()));
         Ok(true)
     }
 
