@@ -139,19 +139,10 @@ impl Element {
     /// Adds a field, or replaces the value of that name in its place, and returns the old value.
     pub fn insert(&mut self, name: impl AsRef<str>, value: impl Into<Value>) -> Option<Value> {
         let name = name.as_ref();
-        self.put(name, || Name::new(name), value.into())
-    }
-
-    /// The same with a name that is there already, and costs less to clone than to make.
-    pub(crate) fn insert_named(&mut self, name: &Name, value: Value) -> Option<Value> {
-        self.put(name, || name.clone(), value)
-    }
-
-    fn put(&mut self, name: &str, own: impl FnOnce() -> Name, value: Value) -> Option<Value> {
         match self.get_mut(name) {
-            Some(slot) => Some(std::mem::replace(slot, value)),
+            Some(slot) => Some(std::mem::replace(slot, value.into())),
             None => {
-                self.fields.push((own(), value));
+                self.fields.push((Name::new(name), value.into()));
                 None
             }
         }

@@ -128,7 +128,7 @@ impl Tokenise {
         for column in &self.columns {
             let text = self.take(&mut element, &column.text)?;
             let (array, lost) = self.with_ids(&column.text, &text, |ids, ends| to_array(&ids[..ends[0]]))?;
-            element.insert_named(&column.tokens, array?.into());
+            element.insert(&column.tokens, array?);
             cut += u64::from(lost > 0);
         }
         Ok((element, cut))
