@@ -19,30 +19,31 @@ use gristmill::{DatasetIterator, Error, IterDataset, MapDataset, Result, Runtime
 
 #[path = "support/cpu_clock.rs"]
 mod cpu_clock;
+#[path = "support/pairs.rs"]
+mod pairs;
 
 use cpu_clock::on_core;
+use pairs::{median, pairs, shares};
 
 const ROUNDS: usize = 9;
 
-/// Runs the two in turns, each once unmeasured; returns the median CPU seconds of each.
-fn turns(mut limit: impl FnMut(), mut ours: impl FnMut()) -> (f64, f64) {
-    let clock = |work: &mut dyn FnMut()| {
-        let start = on_core();
-        work();
-        (on_core() - start).as_secs_f64()
-    };
-    limit();
-    ours();
-    medians((0..ROUNDS).map(|_| (clock(&mut limit), clock(&mut ours))).collect())
+/// CPU seconds of `work`.
+fn clock(work: impl FnOnce()) -> f64 {
+    let start = on_core();
+    work();
+    (on_core() - start).as_secs_f64()
 }
 
-fn medians(rounds: Vec<(f64, f64)>) -> (f64, f64) {
-    let median = |pick: fn(&(f64, f64)) -> f64| {
-        let mut all: Vec<f64> = rounds.iter().map(pick).collect();
-        all.sort_by(f64::total_cmp);
-        all[all.len() / 2]
-    };
-    (median(|r| r.0), median(|r| r.1))
+/// Runs the two in turns, each once unmeasured; returns the median CPU seconds of each.
+fn turns(mut limit: impl FnMut(), mut ours: impl FnMut()) -> (f64, f64) {
+    limit();
+    ours();
+    medians(&(0..ROUNDS).map(|_| (clock(&mut limit), clock(&mut ours))).collect::<Vec<_>>())
+}
+
+fn medians(rounds: &[(f64, f64)]) -> (f64, f64) {
+    let (mut limits, mut ours): (Vec<_>, Vec<_>) = rounds.iter().copied().unzip();
+    (median(&mut limits), median(&mut ours))
 }
 
 /// One line: what, ours, and its share of the limit, both as work per CPU second.
@@ -51,13 +52,9 @@ fn line(name: &str, unit: &str, work: f64, (limit_s, ours_s): (f64, f64), limit:
     println!("{name:<40} {ours:>8.2} {unit:<9} {:>6.1} % of {limit} ({best:.2})", 100.0 * ours / best);
 }
 
-/// The same where the two were measured in pairs: the share is the median of theirs, as the machine's speed changes from one
-/// pair to the next.
-fn paired_line(name: &str, unit: &str, work: f64, pairs: Vec<(f64, f64)>, limit: &str) {
-    let mut shares: Vec<f64> = pairs.iter().map(|(limit, ours)| 100.0 * limit / ours).collect();
-    shares.sort_by(f64::total_cmp);
-    let [low, middle, high] = [1, 2, 3].map(|quarter| shares[quarter * (shares.len() - 1) / 4]);
-    let (limit_s, ours_s) = medians(pairs);
+/// The same where the two were measured in pairs: the share is the median of theirs.
+fn paired_line(name: &str, unit: &str, work: f64, pairs: &[(f64, f64)], limit: &str) {
+    let ([low, middle, high], (limit_s, ours_s)) = (shares(pairs), medians(pairs));
     let (ours, best) = (work / ours_s, work / limit_s);
     println!(
         "{name:<40} {ours:>8.2} {unit:<9} {middle:>6.1} % of {limit} ({best:.2}), quartiles {low:.1} to {high:.1} %"
@@ -162,18 +159,8 @@ fn report_cost(_: &Path) -> Result<()> {
     };
     let with = || pipeline().loader().build().unwrap().for_each(|batch| drop(black_box(batch.unwrap())));
     // Many short turns, compared two by two: what is sought is less than what a machine's speed changes by.
-    let clock = |pass: &dyn Fn()| {
-        let start = on_core();
-        pass();
-        (on_core() - start).as_secs_f64()
-    };
-    let pair = |turn: usize| {
-        let first = turn.is_multiple_of(2).then(|| clock(&without));
-        let ours = clock(&with);
-        (first.unwrap_or_else(|| clock(&without)), ours)
-    };
-    let pairs = (0..401).map(pair).collect();
-    paired_line("report: with its measurements", "M rec/s", work, pairs, "the same without");
+    let pairs = pairs(401, || Ok(clock(without)), || Ok(clock(with)))?;
+    paired_line("report: with its measurements", "M rec/s", work, &pairs, "the same without");
     Ok(())
 }
 
@@ -237,14 +224,9 @@ fn text_of_corpus(name: &str, folder: &Path, vocabulary: &Path, warm: &[String],
     println!("{name:<40} {:.1} MB", bytes / 1e6);
     // The default window, and one that leaves more of the cache to the engine.
     for window in [1024, 256] {
-        let mut rounds = Vec::new();
-        for round in 0..2 * ROUNDS + 1 {
-            let first = (round % 2 == 0).then(alone).transpose()?;
-            let ours = pipeline(window)?;
-            rounds.push((first.map_or_else(alone, Ok)?, ours));
-        }
+        let rounds = pairs(2 * ROUNDS + 1, alone, || pipeline(window))?;
         let name = format!("  to packed batches, window of {window}");
-        paired_line(&name, "M tok/s", tokens.get() as f64 / 1e6, rounds, "the engine alone");
+        paired_line(&name, "M tok/s", tokens.get() as f64 / 1e6, &rounds, "the engine alone");
     }
     Ok(())
 }

@@ -19,8 +19,11 @@ use gristmill::{Array, Element, Error, IterDataset, Loader, LoaderBuilder, MapDa
 
 #[path = "support/cpu_clock.rs"]
 mod cpu_clock;
+#[path = "support/pairs.rs"]
+mod pairs;
 
 use cpu_clock::on_core;
+use pairs::{median, pairs, shares};
 
 const ROUNDS: usize = 9;
 const MIB: usize = 1 << 20;
@@ -31,11 +34,6 @@ fn turns(mut limit: impl FnMut() -> f64, mut ours: impl FnMut() -> f64) -> (f64,
     ours();
     let (mut limits, mut figures): (Vec<_>, Vec<_>) = (0..ROUNDS).map(|_| (limit(), ours())).unzip();
     (median(&mut limits), median(&mut figures))
-}
-
-fn median(all: &mut [f64]) -> f64 {
-    all.sort_by(f64::total_cmp);
-    all[all.len() / 2]
 }
 
 fn seconds(work: impl FnOnce()) -> f64 {
@@ -295,10 +293,7 @@ fn telemetry() -> Result<()> {
     };
     // Many short turns, compared two by two: what is sought is less than what a machine's speed changes by.
     let (mut without, mut with) = (run(false)?, run(true)?);
-    let mut shares: Vec<f64> = (0..81).map(|_| without() / with()).collect();
-    let (low, high) = (shares.len() / 4, shares.len() * 3 / 4);
-    let middle = 100.0 * median(&mut shares);
-    let (low, high) = (100.0 * shares[low], 100.0 * shares[high]);
+    let [low, middle, high] = shares(&pairs(81, || Ok(without()), || Ok(with()))?);
     println!("telemetry: elements of 15 us, counted: {middle:.1} % of the same uncounted ({low:.1} to {high:.1})");
     Ok(())
 }

@@ -1,11 +1,16 @@
 //! A delay put into any stage makes that stage the verdict, whoever evaluates the pipeline.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gristmill::dataset::map::{RandomAccess, Source};
 use gristmill::{Executor, IterDataset, LoaderBuilder, MapDataset, Report, Result};
 use proptest::prelude::*;
+
+// Each measures, and the others would take its cores.
+#[path = "support/alone.rs"]
+mod alone;
+
+use alone::alone;
 
 /// Work, not sleep: a sleeping thread would let a crowded machine run two stages on one core for free.
 fn work(us: u64) {
@@ -33,13 +38,6 @@ impl RandomAccess for Slow {
 }
 
 const STAGES: usize = 5;
-
-/// One run at a time: each measures, and the others would take its cores.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Source, map and filter in front of the border, a map on the stream, and a map behind it on the one ordered thread.
 fn pipeline(delays: [u64; STAGES]) -> Result<impl IterDataset<Item = u64>> {

@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gristmill::dataset::map::Range;
@@ -11,17 +10,14 @@ use gristmill::workers::{MpOptions, Poison, mp_prefetch};
 use gristmill::{Array, Element, ErrorKind, IterDataset, MapDataset, Result};
 use serde::{Deserialize, Serialize};
 
+// One of them kills whatever worker it finds.
+#[path = "support/alone.rs"]
+mod alone;
 #[path = "support/children.rs"]
 mod children;
 
+use alone::alone;
 use children::living_children;
-
-/// One test at a time: one of them kills whatever worker it finds.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 const MIB: u64 = 1 << 20;
 const LEN: i64 = 4000;

@@ -4,7 +4,6 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gristmill::dataset::map::Range;
@@ -12,17 +11,14 @@ use gristmill::workers::{MpOptions, mp_prefetch};
 use gristmill::{Error, IterDataset, MapDataset, Result};
 use serde::{Deserialize, Serialize};
 
+// They look at all that this process has.
+#[path = "support/alone.rs"]
+mod alone;
 #[path = "support/children.rs"]
 mod children;
 
+use alone::alone;
 use children::children;
-
-/// One test at a time: they look at all that this process has.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 const MIB: u64 = 1 << 20;
 

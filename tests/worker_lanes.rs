@@ -3,7 +3,6 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gristmill::dataset::iter::lanes;
@@ -14,12 +13,14 @@ use gristmill::{
 };
 use serde::{Deserialize, Serialize};
 
-/// One test at a time: one of them kills whatever worker it finds.
-static ALONE: Mutex<()> = Mutex::new(());
+// One of them kills whatever worker it finds.
+#[path = "support/alone.rs"]
+mod alone;
+#[path = "support/tight.rs"]
+mod tight;
 
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use alone::alone;
+use tight::tight;
 
 const MIB: u64 = 1 << 20;
 
@@ -144,18 +145,14 @@ fn uneven(seed: u64) -> Result<BoxIter<Vec<u8>>> {
 fn no_extent_is_too_small() {
     let _alone = alone();
     let expected = uneven(3).unwrap().collect().unwrap();
-    for slab_mib in [2, 5, 40] {
-        for workers in [1, 2] {
-            let options = MpOptions::auto().workers(workers).threads_per_worker(2).worker_heap(64 * MIB);
-            let options = options.ram_budget((workers as u64 * 66 + slab_mib) * MIB);
-            let mut loader = mp_prefetch(uneven, 3, options).unwrap().build().unwrap();
-            assert!(loader.by_ref().collect::<Result<Vec<_>>>().unwrap() == expected, "{slab_mib} MiB");
-            // What did not fit was not read twice, nor what is before it.
-            let report = loader.report();
-            let maps = report.stages.iter().filter(|stage| stage.name == "map");
-            let read: u64 = maps.map(|stage| stage.elements).sum();
-            assert!(workers > 1 || (366..400).contains(&read), "{read} of 366 elements read, {slab_mib} MiB\n{report}");
-        }
+    for (slab_mib, workers, options) in tight() {
+        let mut loader = mp_prefetch(uneven, 3, options).unwrap().build().unwrap();
+        assert!(loader.by_ref().collect::<Result<Vec<_>>>().unwrap() == expected, "{slab_mib} MiB");
+        // What did not fit was not read twice, nor what is before it.
+        let report = loader.report();
+        let maps = report.stages.iter().filter(|stage| stage.name == "map");
+        let read: u64 = maps.map(|stage| stage.elements).sum();
+        assert!(workers > 1 || (366..400).contains(&read), "{read} of 366 elements read, {slab_mib} MiB\n{report}");
     }
 }
 

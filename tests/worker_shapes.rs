@@ -6,6 +6,11 @@ use gristmill::dataset::map::Range;
 use gristmill::workers::{MpOptions, mp_prefetch};
 use gristmill::{Array, BoxIter, Checkpoint, Element, Error, ErrorKind, IterDataset, MapDataset, Result, Value};
 
+#[path = "support/tight.rs"]
+mod tight;
+
+use tight::tight;
+
 const MIB: u64 = 1 << 20;
 
 fn options(workers: usize) -> MpOptions {
@@ -150,15 +155,11 @@ fn uneven(seed: u64) -> Result<impl IterDataset<Item = Vec<u8>>> {
 #[test]
 fn no_extent_is_too_small() {
     let expected = uneven(3).unwrap().collect().unwrap();
-    for slab_mib in [2, 5, 40] {
-        for workers in [1, 2] {
-            let options = MpOptions::auto().workers(workers).threads_per_worker(2).worker_heap(64 * MIB);
-            let options = options.ram_budget((workers as u64 * 66 + slab_mib) * MIB);
-            let mut loader = mp_prefetch(uneven, 3, options).unwrap().build().unwrap();
-            assert!(loader.by_ref().collect::<Result<Vec<_>>>().unwrap() == expected, "{slab_mib} MiB");
-            // What did not fit was not evaluated twice, or hardly ever.
-            let evaluated = loader.report().stages[1].elements;
-            assert!((300..330).contains(&evaluated), "{evaluated} evaluations of 300 elements, {slab_mib} MiB");
-        }
+    for (slab_mib, _, options) in tight() {
+        let mut loader = mp_prefetch(uneven, 3, options).unwrap().build().unwrap();
+        assert!(loader.by_ref().collect::<Result<Vec<_>>>().unwrap() == expected, "{slab_mib} MiB");
+        // What did not fit was not evaluated twice, or hardly ever.
+        let evaluated = loader.report().stages[1].elements;
+        assert!((300..330).contains(&evaluated), "{evaluated} evaluations of 300 elements, {slab_mib} MiB");
     }
 }

@@ -33,7 +33,6 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         I: DatasetIterator<Item = T, State = S> + 'static,
     {
         let (sender, packets) = bounded(buffer);
-
         let thread = std::thread::Builder::new().name("gristmill-suffix".into());
         let work = {
             let run = run.clone();

@@ -10,9 +10,6 @@ use crate::element::{Array, Element, Name, Value};
 /// Names in one object. Far more than a record has, and few enough that looking for a repeated one stays cheap.
 const MAX_NAMES: usize = 10_000;
 
-/// So many columns are put together without memory of their own.
-const FEW: usize = 4;
-
 /// What is taken out of records.
 #[derive(Clone, Debug)]
 pub(crate) enum Wanted {
@@ -58,14 +55,7 @@ fn whole(line: &str) -> Result<Element, Fault> {
 }
 
 fn chosen(line: &str, columns: &[Name]) -> Result<Element, RecordFault> {
-    let (mut few, mut many) = ([const { None }; FEW], Vec::new());
-    let values = match few.get_mut(..columns.len()) {
-        Some(few) => few,
-        None => {
-            many.resize(columns.len(), None);
-            many.as_mut_slice()
-        }
-    };
+    let mut values: Vec<Option<Value>> = vec![None; columns.len()];
     fields(line, |name, at| {
         let Some(column) = columns.iter().position(|c| c == name) else { return skip(line, at) };
         let (value, end) = value(line, at)?;
@@ -74,7 +64,7 @@ fn chosen(line: &str, columns: &[Name]) -> Result<Element, RecordFault> {
             None => Ok(end),
         }
     })?;
-    let field = |(name, value): (&Name, &mut Option<Value>)| match value.take() {
+    let field = |(name, value): (&Name, Option<Value>)| match value {
         Some(value) => Ok((name.clone(), value)),
         None => Err(RecordFault::Missing(name.clone())),
     };

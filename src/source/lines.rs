@@ -10,6 +10,7 @@ use super::files::{self, FileId, Patterns};
 use super::index::LineIndex;
 use super::index_cache::{IndexCache, load_or_build};
 use super::mmap::{Access, Mapping};
+use super::utf8;
 use crate::dataset::map::RandomAccess;
 use crate::error::{Error, Result};
 
@@ -119,14 +120,7 @@ impl<'a> Line<'a> {
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) at the first byte that is not UTF-8.
     #[inline]
     pub(crate) fn text(&self) -> Result<&'a str> {
-        simdutf8::basic::from_utf8(self.bytes)
-            .or_else(|_| std::str::from_utf8(self.bytes).map_err(|e| self.not_utf8(e)))
-    }
-
-    #[cold]
-    fn not_utf8(&self, error: std::str::Utf8Error) -> Error {
-        let at = error.valid_up_to();
-        self.fault(at, format!("byte 0x{:02x} is not UTF-8", self.bytes[at]))
+        utf8::text(self.bytes).map_err(|(at, message)| self.fault(at, message))
     }
 
     /// An error at byte `at` of this line.

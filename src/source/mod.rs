@@ -45,6 +45,7 @@ mod parquet;
 mod text_stream;
 mod token_crops;
 mod tokens;
+mod utf8;
 
 #[cfg(feature = "parquet")]
 pub use self::parquet::{Parquet, ParquetOptions};

@@ -11,6 +11,7 @@ use super::index::is_space;
 use super::inflate::{Bounds, LineReader, RawLine};
 use super::jsonl::RecordParser;
 use super::mmap::{Access, Mapping};
+use super::utf8;
 use crate::cx::{Cx, StageId};
 use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
 use crate::element::{Buffer, Element, Name};
@@ -295,13 +296,7 @@ impl<P: LineParser> TextStreamIter<P> {
 }
 
 fn parse<P: LineParser>(parser: &P, line: &RawLine<'_>) -> Result<P::Record, (usize, String)> {
-    match std::str::from_utf8(line.bytes) {
-        Ok(text) => parser.parse(text),
-        Err(error) => {
-            let at = error.valid_up_to();
-            Err((at, format!("byte 0x{:02x} is not UTF-8", line.bytes[at])))
-        }
-    }
+    parser.parse(utf8::text(line.bytes)?)
 }
 
 #[cold]

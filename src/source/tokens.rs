@@ -52,6 +52,16 @@ pub enum TokenLayout {
     LlmC,
 }
 
+impl TokenLayout {
+    /// The layouts by the names that pipeline files and the command line have for them.
+    pub const NAMES: [(&str, Self); 4] = [
+        ("detect", Self::Detect),
+        ("llm_c", Self::LlmC),
+        ("u16", Self::Bare(TokenType::U16)),
+        ("u32", Self::Bare(TokenType::U32)),
+    ];
+}
+
 /// Pre-tokenised files: ids in a row, mapped, of one or of many files.
 ///
 /// The ids are one long text per file, so there are no records yet: [`crops`](Self::crops) cuts them one after the

@@ -15,7 +15,7 @@ use crate::element::Element;
 use crate::error::Result;
 #[cfg(not(all(feature = "compress", feature = "parquet")))]
 use crate::source::Format;
-use crate::source::{IndexCache, Jsonl, JsonlOptions, Lines, Npy, TokenLayout, TokenType, Tokens};
+use crate::source::{IndexCache, Jsonl, JsonlOptions, Lines, Npy, TokenLayout, Tokens};
 
 pub(super) const SOURCES: &[SourceEntry] = &[
     SourceEntry { name: "jsonl", main: Some("paths"), build: jsonl },
@@ -183,11 +183,8 @@ fn random_crops(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
 
 fn tokens(fields: &Fields<'_>, context: &Context) -> Result<Tokens> {
     let paths = paths(fields.required_node("paths")?, context)?;
-    let choice = fields.choice("layout", &["detect", "llm_c", "u16", "u32"])?;
-    let layout = choice.map_or_else(TokenLayout::default, |at| {
-        use TokenLayout::{Bare, Detect, LlmC};
-        [Detect, LlmC, Bare(TokenType::U16), Bare(TokenType::U32)][at]
-    });
+    let choice = fields.choice("layout", &TokenLayout::NAMES.map(|(name, _)| name))?;
+    let layout = choice.map_or_else(TokenLayout::default, |at| TokenLayout::NAMES[at].1);
     Tokens::open(&paths, layout)
 }
 

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use gristmill::source::{TokenLayout, TokenType};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use gristmill::source::TokenLayout;
 use gristmill::spec::Data;
 use gristmill::{Array, Element, ElementSpec, Error, Executor, IterDataset, Result, Value};
 use serde::Serialize;
@@ -22,32 +23,22 @@ pub(crate) struct Args {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 3)]
     records: usize,
     /// What `.bin` files of token ids are: llm.c's header is found by itself
-    #[arg(long, value_enum, default_value_t = Layout::Detect)]
-    layout: Layout,
+    #[arg(long, value_parser = layout(), default_value = "detect")]
+    layout: TokenLayout,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// How ids lie in a file.
-#[derive(Clone, Copy, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum Layout {
-    Detect,
-    LlmC,
-    U16,
-    U32,
-}
-
-impl From<Layout> for TokenLayout {
-    fn from(layout: Layout) -> Self {
-        match layout {
-            Layout::Detect => Self::Detect,
-            Layout::LlmC => Self::LlmC,
-            Layout::U16 => Self::Bare(TokenType::U16),
-            Layout::U32 => Self::Bare(TokenType::U32),
-        }
-    }
+/// One of the names of layouts.
+fn layout() -> impl TypedValueParser<Value = TokenLayout> {
+    let names = TokenLayout::NAMES.map(|(name, _)| name);
+    PossibleValuesParser::new(names).map(|given| {
+        TokenLayout::NAMES
+            .iter()
+            .find(|(name, _)| *name == given)
+            .map_or_else(TokenLayout::default, |(_, layout)| *layout)
+    })
 }
 
 #[derive(Serialize)]
@@ -78,7 +69,7 @@ impl Record {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
-    let data = Data::open_with(&args.data, None, args.layout.into())?;
+    let data = Data::open_with(&args.data, None, args.layout)?;
     let mut inspection = Inspection {
         format: data.format(),
         files: data.files().to_vec(),

@@ -1,6 +1,6 @@
 //! The ways in which elements become a batch.
 
-use super::{DatasetIterator, InPlace};
+use super::{DatasetIterator, InPlace, NextStacked};
 use crate::cx::Cx;
 use crate::element::{Array, Buffer, DType, Digest, Element, Name, Scalar, Stack, StreamHasher, Value};
 use crate::error::{Error, Result};
@@ -73,12 +73,7 @@ impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for Stacked {
         true
     }
 
-    fn next_of<I: DatasetIterator<Item = T>>(
-        &self,
-        parent: &mut I,
-        size: usize,
-        cx: &mut Cx,
-    ) -> Option<Result<Option<InPlace<T::Batch>>>> {
+    fn next_of<I: DatasetIterator<Item = T>>(&self, parent: &mut I, size: usize, cx: &mut Cx) -> NextStacked<T> {
         parent.next_stacked(size, cx)
     }
 }

@@ -97,10 +97,9 @@ impl Columns {
 
     /// The values of the listed meta features of `element`, each to its list.
     pub(super) fn list(&self, element: &Element, lists: &mut Vec<Vec<Value>>) -> Result<()> {
+        let values = self.listed(element)?;
         lists.resize(self.listed.len(), Vec::new());
-        for (name, list) in self.listed.iter().zip(lists) {
-            list.push(element.field(name)?.clone());
-        }
+        lists.iter_mut().zip(values).for_each(|(list, value)| list.push(value));
         Ok(())
     }
 

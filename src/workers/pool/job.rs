@@ -175,11 +175,13 @@ impl Queue {
 
     /// The first, from place `from` on, that somebody still waits for.
     pub(super) fn first(&mut self, from: u64) -> Option<&Job> {
-        while self.jobs.range(from..).next().is_some_and(|(_, job)| !job.deliver.wanted()) {
-            let unwanted = self.jobs.range(from..).next().map(|(&seq, _)| seq);
-            unwanted.map(|seq| self.jobs.remove(&seq));
+        while let Some((&seq, job)) = self.jobs.range(from..).next() {
+            if job.deliver.wanted() {
+                return self.jobs.get(&seq);
+            }
+            self.jobs.remove(&seq);
         }
-        self.jobs.range(from..).next().map(|(_, job)| job)
+        None
     }
 
     pub(super) fn take(&mut self, seq: u64) -> Option<Job> {

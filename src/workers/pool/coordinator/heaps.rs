@@ -18,7 +18,13 @@ impl Coordinator {
 
     /// How many workers there should be now, and the cap of those that are started.
     pub(super) fn staffing(&mut self) -> (usize, u64) {
-        if self.is_lone() { (1, self.plan.widest) } else { (self.wanted, self.plan.share(self.wanted)) }
+        let lone = self.is_lone();
+        (if lone { 1 } else { self.wanted }, self.cap(lone))
+    }
+
+    /// The cap of a worker: of one that is to have the whole pool, or of one among others.
+    fn cap(&self, lone: bool) -> u64 {
+        if lone { self.plan.widest } else { self.plan.share(self.wanted) }
     }
 
     /// Whether the pool has room for one more worker.
@@ -30,7 +36,7 @@ impl Coordinator {
     /// Sends those home whose caps leave too little for the others that there should be, or who have too little themselves.
     pub(super) fn make_room(&mut self) {
         let lone = self.is_lone();
-        let share = if lone { self.plan.widest } else { self.plan.share(self.wanted) };
+        let share = self.cap(lone);
         for member in self.crew.values_mut().filter(|member| !member.leaving && member.killed.is_none()) {
             if lone {
                 member.leaving = member.cap < share;
