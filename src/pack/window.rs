@@ -37,7 +37,7 @@ impl Default for WindowOptions {
 /// tried until all features fit.
 ///
 /// # Cost
-/// `O(log64 length)` per sequence, and up to 32 pairs of lengths per row; `O(window + length)` memory, some 16 bytes each.
+/// `O(log64 length)` per sequence, and up to 32 pairs of lengths per row; `O(window + length)` memory, some 24 bytes each.
 /// # Source
 /// Ours. The search by length is the counting sort of best-fit-decreasing in Ding et al., *Fewer truncations improve
 /// language modeling*, 2024, kept up to date in place of done once.
@@ -47,11 +47,8 @@ pub struct WindowPacker {
     options: WindowOptions,
     /// The feature whose length is searched.
     key: usize,
-    /// Per slot, the cells each feature takes; see [`Held`].
-    needs: Vec<usize>,
-    tokens: Vec<usize>,
-    /// Sequences of one length, oldest first: the slot behind each slot.
-    behind: Vec<usize>,
+    /// Per slot, side by side: see [`Slots`].
+    slots: Slots,
     /// First and last slot of each length.
     ends: Vec<(usize, usize)>,
     /// Lengths that have sequences.
@@ -80,12 +77,9 @@ impl WindowPacker {
         let key = features.iter().position(|f| !f.meta).unwrap_or(0);
         let length = features[key].length;
         let held = Held::new(window);
-        let slots = held.slots();
         Ok(Self {
             key,
-            needs: vec![0; slots * features.len()],
-            tokens: vec![0; slots],
-            behind: vec![NONE; slots],
+            slots: Slots::new(held.slots(), features.len()),
             ends: vec![(NONE, NONE); length + 1],
             present: BitTree::new(length + 1),
             held,
@@ -128,17 +122,16 @@ impl WindowPacker {
             return Err(self.refuse(lens.len()));
         }
         let slot = self.held.slot(self.held.next());
-        let width = self.features.len();
         let mut tokens = 0;
-        for (f, (feature, &len)) in self.features.iter().zip(lens).enumerate() {
+        for ((need, feature), &len) in self.slots.needs_mut(slot).iter_mut().zip(&self.features).zip(lens) {
             if len > feature.limit() {
                 return Err(over_long(feature, len));
             }
-            self.needs[slot * width + f] = feature.aligned(len);
+            *need = feature.aligned(len);
             tokens += if feature.meta { 0 } else { len };
         }
+        self.slots.set_tokens(slot, tokens);
         let Some(ordinal) = self.held.push() else { return Ok(None) };
-        self.tokens[slot] = tokens;
         self.append(slot);
         Ok(Some(ordinal))
     }
@@ -153,14 +146,14 @@ impl WindowPacker {
 
     #[inline]
     fn append(&mut self, slot: usize) {
-        let length = self.needs[slot * self.features.len() + self.key];
-        self.behind[slot] = NONE;
+        let length = self.slots.needs(slot)[self.key];
+        self.slots.set_behind(slot, NONE);
         let (first, last) = &mut self.ends[length];
         if *first == NONE {
             *first = slot;
             self.present.insert(length);
         } else {
-            self.behind[*last] = slot;
+            self.slots.set_behind(*last, slot);
         }
         *last = slot;
     }
@@ -203,8 +196,7 @@ impl WindowPacker {
         }
         for _ in 0..PROBES {
             let slot = self.ends[length].0;
-            let needs = &self.needs[slot * self.features.len()..][..self.features.len()];
-            if needs.iter().zip(&self.gaps).all(|(need, gap)| need <= gap) {
+            if self.slots.needs(slot).iter().zip(&self.gaps).all(|(need, gap)| need <= gap) {
                 return Some(slot);
             }
             length = self.present.prev(length.checked_sub(1)?)?;
@@ -215,7 +207,7 @@ impl WindowPacker {
     /// Two sequences that fill the gap better than `slot` alone, where nothing would fit behind that.
     #[inline]
     fn closing_pair(&self, slot: usize, most: usize) -> Option<[usize; 2]> {
-        let (gap, alone) = (self.gaps[self.key], self.needs[slot * self.features.len() + self.key]);
+        let (gap, alone) = (self.gaps[self.key], self.slots.needs(slot)[self.key]);
         let shortest = self.present.next(0)?;
         if self.features.len() > 1 || alone == gap || gap - alone >= shortest || self.row.len() + 2 > most {
             return None;
@@ -228,7 +220,7 @@ impl WindowPacker {
         let (mut best, mut pair) = (alone, None);
         let mut long = self.present.prev(gap.checked_sub(shortest)?)?;
         for _ in 0..PAIRS {
-            let alike = self.behind[self.ends[long].0];
+            let alike = self.slots.behind(self.ends[long].0);
             let limit = if alike == NONE { long.checked_sub(1) } else { Some(long) };
             let Some(short) = limit.and_then(|limit| self.present.prev(limit.min(gap - long))) else { break };
             if long + short > best {
@@ -248,18 +240,18 @@ impl WindowPacker {
     /// Moves the first sequence of its length into the row; its tokens.
     #[inline]
     fn take(&mut self, slot: usize) -> usize {
-        let needs = &self.needs[slot * self.features.len()..][..self.features.len()];
+        let needs = self.slots.needs(slot);
         let length = needs[self.key];
         for (gap, need) in self.gaps.iter_mut().zip(needs) {
             *gap -= need;
         }
-        let first = self.behind[slot];
+        let first = self.slots.behind(slot);
         self.ends[length].0 = first;
         if first == NONE {
             self.present.remove(length);
         }
         self.row.push(self.held.take(slot));
-        self.tokens[slot]
+        self.slots.tokens(slot)
     }
 
     /// Where it is, to go on from later.
@@ -286,6 +278,51 @@ impl WindowPacker {
     /// What was packed so far.
     pub fn stats(&self) -> PackStats {
         self.stats
+    }
+}
+
+/// What is known of each sequence, side by side: the slot behind it among those of its length, the oldest first; its
+/// tokens; and the cells that each feature takes.
+#[derive(Debug)]
+struct Slots {
+    words: Vec<usize>,
+    stride: usize,
+}
+
+impl Slots {
+    fn new(slots: usize, features: usize) -> Self {
+        let stride = 2 + features;
+        Self { words: vec![0; slots * stride], stride }
+    }
+
+    #[inline]
+    fn behind(&self, slot: usize) -> usize {
+        self.words[slot * self.stride]
+    }
+
+    #[inline]
+    fn set_behind(&mut self, slot: usize, behind: usize) {
+        self.words[slot * self.stride] = behind;
+    }
+
+    #[inline]
+    fn tokens(&self, slot: usize) -> usize {
+        self.words[slot * self.stride + 1]
+    }
+
+    #[inline]
+    fn set_tokens(&mut self, slot: usize, tokens: usize) {
+        self.words[slot * self.stride + 1] = tokens;
+    }
+
+    #[inline]
+    fn needs(&self, slot: usize) -> &[usize] {
+        &self.words[slot * self.stride + 2..(slot + 1) * self.stride]
+    }
+
+    #[inline]
+    fn needs_mut(&mut self, slot: usize) -> &mut [usize] {
+        &mut self.words[slot * self.stride + 2..(slot + 1) * self.stride]
     }
 }
 

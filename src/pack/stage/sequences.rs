@@ -12,12 +12,14 @@ const BLOCK: usize = 64 << 10;
 /// Blocks that are kept for later.
 const SPARE: usize = 4;
 
-/// Sequences of so many features each, the oldest first.
+/// Sequences of so many features each, the oldest first, and what is known of each.
+///
+/// All of it in one entry: between two looks at a sequence so much else passes that every further place is another miss.
 #[derive(Debug)]
-pub(super) struct Sequences {
+pub(super) struct Sequences<T> {
     features: usize,
-    places: VecDeque<Place>,
-    /// Bytes of every feature of every sequence.
+    entries: VecDeque<Entry<T>>,
+    /// Bytes of every feature of every sequence but its last.
     lens: VecDeque<usize>,
     blocks: VecDeque<Vec<u8>>,
     /// Blocks that were there and are not any more.
@@ -25,33 +27,43 @@ pub(super) struct Sequences {
     spare: Vec<Vec<u8>>,
 }
 
-/// Where a sequence begins.
+/// A sequence, and where its cells are.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Entry<T> {
+    about: T,
     block: u64,
     start: usize,
+    end: usize,
 }
 
-impl Sequences {
+impl<T> Sequences<T> {
     /// Bytes that it has and does not need, at most: spare blocks, and what is not used of the first and the last.
     pub(super) const MOST_UNUSED: usize = (SPARE + 2) * BLOCK;
 
     pub(super) fn new(features: usize) -> Self {
-        let (places, lens, blocks) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
-        Self { features, places, lens, blocks, gone: 0, spare: Vec::new() }
+        let (entries, lens, blocks) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
+        Self { features, entries, lens, blocks, gone: 0, spare: Vec::new() }
+    }
+
+    /// What is known of the oldest.
+    pub(super) fn oldest(&self) -> Option<&T> {
+        self.entries.front().map(|entry| &entry.about)
+    }
+
+    /// What is known of the sequence in place `at`, counted from the oldest, to change.
+    pub(super) fn about_mut(&mut self, at: usize) -> Option<&mut T> {
+        self.entries.get_mut(at).map(|entry| &mut entry.about)
     }
 
     /// Adds a sequence: the bytes of each feature.
-    pub(super) fn push<'a>(&mut self, cells: impl Iterator<Item = &'a [u8]> + Clone) {
+    pub(super) fn push<'a>(&mut self, about: T, cells: impl Iterator<Item = &'a [u8]> + Clone) {
         let bytes = cells.clone().map(<[u8]>::len).sum();
         self.make_room(bytes);
         let newest = self.gone + self.blocks.len() as u64 - 1;
         let Some(block) = self.blocks.back_mut() else { return };
-        self.places.push_back(Place { block: newest, start: block.len() });
-        for cells in cells {
-            block.extend_from_slice(cells);
-            self.lens.push_back(cells.len());
-        }
+        self.entries.push_back(Entry { about, block: newest, start: block.len(), end: block.len() + bytes });
+        self.lens.extend(cells.clone().take(self.features - 1).map(<[u8]>::len));
+        cells.for_each(|cells| block.extend_from_slice(cells));
     }
 
     /// Sees to it that the newest block takes `bytes` more without moving.
@@ -68,21 +80,25 @@ impl Sequences {
     /// If there is none.
     #[inline]
     pub(super) fn with<R>(&self, at: usize, run: impl FnOnce(&[&[u8]]) -> R) -> R {
-        let Place { block, mut start } = self.places[at];
+        let Entry { block, mut start, end, .. } = self.entries[at];
         let block = &self.blocks[(block - self.gone) as usize];
-        let lens = self.lens.range(at * self.features..(at + 1) * self.features);
-        let cells = lens.map(|&len| {
-            start += len;
-            &block[start - len..start]
+        let inner = self.features - 1;
+        if inner == 0 {
+            return run(&[&block[start..end]]);
+        }
+        let ends = self.lens.range(at * inner..(at + 1) * inner).map(|&len| Some(len)).chain([None]);
+        let cells = ends.map(|len| {
+            let to = len.map_or(end, |len| start + len);
+            &block[std::mem::replace(&mut start, to)..to]
         });
         with_slices(self.features, cells, run)
     }
 
     /// Forgets the `count` oldest.
     pub(super) fn forget(&mut self, count: usize) {
-        self.places.drain(..count.min(self.places.len()));
-        self.lens.drain(..(count * self.features).min(self.lens.len()));
-        let needed = self.places.front().map_or(self.gone + self.blocks.len() as u64, |place| place.block);
+        self.entries.drain(..count.min(self.entries.len()));
+        self.lens.drain(..(count * (self.features - 1)).min(self.lens.len()));
+        let needed = self.entries.front().map_or(self.gone + self.blocks.len() as u64, |entry| entry.block);
         while self.gone < needed {
             self.gone += 1;
             let Some(mut block) = self.blocks.pop_front() else { return };
@@ -110,13 +126,15 @@ mod tests {
             let (mut kept, mut naive) = (Sequences::new(2), VecDeque::new());
             for (number, (a, b, forget)) in steps.into_iter().enumerate() {
                 let sequence = [vec![number as u8; a], vec![!number as u8; b]];
-                kept.push(sequence.iter().map(Vec::as_slice));
-                naive.push_back(sequence);
+                kept.push(number, sequence.iter().map(Vec::as_slice));
+                naive.push_back((number, sequence));
                 if forget < 3 {
                     kept.forget(forget);
                     naive.drain(..forget.min(naive.len()));
                 }
-                for (at, sequence) in naive.iter().enumerate() {
+                prop_assert_eq!(kept.oldest(), naive.front().map(|(number, _)| number));
+                for (at, (number, sequence)) in naive.iter().enumerate() {
+                    prop_assert_eq!(kept.about_mut(at), Some(&mut number.clone()));
                     kept.with(at, |cells| assert!(cells == sequence));
                 }
             }
@@ -130,9 +148,9 @@ mod tests {
         let mut kept = Sequences::new(1);
         let mut places = std::collections::HashSet::new();
         for _ in 0..1000 {
-            kept.push(std::iter::once([7; 1000].as_slice()));
+            kept.push((), std::iter::once([7; 1000].as_slice()));
             places.insert(kept.blocks[0].as_ptr());
-            kept.forget(kept.places.len() - 10.min(kept.places.len()));
+            kept.forget(kept.entries.len() - 10.min(kept.entries.len()));
         }
         assert!(places.len() <= 2, "{}", places.len());
     }

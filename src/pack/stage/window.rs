@@ -61,7 +61,7 @@ impl<D: Stage> Stage for WindowPack<D> {
     fn memory(&self) -> Option<Memory> {
         let window = dataset::Held::AtMost(self.options.window.window as u64);
         let elements = Memory::elements(window, dataset::Held::AtMost(2));
-        Some(Memory { bytes: Sequences::MOST_UNUSED as u64, ..elements })
+        Some(Memory { bytes: Sequences::<Slot>::MOST_UNUSED as u64, ..elements })
     }
     fn check(&self) -> Result<()> {
         self.options.check()
@@ -81,7 +81,6 @@ impl<D: IterDataset<Item = Element>> IterDataset for WindowPack<D> {
             restored: HeldState::default(),
             first_piece: 0,
             entering: None,
-            slots: VecDeque::new(),
             ended: false,
             rows: 0,
             told: 0,
@@ -103,8 +102,6 @@ pub struct WindowPackIter<I: DatasetIterator> {
     first_piece: u64,
     /// The element whose pieces enter the window.
     entering: Option<Entering>,
-    /// Sequences of the window by ordinal, from its oldest on.
-    slots: VecDeque<Slot>,
     ended: bool,
     rows: u64,
     /// Rows when the report was told last.
@@ -120,8 +117,8 @@ struct Packer {
     writer: RowWriter,
     /// Rows of the batch under way, and the listed meta features of each.
     lists: Vec<Vec<Vec<Value>>>,
-    /// The cells of the window's sequences, from its oldest on; of those in a row already, too.
-    sequences: Sequences,
+    /// The window's sequences by ordinal, from its oldest on; those in a row already, too.
+    sequences: Sequences<Slot>,
     /// The values of their listed meta features; empty if there are none such.
     listed: VecDeque<Vec<Value>>,
     row: Vec<u64>,
@@ -166,11 +163,11 @@ impl Packer {
     }
 
     /// Lets one piece of an element into the window.
-    fn push(&mut self, entering: &Entering) -> Result<Slot> {
+    fn push(&mut self, entering: &Entering) -> Result<()> {
         let Self { columns, features, planner, sequences, listed, lens, .. } = self;
         let Entering { ref element, number, piece, .. } = *entering;
-        let values = columns.listed(element)?;
-        let held = columns.with_cells(element, |cells| {
+        let values = if columns.lists() { Some(columns.listed(element)?) } else { None };
+        columns.with_cells(element, |cells| {
             let cells = features.iter().zip(cells).map(|(feature, cells)| {
                 let range = piece_range(feature, cells.len() / feature.cell, piece as usize);
                 &cells[range.start * feature.cell..range.end * feature.cell]
@@ -178,17 +175,14 @@ impl Packer {
             lens.clear();
             lens.extend(features.iter().zip(cells.clone()).map(|(feature, cells)| cells.len() / feature.cell));
             let held = planner.push(lens)?.is_some();
-            sequences.push(cells.map(|cells| if held { cells } else { &[] }));
-            Ok(held)
-        })?;
-        if columns.lists() {
-            listed.push_back(values);
-        }
-        Ok(Slot { held, number, piece })
+            sequences.push(Slot { held, number, piece }, cells.map(|cells| if held { cells } else { &[] }));
+            listed.extend(values);
+            Ok(())
+        })
     }
 
     /// Plans the next row and writes it behind those under way; `false` if there is none.
-    fn write_row(&mut self, slots: &mut VecDeque<Slot>, ended: bool) -> Result<bool> {
+    fn write_row(&mut self, ended: bool) -> Result<bool> {
         let oldest = self.planner.oldest();
         let Some(row) = self.planner.next_row(ended) else { return Ok(false) };
         self.row.clear();
@@ -196,8 +190,7 @@ impl Packer {
         let (number, mut lists) = (self.lists.len(), self.columns.no_lists());
         for ordinal in &self.row {
             let at = (ordinal - oldest) as usize;
-            let slot = &mut slots[at];
-            if !std::mem::take(&mut slot.held) {
+            if !self.sequences.about_mut(at).is_some_and(|slot| std::mem::take(&mut slot.held)) {
                 return Err(Error::state(format!("sequence {ordinal} is not held")));
             }
             self.sequences.with(at, |cells| self.writer.write(number, cells, 0));
@@ -206,8 +199,7 @@ impl Packer {
             }
         }
         self.lists.push(lists);
-        let gone = ((self.planner.oldest() - oldest) as usize).min(slots.len());
-        slots.drain(..gone);
+        let gone = (self.planner.oldest() - oldest) as usize;
         self.sequences.forget(gone);
         self.listed.drain(..gone.min(self.listed.len()));
         Ok(true)
@@ -259,9 +251,8 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
             }
             let (Some(piece), Some(packer)) = (self.next_piece(), &mut self.packer) else { continue };
             let number = piece.number;
-            match cx.consumed(self.stage, || packer.push(&piece)) {
-                Ok(slot) => self.slots.push_back(slot),
-                Err(error) => return Err(self.blame(error, number, cx)),
+            if let Err(error) = cx.consumed(self.stage, || packer.push(&piece)) {
+                return Err(self.blame(error, number, cx));
             }
         }
         Ok(())
@@ -300,8 +291,8 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
     /// Writes the next row behind those under way; `false` at the end.
     fn write_row(&mut self, cx: &mut Cx) -> Result<bool> {
         let Some(packer) = &mut self.packer else { return Ok(false) };
-        let (slots, ended) = (&mut self.slots, self.ended);
-        let written = cx.timed_exactly(self.stage, || packer.write_row(slots, ended));
+        let ended = self.ended;
+        let written = cx.timed_exactly(self.stage, || packer.write_row(ended));
         let written = written.map_err(|e| cx.blame(self.stage, NAME, e))?;
         self.rows += u64::from(written);
         self.parent.forget(self.front().0);
@@ -342,7 +333,8 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
 
     /// The element and piece of the oldest sequence, or of the next one if the window is empty.
     fn front(&self) -> (u64, u64) {
-        match (self.slots.front(), &self.entering) {
+        let oldest = self.packer.as_ref().and_then(|packer| packer.sequences.oldest());
+        match (oldest, &self.entering) {
             (Some(slot), _) => (slot.number, slot.piece),
             (None, Some(entering)) if entering.piece < entering.pieces => (entering.number, entering.piece),
             _ => (self.parent.number(), self.first_piece),
@@ -393,7 +385,6 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for WindowPackIter<I> {
         (self.packer, self.notes) = (None, Notes::default());
         (self.restored, self.first_piece) = (state.window, state.piece);
         (self.entering, self.ended) = (None, false);
-        self.slots.clear();
         Ok(())
     }
 }
