@@ -26,7 +26,8 @@ const FIXED: Duration = Duration::from_millis(800);
 /// Tuning takes so long at most, and is over when nothing has changed for so long.
 const TUNING: Duration = Duration::from_secs(30);
 const SETTLED: Duration = Duration::from_secs(7);
-/// Turns of the tuned one and the best fixed one, and how long each is.
+/// Turns of the tuned one and the best fixed one, and how long each is; before each, the other one has got as far ahead as it
+/// may, and no longer takes cores.
 const TURNS: usize = 5;
 const TURN: Duration = Duration::from_millis(800);
 
@@ -182,6 +183,17 @@ impl<D: IterDataset<Item = Element> + 'static> Run<'_, D> {
         self.loader.report().workers.unwrap_or_default()
     }
 
+    /// Waits until the workers have nothing more to do.
+    fn rest(&mut self) {
+        for _ in 0..50 {
+            let before = self.cpu_s();
+            std::thread::sleep(Duration::from_millis(100));
+            if self.cpu_s() - before < 0.01 {
+                return;
+            }
+        }
+    }
+
     /// Of workers and this process.
     fn cpu_s(&mut self) -> f64 {
         self.workers().workers.iter().map(|worker| worker.cpu_s).sum::<f64>() + own_cpu_s()
@@ -226,8 +238,10 @@ fn run(shape: &Shape) -> Result<()> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
         // What lay ready does not count.
+        fixed.rest();
         tuned.go(TURN / 4, LATE)?;
         ours.push(tuned.go(TURN, LATE)?);
+        tuned.rest();
         fixed.go(TURN / 4, LATE)?;
         theirs.push(fixed.go(TURN, LATE)?);
     }

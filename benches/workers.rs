@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gristmill::dataset::map::Range;
 use gristmill::pack::{Packing, RowSpec, WindowPackOptions};
@@ -278,24 +278,40 @@ fn working(_: ()) -> Result<impl IterDataset<Item = i64>> {
     Ok(Range::new(0, i64::MAX).map(work).map(work).map(work).to_iter())
 }
 
-/// CPU time of an element in worker and parent, with what is counted and without.
+/// CPU time of the worker per element, with what is counted and without: it is the worker that counts.
 fn telemetry() -> Result<()> {
-    const EACH: usize = 4_000;
+    const EACH: usize = 8_000;
     let run = |counted: bool| {
         let options = options().threads_per_worker(1).counted(counted);
         let mut loader = mp_prefetch(working, (), options)?.build()?;
         loader.by_ref().take(EACH / 2).try_for_each(|x| x.map(drop))?;
+        let mut before = at_rest(&mut loader);
         Ok::<_, Error>(move || {
-            let before: f64 = threads_cpu_s(&mut loader).values().sum();
             loader.by_ref().take(EACH).for_each(|x| assert!(x.is_ok()));
-            threads_cpu_s(&mut loader).values().sum::<f64>() - before
+            let after = at_rest(&mut loader);
+            after - std::mem::replace(&mut before, after)
         })
     };
     // Many short turns, compared two by two: what is sought is less than what a machine's speed changes by.
     let (mut without, mut with) = (run(false)?, run(true)?);
-    let [low, middle, high] = shares(&pairs(81, || Ok(without()), || Ok(with()))?);
+    let [low, middle, high] = shares(&pairs(101, || Ok(without()), || Ok(with()))?);
     println!("telemetry: elements of 15 us, counted: {middle:.1} % of the same uncounted ({low:.1} to {high:.1})");
     Ok(())
+}
+
+/// Seconds on a core of the worker, once it is as far ahead as it may be: between two such moments it has evaluated as many
+/// elements as were taken.
+fn at_rest<D: IterDataset + 'static>(loader: &mut Loader<D>) -> f64 {
+    let mut on_core = || loader.report().workers.map_or(0.0, |report| report.workers.iter().map(|w| w.cpu_s).sum());
+    let mut before: f64 = on_core();
+    loop {
+        std::thread::sleep(Duration::from_millis(10));
+        let after = on_core();
+        if after - before < 0.001 {
+            return after;
+        }
+        before = after;
+    }
 }
 
 /// Seconds on a core of the worker's threads together, and of each thread of this process, by name.

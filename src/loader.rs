@@ -187,7 +187,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         if let Drive::Inline { cx, .. } = &mut self.drive {
             cx.flush();
         }
-        self.run.sync();
+        self.run.demand().aside(|| self.run.sync());
         Report::new(&self.dataset, &self.executor, &self.recorder, &self.run, &self.meter)
     }
 

@@ -1,6 +1,6 @@
 //! What the consumer does, as those see it who work for it.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 /// How long the consumer has waited. One thread writes, others read.
@@ -14,12 +14,15 @@ pub(crate) struct Demand {
     got_ns: AtomicU64,
     longest_ns: AtomicU64,
     steps: AtomicU64,
+    /// Whether we keep it from asking.
+    aside: AtomicBool,
 }
 
 impl Default for Demand {
     fn default() -> Self {
         let [waited_ns, since_ns, got_ns, longest_ns, steps] = [0; 5].map(AtomicU64::new);
-        Self { start: Instant::now(), waited_ns, since_ns, got_ns, longest_ns, steps }
+        let aside = AtomicBool::new(false);
+        Self { start: Instant::now(), waited_ns, since_ns, got_ns, longest_ns, steps, aside }
     }
 }
 
@@ -40,6 +43,16 @@ impl Demand {
         self.waited_ns.fetch_add(now.saturating_sub(since), Relaxed);
     }
 
+    /// Does something for the consumer that takes its time, a report: it neither waits for elements nor does without them.
+    pub(crate) fn aside<R>(&self, work: impl FnOnce() -> R) -> R {
+        let start = Instant::now();
+        self.aside.store(true, Relaxed);
+        let result = work();
+        self.got_ns.fetch_add(start.elapsed().as_nanos() as u64, Relaxed);
+        self.aside.store(false, Relaxed);
+        result
+    }
+
     /// Time waited so far, the present wait too.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn waited(&self) -> std::time::Duration {
@@ -51,7 +64,7 @@ impl Demand {
     /// How often it has asked for something so far, and for how long at most it did not since this was last read.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn steps(&self) -> (u64, std::time::Duration) {
-        let asked = self.since_ns.load(Relaxed) > 0;
+        let asked = self.since_ns.load(Relaxed) > 0 || self.aside.load(Relaxed);
         let present = if asked { 0 } else { self.ns(Instant::now()).saturating_sub(self.got_ns.load(Relaxed)) };
         let longest = self.longest_ns.swap(0, Relaxed).max(present);
         (self.steps.load(Relaxed), std::time::Duration::from_nanos(longest))
@@ -59,5 +72,27 @@ impl Demand {
 
     fn ns(&self, now: Instant) -> u64 {
         now.saturating_duration_since(self.start).as_nanos() as u64
+    }
+}
+
+#[cfg(all(test, feature = "workers", target_os = "linux"))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_is_done_for_the_consumer_is_no_pause_of_its_own() {
+        let (demand, at) = (Demand::default(), |ms| Duration::from_millis(ms));
+        demand.begin(demand.start + at(1));
+        demand.end(demand.start + at(2));
+        demand.aside(|| {
+            std::thread::sleep(at(30));
+            assert_eq!(demand.steps(), (1, at(1)));
+        });
+        demand.begin(Instant::now());
+        let (steps, longest) = demand.steps();
+        assert_eq!(steps, 2);
+        assert!(longest < demand.start.elapsed() - at(30), "{longest:?}");
     }
 }

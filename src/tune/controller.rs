@@ -20,6 +20,8 @@ const FED: f64 = 0.005;
 const BUSY: f64 = 0.9;
 /// They are busy often enough for more of them to be busy as often.
 const OFTEN: f64 = 0.6;
+/// Cores are as good as always taken: the consumer and the system have the rest.
+const TAKEN: f64 = 0.92;
 /// So many seconds in a row must agree before something is added.
 const CONFIRM: u32 = 2;
 /// So many seconds of little work must pass before a thread is taken away.
@@ -34,8 +36,12 @@ pub struct Measurement {
     pub wait_s: f64,
     /// Elements that the consumer got.
     pub elements: f64,
-    /// Seconds of work of all threads together.
+    /// Seconds of work of all threads together: on a core, waiting for one, or waiting for something else.
     pub busy_s: f64,
+    /// Seconds of it for which they were on a core; 0 where that is not known.
+    pub cpu_s: f64,
+    /// Seconds for which cores were taken by them, by the consumer, and by what hands elements over.
+    pub taken_s: f64,
     /// Whether as many ranges were under way or ready as there may be.
     pub window_full: bool,
     /// Whether it tells nothing: a worker was being replaced, or nothing ran.
@@ -49,6 +55,22 @@ impl Measurement {
 
     fn rate(&self) -> f64 {
         if self.wall_s > 0.0 { self.elements / self.wall_s } else { 0.0 }
+    }
+
+    /// How many threads keep so many cores busy, as far as can be seen from `threads` of them; no fewer than those.
+    ///
+    /// A thread takes `cpu_s / busy_s` of a core as long as there are cores for all who want one. Once they are taken, whoever
+    /// wants one waits for it and counts as busy; more threads would only wait longer.
+    fn most_on(&self, cores: usize, threads: usize) -> usize {
+        if self.cpu_s <= 0.0 || self.busy_s <= 0.0 {
+            return usize::MAX;
+        }
+        let cores = cores as f64;
+        if self.taken_s > TAKEN * self.wall_s * cores {
+            return threads;
+        }
+        // What they do beside their work is in their CPU time, too.
+        ((cores * (self.busy_s / self.cpu_s).max(1.0)).min(1e6) as usize).max(threads)
     }
 
     /// Elements per second that the consumer would take.
@@ -75,6 +97,8 @@ pub struct Bounds {
     pub most_threads: usize,
     /// Threads of one process.
     pub most_threads_each: usize,
+    /// Cores that there are for them.
+    pub cores: usize,
     /// Processes, at least and at most.
     pub processes: (usize, usize),
     /// Ranges under way that there is memory for.
@@ -82,9 +106,9 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Bounds where there is one process.
+    /// Bounds where there is one process, and a core for every thread.
     pub fn of_threads(most_threads: usize, most_window: usize) -> Self {
-        Self { most_threads, most_threads_each: most_threads, processes: (1, 1), most_window }
+        Self { most_threads, most_threads_each: most_threads, cores: most_threads, processes: (1, 1), most_window }
     }
 
     /// `threads`, spread evenly over so many processes: the next multiple, or the one before if that is too many.
@@ -201,11 +225,12 @@ impl Controller {
         if self.hunger.seconds < CONFIRM {
             return None;
         }
-        if self.hunger.busy() > BUSY {
-            return self.grow(m);
+        let busy = self.hunger.busy();
+        if busy > BUSY {
+            return self.grow(m).or_else(|| self.widen(m));
         }
         // Threads that are idle now and then may be so because ranges are few, or because elements are so different.
-        self.widen(m).or_else(|| if self.hunger.busy() > OFTEN { self.grow(m) } else { None })
+        self.widen(m).or_else(|| if busy > OFTEN { self.grow(m) } else { None })
     }
 
     /// Everything that may be under way is, the consumer waits, and threads have nothing to do: the head of the line
@@ -259,6 +284,7 @@ impl Controller {
 
     fn raised(&self, knob: Knob, m: &Measurement) -> Option<Setting> {
         let now = self.now;
+        let most = m.most_on(self.bounds.cores, now.threads);
         let step = |from: usize, law: f64| {
             let most = if self.more.is_first() { 2 * from } else { from + 1 };
             (law.ceil().min(1e6) as usize).clamp(from + 1, most)
@@ -266,11 +292,12 @@ impl Controller {
         let next = match knob {
             Knob::Threads => {
                 let law = m.demand() * (m.busy_s / m.elements) / TARGET;
-                Setting { threads: self.bounds.spread(step(now.threads, law), now.processes), ..now }
+                let threads = step(now.threads, law).min(most);
+                Setting { threads: self.bounds.spread(threads, now.processes), ..now }
             }
             _ => {
                 let law = now.processes as f64 * m.demand() / m.rate() / TARGET;
-                let processes = step(now.processes, law).min(self.bounds.processes.1);
+                let processes = step(now.processes, law).min(self.bounds.processes.1).min(most);
                 Setting { threads: self.bounds.spread(now.threads, processes), processes, ..now }
             }
         };

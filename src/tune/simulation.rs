@@ -17,17 +17,27 @@ struct Machine {
     per_place: f64,
     /// Seconds of an element for which all others in the same process have to wait.
     lock_s: f64,
+    /// Seconds of a core per element.
+    cpu_s: f64,
 }
 
-const FREE: Machine =
-    Machine { service_s: 0.001, step_s: 0.000_1, cores: 1e9, other_limit: 1e12, per_place: 1e9, lock_s: 0.0 };
+const FREE: Machine = Machine {
+    service_s: 0.001,
+    step_s: 0.000_1,
+    cores: 1e9,
+    other_limit: 1e12,
+    per_place: 1e9,
+    lock_s: 0.0,
+    cpu_s: 0.0,
+};
 
 impl Machine {
     /// Elements per second.
     fn rate(&self, at: Setting) -> f64 {
         let running = (at.threads as f64).min(self.cores).min(at.window as f64 * self.per_place);
         let locks = at.processes as f64 / self.lock_s;
-        (running / self.service_s).min(1.0 / self.step_s).min(self.other_limit).min(locks)
+        let cores = self.cores / self.cpu_s;
+        (running / self.service_s).min(1.0 / self.step_s).min(self.other_limit).min(locks).min(cores)
     }
 
     /// One second, with noise of a few percent.
@@ -41,7 +51,18 @@ impl Machine {
         let locked = rate * self.lock_s > 0.97 * at.processes as f64;
         let waiting = if locked { 1e9 } else { (threads / self.cores).max(1.0) };
         let busy_s = (rate * self.service_s * waiting).min(threads);
-        Measurement { wall_s: 1.0, wait_s, elements: rate, busy_s, window_full: wait_s > 0.0, disturbed: false }
+        let cpu_s = rate * self.cpu_s;
+        let window_full = wait_s > 0.0;
+        Measurement {
+            wall_s: 1.0,
+            wait_s,
+            elements: rate,
+            busy_s,
+            cpu_s,
+            taken_s: cpu_s,
+            window_full,
+            disturbed: false,
+        }
     }
 }
 
@@ -110,21 +131,25 @@ fn threads_that_bring_nothing_are_taken_back() {
     let machine = Machine { other_limit: 3000.0, step_s: 0.000_01, cores: 3.0, ..FREE };
     let (settled, changes) = settle(3, 32, &[(machine, 1000)]);
     assert!(settled[0] <= 5, "{settled:?}");
-    assert!(changes <= 20, "{changes}");
+    // Threads and the window, each tried and taken back ever more rarely.
+    assert!(changes <= 35, "{changes}");
 }
 
 #[test]
 fn a_narrow_window_is_widened() {
-    let machine = Machine { per_place: 0.25, step_s: 0.000_1, ..FREE };
-    let start = Setting { threads: 8, processes: 1, window: 4 };
-    let mut controller = Controller::new(start, Bounds::of_threads(8, 64));
-    let mut widened = 0;
-    for _ in 0..60 {
-        let m = machine.second(controller.setting(), 0.5);
-        widened += usize::from(controller.step(&m).is_some_and(|d| d.knob == Knob::Window));
+    // Whether threads are seen to be idle for it or not quite.
+    for per_place in [0.25, 1.85] {
+        let machine = Machine { per_place, step_s: 0.000_1, ..FREE };
+        let start = Setting { threads: 8, processes: 1, window: 4 };
+        let mut controller = Controller::new(start, Bounds::of_threads(8, 64));
+        let mut widened = 0;
+        for _ in 0..60 {
+            let m = machine.second(controller.setting(), 0.5);
+            widened += usize::from(controller.step(&m).is_some_and(|d| d.knob == Knob::Window));
+        }
+        assert!(machine.rate(controller.setting()) >= 0.95 * machine.rate(with(8)), "{controller:?}");
+        assert!((1..=4).contains(&widened));
     }
-    assert!(controller.setting().window >= 32, "{controller:?}");
-    assert!(widened <= 4);
 }
 
 #[test]
@@ -141,7 +166,7 @@ fn pauses_and_replaced_workers_decide_nothing() {
 }
 
 fn several(most: usize) -> Bounds {
-    Bounds { most_threads: 64, most_threads_each: 8, processes: (1, most), most_window: 1 << 10 }
+    Bounds { most_threads: 64, most_threads_each: 8, cores: 64, processes: (1, most), most_window: 1 << 10 }
 }
 
 #[test]
@@ -221,4 +246,22 @@ fn elements_that_become_dearer_while_a_step_is_judged_do_not_stop_it() {
         controller.step(&machine.second(controller.setting(), 0.5));
     }
     assert_eq!(controller.setting().threads, 8);
+}
+
+#[test]
+fn there_are_no_more_threads_than_keep_the_cores_busy() {
+    // All of their time on a core, a tenth of it, and hardly any; while what comes grows as if every thread were worth it.
+    for (share, wanted) in [(1.0, 4), (0.1, 40), (0.001, 64)] {
+        let machine = Machine { cores: 4.0 / share, cpu_s: 0.001 * share, step_s: 1e-9, ..FREE };
+        let bounds = Bounds { cores: 4, ..Bounds::of_threads(64, 1 << 10) };
+        let mut controller = Controller::new(Setting { threads: 1, processes: 1, window: 4 }, bounds);
+        let mut most = 0;
+        for second in 0..400 {
+            let at = controller.setting();
+            let m = Measurement { elements: 1.5f64.powi(second), ..machine.second(at, 0.5) };
+            controller.step(&m);
+            most = most.max(controller.setting().threads);
+        }
+        assert!((wanted..=wanted + wanted / 10).contains(&most), "{share}: {most}");
+    }
 }

@@ -24,6 +24,9 @@ const MOST_SLAB: u64 = 4 << 30;
 /// What one task should bring at most: more does not travel better.
 const PART: u64 = 4 << 20;
 
+/// Where nobody says how many threads a worker may have, it may come to as many, if elements mostly wait for something.
+const MANY_THREADS: usize = 16;
+
 /// How the budget is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -31,6 +34,8 @@ pub(crate) struct Plan {
     pub(crate) workers: usize,
     /// Those at the start.
     pub(crate) start_workers: usize,
+    /// Of the machine.
+    pub(crate) cores: usize,
     /// Of each worker, at most.
     pub(crate) threads: usize,
     /// Of all workers together, at most.
@@ -66,10 +71,14 @@ impl Plan {
             (Count::Auto, Some(heap)) => options.max_workers.min(most_that_fit(budget / 2, heap)),
         };
         let start_workers = if options.workers == Count::Auto { workers.min(1) } else { workers };
-        let threads = count(options.threads_per_worker, cores.div_ceil(start_workers.max(1))).max(1);
-        let most_threads = match options.threads_per_worker {
-            Count::Auto if start_workers < workers => threads.max(workers),
-            _ => threads.saturating_mul(workers),
+        // As many as keep the cores busy, if elements are work; more if tuning finds that they wait.
+        let busy = count(options.threads_per_worker, cores.div_ceil(start_workers.max(1))).max(1);
+        let (threads, most_threads) = match options.threads_per_worker {
+            Count::Auto if options.tune && workers > 0 => {
+                let most = cores.max(workers).max(MANY_THREADS);
+                (most.div_ceil(start_workers), most)
+            }
+            _ => (busy, busy.saturating_mul(workers)),
         };
         let n = workers as u64;
         let spare = budget.saturating_sub(LEAST_SLAB).saturating_sub(n.saturating_mul(EXTRA));
@@ -102,11 +111,12 @@ impl Plan {
             ))
             .help("raise ram_budget, or lower worker_heap"));
         }
-        let active = options.start_threads.unwrap_or(threads).clamp(1, threads);
+        let active = options.start_threads.unwrap_or(busy).clamp(1, threads);
         let tuned = options.tune;
         Ok(Self {
             workers,
             start_workers,
+            cores,
             threads,
             most_threads,
             active,
@@ -141,9 +151,11 @@ impl Plan {
         PART.min((self.slab - self.max_element) / (2 * (1 + self.most_threads as u64))) as usize
     }
 
-    /// Bytes of the largest group that comes as one: every thread can be at one, and none is larger than an element may be.
+    /// Bytes of the largest group that comes as one: every thread that has a core can be at one, and none is larger than an
+    /// element may be.
     pub(crate) fn most_group(&self) -> u64 {
-        ((self.slab - self.max_element) / (1 + self.most_threads as u64)).min(self.max_element)
+        let threads = self.most_threads.min(self.cores.max(self.start_workers));
+        ((self.slab - self.max_element) / (1 + threads as u64)).min(self.max_element)
     }
 }
 
@@ -195,7 +207,7 @@ mod tests {
         for budget in [700, 1000, 2048, 100_000].map(|mib| mib * MIB) {
             let options = MpOptions::auto().max_workers(6).ram_budget(budget);
             let plan = Plan::new(&options, 4, 0).unwrap();
-            assert_eq!((plan.start_workers, plan.threads, plan.most_threads), (1, 4, plan.workers.max(4)));
+            assert_eq!((plan.start_workers, plan.active, plan.threads, plan.most_threads), (1, 4, 16, 16));
             assert!(plan.widest >= budget / 2 && plan.slab + plan.pool <= budget, "{plan:?}");
             for n in 1..=plan.workers {
                 assert!(n as u64 * (plan.share(n) + EXTRA) <= plan.pool && plan.share(n) >= LEAST_HEAP, "{plan:?}");
@@ -208,6 +220,20 @@ mod tests {
             assert_eq!((given.share(1), given.widest), (100 * MIB, 100 * MIB));
             assert!(given.workers <= 6 && given.slab + given.pool <= budget);
         }
+    }
+
+    #[test]
+    fn threads_are_as_many_as_were_asked_for_or_as_tuning_may_find_to_pay() {
+        let plan = |options: MpOptions| Plan::new(&options.ram_budget(4096 * MIB), 4, 0).unwrap();
+        let threads = |options| Some(plan(options)).map(|plan| (plan.active, plan.threads, plan.most_threads)).unwrap();
+        assert_eq!(threads(MpOptions::auto()), (4, 16, 16));
+        assert_eq!(threads(MpOptions::auto().workers(3)), (2, 6, 16));
+        assert_eq!(threads(MpOptions::auto().start_threads(9)), (9, 16, 16));
+        assert_eq!(threads(MpOptions::auto().tune(false)), (4, 4, 4));
+        assert_eq!(threads(MpOptions::auto().threads_per_worker(3).workers(2)), (3, 3, 6));
+        assert_eq!(plan(MpOptions::auto().workers(0)).threads, 4);
+        let (few, many) = (plan(MpOptions::auto().tune(false)), plan(MpOptions::auto()));
+        assert_eq!(few.most_group(), many.most_group(), "batches are stacked where they were");
     }
 
     #[test]

@@ -93,7 +93,10 @@ impl MpOptions {
         self
     }
 
-    /// Threads that evaluate elements in each worker.
+    /// Threads that evaluate elements in each worker, at most where that is tuned.
+    ///
+    /// Where it is not given, one worker begins with one for every core; tuning goes up to 16 where elements wait for something
+    /// else than a core.
     pub fn threads_per_worker(mut self, threads: impl Into<Count>) -> Self {
         self.threads_per_worker = threads.into();
         self
@@ -146,7 +149,8 @@ impl MpOptions {
         self
     }
 
-    /// Threads of each worker that work at the start, where that is tuned; all at first.
+    /// Threads of each worker that work at the start, where that is tuned; by default all that were asked for, or one for every
+    /// core.
     pub fn start_threads(mut self, threads: usize) -> Self {
         self.start_threads = Some(threads);
         self

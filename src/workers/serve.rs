@@ -1,6 +1,7 @@
 //! The worker's loop: evaluates ranges of its pipeline's borders into extents, as the parent asks.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use super::control::{Begin, Done, FromWorker, Need, Ready, Session, Task, ToWorker};
@@ -40,6 +41,15 @@ struct Server {
     recorder: Option<Arc<Recorder>>,
     told: Mutex<Instant>,
     gate: Gate,
+    threads: Mutex<Threads>,
+}
+
+/// The threads that evaluate: each has a stack and memory of its own, so none is started before it is to work.
+struct Threads {
+    started: usize,
+    most: usize,
+    /// What one has ended with.
+    result: Result<()>,
 }
 
 impl Server {
@@ -49,30 +59,56 @@ impl Server {
         let run = Runtime::of(Engine::Serving(served.clone()), recorder.clone());
         // The pass is never read; starting it makes every border known.
         drop(dataset.iter(&run)?);
-        Ok(Self { session, slab, served, recorder, told: Mutex::new(Instant::now()), gate: Gate::new() })
+        let (told, gate) = (Mutex::new(Instant::now()), Gate::new());
+        let threads = Mutex::new(Threads { started: 0, most: 0, result: Ok(()) });
+        Ok(Self { session, slab, served, recorder, told, gate, threads })
     }
 
     fn run(&self, begin: Begin) -> Result<()> {
-        self.gate.set(begin.active as usize);
-        std::thread::scope(|scope| {
-            let name = |i| format!("gristmill-{}.{i}", self.session.worker());
-            let start = |i| std::thread::Builder::new().name(name(i)).spawn_scoped(scope, || self.work());
-            let threads: Vec<_> = (0..begin.threads)
-                .map(start)
-                .collect::<std::io::Result<_>>()
-                .map_err(|e| Error::new(ErrorKind::Worker, format!("cannot start {} threads: {e}", begin.threads)))?;
-            threads
-                .into_iter()
-                .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        })
+        lock(&self.threads).most = begin.threads as usize;
+        std::thread::scope(|scope| self.activate(begin.active as usize, scope))?;
+        std::mem::replace(&mut lock(&self.threads).result, Ok(()))
     }
 
-    fn work(&self) -> Result<()> {
+    /// Has so many threads work at a time.
+    ///
+    /// # Errors
+    /// If there is none and none can be started; with fewer than were asked for, those do the work.
+    fn activate<'s>(&'s self, active: usize, scope: &'s Scope<'s, '_>) -> Result<()> {
+        let mut threads = lock(&self.threads);
+        while threads.started < active.min(threads.most) {
+            let name = format!("gristmill-{}.{}", self.session.worker(), threads.started);
+            let started = std::thread::Builder::new().name(name).spawn_scoped(scope, || self.work_and_tell(scope));
+            match started {
+                Ok(_) => threads.started += 1,
+                Err(e) if threads.started == 0 => {
+                    return Err(Error::new(ErrorKind::Worker, format!("cannot start a thread: {e}")));
+                }
+                Err(e) => {
+                    tracing::warn!(
+                        "{active} threads were asked for, and only {} could be started: {e}",
+                        threads.started
+                    );
+                    break;
+                }
+            }
+        }
+        self.gate.set(active);
+        Ok(())
+    }
+
+    fn work_and_tell<'s>(&'s self, scope: &'s Scope<'s, '_>) {
+        let result = self.work(scope);
+        let mut threads = lock(&self.threads);
+        threads.result = std::mem::replace(&mut threads.result, Ok(())).and(result);
+    }
+
+    fn work<'s>(&'s self, scope: &'s Scope<'s, '_>) -> Result<()> {
         while let Some(message) = self.session.recv()? {
             let answer = match message {
                 ToWorker::Task(task) => self.gate.pass(|| self.evaluate(&task))?,
                 ToWorker::Active(threads) => {
-                    self.gate.set(threads as usize);
+                    self.activate(threads as usize, scope)?;
                     continue;
                 }
                 ToWorker::Tell => {
@@ -119,7 +155,7 @@ impl Server {
     /// What was counted, if it is time to tell.
     fn tally(&self) -> Option<Tally> {
         let recorder = self.recorder.as_ref()?;
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = lock(&self.told);
         if told.elapsed() < TELL_EVERY {
             return None;
         }
@@ -127,6 +163,11 @@ impl Server {
         drop(told);
         Some(recorder.drain())
     }
+}
+
+/// Nothing is left half done under any of these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Lets so many threads work at a time.
@@ -146,25 +187,21 @@ impl Gate {
     }
 
     fn set(&self, most: usize) {
-        self.lock().most = most.max(1);
+        lock(&self.state).most = most.max(1);
         self.changed.notify_all();
     }
 
     fn pass<R>(&self, work: impl FnOnce() -> R) -> R {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while state.inside >= state.most {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.inside += 1;
         drop(state);
         let result = work();
-        self.lock().inside -= 1;
+        lock(&self.state).inside -= 1;
         self.changed.notify_one();
         result
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Passing> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

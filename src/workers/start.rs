@@ -44,7 +44,11 @@ impl Launch {
             most if most > plan.start_workers => format!("{} to {most} workers", plan.start_workers),
             n => plural(n, "worker"),
         };
-        let words = format!("{workers} of {}", plural(plan.threads, "thread"));
+        let threads = match plan.threads {
+            most if plan.tuned && most > plan.active => format!("{} to {most} threads", plan.active),
+            n => plural(n, "thread"),
+        };
+        let words = format!("{workers} of {threads}");
         let counting = self.options.counted.then(|| recorder.clone());
         let pool = WorkerPool::start(self.program, pipeline.lines(), plan, self.options, recorder.clone())?;
         let demand = pool.demand().clone();

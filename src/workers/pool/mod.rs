@@ -78,7 +78,7 @@ impl WorkerPool {
             let _ = room.try_send(());
         };
         let slab = Slab::create(plan.slab as usize, plan.max_element as usize, wake)?;
-        let window = options.start_window.unwrap_or(2 * plan.start_workers * plan.threads).max(1);
+        let window = options.start_window.unwrap_or(2 * plan.start_workers * plan.active).max(1);
         let (window, active) = (AtomicUsize::new(window), AtomicUsize::new(plan.start_workers * plan.active));
         let figures = Arc::new(Figures { window, active, ..Figures::default() });
         let coordinator = Coordinator::new(

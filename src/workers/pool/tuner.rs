@@ -15,6 +15,9 @@ const PAUSES: u32 = 12;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub(super) busy: Duration,
+    /// CPU time of the workers that there are, and of this process with them.
+    pub(super) cpu: Duration,
+    pub(super) taken: Duration,
     pub(super) indices: u64,
     /// Time for which the stateful part had no elements to work on.
     pub(super) blocked: Duration,
@@ -101,6 +104,8 @@ impl Tuner {
             wait_s,
             elements: now.indices.saturating_sub(before.indices) as f64,
             busy_s: part(now.busy, before.busy),
+            cpu_s: part(now.cpu, before.cpu),
+            taken_s: part(now.taken, before.taken),
             window_full: idle > wall / 10 && part(now.blocked, before.blocked) > 0.01 * wall.as_secs_f64(),
             disturbed: std::mem::take(&mut self.disturbed) || (1..=PAUSES).contains(&self.pauses),
         };

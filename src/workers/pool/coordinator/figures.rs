@@ -11,18 +11,24 @@ use crate::report::{WorkerReport, WorkersReport};
 use crate::tune::Setting;
 use crate::workers::control::ToWorker;
 use crate::workers::pool::crew::Member;
-use crate::workers::pool::tuner::Totals;
+use crate::workers::pool::tuner::{Totals, Tuner};
+use crate::workers::sys::usage::cpu_time;
 
 impl Coordinator {
-    /// Once a second: measures, and changes what the controller wants changed.
-    pub(super) fn tune(&mut self) {
+    /// After all that could be handed out was: do workers have as much as they could take?
+    pub(super) fn look(&mut self) {
         let under_way: usize = self.crew.values().map(|member| member.tasks.len()).sum();
         let nothing_left = self.queue.first(0).is_none();
-        let Some(tuner) = self.tuner.as_mut() else { return };
-        // Each worker could have one task more than it has threads at work.
-        let Setting { threads, processes, .. } = tuner.setting();
-        tuner.look(nothing_left && under_way < threads + processes);
-        if !tuner.is_due() {
+        if let Some(tuner) = self.tuner.as_mut() {
+            // Each worker could have one task more than it has threads at work.
+            let Setting { threads, processes, .. } = tuner.setting();
+            tuner.look(nothing_left && under_way < threads + processes);
+        }
+    }
+
+    /// Once a second: measures, and changes what the controller wants changed.
+    pub(super) fn tune(&mut self) {
+        if !self.tuner.as_ref().is_some_and(Tuner::is_due) {
             return;
         }
         let incomplete =
@@ -35,8 +41,11 @@ impl Coordinator {
         tuner.allow_workers(most_workers);
         let blocked = self.recorder.totals().iter().map(|stage| stage.counts.wait_ns).sum();
         let (steps, longest) = self.figures.demand.steps();
+        let cpu = self.crew.values().filter_map(|member| member.worker.as_ref()?.cpu_time()).sum();
         let totals = Totals {
             busy: Duration::from_nanos(self.figures.busy_ns.load(Ordering::Relaxed)),
+            cpu,
+            taken: cpu + cpu_time(std::process::id()).unwrap_or_default(),
             indices: self.indices,
             blocked: Duration::from_nanos(blocked),
             waited: self.figures.demand.waited(),

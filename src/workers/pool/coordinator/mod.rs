@@ -106,6 +106,7 @@ impl Coordinator {
         let bounds = Bounds {
             most_threads: plan.most_threads,
             most_threads_each: plan.threads,
+            cores: plan.cores,
             processes: (plan.start_workers, plan.workers),
             most_window: (plan.slab as usize / PAGE).max(window),
         };
@@ -149,6 +150,7 @@ impl Coordinator {
             self.make_room();
             self.start_missing();
             self.hand_out();
+            self.look();
             self.dismiss();
             let tick = after(self.patience().min(self.options.tick));
             select! {
