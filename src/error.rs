@@ -215,6 +215,11 @@ impl Error {
         self.0.context.path.as_deref()
     }
 
+    /// The global index of the element it happened to, if known.
+    pub fn element_index(&self) -> Option<u64> {
+        self.0.context.index
+    }
+
     /// The stage it happened in, if known.
     pub fn stage_name(&self) -> Option<&str> {
         self.0.context.stage.as_deref()

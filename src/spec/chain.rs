@@ -13,15 +13,15 @@ use crate::error::{Error, Result};
 
 /// The stages so far.
 #[derive(Debug)]
-pub(crate) enum Chain {
+pub(crate) enum Chain<T: Send + 'static = Element> {
     /// Random access.
-    Map(BoxMap<Element>),
+    Map(BoxMap<T>),
     /// A stream whose stages so far are all elementwise: they stay in front of the border, where threads run them.
-    Stream(BoxMap<Element>, Border),
+    Stream(BoxMap<T>, Border),
     /// Streams that are read as so many lanes, whose stages so far are all elementwise: they run inside the lanes.
-    Lanes(Vec<BoxIter<Element>>, usize),
+    Lanes(Vec<BoxIter<T>>, usize),
     /// A stream behind its first stateful stage.
-    Iter(BoxIter<Element>),
+    Iter(BoxIter<T>),
 }
 
 /// What `to_iter` was told.
@@ -33,14 +33,25 @@ pub(crate) struct Border {
 
 impl Border {
     /// The stream of `ds`.
-    pub(crate) fn open(self, ds: BoxMap<Element>) -> Stream<BoxMap<Element>> {
+    pub(crate) fn open<T: Send + 'static>(self, ds: BoxMap<T>) -> Stream<BoxMap<T>> {
         ds.to_iter().on_bad_record(self.bad).filter_thresholds(self.thresholds)
     }
 }
 
-impl Chain {
+impl<T: Send + 'static> Clone for Chain<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Map(ds) => Self::Map(ds.clone()),
+            Self::Stream(ds, border) => Self::Stream(ds.clone(), *border),
+            Self::Lanes(parts, count) => Self::Lanes(parts.clone(), *count),
+            Self::Iter(ds) => Self::Iter(ds.clone()),
+        }
+    }
+}
+
+impl<T: Send + 'static> Chain<T> {
     /// As a stream.
-    pub(crate) fn into_iter(self) -> BoxIter<Element> {
+    pub(crate) fn into_iter(self) -> BoxIter<T> {
         match self {
             Self::Map(ds) => ds.to_iter().boxed(),
             Self::Stream(ds, border) => border.open(ds).boxed(),
@@ -90,16 +101,28 @@ pub(crate) struct Context {
     pub(crate) columns: Option<Vec<String>>,
     /// Indices that were in front of the first stateful stage.
     pub(crate) indices: Option<u64>,
+    /// Whether elements may be read to learn their columns. Not where that would run a user's function.
+    pub(crate) looks: bool,
 }
 
 impl Context {
     /// Nothing is known of the elements yet.
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, columns: None, indices: None }
+        Self { folder, columns: None, indices: None, looks: true }
+    }
+
+    /// The same, behind a function of the user.
+    #[cfg(feature = "python")]
+    pub(crate) fn blind(self) -> Self {
+        Self { columns: None, looks: false, ..self }
     }
 
     /// Reads one element to learn the columns. What fails here fails again, with its place, when the pipeline runs.
     pub(crate) fn peek(&mut self, ds: &BoxMap<Element>) {
+        if !self.looks {
+            self.columns = None;
+            return;
+        }
         let mut cx = Cx::default();
         let first = (0..ds.len().min(PEEK)).find_map(|i| ds.get(i, &mut cx).ok().flatten());
         self.columns = first.map(|element| element.iter().map(|(name, _)| name.to_owned()).collect());
@@ -155,6 +178,7 @@ pub(crate) fn missing(node: &Node, path: &Path) -> Error {
     let error = node.error(format!("no file {}", path.display()));
     match similar_file(path) {
         Some(name) => error.help(format!("did you mean `{name}`?")),
+        None if node.line == 0 => error,
         None => error.help("paths start at the folder of the pipeline file"),
     }
 }

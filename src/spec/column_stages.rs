@@ -57,7 +57,7 @@ fn filter_fn(fields: &Fields<'_>, context: &Context) -> Result<NamedFn<Element>>
     if params.len() == column.len() {
         return Err(fields.error("needs a condition: one of min_length, max_length, min, max, equals"));
     }
-    Ok(NamedFn::filter("filter", params, move |element| condition.holds(&column, element.field(&column)?)))
+    Ok(NamedFn::filter("filter", params, move |element: &Element| condition.holds(&column, element.field(&column)?)))
 }
 
 impl Condition {

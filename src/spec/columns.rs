@@ -10,57 +10,59 @@ use crate::error::Result;
 use crate::exec::Runtime;
 
 /// What is done with each element; `None` drops it.
-type Function<T> = dyn Fn(T) -> Result<Option<Element>> + Send + Sync;
+type Function<T, U> = dyn Fn(T) -> Result<Option<U>> + Send + Sync;
 
 /// An elementwise stage made of a function with a name: a closure alone would leave the fingerprint blind.
-pub(crate) struct Named<D, T> {
+pub(crate) struct Named<D, T, U = Element> {
     parent: D,
     name: &'static str,
     params: String,
     role: Role,
-    function: Arc<Function<T>>,
+    function: Arc<Function<T, U>>,
     stage: StageId,
 }
 
 /// A function, its name, and the arguments that shape what it does.
-pub(crate) struct NamedFn<T> {
+pub(crate) struct NamedFn<T, U = Element> {
     name: &'static str,
     params: String,
     role: Role,
-    function: Arc<Function<T>>,
+    function: Arc<Function<T, U>>,
 }
 
-impl<T: 'static> NamedFn<T> {
+impl<T, U> Clone for NamedFn<T, U> {
+    fn clone(&self) -> Self {
+        Self { params: self.params.clone(), function: self.function.clone(), ..*self }
+    }
+}
+
+impl<T: 'static, U: 'static> NamedFn<T, U> {
     /// One element in, one out.
-    pub(crate) fn map(
-        name: &'static str,
-        params: String,
-        f: impl Fn(T) -> Result<Element> + Send + Sync + 'static,
-    ) -> Self {
+    pub(crate) fn map(name: &'static str, params: String, f: impl Fn(T) -> Result<U> + Send + Sync + 'static) -> Self {
         Self { name, params, role: Role::Elementwise, function: Arc::new(move |e| f(e).map(Some)) }
     }
 
     /// As a stage behind `parent`.
-    pub(crate) fn after<D: Stage>(self, parent: D) -> Named<D, T> {
+    pub(crate) fn after<D: Stage>(self, parent: D) -> Named<D, T, U> {
         let stage = stage_after(&[&parent]);
         let Self { name, params, role, function } = self;
         Named { parent, name, params, role, function, stage }
     }
 }
 
-impl NamedFn<Element> {
+impl<T: 'static> NamedFn<T, T> {
     /// Keeps or drops.
     pub(crate) fn filter(
         name: &'static str,
         params: String,
-        keep: impl Fn(&Element) -> Result<bool> + Send + Sync + 'static,
+        keep: impl Fn(&T) -> Result<bool> + Send + Sync + 'static,
     ) -> Self {
-        let function = move |e: Element| Ok(keep(&e)?.then_some(e));
+        let function = move |e: T| Ok(keep(&e)?.then_some(e));
         Self { name, params, role: Role::MayDrop, function: Arc::new(function) }
     }
 }
 
-impl<D: Stage, T> Stage for Named<D, T> {
+impl<D: Stage, T, U> Stage for Named<D, T, U> {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -75,7 +77,7 @@ impl<D: Stage, T> Stage for Named<D, T> {
     }
 }
 
-fn run<T>(f: &Function<T>, stage: StageId, name: &str, element: T, cx: &mut Cx) -> Result<Option<Element>> {
+fn run<T, U>(f: &Function<T, U>, stage: StageId, name: &str, element: T, cx: &mut Cx) -> Result<Option<U>> {
     match cx.consumed(stage, || f(element)) {
         Ok(Some(element)) => {
             cx.produced(stage, 1, 0);
@@ -86,14 +88,14 @@ fn run<T>(f: &Function<T>, stage: StageId, name: &str, element: T, cx: &mut Cx) 
     }
 }
 
-impl<D: MapDataset> MapDataset for Named<D, D::Item> {
-    type Item = Element;
+impl<D: MapDataset, U> MapDataset for Named<D, D::Item, U> {
+    type Item = U;
 
     fn len(&self) -> u64 {
         self.parent.len()
     }
 
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Element>> {
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<U>> {
         match self.parent.get(index, cx)? {
             Some(element) => run(&*self.function, self.stage, self.name, element, cx),
             None => Ok(None),
@@ -101,9 +103,9 @@ impl<D: MapDataset> MapDataset for Named<D, D::Item> {
     }
 }
 
-impl<D: IterDataset> IterDataset for Named<D, D::Item> {
-    type Item = Element;
-    type Iter = NamedIter<D::Iter, D::Item>;
+impl<D: IterDataset, U: Send + 'static> IterDataset for Named<D, D::Item, U> {
+    type Item = U;
+    type Iter = NamedIter<D::Iter, D::Item, U>;
 
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
         let (function, stage, name) = (self.function.clone(), self.stage, self.name);
@@ -112,18 +114,18 @@ impl<D: IterDataset> IterDataset for Named<D, D::Item> {
 }
 
 /// A pass over a stream of [`Named`].
-pub(crate) struct NamedIter<I, T> {
+pub(crate) struct NamedIter<I, T, U = Element> {
     parent: I,
-    function: Arc<Function<T>>,
+    function: Arc<Function<T, U>>,
     stage: StageId,
     name: &'static str,
 }
 
-impl<I: DatasetIterator> DatasetIterator for NamedIter<I, I::Item> {
-    type Item = Element;
+impl<I: DatasetIterator, U> DatasetIterator for NamedIter<I, I::Item, U> {
+    type Item = U;
     type State = I::State;
 
-    fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<U>> {
         while let Some(element) = self.parent.next(cx)? {
             if let Some(element) = run(&*self.function, self.stage, self.name, element, cx)? {
                 return Ok(Some(element));
@@ -141,13 +143,13 @@ impl<I: DatasetIterator> DatasetIterator for NamedIter<I, I::Item> {
     }
 }
 
-impl<D, T> fmt::Debug for Named<D, T> {
+impl<D, T, U> fmt::Debug for Named<D, T, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}({})", self.name, self.params)
     }
 }
 
-impl<I, T> fmt::Debug for NamedIter<I, T> {
+impl<I, T, U> fmt::Debug for NamedIter<I, T, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "NamedIter({})", self.name)
     }

@@ -55,17 +55,19 @@
 //! | `limit` | `count` |
 //! | `cache` | |
 
-mod chain;
+#[cfg(feature = "python")]
+pub(crate) mod by_name;
+pub(crate) mod chain;
 mod change;
 mod column_stages;
-mod columns;
+pub(crate) mod columns;
 mod data;
 mod decode;
 mod entry;
 mod file_sources;
 mod iter_stages;
 mod json;
-mod node;
+pub(crate) mod node;
 mod order_stages;
 mod pack_stages;
 mod registry;

@@ -15,7 +15,7 @@ pub(crate) const MAX_NODES: usize = 100_000;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub(crate) value: Tree,
-    /// From 1.
+    /// From 1; 0 where the value is of no file.
     pub(crate) line: usize,
     /// From 1, in characters.
     pub(crate) column: usize,
@@ -100,7 +100,13 @@ pub(crate) fn join(path: &str, key: &str) -> String {
 #[cold]
 pub(crate) fn at(path: &str, line: usize, message: impl fmt::Display) -> Error {
     let message = if path.is_empty() { message.to_string() } else { format!("{path}: {message}") };
-    Error::config(message).line(line as u64)
+    on_line(Error::config(message), line)
+}
+
+/// Adds the line; what was not written in a file has none, and says 0.
+#[cold]
+pub(crate) fn on_line(error: Error, line: usize) -> Error {
+    if line == 0 { error } else { error.line(line as u64) }
 }
 
 /// Text in quotes, cut to what fits into a message.

@@ -3,7 +3,7 @@
 use super::chain::{Border, Chain, Context};
 use super::decode::{Fields, suggest, variant};
 use super::entry::{SourceEntry, StageEntry};
-use super::node::{Node, at};
+use super::node::{Node, at, on_line};
 use super::{column_stages, file_sources, iter_stages, order_stages, pack_stages, sources, text_stages};
 use crate::dataset::iter::{BadRecords, FilterThresholds};
 use crate::error::{Error, Result};
@@ -36,9 +36,9 @@ pub(crate) fn source(node: &Node, context: &mut Context) -> Result<Chain> {
         return Err(suggest(error, &name, source_entries().map(|e| e.name)));
     };
     let fields = Fields::with_short(&args, entry.main)?;
-    let chain = (entry.build)(&fields, context).map_err(|e| e.line(line as u64))?;
+    let chain = (entry.build)(&fields, context).map_err(|e| on_line(e, line))?;
     fields.finish()?;
-    chain.check().map_err(|e| e.line(line as u64))?;
+    chain.check().map_err(|e| on_line(e, line))?;
     if let Chain::Map(ds) = &chain {
         context.peek(ds);
     }
@@ -54,7 +54,8 @@ pub(crate) fn stages_of(mut chain: Chain, list: &[Node], context: &mut Context) 
     Ok(chain)
 }
 
-fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: &mut Context) -> Result<Chain> {
+/// `chain` and one stage behind it; `border_ahead` says that a later one begins the stream.
+pub(crate) fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: &mut Context) -> Result<Chain> {
     let (name, line, args) = variant(node)?;
     if name == BORDER {
         let told = border(&args)?;
@@ -72,9 +73,9 @@ fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: &mut Contex
         chain = chain.into_stream();
     }
     let indices = chain.indices();
-    let chain = apply(chain, entry, &fields, context).map_err(|e| e.line(line as u64))?;
+    let chain = apply(chain, entry, &fields, context).map_err(|e| on_line(e, line))?;
     fields.finish()?;
-    chain.check().map_err(|e| e.line(line as u64))?;
+    chain.check().map_err(|e| on_line(e, line))?;
     if matches!(chain, Chain::Iter(_)) {
         context.indices = context.indices.or(indices);
     }
@@ -87,7 +88,7 @@ fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: &mut Contex
 }
 
 /// `to_iter: {on_bad_record: skip, bad_record_limit: 100, warn: 0.9, raise: 0.99}`.
-fn border(args: &Node) -> Result<Border> {
+pub(crate) fn border(args: &Node) -> Result<Border> {
     let fields = Fields::new(args)?;
     let skip = fields.choice("on_bad_record", &["error", "skip"])? == Some(1);
     let bad = match (skip, fields.optional("bad_record_limit")?) {

@@ -1,0 +1,44 @@
+//! Sources and stages named by a program instead of a file, with the same arguments, defaults and errors.
+
+use std::path::PathBuf;
+
+use super::chain::{Border, Chain, Context};
+use super::node::{Field, Node, Tree};
+use super::registry;
+use crate::error::Result;
+
+/// The source `name`, and what is known of its elements.
+pub(crate) fn source(name: &str, arguments: Tree) -> Result<(Chain, Context)> {
+    let mut context = Context::new(PathBuf::new());
+    let chain = registry::source(&call(name, arguments), &mut context)?;
+    Ok((chain, context))
+}
+
+/// `chain` and the stage `name` behind it. A dataset of random access stays one wherever the stage can be in either world.
+pub(crate) fn stage(chain: Chain, name: &str, arguments: Tree, context: &Context) -> Result<(Chain, Context)> {
+    let mut context = context.clone();
+    let chain = registry::stage(chain, &call(name, arguments), true, &mut context)?;
+    Ok((chain, context))
+}
+
+/// What `to_iter` is told by these arguments.
+pub(crate) fn border(arguments: Tree) -> Result<Border> {
+    registry::border(&argument("to_iter", arguments))
+}
+
+/// The argument of the source or stage `name` that a bare value stands for.
+pub(crate) fn main_argument(name: &str) -> Option<&'static str> {
+    registry::main_argument(name)
+}
+
+/// `{name: arguments}`, as a file would have it.
+fn call(name: &str, arguments: Tree) -> Node {
+    let field = Field { key: name.to_owned(), line: 0, value: argument(name, arguments) };
+    Node::new(Tree::Map(vec![field]), 0, 0)
+}
+
+fn argument(name: &str, arguments: Tree) -> Node {
+    let mut node = Node::new(arguments, 0, 0);
+    node.set_paths(name.to_owned());
+    node
+}
