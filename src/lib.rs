@@ -51,6 +51,7 @@
 //! | `workers` | yes | worker processes (Linux; elsewhere threads do the work) |
 //! | `compress` | yes | `.gz` and `.zst` streams |
 //! | `parquet` | no | Parquet files through `arrow` and `parquet` |
+//! | `python` | no | the extension module of the Python package, which maturin builds: see `pyproject.toml` |
 
 #[cfg(test)]
 extern crate self as gristmill;
@@ -65,6 +66,8 @@ mod error;
 pub mod exec;
 mod loader;
 pub mod pack;
+#[cfg(feature = "python")]
+mod python;
 pub mod report;
 pub mod rng;
 pub mod source;

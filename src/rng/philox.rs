@@ -81,6 +81,12 @@ pub struct ElementRng {
 }
 
 impl ElementRng {
+    /// The key and the index, from which numpy makes the same generator.
+    #[cfg(feature = "python")]
+    pub(crate) fn place(&self) -> ([u64; 2], u64) {
+        (self.key.0, self.counter[BLOCK - 1])
+    }
+
     /// The next 64 bits, numpy's `bit_generator.random_raw()`.
     #[inline]
     pub fn random_raw(&mut self) -> u64 {

@@ -1,0 +1,467 @@
+from builtins import slice as _slice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self, TypeAlias, final, overload
+
+import numpy as np
+
+__version__: str
+
+_Path: TypeAlias = str | PathLike[str]
+_Paths: TypeAlias = _Path | Sequence[_Path]
+_Names: TypeAlias = str | Sequence[str]
+_Lengths: TypeAlias = Mapping[str, int]
+_Padding: TypeAlias = Mapping[str, float]
+_Remainder: TypeAlias = Literal["keep", "drop", "pad"]
+_OverLong: TypeAlias = Literal["error", "split", "drop"]
+_OutputNames: TypeAlias = Literal["grain", "maxtext"]
+_Layout: TypeAlias = Literal["detect", "llm_c", "u16", "u32"]
+
+class _Source(Protocol):
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Any: ...
+
+class _SelectionMap(Protocol):
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> tuple[int, int]: ...
+
+class _Map(Protocol):
+    def map(self, element: Any, /) -> Any: ...
+
+class _MapWithIndex(Protocol):
+    def map_with_index(self, index: int, element: Any, /) -> Any: ...
+
+class _RandomMap(Protocol):
+    def random_map(self, element: Any, rng: np.random.Generator, /) -> Any: ...
+
+class _Filter(Protocol):
+    def filter(self, element: Any, /) -> object: ...
+
+class _FlatMap(Protocol):
+    def flat_map(self, element: Any, /) -> Iterable[Any]: ...
+
+@final
+class MapDataset:
+    """A dataset of random access: `ds[i]`, `len(ds)`, shuffled and sharded by index, evaluated in any order."""
+
+    @staticmethod
+    def range(start: int, stop: int | None = None, step: int = 1) -> MapDataset:
+        """Whole numbers, as Python's `range`."""
+
+    @staticmethod
+    def source(source: _Source) -> MapDataset:
+        """The records of anything with `__len__` and `__getitem__`; index `i` reads record `i % len(source)`."""
+
+    @staticmethod
+    def jsonl(
+        paths: _Paths, *, columns: _Names | None = None, index_cache: _Path | None = None
+    ) -> MapDataset:
+        """Records of JSON Lines files, globs or folders: dicts of arrays and text.
+
+        `index_cache` says where the positions of the lines are kept: "beside" the file, "off" or a folder.
+        """
+
+    @staticmethod
+    def lines(
+        paths: _Paths, *, column: str = "text", blank_lines: bool = False, index_cache: _Path | None = None
+    ) -> MapDataset:
+        """Lines of text files, each a dict with one `column`."""
+
+    @staticmethod
+    def parquet(paths: _Paths, *, columns: _Names | None = None, cache_bytes: int | None = None) -> MapDataset:
+        """Rows of Parquet files: dicts of arrays and text."""
+
+    @staticmethod
+    def npy(path: _Path, *, field: str = "data") -> MapDataset:
+        """Rows of a `.npy` file along its first dimension: views of the file."""
+
+    @staticmethod
+    def crops(
+        paths: _Paths, *, seq_len: int, layout: _Layout = "detect", with_next: bool = False
+    ) -> MapDataset:
+        """Files of token ids, one crop of `seq_len` after the other."""
+
+    @staticmethod
+    def random_crops(
+        paths: _Paths,
+        *,
+        seq_len: int,
+        seed: int,
+        layout: _Layout = "detect",
+        with_next: bool = False,
+        epoch: int | None = None,
+    ) -> MapDataset:
+        """Files of token ids, crops of `seq_len` that start anywhere, without end unless `epoch` says how many."""
+
+    @staticmethod
+    def mix(datasets: Sequence[MapDataset], weights: Sequence[float] | None = None) -> MapDataset:
+        """Elements of several datasets in proportion to the weights, in Grain's order."""
+
+    @staticmethod
+    def concatenate(datasets: Sequence[MapDataset]) -> MapDataset:
+        """One dataset behind the other."""
+
+    @staticmethod
+    def zip(datasets: Sequence[MapDataset]) -> MapDataset:
+        """Tuples of the elements of datasets of one length."""
+
+    @staticmethod
+    def select_from_datasets(datasets: Sequence[MapDataset], selection_map: _SelectionMap) -> MapDataset:
+        """Elements of several datasets in an order of one's own: `selection_map[i]` is a dataset and an index in it."""
+
+    def seed(self, seed: int) -> MapDataset:
+        """The seed from which random stages behind it derive theirs, unless given their own."""
+
+    def shuffle(self, seed: int | None = None) -> MapDataset:
+        """Random order, another in every epoch, in constant memory; Grain's order."""
+
+    def window_shuffle(self, window_size: int, seed: int | None = None) -> MapDataset:
+        """Random order within windows, which stay where they are."""
+
+    def slice(self, slice: _slice) -> MapDataset:
+        """The elements of a slice: `ds.slice(slice(1, None, 2))` is `ds[1::2]`."""
+
+    def shard(self, index: int, count: int) -> MapDataset:
+        """Every `count`-th element from `index` on: the part of one host of `count`."""
+
+    def select_indices(self, indices: Sequence[int]) -> MapDataset:
+        """The elements at these indices, in that order."""
+
+    def repeat(self, num_epochs: int | None = None, *, reseed_each_epoch: bool = True) -> MapDataset:
+        """Several epochs as one, or epochs without end; each is shuffled anew unless told otherwise."""
+
+    def map(self, transform: Callable[[Any], Any] | _Map) -> MapDataset:
+        """Applies a function to every element. What it returns is the element, `None` too."""
+
+    def map_with_index(self, transform: Callable[[int, Any], Any] | _MapWithIndex) -> MapDataset:
+        """Applies a function to every index, which goes on over the epochs, and its element."""
+
+    def random_map(
+        self, transform: Callable[[Any, np.random.Generator], Any] | _RandomMap, *, seed: int | None = None
+    ) -> MapDataset:
+        """Applies a function to every element and random numbers that belong to its index; Grain's numbers.
+
+        The generator is used again for the next element: do not keep it.
+        """
+
+    @overload
+    def filter(self, transform: Callable[[Any], object] | _Filter, /) -> MapDataset: ...
+    @overload
+    def filter(
+        self,
+        *,
+        column: str,
+        min_length: int | None = None,
+        max_length: int | None = None,
+        min: float | None = None,
+        max: float | None = None,
+        equals: str | None = None,
+    ) -> MapDataset:
+        """Keeps the elements of which a function, or natively a condition on a column, holds.
+
+        The length stays: a dropped element leaves an empty slot, which is `None` for `ds[i]` and skipped by a stream.
+        """
+
+    def batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        batch_fn: Callable[[list[Any]], Any] | None = None,
+    ) -> MapDataset:
+        """Stacks consecutive elements; no batch reaches from one epoch into the next."""
+
+    def tokenise(
+        self,
+        *,
+        tokenizer: _Path,
+        column: str | None = None,
+        columns: _Names | None = None,
+        into: _Names | None = None,
+        keep_text: bool = False,
+        prepend_bos: str | int | None = None,
+        append_eos: str | int | None = None,
+        max_len: int | None = None,
+        overflow: Literal["truncate", "error"] = "truncate",
+        special_in_text: bool = False,
+        engine: Literal["auto", "fast", "compat"] = "auto",
+    ) -> MapDataset:
+        """Text to token ids, by a `tokenizer.json`."""
+
+    def select_columns(self, columns: _Names) -> MapDataset:
+        """Only these columns."""
+
+    def drop_columns(self, columns: _Names) -> MapDataset:
+        """All but these columns."""
+
+    def rename(self, names: Mapping[str, str] | None = None, /, **more: str) -> MapDataset:
+        """Other names for columns: `rename(text="document")`."""
+
+    def to_iter_dataset(self) -> IterDataset:
+        """One epoch as a stream, empty slots skipped."""
+
+    def to_iter(
+        self,
+        *,
+        on_bad_record: Literal["error", "skip"] = "error",
+        bad_record_limit: int | None = None,
+        warn: float | None = None,
+        **thresholds: float | None,
+    ) -> IterDataset:
+        """One epoch as a stream, saying what becomes of bad records.
+
+        `warn` and `raise` (which Python can only pass as `**{"raise": 0.99}`) are the shares that filters may drop.
+        """
+
+    def loader(self, *, threads: int = 0, buffer: int = 2) -> DatasetIterator:
+        """Starts a pass over one epoch; see `IterDataset.loader`."""
+
+    def __iter__(self) -> DatasetIterator: ...
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: _slice) -> MapDataset: ...
+
+@final
+class IterDataset:
+    """A stream: read in order, small in state. Who evaluates it is chosen last, by `loader`, and changes no element."""
+
+    @staticmethod
+    def from_file(path: _Path) -> IterDataset:
+        """The pipeline of a file in YAML, TOML or JSON."""
+
+    @staticmethod
+    def jsonl(
+        paths: _Paths, *, columns: _Names | None = None, index_cache: _Path | None = None, lanes: int | None = None
+    ) -> IterDataset:
+        """Records of JSON Lines files in order; `.gz` and `.zst` are read as streams, as many at a time as `lanes`."""
+
+    @staticmethod
+    def lines(
+        paths: _Paths,
+        *,
+        column: str = "text",
+        blank_lines: bool = False,
+        index_cache: _Path | None = None,
+        lanes: int | None = None,
+    ) -> IterDataset:
+        """Lines of text files in order; `.gz` and `.zst` are read as streams, as many at a time as `lanes`."""
+
+    @staticmethod
+    def mix(datasets: Sequence[IterDataset], weights: Sequence[float] | None = None) -> IterDataset:
+        """Elements of several streams in proportion to the weights, until one ends; in Grain's order."""
+
+    @staticmethod
+    def interleave(datasets: Sequence[IterDataset], cycle_length: int) -> IterDataset:
+        """One element of each of `cycle_length` streams in turn; one that ends makes room for the next."""
+
+    def seed(self, seed: int) -> IterDataset:
+        """The seed from which random stages behind it derive theirs, unless given their own."""
+
+    def window_shuffle(self, window_size: int, seed: int | None = None) -> IterDataset:
+        """Random order within windows of the stream; Grain's order."""
+
+    def repeat(self, num_epochs: int | None = None) -> IterDataset:
+        """The whole stream several times, or without end; every epoch is the same."""
+
+    def limit(self, count: int) -> IterDataset:
+        """The first `count` elements."""
+
+    def cache(self) -> IterDataset:
+        """Keeps every element in memory for the next epoch of a `repeat` behind it."""
+
+    def map(self, transform: Callable[[Any], Any] | _Map) -> IterDataset:
+        """Applies a function to every element. What it returns is the element, `None` too."""
+
+    def map_with_index(self, transform: Callable[[int, Any], Any] | _MapWithIndex) -> IterDataset:
+        """Applies a function to every element and its number in this stream."""
+
+    def random_map(
+        self, transform: Callable[[Any, np.random.Generator], Any] | _RandomMap, *, seed: int | None = None
+    ) -> IterDataset:
+        """Applies a function to every element and random numbers that belong to its place; Grain's numbers.
+
+        The generator is used again for the next element: do not keep it.
+        """
+
+    @overload
+    def filter(self, transform: Callable[[Any], object] | _Filter, /) -> IterDataset: ...
+    @overload
+    def filter(
+        self,
+        *,
+        column: str,
+        min_length: int | None = None,
+        max_length: int | None = None,
+        min: float | None = None,
+        max: float | None = None,
+        equals: str | None = None,
+    ) -> IterDataset:
+        """Keeps the elements of which a function, or natively a condition on a column, holds."""
+
+    def flat_map(self, transform: Callable[[Any], Iterable[Any]] | _FlatMap) -> IterDataset:
+        """Replaces every element by what a function makes of it: none, one or many."""
+
+    def batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        batch_fn: Callable[[list[Any]], Any] | None = None,
+    ) -> IterDataset:
+        """Stacks consecutive elements; the last batch may be smaller.
+
+        The leaves of dicts, lists, tuples and dataclasses gain a dimension, as NumPy arrays; text of native sources
+        becomes a list.
+        """
+
+    def rebatch(self, batch_size: int, *, remainder: Literal["keep", "drop"] = "keep") -> IterDataset:
+        """Cuts batches anew into so many rows; what lies within one batch is not copied."""
+
+    def tokenise(
+        self,
+        *,
+        tokenizer: _Path,
+        column: str | None = None,
+        columns: _Names | None = None,
+        into: _Names | None = None,
+        keep_text: bool = False,
+        prepend_bos: str | int | None = None,
+        append_eos: str | int | None = None,
+        max_len: int | None = None,
+        overflow: Literal["truncate", "chunk", "error"] = "truncate",
+        special_in_text: bool = False,
+        engine: Literal["auto", "fast", "compat"] = "auto",
+    ) -> IterDataset:
+        """Text to token ids, by a `tokenizer.json`."""
+
+    def select_columns(self, columns: _Names) -> IterDataset:
+        """Only these columns."""
+
+    def drop_columns(self, columns: _Names) -> IterDataset:
+        """All but these columns."""
+
+    def rename(self, names: Mapping[str, str] | None = None, /, **more: str) -> IterDataset:
+        """Other names for columns: `rename(text="document")`."""
+
+    def first_fit_pack(
+        self,
+        *,
+        length: _Lengths,
+        num_packing_bins: int,
+        seed: int = 0,
+        shuffle_bins: bool = True,
+        shuffle_bins_group_by_feature: str | None = None,
+        max_sequences_per_bin: int | None = None,
+        over_long: _OverLong = "error",
+        padding: _Padding | None = None,
+        align: _Lengths | None = None,
+        meta_features: _Names | None = None,
+        names: _OutputNames = "grain",
+    ) -> IterDataset:
+        """Sequences into rows, each into the first of `num_packing_bins` that has room."""
+
+    def best_fit_pack(
+        self,
+        *,
+        length: _Lengths,
+        num_packing_bins: int,
+        seed: int = 0,
+        shuffle_bins: bool = True,
+        shuffle_bins_group_by_feature: str | None = None,
+        max_sequences_per_bin: int | None = None,
+        over_long: _OverLong = "error",
+        padding: _Padding | None = None,
+        align: _Lengths | None = None,
+        meta_features: _Names | None = None,
+        names: _OutputNames = "grain",
+    ) -> IterDataset:
+        """Sequences into rows, each into the fullest of `num_packing_bins` that has room."""
+
+    def window_pack(
+        self,
+        *,
+        length: _Lengths,
+        window: int | None = None,
+        max_sequences_per_bin: int | None = None,
+        over_long: _OverLong = "error",
+        padding: _Padding | None = None,
+        align: _Lengths | None = None,
+        meta_features: _Names | None = None,
+        names: _OutputNames = "grain",
+    ) -> IterDataset:
+        """Sequences into rows, chosen from a window of them."""
+
+    def concat_then_split_pack(
+        self,
+        *,
+        length: _Lengths,
+        split_full_length_features: bool = True,
+        positions: Literal["restart", "continue"] = "restart",
+        bos_handling: Literal["do_nothing", "replace_first_token_with_bos"] = "do_nothing",
+        bos_features: _Names | None = None,
+        bos_token_id: int | None = None,
+        padding: _Padding | None = None,
+        meta_features: _Names | None = None,
+        names: _OutputNames = "grain",
+    ) -> IterDataset:
+        """Sequences one behind the other, cut into rows."""
+
+    def length_buckets(
+        self,
+        *,
+        features: _Names,
+        boundaries: Sequence[int],
+        batch: int | Mapping[str, int | Sequence[int]],
+        padding: _Padding | None = None,
+        window: int | None = None,
+        remainder: _Remainder = "keep",
+        drop_over_long: bool = False,
+    ) -> IterDataset:
+        """Batches of sequences of nearly one length."""
+
+    def loader(self, *, threads: int = 0, buffer: int = 2) -> DatasetIterator:
+        """Starts a pass.
+
+        With `threads`, the elementwise part runs on so many threads and the rest on one more, `buffer` packets ahead of the
+        consumer; without, everything runs when it is asked for. The elements are the same.
+        """
+
+    def __iter__(self) -> DatasetIterator: ...
+
+@final
+class DatasetIterator(Iterator[Any]):
+    """A pass over a dataset, which knows where it is and where its time went.
+
+    After an exception it ends; its state is then that before the element that failed.
+    """
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Any: ...
+    def get_state(self) -> dict[str, Any]:
+        """Where the consumer is, whatever was read ahead: positions, which JSON can hold."""
+
+    def set_state(self, state: Mapping[str, Any] | str | bytes) -> None:
+        """Goes to where `state` was taken: what `get_state` returned, or its JSON."""
+
+    def report(self) -> Report:
+        """Where the time went so far."""
+
+    def close(self) -> None:
+        """Ends the threads and lets go of everything that was read ahead."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None = None,
+        exception: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
+
+@final
+class Report:
+    """Where the time of a run went: `str` gives the text for people, `as_dict` the numbers."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every number of the report."""

@@ -1,0 +1,53 @@
+"""Batches of trees: dicts, lists, tuples and dataclasses, whose leaves are stacked by NumPy."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+
+def stack(items: Sequence[Any]) -> Any:
+    """One tree like each of `items`, every leaf with a leading dimension."""
+    first: Any = items[0]
+    if first is None and all(item is None for item in items):
+        return None
+    if isinstance(first, Mapping):
+        return _stack_mappings(cast("Sequence[Mapping[Any, Any]]", items))
+    if isinstance(first, (list, tuple)):
+        return _stack_sequences(items)
+    if dataclasses.is_dataclass(first) and not isinstance(first, type):
+        _same_type(items)
+        names = [field.name for field in dataclasses.fields(first)]
+        columns = {name: stack([getattr(item, name) for item in items]) for name in names}
+        return dataclasses.replace(first, **columns)
+    return np.stack([np.asarray(item) for item in items])
+
+
+def _stack_mappings(items: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
+    first = items[0]
+    for at, item in enumerate(items):
+        if not isinstance(item, Mapping) or item.keys() != first.keys():
+            have = list(item) if isinstance(item, Mapping) else type(item).__name__
+            raise ValueError(f"cannot stack: element 0 of the batch has {list(first)}, element {at} has {have}")
+    return {key: stack([item[key] for item in items]) for key in first}
+
+
+def _stack_sequences(items: Sequence[Any]) -> Any:
+    first = items[0]
+    _same_type(items)
+    for at, item in enumerate(items):
+        if len(item) != len(first):
+            raise ValueError(f"cannot stack: element 0 of the batch has {len(first)} parts, element {at} has {len(item)}")
+    columns = [stack([item[part] for item in items]) for part in range(len(first))]
+    if isinstance(first, list):
+        return columns
+    # A named tuple takes its fields one by one.
+    return type(first)(*columns) if hasattr(first, "_fields") else tuple(columns)
+
+
+def _same_type(items: Sequence[Any]) -> None:
+    kind = type(items[0])
+    for at, item in enumerate(items):
+        if type(item) is not kind:
+            raise ValueError(f"cannot stack: element 0 of the batch is {kind.__name__}, element {at} {type(item).__name__}")

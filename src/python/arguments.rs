@@ -1,0 +1,75 @@
+//! Python arguments as the tree that a pipeline file is parsed into.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
+
+use crate::spec::by_name::main_argument;
+use crate::spec::node::{Field, Node, Tree};
+
+/// The arguments of a native source or stage. One may stand without its name: the main one, as in a pipeline file.
+pub(crate) fn tree(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Tree> {
+    let mut named = match kwargs {
+        Some(kwargs) => fields(kwargs)?,
+        None => Vec::new(),
+    };
+    let main = main_argument(name);
+    match (args.len(), main) {
+        (0, _) => {}
+        (1, Some(main)) => {
+            if named.iter().any(|field| field.key == main) {
+                return Err(PyTypeError::new_err(format!("{name}() got multiple values for argument '{main}'")));
+            }
+            named.insert(0, field(main.to_owned(), value(&args.get_item(0)?)?));
+        }
+        (1, None) if named.is_empty() && args.get_item(0)?.is_instance_of::<PyDict>() => {
+            return value(&args.get_item(0)?);
+        }
+        (given, main) => {
+            let most = usize::from(main.is_some());
+            let text = format!("{name}() takes at most {most} argument without a name, and {given} were given");
+            return Err(PyTypeError::new_err(text));
+        }
+    }
+    Ok(Tree::Map(named))
+}
+
+fn field(key: String, value: Tree) -> Field {
+    Field { key, line: 0, value: Node::new(value, 0, 0) }
+}
+
+fn fields(dict: &Bound<'_, PyDict>) -> PyResult<Vec<Field>> {
+    dict.iter().map(|(key, given)| Ok(field(key.extract()?, value(&given)?))).collect()
+}
+
+fn value(given: &Bound<'_, PyAny>) -> PyResult<Tree> {
+    if given.is_none() {
+        return Ok(Tree::Null);
+    }
+    if let Ok(truth) = given.cast::<PyBool>() {
+        return Ok(Tree::Bool(truth.is_true()));
+    }
+    if let Ok(text) = given.cast::<PyString>() {
+        return Ok(Tree::Str(text.to_string()));
+    }
+    if let Ok(dict) = given.cast::<PyDict>() {
+        return Ok(Tree::Map(fields(dict)?));
+    }
+    if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
+        let items = given.try_iter()?.map(|item| Ok(Node::new(value(&item?)?, 0, 0)));
+        return Ok(Tree::List(items.collect::<PyResult<_>>()?));
+    }
+    if given.is_instance_of::<PyFloat>() {
+        return Ok(Tree::Float(given.extract()?));
+    }
+    if given.hasattr("__index__")? {
+        return Ok(Tree::Int(given.extract()?));
+    }
+    if given.hasattr("__fspath__")? {
+        return value(&given.call_method0("__fspath__")?);
+    }
+    let kind = given.get_type().fully_qualified_name()?;
+    Err(PyTypeError::new_err(format!(
+        "an argument of a native stage is a number, text, a path, or a list or dict of these, got {kind}"
+    )))
+}

@@ -1,0 +1,144 @@
+//! Arrays between the crate and NumPy: out without a copy, in with one unless the memory is the crate's own.
+#![expect(unsafe_code, reason = "NumPy's C interface takes pointers")]
+
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+
+use numpy::npyffi::{NPY_TYPES, PY_ARRAY_API, npy_intp};
+use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyImportError;
+use pyo3::prelude::*;
+use pyo3::{PyTypeInfo, ffi};
+
+use super::error;
+use crate::element::{Array, Buffer, DType};
+use crate::error::{Error, Result};
+
+/// The owner of what an array views: memory of the crate, kept for as long as any view of it lives.
+#[pyclass(frozen, module = "gristmill._gristmill")]
+#[derive(Debug)]
+pub(crate) struct Memory(Buffer);
+
+/// A read-only array that views the memory of `array`; for a scalar, a NumPy scalar.
+pub(crate) fn to_numpy(py: Python<'_>, array: Array) -> PyResult<Bound<'_, PyAny>> {
+    let dtype = to_dtype(py, array.dtype())?;
+    if array.shape().is_empty() {
+        return scalar(&dtype, &array);
+    }
+    let mut dims: Vec<npy_intp> = array.shape().iter().map(|&d| d as npy_intp).collect();
+    let memory = Bound::new(py, Memory(array.buffer().clone()))?;
+    // The bytes of a short buffer lie in its handle, so the address is that inside the Python object, which stays.
+    let data = memory.get().0.as_bytes().as_ptr().cast_mut().cast::<c_void>();
+    // SAFETY: the interpreter is attached; the descriptor is a new reference, which the call takes over; `dims` has as many
+    // entries as is said; `data` has the bytes that dtype and shape need, which `Array` holds to, and the flags (0) forbid
+    // writing to it. The result is a new reference or null.
+    let view = unsafe {
+        let subtype = PyUntypedArray::type_object_raw(py);
+        let (rank, dims) = (dims.len() as c_int, dims.as_mut_ptr());
+        let new = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            subtype,
+            dtype.into_dtype_ptr(),
+            rank,
+            dims,
+            null_mut(),
+            data,
+            0,
+            null_mut(),
+        );
+        Bound::from_owned_ptr_or_err(py, new)?
+    };
+    // SAFETY: `view` is an array without a base; the reference to its owner is handed over, even where the call fails.
+    let done = unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, view.as_ptr().cast(), memory.into_ptr()) };
+    if done < 0 { Err(PyErr::fetch(py)) } else { Ok(view) }
+}
+
+fn scalar<'py>(dtype: &Bound<'py, PyArrayDescr>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
+    let py = dtype.py();
+    let data = array.bytes().as_ptr().cast_mut().cast::<c_void>();
+    // SAFETY: the call reads one number of `dtype` from `data`, wherever it is aligned, and copies it.
+    unsafe {
+        let new = PY_ARRAY_API.PyArray_Scalar(py, data, dtype.as_dtype_ptr(), null_mut::<ffi::PyObject>());
+        Bound::from_owned_ptr_or_err(py, new)
+    }
+}
+
+/// The array of the crate that a NumPy array is.
+pub(crate) fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> Result<Array> {
+    let dtype = from_dtype(&array.dtype())?;
+    if array.is_c_contiguous() {
+        return Array::new(dtype, array.shape(), bytes_of(array, dtype));
+    }
+    let ordered = numpy_module(array.py()).and_then(|numpy| numpy.call_method1("ascontiguousarray", (array,)));
+    let ordered = ordered.and_then(|array| Ok(array.cast_into::<PyUntypedArray>()?)).map_err(error::caught)?;
+    Array::new(dtype, ordered.shape(), bytes_of(&ordered, dtype))
+}
+
+/// The bytes of a contiguous array: shared where they are the crate's own, which nobody writes to; else copied.
+fn bytes_of(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> Buffer {
+    let len = array.len() * dtype.size();
+    // SAFETY: the pointer is to a live array object.
+    let (data, base) = unsafe {
+        let fields = (*array.as_array_ptr()).fields.data.cast::<u8>().cast_const();
+        (fields, Bound::from_borrowed_ptr_or_opt(array.py(), (*array.as_array_ptr()).fields.base))
+    };
+    if let Some(memory) = base.as_ref().and_then(|base| base.cast::<Memory>().ok()) {
+        let owned = &memory.get().0;
+        let start = (data as usize).wrapping_sub(owned.as_bytes().as_ptr() as usize);
+        if let Some(end) = start.checked_add(len)
+            && let Some(view) = owned.slice(start..end)
+        {
+            return view;
+        }
+    }
+    if len == 0 {
+        return Buffer::EMPTY;
+    }
+    // SAFETY: a contiguous array has `len` readable bytes from `data` on, and no Python code runs before they are copied.
+    Buffer::copy_from(unsafe { std::slice::from_raw_parts(data, len) })
+}
+
+pub(crate) fn numpy_module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("numpy")
+}
+
+fn to_dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyArrayDescr>> {
+    let code = match dtype {
+        DType::Bool => NPY_TYPES::NPY_BOOL,
+        DType::U8 => NPY_TYPES::NPY_UBYTE,
+        DType::I8 => NPY_TYPES::NPY_BYTE,
+        DType::U16 => NPY_TYPES::NPY_USHORT,
+        DType::I16 => NPY_TYPES::NPY_SHORT,
+        DType::F16 => NPY_TYPES::NPY_HALF,
+        DType::U32 => NPY_TYPES::NPY_UINT,
+        DType::I32 => NPY_TYPES::NPY_INT,
+        DType::F32 => NPY_TYPES::NPY_FLOAT,
+        DType::U64 => return Ok(numpy::dtype::<u64>(py)),
+        DType::I64 => return Ok(numpy::dtype::<i64>(py)),
+        DType::F64 => NPY_TYPES::NPY_DOUBLE,
+        DType::BF16 => return bfloat16(py),
+    };
+    // SAFETY: the code is one of NumPy's; the result is a new reference or null.
+    let descr = unsafe {
+        let new = PY_ARRAY_API.PyArray_DescrFromType(py, code as c_int);
+        Bound::from_owned_ptr_or_err(py, new.cast())?
+    };
+    Ok(descr.cast_into()?)
+}
+
+/// NumPy itself has no such type.
+fn bfloat16(py: Python<'_>) -> PyResult<Bound<'_, PyArrayDescr>> {
+    let ml_dtypes = py.import("ml_dtypes").map_err(|_| {
+        PyImportError::new_err("an array of bfloat16 needs the package ml_dtypes: pip install ml_dtypes")
+    })?;
+    PyArrayDescr::new(py, ml_dtypes.getattr("bfloat16")?)
+}
+
+fn from_dtype(dtype: &Bound<'_, PyArrayDescr>) -> Result<DType> {
+    let name: String = dtype.getattr("name").and_then(|name| name.extract()).map_err(error::caught)?;
+    match DType::from_name(&name) {
+        Some(known) if dtype.is_native_byteorder() != Some(false) => Ok(known),
+        _ => Err(Error::data(format!("native stages have no arrays of dtype {dtype}"))
+            .help("keep it behind the native stages, or convert it by `astype`")),
+    }
+}

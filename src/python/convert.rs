@@ -1,0 +1,118 @@
+//! Another item type for the same stage: nothing that a seed, a report or a checkpoint could see.
+
+use std::fmt;
+
+use super::item::Item;
+use crate::cx::Cx;
+use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Memory, Role, Sample, Stage};
+use crate::element::Element;
+use crate::error::Result;
+use crate::exec::Runtime;
+use crate::spec::chain::Chain;
+
+/// A dataset or a pass whose items are turned into others, under the name of the stage that made them.
+pub(crate) struct Converted<D, T, U> {
+    inner: D,
+    convert: fn(T) -> Result<U>,
+}
+
+impl<D: Stage, T, U> Stage for Converted<D, T, U> {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+    fn params(&self) -> String {
+        self.inner.params()
+    }
+    fn role(&self) -> Role {
+        self.inner.role()
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        self.inner.parents()
+    }
+    fn seed_root(&self) -> Option<u32> {
+        self.inner.seed_root()
+    }
+    fn is_border(&self) -> bool {
+        self.inner.is_border()
+    }
+    fn memory(&self) -> Option<Memory> {
+        self.inner.memory()
+    }
+    fn sample(&self) -> Option<Sample> {
+        self.inner.sample()
+    }
+    fn remark(&self) -> Option<String> {
+        self.inner.remark()
+    }
+    fn check(&self) -> Result<()> {
+        self.inner.check()
+    }
+}
+
+impl<D: MapDataset, U> MapDataset for Converted<D, D::Item, U> {
+    type Item = U;
+
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<U>> {
+        self.inner.get(index, cx)?.map(self.convert).transpose()
+    }
+}
+
+impl<D: IterDataset, U: Send + 'static> IterDataset for Converted<D, D::Item, U> {
+    type Item = U;
+    type Iter = Converted<D::Iter, D::Item, U>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        Ok(Converted { inner: self.inner.iter(run)?, convert: self.convert })
+    }
+}
+
+impl<I: DatasetIterator, U> DatasetIterator for Converted<I, I::Item, U> {
+    type Item = U;
+    type State = I::State;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<U>> {
+        self.inner.next(cx)?.map(self.convert).transpose()
+    }
+
+    fn state(&self) -> I::State {
+        self.inner.state()
+    }
+
+    fn restore(&mut self, state: I::State, cx: &mut Cx) -> Result<()> {
+        self.inner.restore(state, cx)
+    }
+}
+
+impl<D, T, U> fmt::Debug for Converted<D, T, U> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Converted")
+    }
+}
+
+/// `ds` with its items turned into others.
+pub(crate) fn map<D: MapDataset + 'static, U: 'static>(ds: D, convert: fn(D::Item) -> Result<U>) -> BoxMap<U> {
+    Converted { inner: ds, convert }.boxed()
+}
+
+fn iter<T: Send + 'static, U: Send + 'static>(ds: BoxIter<T>, convert: fn(T) -> Result<U>) -> BoxIter<U> {
+    Converted { inner: ds, convert }.boxed()
+}
+
+/// The same of whatever stands in a chain.
+pub(crate) fn chain<T: Send + 'static, U: Send + 'static>(chain: Chain<T>, convert: fn(T) -> Result<U>) -> Chain<U> {
+    match chain {
+        Chain::Map(ds) => Chain::Map(map(ds, convert)),
+        Chain::Stream(ds, border) => Chain::Stream(map(ds, convert), border),
+        Chain::Lanes(parts, count) => Chain::Lanes(parts.into_iter().map(|part| iter(part, convert)).collect(), count),
+        Chain::Iter(ds) => Chain::Iter(iter(ds, convert)),
+    }
+}
+
+/// An element, as an item.
+pub(crate) fn to_item(element: Element) -> Result<Item> {
+    Ok(Item::Element(element))
+}

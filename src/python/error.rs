@@ -1,0 +1,67 @@
+//! Errors on their way between Python and the crate: an exception keeps its type and its traceback.
+
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use pyo3::prelude::*;
+
+use crate::error::Error;
+
+/// An exception that a Python function raised, to be raised again where the element is asked for.
+#[cold]
+pub(crate) fn caught(exception: PyErr) -> Error {
+    Error::user(exception)
+}
+
+/// The exception for `error`: the one that was raised, with a note saying where, or one of the package.
+#[cold]
+pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    let Some(exception) = original(error) else { return of_package(py, error).unwrap_or_else(|failed| failed) };
+    let exception = if exception.is_instance_of::<PyStopIteration>(py) {
+        // Raised as it is, it would look like the end of the data.
+        let stopped = PyRuntimeError::new_err("a function of the pipeline raised StopIteration");
+        stopped.set_cause(py, Some(exception.clone_ref(py)));
+        stopped
+    } else {
+        exception.clone_ref(py)
+    };
+    if let Some(note) = place(error) {
+        annotate(py, &exception, &note);
+    }
+    exception
+}
+
+/// A note under the traceback. Exceptions without `add_note` are not exceptions, so a failure says nothing new.
+pub(crate) fn annotate(py: Python<'_>, exception: &PyErr, note: &str) {
+    let _ = exception.value(py).call_method1("add_note", (format!("gristmill: {note}"),));
+}
+
+fn original(error: &Error) -> Option<&PyErr> {
+    std::iter::successors(std::error::Error::source(error), |&cause| cause.source())
+        .find_map(|cause| cause.downcast_ref::<PyErr>())
+}
+
+fn place(error: &Error) -> Option<String> {
+    match (error.stage_name(), error.element_index()) {
+        (Some(stage), Some(index)) => Some(format!("stage {stage}, element {index}")),
+        (Some(stage), None) => Some(format!("stage {stage}")),
+        (None, Some(index)) => Some(format!("element {index}")),
+        (None, None) => None,
+    }
+}
+
+fn of_package(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
+    let make = py.import("gristmill._errors")?.getattr("make")?;
+    let exception = make.call1((error.kind().as_str(), error.to_string(), error.help_text()))?;
+    Ok(PyErr::from_value(exception))
+}
+
+/// What a method of the package returns.
+pub(crate) trait OrRaise<T> {
+    /// The value, or the exception.
+    fn or_raise(self, py: Python<'_>) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for crate::error::Result<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|error| raised(py, &error))
+    }
+}

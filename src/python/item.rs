@@ -1,0 +1,147 @@
+//! What a pipeline of the Python package yields.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyInt, PyTuple};
+
+use super::{buffer, element, error};
+use crate::element::{Array, Element, Stack};
+use crate::error::Result;
+
+/// An element of a Python pipeline: native for as long as it can be.
+#[derive(Debug)]
+pub(crate) enum Item {
+    Int(i64),
+    Float(f64),
+    /// Numbers that were batched.
+    Array(Box<Array>),
+    Element(Element),
+    /// One of each of several datasets.
+    Tuple(Vec<Item>),
+    /// What a Python function returned or a Python source gave.
+    Python(Py<PyAny>),
+}
+
+impl Item {
+    /// A Python object; a plain number is taken out of it, which no function downstream can tell.
+    pub(crate) fn from_python(object: Bound<'_, PyAny>) -> Self {
+        if object.is_exact_instance_of::<PyInt>() {
+            if let Ok(number) = object.extract() {
+                return Self::Int(number);
+            }
+        } else if object.is_exact_instance_of::<PyFloat>()
+            && let Ok(number) = object.extract()
+        {
+            return Self::Float(number);
+        }
+        Self::Python(object.unbind())
+    }
+
+    /// The Python object: a dict of arrays and text for an element.
+    pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        match self {
+            Self::Int(number) => Ok(number.into_pyobject(py)?.into_any()),
+            Self::Float(number) => Ok(number.into_pyobject(py)?.into_any()),
+            Self::Array(array) => buffer::to_numpy(py, *array),
+            Self::Element(element) => Ok(element::to_dict(py, element)?.into_any()),
+            Self::Tuple(items) => {
+                let items = items.into_iter().map(|item| item.into_python(py)).collect::<PyResult<Vec<_>>>()?;
+                Ok(PyTuple::new(py, items)?.into_any())
+            }
+            Self::Python(object) => Ok(object.into_bound(py)),
+        }
+    }
+
+    /// What native stages take.
+    pub(crate) fn into_element(self) -> Result<Element> {
+        match self {
+            Self::Element(element) => Ok(element),
+            other => Python::attach(|py| {
+                let object = other.into_python(py).map_err(error::caught)?;
+                element::from_object(&object)
+            }),
+        }
+    }
+}
+
+impl Clone for Item {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Int(number) => Self::Int(*number),
+            Self::Float(number) => Self::Float(*number),
+            Self::Array(array) => Self::Array(array.clone()),
+            Self::Element(element) => Self::Element(element.clone()),
+            Self::Tuple(items) => Self::Tuple(items.clone()),
+            Self::Python(object) => Python::attach(|py| Self::Python(object.clone_ref(py))),
+        }
+    }
+}
+
+/// As Grain stacks: every leaf gains a dimension. Items that are native are stacked without Python.
+impl Stack for Item {
+    type Batch = Self;
+
+    fn stack(items: Vec<Self>) -> Result<Self> {
+        match items.first() {
+            Some(Self::Int(_)) => numbers(items, |item| if let Self::Int(n) = item { Some(*n) } else { None }),
+            Some(Self::Float(_)) => numbers(items, |item| if let Self::Float(x) = item { Some(*x) } else { None }),
+            Some(Self::Element(_)) if items.iter().all(|item| matches!(item, Self::Element(_))) => {
+                let elements = items.into_iter().map(Self::into_element).collect::<Result<Vec<_>>>()?;
+                Ok(Self::Element(Element::stack(elements)?))
+            }
+            Some(Self::Tuple(first)) => tuples(first.len(), items),
+            _ => in_python(items),
+        }
+    }
+
+    fn padding(&self) -> Self {
+        match self {
+            Self::Int(_) => Self::Int(0),
+            Self::Float(_) => Self::Float(0.0),
+            Self::Element(element) => Self::Element(element.padding()),
+            Self::Tuple(items) => Self::Tuple(items.iter().map(Self::padding).collect()),
+            other => other.clone(),
+        }
+    }
+
+    fn nbytes(&self) -> usize {
+        match self {
+            Self::Int(_) | Self::Float(_) => size_of::<i64>(),
+            Self::Array(array) => array.bytes().len(),
+            Self::Element(element) => element.nbytes(),
+            Self::Tuple(items) => items.iter().map(Self::nbytes).sum(),
+            Self::Python(_) => 0,
+        }
+    }
+}
+
+/// One array of numbers of one kind.
+fn numbers<T: crate::element::Scalar + Send + Sync>(items: Vec<Item>, get: fn(&Item) -> Option<T>) -> Result<Item> {
+    match items.iter().map(get).collect::<Option<Vec<T>>>() {
+        Some(numbers) => Ok(Item::Array(Box::new(Array::from_vec(numbers)))),
+        None => in_python(items),
+    }
+}
+
+/// A batch of tuples is a tuple of batches.
+fn tuples(width: usize, items: Vec<Item>) -> Result<Item> {
+    if !items.iter().all(|item| matches!(item, Item::Tuple(parts) if parts.len() == width)) {
+        return in_python(items);
+    }
+    let mut columns: Vec<Vec<Item>> = (0..width).map(|_| Vec::with_capacity(items.len())).collect();
+    for item in items {
+        if let Item::Tuple(parts) = item {
+            columns.iter_mut().zip(parts).for_each(|(column, part)| column.push(part));
+        }
+    }
+    columns.into_iter().map(Item::stack).collect::<Result<_>>().map(Item::Tuple)
+}
+
+/// Stacks trees of Python objects, leaf by leaf.
+fn in_python(items: Vec<Item>) -> Result<Item> {
+    Python::attach(|py| {
+        let objects = items.into_iter().map(|item| item.into_python(py)).collect::<PyResult<Vec<_>>>()?;
+        let stacked = py.import("gristmill._tree")?.getattr("stack")?.call1((objects,))?;
+        Ok(Item::Python(stacked.unbind()))
+    })
+    .map_err(error::caught)
+}

@@ -1,0 +1,227 @@
+//! `IterDataset`: a stream.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::arguments;
+use super::callable::Callable;
+use super::error::OrRaise;
+use super::iterator::{How, PyDatasetIterator};
+use super::map_dataset::remainder;
+use super::streams::{Streams, behind};
+use crate::dataset::iter::{interleave, mix};
+use crate::dataset::{BoxIter, IterDataset};
+use crate::spec::Pipeline;
+use crate::spec::chain::Chain;
+
+/// A stream: read in order, small in state. Who evaluates it is chosen last, by `loader`, and changes no element.
+#[pyclass(name = "IterDataset", module = "gristmill", frozen)]
+#[derive(Debug)]
+pub(crate) struct PyIterDataset(Streams);
+
+type Keywords<'py> = Bound<'py, PyDict>;
+
+impl PyIterDataset {
+    pub(super) fn new(py: Python<'_>, streams: Streams) -> PyResult<Self> {
+        Ok(Self(streams.checked(py)?))
+    }
+
+    fn source_named(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
+        py.detach(|| Streams::source(name, arguments)).or_raise(py).map(Self)
+    }
+
+    fn native(&self, name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
+        py.detach(|| self.0.native(name, arguments)).or_raise(py).map(Self)
+    }
+}
+
+#[pymethods]
+impl PyIterDataset {
+    /// The pipeline of a file in YAML, TOML or JSON.
+    #[staticmethod]
+    fn from_file(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Self> {
+        py.detach(|| Ok(Streams::native_stream(Pipeline::from_file(path)?.build()?))).or_raise(py).map(Self)
+    }
+
+    /// Records of JSON Lines files in order, compressed or not.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn jsonl(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::source_named("jsonl", args, kwargs)
+    }
+
+    /// Lines of text files in order, compressed or not.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn lines(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::source_named("lines", args, kwargs)
+    }
+
+    /// Elements of several streams in proportion to the weights, until one ends.
+    #[staticmethod]
+    #[pyo3(signature = (datasets, weights=None))]
+    fn mix(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, weights: Option<Vec<f64>>) -> PyResult<Self> {
+        let weights = weights.unwrap_or_else(|| vec![1.0; datasets.len()]);
+        let mixed = mix(datasets.iter().map(|ds| ds.0.dataset())).weights(weights);
+        Self::new(py, Streams::Items(Chain::Iter(mixed.boxed())))
+    }
+
+    /// One element of each of `cycle_length` streams in turn.
+    #[staticmethod]
+    fn interleave(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, cycle_length: usize) -> PyResult<Self> {
+        let streams: Vec<_> = datasets.iter().map(|ds| ds.0.dataset()).collect();
+        Self::new(py, Streams::Items(Chain::Iter(interleave(streams, cycle_length).boxed())))
+    }
+
+    /// The seed from which random stages behind it derive theirs.
+    fn seed(&self, py: Python<'_>, seed: u32) -> PyResult<Self> {
+        Self::new(py, behind!(&self.0, ds => ds.seed(seed)))
+    }
+
+    /// Random order within windows.
+    #[pyo3(signature = (window_size, seed=None))]
+    fn window_shuffle(&self, py: Python<'_>, window_size: usize, seed: Option<u32>) -> PyResult<Self> {
+        Self::new(py, behind!(&self.0, ds => ds.window_shuffle(window_size, seed)))
+    }
+
+    /// The whole stream several times, or without end.
+    #[pyo3(signature = (num_epochs=None))]
+    fn repeat(&self, py: Python<'_>, num_epochs: Option<u64>) -> PyResult<Self> {
+        Self::new(py, behind!(&self.0, ds => ds.repeat(num_epochs)))
+    }
+
+    /// The first `count` elements.
+    fn limit(&self, py: Python<'_>, count: u64) -> PyResult<Self> {
+        Self::new(py, behind!(&self.0, ds => ds.limit(count)))
+    }
+
+    /// Keeps every element in memory for the next epoch.
+    fn cache(&self, py: Python<'_>) -> PyResult<Self> {
+        Self::new(py, behind!(&self.0, ds => ds.cache()))
+    }
+
+    /// Applies a function to every element.
+    fn map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::new(py, self.0.map(Callable::new(transform, "map")?))
+    }
+
+    /// Applies a function to every element and its number in this stream.
+    fn map_with_index(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::new(py, self.0.map_with_index(Callable::new(transform, "map_with_index")?))
+    }
+
+    /// Applies a function to every element and a `numpy.random.Generator` of its own.
+    #[pyo3(signature = (transform, *, seed=None))]
+    fn random_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>, seed: Option<u32>) -> PyResult<Self> {
+        Self::new(py, self.0.random_map(Callable::new(transform, "random_map")?, seed))
+    }
+
+    /// Keeps the elements of which a function, or a condition on a column, holds.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn filter(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        match super::function_argument("filter", args, kwargs)? {
+            Some(function) => Self::new(args.py(), self.0.filter(function)),
+            None => self.native("filter", args, kwargs),
+        }
+    }
+
+    /// Replaces every element by what a function makes of it: none, one or many.
+    fn flat_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::new(py, self.0.flat_map(Callable::new(transform, "flat_map")?))
+    }
+
+    /// Stacks consecutive elements into batches.
+    #[pyo3(signature = (batch_size, drop_remainder=false, batch_fn=None))]
+    fn batch(
+        &self,
+        py: Python<'_>,
+        batch_size: usize,
+        drop_remainder: bool,
+        batch_fn: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let remainder = remainder(drop_remainder);
+        Self::new(
+            py,
+            match batch_fn {
+                Some(function) => self.0.batch_fn(batch_size, remainder, Callable::new(function, "batch")?),
+                None => self.0.batch(batch_size, remainder),
+            },
+        )
+    }
+
+    /// Cuts batches anew.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn rebatch(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("rebatch", args, kwargs)
+    }
+
+    /// Text to token ids.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn tokenise(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("tokenise", args, kwargs)
+    }
+
+    /// Only these columns.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn select_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("select_columns", args, kwargs)
+    }
+
+    /// All but these columns.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn drop_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("drop_columns", args, kwargs)
+    }
+
+    /// Other names for columns: `rename(text="document")`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn rename(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("rename", args, kwargs)
+    }
+
+    /// Sequences into rows, each into the first that has room.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn first_fit_pack(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("first_fit_pack", args, kwargs)
+    }
+
+    /// Sequences into rows, each into the fullest that has room.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn best_fit_pack(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("best_fit_pack", args, kwargs)
+    }
+
+    /// Sequences into rows, the best of a window of them.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn window_pack(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("window_pack", args, kwargs)
+    }
+
+    /// Sequences one behind the other, cut into rows.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn concat_then_split_pack(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("concat_then_split_pack", args, kwargs)
+    }
+
+    /// Batches of sequences of nearly one length.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn length_buckets(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("length_buckets", args, kwargs)
+    }
+
+    /// Starts a pass.
+    #[pyo3(signature = (*, threads=0, buffer=2))]
+    fn loader<'py>(&self, py: Python<'py>, threads: usize, buffer: usize) -> PyResult<Bound<'py, PyDatasetIterator>> {
+        PyDatasetIterator::start(py, self.0.dataset(), How { threads, buffer })
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDatasetIterator>> {
+        self.loader(py, 0, 2)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<gristmill.IterDataset {}>", crate::dataset::label(&self.0.dataset()))
+    }
+}

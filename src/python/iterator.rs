@@ -1,0 +1,152 @@
+//! A pipeline that runs.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::error::{self, OrRaise};
+use super::item::Item;
+use super::report::PyReport;
+use crate::dataset::{BoxIter, IterDataset};
+use crate::{Checkpoint, Error, Executor, Loader, Result};
+
+/// How a pipeline is run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
+    pub(crate) threads: usize,
+    pub(crate) buffer: usize,
+}
+
+/// A pass over a dataset, which knows where it is and where its time went.
+#[pyclass(name = "DatasetIterator", module = "gristmill", frozen, weakref)]
+#[derive(Debug)]
+pub(crate) struct PyDatasetIterator {
+    dataset: BoxIter<Item>,
+    how: How,
+    /// `None` once closed. It is locked by whoever has let go of the interpreter, so nobody waits for both.
+    loader: Mutex<Option<Loader<BoxIter<Item>>>>,
+}
+
+/// What is asked of an iterator that is closed.
+#[cold]
+fn closed() -> PyErr {
+    PyValueError::new_err("the iterator is closed")
+}
+
+impl PyDatasetIterator {
+    /// Starts.
+    pub(crate) fn start(py: Python<'_>, dataset: BoxIter<Item>, how: How) -> PyResult<Bound<'_, Self>> {
+        let loader = py.detach(|| load(&dataset, how, None)).or_raise(py)?;
+        let iterator = Bound::new(py, Self { dataset, how, loader: Mutex::new(Some(loader)) })?;
+        // Threads that call Python must have ended before the interpreter does.
+        if how.threads > 0 {
+            py.import("gristmill._exit")?.call_method1("close_at_exit", (&iterator,))?;
+        }
+        Ok(iterator)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Loader<BoxIter<Item>>>> {
+        self.loader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `ask` of the running loader, without the interpreter.
+    fn running<T: Send>(
+        &self,
+        py: Python<'_>,
+        ask: impl FnOnce(&mut Loader<BoxIter<Item>>) -> T + Send,
+    ) -> PyResult<T> {
+        py.detach(|| self.lock().as_mut().map(ask)).ok_or_else(closed)
+    }
+}
+
+fn load(dataset: &BoxIter<Item>, how: How, resume: Option<Checkpoint>) -> Result<Loader<BoxIter<Item>>> {
+    let executor = if how.threads == 0 { Executor::Inline } else { Executor::Threads(how.threads) };
+    let builder = dataset.clone().loader().executor(executor).buffer(how.buffer);
+    match resume {
+        Some(checkpoint) => builder.resume(checkpoint).build(),
+        None => builder.build(),
+    }
+}
+
+#[pymethods]
+impl PyDatasetIterator {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let (next, delivered) = self.running(py, |loader| (loader.next(), loader.delivered()))?;
+        match next {
+            Some(Ok(item)) => item.into_python(py).map(Some),
+            Some(Err(failed)) => {
+                let exception = error::raised(py, &failed);
+                error::annotate(py, &exception, &format!("{delivered} elements were delivered before it"));
+                Err(exception)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Where the consumer is, whatever was read ahead: a dict that JSON can hold.
+    fn get_state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let state = self.running(py, |loader| loader.state().map(|state| state.to_json()))?.or_raise(py)?;
+        py.import("json")?.call_method1("loads", (state,))
+    }
+
+    /// Goes to where `state` was taken: a dict, or its JSON as text or bytes.
+    fn set_state(&self, py: Python<'_>, state: &Bound<'_, PyAny>) -> PyResult<()> {
+        let json: String = match state.cast::<PyString>() {
+            Ok(text) => text.to_string(),
+            Err(_) if state.is_instance_of::<pyo3::types::PyBytes>() => {
+                let bytes = String::from_utf8(state.extract()?);
+                bytes.map_err(|_| Error::state("not a checkpoint: its bytes are no text")).or_raise(py)?
+            }
+            Err(_) => py.import("json")?.call_method1("dumps", (state,))?.extract()?,
+        };
+        let checkpoint = Checkpoint::from_json(&json).or_raise(py)?;
+        let resumed = py.detach(|| {
+            let mut loader = self.lock();
+            if loader.is_none() {
+                return None;
+            }
+            Some(load(&self.dataset, self.how, Some(checkpoint)).map(|resumed| *loader = Some(resumed)))
+        });
+        resumed.ok_or_else(closed)?.or_raise(py)
+    }
+
+    /// Where the time went so far.
+    fn report(&self, py: Python<'_>) -> PyResult<PyReport> {
+        self.running(py, Loader::report).map(PyReport)
+    }
+
+    /// Ends the threads and lets go of everything that was read ahead. Closing twice is closing once.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(self.lock().take()));
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close(py);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<gristmill.DatasetIterator of {}>", crate::dataset::label(&self.dataset))
+    }
+}
+
+impl Drop for PyDatasetIterator {
+    /// Threads that are about to call Python get the interpreter, so that they can end.
+    fn drop(&mut self) {
+        let loader = self.loader.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if loader.is_some() {
+            // Without an interpreter nobody waits for it, and `loader` is dropped with the closure.
+            Python::try_attach(move |py| py.detach(move || drop(loader)));
+        }
+    }
+}

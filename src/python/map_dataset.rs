@@ -1,0 +1,328 @@
+//! `MapDataset`: random access.
+
+use std::ops::Bound as Limit;
+
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PySlice, PyTuple};
+
+use super::arguments;
+use super::callable::Callable;
+use super::convert;
+use super::error::OrRaise;
+use super::item::Item;
+use super::iter_dataset::PyIterDataset;
+use super::iterator::{How, PyDatasetIterator};
+use super::maps::{Maps, Several, over};
+use super::source::{PythonSource, Selection};
+use super::streams::Streams;
+use crate::cx::Cx;
+use crate::dataset::map::{Concatenate, Mix, Range, Select, Source, ZipAll};
+use crate::dataset::{BoxMap, INFINITE, MapDataset, Remainder};
+use crate::spec::by_name;
+use crate::spec::chain::Border;
+
+/// A dataset of random access: `ds[i]`, `len(ds)`, shuffled and sharded by index, evaluated in any order.
+#[pyclass(name = "MapDataset", module = "gristmill", frozen)]
+#[derive(Debug)]
+pub(crate) struct PyMapDataset(Maps);
+
+type Keywords<'py> = Bound<'py, PyDict>;
+
+impl PyMapDataset {
+    fn new(py: Python<'_>, maps: Maps) -> PyResult<Self> {
+        Ok(Self(maps.checked(py)?))
+    }
+
+    fn source_named(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
+        py.detach(|| Maps::source(name, arguments)).or_raise(py).map(Self)
+    }
+
+    fn native(&self, name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
+        py.detach(|| self.0.native(name, arguments)).or_raise(py).map(Self)
+    }
+
+    fn several(datasets: &[PyRef<'_, Self>]) -> Several {
+        Several::new(datasets.iter().map(|ds| ds.0.clone()).collect())
+    }
+
+    /// One index of `ds[i]`; negative ones count from the end.
+    fn at<'py>(&self, py: Python<'py>, index: i64) -> PyResult<Bound<'py, PyAny>> {
+        let len = self.0.len();
+        let place = if index >= 0 { Some(index.unsigned_abs()) } else { len.checked_sub(index.unsigned_abs()) };
+        let Some(place) = place.filter(|_| len > 0) else {
+            return Err(PyIndexError::new_err(format!("index {index} of a dataset of {len} elements")));
+        };
+        let item = py.detach(|| match &self.0 {
+            Maps::Elements(ds, _) => Ok(ds.get(place, &mut Cx::default())?.map(Item::Element)),
+            Maps::Items(ds) => ds.get(place, &mut Cx::default()),
+        });
+        match item.map_err(|e| e.index(place)).or_raise(py)? {
+            Some(item) => item.into_python(py),
+            None => Ok(py.None().into_bound(py)),
+        }
+    }
+
+    fn sliced(&self, slice: &Bound<'_, PySlice>) -> PyResult<Self> {
+        let part = |name: &str| slice.getattr(name)?.extract::<Option<i64>>();
+        let range = (
+            part("start")?.map_or(Limit::Unbounded, Limit::Included),
+            part("stop")?.map_or(Limit::Unbounded, Limit::Excluded),
+        );
+        let step = part("step")?.unwrap_or(1);
+        Self::new(slice.py(), over!(&self.0, ds => ds.slice_step(range, step)))
+    }
+}
+
+pub(super) fn remainder(drop: bool) -> Remainder {
+    if drop { Remainder::Drop } else { Remainder::Keep }
+}
+
+#[pymethods]
+impl PyMapDataset {
+    /// Whole numbers, as Python's `range`.
+    #[staticmethod]
+    #[pyo3(signature = (start, stop=None, step=1))]
+    fn range(py: Python<'_>, start: i64, stop: Option<i64>, step: i64) -> PyResult<Self> {
+        let (start, stop) = stop.map_or((0, start), |stop| (start, stop));
+        let range = Range::with_step(start, stop, step).or_raise(py)?;
+        Self::new(py, Maps::Items(convert::map(range, |number| Ok(Item::Int(number)))))
+    }
+
+    /// The records of anything with `__len__` and `__getitem__`.
+    #[staticmethod]
+    fn source(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::new(py, Maps::Items(Source::new(PythonSource::new(source)?).boxed()))
+    }
+
+    /// Records of JSON Lines files.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn jsonl(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::source_named("jsonl", args, kwargs)
+    }
+
+    /// Lines of text files.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn lines(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::source_named("lines", args, kwargs)
+    }
+
+    /// Rows of Parquet files.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn parquet(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::source_named("parquet", args, kwargs)
+    }
+
+    /// Rows of a `.npy` file, along its first dimension.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn npy(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::source_named("npy", args, kwargs)
+    }
+
+    /// Files of token ids, one crop after the other.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn crops(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::source_named("crops", args, kwargs)
+    }
+
+    /// Files of token ids, crops that start anywhere.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn random_crops(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::source_named("random_crops", args, kwargs)
+    }
+
+    /// Elements of several datasets in proportion to the weights.
+    #[staticmethod]
+    #[pyo3(signature = (datasets, weights=None))]
+    fn mix(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, weights: Option<Vec<f64>>) -> PyResult<Self> {
+        let weights = weights.unwrap_or_else(|| vec![1.0; datasets.len()]);
+        let maps = match Self::several(&datasets) {
+            Several::Elements(parts, context) => Maps::Elements(Mix::new(parts).weights(weights).boxed(), context),
+            Several::Items(parts) => Maps::Items(Mix::new(parts).weights(weights).boxed()),
+        };
+        Self::new(py, maps)
+    }
+
+    /// One dataset behind the other.
+    #[staticmethod]
+    fn concatenate(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let maps = match Self::several(&datasets) {
+            Several::Elements(parts, context) => Maps::Elements(Concatenate::new(parts).boxed(), context),
+            Several::Items(parts) => Maps::Items(Concatenate::new(parts).boxed()),
+        };
+        Self::new(py, maps)
+    }
+
+    /// Tuples of the elements of datasets of one length.
+    #[staticmethod]
+    fn zip(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let zipped = ZipAll::new(datasets.iter().map(|ds| ds.0.items()).collect());
+        Self::new(py, Maps::Items(convert::map(zipped, |items| Ok(Item::Tuple(items)))))
+    }
+
+    /// Elements of several datasets in an order of one's own.
+    #[staticmethod]
+    fn select_from_datasets(
+        py: Python<'_>,
+        datasets: Vec<PyRef<'_, Self>>,
+        selection_map: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let order = Selection::new(selection_map)?;
+        let maps = match Self::several(&datasets) {
+            Several::Elements(parts, context) => Maps::Elements(Select::new(parts, order).boxed(), context),
+            Several::Items(parts) => Maps::Items(Select::new(parts, order).boxed()),
+        };
+        Self::new(py, maps)
+    }
+
+    /// The seed from which random stages behind it derive theirs.
+    fn seed(&self, py: Python<'_>, seed: u32) -> PyResult<Self> {
+        Self::new(py, over!(&self.0, ds => ds.seed(seed)))
+    }
+
+    /// Random order, another in every epoch, in constant memory.
+    #[pyo3(signature = (seed=None))]
+    fn shuffle(&self, py: Python<'_>, seed: Option<u32>) -> PyResult<Self> {
+        Self::new(py, over!(&self.0, ds => ds.shuffle(seed)))
+    }
+
+    /// Random order within windows.
+    #[pyo3(signature = (window_size, seed=None))]
+    fn window_shuffle(&self, py: Python<'_>, window_size: u64, seed: Option<u32>) -> PyResult<Self> {
+        Self::new(py, over!(&self.0, ds => ds.window_shuffle(window_size, seed)))
+    }
+
+    /// The elements of a slice: `ds.slice(slice(1, None, 2))` is `ds[1::2]`.
+    fn slice(&self, slice: &Bound<'_, PySlice>) -> PyResult<Self> {
+        self.sliced(slice)
+    }
+
+    /// Every `count`-th element from `index` on.
+    fn shard(&self, py: Python<'_>, index: u64, count: u64) -> PyResult<Self> {
+        Self::new(py, over!(&self.0, ds => ds.shard(index, count)))
+    }
+
+    /// The elements at these indices, in that order.
+    fn select_indices(&self, py: Python<'_>, indices: Vec<u64>) -> PyResult<Self> {
+        Self::new(py, over!(&self.0, ds => ds.select_indices(indices)))
+    }
+
+    /// Several epochs as one, or epochs without end.
+    #[pyo3(signature = (num_epochs=None, *, reseed_each_epoch=true))]
+    fn repeat(&self, py: Python<'_>, num_epochs: Option<u64>, reseed_each_epoch: bool) -> PyResult<Self> {
+        Self::new(py, over!(&self.0, ds => ds.repeat(num_epochs).reseed_each_epoch(reseed_each_epoch)))
+    }
+
+    /// Applies a function to every element.
+    fn map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::new(py, self.0.map(Callable::new(transform, "map")?))
+    }
+
+    /// Applies a function to every index and its element.
+    fn map_with_index(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::new(py, self.0.map_with_index(Callable::new(transform, "map_with_index")?))
+    }
+
+    /// Applies a function to every element and a `numpy.random.Generator` of its own.
+    #[pyo3(signature = (transform, *, seed=None))]
+    fn random_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>, seed: Option<u32>) -> PyResult<Self> {
+        Self::new(py, self.0.random_map(Callable::new(transform, "random_map")?, seed))
+    }
+
+    /// Keeps the elements of which a function, or a condition on a column, holds.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn filter(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        match super::function_argument("filter", args, kwargs)? {
+            Some(function) => Self::new(args.py(), self.0.filter(function)),
+            None => self.native("filter", args, kwargs),
+        }
+    }
+
+    /// Stacks consecutive elements into batches.
+    #[pyo3(signature = (batch_size, drop_remainder=false, batch_fn=None))]
+    fn batch(
+        &self,
+        py: Python<'_>,
+        batch_size: usize,
+        drop_remainder: bool,
+        batch_fn: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let remainder = remainder(drop_remainder);
+        let Some(function) = batch_fn else {
+            return Self::new(py, over!(&self.0, ds => ds.batch_with(batch_size, remainder)));
+        };
+        let function = Callable::new(function, "batch")?;
+        let make = move |items| function.batch(items);
+        Self::new(py, Maps::Items(self.0.items().batch_with_fn(batch_size, remainder, make).boxed()))
+    }
+
+    /// Text to token ids.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn tokenise(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("tokenise", args, kwargs)
+    }
+
+    /// Only these columns.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn select_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("select_columns", args, kwargs)
+    }
+
+    /// All but these columns.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn drop_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("drop_columns", args, kwargs)
+    }
+
+    /// Other names for columns: `rename(text="document")`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn rename(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("rename", args, kwargs)
+    }
+
+    /// One epoch as a stream.
+    fn to_iter_dataset(&self, py: Python<'_>) -> PyResult<PyIterDataset> {
+        PyIterDataset::new(py, Streams::of(&self.0, Border::default()))
+    }
+
+    /// One epoch as a stream, saying what becomes of bad records and when a filter drops too much.
+    #[pyo3(signature = (**kwargs))]
+    fn to_iter(&self, py: Python<'_>, kwargs: Option<&Keywords<'_>>) -> PyResult<PyIterDataset> {
+        let arguments = arguments::tree("to_iter", &PyTuple::empty(py), kwargs)?;
+        PyIterDataset::new(py, Streams::of(&self.0, by_name::border(arguments).or_raise(py)?))
+    }
+
+    /// Starts a pass over one epoch.
+    #[pyo3(signature = (*, threads=0, buffer=2))]
+    fn loader<'py>(&self, py: Python<'py>, threads: usize, buffer: usize) -> PyResult<Bound<'py, PyDatasetIterator>> {
+        let stream = Streams::of(&self.0, Border::default());
+        PyDatasetIterator::start(py, stream.dataset(), How { threads, buffer })
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDatasetIterator>> {
+        self.loader(py, 0, 2)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        usize::try_from(self.0.len().min(INFINITE)).map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match index.cast::<PySlice>() {
+            Ok(slice) => Ok(Bound::new(slf.py(), slf.get().sliced(slice)?)?.into_any()),
+            Err(_) => slf.get().at(slf.py(), index.extract()?),
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<gristmill.MapDataset {}>", crate::dataset::label(self.0.stage()))
+    }
+}

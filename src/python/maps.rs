@@ -1,0 +1,147 @@
+//! What a `MapDataset` of the package holds.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+
+use super::callable::Callable;
+use super::convert;
+use super::error::OrRaise;
+use super::item::Item;
+use super::random::RandomFunction;
+use crate::dataset::{BoxMap, MapDataset, Stage};
+use crate::element::Element;
+use crate::error::{Error, Result};
+use crate::spec::by_name;
+use crate::spec::chain::{Chain, Context};
+use crate::spec::columns::NamedFn;
+use crate::spec::node::Tree;
+
+/// A dataset of random access: of elements as long as all of its stages are native, then of items.
+#[derive(Clone, Debug)]
+pub(crate) enum Maps {
+    Elements(BoxMap<Element>, Context),
+    Items(BoxMap<Item>),
+}
+
+/// A stage that does not care what its elements are, behind either kind of dataset.
+macro_rules! over {
+    ($maps:expr, $ds:ident => $new:expr) => {
+        match $maps {
+            Maps::Elements($ds, context) => {
+                let $ds = $ds.clone();
+                Maps::Elements(BoxMap::new($new), context.clone())
+            }
+            Maps::Items($ds) => {
+                let $ds = $ds.clone();
+                Maps::Items(BoxMap::new($new))
+            }
+        }
+    };
+}
+pub(crate) use over;
+
+impl Maps {
+    /// The last stage.
+    pub(crate) fn stage(&self) -> &dyn Stage {
+        match self {
+            Self::Elements(ds, _) => ds,
+            Self::Items(ds) => ds,
+        }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Elements(ds, _) => ds.len(),
+            Self::Items(ds) => ds.len(),
+        }
+    }
+
+    /// As items.
+    pub(crate) fn items(&self) -> BoxMap<Item> {
+        match self {
+            Self::Elements(ds, _) => convert::map(ds.clone(), convert::to_item),
+            Self::Items(ds) => ds.clone(),
+        }
+    }
+
+    /// A dataset that the crate made, which must have random access.
+    pub(crate) fn from_chain(name: &str, chain: Chain, context: Context) -> Result<Self> {
+        match chain {
+            Chain::Map(ds) => Ok(Self::Elements(ds, context)),
+            _ => Err(Error::config(format!("`{name}` gives a stream here, which has no random access"))
+                .help("use the method of that name on IterDataset, or behind to_iter_dataset()")),
+        }
+    }
+
+    /// The native source of that name.
+    pub(crate) fn source(name: &str, arguments: Tree) -> Result<Self> {
+        let (chain, context) = by_name::source(name, arguments)?;
+        Self::from_chain(name, chain, context)
+    }
+
+    /// The native stage of that name.
+    pub(crate) fn native(&self, name: &str, arguments: Tree) -> Result<Self> {
+        let (ds, context) = match self {
+            Self::Elements(ds, context) => (ds.clone(), context.clone()),
+            Self::Items(ds) => (convert::map(ds.clone(), Item::into_element), Context::new(PathBuf::new()).blind()),
+        };
+        let (chain, context) = by_name::stage(Chain::Map(ds), name, arguments, &context)?;
+        Self::from_chain(name, chain, context)
+    }
+
+    /// Each item through a Python function.
+    pub(crate) fn map(&self, function: Callable) -> Self {
+        Self::Items(self.items().try_map(move |item| function.map(item)).boxed())
+    }
+
+    /// The same with its index.
+    pub(crate) fn map_with_index(&self, function: Callable) -> Self {
+        let call = move |index: crate::dataset::map::ElementIndex, item| function.map_with_index(index.global, item);
+        Self::Items(self.items().try_map_with_index(call).boxed())
+    }
+
+    /// The same with random numbers.
+    pub(crate) fn random_map(&self, function: Callable, seed: Option<u32>) -> Self {
+        let function = RandomFunction::new(function);
+        Self::Items(self.items().try_random_map(seed, move |item, rng| function.call(item, rng)).boxed())
+    }
+
+    /// Keeps what a Python function holds true of.
+    pub(crate) fn filter(&self, function: Callable) -> Self {
+        match self {
+            Self::Elements(ds, context) => {
+                let keep = move |element: &Element| function.holds(&Item::Element(element.clone()));
+                let filter = NamedFn::filter("filter", String::new(), keep);
+                Self::Elements(filter.after(ds.clone()).boxed(), context.clone().blind())
+            }
+            Self::Items(ds) => {
+                let filter = NamedFn::filter("filter", String::new(), move |item: &Item| function.holds(item));
+                Self::Items(filter.after(ds.clone()).boxed())
+            }
+        }
+    }
+
+    /// The same, with the last stage checked: an impossible argument is refused where it was given.
+    pub(crate) fn checked(self, py: Python<'_>) -> PyResult<Self> {
+        let id = self.stage().count() - 1;
+        self.stage().check().map_err(|e| e.stage(format!("{id} {}", self.stage().name()))).or_raise(py)?;
+        Ok(self)
+    }
+}
+
+/// All of one kind: elements if each of them is, else items.
+pub(crate) enum Several {
+    Elements(Vec<BoxMap<Element>>, Context),
+    Items(Vec<BoxMap<Item>>),
+}
+
+impl Several {
+    pub(crate) fn new(parts: Vec<Maps>) -> Self {
+        let elements = |part: &Maps| if let Maps::Elements(ds, _) = part { Some(ds.clone()) } else { None };
+        match parts.iter().map(elements).collect() {
+            Some(elements) if !parts.is_empty() => Self::Elements(elements, Context::new(PathBuf::new()).blind()),
+            _ => Self::Items(parts.iter().map(Maps::items).collect()),
+        }
+    }
+}

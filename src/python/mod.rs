@@ -1,0 +1,50 @@
+//! The extension module behind the Python package: a thin face over the crate, under the same names.
+//!
+//! An element is an [`Item`](item::Item): native as long as only native stages have touched it, a Python object behind a
+//! Python function. Native stages are those of declared pipelines, with the same keyword arguments. The interpreter is
+//! released around everything that may take time, and taken again by whoever calls a Python function, on any thread.
+
+mod arguments;
+mod buffer;
+mod callable;
+mod convert;
+mod element;
+mod error;
+mod item;
+mod iter_dataset;
+mod iterator;
+mod map_dataset;
+mod maps;
+mod random;
+mod report;
+mod source;
+mod streams;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use self::callable::Callable;
+
+/// The function that a method was given as its one argument, if it was given one; else its arguments are a native stage's.
+fn function_argument(
+    method: &str,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Option<Callable>> {
+    match (args.len(), kwargs.is_none_or(|kwargs| kwargs.is_empty())) {
+        (0, false) => Ok(None),
+        (1, true) => Callable::new(&args.get_item(0)?, method).map(Some),
+        _ => Err(PyTypeError::new_err(format!("{method}() takes one function, or only keyword arguments"))),
+    }
+}
+
+/// The native half of the package.
+#[pymodule]
+fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<map_dataset::PyMapDataset>()?;
+    module.add_class::<iter_dataset::PyIterDataset>()?;
+    module.add_class::<iterator::PyDatasetIterator>()?;
+    module.add_class::<report::PyReport>()
+}

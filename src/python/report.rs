@@ -1,0 +1,28 @@
+//! The wait report.
+
+use pyo3::prelude::*;
+
+use crate::Report;
+
+/// Where the time of a run went: `str` gives the text for people, `as_dict` the numbers.
+#[pyclass(name = "Report", module = "gristmill", frozen)]
+#[derive(Debug)]
+pub(crate) struct PyReport(pub(super) Report);
+
+#[pymethods]
+impl PyReport {
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<gristmill.Report: {}>", self.0.verdict.text)
+    }
+
+    /// Every number of the report.
+    fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let json =
+            serde_json::to_string(&self.0).map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()))?;
+        py.import("json")?.call_method1("loads", (json,))
+    }
+}

@@ -1,0 +1,184 @@
+//! What an `IterDataset` of the package holds.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+
+use super::callable::Callable;
+use super::convert;
+use super::error::OrRaise;
+use super::item::Item;
+use super::maps::Maps;
+use super::random::RandomFunction;
+use crate::dataset::{BoxIter, IterDataset, MapDataset, Remainder, Stage};
+use crate::element::{Element, Stack};
+use crate::error::Result;
+use crate::spec::by_name;
+use crate::spec::chain::{Border, Chain, Context};
+use crate::spec::columns::NamedFn;
+use crate::spec::node::Tree;
+
+/// A stream: of elements as long as all of its stages are native, then of items.
+#[derive(Clone, Debug)]
+pub(crate) enum Streams {
+    Elements(Chain, Context),
+    Items(Chain<Item>),
+}
+
+/// A stateful stage that does not care what its elements are, behind either kind of stream.
+macro_rules! behind {
+    ($streams:expr, $ds:ident => $new:expr) => {
+        match $streams {
+            Streams::Elements(chain, context) => {
+                let $ds = chain.clone().into_iter();
+                Streams::Elements(Chain::Iter(BoxIter::new($new)), context.clone())
+            }
+            Streams::Items(chain) => {
+                let $ds = chain.clone().into_iter();
+                Streams::Items(Chain::Iter(BoxIter::new($new)))
+            }
+        }
+    };
+}
+pub(crate) use behind;
+
+/// An elementwise stage, which stays in front of the border, or inside the lanes, if nothing stateful came before it.
+fn each<T: Send + 'static, U: Send + 'static>(chain: Chain<T>, function: NamedFn<T, U>) -> Chain<U> {
+    match chain {
+        Chain::Map(ds) => Chain::Map(function.after(ds).boxed()),
+        Chain::Stream(ds, border) => Chain::Stream(function.after(ds).boxed(), border),
+        Chain::Lanes(parts, count) => {
+            Chain::Lanes(parts.into_iter().map(|part| function.clone().after(part).boxed()).collect(), count)
+        }
+        Chain::Iter(ds) => Chain::Iter(function.after(ds).boxed()),
+    }
+}
+
+/// Straight behind the border a batch is stacked where its elements are evaluated.
+fn stacked<T: Stack<Batch = T> + Send + 'static>(chain: Chain<T>, size: usize, remainder: Remainder) -> Chain<T> {
+    Chain::Iter(match chain {
+        Chain::Stream(ds, border) => border.open(ds).batch_with(size, remainder).boxed(),
+        chain => chain.into_iter().batch_with(size, remainder).boxed(),
+    })
+}
+
+impl Streams {
+    /// The elements of `maps` in order.
+    pub(crate) fn of(maps: &Maps, border: Border) -> Self {
+        match maps {
+            Maps::Elements(ds, context) => Self::Elements(Chain::Stream(ds.clone(), border), context.clone()),
+            Maps::Items(ds) => Self::Items(Chain::Stream(ds.clone(), border)),
+        }
+    }
+
+    /// As items.
+    pub(crate) fn items(&self) -> Chain<Item> {
+        match self {
+            Self::Elements(chain, _) => convert::chain(chain.clone(), convert::to_item),
+            Self::Items(chain) => chain.clone(),
+        }
+    }
+
+    /// A stream that the crate made.
+    pub(crate) fn native_stream(ds: BoxIter<Element>) -> Self {
+        Self::Elements(Chain::Iter(ds), Context::new(PathBuf::new()))
+    }
+
+    /// The native source of that name, read in order.
+    pub(crate) fn source(name: &str, arguments: Tree) -> Result<Self> {
+        let (chain, context) = by_name::source(name, arguments)?;
+        Ok(Self::Elements(chain.into_stream(), context))
+    }
+
+    /// The native stage of that name.
+    pub(crate) fn native(&self, name: &str, arguments: Tree) -> Result<Self> {
+        let (chain, context) = match self {
+            Self::Elements(chain, context) => (chain.clone(), context.clone()),
+            Self::Items(chain) => {
+                (convert::chain(chain.clone(), Item::into_element), Context::new(PathBuf::new()).blind())
+            }
+        };
+        let (chain, context) = by_name::stage(chain, name, arguments, &context)?;
+        Ok(Self::Elements(chain, context))
+    }
+
+    /// Each item through a Python function.
+    pub(crate) fn map(&self, function: Callable) -> Self {
+        Self::Items(each(self.items(), NamedFn::map("map", String::new(), move |item| function.map(item))))
+    }
+
+    /// The same with a counter of what arrives here.
+    pub(crate) fn map_with_index(&self, function: Callable) -> Self {
+        let call = move |index, item| function.map_with_index(index, item);
+        Self::Items(Chain::Iter(self.items().into_iter().map_with_index(call).boxed()))
+    }
+
+    /// The same with random numbers of that place.
+    pub(crate) fn random_map(&self, function: Callable, seed: Option<u32>) -> Self {
+        let function = RandomFunction::new(function);
+        let call = move |item, rng: &mut crate::rng::ElementRng| function.call(item, rng);
+        Self::Items(Chain::Iter(self.items().into_iter().random_map(seed, call).boxed()))
+    }
+
+    /// Keeps what a Python function holds true of.
+    pub(crate) fn filter(&self, function: Callable) -> Self {
+        match self {
+            Self::Elements(chain, context) => {
+                let keep = move |element: &Element| function.holds(&Item::Element(element.clone()));
+                let filter = NamedFn::filter("filter", String::new(), keep);
+                Self::Elements(each(chain.clone(), filter), context.clone().blind())
+            }
+            Self::Items(chain) => {
+                let keep = move |item: &Item| function.holds(item);
+                Self::Items(each(chain.clone(), NamedFn::filter("filter", String::new(), keep)))
+            }
+        }
+    }
+
+    /// Each item replaced by all that a Python function makes of it.
+    pub(crate) fn flat_map(&self, function: Callable) -> Self {
+        let call = move |item| function.flat_map(item);
+        Self::Items(Chain::Iter(match self.items() {
+            Chain::Stream(ds, border) => border.open(ds).try_flat_map(call).boxed(),
+            chain => chain.into_iter().flat_map(call).boxed(),
+        }))
+    }
+
+    /// Batches, stacked.
+    pub(crate) fn batch(&self, size: usize, remainder: Remainder) -> Self {
+        match self {
+            Self::Elements(chain, context) => Self::Elements(stacked(chain.clone(), size, remainder), context.clone()),
+            Self::Items(chain) => Self::Items(stacked(chain.clone(), size, remainder)),
+        }
+    }
+
+    /// Batches made by a Python function.
+    pub(crate) fn batch_fn(&self, size: usize, remainder: Remainder, function: Callable) -> Self {
+        let make = move |items| function.batch(items);
+        Self::Items(Chain::Iter(match self.items() {
+            Chain::Stream(ds, border) => border.open(ds).batch_with_fn(size, remainder, make).boxed(),
+            chain => chain.into_iter().batch_with_fn(size, remainder, make).boxed(),
+        }))
+    }
+
+    /// What a loader runs.
+    pub(crate) fn dataset(&self) -> BoxIter<Item> {
+        self.items().into_iter()
+    }
+
+    /// The same, with the last stage checked: an impossible argument is refused where it was given.
+    pub(crate) fn checked(self, py: Python<'_>) -> PyResult<Self> {
+        let checked = match &self {
+            Self::Elements(chain, _) => chain.check(),
+            Self::Items(chain) => chain.check(),
+        };
+        checked.map_err(|error| self.named(error)).or_raise(py)?;
+        Ok(self)
+    }
+
+    fn named(&self, error: crate::Error) -> crate::Error {
+        let dataset = self.dataset();
+        let stage: &dyn Stage = &dataset;
+        error.stage(format!("{} {}", stage.count() - 1, stage.name()))
+    }
+}
