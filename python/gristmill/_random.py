@@ -19,7 +19,7 @@ class Generators:
         if generator is None:
             generator = np.random.Generator(np.random.Philox(key=self._key))
             self._threads.generator = generator
-            self._threads.start = generator.bit_generator.state
+            self._threads.start = dict(generator.bit_generator.state)
         start: dict[str, Any] = self._threads.start
         start["state"]["counter"][3] = index
         generator.bit_generator.state = start

@@ -13,7 +13,7 @@ def stack(items: Sequence[Any]) -> Any:
     if first is None and all(item is None for item in items):
         return None
     if isinstance(first, Mapping):
-        return _stack_mappings(cast("Sequence[Mapping[Any, Any]]", items))
+        return _stack_mappings(items)
     if isinstance(first, (list, tuple)):
         return _stack_sequences(items)
     if dataclasses.is_dataclass(first) and not isinstance(first, type):
@@ -24,11 +24,11 @@ def stack(items: Sequence[Any]) -> Any:
     return np.stack([np.asarray(item) for item in items])
 
 
-def _stack_mappings(items: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
-    first = items[0]
+def _stack_mappings(items: Sequence[Any]) -> dict[Any, Any]:
+    first: Mapping[Any, Any] = items[0]
     for at, item in enumerate(items):
-        if not isinstance(item, Mapping) or item.keys() != first.keys():
-            have = list(item) if isinstance(item, Mapping) else type(item).__name__
+        have = list(cast("Any", item)) if isinstance(item, Mapping) else type(item).__name__
+        if not isinstance(have, list) or set(have) != set(first):
             raise ValueError(f"cannot stack: element 0 of the batch has {list(first)}, element {at} has {have}")
     return {key: stack([item[key] for item in items]) for key in first}
 
@@ -47,7 +47,7 @@ def _stack_sequences(items: Sequence[Any]) -> Any:
 
 
 def _same_type(items: Sequence[Any]) -> None:
-    kind = type(items[0])
-    for at, item in enumerate(items):
-        if type(item) is not kind:
-            raise ValueError(f"cannot stack: element 0 of the batch is {kind.__name__}, element {at} {type(item).__name__}")
+    kinds = [cast("type[object]", type(item)) for item in items]
+    for at, kind in enumerate(kinds):
+        if kind is not kinds[0]:
+            raise ValueError(f"cannot stack: element 0 of the batch is {kinds[0].__name__}, element {at} {kind.__name__}")

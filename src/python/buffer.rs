@@ -78,11 +78,8 @@ pub(crate) fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> Result<Array> {
 fn bytes_of(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> Buffer {
     let len = array.len() * dtype.size();
     // SAFETY: the pointer is to a live array object.
-    let (data, base) = unsafe {
-        let fields = (*array.as_array_ptr()).fields.data.cast::<u8>().cast_const();
-        (fields, Bound::from_borrowed_ptr_or_opt(array.py(), (*array.as_array_ptr()).fields.base))
-    };
-    if let Some(memory) = base.as_ref().and_then(|base| base.cast::<Memory>().ok()) {
+    let data = unsafe { (*array.as_array_ptr()).fields.data.cast::<u8>().cast_const() };
+    if let Some(memory) = memory_of(array) {
         let owned = &memory.get().0;
         let start = (data as usize).wrapping_sub(owned.as_bytes().as_ptr() as usize);
         if let Some(end) = start.checked_add(len)
@@ -96,6 +93,19 @@ fn bytes_of(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> Buffer {
     }
     // SAFETY: a contiguous array has `len` readable bytes from `data` on, and no Python code runs before they are copied.
     Buffer::copy_from(unsafe { std::slice::from_raw_parts(data, len) })
+}
+
+/// What keeps the memory of an array, if that is the crate: behind any number of views of views.
+fn memory_of<'py>(array: &Bound<'py, PyUntypedArray>) -> Option<Bound<'py, Memory>> {
+    let mut array = array.clone();
+    loop {
+        // SAFETY: the pointer is to a live array object, which holds a reference to its base.
+        let base = unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), (*array.as_array_ptr()).fields.base) }?;
+        match base.cast_into::<PyUntypedArray>() {
+            Ok(inner) => array = inner,
+            Err(other) => return other.into_inner().cast_into().ok(),
+        }
+    }
 }
 
 pub(crate) fn numpy_module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {

@@ -1,0 +1,89 @@
+"""Batches: what is stacked, and how."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import gristmill as gm
+import numpy as np
+import pytest
+
+
+def batches(elements: list[Any], size: int, **options: Any) -> list[Any]:
+    """The batches of both worlds, which must be the same."""
+    ds = gm.MapDataset.source(elements)
+    in_map, in_iter = list(ds.batch(size, **options)), list(ds.to_iter_dataset().batch(size, **options))
+    assert repr(in_map) == repr(in_iter)
+    return in_iter
+
+
+def test_numbers_become_arrays() -> None:
+    whole, rest = batches([1, 2, 3], 2)
+    assert (whole.tolist(), whole.dtype, rest.tolist()) == ([1, 2], np.int64, [3])
+    (floats,) = batches([0.5, 1.5], 2)
+    assert (floats.tolist(), floats.dtype) == ([0.5, 1.5], np.float64)
+    (mixed,) = batches([1, 1.5, True], 3)
+    assert (mixed.tolist(), mixed.dtype) == ([1.0, 1.5, 1.0], np.float64)
+
+
+def test_a_remainder_is_kept_or_dropped() -> None:
+    assert [b.tolist() for b in batches([1, 2, 3], 2, drop_remainder=True)] == [[1, 2]]
+
+
+def test_the_leaves_of_trees_gain_a_dimension() -> None:
+    element = {"a": np.ones((2, 3), np.float32), "b": {"c": 1, "d": [2.0, (3, "x")]}}
+    (batch,) = batches([element, element], 2)
+    assert (batch["a"].shape, batch["a"].dtype) == ((2, 2, 3), np.float32)
+    assert batch["b"]["c"].tolist() == [1, 1]
+    assert type(batch["b"]["d"]) is list and type(batch["b"]["d"][1]) is tuple
+    assert batch["b"]["d"][1][1].tolist() == ["x", "x"]
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+@dataclasses.dataclass
+class Example:
+    ids: Any
+    weight: Any = 1.0
+
+
+def test_classes_stay_what_they_are() -> None:
+    (points,) = batches([Point(1, 2), Point(3, 4)], 2)
+    assert type(points) is Point and points.y.tolist() == [2, 4]
+    (examples,) = batches([Example(np.arange(2)), Example(np.arange(2))], 2)
+    assert type(examples) is Example and examples.ids.shape == (2, 2)
+
+
+def test_a_zip_is_batched_side_by_side() -> None:
+    ds = gm.MapDataset.zip([gm.MapDataset.range(4), gm.MapDataset.range(4).map(lambda x: {"x": x / 2})])
+    numbers, trees = next(iter(ds.batch(4)))
+    assert numbers.tolist() == [0, 1, 2, 3] and trees["x"].tolist() == [0, 0.5, 1, 1.5]
+
+
+def test_a_function_may_make_the_batch() -> None:
+    assert batches([1, 2, 3], 2, batch_fn=sum) == [3, 3]
+    assert batches([1, 2, 3], 2, batch_fn=list) == [[1, 2], [3]]
+
+
+@pytest.mark.parametrize(
+    ("elements", "says"),
+    [
+        ([{"a": 1}, {"b": 1}], r"element 0 of the batch has \['a'\], element 1 has \['b'\]"),
+        ([(1, 2), (1, 2, 3)], "has 2 parts, element 1 has 3"),
+        ([[1], (1,)], "element 0 of the batch is list, element 1 tuple"),
+        ([np.zeros(2), np.zeros(3)], "same shape"),
+    ],
+)
+def test_what_does_not_fit_together_is_said(elements: list[Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says) as caught:
+        list(gm.MapDataset.source(elements).to_iter_dataset().batch(2))
+    assert any("stage 2 batch" in note for note in caught.value.__notes__)
+
+
+def test_impossible_batches_are_refused_at_once() -> None:
+    with pytest.raises(gm.ConfigError):
+        gm.MapDataset.range(3).to_iter_dataset().batch(0)
+    with pytest.raises(gm.ConfigError):
+        gm.MapDataset.range(3).filter(bool).batch(2)

@@ -1,0 +1,95 @@
+"""Streams against plain Python."""
+
+import gzip
+from pathlib import Path
+
+import gristmill as gm
+import pytest
+
+
+def stream(stop: int) -> gm.IterDataset:
+    return gm.MapDataset.range(stop).to_iter_dataset()
+
+
+def test_elementwise_stages() -> None:
+    ds = stream(10).filter(lambda x: x % 2).map(lambda x: -x)
+    assert list(ds) == [-1, -3, -5, -7, -9]
+    assert list(stream(4).flat_map(lambda x: [x] * x)) == [1, 2, 2, 3, 3, 3]
+    assert list(stream(4).flat_map(range)) == [0, 0, 1, 0, 1, 2]
+
+
+def test_an_index_counts_what_arrives() -> None:
+    assert list(stream(6).filter(lambda x: x % 2).map_with_index(lambda i, x: (i, x))) == [(0, 1), (1, 3), (2, 5)]
+
+
+def test_limits_and_epochs() -> None:
+    assert list(stream(9).limit(2).repeat(2)) == [0, 1, 0, 1]
+    assert list(stream(2).repeat().limit(5)) == [0, 1, 0, 1, 0]
+
+
+def test_a_cache_calls_a_function_once() -> None:
+    calls: list[int] = []
+    ds = stream(3).map(lambda x: calls.append(x) or {"x": x}).cache().repeat(3)
+    assert [e["x"] for e in ds] == [0, 1, 2] * 3
+    assert calls == [0, 1, 2]
+
+
+def test_random_numbers_belong_to_the_place() -> None:
+    ds = stream(20).random_map(lambda x, rng: (x, rng.integers(1 << 40)), seed=7)
+    everything = list(ds)
+    assert everything == list(ds)
+    same = gm.MapDataset.range(20).random_map(lambda x, rng: (x, rng.integers(1 << 40)), seed=7)
+    assert everything == list(same)
+
+
+def test_streams_combine() -> None:
+    a, b = stream(4), gm.MapDataset.range(10, 14).to_iter_dataset()
+    assert list(gm.IterDataset.interleave([a, b], 2)) == [0, 10, 1, 11, 2, 12, 3, 13]
+    assert list(gm.IterDataset.mix([a, b], [2, 1])) == [0, 1, 10, 2, 3, 11]
+
+
+def test_a_window_is_shuffled_in_place() -> None:
+    shuffled = list(stream(9).window_shuffle(3, 42))
+    assert [sorted(shuffled[i : i + 3]) for i in (0, 3, 6)] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+    assert shuffled != list(range(9))
+
+
+def test_compressed_files_are_streams(jsonl: Path) -> None:
+    packed = jsonl.with_suffix(".jsonl.gz")
+    packed.write_bytes(gzip.compress(jsonl.read_bytes()))
+    assert [int(e["n"]) for e in gm.IterDataset.jsonl(packed)] == list(range(20))
+    with pytest.raises(gm.ConfigError, match="no random access") as caught:
+        gm.MapDataset.jsonl(packed)
+    assert "IterDataset" in (caught.value.help or "")
+
+
+def test_a_pipeline_file(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text("source: {range: 9}\nstages: [filter: {column: index, min: 7}]\n")
+    assert [int(e["index"]) for e in gm.IterDataset.from_file(path)] == [7, 8]
+
+
+def test_bad_records_are_skipped_where_asked(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"n": 1}\n{"n": oops}\n{"n": 3}\n')
+    ds = gm.MapDataset.jsonl(path, index_cache="off")
+    assert [int(e["n"]) for e in ds.to_iter(on_bad_record="skip")] == [1, 3]
+    with pytest.raises(gm.DataError, match="bad.jsonl: line 2"):
+        list(ds)
+
+
+def test_an_iterator_closes() -> None:
+    with stream(5).loader() as it:
+        assert next(it) == 0
+    it.close()
+    with pytest.raises(ValueError, match="closed"):
+        next(it)
+
+
+def test_the_report_knows_the_stages() -> None:
+    it = stream(50).map(lambda x: x).batch(5).loader()
+    assert sum(1 for _ in it) == 10
+    report = it.report()
+    assert [stage["name"] for stage in report.as_dict()["stages"]] == ["range", "map", "to_iter", "batch"]
+    assert report.as_dict()["delivered"] == 10
+    assert "VERDICT" in str(report)

@@ -1,0 +1,69 @@
+"""What a program sees of the package beyond its data: imports, and how it ends."""
+
+import subprocess
+import sys
+import textwrap
+
+
+def run(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_an_import_brings_nothing_but_numpy() -> None:
+    loaded = run(
+        """
+        import sys
+        before = set(sys.modules)
+        import gristmill
+        print(*{name.partition(".")[0] for name in set(sys.modules) - before} - sys.stdlib_module_names)
+        """
+    )
+    assert set(loaded.split()) <= {"gristmill", "numpy"}
+
+
+def test_a_program_ends_with_threads_at_work() -> None:
+    told = run(
+        """
+        import gristmill as gm
+        ds = gm.MapDataset.range(10).map(lambda x: x + 1).repeat().to_iter_dataset().batch(4)
+        running = ds.loader(threads=2)
+        print(next(running).tolist())
+        """
+    )
+    assert told == "[1, 2, 3, 4]\n"
+
+
+def test_an_iterator_may_be_dropped_at_any_time() -> None:
+    told = run(
+        """
+        import gristmill as gm
+        ds = gm.MapDataset.range(10).map(lambda x: x + 1).repeat().to_iter_dataset()
+        for _ in range(20):
+            it = ds.loader(threads=3)
+            next(it)
+            del it
+        print("ended")
+        """
+    )
+    assert told == "ended\n"
+
+
+def test_other_threads_run_while_native_work_waits() -> None:
+    told = run(
+        """
+        import threading
+        import gristmill as gm
+        gate = threading.Event()
+        ds = gm.MapDataset.range(3).map(lambda x: gate.wait(60) and x)
+        consumer = threading.Thread(target=lambda: print(list(ds.loader(threads=2))))
+        consumer.start()
+        gate.set()
+        consumer.join(60)
+        """
+    )
+    assert told == "[0, 1, 2]\n"

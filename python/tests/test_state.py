@@ -1,0 +1,82 @@
+"""A state after any element continues with the next, whoever evaluates."""
+
+import json
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import gristmill as gm
+import pytest
+
+
+def numbers() -> gm.MapDataset:
+    return gm.MapDataset.range(23).seed(5)
+
+
+def tokens(x: int) -> dict[str, list[int]]:
+    return {"tokens": [x] * (x % 5 + 1)}
+
+
+PIPELINES: dict[str, Callable[[], gm.IterDataset]] = {
+    "map": lambda: numbers().shuffle().map(lambda x: x * 2).to_iter_dataset(),
+    "filter": lambda: numbers().to_iter_dataset().filter(lambda x: x % 3).map(str),
+    "batch": lambda: numbers().map(lambda x: {"x": x}).to_iter_dataset().filter(lambda e: e["x"] % 4).batch(3),
+    "random": lambda: numbers().to_iter_dataset().random_map(lambda x, rng: (x, rng.random())),
+    "index": lambda: numbers().to_iter_dataset().filter(lambda x: x % 2).map_with_index(lambda i, x: (i, x)),
+    "flat_map": lambda: numbers().to_iter_dataset().flat_map(lambda x: [x] * (x % 4)).batch(4),
+    "window": lambda: numbers().to_iter_dataset().window_shuffle(5).map(lambda x: -x),
+    "epochs": lambda: numbers().to_iter_dataset().limit(7).repeat(3),
+    "pack": lambda: numbers().map(tokens).to_iter_dataset().first_fit_pack(length={"tokens": 8}, num_packing_bins=3),
+    "mix": lambda: gm.IterDataset.mix([numbers().to_iter_dataset(), numbers().map(str).to_iter_dataset()], [2, 1]),
+}
+
+
+def shown(elements: Any) -> list[str]:
+    return [repr(element) for element in elements]
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_state_at_every_element(name: str) -> None:
+    ds = PIPELINES[name]()
+    everything = shown(ds)
+    it = ds.loader()
+    for done in range(len(everything) + 1):
+        state = json.dumps(it.get_state())
+        resumed = ds.loader()
+        resumed.set_state(json.loads(state))
+        assert json.dumps(resumed.get_state()) == state
+        assert shown(resumed) == everything[done:], done
+        assert shown(islice(it, 1)) == everything[done : done + 1]
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_threads_change_nothing(name: str) -> None:
+    ds = PIPELINES[name]()
+    everything = shown(ds)
+    for threads in (1, 3):
+        with ds.loader(threads=threads) as it:
+            first = shown(islice(it, 4))
+            state = it.get_state()
+            assert first + shown(it) == everything
+        resumed = ds.loader(threads=4 - threads)
+        resumed.set_state(state)
+        assert shown(resumed) == everything[len(first) :]
+
+
+def test_a_state_may_be_text_or_bytes_and_goes_back_too() -> None:
+    it = iter(numbers())
+    start = it.get_state()
+    assert next(it) == 0
+    for state in (start, json.dumps(start), json.dumps(start).encode()):
+        it.set_state(state)
+        assert [next(it), next(it)] == [0, 1]
+
+
+def test_a_state_of_another_pipeline_is_refused_and_changes_nothing() -> None:
+    it = iter(numbers())
+    next(it)
+    with pytest.raises(gm.StateError, match=r"stage 0 was range\(0, 9, 1\) and is range\(0, 23, 1\)"):
+        it.set_state(iter(gm.MapDataset.range(9).seed(5)).get_state())
+    with pytest.raises(gm.StateError, match="not a checkpoint"):
+        it.set_state({"position": 3})
+    assert next(it) == 1
