@@ -116,3 +116,13 @@ def test_wrong_calls_are_type_errors() -> None:
     for call in (lambda: ds.map(3), lambda: ds.rebatch(1, 2), lambda: ds.rebatch(1, batch_size=1), lambda: ds.filter()):
         with pytest.raises(TypeError):
             call()
+
+
+def test_an_argument_that_holds_itself_is_refused() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    ds: Any = gm.MapDataset.range(3)
+    with pytest.raises(ValueError, match="nested deeper than 32"):
+        ds.drop_columns(endless)
+    with pytest.raises(ValueError, match="0 elements"):
+        gm.MapDataset.select_from_datasets([ds], [])

@@ -1,16 +1,16 @@
 //! Python arguments as the tree that a pipeline file is parsed into.
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
 
 use crate::spec::by_name::main_argument;
-use crate::spec::node::{Field, Node, Tree};
+use crate::spec::node::{Field, MAX_DEPTH, Node, Tree};
 
 /// The arguments of a native source or stage. One may stand without its name: the main one, as in a pipeline file.
 pub(crate) fn tree(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Tree> {
     let mut named = match kwargs {
-        Some(kwargs) => fields(kwargs)?,
+        Some(kwargs) => fields(kwargs, 0)?,
         None => Vec::new(),
     };
     let main = main_argument(name);
@@ -20,10 +20,10 @@ pub(crate) fn tree(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<
             if named.iter().any(|field| field.key == main) {
                 return Err(PyTypeError::new_err(format!("{name}() got multiple values for argument '{main}'")));
             }
-            named.insert(0, field(main.to_owned(), value(&args.get_item(0)?)?));
+            named.insert(0, field(main.to_owned(), value(&args.get_item(0)?, 0)?));
         }
         (1, None) if named.is_empty() && args.get_item(0)?.is_instance_of::<PyDict>() => {
-            return value(&args.get_item(0)?);
+            return value(&args.get_item(0)?, 0);
         }
         (given, main) => {
             let most = usize::from(main.is_some());
@@ -38,11 +38,14 @@ fn field(key: String, value: Tree) -> Field {
     Field { key, line: 0, value: Node::new(value, 0, 0) }
 }
 
-fn fields(dict: &Bound<'_, PyDict>) -> PyResult<Vec<Field>> {
-    dict.iter().map(|(key, given)| Ok(field(key.extract()?, value(&given)?))).collect()
+fn fields(dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Vec<Field>> {
+    dict.iter().map(|(key, given)| Ok(field(key.extract()?, value(&given, depth + 1)?))).collect()
 }
 
-fn value(given: &Bound<'_, PyAny>) -> PyResult<Tree> {
+fn value(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tree> {
+    if depth > MAX_DEPTH {
+        return Err(PyValueError::new_err(format!("an argument nested deeper than {MAX_DEPTH}")));
+    }
     if given.is_none() {
         return Ok(Tree::Null);
     }
@@ -53,10 +56,10 @@ fn value(given: &Bound<'_, PyAny>) -> PyResult<Tree> {
         return Ok(Tree::Str(text.to_string()));
     }
     if let Ok(dict) = given.cast::<PyDict>() {
-        return Ok(Tree::Map(fields(dict)?));
+        return Ok(Tree::Map(fields(dict, depth)?));
     }
     if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
-        let items = given.try_iter()?.map(|item| Ok(Node::new(value(&item?)?, 0, 0)));
+        let items = given.try_iter()?.map(|item| Ok(Node::new(value(&item?, depth + 1)?, 0, 0)));
         return Ok(Tree::List(items.collect::<PyResult<_>>()?));
     }
     if given.is_instance_of::<PyFloat>() {
@@ -66,7 +69,7 @@ fn value(given: &Bound<'_, PyAny>) -> PyResult<Tree> {
         return Ok(Tree::Int(given.extract()?));
     }
     if given.hasattr("__fspath__")? {
-        return value(&given.call_method0("__fspath__")?);
+        return value(&given.call_method0("__fspath__")?, depth);
     }
     let kind = given.get_type().fully_qualified_name()?;
     Err(PyTypeError::new_err(format!(

@@ -8,6 +8,7 @@ use numpy::npyffi::{NPY_TYPES, PY_ARRAY_API, npy_intp};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::{PyTypeInfo, ffi};
 
 use super::error;
@@ -19,8 +20,15 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(crate) struct Memory(Buffer);
 
+/// Whether there is a NumPy: its interface would panic where it is asked for the first time.
+pub(crate) fn ready(py: Python<'_>) -> PyResult<()> {
+    static NUMPY: PyOnceLock<()> = PyOnceLock::new();
+    NUMPY.get_or_try_init(py, || numpy_module(py).map(drop)).copied()
+}
+
 /// A read-only array that views the memory of `array`; for a scalar, a NumPy scalar.
 pub(crate) fn to_numpy(py: Python<'_>, array: Array) -> PyResult<Bound<'_, PyAny>> {
+    ready(py)?;
     let dtype = to_dtype(py, array.dtype())?;
     if array.shape().is_empty() {
         return scalar(&dtype, &array);

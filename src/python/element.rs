@@ -67,6 +67,7 @@ fn from_value(value: &Bound<'_, PyAny>, depth: usize) -> Result<Value> {
     if value.is_none() {
         return Ok(Value::Null);
     }
+    buffer::ready(value.py()).map_err(error::caught)?;
     if let Ok(array) = value.cast() {
         return Ok(buffer::from_numpy(array)?.into());
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::error;
@@ -56,7 +56,11 @@ pub(crate) struct Selection(Vec<(usize, u64)>);
 
 impl Selection {
     pub(crate) fn new(map: &Bound<'_, PyAny>) -> PyResult<Self> {
-        (0..map.len()?).map(|index| map.get_item(index)?.extract()).collect::<PyResult<_>>().map(Self)
+        let len = map.len()?;
+        if len == 0 {
+            return Err(PyValueError::new_err("the selection map has 0 elements, and needs 1 or more"));
+        }
+        (0..len).map(|index| map.get_item(index)?.extract()).collect::<PyResult<_>>().map(Self)
     }
 }
 

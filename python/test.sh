@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Builds the wheel, installs it into a fresh virtual environment, and runs the tests of the package there.
+# Where there is no Python 3.11 or newer it says so and does nothing.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    echo "python/test.sh: skipped: no python3 of version 3.11 or newer on the PATH" >&2
+    exit 0
+fi
+
+folder=$(mktemp -d)
+trap 'rm -r "$folder"' EXIT
+python3 -m venv "$folder/venv"
+export PATH="$folder/venv/bin:$PATH"
+pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' mypy numpy 'pytest>=8' pyright
+
+# Unoptimised but for its dependencies: the tests need no more, and an optimised build takes minutes.
+maturin build --profile dev --locked --quiet --out "$folder/wheels"
+pip install --quiet --disable-pip-version-check "$folder"/wheels/gristmill-*.whl
+
+pytest
+mypy
+# It is a program for Node, and would download one.
+if command -v node >/dev/null; then
+    pyright
+else
+    echo "python/test.sh: pyright skipped: no node on the PATH" >&2
+fi

@@ -1,0 +1,28 @@
+"""What the README shows works."""
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+
+def test_the_example_runs_as_it_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = README.read_text().split("```python\n")[1].split("```")[0]
+    texts = ["é" * (n * 37 % 900) for n in range(400)]
+    (tmp_path / "corpus").mkdir()
+    lines = (json.dumps({"text": text}) + "\n" for text in texts)
+    (tmp_path / "corpus" / "a.jsonl").write_text("".join(lines))
+    trained: list[dict[str, np.ndarray[Any, Any]]] = []
+    names: dict[str, Any] = {"train": trained.append}
+    monkeypatch.chdir(tmp_path)
+    with contextlib.redirect_stdout(None):
+        exec(program, names)
+    assert trained[0]["bytes"].shape == (32, 1024)
+    real = sum(int((batch["bytes_segment_ids"] > 0).sum()) for batch in trained)
+    assert real == sum(len(text.encode()) for text in texts)
+    assert json.dumps(names["state"])
