@@ -7,6 +7,9 @@ from typing import Any, cast
 import numpy as np
 
 
+_INT64 = 1 << 63
+
+
 def stack(items: Sequence[Any]) -> Any:
     """One tree like each of `items`, every leaf with a leading dimension."""
     first: Any = items[0]
@@ -21,6 +24,10 @@ def stack(items: Sequence[Any]) -> Any:
         names = [field.name for field in dataclasses.fields(first)]
         columns = {name: stack([getattr(item, name) for item in items]) for name in names}
         return dataclasses.replace(first, **columns)
+    if type(first) is float and all(type(item) is float for item in items):
+        return np.array(items)
+    if type(first) is int and all(type(item) is int and -_INT64 <= item < _INT64 for item in items):
+        return np.array(items, np.int64)
     return np.stack([np.asarray(item) for item in items])
 
 

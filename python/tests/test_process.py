@@ -67,3 +67,22 @@ def test_other_threads_run_while_native_work_waits() -> None:
         """
     )
     assert told == "[0, 1, 2]\n"
+
+
+def test_threads_of_python_may_share_an_iterator() -> None:
+    told = run(
+        """
+        import threading
+        import time
+        import gristmill as gm
+        seen = []
+        shared = iter(gm.MapDataset.range(300).map(lambda x: time.sleep(0) or x))
+        consumers = [threading.Thread(target=lambda: seen.extend(shared)) for _ in range(4)]
+        for consumer in consumers:
+            consumer.start()
+        for consumer in consumers:
+            consumer.join(60)
+        print(sorted(seen) == list(range(300)))
+        """
+    )
+    assert told == "True\n"

@@ -5,6 +5,7 @@ mod pool;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) mod remote;
 mod runtime;
+pub(crate) mod thread;
 
 pub use runtime::{Executor, Runtime};
 

@@ -65,5 +65,7 @@ fn spawn(index: usize, tasks: Receiver<Task>, busy_ns: Arc<AtomicU64>) -> Result
         }
     };
     let thread = std::thread::Builder::new().name(format!("gristmill-{index}"));
-    thread.spawn(run).map_err(|e| Error::new(crate::ErrorKind::Io, format!("cannot start thread {index}: {e}")))
+    thread
+        .spawn(|| super::thread::run(run))
+        .map_err(|e| Error::new(crate::ErrorKind::Io, format!("cannot start thread {index}: {e}")))
 }

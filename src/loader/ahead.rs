@@ -36,7 +36,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         let thread = std::thread::Builder::new().name("gristmill-suffix".into());
         let work = {
             let run = run.clone();
-            move || produce(iter, cx, &run, sender)
+            move || crate::exec::thread::run(|| produce(iter, cx, &run, sender))
         };
         let thread = thread.spawn(work).map_err(|e| {
             crate::Error::new(crate::ErrorKind::Io, format!("cannot start the thread of the stateful stages: {e}"))

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::interpreter::released;
 use super::item::Item;
 use crate::cx::Cx;
 use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Memory, Role, Sample, Stage};
@@ -14,6 +15,19 @@ use crate::spec::chain::Chain;
 pub(crate) struct Converted<D, T, U> {
     inner: D,
     convert: fn(T) -> Result<U>,
+    /// Whether what is inside is native work, for which the interpreter is let go of.
+    releases: bool,
+}
+
+impl<D, T: Send, U> Converted<D, T, U> {
+    fn read(&self, read: impl FnOnce(&D) -> Result<Option<T>> + Send) -> Result<Option<U>>
+    where
+        D: Sync,
+    {
+        let read = || read(&self.inner);
+        let item = if self.releases { released(read) } else { read() };
+        item?.map(self.convert).transpose()
+    }
 }
 
 impl<D: Stage, T, U> Stage for Converted<D, T, U> {
@@ -49,7 +63,7 @@ impl<D: Stage, T, U> Stage for Converted<D, T, U> {
     }
 }
 
-impl<D: MapDataset, U> MapDataset for Converted<D, D::Item, U> {
+impl<D: MapDataset<Item: Send>, U> MapDataset for Converted<D, D::Item, U> {
     type Item = U;
 
     fn len(&self) -> u64 {
@@ -57,7 +71,7 @@ impl<D: MapDataset, U> MapDataset for Converted<D, D::Item, U> {
     }
 
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<U>> {
-        self.inner.get(index, cx)?.map(self.convert).transpose()
+        self.read(|inner| inner.get(index, cx))
     }
 }
 
@@ -66,16 +80,17 @@ impl<D: IterDataset, U: Send + 'static> IterDataset for Converted<D, D::Item, U>
     type Iter = Converted<D::Iter, D::Item, U>;
 
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        Ok(Converted { inner: self.inner.iter(run)?, convert: self.convert })
+        Ok(Converted { inner: self.inner.iter(run)?, convert: self.convert, releases: self.releases })
     }
 }
 
-impl<I: DatasetIterator, U> DatasetIterator for Converted<I, I::Item, U> {
+impl<I: DatasetIterator<Item: Send>, U> DatasetIterator for Converted<I, I::Item, U> {
     type Item = U;
     type State = I::State;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<U>> {
-        self.inner.next(cx)?.map(self.convert).transpose()
+        let item = if self.releases { released(|| self.inner.next(cx)) } else { self.inner.next(cx) };
+        item?.map(self.convert).transpose()
     }
 
     fn state(&self) -> I::State {
@@ -94,25 +109,44 @@ impl<D, T, U> fmt::Debug for Converted<D, T, U> {
 }
 
 /// `ds` with its items turned into others.
-pub(crate) fn map<D: MapDataset + 'static, U: 'static>(ds: D, convert: fn(D::Item) -> Result<U>) -> BoxMap<U> {
-    Converted { inner: ds, convert }.boxed()
-}
-
-fn iter<T: Send + 'static, U: Send + 'static>(ds: BoxIter<T>, convert: fn(T) -> Result<U>) -> BoxIter<U> {
-    Converted { inner: ds, convert }.boxed()
+pub(crate) fn map<D, U>(ds: D, convert: fn(D::Item) -> Result<U>) -> BoxMap<U>
+where
+    D: MapDataset<Item: Send> + 'static,
+    U: 'static,
+{
+    Converted { inner: ds, convert, releases: false }.boxed()
 }
 
 /// The same of whatever stands in a chain.
 pub(crate) fn chain<T: Send + 'static, U: Send + 'static>(chain: Chain<T>, convert: fn(T) -> Result<U>) -> Chain<U> {
+    convert_chain(chain, convert, false)
+}
+
+/// What native stages yield, as items.
+pub(crate) fn native_map(ds: BoxMap<Element>) -> BoxMap<Item> {
+    Converted { inner: ds, convert: to_item, releases: true }.boxed()
+}
+
+/// The same of whatever stands in a chain.
+pub(crate) fn native_chain(chain: Chain) -> Chain<Item> {
+    convert_chain(chain, to_item, true)
+}
+
+fn convert_chain<T: Send + 'static, U: Send + 'static>(
+    chain: Chain<T>,
+    convert: fn(T) -> Result<U>,
+    releases: bool,
+) -> Chain<U> {
+    let map = |ds: BoxMap<T>| Converted { inner: ds, convert, releases }.boxed();
+    let iter = |ds: BoxIter<T>| Converted { inner: ds, convert, releases }.boxed();
     match chain {
-        Chain::Map(ds) => Chain::Map(map(ds, convert)),
-        Chain::Stream(ds, border) => Chain::Stream(map(ds, convert), border),
-        Chain::Lanes(parts, count) => Chain::Lanes(parts.into_iter().map(|part| iter(part, convert)).collect(), count),
-        Chain::Iter(ds) => Chain::Iter(iter(ds, convert)),
+        Chain::Map(ds) => Chain::Map(map(ds)),
+        Chain::Stream(ds, border) => Chain::Stream(map(ds), border),
+        Chain::Lanes(parts, count) => Chain::Lanes(parts.into_iter().map(iter).collect(), count),
+        Chain::Iter(ds) => Chain::Iter(iter(ds)),
     }
 }
 
-/// An element, as an item.
-pub(crate) fn to_item(element: Element) -> Result<Item> {
+fn to_item(element: Element) -> Result<Item> {
     Ok(Item::Element(element))
 }

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyTuple};
 
+use super::interpreter::released;
 use super::{buffer, element, error};
 use crate::element::{Array, Element, Stack};
 use crate::error::Result;
@@ -86,7 +87,7 @@ impl Stack for Item {
             Some(Self::Float(_)) => numbers(items, |item| if let Self::Float(x) = item { Some(*x) } else { None }),
             Some(Self::Element(_)) if items.iter().all(|item| matches!(item, Self::Element(_))) => {
                 let elements = items.into_iter().map(Self::into_element).collect::<Result<Vec<_>>>()?;
-                Ok(Self::Element(Element::stack(elements)?))
+                Ok(Self::Element(released(|| Element::stack(elements))?))
             }
             Some(Self::Tuple(first)) => tuples(first.len(), items),
             _ => in_python(items),

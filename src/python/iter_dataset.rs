@@ -6,6 +6,7 @@ use pyo3::types::{PyDict, PyTuple};
 use super::arguments;
 use super::callable::Callable;
 use super::error::OrRaise;
+use super::interpreter::detached;
 use super::iterator::{How, PyDatasetIterator};
 use super::map_dataset::remainder;
 use super::streams::{Streams, behind};
@@ -28,12 +29,12 @@ impl PyIterDataset {
 
     fn source_named(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        py.detach(|| Streams::source(name, arguments)).or_raise(py).map(Self)
+        detached(py, || Streams::source(name, arguments)).or_raise(py).map(Self)
     }
 
     fn native(&self, name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        py.detach(|| self.0.native(name, arguments)).or_raise(py).map(Self)
+        detached(py, || self.0.native(name, arguments)).or_raise(py).map(Self)
     }
 }
 
@@ -42,7 +43,7 @@ impl PyIterDataset {
     /// The pipeline of a file in YAML, TOML or JSON.
     #[staticmethod]
     fn from_file(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Self> {
-        py.detach(|| Ok(Streams::native_stream(Pipeline::from_file(path)?.build()?))).or_raise(py).map(Self)
+        detached(py, || Ok(Streams::native_stream(Pipeline::from_file(path)?.build()?))).or_raise(py).map(Self)
     }
 
     /// Records of JSON Lines files in order, compressed or not.
@@ -214,7 +215,7 @@ impl PyIterDataset {
     /// Starts a pass.
     #[pyo3(signature = (*, threads=0, buffer=2))]
     fn loader<'py>(&self, py: Python<'py>, threads: usize, buffer: usize) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        PyDatasetIterator::start(py, self.0.dataset(), How { threads, buffer })
+        PyDatasetIterator::start(py, &self.0, How { threads, buffer })
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDatasetIterator>> {

@@ -7,8 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::error::{self, OrRaise};
+use super::interpreter::{detached, held};
 use super::item::Item;
 use super::report::PyReport;
+use super::streams::Streams;
 use crate::dataset::{BoxIter, IterDataset};
 use crate::{Checkpoint, Error, Executor, Loader, Result};
 
@@ -25,6 +27,8 @@ pub(crate) struct How {
 pub(crate) struct PyDatasetIterator {
     dataset: BoxIter<Item>,
     how: How,
+    /// Whether the interpreter is held while an element is made: see [`interpreter`](super::interpreter).
+    holds: bool,
     /// `None` once closed. It is locked by whoever has let go of the interpreter, so nobody waits for both.
     loader: Mutex<Option<Loader<BoxIter<Item>>>>,
 }
@@ -37,9 +41,11 @@ fn closed() -> PyErr {
 
 impl PyDatasetIterator {
     /// Starts.
-    pub(crate) fn start(py: Python<'_>, dataset: BoxIter<Item>, how: How) -> PyResult<Bound<'_, Self>> {
-        let loader = py.detach(|| load(&dataset, how, None)).or_raise(py)?;
-        let iterator = Bound::new(py, Self { dataset, how, loader: Mutex::new(Some(loader)) })?;
+    pub(crate) fn start<'py>(py: Python<'py>, streams: &Streams, how: How) -> PyResult<Bound<'py, Self>> {
+        let dataset = streams.dataset();
+        let holds = how.threads == 0 && streams.is_python();
+        let loader = detached(py, || load(&dataset, how, None)).or_raise(py)?;
+        let iterator = Bound::new(py, Self { dataset, how, holds, loader: Mutex::new(Some(loader)) })?;
         // Threads that call Python must have ended before the interpreter does.
         if how.threads > 0 {
             py.import("gristmill._exit")?.call_method1("close_at_exit", (&iterator,))?;
@@ -57,7 +63,7 @@ impl PyDatasetIterator {
         py: Python<'_>,
         ask: impl FnOnce(&mut Loader<BoxIter<Item>>) -> T + Send,
     ) -> PyResult<T> {
-        py.detach(|| self.lock().as_mut().map(ask)).ok_or_else(closed)
+        detached(py, || self.lock().as_mut().map(ask)).ok_or_else(closed)
     }
 }
 
@@ -77,7 +83,9 @@ impl PyDatasetIterator {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let (next, delivered) = self.running(py, |loader| (loader.next(), loader.delivered()))?;
+        let advance = |loader: &mut Loader<BoxIter<Item>>| (loader.next(), loader.delivered());
+        let (next, delivered) =
+            if self.holds { self.running(py, |loader| held(|| advance(loader)))? } else { self.running(py, advance)? };
         match next {
             Some(Ok(item)) => item.into_python(py).map(Some),
             Some(Err(failed)) => {
@@ -106,7 +114,7 @@ impl PyDatasetIterator {
             Err(_) => py.import("json")?.call_method1("dumps", (state,))?.extract()?,
         };
         let checkpoint = Checkpoint::from_json(&json).or_raise(py)?;
-        let resumed = py.detach(|| {
+        let resumed = detached(py, || {
             let mut loader = self.lock();
             if loader.is_none() {
                 return None;
@@ -123,7 +131,7 @@ impl PyDatasetIterator {
 
     /// Ends the threads and lets go of everything that was read ahead. Closing twice is closing once.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| drop(self.lock().take()));
+        detached(py, || drop(self.lock().take()));
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -146,7 +154,7 @@ impl Drop for PyDatasetIterator {
         let loader = self.loader.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if loader.is_some() {
             // Without an interpreter nobody waits for it, and `loader` is dropped with the closure.
-            Python::try_attach(move |py| py.detach(move || drop(loader)));
+            Python::try_attach(move |py| detached(py, move || drop(loader)));
         }
     }
 }

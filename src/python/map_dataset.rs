@@ -10,6 +10,7 @@ use super::arguments;
 use super::callable::Callable;
 use super::convert;
 use super::error::OrRaise;
+use super::interpreter::detached;
 use super::item::Item;
 use super::iter_dataset::PyIterDataset;
 use super::iterator::{How, PyDatasetIterator};
@@ -36,12 +37,12 @@ impl PyMapDataset {
 
     fn source_named(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        py.detach(|| Maps::source(name, arguments)).or_raise(py).map(Self)
+        detached(py, || Maps::source(name, arguments)).or_raise(py).map(Self)
     }
 
     fn native(&self, name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        py.detach(|| self.0.native(name, arguments)).or_raise(py).map(Self)
+        detached(py, || self.0.native(name, arguments)).or_raise(py).map(Self)
     }
 
     fn several(datasets: &[PyRef<'_, Self>]) -> Several {
@@ -55,7 +56,7 @@ impl PyMapDataset {
         let Some(place) = place.filter(|_| len > 0) else {
             return Err(PyIndexError::new_err(format!("index {index} of a dataset of {len} elements")));
         };
-        let item = py.detach(|| match &self.0 {
+        let item = detached(py, || match &self.0 {
             Maps::Elements(ds, _) => Ok(ds.get(place, &mut Cx::default())?.map(Item::Element)),
             Maps::Items(ds) => ds.get(place, &mut Cx::default()),
         });
@@ -303,8 +304,7 @@ impl PyMapDataset {
     /// Starts a pass over one epoch.
     #[pyo3(signature = (*, threads=0, buffer=2))]
     fn loader<'py>(&self, py: Python<'py>, threads: usize, buffer: usize) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        let stream = Streams::of(&self.0, Border::default());
-        PyDatasetIterator::start(py, stream.dataset(), How { threads, buffer })
+        PyDatasetIterator::start(py, &Streams::of(&self.0, Border::default()), How { threads, buffer })
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDatasetIterator>> {

@@ -60,7 +60,7 @@ impl Maps {
     /// As items.
     pub(crate) fn items(&self) -> BoxMap<Item> {
         match self {
-            Self::Elements(ds, _) => convert::map(ds.clone(), convert::to_item),
+            Self::Elements(ds, _) => convert::native_map(ds.clone()),
             Self::Items(ds) => ds.clone(),
         }
     }

@@ -10,6 +10,7 @@ mod callable;
 mod convert;
 mod element;
 mod error;
+mod interpreter;
 mod item;
 mod iter_dataset;
 mod iterator;
@@ -42,6 +43,7 @@ fn function_argument(
 /// The native half of the package.
 #[pymodule]
 fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::exec::thread::surround(interpreter::around_thread);
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<map_dataset::PyMapDataset>()?;
     module.add_class::<iter_dataset::PyIterDataset>()?;

@@ -74,7 +74,7 @@ impl Streams {
     /// As items.
     pub(crate) fn items(&self) -> Chain<Item> {
         match self {
-            Self::Elements(chain, _) => convert::chain(chain.clone(), convert::to_item),
+            Self::Elements(chain, _) => convert::native_chain(chain.clone()),
             Self::Items(chain) => chain.clone(),
         }
     }
@@ -159,6 +159,11 @@ impl Streams {
             Chain::Stream(ds, border) => border.open(ds).batch_with_fn(size, remainder, make).boxed(),
             chain => chain.into_iter().batch_with_fn(size, remainder, make).boxed(),
         }))
+    }
+
+    /// Whether Python functions make its elements.
+    pub(crate) fn is_python(&self) -> bool {
+        matches!(self, Self::Items(_))
     }
 
     /// What a loader runs.

@@ -1,0 +1,63 @@
+//! Who holds the interpreter while a pipeline runs.
+//!
+//! A pass whose elements Python functions make, evaluated by the consumer itself, keeps the interpreter: taking it for each
+//! function would cost more than a small function does. It is let go of wherever such a pass reads from native stages.
+//! Everywhere else the interpreter is not held, and whoever calls a Python function takes it for as long as that lasts.
+
+use std::cell::Cell;
+
+use pyo3::prelude::*;
+
+thread_local! {
+    static HELD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Around every thread of the crate: the interpreter knows it from beginning to end, and does not make a state for it anew,
+/// which takes microseconds, each time that it calls a Python function.
+pub(crate) fn around_thread(body: &mut (dyn FnMut() + Send)) {
+    if Python::try_attach(|py| py.detach(&mut *body)).is_none() {
+        body();
+    }
+}
+
+/// Sets whether this thread holds the interpreter, until it is dropped.
+struct Held {
+    before: bool,
+}
+
+impl Held {
+    fn set(held: bool) -> Self {
+        Self { before: HELD.replace(held) }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        HELD.set(self.before);
+    }
+}
+
+/// Does `work` with the interpreter held throughout.
+pub(crate) fn held<T>(work: impl FnOnce() -> T) -> T {
+    Python::attach(|_| {
+        let _held = Held::set(true);
+        work()
+    })
+}
+
+/// Does `work` without the interpreter.
+pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+    py.detach(|| {
+        let _held = Held::set(false);
+        work()
+    })
+}
+
+/// Does native `work`: without the interpreter, if this thread holds it.
+#[inline]
+pub(crate) fn released<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    if !HELD.get() {
+        return work();
+    }
+    Python::attach(|py| detached(py, work))
+}
