@@ -42,6 +42,9 @@ macro_rules! behind {
 }
 pub(crate) use behind;
 
+/// The stages that call Python for each element.
+const OF_PYTHON: [&str; 6] = ["source", "map", "map_with_index", "random_map", "filter", "flat_map"];
+
 /// An elementwise stage, which stays in front of the border, or inside the lanes, if nothing stateful came before it.
 fn each<T: Send + 'static, U: Send + 'static>(chain: Chain<T>, function: NamedFn<T, U>) -> Chain<U> {
     match chain {
@@ -161,9 +164,13 @@ impl Streams {
         }))
     }
 
-    /// Whether Python functions make its elements.
+    /// Whether Python makes its elements one by one. Numbers of a range, shuffled and batched, are native all the way.
     pub(crate) fn is_python(&self) -> bool {
-        matches!(self, Self::Items(_))
+        let mut found = false;
+        if let Self::Items(_) = self {
+            (&self.dataset() as &dyn Stage).walk(&mut |_, node| found |= OF_PYTHON.contains(&node.name()));
+        }
+        found
     }
 
     /// What a loader runs.
