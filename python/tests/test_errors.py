@@ -126,3 +126,11 @@ def test_an_argument_that_holds_itself_is_refused() -> None:
         ds.drop_columns(endless)
     with pytest.raises(ValueError, match="0 elements"):
         gm.MapDataset.select_from_datasets([ds], [])
+
+
+def test_a_function_cannot_ask_its_own_iterator() -> None:
+    own: list[gm.DatasetIterator] = []
+    own.append(iter(NUMBERS.map(lambda _: own[0].get_state())))
+    with pytest.raises(ValueError, match="already running"):
+        next(own[0])
+    assert own[0].get_state()["delivered"] == 0

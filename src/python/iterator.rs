@@ -1,6 +1,7 @@
 //! A pipeline that runs.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -31,6 +32,8 @@ pub(crate) struct PyDatasetIterator {
     holds: bool,
     /// `None` once closed. It is locked by whoever has let go of the interpreter, so nobody waits for both.
     loader: Mutex<Option<Loader<BoxIter<Item>>>>,
+    /// The thread that has it locked. Never locked for longer than it takes to look.
+    owner: Mutex<Option<ThreadId>>,
 }
 
 /// What is asked of an iterator that is closed.
@@ -45,7 +48,8 @@ impl PyDatasetIterator {
         let dataset = streams.dataset();
         let holds = how.threads == 0 && streams.is_python();
         let loader = detached(py, || load(&dataset, how, None)).or_raise(py)?;
-        let iterator = Bound::new(py, Self { dataset, how, holds, loader: Mutex::new(Some(loader)) })?;
+        let iterator =
+            Bound::new(py, Self { dataset, how, holds, loader: Mutex::new(Some(loader)), owner: Mutex::default() })?;
         // Threads that call Python must have ended before the interpreter does.
         if how.threads > 0 {
             py.import("gristmill._exit")?.call_method1("close_at_exit", (&iterator,))?;
@@ -53,17 +57,50 @@ impl PyDatasetIterator {
         Ok(iterator)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Loader<BoxIter<Item>>>> {
-        self.loader.lock().unwrap_or_else(PoisonError::into_inner)
+    /// `ask` of the loader, without the interpreter. Other threads wait for their turn; a function of the pipeline that asks
+    /// its own iterator would wait for itself.
+    fn alone<T: Send>(
+        &self,
+        py: Python<'_>,
+        ask: impl FnOnce(&mut Option<Loader<BoxIter<Item>>>) -> T + Send,
+    ) -> PyResult<T> {
+        if *locked(&self.owner) == Some(std::thread::current().id()) {
+            return Err(PyValueError::new_err("the iterator is already running: this is one of its own functions"));
+        }
+        Ok(detached(py, || {
+            let mut loader = locked(&self.loader);
+            let _owner = Owner::enter(&self.owner);
+            ask(&mut loader)
+        }))
     }
 
-    /// `ask` of the running loader, without the interpreter.
+    /// `ask` of the running loader.
     fn running<T: Send>(
         &self,
         py: Python<'_>,
         ask: impl FnOnce(&mut Loader<BoxIter<Item>>) -> T + Send,
     ) -> PyResult<T> {
-        detached(py, || self.lock().as_mut().map(ask)).ok_or_else(closed)
+        self.alone(py, |loader| loader.as_mut().map(ask))?.ok_or_else(closed)
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Marks the thread that has the loader, until it is dropped.
+struct Owner<'a>(&'a Mutex<Option<ThreadId>>);
+
+impl<'a> Owner<'a> {
+    fn enter(owner: &'a Mutex<Option<ThreadId>>) -> Self {
+        *locked(owner) = Some(std::thread::current().id());
+        Self(owner)
+    }
+}
+
+impl Drop for Owner<'_> {
+    fn drop(&mut self) {
+        *locked(self.0) = None;
     }
 }
 
@@ -114,14 +151,11 @@ impl PyDatasetIterator {
             Err(_) => py.import("json")?.call_method1("dumps", (state,))?.extract()?,
         };
         let checkpoint = Checkpoint::from_json(&json).or_raise(py)?;
-        let resumed = detached(py, || {
-            let mut loader = self.lock();
-            if loader.is_none() {
-                return None;
-            }
-            Some(load(&self.dataset, self.how, Some(checkpoint)).map(|resumed| *loader = Some(resumed)))
-        });
-        resumed.ok_or_else(closed)?.or_raise(py)
+        self.running(py, |loader| {
+            *loader = load(&self.dataset, self.how, Some(checkpoint))?;
+            Ok(())
+        })?
+        .or_raise(py)
     }
 
     /// Where the time went so far.
@@ -130,8 +164,8 @@ impl PyDatasetIterator {
     }
 
     /// Ends the threads and lets go of everything that was read ahead. Closing twice is closing once.
-    fn close(&self, py: Python<'_>) {
-        detached(py, || drop(self.lock().take()));
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.alone(py, |loader| drop(loader.take()))
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -139,8 +173,8 @@ impl PyDatasetIterator {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, pyo3::types::PyTuple>) {
-        self.close(py);
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<()> {
+        self.close(py)
     }
 
     fn __repr__(&self) -> String {
