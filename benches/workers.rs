@@ -280,48 +280,75 @@ fn working(_: ()) -> Result<impl IterDataset<Item = i64>> {
 
 /// CPU time of the worker per element, with what is counted and without: it is the worker that counts.
 fn telemetry() -> Result<()> {
-    const EACH: usize = 8_000;
+    const EACH: usize = 1_000;
     let run = |counted: bool| {
         let options = options().threads_per_worker(1).counted(counted);
         let mut loader = mp_prefetch(working, (), options)?.build()?;
         loader.by_ref().take(EACH / 2).try_for_each(|x| x.map(drop))?;
-        let mut before = at_rest(&mut loader);
+        // Asked for only once: a worker that is asked tells what it has counted, which is not part of counting it.
+        let pid =
+            loader.report().workers.and_then(|report| Some(report.workers.first()?.pid)).expect("it has a worker");
+        pin(pid);
+        let mut before = at_rest(pid);
         Ok::<_, Error>(move || {
             loader.by_ref().take(EACH).for_each(|x| assert!(x.is_ok()));
-            let after = at_rest(&mut loader);
+            let after = at_rest(pid);
             after - std::mem::replace(&mut before, after)
         })
     };
-    // Many short turns, compared two by two: what is sought is less than what a machine's speed changes by.
+    // Very many short turns: what is sought is less than what a machine's speed changes by. They are added up, as a turn is a
+    // few ranges, one more or one less.
     let (mut without, mut with) = (run(false)?, run(true)?);
-    let [low, middle, high] = shares(&pairs(101, || Ok(without()), || Ok(with()))?);
+    let mut block = || {
+        let turns = pairs(48, || Ok(without()), || Ok(with()))?;
+        Ok::<_, Error>(turns.into_iter().fold((0.0, 0.0), |sum, turn| (sum.0 + turn.0, sum.1 + turn.1)))
+    };
+    let blocks = (0..21).map(|_| block()).collect::<Result<Vec<_>>>()?;
+    let [low, middle, high] = shares(&blocks);
     println!("telemetry: elements of 15 us, counted: {middle:.1} % of the same uncounted ({low:.1} to {high:.1})");
     Ok(())
 }
 
-/// Seconds on a core of the worker, once it is as far ahead as it may be: between two such moments it has evaluated as many
-/// elements as were taken.
-fn at_rest<D: IterDataset + 'static>(loader: &mut Loader<D>) -> f64 {
-    let mut on_core = || loader.report().workers.map_or(0.0, |report| report.workers.iter().map(|w| w.cpu_s).sum());
-    let mut before: f64 = on_core();
+/// Keeps all threads of a process on the last core: one core is not as fast as another.
+fn pin(pid: u32) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut last = rustix::thread::CpuSet::new();
+    last.set(cores - 1);
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        let id = thread.file_name().to_str().and_then(|id| rustix::process::Pid::from_raw(id.parse().ok()?));
+        let _ = rustix::thread::sched_setaffinity(id, &last);
+    }
+}
+
+/// Seconds on a core of the process, once it has done all that it may do ahead: between two such moments a worker has evaluated
+/// as many elements as were taken.
+fn at_rest(pid: u32) -> f64 {
+    let mut before = threads_s(&format!("/proc/{pid}/task")).values().sum::<f64>();
     loop {
         std::thread::sleep(Duration::from_millis(10));
-        let after = on_core();
-        if after - before < 0.001 {
+        let after = threads_s(&format!("/proc/{pid}/task")).values().sum::<f64>();
+        if after - before < 0.000_5 {
             return after;
         }
         before = after;
     }
 }
 
-/// Seconds on a core of the worker's threads together, and of each thread of this process, by name.
-fn threads_cpu_s<D: IterDataset + 'static>(loader: &mut Loader<D>) -> BTreeMap<String, f64> {
-    let workers = loader.report().workers.expect("it has a worker").workers;
-    let mut all: BTreeMap<String, f64> = workers.iter().map(|w| (format!("worker {}", w.number), w.cpu_s)).collect();
-    for thread in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+/// Seconds on a core of each thread of a process, by name.
+fn threads_s(tasks: &str) -> BTreeMap<String, f64> {
+    let mut all = BTreeMap::new();
+    for thread in std::fs::read_dir(tasks).into_iter().flatten().flatten() {
         let read = |name| std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();
         let ns = read("schedstat").split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok());
         *all.entry(read("comm").trim().to_owned()).or_default() += ns.unwrap_or(0.0) * 1e-9;
     }
+    all
+}
+
+/// Seconds on a core of the worker's threads together, and of each thread of this process, by name.
+fn threads_cpu_s<D: IterDataset + 'static>(loader: &mut Loader<D>) -> BTreeMap<String, f64> {
+    let workers = loader.report().workers.expect("it has a worker").workers;
+    let mut all = threads_s("/proc/self/task");
+    all.extend(workers.iter().map(|w| (format!("worker {}", w.number), w.cpu_s)));
     all
 }

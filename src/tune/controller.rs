@@ -69,8 +69,10 @@ impl Measurement {
         if self.taken_s > TAKEN * self.wall_s * cores {
             return threads;
         }
-        // What they do beside their work is in their CPU time, too.
-        ((cores * (self.busy_s / self.cpu_s).max(1.0)).min(1e6) as usize).max(threads)
+        // What they do beside their work is in their CPU time, too. And they do not wait by turns: that cores are never idle
+        // while some wait takes as many again as wait at a time.
+        let each = (self.busy_s / self.cpu_s).max(1.0);
+        ((cores * (2.0 * each - 1.0)).min(1e6) as usize).max(threads)
     }
 
     /// Elements per second that the consumer would take.
