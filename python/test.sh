@@ -13,7 +13,7 @@ folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 python3 -m venv "$folder/venv"
 export PATH="$folder/venv/bin:$PATH"
-pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' mypy numpy 'pytest>=8' pyright
+pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' jax mypy numpy 'pytest>=8' pyright
 
 # Unoptimised but for its dependencies: the tests need no more, and an optimised build takes minutes.
 maturin build --profile dev --locked --quiet --out "$folder/wheels"

@@ -5,6 +5,9 @@ are Grain's wherever Grain has them. Execution never changes the data: the same 
 after a resume anywhere.
 """
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from gristmill._errors import ConfigError as ConfigError
 from gristmill._errors import DataError as DataError
 from gristmill._errors import Error as Error
@@ -17,3 +20,13 @@ from gristmill._gristmill import IterDataset as IterDataset
 from gristmill._gristmill import MapDataset as MapDataset
 from gristmill._gristmill import Report as Report
 from gristmill._gristmill import __version__ as __version__
+
+if _TYPE_CHECKING:
+    from gristmill import jax as jax
+else:
+
+    def __getattr__(name: str) -> object:
+        """Imports `gristmill.jax` when it is first used: JAX takes its time, and not everybody has it."""
+        if name == "jax":
+            return _import_module("gristmill.jax")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+# Read when JAX is imported, which is later: several devices to shard over, where there is but a CPU.
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
