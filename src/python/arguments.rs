@@ -4,6 +4,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
 
+use crate::dataset::Remainder;
 use crate::spec::by_name::main_argument;
 use crate::spec::node::{Field, MAX_DEPTH, Node, Tree};
 
@@ -75,4 +76,9 @@ fn value(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tree> {
     Err(PyTypeError::new_err(format!(
         "an argument of a native stage is a number, text, a path, or a list or dict of these, got {kind}"
     )))
+}
+
+/// What `drop_remainder` asks for.
+pub(super) fn remainder(drop: bool) -> Remainder {
+    if drop { Remainder::Drop } else { Remainder::Keep }
 }

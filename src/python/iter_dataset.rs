@@ -8,7 +8,6 @@ use super::callable::Callable;
 use super::error::OrRaise;
 use super::interpreter::detached;
 use super::iterator::{How, PyDatasetIterator};
-use super::map_dataset::remainder;
 use super::streams::{Streams, behind};
 use crate::dataset::iter::{interleave, mix};
 use crate::dataset::{BoxIter, IterDataset};
@@ -142,7 +141,7 @@ impl PyIterDataset {
         drop_remainder: bool,
         batch_fn: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let remainder = remainder(drop_remainder);
+        let remainder = arguments::remainder(drop_remainder);
         Self::new(
             py,
             match batch_fn {

@@ -19,7 +19,7 @@ use super::source::{PythonSource, Selection};
 use super::streams::Streams;
 use crate::cx::Cx;
 use crate::dataset::map::{Concatenate, Mix, Range, Select, Source, ZipAll};
-use crate::dataset::{BoxMap, INFINITE, MapDataset, Remainder};
+use crate::dataset::{BoxMap, INFINITE, MapDataset};
 use crate::spec::by_name;
 use crate::spec::chain::Border;
 
@@ -75,10 +75,6 @@ impl PyMapDataset {
         let step = part("step")?.unwrap_or(1);
         Self::new(slice.py(), over!(&self.0, ds => ds.slice_step(range, step)))
     }
-}
-
-pub(super) fn remainder(drop: bool) -> Remainder {
-    if drop { Remainder::Drop } else { Remainder::Keep }
 }
 
 #[pymethods]
@@ -256,7 +252,7 @@ impl PyMapDataset {
         drop_remainder: bool,
         batch_fn: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let remainder = remainder(drop_remainder);
+        let remainder = arguments::remainder(drop_remainder);
         let Some(function) = batch_fn else {
             return Self::new(py, over!(&self.0, ds => ds.batch_with(batch_size, remainder)));
         };

@@ -2,123 +2,29 @@
 //!
 //! It follows from one law: a consumer that would take `demand` elements per second, each of which costs `service`
 //! seconds of one thread, is fed by `demand × service` threads. More are asked for only where the consumer waits and the
-//! threads are busy; each step is judged by what it gained, and taken back where the machine, not their number, was the limit.
+//! threads are busy, and never more than keep the cores busy; each step is judged by what it gained, and taken back where the
+//! machine, not their number, was the limit.
 //! Where threads that bring nothing share a process, that may be the limit: a lock, an allocator. Then more processes
 //! are tried, if there may be any.
 
 use super::hold_off::HoldOff;
+use super::measurement::{HUNGRY, Measurement};
+use super::setting::{Bounds, Setting};
 use super::trial::{Check, Trial, Verdict};
 use super::{Decision, Knob};
 
 /// Threads are planned to be busy for this share of the time: above it, random service times make the consumer wait.
 const TARGET: f64 = 0.85;
-/// The consumer waits too much.
-pub(super) const HUNGRY: f64 = 0.02;
 /// The consumer hardly waits.
 const FED: f64 = 0.005;
 /// Threads are as good as always busy.
 const BUSY: f64 = 0.9;
 /// They are busy often enough for more of them to be busy as often.
 const OFTEN: f64 = 0.6;
-/// Cores are as good as always taken: the consumer and the system have the rest.
-const TAKEN: f64 = 0.92;
 /// So many seconds in a row must agree before something is added.
 const CONFIRM: u32 = 2;
 /// So many seconds of little work must pass before a thread is taken away.
 const IDLE: u32 = 15;
-
-/// What was measured in about one second.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Measurement {
-    /// Seconds it covers.
-    pub wall_s: f64,
-    /// Seconds for which the consumer waited.
-    pub wait_s: f64,
-    /// Elements that the consumer got.
-    pub elements: f64,
-    /// Seconds of work of all threads together: on a core, waiting for one, or waiting for something else.
-    pub busy_s: f64,
-    /// Seconds of it for which they were on a core; 0 where that is not known.
-    pub cpu_s: f64,
-    /// Seconds for which cores were taken by them, by the consumer, and by what hands elements over.
-    pub taken_s: f64,
-    /// Whether as many ranges were under way or ready as there may be.
-    pub window_full: bool,
-    /// Whether it tells nothing: a worker was being replaced, or nothing ran.
-    pub disturbed: bool,
-}
-
-impl Measurement {
-    fn wait(&self) -> f64 {
-        self.wait_s / self.wall_s
-    }
-
-    fn rate(&self) -> f64 {
-        if self.wall_s > 0.0 { self.elements / self.wall_s } else { 0.0 }
-    }
-
-    /// How many threads keep so many cores busy, as far as can be seen from `threads` of them; no fewer than those.
-    ///
-    /// A thread takes `cpu_s / busy_s` of a core as long as there are cores for all who want one. Once they are taken, whoever
-    /// wants one waits for it and counts as busy; more threads would only wait longer.
-    fn most_on(&self, cores: usize, threads: usize) -> usize {
-        if self.cpu_s <= 0.0 || self.busy_s <= 0.0 {
-            return usize::MAX;
-        }
-        let cores = cores as f64;
-        if self.taken_s > TAKEN * self.wall_s * cores {
-            return threads;
-        }
-        // What they do beside their work is in their CPU time, too. And they do not wait by turns: that cores are never idle
-        // while some wait takes as many again as wait at a time.
-        let each = (self.busy_s / self.cpu_s).max(1.0);
-        ((cores * (2.0 * each - 1.0)).min(1e6) as usize).max(threads)
-    }
-
-    /// Elements per second that the consumer would take.
-    fn demand(&self) -> f64 {
-        self.elements / (self.wall_s - self.wait_s).max(self.wall_s * 1e-3)
-    }
-}
-
-/// What is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// Threads that evaluate elements, in all processes together: as many in each.
-    pub threads: usize,
-    /// Worker processes.
-    pub processes: usize,
-    /// Ranges of elements that are under way or ready.
-    pub window: usize,
-}
-
-/// What may be chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// Threads that may be used at most: cores, memory, what was asked for.
-    pub most_threads: usize,
-    /// Threads of one process.
-    pub most_threads_each: usize,
-    /// Cores that there are for them.
-    pub cores: usize,
-    /// Processes, at least and at most.
-    pub processes: (usize, usize),
-    /// Ranges under way that there is memory for.
-    pub most_window: usize,
-}
-
-impl Bounds {
-    /// Bounds where there is one process, and a core for every thread.
-    pub fn of_threads(most_threads: usize, most_window: usize) -> Self {
-        Self { most_threads, most_threads_each: most_threads, cores: most_threads, processes: (1, 1), most_window }
-    }
-
-    /// `threads`, spread evenly over so many processes: the next multiple, or the one before if that is too many.
-    fn spread(&self, threads: usize, processes: usize) -> usize {
-        let most = (self.most_threads / processes).min(self.most_threads_each).max(1);
-        threads.div_ceil(processes).clamp(1, most) * processes
-    }
-}
 
 /// Decides, second by second. See the [module](super).
 #[derive(Clone, Debug)]

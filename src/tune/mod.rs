@@ -6,6 +6,8 @@
 
 mod controller;
 mod hold_off;
+mod measurement;
+mod setting;
 #[cfg(test)]
 mod simulation;
 mod trial;
@@ -14,7 +16,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-pub use controller::{Bounds, Controller, Measurement, Setting};
+pub use controller::Controller;
+pub use measurement::Measurement;
+pub use setting::{Bounds, Setting};
 
 /// Something that is tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -1,7 +1,8 @@
 //! A step up, and whether it was worth it.
 
 use super::Knob;
-use super::controller::{HUNGRY, Measurement, Setting};
+use super::measurement::{HUNGRY, Measurement};
+use super::setting::Setting;
 
 /// So many seconds after a change its effect is judged, where it is not plain before.
 const JUDGE: u32 = 4;

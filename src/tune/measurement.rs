@@ -1,0 +1,60 @@
+//! One second's figures, and what they say by themselves.
+
+/// The consumer waits too much.
+pub(super) const HUNGRY: f64 = 0.02;
+/// Cores are as good as always taken: the consumer and the system have the rest.
+const TAKEN: f64 = 0.92;
+
+/// What was measured in about one second.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measurement {
+    /// Seconds it covers.
+    pub wall_s: f64,
+    /// Seconds for which the consumer waited.
+    pub wait_s: f64,
+    /// Elements that the consumer got.
+    pub elements: f64,
+    /// Seconds of work of all threads together: on a core, waiting for one, or waiting for something else.
+    pub busy_s: f64,
+    /// Seconds of it for which they were on a core; 0 where that is not known.
+    pub cpu_s: f64,
+    /// Seconds for which cores were taken by them, by the consumer, and by what hands elements over.
+    pub taken_s: f64,
+    /// Whether as many ranges were under way or ready as there may be.
+    pub window_full: bool,
+    /// Whether it tells nothing: a worker was being replaced, or nothing ran.
+    pub disturbed: bool,
+}
+
+impl Measurement {
+    pub(super) fn wait(&self) -> f64 {
+        self.wait_s / self.wall_s
+    }
+
+    pub(super) fn rate(&self) -> f64 {
+        if self.wall_s > 0.0 { self.elements / self.wall_s } else { 0.0 }
+    }
+
+    /// How many threads keep so many cores busy, as far as can be seen from `threads` of them; no fewer than those.
+    ///
+    /// A thread takes `cpu_s / busy_s` of a core as long as there are cores for all who want one. Once they are taken, whoever
+    /// wants one waits for it and counts as busy; more threads would only wait longer.
+    pub(super) fn most_on(&self, cores: usize, threads: usize) -> usize {
+        if self.cpu_s <= 0.0 || self.busy_s <= 0.0 {
+            return usize::MAX;
+        }
+        let cores = cores as f64;
+        if self.taken_s > TAKEN * self.wall_s * cores {
+            return threads;
+        }
+        // What they do beside their work is in their CPU time, too. And they do not wait by turns: that cores are never idle
+        // while some wait takes as many again as wait at a time.
+        let each = (self.busy_s / self.cpu_s).max(1.0);
+        ((cores * (2.0 * each - 1.0)).min(1e6) as usize).max(threads)
+    }
+
+    /// Elements per second that the consumer would take.
+    pub(super) fn demand(&self) -> f64 {
+        self.elements / (self.wall_s - self.wait_s).max(self.wall_s * 1e-3)
+    }
+}

@@ -1,0 +1,40 @@
+//! What is chosen, and what may be.
+
+/// What is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Threads that evaluate elements, in all processes together: as many in each.
+    pub threads: usize,
+    /// Worker processes.
+    pub processes: usize,
+    /// Ranges of elements that are under way or ready.
+    pub window: usize,
+}
+
+/// What may be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Threads that may be used at most: cores, memory, what was asked for.
+    pub most_threads: usize,
+    /// Threads of one process.
+    pub most_threads_each: usize,
+    /// Cores that there are for them.
+    pub cores: usize,
+    /// Processes, at least and at most.
+    pub processes: (usize, usize),
+    /// Ranges under way that there is memory for.
+    pub most_window: usize,
+}
+
+impl Bounds {
+    /// Bounds where there is one process, and a core for every thread.
+    pub fn of_threads(most_threads: usize, most_window: usize) -> Self {
+        Self { most_threads, most_threads_each: most_threads, cores: most_threads, processes: (1, 1), most_window }
+    }
+
+    /// `threads`, spread evenly over so many processes: the next multiple, or the one before if that is too many.
+    pub(super) fn spread(&self, threads: usize, processes: usize) -> usize {
+        let most = (self.most_threads / processes).min(self.most_threads_each).max(1);
+        threads.div_ceil(processes).clamp(1, most) * processes
+    }
+}
