@@ -17,6 +17,8 @@ pub struct Settings {
     pub executor: Option<Executor>,
     /// `executor: {workers: 1}`: worker processes.
     pub workers: Option<usize>,
+    /// `executor: {max_workers: 2}`: worker processes at most, where their number is tuned.
+    pub max_workers: Option<usize>,
     /// `executor: {threads_per_worker: 2}`.
     pub threads_per_worker: Option<usize>,
     /// `executor: {ram_budget: 2GiB}`: bytes for worker processes and what they share with this one.
@@ -43,6 +45,7 @@ impl Settings {
             name: fields.optional("name")?,
             executor: None,
             workers: None,
+            max_workers: None,
             threads_per_worker: None,
             ram_budget: None,
             buffer: None,
@@ -73,12 +76,19 @@ impl Settings {
         let inline = fields.or("inline", false)?.then_some(Executor::Inline);
         self.buffer = count("buffer", 1)?;
         self.workers = count("workers", 0)?;
+        self.max_workers = count("max_workers", 1)?;
         self.threads_per_worker = count("threads_per_worker", 1)?;
         self.ram_budget = fields.node("ram_budget").map(bytes).transpose()?;
         fields.finish()?;
-        let in_workers = self.workers.is_some() || self.threads_per_worker.is_some() || self.ram_budget.is_some();
+        let in_workers =
+            self.workers.or(self.max_workers).or(self.threads_per_worker).is_some() || self.ram_budget.is_some();
         if usize::from(threads.is_some()) + usize::from(inline.is_some()) + usize::from(in_workers) > 1 {
             return Err(fields.error("`inline`, `threads` and what is about workers exclude each other"));
+        }
+        if self.workers.is_some() && self.max_workers.is_some() {
+            return Err(fields
+                .error("`workers` and `max_workers` exclude each other")
+                .help("`max_workers` leaves their number to tuning"));
         }
         self.executor = threads.or(inline);
         Ok(())

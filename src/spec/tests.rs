@@ -90,6 +90,9 @@ fn settings_are_read_and_checked() {
     let error = |s: &str| parse(s).unwrap_err().to_string();
     assert_eq!(error("executor: {threads: 0}"), "line 2: executor.threads: is 0, and must be at least 1");
     assert!(error("executor: {threads: 1, inline: true}").contains("exclude each other"));
+    assert_eq!(parse("executor: {max_workers: 3}").unwrap().settings().max_workers, Some(3));
+    assert!(error("executor: {threads: 1, max_workers: 3}").contains("exclude each other"));
+    assert!(error("executor: {workers: 1, max_workers: 3}").contains("`workers` and `max_workers` exclude"));
 }
 
 #[test]

@@ -9,6 +9,9 @@ pub(crate) struct How {
     /// Worker processes [default: what the pipeline file says, or one with a thread for every core]
     #[arg(long, value_name = "N", conflicts_with_all = ["threads", "inline"])]
     workers: Option<usize>,
+    /// Worker processes at most, where their number is tuned [default: 1]
+    #[arg(long, value_name = "N", conflicts_with_all = ["workers", "threads", "inline"])]
+    max_workers: Option<usize>,
     /// Threads of each worker process
     #[arg(long, value_name = "N", conflicts_with_all = ["threads", "inline"])]
     threads_per_worker: Option<usize>,
@@ -34,7 +37,7 @@ pub(crate) fn memory(text: &str) -> std::result::Result<u64, String> {
 impl How {
     /// Whether `key` names a choice that is made here: one that never changes the data.
     pub(crate) fn has(key: &str) -> bool {
-        matches!(key, "workers" | "threads_per_worker" | "ram" | "threads" | "inline" | "buffer")
+        matches!(key, "workers" | "max_workers" | "threads_per_worker" | "ram" | "threads" | "inline" | "buffer")
     }
 
     /// These choices with others in their place, each a name and a value; names that are not [`has`](Self::has) are left
@@ -80,6 +83,7 @@ impl How {
         };
         match key {
             "workers" => self.workers = Some(number(0)?),
+            "max_workers" => self.max_workers = Some(number(1)?),
             "threads_per_worker" => self.threads_per_worker = Some(number(1)?),
             "ram" => self.ram = Some(parse_bytes(value).ok_or_else(|| wrong("an amount of memory such as 2GiB"))?),
             "threads" => self.threads = Some(number(1)?),
@@ -97,7 +101,7 @@ impl How {
         pipeline: &Pipeline,
     ) -> Result<LoaderBuilder<BoxIter<Element>>> {
         let settings = pipeline.settings();
-        let in_workers = self.workers.is_some() || self.threads_per_worker.is_some() || self.ram.is_some();
+        let in_workers = self.workers.or(self.max_workers).or(self.threads_per_worker).is_some() || self.ram.is_some();
         let here = match (self.threads, self.inline) {
             (Some(n), _) => Some(Executor::Threads(n)),
             (None, true) => Some(Executor::Inline),
@@ -123,8 +127,11 @@ impl How {
         use gristmill::workers::MpOptions;
         let settings = pipeline.settings();
         let mut options = MpOptions::auto();
-        if let Some(n) = self.workers.or(settings.workers) {
+        if let Some(n) = self.workers.or(settings.workers.filter(|_| self.max_workers.is_none())) {
             options = options.workers(n);
+        }
+        if let Some(n) = self.max_workers.or(settings.max_workers) {
+            options = options.max_workers(n);
         }
         if let Some(n) = self.threads_per_worker.or(settings.threads_per_worker) {
             options = options.threads_per_worker(n);
