@@ -61,6 +61,14 @@ impl Array {
         array
     }
 
+    /// The same with other bytes, as many as these.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    #[inline(always)]
+    pub(crate) fn with_data(&self, data: Buffer) -> Self {
+        debug_assert_eq!(self.data.len(), data.len());
+        Self { dtype: self.dtype, shape: self.shape.clone(), data }
+    }
+
     /// A number: an array of shape `[]`, stored in the handle.
     pub fn scalar<T: Scalar>(value: T) -> Self {
         Self { dtype: T::DTYPE, shape: Shape::new(&[]), data: Buffer::copy_from(bytemuck::bytes_of(&value)) }

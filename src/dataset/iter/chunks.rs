@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::evaluate::{Apart, Chunk, Evaluator, Gather, Incoming, Part, Slot, Wanted};
+use super::evaluate::{Apart, Chunk, Evaluator, Gather, Incoming, Part, Rows, Slot, Wanted};
 use super::evaluator::evaluator;
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
@@ -52,11 +52,39 @@ struct Ahead<T, W> {
     evaluator: Box<dyn Evaluator<T, W>>,
     pending: VecDeque<Pending<T, W>>,
     parts: std::vec::IntoIter<Part<T, W>>,
-    slots: std::vec::IntoIter<Slot<T>>,
+    slots: Open<T>,
     dispatched: u64,
     chunk: u64,
     /// What an index took last time.
     each: Option<Duration>,
+}
+
+/// The slots that come next.
+enum Open<T> {
+    Slots(std::vec::IntoIter<Slot<T>>),
+    Rows(Rows<T>),
+}
+
+impl<T> Default for Open<T> {
+    fn default() -> Self {
+        Self::Slots(Vec::new().into_iter())
+    }
+}
+
+impl<T> Open<T> {
+    fn next(&mut self) -> Option<Slot<T>> {
+        match self {
+            Self::Slots(slots) => slots.next(),
+            Self::Rows(rows) => rows.next().map(|item| Ok(Some(item))),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Slots(slots) => slots.len(),
+            Self::Rows(rows) => rows.len(),
+        }
+    }
 }
 
 struct Pending<T, W> {
@@ -83,7 +111,7 @@ where
             evaluator,
             pending: VecDeque::new(),
             parts: Vec::new().into_iter(),
-            slots: Vec::new().into_iter(),
+            slots: Open::default(),
             dispatched: 0,
             chunk: 1,
             each: None,
@@ -108,7 +136,7 @@ where
         if let Some(ahead) = &mut self.ahead {
             ahead.call_off(0, index);
             ahead.parts = Vec::new().into_iter();
-            ahead.slots = Vec::new().into_iter();
+            ahead.slots = Open::default();
         }
         Ok(())
     }
@@ -150,7 +178,7 @@ where
             match ahead.parts.as_slice().first() {
                 // Whoever asks for a slot now begins no group here.
                 Some(Part::Whole(..)) => self.regroup(self.next.saturating_add(1)),
-                Some(Part::Slots(_)) => ahead.open(),
+                Some(Part::Slots(_) | Part::Rows(_)) => ahead.open(),
                 None => ahead.receive(self.groups, self.len, self.stage, cx)?,
             }
         }
@@ -166,7 +194,7 @@ where
         while ahead.parts.len() == 0 {
             if let Err(error) = ahead.receive(self.groups, self.len, self.stage, cx) {
                 // It is that of the next slot.
-                ahead.slots = vec![Err(error)].into_iter();
+                ahead.slots = Open::Slots(vec![Err(error)].into_iter());
                 return None;
             }
         }
@@ -189,9 +217,11 @@ impl<T, W> Ahead<T, W> {
 
     /// Goes on to the slots of the next part.
     fn open(&mut self) {
-        if let Some(Part::Slots(slots)) = self.parts.next() {
-            self.slots = slots.into_iter();
-        }
+        self.slots = match self.parts.next() {
+            Some(Part::Slots(slots)) => Open::Slots(slots.into_iter()),
+            Some(Part::Rows(rows)) => Open::Rows(rows),
+            Some(Part::Whole(..)) | None => return,
+        };
     }
 
     /// Takes in the next chunk, behind all that has come.

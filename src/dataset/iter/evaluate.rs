@@ -75,10 +75,15 @@ impl<T> Gather<T> for Apart {
     }
 }
 
+/// Elements of consecutive indices that are made one by one.
+pub(crate) type Rows<T> = Box<dyn ExactSizeIterator<Item = T> + Send>;
+
 /// What has come of consecutive indices.
 pub(crate) enum Part<T, W> {
     /// A slot for each.
     Slots(Vec<Slot<T>>),
+    /// An element for each, made when it is asked for.
+    Rows(Rows<T>),
     /// A group of so many indices, all of which had an element, as one.
     Whole(Result<W>, u64),
 }
@@ -88,7 +93,19 @@ impl<T, W> Part<T, W> {
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Slots(slots) => slots.len() as u64,
+            Self::Rows(rows) => rows.len() as u64,
             Self::Whole(_, len) => *len,
+        }
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+impl<T, W> Part<T, W> {
+    /// With rows made into slots.
+    pub(crate) fn made(self) -> Self {
+        match self {
+            Self::Rows(rows) => Self::Slots(rows.map(|item| Ok(Some(item))).collect()),
+            part => part,
         }
     }
 }

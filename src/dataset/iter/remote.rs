@@ -382,7 +382,8 @@ mod tests {
             return (Vec::new(), evaluated);
         }
         let owner: Arc<dyn Owner> = Arc::new(Extent(memory));
-        (read_parts(&owner, evaluated.used, Crossing::OF, Some(Crossing::OF)).unwrap(), evaluated)
+        let parts = read_parts(&owner, evaluated.used, Crossing::OF, Some(Crossing::OF)).unwrap();
+        (parts.into_iter().map(evaluate::Part::made).collect(), evaluated)
     }
 
     type Parts = Vec<evaluate::Part<Element, Element>>;
@@ -440,6 +441,7 @@ mod tests {
                             }
                             at += 1;
                         },
+                        evaluate::Part::Rows(_) => unreachable!("they were made"),
                     }
                 }
             }

@@ -2,6 +2,7 @@
 
 use super::input::In;
 use super::output::{Out, Stop};
+use super::rows::AsRows;
 use crate::dataset::iter::Padded;
 use crate::error::Result;
 
@@ -9,6 +10,9 @@ use crate::error::Result;
 pub(crate) trait Cross: Sized + Send + 'static {
     /// Tells types apart, so that a slot of one is not read as another.
     const KIND: u32;
+
+    /// How items of this type are rows, if they can be.
+    const ROWS: Option<AsRows<Self>> = None;
 
     /// Writes one word or more.
     fn write(&self, out: &mut Out<'_>) -> Result<(), Stop>;

@@ -5,6 +5,7 @@ use std::any::Any;
 use super::cross::Cross;
 use super::input::In;
 use super::output::{Out, Stop};
+use super::rows::AsRows;
 use crate::dataset::iter::Padded;
 use crate::element::Element;
 use crate::error::Result;
@@ -14,6 +15,7 @@ pub(crate) struct Crossing<T> {
     pub(super) kind: u32,
     pub(super) write: fn(&T, &mut Out<'_>) -> Result<(), Stop>,
     pub(super) read: fn(&mut In<'_>) -> Result<T>,
+    pub(super) rows: Option<AsRows<T>>,
 }
 
 impl<T> Clone for Crossing<T> {
@@ -26,7 +28,7 @@ impl<T> Copy for Crossing<T> {}
 
 impl<T: Cross> Crossing<T> {
     /// That of a type that is known here.
-    pub(crate) const OF: Self = Self { kind: T::KIND, write: T::write, read: T::read };
+    pub(crate) const OF: Self = Self { kind: T::KIND, write: T::write, read: T::read, rows: T::ROWS };
 }
 
 /// The crossing of `T`, or `None` if it is a type that only the program itself knows.

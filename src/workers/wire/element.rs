@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::cross::Cross;
 use super::input::In;
 use super::output::{Out, Stop};
+use super::rows::AsRows;
 use super::structure::{Kind, Tag, write_structure};
 use super::{ALIGN, INLINE};
 use crate::element::{Array, Buffer, DType, Element, Name, Value};
@@ -12,6 +13,7 @@ use crate::error::{Error, Result};
 
 impl Cross for Element {
     const KIND: u32 = 1;
+    const ROWS: Option<AsRows<Self>> = Some(AsRows { element: |element| Some(element), items: |rows| Box::new(rows) });
 
     #[inline]
     fn write(&self, out: &mut Out<'_>) -> Result<(), Stop> {

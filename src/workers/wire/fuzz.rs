@@ -65,7 +65,7 @@ pub(super) fn survives(bytes: &[u8]) {
         same_again(&slots);
     }
     if let Ok(parts) = read_parts::<Element, Element>(&owner, bytes.len(), Crossing::OF, Some(Crossing::OF)) {
-        let held: usize = parts.iter().map(held_by).sum();
+        let held: usize = parts.into_iter().map(|part| held_by(&part.made())).sum();
         assert!(held <= 32 * bytes.len(), "{held} bytes held by a chunk of {}", bytes.len());
     }
     if let Ok(lane) = read_lane::<Element>(&owner, bytes.len(), Crossing::OF) {
@@ -102,6 +102,7 @@ fn held_by(part: &Part<Element, Element>) -> usize {
     size_of_val(part)
         + match part {
             Part::Slots(slots) => slots.iter().flatten().flatten().map(own).sum(),
+            Part::Rows(_) => 0,
             Part::Whole(whole, _) => whole.as_ref().map_or(0, own),
         }
 }

@@ -24,7 +24,7 @@ pub(crate) struct In<'a> {
     left: u64,
     /// Values that those who hold several may still announce: no more than there are words in all.
     claims: u64,
-    /// Bytes that may still be copied out.
+    /// Bytes of which something may still be made, by copying or row by row.
     copies: usize,
     depth: usize,
     structures: Vec<Fields>,
@@ -145,6 +145,30 @@ impl<'a> In<'a> {
         Err(self.damaged(format!("{len} bytes at {word}, aligned to {align}, of {limit} bytes")))
     }
 
+    /// The word for `rows` of `stride` bytes: where they are, which is checked.
+    pub(super) fn rows(&mut self, rows: usize, stride: usize) -> Result<usize> {
+        let len = rows.checked_mul(stride).filter(|&len| len > 0);
+        let len = len.ok_or_else(|| self.damaged(format!("{rows} rows of {stride} bytes")))?;
+        let word = self.place(ALIGN, len)?;
+        let at = self.offset(word)?;
+        if at.checked_add(len).is_none_or(|end| end > self.bytes.len()) {
+            return Err(self.damaged(format!("{rows} rows of {stride} bytes at {at}")));
+        }
+        self.spend(len, word)?;
+        Ok(at)
+    }
+
+    /// Counts bytes that something is made of: none is written for two.
+    fn spend(&mut self, len: usize, at: u64) -> Result<()> {
+        match self.copies.checked_sub(len) {
+            Some(rest) => {
+                self.copies = rest;
+                Ok(())
+            }
+            None => Err(self.damaged(format!("{len} bytes at {at}, again"))),
+        }
+    }
+
     /// Who has the bytes.
     #[inline]
     pub(super) fn owner(&self) -> &'a Arc<dyn Owner> {
@@ -163,9 +187,7 @@ impl<'a> In<'a> {
         if len <= INLINE {
             return Ok(copy(&word.to_le_bytes()[..len]));
         }
-        // No byte is written for two: what is copied out is no more than what is there.
-        let rest = self.copies.checked_sub(len);
-        self.copies = rest.ok_or_else(|| self.damaged(format!("{len} bytes at {word}, again")))?;
+        self.spend(len, word)?;
         Ok(copy(&self.bytes[word as usize..][..len]))
     }
 

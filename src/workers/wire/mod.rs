@@ -10,6 +10,8 @@
 //! - **payload**: the bytes of arrays, each at a multiple of 64, because JAX and Arrow alias nothing less, and of text,
 //!   anywhere. Up to 8 bytes stand in the table itself.
 //!
+//! Elements of one kind that follow each other are [rows]: then one record stands for all of them.
+//!
 //! All numbers are little-endian. Two equal pipelines of one build write and read it, never a file: there is no
 //! compatibility to keep, but every word is checked, because a worker can go mad in any way. Whatever the words say,
 //! reading takes time and memory in proportion to the bytes: every value takes up a word at least.
@@ -31,6 +33,7 @@ mod input;
 mod lane;
 mod output;
 mod read;
+mod rows;
 #[cfg(any(test, fuzzing))]
 mod samples;
 mod stacked;
@@ -50,7 +53,7 @@ pub(crate) use write::{ChunkWriter, Full, Written};
 /// The first word: what the bytes are.
 const MAGIC: u64 = u64::from_le_bytes(*b"gmchunk\0");
 /// The second: the layout below.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// Magic, version, bytes used, slots, words in the table; the rest is not used.
 const HEADER: usize = 64;
 /// Where arrays begin.
@@ -72,6 +75,8 @@ const MARKED_ITEM: u32 = 5;
 const MARKED_ERROR: u32 = 6;
 const ENDED: u32 = 7;
 const FAILED: u32 = 8;
+/// Several items of one kind: a run of [rows].
+const ROWS: u32 = 9;
 
 /// Bytes of table block `index`.
 fn block_bytes(index: u32) -> usize {

@@ -38,6 +38,10 @@ pub(super) struct Mark {
     structures: usize,
 }
 
+/// Where a word of the table is.
+#[derive(Clone, Copy)]
+pub(super) struct Place(usize);
+
 /// An extent that is being written; or none, to learn how much of one would be used.
 pub(crate) struct Out<'a> {
     /// Empty where nothing but the length is wanted.
@@ -122,6 +126,18 @@ impl<'a> Out<'a> {
         self.at.word += size_of::<u64>();
         self.at.words += 1;
         Ok(())
+    }
+
+    /// The table's next word, to [`replace`](Self::replace) later.
+    pub(super) fn place(&mut self, word: u64) -> Result<Place, Stop> {
+        self.word(word)?;
+        Ok(Place(self.at.word - size_of::<u64>()))
+    }
+
+    /// Another word where one was written.
+    #[inline]
+    pub(super) fn replace(&mut self, place: Place, word: u64) {
+        self.put(place.0, &word.to_le_bytes());
     }
 
     #[cold]

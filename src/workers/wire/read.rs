@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::cross::Cross;
 use super::crossing::Crossing;
 use super::input::In;
-use super::{DROPPED, ERROR, ITEM, WHOLE, WHOLE_ERROR};
-use crate::dataset::iter::evaluate::{Part, Slot};
+use super::rows::ElementRows;
+use super::{DROPPED, ERROR, ITEM, ROWS, WHOLE, WHOLE_ERROR};
+use crate::dataset::iter::evaluate::{Part, Rows, Slot};
 use crate::element::Owner;
 use crate::error::{Error, Result, Told};
 
@@ -16,12 +17,16 @@ use crate::error::{Error, Result, Told};
 /// # Errors
 /// At the first word that cannot be: then nothing of the chunk is to be used.
 pub(crate) fn read<T: Cross>(owner: &Arc<dyn Owner>, used: usize) -> Result<Vec<Slot<T>>> {
-    let mut parts = read_parts::<T, Infallible>(owner, used, Crossing::OF, None)?;
-    // Slots without anything between them are one part.
-    Ok(match parts.pop() {
-        Some(Part::Slots(slots)) => slots,
-        _ => Vec::new(),
-    })
+    let mut all = Vec::new();
+    for part in read_parts::<T, Infallible>(owner, used, Crossing::OF, None)? {
+        match part {
+            Part::Slots(slots) if all.is_empty() => all = slots,
+            Part::Slots(slots) => all.extend(slots),
+            Part::Rows(rows) => all.extend(rows.map(|item| Ok(Some(item)))),
+            Part::Whole(whole, _) => match whole? {},
+        }
+    }
+    Ok(all)
 }
 
 /// What lies in the first `used` bytes of `owner`: slots of a type that was [looked up](super::crossing), and, where that of
@@ -40,10 +45,11 @@ pub(crate) fn read_parts<T, W>(
     for _ in 0..len {
         match read_one(&mut from, item, whole)? {
             One::Whole(whole, indices) => parts.push(Part::Whole(whole, indices)),
+            One::Rows(rows) => parts.push(Part::Rows(rows)),
             One::Slot(slot) => match parts.last_mut() {
                 Some(Part::Slots(slots)) => slots.push(slot),
                 last => {
-                    // Where there are wholes, there are few slots.
+                    // Where there are wholes or rows, there are few slots.
                     let mut slots = if last.is_none() { Vec::with_capacity(len) } else { Vec::new() };
                     slots.push(slot);
                     parts.push(Part::Slots(slots));
@@ -57,6 +63,7 @@ pub(crate) fn read_parts<T, W>(
 
 enum One<T, W> {
     Slot(Slot<T>),
+    Rows(Rows<T>),
     Whole(Result<W>, u64),
 }
 
@@ -65,6 +72,12 @@ fn read_one<T, W>(from: &mut In<'_>, item: Crossing<T>, whole: Option<Crossing<W
     let word = from.word()?;
     match (word as u32, (word >> 32) as u32, whole) {
         (ITEM, kind, _) if kind == item.kind => (item.read)(from).map(|item| One::Slot(Ok(Some(item)))),
+        (ROWS, kind, _)
+            if kind == item.kind
+                && let Some(rows) = item.rows =>
+        {
+            ElementRows::read(from).map(|run| One::Rows((rows.items)(run)))
+        }
         (DROPPED, 0, _) => Ok(One::Slot(Ok(None))),
         (ERROR, 0, _) => read_error(from).map(|error| One::Slot(Err(error))),
         (WHOLE, kind, Some(whole)) if kind == whole.kind => {

@@ -3,6 +3,7 @@
 use super::cross::Cross;
 use super::crossing::Crossing;
 use super::output::{Out, Stop};
+use super::rows::{Layout, Run};
 use super::stacked::write_stacked;
 use super::{DROPPED, ERROR, ITEM, MAGIC, VERSION, WHOLE, WHOLE_ERROR};
 use crate::element::Element;
@@ -29,12 +30,20 @@ pub(crate) struct ChunkWriter<'a> {
     out: Out<'a>,
     slots: u64,
     indices: u64,
+    /// The last record, if it is a run.
+    run: Option<Run>,
+    /// Items that are no rows before a run is begun again: runs that stay short cost more than they save.
+    alone: u32,
 }
+
+/// A run of fewer rows is short, and so many items after one are no rows.
+const SHORT_RUN: u64 = 4;
+const ALONE: u32 = 16;
 
 impl<'a> ChunkWriter<'a> {
     /// Begins at the start of `buf`. Where that is no multiple of 64 in the reader's memory, nothing will be read.
     pub(crate) fn new(buf: &'a mut [u8]) -> Self {
-        Self { out: Out::new(buf), slots: 0, indices: 0 }
+        Self { out: Out::new(buf), slots: 0, indices: 0, run: None, alone: 0 }
     }
 
     /// Adds a slot of a type that is known here.
@@ -51,14 +60,41 @@ impl<'a> ChunkWriter<'a> {
     /// As [`push`](Self::push).
     pub(crate) fn push_with<T>(&mut self, slot: &Result<Option<T>>, crossing: Crossing<T>) -> Result<(), Full> {
         let written = match slot {
-            Ok(Some(item)) => self.record(1, |out| {
-                out.word(u64::from(ITEM) | u64::from(crossing.kind) << 32)?;
-                (crossing.write)(item, out)
-            }),
+            Ok(Some(item)) => self.push_item(item, crossing),
             Ok(None) => self.record(1, |out| out.word(u64::from(DROPPED))),
             Err(error) => return self.push_error(error, None),
         };
         written.unwrap_or_else(|error| self.push_error(&error, None))
+    }
+
+    fn push_item<T>(&mut self, item: &T, crossing: Crossing<T>) -> Result<Result<(), Full>> {
+        if let Some(element) = crossing.rows.and_then(|rows| (rows.element)(item)) {
+            if let Some(run) = self.run.as_mut().filter(|run| run.takes(crossing.kind, element)) {
+                let pushed = run.push(&mut self.out, element);
+                self.indices += u64::from(pushed.is_ok());
+                return Ok(pushed.map_err(|_| Full { need: run.need(element) }));
+            }
+            if let Some(layout) = self.begins(element) {
+                let begun = self.record(1, |out| layout.begin(out, crossing.kind, element))?;
+                return Ok(begun.map(|count| self.run = Some(Run::new(crossing.kind, layout, count))));
+            }
+        }
+        self.record(1, |out| {
+            out.word(u64::from(ITEM) | u64::from(crossing.kind) << 32)?;
+            (crossing.write)(item, out)
+        })
+    }
+
+    /// The layout of a run that begins with `element`, if one is to.
+    fn begins(&mut self, element: &Element) -> Option<Layout> {
+        if self.run.as_ref().is_some_and(|run| run.rows < SHORT_RUN) {
+            self.alone = ALONE;
+        }
+        if self.alone > 0 {
+            self.alone -= 1;
+            return None;
+        }
+        Layout::of(element)
     }
 
     /// Adds what `indices` together have become.
@@ -111,16 +147,20 @@ impl<'a> ChunkWriter<'a> {
     }
 
     /// Writes all of a slot or nothing.
-    pub(super) fn record(
+    pub(super) fn record<R>(
         &mut self,
         indices: u64,
-        write: impl Fn(&mut Out<'_>) -> Result<(), Stop>,
-    ) -> Result<Result<(), Full>> {
+        write: impl Fn(&mut Out<'_>) -> Result<R, Stop>,
+    ) -> Result<Result<R, Full>> {
         let mark = self.out.mark();
-        let Err(stop) = write(&mut self.out) else {
-            self.slots += 1;
-            self.indices += indices;
-            return Ok(Ok(()));
+        let stop = match write(&mut self.out) {
+            Ok(written) => {
+                self.slots += 1;
+                self.indices += indices;
+                self.run = None;
+                return Ok(Ok(written));
+            }
+            Err(stop) => stop,
         };
         self.out.rewind(mark);
         match stop {
@@ -131,7 +171,7 @@ impl<'a> ChunkWriter<'a> {
 
     /// Writes the header.
     pub(crate) fn finish(mut self) -> Written {
-        let Self { out, slots, indices } = &mut self;
+        let Self { out, slots, indices, .. } = &mut self;
         let words = [MAGIC, VERSION, out.used() as u64, *slots, out.words()];
         for (at, word) in words.into_iter().enumerate() {
             out.put(at * size_of::<u64>(), &word.to_le_bytes());
@@ -153,10 +193,10 @@ fn begin_whole(out: &mut Out<'_>, indices: u64, kind: u32) -> Result<(), Stop> {
 
 /// What a slot takes in an extent of its own.
 #[cold]
-fn need(write: impl Fn(&mut Out<'_>) -> Result<(), Stop>) -> Result<usize> {
+fn need<R>(write: impl Fn(&mut Out<'_>) -> Result<R, Stop>) -> Result<usize> {
     let mut out = Out::measure();
     match write(&mut out) {
-        Ok(()) => Ok(out.used()),
+        Ok(_) => Ok(out.used()),
         Err(Stop::Full) => Ok(usize::MAX),
         Err(Stop::Error(error)) => Err(error),
     }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::super::fuzz::{survives, wire};
 use super::super::samples::{chunk, extent, slots};
-use super::super::{Cross, HEADER, ITEM, MAGIC, VERSION, read};
+use super::super::{Cross, HEADER, ITEM, MAGIC, ROWS, VERSION, read};
 use super::generate::any_slots;
 use crate::element::{BufferMut, Element, Owner};
 
@@ -106,6 +106,18 @@ fn a_chunk_that_promises_too_much_is_refused_before_anything_is_allocated() {
     assert!(message(1, &[0, 0]).contains("1 words behind the last slot"));
     assert!(message(1, &[77]).contains("there is no slot of kind 0x4d"));
     assert!(message(1, &[list]).contains("an item of kind"));
+    // Rows: of one structure, with a dimension, how many, and where.
+    let rows = |kind: u64, dim: u64, count: u64, at: u64| {
+        message(1, &[u64::from(ROWS) | u64::from(Element::KIND) << 32, 0, 1, kind, 1, x, dim, count, at])
+    };
+    let bytes = 1 | 1 << 8 | 1 << 32;
+    assert!(rows(bytes, 16, 9, 64).contains("576 bytes at 64"), "{}", rows(bytes, 16, 9, 64));
+    assert!(rows(bytes, 16, 8, 32).contains("512 bytes at 32, aligned to 64"));
+    assert!(rows(bytes, 16, 1 << 60, 64).contains("rows of 64 bytes"));
+    assert!(rows(bytes, 16, 0, 64).contains("0 rows"));
+    assert!(rows(bytes, 1, 1, 1 << 40).contains("1 rows of 8 bytes at"));
+    assert!(rows(array | 1 << 32, u64::MAX, 1, 64).contains("rows have no size"));
+    assert!(rows(2, 16, 1, 64).contains("is no array"));
     // Trees of one structure in each other: each needs words of its own.
     let mut nested = vec![element, 0, 2, 5, 1, x, 5, 1, u64::from(b'y')];
     nested.extend([0; 50]);
@@ -164,4 +176,29 @@ fn the_fuzzer_finds_its_way_in() {
             wire(&[&[first], bytes.as_slice()].concat());
         }
     }
+}
+
+#[test]
+fn rows_that_others_have_too_are_refused() {
+    let element = |x: i64| Ok(Some(Element::new().with("x", crate::element::Array::from_vec(vec![x; 64]))));
+    let (mut bytes, written) = chunk(1 << 14, |writer| {
+        (0..10).for_each(|x| writer.push(&element(x)).unwrap());
+        writer.push::<Element>(&Ok(None)).unwrap();
+        (0..10).for_each(|x| writer.push(&element(x)).unwrap());
+    });
+    let runs = |bytes: &[u8]| read::<Element>(&extent(bytes), written.used).map(|slots| slots.len());
+    assert_eq!(runs(&bytes).unwrap(), 21);
+    // Both runs say that they are all that there is.
+    let count = |bytes: &[u8]| {
+        (0..64).map(|word| HEADER + 8 * word).filter(|at| bytes[*at..at + 8] == 10u64.to_le_bytes()).collect::<Vec<_>>()
+    };
+    let places = count(&bytes);
+    assert_eq!(places.len(), 2);
+    let start = bytes[places[0] + 8..places[0] + 16].to_vec();
+    bytes[places[1] + 8..places[1] + 16].copy_from_slice(&start);
+    assert_eq!(runs(&bytes).unwrap(), 21);
+    for at in &places {
+        bytes[*at..at + 8].copy_from_slice(&14u64.to_le_bytes());
+    }
+    assert!(runs(&bytes).unwrap_err().message().contains("again"));
 }

@@ -14,7 +14,7 @@ use crate::error::Result;
 
 /// The slots of a chunk that has no wholes.
 fn slots_of<T, W>(parts: Vec<Part<T, W>>) -> Vec<crate::dataset::iter::evaluate::Slot<T>> {
-    let slots = |part| if let Part::Slots(slots) = part { slots } else { panic!("a whole") };
+    let slots = |part: Part<T, W>| if let Part::Slots(slots) = part.made() { slots } else { panic!("a whole") };
     parts.into_iter().flat_map(slots).collect()
 }
 

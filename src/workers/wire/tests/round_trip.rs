@@ -9,7 +9,7 @@ use super::super::{ChunkWriter, Crossing, Full, MAX_DEPTH, read, read_parts};
 use super::generate::{any_slots, element_of, value};
 use super::{Slot, check_views, same};
 use crate::dataset::iter::evaluate::Part;
-use crate::element::{Array, BufferMut, Element, Owner, Stack, Value};
+use crate::element::{Array, BufferMut, DType, Element, Owner, Stack, Value};
 use crate::error::Error;
 
 /// Writes all slots into extents of `len` bytes, larger ones where a slot needs it, and reads them back.
@@ -195,6 +195,7 @@ fn wholes_and_slots_keep_their_order() {
         .iter()
         .map(|part| match part {
             Part::Slots(slots) => format!("{slots:?}"),
+            Part::Rows(rows) => format!("{} rows", rows.len()),
             Part::Whole(whole, indices) => format!("{indices} {whole:?}"),
         })
         .collect();
@@ -207,4 +208,50 @@ fn wholes_and_slots_keep_their_order() {
     assert_eq!(texts, expected);
     assert_eq!(parts.iter().map(Part::len).sum::<u64>(), 10);
     assert!(read::<i64>(&extent(&bytes), written.used).unwrap_err().message().contains("no slot of kind"));
+}
+
+/// What a chunk of `len` bytes says of these elements, and what is read of it: the length of each part that is rows, 0 for one
+/// that is not.
+fn runs_of(all: &[Slot]) -> Vec<usize> {
+    let (bytes, written) = chunk(1 << 20, |writer| all.iter().for_each(|slot| writer.push(slot).unwrap()));
+    assert_eq!(written.indices, all.len() as u64);
+    let owner = extent(&bytes);
+    assert!(same(&read::<Element>(&owner, written.used).unwrap(), all));
+    check_views(&read::<Element>(&owner, written.used).unwrap(), &owner);
+    let parts = read_parts(&owner, written.used, Crossing::<Element>::OF, None::<Crossing<i64>>).unwrap();
+    parts.iter().map(|part| if let Part::Rows(rows) = part { rows.len() } else { 0 }).collect()
+}
+
+fn row(n: usize, x: i64) -> Slot {
+    let numbers = Array::from_vec(vec![x as i32; n]);
+    let array = Array::new(DType::I32, &[1, n, 1], numbers.buffer().clone()).unwrap();
+    Ok(Some(
+        Element::new().with("a", Array::scalar(x as i16)).with("x", array).with("none", Array::from_vec(vec![x; 0])),
+    ))
+}
+
+#[test]
+fn elements_of_one_kind_are_rows() {
+    let all: Vec<Slot> = (0..1000).map(|x| row(20, x)).collect();
+    assert_eq!(runs_of(&all), [1000]);
+    let mixed: Vec<Slot> = (0..30).map(|x| row(20, x)).chain([Ok(None)]).chain((0..30).map(|x| row(21, x))).collect();
+    assert_eq!(runs_of(&mixed), [30, 0, 30]);
+}
+
+#[test]
+fn elements_of_many_kinds_are_no_rows_of_one() {
+    let ragged: Vec<Slot> = (0..100).map(|x| row(3 + x as usize % 7, x)).collect();
+    let runs = runs_of(&ragged);
+    // One in so many is tried.
+    assert!(runs.iter().filter(|rows| **rows == 1).count() <= 7, "{runs:?}");
+    // Then equal ones come.
+    let all: Vec<Slot> = ragged.into_iter().chain((0..100).map(|x| row(9, x))).collect();
+    assert!(runs_of(&all).into_iter().max() > Some(80));
+}
+
+#[test]
+fn rows_without_a_byte_are_none() {
+    let empty = |_| Ok(Some(Element::new().with("x", Array::from_vec(vec![0u8; 0]))));
+    assert_eq!(runs_of(&(0..10).map(empty).collect::<Vec<_>>()), [10]);
+    assert_eq!(runs_of(&(0..10).map(|_| Ok(Some(Element::new()))).collect::<Vec<_>>()), [0]);
 }
