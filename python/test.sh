@@ -13,13 +13,17 @@ folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 python3 -m venv "$folder/venv"
 export PATH="$folder/venv/bin:$PATH"
-pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' jax mypy numpy 'pytest>=8' pyright
+pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' jax mypy numpy orbax-checkpoint 'pytest>=8' pyright
 
 # Unoptimised but for its dependencies: the tests need no more, and an optimised build takes minutes.
 maturin build --profile dev --locked --quiet --out "$folder/wheels"
 pip install --quiet --disable-pip-version-check "$folder"/wheels/gristmill-*.whl
+# PyTorch's wheel brings gigabytes: its tests run where GRISTMILL_TEST_TORCH asks for it, and say that they skip elsewhere.
+if [ -n "${GRISTMILL_TEST_TORCH:-}" ]; then
+    pip install --quiet --disable-pip-version-check torch torchdata
+fi
 
-pytest
+pytest -rs
 mypy
 # It is a program for Node, and would download one.
 if command -v node >/dev/null; then

@@ -57,6 +57,9 @@
 extern crate self as gristmill;
 
 pub mod checkpoint;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
 pub mod cx;
 pub mod dataset;
 #[cfg(feature = "text")]

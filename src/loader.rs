@@ -4,6 +4,8 @@ mod ahead;
 
 use std::fmt;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use serde::{Serialize, de::DeserializeOwned};
@@ -191,16 +193,36 @@ impl<D: IterDataset + 'static> Loader<D> {
         Report::new(&self.dataset, &self.executor, &self.recorder, &self.run, &self.meter)
     }
 
-    fn advance(&mut self) -> Result<Option<D::Item>> {
+    /// The next element, as [`next`](Iterator::next) gives it; pending where others make it and have not done so within
+    /// `patience`. Asked again, it goes on waiting.
+    pub fn next_within(&mut self, patience: Duration) -> Poll<Option<Result<D::Item>>> {
+        self.poll(Some(patience))
+    }
+
+    fn poll(&mut self, patience: Option<Duration>) -> Poll<Option<Result<D::Item>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let next = self.advance(patience);
+        self.ended = matches!(next, Ok(Poll::Ready(None)) | Err(_));
+        match next {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(element)) => Poll::Ready(element.map(Ok)),
+            Err(error) => Poll::Ready(Some(Err(error))),
+        }
+    }
+
+    fn advance(&mut self, patience: Option<Duration>) -> Result<Poll<Option<D::Item>>> {
         let next = match &mut self.drive {
-            Drive::Inline { iter, cx } => next_inline(iter, cx, &mut self.meter)?,
-            Drive::Ahead(ahead) => ahead.next(&mut self.meter)?,
+            Drive::Inline { iter, cx } => Poll::Ready(next_inline(iter, cx, &mut self.meter)?),
+            Drive::Ahead(ahead) => ahead.next(patience, &mut self.meter)?,
         };
-        let Some((element, state)) = next else { return Ok(None) };
+        let Poll::Ready(next) = next else { return Ok(Poll::Pending) };
+        let Some((element, state)) = next else { return Ok(Poll::Ready(None)) };
         self.state = state;
         self.delivered += 1;
         self.meter.delivered += 1;
-        Ok(Some(element))
+        Ok(Poll::Ready(Some(element)))
     }
 }
 
@@ -222,12 +244,11 @@ impl<D: IterDataset + 'static> Iterator for Loader<D> {
     type Item = Result<D::Item>;
 
     fn next(&mut self) -> Option<Result<D::Item>> {
-        if self.ended {
-            return None;
+        match self.poll(None) {
+            Poll::Ready(next) => next,
+            // Whoever has no limit to its patience is not told to wait.
+            Poll::Pending => None,
         }
-        let next = self.advance().transpose();
-        self.ended = !matches!(next, Some(Ok(_)));
-        next
     }
 }
 
@@ -307,6 +328,20 @@ mod tests {
             arrived.send(()).unwrap();
             assert_eq!(run(loader), [3, 4, 5, 6, 7, 8]);
         }
+    }
+
+    #[test]
+    fn a_consumer_may_look_up_while_it_waits() {
+        let (open, gate) = crossbeam_channel::bounded::<()>(1);
+        let ds = Range::new(0, 3).map(move |x| gate.recv().map_or(x, |()| x));
+        let mut loader = ds.to_iter().loader().threads(1).build().unwrap();
+        let patience = Duration::from_millis(1);
+        assert!((0..3).all(|_| loader.next_within(patience).is_pending()));
+        assert_eq!((loader.delivered(), loader.report().delivered), (0, 0));
+        drop(open);
+        let first = std::iter::repeat_with(|| loader.next_within(patience)).find(Poll::is_ready);
+        assert!(matches!(first, Some(Poll::Ready(Some(Ok(0))))));
+        assert_eq!(run(loader), [1, 2]);
     }
 
     #[test]

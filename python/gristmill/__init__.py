@@ -20,13 +20,16 @@ from gristmill._gristmill import IterDataset as IterDataset
 from gristmill._gristmill import MapDataset as MapDataset
 from gristmill._gristmill import Report as Report
 from gristmill._gristmill import __version__ as __version__
+from gristmill._progress import progress as progress
 
 if _TYPE_CHECKING:
     from gristmill import jax as jax
+    from gristmill import orbax as orbax
+    from gristmill import torch as torch
 else:
 
     def __getattr__(name: str) -> object:
-        """Imports `gristmill.jax` when it is first used: JAX takes its time, and not everybody has it."""
-        if name == "jax":
-            return _import_module("gristmill.jax")
+        """Imports what needs a framework when it is first used: JAX and PyTorch take their time, and not everybody has them."""
+        if name in ("jax", "orbax", "torch"):
+            return _import_module(f"gristmill.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,5 @@
 from builtins import slice as _slice
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeAlias, final, overload
@@ -7,6 +7,9 @@ from typing import Any, Literal, Protocol, Self, TypeAlias, final, overload
 import numpy as np
 
 __version__: str
+
+def cli(arguments: Sequence[str], interpreter: str) -> int:
+    """Runs the command that `arguments` say, the first of which is the program's name, and returns the exit code."""
 
 _Path: TypeAlias = str | PathLike[str]
 _Paths: TypeAlias = _Path | Sequence[_Path]
@@ -213,7 +216,7 @@ class MapDataset:
         `warn` and `raise` (which Python can only pass as `**{"raise": 0.99}`) are the shares that filters may drop.
         """
 
-    def loader(self, *, threads: int = 0, buffer: int = 2) -> DatasetIterator:
+    def loader(self, *, threads: int = 0, buffer: int = 2, writable: bool = False) -> DatasetIterator:
         """Starts a pass over one epoch; see `IterDataset.loader`."""
 
     def __iter__(self) -> DatasetIterator: ...
@@ -420,11 +423,14 @@ class IterDataset:
     ) -> IterDataset:
         """Batches of sequences of nearly one length."""
 
-    def loader(self, *, threads: int = 0, buffer: int = 2) -> DatasetIterator:
+    def loader(self, *, threads: int = 0, buffer: int = 2, writable: bool = False) -> DatasetIterator:
         """Starts a pass.
 
         With `threads`, the elementwise part runs on so many threads and the rest on one more, `buffer` packets ahead of the
         consumer; without, everything runs when it is asked for. The elements are the same.
+
+        With `writable`, native arrays come as ones that may be written to: as they are where nobody else views their
+        memory, else as a copy. Arrays that Python functions made are handed on as they are.
         """
 
     def __iter__(self) -> DatasetIterator: ...
@@ -443,6 +449,19 @@ class DatasetIterator(Iterator[Any]):
 
     def set_state(self, state: Mapping[str, Any] | str | bytes) -> None:
         """Goes to where `state` was taken: what `get_state` returned, or its JSON."""
+
+    def start_prefetch(self) -> None:
+        """Begins to read ahead, before the first `next`.
+
+        With threads a pass has begun when it was started, and without them nobody could: there is nothing to do, and it
+        can be said of any pass.
+        """
+
+    def save(self, directory: Any) -> Coroutine[Any, Any, Awaitable[None]]:
+        """Orbax's protocol of objects that save themselves: see `gristmill.orbax`."""
+
+    def load(self, directory: Any) -> Coroutine[Any, Any, Awaitable[None]]:
+        """The way back."""
 
     def report(self) -> Report:
         """Where the time went so far."""
@@ -463,5 +482,6 @@ class DatasetIterator(Iterator[Any]):
 class Report:
     """Where the time of a run went: `str` gives the text for people, `as_dict` the numbers."""
 
+    def _repr_html_(self) -> str: ...
     def as_dict(self) -> dict[str, Any]:
         """Every number of the report."""

@@ -5,14 +5,14 @@ Imported when it is first used, as `gristmill.jax`; it needs JAX.
 
 import copy
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
-from gristmill import _errors
+from gristmill import _errors, orbax
 from gristmill._gristmill import DatasetIterator, IterDataset, MapDataset, Report
 
 try:
@@ -169,8 +169,7 @@ class DeviceIterator(Iterator[Any]):
             raise ValueError("the iterator is closed")
         while self._held and self._held[0].has_arrived():
             self._held.popleft()
-        while len(self._ahead) <= self._buffer and not self._ended:
-            self._send()
+        self.start_prefetch()
         if not self._ahead:
             failure, self._failure = self._failure, None
             raise failure or StopIteration
@@ -205,6 +204,19 @@ class DeviceIterator(Iterator[Any]):
         self._source.set_state(state)
         self._forget()
         self._start_at(self._source.get_state())
+
+    def start_prefetch(self) -> None:
+        """Sends the first batches off before the first `next`."""
+        while len(self._ahead) <= self._buffer and not self._ended and not self._closed:
+            self._send()
+
+    def save(self, directory: Any) -> Coroutine[Any, Any, Awaitable[None]]:
+        """Orbax's protocol of objects that save themselves: see `gristmill.orbax`."""
+        return orbax.save(self, directory)
+
+    def load(self, directory: Any) -> Coroutine[Any, Any, Awaitable[None]]:
+        """The way back."""
+        return orbax.load(self, directory)
 
     def report(self) -> Report:
         """Where the time went so far, on the host."""

@@ -75,3 +75,38 @@ def test_elements_outlive_what_made_them() -> None:
     del it
     gc.collect()
     assert [int(batch["x"].mean() * 10) for batch in batches] == [10 * (10 * i) + 45 for i in range(10)]
+
+
+def test_batches_may_be_asked_for_writable(npy: Path) -> None:
+    it = gm.MapDataset.npy(npy).to_iter_dataset().batch(8).loader(writable=True)
+    batch = next(it)["data"]
+    assert batch.flags.writeable and address(batch) % 64 == 0
+    batch[:] = 0
+    assert next(it)["data"].sum() > 0
+    assert gm.MapDataset.npy(npy)[1]["data"].tolist() == [4, 5, 6, 7]
+
+
+def test_writable_arrays_are_copies_of_what_others_view(npy: Path) -> None:
+    ds = gm.MapDataset.npy(npy)
+    rows = list(ds.loader(writable=True))
+    assert address(rows[0]["data"]) != address(ds[0]["data"])
+    rows[0]["data"][:] = -1
+    assert ds[0]["data"].tolist() == [0, 1, 2, 3]
+    cached = ds.to_iter_dataset().batch(40).cache().repeat(2)
+    first, second = (batch["data"] for batch in cached.loader(writable=True))
+    first[:] = -1
+    assert second[1].tolist() == [4, 5, 6, 7]
+
+
+def test_small_writable_arrays_are_on_their_own(tmp_path: Path) -> None:
+    np.save(tmp_path / "small.npy", np.arange(6, dtype=np.int16).reshape(3, 2))
+    rows = [row["data"] for row in gm.MapDataset.npy(tmp_path / "small.npy").loader(writable=True)]
+    rows[0] += 10
+    assert [row.tolist() for row in rows] == [[10, 11], [2, 3], [4, 5]]
+
+
+def test_what_may_be_written_to_is_copied_on_its_way_back(npy: Path) -> None:
+    held = [batch["data"] for batch in gm.MapDataset.npy(npy).to_iter_dataset().batch(20).loader(writable=True)]
+    taken = gm.MapDataset.source(held).map(lambda x: {"x": x}).drop_columns("none")[0]["x"]
+    held[0][:] = -1
+    assert taken[1].tolist() == [4, 5, 6, 7]

@@ -119,6 +119,16 @@ impl Array {
         &self.data
     }
 
+    /// The same array in memory that nobody else views and that may be written to: its own, if it can be.
+    pub fn into_exclusive(self) -> Self {
+        Self { data: self.data.into_exclusive(), ..self }
+    }
+
+    /// The memory it shares, by value.
+    pub(crate) fn into_buffer(self) -> Buffer {
+        self.data
+    }
+
     /// The numbers, without a copy.
     ///
     /// # Errors

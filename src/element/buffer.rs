@@ -12,11 +12,20 @@ use bytemuck::Pod;
 pub trait Owner: Send + Sync {
     /// The bytes: always the same place and length for the life of the owner.
     fn bytes(&self) -> &[u8];
+
+    /// The same bytes, where whoever holds the owner alone may write to them; files and shared memory stay as they are.
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        None
+    }
 }
 
 impl<T: Pod + Send + Sync> Owner for Vec<T> {
     fn bytes(&self) -> &[u8] {
         bytemuck::cast_slice(self)
+    }
+
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        Some(bytemuck::cast_slice_mut(self))
     }
 }
 
@@ -168,6 +177,27 @@ impl Buffer {
         }
     }
 
+    /// The bytes, writable: `None` if anybody else views their memory, or if it is not the heap's.
+    pub fn as_mut_bytes(&mut self) -> Option<&mut [u8]> {
+        match &mut self.0 {
+            Repr::Inline { words, len } => Some(&mut bytemuck::bytes_of_mut(words)[..usize::from(*len)]),
+            Repr::Shared { owner, start, len } => Arc::get_mut(owner)?.bytes_mut()?.get_mut(*start..*start + *len),
+        }
+    }
+
+    /// The same bytes on the heap, for this holder alone: a copy only if they are anybody else's, too.
+    pub fn into_exclusive(mut self) -> Self {
+        let lent = self.as_mut_bytes().is_some();
+        match self.0 {
+            Repr::Shared { .. } if lent => self,
+            Repr::Inline { words, len } => {
+                Self(Repr::Shared { owner: Arc::new(words.to_vec()), start: 0, len: len.into() })
+            }
+            Repr::Shared { .. } if self.len() > size_of::<u64>() => Self::copy_from(self.as_bytes()),
+            Repr::Shared { .. } => Self::copy_from(self.as_bytes()).into_exclusive(),
+        }
+    }
+
     /// The bytes as numbers, or `None` if they are misaligned for `T` or no whole number of them.
     pub fn as_slice<T: Pod>(&self) -> Option<&[T]> {
         bytemuck::try_cast_slice(self.as_bytes()).ok()
@@ -248,6 +278,38 @@ mod tests {
         }
         let owner: Arc<dyn Owner> = Arc::new(vec![1u8, 2, 3, 4]);
         assert_eq!(Buffer::part_of(&owner, 1, 2).as_bytes(), [2, 3]);
+    }
+
+    #[test]
+    fn what_one_holder_has_may_be_written_to() {
+        let mut alone = Buffer::copy_from(&[1; 100]);
+        alone.as_mut_bytes().unwrap()[99] = 7;
+        let mut view = alone.slice(90..100).unwrap();
+        assert!(alone.as_mut_bytes().is_none() && view.as_mut_bytes().is_none());
+        let (place, copied) = (view.as_bytes().as_ptr(), view.clone().into_exclusive());
+        assert_ne!(copied.as_bytes().as_ptr(), place);
+        drop(alone);
+        let mut same = view.into_exclusive();
+        assert_eq!((same.as_bytes().as_ptr(), same.as_mut_bytes().unwrap()[9]), (place, 7));
+        let mut short = Buffer::copy_from(&[1, 2, 3]).into_exclusive();
+        assert!(matches!(short.0, Repr::Shared { .. }));
+        assert_eq!(short.as_mut_bytes().unwrap(), [1, 2, 3]);
+        let mut part = Buffer::from_vec(vec![4u8; 50]).slice(0..4).unwrap().into_exclusive();
+        assert_eq!(part.as_mut_bytes().unwrap(), [4; 4]);
+    }
+
+    /// Files and shared memory.
+    #[test]
+    fn what_an_owner_does_not_lend_is_copied() {
+        struct Sealed([u8; 9]);
+        impl Owner for Sealed {
+            fn bytes(&self) -> &[u8] {
+                &self.0
+            }
+        }
+        let mut sealed = Buffer::from_owner(Arc::new(Sealed([5; 9])));
+        assert!(sealed.as_mut_bytes().is_none());
+        assert_eq!(sealed.into_exclusive().as_mut_bytes().unwrap(), [5; 9]);
     }
 
     #[test]

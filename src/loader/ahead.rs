@@ -1,10 +1,11 @@
 //! The stateful part on a thread of its own, ahead of the consumer.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 
 use crate::cx::Cx;
 use crate::dataset::DatasetIterator;
@@ -25,6 +26,8 @@ pub(super) struct Ahead<T, S> {
     current: std::vec::IntoIter<Result<(T, S)>>,
     thread: Option<JoinHandle<()>>,
     run: Runtime,
+    /// Since when the consumer waits, if it gave up waiting in between.
+    waiting: Option<Instant>,
 }
 
 impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
@@ -41,34 +44,61 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         let thread = thread.spawn(work).map_err(|e| {
             crate::Error::new(crate::ErrorKind::Io, format!("cannot start the thread of the stateful stages: {e}"))
         })?;
-        Ok(Self { packets: Some(packets), current: Vec::new().into_iter(), thread: Some(thread), run: run.clone() })
+        Ok(Self {
+            packets: Some(packets),
+            current: Vec::new().into_iter(),
+            thread: Some(thread),
+            run: run.clone(),
+            waiting: None,
+        })
     }
 
-    pub(super) fn next(&mut self, meter: &mut ConsumerMeter) -> Result<Option<(T, S)>> {
+    /// The next element; pending where it is not there within `patience`.
+    pub(super) fn next(
+        &mut self,
+        patience: Option<Duration>,
+        meter: &mut ConsumerMeter,
+    ) -> Result<Poll<Option<(T, S)>>> {
         if let Some(next) = self.current.next() {
             meter.no_wait();
-            return next.map(Some);
+            return next.map(|next| Poll::Ready(Some(next)));
         }
-        let start = Instant::now();
-        self.run.demand().begin(start);
-        let next = self.receive(meter);
+        // One wait, however often the consumer looked up from it.
+        let start = self.waiting.take().unwrap_or_else(|| self.begin(meter));
+        let Poll::Ready(next) = self.receive(patience) else {
+            self.waiting = Some(start);
+            return Ok(Poll::Pending);
+        };
         let end = meter.end(start);
         self.run.demand().end(end);
-        next.transpose()
+        next.transpose().map(Poll::Ready)
+    }
+
+    fn begin(&self, meter: &mut ConsumerMeter) -> Instant {
+        let start = Instant::now();
+        self.run.demand().begin(start);
+        if let Some(packets) = &self.packets {
+            meter.look(packets.len());
+        }
+        start
     }
 
     /// The first element of the next packet.
-    fn receive(&mut self, meter: &mut ConsumerMeter) -> Option<Result<(T, S)>> {
-        let packets = self.packets.as_ref()?;
-        meter.look(packets.len());
-        match packets.recv() {
+    fn receive(&mut self, patience: Option<Duration>) -> Poll<Option<Result<(T, S)>>> {
+        let Some(packets) = &self.packets else { return Poll::Ready(None) };
+        let received = match patience {
+            Some(patience) => packets.recv_timeout(patience),
+            None => packets.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match received {
             Ok(packet) => self.current = packet.into_iter(),
-            Err(_) => {
+            Err(RecvTimeoutError::Timeout) => return Poll::Pending,
+            Err(RecvTimeoutError::Disconnected) => {
                 self.packets = None;
                 self.join();
             }
         }
-        self.current.next()
+        Poll::Ready(self.current.next())
     }
 
     /// A panic of the thread is a panic here: it was the consumer's own closure, or a bug.

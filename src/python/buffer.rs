@@ -18,7 +18,22 @@ use crate::error::{Error, Result};
 /// The owner of what an array views: memory of the crate, kept for as long as any view of it lives.
 #[pyclass(frozen, module = "gristmill._gristmill")]
 #[derive(Debug)]
-pub(crate) struct Memory(Buffer);
+pub(crate) struct Memory {
+    bytes: Buffer,
+    /// Whether Python may write to it: then it is no longer the crate's own.
+    writable: bool,
+}
+
+/// What may be done with an array that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    /// It is to be [exclusive](Array::into_exclusive); what is not is copied.
+    Write,
+}
+
+/// Says that an array may be written to.
+const WRITABLE: c_int = 0x0400;
 
 /// Whether there is a NumPy: its interface would panic where it is asked for the first time.
 pub(crate) fn ready(py: Python<'_>) -> PyResult<()> {
@@ -26,20 +41,25 @@ pub(crate) fn ready(py: Python<'_>) -> PyResult<()> {
     NUMPY.get_or_try_init(py, || numpy_module(py).map(drop)).copied()
 }
 
-/// A read-only array that views the memory of `array`; for a scalar, a NumPy scalar.
-pub(crate) fn to_numpy(py: Python<'_>, array: Array) -> PyResult<Bound<'_, PyAny>> {
+/// An array that views the memory of `array`, read-only unless `access` says otherwise; for a scalar, a NumPy scalar.
+pub(crate) fn to_numpy(py: Python<'_>, array: Array, access: Access) -> PyResult<Bound<'_, PyAny>> {
     ready(py)?;
     let dtype = to_dtype(py, array.dtype())?;
     if array.shape().is_empty() {
         return scalar(&dtype, &array);
     }
     let mut dims: Vec<npy_intp> = array.shape().iter().map(|&d| d as npy_intp).collect();
-    let memory = Bound::new(py, Memory(array.buffer().clone()))?;
+    let writable = access == Access::Write;
+    let mut bytes = if writable { array.into_exclusive().into_buffer() } else { array.into_buffer() };
+    // What is exclusive lies on the heap, and stays where it is when its handle moves.
+    let lent = if writable { bytes.as_mut_bytes().map(<[u8]>::as_mut_ptr) } else { None };
+    let memory = Bound::new(py, Memory { bytes, writable: lent.is_some() })?;
     // The bytes of a short buffer lie in its handle, so the address is that inside the Python object, which stays.
-    let data = memory.get().0.as_bytes().as_ptr().cast_mut().cast::<c_void>();
+    let data = lent.unwrap_or_else(|| memory.get().bytes.as_bytes().as_ptr().cast_mut()).cast::<c_void>();
+    let flags = if lent.is_some() { WRITABLE } else { 0 };
     // SAFETY: the interpreter is attached; the descriptor is a new reference, which the call takes over; `dims` has as many
-    // entries as is said; `data` has the bytes that dtype and shape need, which `Array` holds to, and the flags (0) forbid
-    // writing to it. The result is a new reference or null.
+    // entries as is said; `data` has the bytes that dtype and shape need, which `Array` holds to. The flags allow writing only
+    // to memory that nobody else views: `data` then comes from an exclusive borrow. The result is a new reference or null.
     let view = unsafe {
         let subtype = PyUntypedArray::type_object_raw(py);
         let (rank, dims) = (dims.len() as c_int, dims.as_mut_ptr());
@@ -51,7 +71,7 @@ pub(crate) fn to_numpy(py: Python<'_>, array: Array) -> PyResult<Bound<'_, PyAny
             dims,
             null_mut(),
             data,
-            0,
+            flags,
             null_mut(),
         );
         Bound::from_owned_ptr_or_err(py, new)?
@@ -88,7 +108,7 @@ fn bytes_of(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> Buffer {
     // SAFETY: the pointer is to a live array object.
     let data = unsafe { (*array.as_array_ptr()).fields.data.cast::<u8>().cast_const() };
     if let Some(memory) = memory_of(array) {
-        let owned = &memory.get().0;
+        let owned = &memory.get().bytes;
         let start = (data as usize).wrapping_sub(owned.as_bytes().as_ptr() as usize);
         if let Some(end) = start.checked_add(len)
             && let Some(view) = owned.slice(start..end)
@@ -103,7 +123,7 @@ fn bytes_of(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> Buffer {
     Buffer::copy_from(unsafe { std::slice::from_raw_parts(data, len) })
 }
 
-/// What keeps the memory of an array, if that is the crate: behind any number of views of views.
+/// What keeps the memory of an array, if that is the crate and nobody may write to it: behind any number of views of views.
 fn memory_of<'py>(array: &Bound<'py, PyUntypedArray>) -> Option<Bound<'py, Memory>> {
     let mut array = array.clone();
     loop {
@@ -111,7 +131,10 @@ fn memory_of<'py>(array: &Bound<'py, PyUntypedArray>) -> Option<Bound<'py, Memor
         let base = unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), (*array.as_array_ptr()).fields.base) }?;
         match base.cast_into::<PyUntypedArray>() {
             Ok(inner) => array = inner,
-            Err(other) => return other.into_inner().cast_into().ok(),
+            Err(other) => {
+                let memory = other.into_inner().cast_into::<Memory>().ok();
+                return memory.filter(|memory| !memory.get().writable);
+            }
         }
     }
 }

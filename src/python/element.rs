@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
+use super::buffer::Access;
 use super::{buffer, error};
 use crate::element::{Array, Buffer, Element, Value};
 use crate::error::{Error, Result};
@@ -11,25 +12,25 @@ use crate::error::{Error, Result};
 const MAX_DEPTH: usize = 64;
 
 /// A dict in the order of the fields.
-pub(crate) fn to_dict(py: Python<'_>, element: Element) -> PyResult<Bound<'_, PyDict>> {
+pub(crate) fn to_dict(py: Python<'_>, element: Element, access: Access) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     for (name, value) in element.into_fields() {
-        dict.set_item(name.as_str(), to_object(py, value)?)?;
+        dict.set_item(name.as_str(), to_object(py, value, access)?)?;
     }
     Ok(dict)
 }
 
-fn to_object(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
+fn to_object(py: Python<'_>, value: Value, access: Access) -> PyResult<Bound<'_, PyAny>> {
     match value {
         Value::Null => Ok(py.None().into_bound(py)),
-        Value::Array(array) => buffer::to_numpy(py, array),
+        Value::Array(array) => buffer::to_numpy(py, array, access),
         Value::Str(text) => Ok(PyString::new(py, &text).into_any()),
         Value::Bytes(bytes) => Ok(PyBytes::new(py, bytes.as_bytes()).into_any()),
         Value::List(items) => {
-            let items = items.into_iter().map(|item| to_object(py, item)).collect::<PyResult<Vec<_>>>()?;
+            let items = items.into_iter().map(|item| to_object(py, item, access)).collect::<PyResult<Vec<_>>>()?;
             Ok(PyList::new(py, items)?.into_any())
         }
-        Value::Tree(tree) => Ok(to_dict(py, tree)?.into_any()),
+        Value::Tree(tree) => Ok(to_dict(py, tree, access)?.into_any()),
     }
 }
 

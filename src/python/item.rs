@@ -3,9 +3,10 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyTuple};
 
+use super::buffer::Access;
 use super::interpreter::released;
 use super::{buffer, element, error};
-use crate::element::{Array, Element, Stack};
+use crate::element::{Array, Element, Stack, Value};
 use crate::error::Result;
 
 /// An element of a Python pipeline: native for as long as it can be.
@@ -39,16 +40,32 @@ impl Item {
 
     /// The Python object: a dict of arrays and text for an element.
     pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        self.into_python_for(py, Access::Read)
+    }
+
+    /// The same; what is native may be written to, if `access` says so.
+    pub(crate) fn into_python_for(self, py: Python<'_>, access: Access) -> PyResult<Bound<'_, PyAny>> {
         match self {
             Self::Int(number) => Ok(number.into_pyobject(py)?.into_any()),
             Self::Float(number) => Ok(number.into_pyobject(py)?.into_any()),
-            Self::Array(array) => buffer::to_numpy(py, *array),
-            Self::Element(element) => Ok(element::to_dict(py, element)?.into_any()),
+            Self::Array(array) => buffer::to_numpy(py, *array, access),
+            Self::Element(element) => Ok(element::to_dict(py, element, access)?.into_any()),
             Self::Tuple(items) => {
-                let items = items.into_iter().map(|item| item.into_python(py)).collect::<PyResult<Vec<_>>>()?;
+                let items =
+                    items.into_iter().map(|item| item.into_python_for(py, access)).collect::<PyResult<Vec<_>>>()?;
                 Ok(PyTuple::new(py, items)?.into_any())
             }
             Self::Python(object) => Ok(object.into_bound(py)),
+        }
+    }
+
+    /// The same, each native array in memory that nobody else views.
+    pub(crate) fn into_exclusive(self) -> Self {
+        match self {
+            Self::Array(array) => Self::Array(Box::new(array.into_exclusive())),
+            Self::Element(element) => Self::Element(exclusive(element)),
+            Self::Tuple(items) => Self::Tuple(items.into_iter().map(Self::into_exclusive).collect()),
+            other => other,
         }
     }
 
@@ -112,6 +129,20 @@ impl Stack for Item {
             Self::Tuple(items) => items.iter().map(Self::nbytes).sum(),
             Self::Python(_) => 0,
         }
+    }
+}
+
+fn exclusive(element: Element) -> Element {
+    let room = Element::with_capacity(element.len());
+    element.into_fields().fold(room, |done, (name, value)| done.with(name, exclusive_value(value)))
+}
+
+fn exclusive_value(value: Value) -> Value {
+    match value {
+        Value::Array(array) => array.into_exclusive().into(),
+        Value::List(items) => Value::List(items.into_iter().map(exclusive_value).collect()),
+        Value::Tree(tree) => exclusive(tree).into(),
+        other => other,
     }
 }
 

@@ -212,13 +212,19 @@ impl PyIterDataset {
     }
 
     /// Starts a pass.
-    #[pyo3(signature = (*, threads=0, buffer=2))]
-    fn loader<'py>(&self, py: Python<'py>, threads: usize, buffer: usize) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        PyDatasetIterator::start(py, &self.0, How { threads, buffer })
+    #[pyo3(signature = (*, threads=0, buffer=2, writable=false))]
+    fn loader<'py>(
+        &self,
+        py: Python<'py>,
+        threads: usize,
+        buffer: usize,
+        writable: bool,
+    ) -> PyResult<Bound<'py, PyDatasetIterator>> {
+        PyDatasetIterator::start(py, &self.0, How { threads, buffer, writable })
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        self.loader(py, 0, 2)
+        self.loader(py, 0, 2, false)
     }
 
     fn __repr__(&self) -> String {

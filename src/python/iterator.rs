@@ -1,12 +1,15 @@
 //! A pipeline that runs.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::thread::ThreadId;
+use std::time::Duration;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use super::buffer::Access;
 use super::error::{self, OrRaise};
 use super::interpreter::{detached, held};
 use super::item::Item;
@@ -20,7 +23,12 @@ use crate::{Checkpoint, Error, Executor, Loader, Result};
 pub(crate) struct How {
     pub(crate) threads: usize,
     pub(crate) buffer: usize,
+    /// Whether the arrays that are handed out may be written to.
+    pub(crate) writable: bool,
 }
+
+/// How long a consumer waits before it sees to signals, such as Ctrl-C, and goes on waiting.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// A pass over a dataset, which knows where it is and where its time went.
 #[pyclass(name = "DatasetIterator", module = "gristmill", frozen, weakref)]
@@ -74,6 +82,26 @@ impl PyDatasetIterator {
         }))
     }
 
+    /// The next element, or that it is not there yet; and how many were delivered.
+    fn advance(&self, py: Python<'_>) -> PyResult<(Poll<Option<Result<Item>>>, u64)> {
+        let writable = self.how.writable;
+        let advance = |loader: &mut Loader<BoxIter<Item>>| {
+            let next = loader.next_within(PATIENCE);
+            let next = if writable { next.map(|next| next.map(|item| item.map(Item::into_exclusive))) } else { next };
+            (next, loader.delivered())
+        };
+        if self.holds { self.running(py, |loader| held(|| advance(loader))) } else { self.running(py, advance) }
+    }
+
+    /// A function that was interrupted has not failed: its element is the next one again.
+    fn go_on(&self, py: Python<'_>) -> PyResult<()> {
+        self.running(py, |loader| {
+            *loader = load(&self.dataset, self.how, Some(loader.state()?))?;
+            Ok(())
+        })?
+        .or_raise(py)
+    }
+
     /// `ask` of the running loader.
     fn running<T: Send>(
         &self,
@@ -120,18 +148,33 @@ impl PyDatasetIterator {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let advance = |loader: &mut Loader<BoxIter<Item>>| (loader.next(), loader.delivered());
-        let (next, delivered) =
-            if self.holds { self.running(py, |loader| held(|| advance(loader)))? } else { self.running(py, advance)? };
+        let access = if self.how.writable { Access::Write } else { Access::Read };
+        let (next, delivered) = loop {
+            let (next, delivered) = self.advance(py)?;
+            if let Poll::Ready(next) = next {
+                break (next, delivered);
+            }
+            py.check_signals()?;
+        };
         match next {
-            Some(Ok(item)) => item.into_python(py).map(Some),
+            Some(Ok(item)) => item.into_python_for(py, access).map(Some),
             Some(Err(failed)) => {
                 let exception = error::raised(py, &failed);
-                error::annotate(py, &exception, &format!("{delivered} elements were delivered before it"));
+                if exception.is_instance_of::<PyKeyboardInterrupt>(py) {
+                    self.go_on(py)?;
+                } else {
+                    error::annotate(py, &exception, &format!("{delivered} elements were delivered before it"));
+                }
                 Err(exception)
             }
             None => Ok(None),
         }
+    }
+
+    /// Begins to read ahead, before the first `next`. With threads a pass has begun when it was started, and without them
+    /// nobody could: there is nothing to do, and it can be said of any pass.
+    fn start_prefetch(&self, py: Python<'_>) -> PyResult<()> {
+        self.running(py, |_| ())
     }
 
     /// Where the consumer is, whatever was read ahead: a dict that JSON can hold.
@@ -156,6 +199,16 @@ impl PyDatasetIterator {
             Ok(())
         })?
         .or_raise(py)
+    }
+
+    /// Orbax's protocol of objects that save themselves: see `gristmill.orbax`.
+    fn save<'py>(slf: &Bound<'py, Self>, directory: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("gristmill.orbax")?.call_method1("save", (slf, directory))
+    }
+
+    /// The way back.
+    fn load<'py>(slf: &Bound<'py, Self>, directory: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("gristmill.orbax")?.call_method1("load", (slf, directory))
     }
 
     /// Where the time went so far.

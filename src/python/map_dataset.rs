@@ -298,13 +298,19 @@ impl PyMapDataset {
     }
 
     /// Starts a pass over one epoch.
-    #[pyo3(signature = (*, threads=0, buffer=2))]
-    fn loader<'py>(&self, py: Python<'py>, threads: usize, buffer: usize) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        PyDatasetIterator::start(py, &Streams::of(&self.0, Border::default()), How { threads, buffer })
+    #[pyo3(signature = (*, threads=0, buffer=2, writable=false))]
+    fn loader<'py>(
+        &self,
+        py: Python<'py>,
+        threads: usize,
+        buffer: usize,
+        writable: bool,
+    ) -> PyResult<Bound<'py, PyDatasetIterator>> {
+        PyDatasetIterator::start(py, &Streams::of(&self.0, Border::default()), How { threads, buffer, writable })
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        self.loader(py, 0, 2)
+        self.loader(py, 0, 2, false)
     }
 
     fn __len__(&self) -> PyResult<usize> {

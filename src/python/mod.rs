@@ -7,6 +7,8 @@
 mod arguments;
 mod buffer;
 mod callable;
+#[cfg(feature = "cli")]
+mod cli;
 mod convert;
 mod element;
 mod error;
@@ -48,5 +50,7 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<map_dataset::PyMapDataset>()?;
     module.add_class::<iter_dataset::PyIterDataset>()?;
     module.add_class::<iterator::PyDatasetIterator>()?;
+    #[cfg(feature = "cli")]
+    module.add_function(wrap_pyfunction!(cli::cli, module)?)?;
     module.add_class::<report::PyReport>()
 }

@@ -19,6 +19,11 @@ impl PyReport {
         format!("<gristmill.Report: {}>", self.0.verdict.text)
     }
 
+    /// The same text in a notebook.
+    fn _repr_html_(&self) -> String {
+        self.0.html()
+    }
+
     /// Every number of the report.
     fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let json =

@@ -1,0 +1,144 @@
+"""The state of a pass in Orbax's checkpoints, beside the model's.
+
+Every iterator of gristmill saves itself with Orbax's newer interface, where an object with `save` and `load` is enough:
+`ocp.save_checkpointables(path, {"model": params, "data": batches})`. For the older one there is `CheckpointHandler`.
+
+Orbax itself is not needed to import this module, but for the `CheckpointSave` and `CheckpointRestore` of its `Checkpointer`.
+"""
+
+import json
+import sys
+from collections.abc import Awaitable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+
+from gristmill import _errors
+
+
+class Stateful(Protocol):
+    """What can be saved: any iterator of gristmill, and of others whose states are JSON, bytes or text."""
+
+    def get_state(self) -> Any: ...
+    def set_state(self, state: Any, /) -> None: ...
+
+
+_Iterator = TypeVar("_Iterator", bound=Stateful)
+
+
+def _process() -> tuple[int, int]:
+    """This process among those that train together: `index` of `count`."""
+    jax = sys.modules.get("jax")
+    return (0, 1) if jax is None else (jax.process_index(), jax.process_count())
+
+
+def _file(directory: Any) -> Path:
+    index, count = _process()
+    return Path(directory) / f"process_{index}-of-{count}.json"
+
+
+def _written(state: Any) -> str:
+    """As Grain writes its states, so that either can be read by eye and by the other's tools."""
+    if isinstance(state, bytes):
+        return state.decode()
+    return state if isinstance(state, str) else json.dumps(state, indent=4)
+
+
+def _read(directory: Any, like: Any) -> Any:
+    file = _file(directory)
+    try:
+        text = file.read_text()
+    except FileNotFoundError:
+        there = sorted(path.name for path in file.parent.glob("process_*.json"))
+        message = f"{file}: no such file; there are {there or 'none of its kind'}"
+        help = "a state of as many processes as train now, or `load` of one file by `set_state`" if there else None
+        raise _errors.make("state", message, help) from None
+    return text.encode() if isinstance(like, bytes) else text if isinstance(like, str) else json.loads(text)
+
+
+async def save(iterator: Stateful, directory: Any) -> Awaitable[None]:
+    """Takes the state now, and writes it when what this returns is awaited: training goes on meanwhile."""
+    text = _written(iterator.get_state())
+
+    async def write() -> None:
+        # Orbax makes the directory in the background, and hands out what waits for it.
+        awaited = getattr(directory, "await_creation", None)
+        folder = directory if awaited is None else await awaited()
+        _file(folder).write_text(text)
+
+    return write()
+
+
+async def load(iterator: Stateful, directory: Any) -> Awaitable[None]:
+    """Goes to the state that `save` wrote into `directory`, when what this returns is awaited."""
+
+    async def read() -> None:
+        iterator.set_state(_read(directory, iterator.get_state()))
+
+    return read()
+
+
+class CheckpointHandler(Generic[_Iterator]):
+    """A handler of Orbax's older interface: `Checkpointer(CheckpointHandler())`, or one item of a `CheckpointManager`.
+
+    It writes `process_INDEX-of-COUNT.json` for each process, as Grain's does.
+    """
+
+    def save(self, directory: Any, item: _Iterator | None = None, args: Any = None) -> None:
+        """Writes the state of `item`."""
+        iterator = cast("Stateful", item if args is None else args.item)
+        _file(directory).write_text(_written(iterator.get_state()))
+
+    def restore(self, directory: Any, item: _Iterator | None = None, args: Any = None) -> _Iterator:
+        """Sets `item` to the state in `directory`, and returns it."""
+        iterator = cast("_Iterator", item if args is None else args.item)
+        iterator.set_state(_read(directory, iterator.get_state()))
+        return iterator
+
+    def metadata(self, directory: Any) -> Mapping[str, Any]:
+        """The state itself, as it was saved."""
+        return {"state": json.loads(_file(directory).read_text())}
+
+    def finalize(self, directory: Any) -> None:
+        """Nothing is left to do when all processes have saved."""
+
+    def close(self) -> None:
+        """Holds nothing open."""
+
+    @classmethod
+    def typestr(cls) -> str:
+        """The name under which Orbax notes who wrote an item."""
+        return f"{cls.__module__}.{cls.__qualname__}"
+
+
+if TYPE_CHECKING:
+
+    class CheckpointSave:
+        """What a `CheckpointManager` saves with this handler."""
+
+        def __init__(self, item: Stateful) -> None:
+            """The iterator."""
+
+    class CheckpointRestore:
+        """What a `CheckpointManager` restores with it."""
+
+        def __init__(self, item: Stateful) -> None:
+            """The iterator."""
+
+else:
+
+    def __getattr__(name: str) -> Any:
+        """The arguments of a `CheckpointManager`, which have to be of Orbax's own classes: made when they are asked for."""
+        if name not in ("CheckpointSave", "CheckpointRestore"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import orbax.checkpoint as ocp
+
+        for made, for_save in (("CheckpointSave", True), ("CheckpointRestore", False)):
+            fields = {"__module__": __name__, "__init__": _keep}
+            kind = type(made, (ocp.args.CheckpointArgs,), fields)
+            globals()[made] = ocp.args.register_with_handler(
+                CheckpointHandler, for_save=for_save, for_restore=not for_save
+            )(kind)
+        return globals()[name]
+
+    def _keep(self: Any, item: Stateful) -> None:
+        self.item = item

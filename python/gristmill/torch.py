@@ -1,0 +1,202 @@
+"""Batches as PyTorch's tensors, in its `DataLoader` and without it.
+
+Imported when it is first used, as `gristmill.torch`; it needs PyTorch.
+"""
+
+import dataclasses
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self, cast
+
+import numpy as np
+
+from gristmill import _errors
+from gristmill._gristmill import DatasetIterator, MapDataset, Report
+from gristmill._gristmill import IterDataset as _IterDataset
+
+try:
+    import torch  # pyright: ignore[reportMissingImports]
+    import torch.utils.data as _torch_data  # pyright: ignore[reportMissingImports]
+except ModuleNotFoundError as _missing:
+    if _missing.name != "torch":
+        raise
+    raise ModuleNotFoundError("gristmill.torch needs PyTorch: pip install torch", name="torch") from None
+
+# PyTorch's functions are typed in part, which strict checkers take for an error wherever they are called.
+_torch, _data = cast("Any", torch), cast("Any", _torch_data)
+
+_FORMAT = 1
+
+
+def to_tensors(tree: Any, *, pin_memory: bool = False) -> Any:
+    """`tree` with tensors for its arrays; what is no array of numbers, such as text, stays as it is.
+
+    A tensor shares the memory of an array that may be written to. PyTorch knows no read-only tensors, so read-only
+    arrays are copied: ask for batches that are not, by `loader(writable=True)`. With `pin_memory`, where there is CUDA,
+    every array is copied once, into page-locked memory, from which `tensor.to(device, non_blocking=True)` does not wait.
+    """
+    pinned = pin_memory and bool(_torch.cuda.is_available())
+    return _walk(tree, lambda array: _pinned(array) if pinned else _tensor(array))
+
+
+def _walk(tree: Any, convert: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
+    if isinstance(tree, (np.ndarray, np.generic)):
+        array = np.asarray(cast("Any", tree))
+        return convert(array) if array.dtype.kind in "biufc" or array.dtype.name == "bfloat16" else cast("Any", tree)
+    if isinstance(tree, Mapping):
+        return {key: _walk(value, convert) for key, value in cast("Any", tree).items()}
+    if isinstance(tree, (list, tuple)):
+        kind: Any = type(cast("object", tree))
+        parts = [_walk(part, convert) for part in cast("Any", tree)]
+        if isinstance(tree, list):
+            return parts
+        # A named tuple takes its fields one by one.
+        return kind(*parts) if hasattr(kind, "_fields") else tuple(parts)
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        names = [field.name for field in dataclasses.fields(tree) if field.init]
+        return dataclasses.replace(tree, **{name: _walk(getattr(tree, name), convert) for name in names})
+    return tree
+
+
+def _tensor(array: np.ndarray[Any, Any]) -> Any:
+    # It also wants native byte order, and no negative strides.
+    plain = array.flags.writeable and array.dtype.isnative and min(array.strides, default=0) >= 0
+    return _shared(array if plain else np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
+
+
+def _shared(array: np.ndarray[Any, Any]) -> Any:
+    if array.dtype.name == "bfloat16":
+        # NumPy and PyTorch have no name for it that both know.
+        return _torch.from_numpy(array.view(np.int16)).view(_torch.bfloat16)
+    return _torch.from_numpy(array)
+
+
+def _pinned(array: np.ndarray[Any, Any]) -> Any:
+    like = _shared(np.empty(0, array.dtype.newbyteorder("=")))
+    tensor = _torch.empty(array.shape, dtype=like.dtype, pin_memory=True)
+    target = tensor.view(_torch.int16).numpy().view(array.dtype) if like.dtype == _torch.bfloat16 else tensor.numpy()
+    np.copyto(target, array)
+    return tensor
+
+
+class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[reportUntypedBaseClass, reportUnknownMemberType]
+    """The elements of a gristmill dataset as tensors, for `torch.utils.data.DataLoader` or a plain loop.
+
+    `ds` makes its batches itself, so the usual way is `DataLoader(IterableDataset(ds, threads=4), batch_size=None)`.
+    `threads` and `buffer` are those of `ds.loader`. Tensors share memory wherever nobody else views it; see `to_tensors`
+    for the rest and for `pin_memory`.
+
+    With `num_workers` of PyTorch's own, the stream stays the same: of n workers the i-th delivers elements i, i + n, …,
+    which the `DataLoader` puts back in order. Each of them evaluates the whole pipeline for that, and says so; `threads`
+    evaluate it once.
+
+    `state_dict` and `load_state_dict` are the protocol of torchdata's `StatefulDataLoader`, which also asks the workers.
+    In a plain `DataLoader` with `num_workers=0`, `state_dict` is behind the batch that the loop has.
+    """
+
+    def __init__(
+        self,
+        ds: _IterDataset | MapDataset,
+        *,
+        threads: int = 0,
+        buffer: int = 2,
+        pin_memory: bool = False,
+    ) -> None:
+        super().__init__()
+        self._ds = ds
+        self._threads = threads
+        self._buffer = buffer
+        self._pin_memory = pin_memory
+        self._running: TensorIterator | None = None
+        self._next_state: dict[str, Any] | None = None
+
+    def __iter__(self) -> "TensorIterator":
+        source = self._ds.loader(threads=self._threads, buffer=self._buffer, writable=not self._pin_memory)
+        self._running = TensorIterator(source, self._pin_memory, *_place())
+        state, self._next_state = self._next_state, None
+        if state is not None:
+            self._running.load_state_dict(state)
+        return self._running
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the newest pass over it is: positions, which JSON can hold."""
+        if self._next_state is not None:
+            return dict(self._next_state)
+        if self._running is None:
+            return TensorIterator(self._ds.loader(), False, *_place()).state_dict()
+        return self._running.state_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """The next pass over it starts where `state_dict` was taken."""
+        self._next_state = dict(state_dict)
+
+
+def _place() -> tuple[int, int]:
+    """This process among PyTorch's workers: `index` of `count`."""
+    worker = _data.get_worker_info()
+    if worker is None:
+        return 0, 1
+    if worker.id == 0 and worker.num_workers > 1:
+        told = f"each of the {worker.num_workers} workers of this DataLoader evaluates the whole pipeline"
+        warnings.warn(f"{told}: num_workers=0 and IterableDataset(…, threads=n) evaluate it once", stacklevel=3)
+    return worker.id, worker.num_workers
+
+
+class TensorIterator(Iterator[Any]):
+    """A pass whose arrays are tensors: what `iter` of an `IterableDataset` gives."""
+
+    def __init__(self, source: DatasetIterator, pin_memory: bool, index: int, count: int) -> None:
+        self._source = source
+        self._pin_memory = pin_memory
+        self._index, self._count = index, count
+        # Elements that other workers deliver in front of the next one.
+        self._skip = index
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        while self._skip > 0:
+            next(self._source)
+            self._skip -= 1
+        batch = next(self._source)
+        self._skip = self._count - 1
+        return to_tensors(batch, pin_memory=self._pin_memory)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the consumer is, whatever was read ahead."""
+        place = {"format": _FORMAT, "worker": self._index, "workers": self._count, "skip": self._skip}
+        # As text: loaders that walk over states take a tree for one of their own.
+        return {**place, "state": json.dumps(self._source.get_state())}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Goes to where `state_dict` was taken, by the same worker of as many."""
+        if state_dict.get("format") != _FORMAT or not isinstance(state_dict.get("state"), str):
+            raise _errors.make("state", f"not a state of gristmill.torch: it has {sorted(state_dict)}", None)
+        was, now = (state_dict["worker"], state_dict["workers"]), (self._index, self._count)
+        if was != now:
+            message = f"the state is that of worker {was[0]} of {was[1]}, and this is worker {now[0]} of {now[1]}"
+            raise _errors.make("state", message, "use as many workers as before")
+        self._source.set_state(state_dict["state"])
+        self._skip = int(state_dict["skip"])
+
+    def report(self) -> Report:
+        """Where the time went so far."""
+        return self._source.report()
+
+    def close(self) -> None:
+        """Ends the threads and lets go of everything that was read ahead."""
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None = None,
+        exception: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        self.close()

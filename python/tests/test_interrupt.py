@@ -1,0 +1,75 @@
+"""Ctrl-C ends a call of `next` at once, and the next one goes on where it was."""
+
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import gristmill as gm
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
+
+
+@pytest.fixture
+def gate() -> Any:
+    """Closed until a test opens it, and open in the end, whatever happens."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def interrupted_soon() -> threading.Thread:
+    def interrupt() -> None:
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    return thread
+
+
+def test_a_pass_with_threads_goes_on(gate: threading.Event) -> None:
+    ds = gm.MapDataset.range(10).map(lambda x: gate.wait(60) and x)
+    with ds.loader(threads=2) as it:
+        thread = interrupted_soon()
+        with pytest.raises(KeyboardInterrupt):
+            next(it)
+        thread.join()
+        assert not gate.is_set()
+        gate.set()
+        assert list(it) == list(range(10))
+
+
+def test_a_pass_without_threads_goes_on(gate: threading.Event) -> None:
+    waited: list[int] = []
+
+    def wait_at_three(x: int) -> int:
+        if x == 3 and not waited:
+            waited.append(x)
+            gate.wait(60)
+        return x
+
+    it = gm.MapDataset.range(10).map(wait_at_three).to_iter_dataset().loader()
+    assert [next(it), next(it), next(it)] == [0, 1, 2]
+    thread = interrupted_soon()
+    with pytest.raises(KeyboardInterrupt):
+        next(it)
+    thread.join()
+    assert not gate.is_set()
+    assert list(it) == list(range(3, 10))
+
+
+def test_reading_ahead_begins_before_the_first_next(gate: threading.Event) -> None:
+    ds = gm.MapDataset.range(10).map(lambda x: gate.set() or x)
+    with ds.loader(threads=1) as it:
+        it.start_prefetch()
+        assert gate.wait(60)
+        assert list(it) == list(range(10))
+    idle = ds.loader()
+    idle.start_prefetch()
+    assert next(idle) == 0
+    idle.close()
+    with pytest.raises(ValueError, match="closed"):
+        idle.start_prefetch()

@@ -1,0 +1,108 @@
+//! What is known of one point of a sweep after its runs.
+
+use crate::Error;
+use crate::element::OrderHash;
+use serde::Serialize;
+
+use super::baseline::Change;
+use super::measure::{Accelerator, Run};
+use super::stats::Stats;
+use super::usage::Memory;
+use crate::cli::tokens::TokenCount;
+
+/// One row of the table: a point of the sweep, and its figures or why there are none.
+#[derive(Serialize)]
+pub(super) struct Row {
+    #[serde(serialize_with = "as_map")]
+    pub(super) settings: Vec<(String, String)>,
+    /// Those of them that change the data.
+    #[serde(serialize_with = "as_map")]
+    pub(super) data: Vec<(String, String)>,
+    pub(super) figures: Option<Figures>,
+    pub(super) error: Option<Failed>,
+    /// Against an earlier measurement, if there is one.
+    pub(super) baseline: Option<Change>,
+}
+
+fn as_map<S: serde::Serializer>(settings: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(settings.iter().map(|(key, value)| (key, value)))
+}
+
+/// Why a point has no figures.
+#[derive(Serialize)]
+pub(super) struct Failed {
+    kind: &'static str,
+    pub(super) message: String,
+    pub(super) help: Option<String>,
+}
+
+impl Failed {
+    pub(super) fn new(error: &Error) -> Self {
+        Self { kind: error.kind().as_str(), message: error.to_string(), help: error.help_text().map(str::to_owned) }
+    }
+}
+
+/// The figures of a row. Rates are means over its runs; times of `next` are those of all runs together.
+#[derive(Serialize)]
+pub(super) struct Figures {
+    /// Who evaluated the pipeline, in words.
+    pub(super) executor: String,
+    /// Batches of each run, the warm-up too: what the order hash covers.
+    pub(super) batches: u64,
+    pub(super) order_hash: OrderHash,
+    pub(super) batches_per_s: Stats,
+    pub(super) next_ms: Stats,
+    /// `None` if the batches hold no tokens.
+    pub(super) tokens_per_s: Option<f64>,
+    pub(super) real_token_share: Option<f64>,
+    pub(super) bytes_per_s: f64,
+    pub(super) first_batch_s: Stats,
+    pub(super) peak: Option<Memory>,
+    pub(super) accelerator: Option<Accelerator>,
+    /// Batches per second of the same loop over batches in memory.
+    pub(super) headspace_batches_per_s: Option<f64>,
+    /// Share of all cores that others used in the meantime.
+    pub(super) others_cpu_share: Option<f64>,
+    pub(super) runs: Vec<Run>,
+}
+
+impl Figures {
+    /// `None` if nothing ran.
+    pub(super) fn new(executor: String, runs: Vec<Run>, peak: Option<Memory>, others: Option<f64>) -> Option<Self> {
+        let over = |f: &dyn Fn(&Run) -> f64| Stats::of(&runs.iter().map(f).collect::<Vec<_>>());
+        let next_ms: Vec<f64> = runs.iter().flat_map(|run| run.next_s.iter().map(|s| s * 1e3)).collect();
+        let tokens = runs.iter().fold(TokenCount::default(), |sum, run| TokenCount {
+            real: sum.real + run.tokens.real,
+            cells: sum.cells + run.tokens.cells,
+        });
+        let share = tokens.share();
+        let accelerators: Vec<Accelerator> = runs.iter().filter_map(|run| run.accelerator).collect();
+        let mean = |f: &dyn Fn(&Accelerator) -> f64| {
+            accelerators.iter().map(f).sum::<f64>() / accelerators.len().max(1) as f64
+        };
+        let accelerator = (!accelerators.is_empty())
+            .then(|| Accelerator { utilisation: mean(&|a| a.utilisation), stall: mean(&|a| a.stall) });
+        Some(Self {
+            executor,
+            batches: runs.first()?.batches,
+            order_hash: runs.first()?.order_hash,
+            batches_per_s: over(&Run::batches_per_s)?,
+            next_ms: Stats::of(&next_ms)?,
+            tokens_per_s: share.and(over(&|run| run.per_s(run.tokens.real as f64))).map(|stats| stats.mean),
+            real_token_share: share,
+            bytes_per_s: over(&|run| run.per_s(run.bytes as f64))?.mean,
+            first_batch_s: over(&|run| run.first_batch_s)?,
+            peak,
+            accelerator,
+            headspace_batches_per_s: None,
+            others_cpu_share: others,
+            runs,
+        })
+    }
+
+    /// How much faster a perfect pipeline would be, at most: 0.13 for 13 %.
+    pub(super) fn headspace(&self) -> Option<f64> {
+        let rate = self.batches_per_s.mean;
+        self.headspace_batches_per_s.filter(|_| rate > 0.0).map(|perfect| (perfect / rate - 1.0).max(0.0))
+    }
+}

@@ -1,0 +1,356 @@
+//! All rows together: the table for people, and what they say about each other.
+
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+use serde::Serialize;
+
+use super::baseline::Change;
+use super::row::{Figures, Row};
+use super::sweep::label;
+use super::usage::busy;
+use super::{Args, measure::Run};
+use crate::cli::format::{bytes, count, percent};
+use crate::cli::output;
+
+/// A run slower than the median of its row by this is told of.
+const SLOWER: f64 = 0.1;
+
+/// A whole measurement.
+#[derive(Serialize)]
+pub(super) struct Bench {
+    pipeline: PathBuf,
+    version: &'static str,
+    cores: usize,
+    kernel: Option<String>,
+    warmup: u64,
+    steps: u64,
+    runs: u64,
+    step_ms: Option<f64>,
+    #[serde(skip)]
+    pub(super) points: usize,
+    pub(super) rows: Vec<Row>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Bench {
+    pub(super) fn new(args: &Args, points: usize) -> Self {
+        let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok();
+        Self {
+            pipeline: args.pipeline.clone(),
+            version: env!("CARGO_PKG_VERSION"),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            kernel: kernel.map(|text| text.trim().to_owned()),
+            warmup: args.warmup,
+            steps: args.steps,
+            runs: args.runs,
+            step_ms: args.step_ms.map(|step| step.as_secs_f64() * 1e3),
+            points,
+            rows: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Adds the warnings, once all rows are there; `baseline` is the file that they were compared with.
+    pub(super) fn finish(&mut self, baseline: Option<&Path>) {
+        let others = self.rows.iter().filter_map(|row| row.figures.as_ref()?.others_cpu_share);
+        self.warnings.extend(others.max_by(f64::total_cmp).and_then(busy));
+        for (row, figures) in self.rows.iter().filter_map(|row| Some((row, row.figures.as_ref()?))) {
+            let name = if row.settings.is_empty() { String::new() } else { label(&row.settings) + ": " };
+            let median = figures.batches_per_s.p50;
+            let slow = |run: &Run| run.batches_per_s() < (1.0 - SLOWER) * median;
+            if let Some((i, run)) = figures.runs.iter().enumerate().find(|(_, run)| slow(run)) {
+                let slower = percent(1.0 - run.batches_per_s() / median);
+                self.warnings.push(format!("{name}run {} was {slower} slower than the median", i + 1));
+            }
+            if figures.batches < self.warmup + self.steps {
+                let (got, asked) = (figures.batches, self.warmup + self.steps);
+                self.warnings.push(format!("{name}the pipeline ends after {got} of {asked} batches"));
+            }
+            let Some(file) = baseline.map(Path::display) else { continue };
+            match row.baseline {
+                None => self.warnings.push(format!("{name}{file} has no figures for these settings")),
+                Some(change) if change.same_batches == Some(false) => {
+                    self.warnings.push(format!("{name}{file} has the order hash of other batches"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Rows that have figures and deliver the same, in groups.
+    pub(super) fn groups(&self) -> Vec<Vec<(&Row, &Figures)>> {
+        let mut groups: Vec<Vec<(&Row, &Figures)>> = Vec::new();
+        for row in &self.rows {
+            let Some(figures) = &row.figures else { continue };
+            match groups.iter_mut().find(|group| group[0].0.data == row.data) {
+                Some(group) => group.push((row, figures)),
+                None => groups.push(vec![(row, figures)]),
+            }
+        }
+        groups
+    }
+
+    /// An error if two runs that should have delivered the same did not.
+    pub(super) fn mismatch(&self) -> Option<Error> {
+        for group in self.groups() {
+            let (first_row, first) = group[0];
+            for (row, figures) in &group {
+                for (i, run) in figures.runs.iter().enumerate() {
+                    if (run.order_hash, run.batches) == (first.order_hash, first.batches) {
+                        continue;
+                    }
+                    let told = |row: &Row, number, run: &Run| {
+                        let name = if row.settings.is_empty() { String::new() } else { label(&row.settings) + " " };
+                        format!("{name}run {number}: {} after {} batches", run.order_hash, run.batches)
+                    };
+                    let message = format!(
+                        "the same pipeline delivered different batches: {}; {}",
+                        told(first_row, 1, &first.runs[0]),
+                        told(row, i + 1, run)
+                    );
+                    return Some(Error::data(message).help(
+                        "a function or a source that is not the same each time; `run --steps N --order-hash` finds where",
+                    ));
+                }
+            }
+        }
+        None
+    }
+
+    /// How much faster the best row of its group is.
+    pub(super) fn best(&self, row: &Row) -> Option<f64> {
+        let rate = row.figures.as_ref()?.batches_per_s.mean;
+        let rates = self.rows.iter().filter(|other| other.data == row.data).filter_map(|other| other.figures.as_ref());
+        rates.map(|figures| figures.batches_per_s.mean / rate).max_by(f64::total_cmp)
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = output::table(&self.head(&SPEED), &self.cells(&SPEED), &[]);
+        text += "\n";
+        text += &output::table(&self.head(&REST), &self.cells(&REST), &[]);
+        for (row, error) in self.rows.iter().filter_map(|row| Some((row, row.error.as_ref()?))) {
+            let help = error.help.as_ref().map_or_else(String::new, |help| format!(" ({help})"));
+            text += &output::wrapped(&format!("\n✗ {}: {}{help}", self.name(row), error.message), 2);
+        }
+        text += "\n";
+        text += &self.hashes();
+        let kernel = self.kernel.as_ref().map_or_else(String::new, |kernel| format!(" · kernel {kernel}"));
+        let step = self.step_ms.map_or_else(String::new, |ms| format!(" · step {ms} ms"));
+        let footer = format!(
+            "{} cores{kernel} · {} of {} + {} batches{step} · p50 to max: milliseconds in next()",
+            self.cores,
+            if self.runs == 1 { "1 run".to_owned() } else { format!("{} runs", self.runs) },
+            self.warmup,
+            self.steps
+        );
+        text += &output::wrapped(&footer, 2);
+        text
+    }
+
+    fn hashes(&self) -> String {
+        let groups = self.groups();
+        let line = |group: &Vec<(&Row, &Figures)>| {
+            let (row, figures) = group[0];
+            let same = match group.len() {
+                _ if self.mismatch().is_some() => "NOT the same".to_owned(),
+                1 => "every run".to_owned(),
+                n => format!("the same for all {n} rows"),
+            };
+            let of = if groups.len() > 1 { format!("{}: ", label(&row.data)) } else { String::new() };
+            output::wrapped(&format!("order hash {of}{} ({same}, {} batches)", figures.order_hash, figures.batches), 2)
+        };
+        groups.iter().map(line).collect()
+    }
+
+    /// What a row is called where its settings have no columns.
+    pub(super) fn name(&self, row: &Row) -> String {
+        match &row.figures {
+            _ if !row.settings.is_empty() => label(&row.settings),
+            Some(figures) => figures.executor.clone(),
+            None => self.pipeline.display().to_string(),
+        }
+    }
+
+    fn shown<'c>(&'c self, columns: &'c [Column]) -> impl Iterator<Item = &'c Column> {
+        columns.iter().filter(|c| !c.optional || self.rows.iter().any(|row| !(c.cell)(self, row).is_empty()))
+    }
+
+    fn head<'c>(&'c self, columns: &'c [Column]) -> Vec<&'c str> {
+        let keys = self.rows.first().map_or(&[][..], |row| &row.settings).iter().map(|(key, _)| key.as_str());
+        let keys: Vec<&str> =
+            if self.rows.iter().all(|row| row.settings.is_empty()) { vec![""] } else { keys.collect() };
+        keys.into_iter().chain(self.shown(columns).map(|column| column.head)).collect()
+    }
+
+    fn cells(&self, columns: &[Column]) -> Vec<Vec<String>> {
+        let cells = |row: &Row| {
+            let settings: Vec<String> = match row.settings.is_empty() {
+                true => vec![self.name(row)],
+                false => row.settings.iter().map(|(_, value)| value.clone()).collect(),
+            };
+            let cells = self.shown(columns).map(|column| {
+                let failed = row.figures.is_none() && column.head == columns[0].head;
+                if failed { "failed".to_owned() } else { (column.cell)(self, row) }
+            });
+            settings.into_iter().chain(cells).collect()
+        };
+        self.rows.iter().map(cells).collect()
+    }
+
+    /// Heads and rows of one wide table.
+    pub(super) fn wide(&self) -> (Vec<&str>, Vec<Vec<String>>) {
+        let rest = |columns: &[Column], row: usize| self.cells(columns).swap_remove(row).split_off(self.settings());
+        let rows = (0..self.rows.len()).map(|row| [self.cells(&SPEED).swap_remove(row), rest(&REST, row)].concat());
+        (self.head(&SPEED).into_iter().chain(self.head(&REST).split_off(self.settings())).collect(), rows.collect())
+    }
+
+    /// Columns in front of the figures.
+    fn settings(&self) -> usize {
+        self.rows.first().map_or(1, |row| row.settings.len().max(1))
+    }
+}
+
+/// A column of figures; empty where there is none.
+struct Column {
+    head: &'static str,
+    /// Left out if it is empty everywhere.
+    optional: bool,
+    cell: fn(&Bench, &Row) -> String,
+}
+
+const fn always(head: &'static str, cell: fn(&Bench, &Row) -> String) -> Column {
+    Column { head, optional: false, cell }
+}
+
+const fn optional(head: &'static str, cell: fn(&Bench, &Row) -> String) -> Column {
+    Column { head, optional: true, cell }
+}
+
+fn some(row: &Row, f: impl Fn(&Figures) -> Option<String>) -> String {
+    row.figures.as_ref().and_then(f).unwrap_or_default()
+}
+
+fn ms(row: &Row, f: impl Fn(&Figures) -> f64) -> String {
+    some(row, |figures| {
+        let ms = f(figures);
+        Some(if ms < 0.095 { format!("{ms:.3}") } else { format!("{ms:.*}", if ms < 9.95 { 2 } else { 1 }) })
+    })
+}
+
+/// One decimal where it tells something.
+fn rate_text(rate: f64) -> String {
+    if (1.0..1000.0).contains(&rate) { format!("{rate:.1}") } else { count(rate) }
+}
+
+const SPEED: [Column; 9] = [
+    always("batches/s", |_, row| {
+        some(row, |f| {
+            let rate = f.batches_per_s;
+            let sd = rate.std_dev.map_or_else(String::new, |sd| format!(" ± {}", rate_text(sd)));
+            Some(rate_text(rate.mean) + &sd)
+        })
+    }),
+    optional("CV", |_, row| some(row, |f| f.batches_per_s.cv.map(percent))),
+    always("p50 ms", |_, row| ms(row, |f| f.next_ms.p50)),
+    always("p90", |_, row| ms(row, |f| f.next_ms.p90)),
+    always("p99", |_, row| ms(row, |f| f.next_ms.p99)),
+    always("max", |_, row| ms(row, |f| f.next_ms.max)),
+    optional("first batch", |_, row| some(row, |f| Some(format!("{:.2} s", f.first_batch_s.mean)))),
+    optional("baseline", |_, row| row.baseline.map_or_else(String::new, Change::cell)),
+    optional("best is", |bench, row| {
+        if bench.rows.len() < 2 {
+            return String::new();
+        }
+        bench
+            .best(row)
+            .map_or_else(String::new, |best| if best > 1.0 { format!("{best:.2}×") } else { "▶ this".into() })
+    }),
+];
+
+const REST: [Column; 7] = [
+    optional("tokens/s", |_, row| some(row, |f| f.tokens_per_s.map(count))),
+    optional("real", |_, row| some(row, |f| f.real_token_share.map(percent))),
+    always("MB/s", |_, row| some(row, |f| Some(count(f.bytes_per_s / 1e6)))),
+    optional("peak RAM", |_, row| some(row, |f| f.peak.map(|peak| bytes(peak.used_bytes)))),
+    optional("accelerator", |_, row| some(row, |f| f.accelerator.map(|a| percent(a.utilisation)))),
+    optional("stall", |_, row| some(row, |f| f.accelerator.map(|a| percent(a.stall)))),
+    optional("headspace", |_, row| {
+        some(row, |f| {
+            f.headspace()
+                .map(|gain| if gain < 10.0 { format!("+{}", percent(gain)) } else { format!("{:.0}×", 1.0 + gain) })
+        })
+    }),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::measure::Run;
+    use super::super::row::Failed;
+    use super::*;
+    use crate::{Element, ErrorKind};
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn row(workers: &str, batch: &str, delivered: i64) -> Row {
+        let mut run = Run { batches: 1, wall_s: 0.5, next_s: vec![0.25], ..Run::default() };
+        run.order_hash.update(&Element::new().with("index", crate::Array::scalar(delivered)));
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let figures = Figures::new("inline".into(), vec![run.clone(), run], None, Some(0.5));
+        let data = vec![pair("batch", batch)];
+        Row {
+            settings: vec![pair("workers", workers), pair("batch", batch)],
+            data,
+            figures,
+            error: None,
+            baseline: None,
+        }
+    }
+
+    fn bench(rows: Vec<Row>) -> Bench {
+        let mut bench =
+            Bench::new(&Cli::parse_from(["bench", "p.yaml", "--warmup", "0", "--steps", "1"]).args, rows.len());
+        bench.rows = rows;
+        bench.finish(None);
+        bench
+    }
+
+    #[test]
+    fn rows_that_deliver_something_else_are_found() {
+        let good = bench(vec![row("0", "8", 1), row("1", "8", 1), row("0", "16", 2), row("1", "16", 2)]);
+        assert!(good.mismatch().is_none());
+        let text = good.text();
+        assert!(text.contains("order hash batch=16: ") && text.contains("the same for all 2 rows"), "{text}");
+        let bad = bench(vec![row("0", "8", 1), row("0", "16", 2), row("1", "8", 3)]);
+        let error = bad.mismatch().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Data);
+        assert!(
+            error.message().contains("workers=0 batch=8 run 1: ")
+                && error.message().contains("workers=1 batch=8 run 1")
+        );
+        assert!(bad.text().contains("NOT the same"));
+        let mut second = row("0", "8", 1);
+        if let Some(figures) = &mut second.figures {
+            figures.runs[1].order_hash = crate::element::OrderHash::default();
+        }
+        assert!(bench(vec![second]).mismatch().unwrap().message().contains("run 2"));
+    }
+
+    #[test]
+    fn failed_rows_say_why_and_the_busy_machine_is_told_once() {
+        let failed = Failed::new(&Error::config("no room").help("more"));
+        let failed = Row { figures: None, error: Some(failed), ..row("9", "8", 0) };
+        let bench = bench(vec![row("0", "8", 1), row("1", "8", 1), failed]);
+        assert_eq!(bench.warnings.iter().filter(|warning| warning.contains("up to 50.0 % of all cores")).count(), 1);
+        let text = bench.text();
+        assert!(text.contains("failed") && text.contains("✗ workers=9 batch=8: no room (more)"), "{text}");
+        assert_eq!(bench.best(&bench.rows[2]), None);
+        let (head, rows) = bench.wide();
+        assert!(rows.iter().all(|row| row.len() == head.len()));
+    }
+}

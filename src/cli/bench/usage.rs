@@ -1,0 +1,204 @@
+//! What this process and its workers use, and what others use beside them, from `/proc`. Elsewhere nothing is known.
+
+use std::collections::HashMap;
+use std::fs::read_to_string;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::cli::format::percent;
+
+/// Between two looks at the memory, at least. A look also takes at most a fiftieth of the time.
+const EVERY: Duration = Duration::from_millis(20);
+/// Others that used more of the machine than this are told of.
+const BUSY: f64 = 0.1;
+
+/// Memory of this process and all below it; pages that several share count once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Memory {
+    /// Anonymous and shared memory: what a budget is about.
+    pub(crate) used_bytes: u64,
+    /// The same, and pages of mapped files, which the system can take back.
+    pub(crate) with_files_bytes: u64,
+}
+
+impl Memory {
+    /// Now; `None` where the system does not say.
+    fn now() -> Option<Self> {
+        let mut sum = None;
+        for pid in tree(std::process::id()) {
+            // One that has just ended uses nothing.
+            let Some(memory) = read_to_string(format!("/proc/{pid}/smaps_rollup")).ok().and_then(|t| rollup(&t)) else {
+                continue;
+            };
+            let sum: &mut Self = sum.get_or_insert_default();
+            sum.used_bytes += memory.used_bytes;
+            sum.with_files_bytes += memory.with_files_bytes;
+        }
+        sum
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self {
+            used_bytes: self.used_bytes.max(other.used_bytes),
+            with_files_bytes: self.with_files_bytes.max(other.with_files_bytes),
+        }
+    }
+}
+
+/// The proportional set size of one process.
+fn rollup(text: &str) -> Option<Memory> {
+    let kb = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    };
+    let with_files_bytes = 1024 * kb("Pss:")?;
+    // Linux before 5.9 does not tell them apart.
+    let used_bytes = kb("Pss_File:").map_or(with_files_bytes, |file| with_files_bytes.saturating_sub(1024 * file));
+    Some(Memory { used_bytes, with_files_bytes })
+}
+
+/// `root` and all processes below it.
+fn tree(root: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let stat = read_to_string(entry.path().join("stat")).unwrap_or_default();
+        if let Some(parent) = fields(&stat).nth(1).and_then(|field| field.parse().ok()) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut found = vec![root];
+    let mut at = 0;
+    while let Some(pid) = found.get(at) {
+        found.extend(children.remove(pid).unwrap_or_default());
+        at += 1;
+    }
+    found
+}
+
+/// The fields of a `stat` file behind the name, which may hold anything: state, parent, ….
+fn fields(stat: &str) -> impl Iterator<Item = &str> {
+    stat.rfind(')').map_or("", |end| &stat[end + 1..]).split_ascii_whitespace()
+}
+
+/// Watches the memory on a thread of its own.
+pub(super) struct Watch {
+    stop: Sender<()>,
+    thread: JoinHandle<Option<Memory>>,
+}
+
+impl Watch {
+    pub(super) fn start() -> Self {
+        let (stop, stopped) = channel();
+        let thread = std::thread::spawn(move || {
+            let mut peak = Memory::now();
+            loop {
+                let start = Instant::now();
+                let now = Memory::now();
+                peak = peak.zip(now).map(|(peak, now)| peak.max(now)).or(peak);
+                let pause = EVERY.max(50 * start.elapsed());
+                if stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+                    return peak;
+                }
+            }
+        });
+        Self { stop, thread }
+    }
+
+    /// The most that was seen.
+    pub(super) fn finish(self) -> Option<Memory> {
+        let last = Memory::now();
+        drop(self.stop);
+        let peak = self.thread.join().ok().flatten();
+        peak.zip(last).map(|(peak, last)| peak.max(last)).or(peak)
+    }
+}
+
+/// Clock ticks since the system began.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cpu {
+    /// Of all cores together, idle ones too.
+    all: u64,
+    busy: u64,
+    /// Of this process, and of the children that have ended.
+    ours: u64,
+}
+
+impl Cpu {
+    /// Now; call it where no worker runs, so that all that had are counted.
+    pub(crate) fn now() -> Option<Self> {
+        let (all, busy) = machine(&read_to_string("/proc/stat").ok()?)?;
+        Some(Self { all, busy, ours: own(&read_to_string("/proc/self/stat").ok()?)? })
+    }
+
+    /// The share of all cores that others used since `before`, 0 to 1.
+    pub(crate) fn others_since(self, before: Self) -> Option<f64> {
+        let all = self.all.checked_sub(before.all).filter(|&all| all > 0)?;
+        let ours = self.ours.saturating_sub(before.ours);
+        Some((self.busy.saturating_sub(before.busy).saturating_sub(ours)) as f64 / all as f64)
+    }
+}
+
+/// A warning if others used so much that figures tell little.
+pub(crate) fn busy(others_share: f64) -> Option<String> {
+    (others_share > BUSY).then(|| {
+        let share = percent(others_share);
+        format!("the machine was busy: others used up to {share} of all cores; measure again when it is quiet")
+    })
+}
+
+/// All ticks and the busy ones: not idle, not waiting for a disk. Time of guests is in that of users.
+fn machine(stat: &str) -> Option<(u64, u64)> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Vec<u64> = line.split_ascii_whitespace().map_while(|field| field.parse().ok()).take(8).collect();
+    let all = ticks.iter().sum::<u64>();
+    let idle = ticks.get(3)? + ticks.get(4).copied().unwrap_or(0);
+    Some((all, all - idle))
+}
+
+/// User and system time, of the process and of the children it has waited for.
+fn own(stat: &str) -> Option<u64> {
+    let ticks: Vec<u64> = fields(stat).skip(11).take(4).map_while(|field| field.parse().ok()).collect();
+    (ticks.len() == 4).then(|| ticks.iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_system_are_understood() {
+        let text =
+            "55d0-7ffd ---p 0 00:00 0 [rollup]\nRss: 900 kB\nPss:   700 kB\nPss_Dirty: 1 kB\nPss_File:   300 kB\n";
+        let expected = Memory { used_bytes: 400 << 10, with_files_bytes: 700 << 10 };
+        assert_eq!(rollup(text), Some(expected));
+        assert_eq!(rollup("Pss: 8 kB\n").unwrap().used_bytes, 8 << 10);
+        assert_eq!(rollup(""), None);
+        assert_eq!(machine("cpu  10 1 5 80 4 0 0 0 9 0\ncpu0 1"), Some((100, 16)));
+        let stat = "7 (a (b) c) S 3 7 7 0 -1 0 0 0 0 0 11 12 13 14 20 0";
+        assert_eq!((fields(stat).nth(1), own(stat)), (Some("3"), Some(50)));
+        assert_eq!((machine(""), own("7 (x) S 1")), (None, None));
+        let cpu = |all, busy, ours| Cpu { all, busy, ours };
+        assert_eq!(cpu(300, 150, 90).others_since(cpu(100, 50, 20)), Some(0.15));
+        assert_eq!(cpu(100, 50, 20).others_since(cpu(100, 50, 20)), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_peak_sees_memory_of_this_process_and_of_children() {
+        let watch = Watch::start();
+        let mut child = std::process::Command::new("sleep").arg("10").spawn().unwrap();
+        assert!(tree(std::process::id()).contains(&child.id()));
+        let held = vec![1u8; 64 << 20];
+        let peak = watch.finish();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(held.iter().all(|&byte| byte == 1));
+        // A system that hides it says nothing; it never says too little.
+        assert!(peak.is_none_or(|peak| peak.used_bytes >= 64 << 20), "{peak:?}");
+        assert!(Cpu::now().is_some());
+    }
+}

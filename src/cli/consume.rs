@@ -1,0 +1,184 @@
+//! The loop over a loader that `run` and `demo` share.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::element::OrderHash;
+use crate::{BoxIter, Element, Loader, LoaderBuilder, Report, Result};
+use serde::Serialize;
+
+use crate::cli::format::{count, grouped, percent};
+use crate::cli::progress::Progress;
+use crate::cli::saved::RunState;
+use crate::cli::tokens::TokenCount;
+use crate::cli::{interrupt, output};
+
+/// How to run a pipeline.
+pub(crate) struct Plan {
+    /// Stop after so many batches.
+    pub(crate) steps: Option<u64>,
+    /// Indices that one pass reads, where known: what the progress is measured by.
+    pub(crate) indices: Option<u64>,
+    /// Time that the stand-in for a training step takes.
+    pub(crate) step_time: Duration,
+    /// Where the state goes, at the end too if `save_at_end`.
+    pub(crate) folder: PathBuf,
+    pub(crate) save_at_end: bool,
+    pub(crate) every: Option<u64>,
+    pub(crate) resume: Option<RunState>,
+}
+
+/// Why a run stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Stopped {
+    /// Nothing is left.
+    End,
+    /// The number of steps asked for is reached.
+    Steps,
+    /// Somebody pressed Ctrl-C.
+    Interrupted,
+}
+
+/// What a run gave.
+#[derive(Serialize)]
+pub(crate) struct Summary {
+    pub(crate) stopped: Stopped,
+    /// Batches from the very beginning, before a resume too.
+    batches: u64,
+    batches_this_run: u64,
+    tokens: u64,
+    tokens_per_s: f64,
+    batches_per_s: f64,
+    /// `None` if the batches hold no tokens.
+    real_token_share: Option<f64>,
+    pub(crate) order_hash: OrderHash,
+    consumer_wait_share: f64,
+    verdict: String,
+    seconds: f64,
+    resumed: bool,
+    /// The file with the state, if one was written.
+    pub(crate) state_file: Option<PathBuf>,
+    pub(crate) report: Report,
+}
+
+/// Runs a pipeline to its end, to the number of steps, or until somebody interrupts.
+pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, plan: Plan) -> Result<Summary> {
+    let mut position = Position::default();
+    let resumed = plan.resume.is_some();
+    if let Some(state) = plan.resume {
+        position = Position { hash: state.order_hash, tokens: state.tokens };
+        builder = builder.resume(state.checkpoint);
+    }
+    let mut loader = builder.build()?;
+    let before = (loader.delivered(), position.tokens.real);
+    let mut progress = Progress::new(plan.steps, plan.indices, position.tokens);
+    let start = Instant::now();
+    let mut state_file = None;
+    let stopped = loop {
+        let batches = loader.delivered() - before.0;
+        if interrupt::asked() {
+            break Stopped::Interrupted;
+        }
+        if plan.steps == Some(batches) {
+            break Stopped::Steps;
+        }
+        let Some(batch) = loader.next() else { break Stopped::End };
+        let batch = match batch {
+            Ok(batch) => batch,
+            Err(error) => {
+                progress.finish();
+                // What failed may be mended: a disk that was full, a server that was away.
+                if plan.save_at_end
+                    && let Ok(file) = position.save(&loader, &plan.folder)
+                {
+                    output::say(&format!("state before the error saved in {}", file.display()));
+                }
+                return Err(error);
+            }
+        };
+        position.take(&batch);
+        if !plan.step_time.is_zero() {
+            std::thread::sleep(plan.step_time);
+        }
+        progress.show(batches + 1, position.tokens, || next_index(&loader.state().ok()?.state));
+        if plan.every.is_some_and(|every| (batches + 1) % every == 0) {
+            state_file = Some(position.save(&loader, &plan.folder)?);
+        }
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    progress.finish();
+    if plan.save_at_end || stopped == Stopped::Interrupted {
+        state_file = Some(position.save(&loader, &plan.folder)?);
+    }
+    let report = loader.report();
+    let per_s = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
+    let batches_this_run = loader.delivered() - before.0;
+    Ok(Summary {
+        stopped,
+        batches: loader.delivered(),
+        batches_this_run,
+        tokens: position.tokens.real,
+        tokens_per_s: per_s(position.tokens.real - before.1),
+        batches_per_s: per_s(batches_this_run),
+        real_token_share: position.tokens.share(),
+        order_hash: position.hash,
+        consumer_wait_share: report.consumer_wait_share,
+        verdict: report.verdict.bottleneck.clone(),
+        seconds,
+        resumed,
+        state_file,
+        report,
+    })
+}
+
+/// The next index of the first source in a state.
+fn next_index(state: &serde_json::Value) -> Option<u64> {
+    match state {
+        serde_json::Value::Object(fields) => match fields.get("next_index") {
+            Some(index) => index.as_u64(),
+            None => fields.values().find_map(next_index),
+        },
+        serde_json::Value::Array(items) => items.iter().find_map(next_index),
+        _ => None,
+    }
+}
+
+/// What the command line knows of the stream so far.
+#[derive(Default)]
+struct Position {
+    hash: OrderHash,
+    tokens: TokenCount,
+}
+
+impl Position {
+    fn take(&mut self, batch: &Element) {
+        self.hash.update(batch);
+        self.tokens.add(batch);
+    }
+
+    fn save(&self, loader: &Loader<BoxIter<Element>>, folder: &Path) -> Result<PathBuf> {
+        RunState::new(loader.state()?, self.hash, self.tokens).save(folder)?;
+        Ok(RunState::file(folder))
+    }
+}
+
+impl Summary {
+    /// The report for people, on stdout.
+    pub(crate) fn print(&self) {
+        let mut text = format!("{}\n", self.report);
+        if let Some(share) = self.real_token_share {
+            text += &format!(
+                "tokens      {} · {}/s · {} of all cells are real\n",
+                grouped(self.tokens),
+                count(self.tokens_per_s),
+                percent(share)
+            );
+        }
+        let run =
+            if self.resumed { format!(" ({} in this run)", grouped(self.batches_this_run)) } else { String::new() };
+        text += &format!("batches     {}{run} · {}/s\n", grouped(self.batches), count(self.batches_per_s));
+        text += &format!("order hash  {}\n", self.order_hash);
+        output::data(&text);
+    }
+}

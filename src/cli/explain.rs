@@ -1,0 +1,196 @@
+//! `gristmill explain`: what a pipeline file means, without running it to the end.
+
+use std::path::PathBuf;
+
+use crate::checkpoint::fingerprint;
+use crate::dataset::{Role, Sample, StageMemory, estimate};
+use crate::spec::Pipeline;
+use crate::{ElementSpec, Executor, IterDataset, Result, Stage};
+use serde::Serialize;
+
+use crate::cli::format::{bytes, cut};
+use crate::cli::{Outcome, output};
+
+/// Shows the stages of a pipeline file: which run in parallel, what they hold in memory, what comes out.
+///
+/// Reads as many records as the first batch needs, and for the memory of stages that hold elements a few more: sizes are
+/// those of the first 64 elements in front of each.
+#[derive(clap::Args)]
+#[command(after_help = crate::cli::EXIT_CODES)]
+pub(crate) struct Args {
+    /// The pipeline file
+    pipeline: PathBuf,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Serialize)]
+struct Explanation {
+    name: Option<String>,
+    fingerprint: String,
+    executor: Option<String>,
+    stages: Vec<Row>,
+    /// Path, and dtype with shape or the kind of value; `None` if the pipeline is empty.
+    element_spec: Option<Vec<(String, String)>>,
+    element_bytes: Option<usize>,
+    /// What the stages may hold together, without those in `memory_unknown`.
+    memory_bytes: u64,
+    /// Whether sizes of elements went into it, which were measured on the first few.
+    memory_measured: bool,
+    /// Stateful stages of which it is not known.
+    memory_unknown: Vec<String>,
+    /// Threads that hold what is held per thread.
+    threads: usize,
+    /// Batches that wait in the buffer, all together.
+    buffer_bytes: Option<usize>,
+    /// Stages and buffer.
+    total_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Row {
+    id: usize,
+    name: String,
+    params: String,
+    role: &'static str,
+    /// Whether it runs on any number of threads.
+    parallel: bool,
+    /// What it may hold; `None` if that is not known.
+    memory_bytes: Option<u64>,
+    /// Whether sizes of elements went into it, which were measured on the first few.
+    memory_measured: bool,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Outcome> {
+    let pipeline = Pipeline::from_file(&args.pipeline)?;
+    let dataset = pipeline.build()?;
+    let stage: &dyn Stage = &dataset;
+    let threads = match pipeline.settings().executor.unwrap_or_else(Executor::all_cores) {
+        Executor::Threads(threads) => threads,
+        _ => 1,
+    };
+    let first = dataset.clone().loader().build()?.next().transpose()?;
+    let spec = |e| ElementSpec::of(e).leaves().map(|(path, leaf)| (path.to_owned(), leaf.to_string())).collect();
+    let element_bytes = first.as_ref().map(crate::Element::nbytes);
+    // The loader's default.
+    let buffer = pipeline.settings().buffer.unwrap_or(2);
+    let buffer_bytes = element_bytes.map(|size| size.saturating_mul(buffer));
+    let stages = rows(stage, threads);
+    let memory_bytes = stages.iter().filter_map(|row| row.memory_bytes).sum();
+    let explanation = Explanation {
+        memory_unknown: stages.iter().filter(|row| row.is_unknown()).map(|row| row.name.clone()).collect(),
+        memory_measured: stages.iter().any(|row| row.memory_measured),
+        memory_bytes,
+        threads,
+        buffer_bytes,
+        total_bytes: memory_bytes + buffer_bytes.unwrap_or(0) as u64,
+        name: pipeline.settings().name.clone(),
+        fingerprint: fingerprint(stage),
+        executor: pipeline.settings().executor.map(|e| e.to_string()),
+        stages,
+        element_spec: first.as_ref().map(spec),
+        element_bytes,
+    };
+    if args.json {
+        output::json(&explanation);
+    } else {
+        output::data(&text(&explanation));
+    }
+    Ok(Outcome::Done)
+}
+
+fn rows(pipeline: &dyn Stage, threads: usize) -> Vec<Row> {
+    let mut memory = estimate(pipeline, threads).into_iter();
+    let mut rows = Vec::new();
+    pipeline.walk(&mut |id, stage| {
+        let role = stage.role();
+        let StageMemory { bytes: memory_bytes, measured: memory_measured, .. } = memory.next().unwrap_or_default();
+        rows.push(Row {
+            id,
+            name: stage.name().into(),
+            params: stage.params(),
+            role: role.as_str(),
+            parallel: role < Role::Stateful && !has_stateful(stage),
+            memory_bytes,
+            memory_measured,
+        });
+    });
+    rows
+}
+
+/// Whether anything before `stage` is stateful: then it runs behind that, on its thread.
+fn has_stateful(stage: &dyn Stage) -> bool {
+    stage.parents().iter().any(|p| p.role() == Role::Stateful || has_stateful(*p))
+}
+
+fn text(e: &Explanation) -> String {
+    let mut text = String::new();
+    if let Some(name) = &e.name {
+        text += &format!("{name}\n\n");
+    }
+    let rows: Vec<Vec<String>> = e.stages.iter().map(Row::cells).collect();
+    text += &output::table(&["id", "stage", "arguments", "role", "runs", "memory"], &rows, &[1, 2, 3, 4]);
+    text += &format!("\nfingerprint  {}\n", e.fingerprint);
+    if let Some(executor) = &e.executor {
+        text += &format!("executor     {executor}\n");
+    }
+    text += &memory(e);
+    match &e.element_spec {
+        None => text += "element      none: the pipeline is empty\n",
+        Some(leaves) => {
+            for (i, (path, leaf)) in leaves.iter().enumerate() {
+                text += &format!("{:<12} {path:<28} {leaf}\n", if i == 0 { "element" } else { "" });
+            }
+        }
+    }
+    text
+}
+
+/// What is held at most, where it comes from, and what is not in it.
+fn memory(e: &Explanation) -> String {
+    let about = if e.memory_measured { "about " } else { "" };
+    let mut text = format!("memory       {about}{}: stages {}", bytes(e.total_bytes), bytes(e.memory_bytes));
+    if let (Some(batch), Some(buffer)) = (e.element_bytes, e.buffer_bytes) {
+        let count = buffer / batch.max(1);
+        text += &format!(", buffer {} ({count} batches of {})", bytes(buffer as u64), bytes(batch as u64));
+    }
+    text += "\n";
+    if !e.memory_unknown.is_empty() {
+        text += &format!("             and the data held by {}\n", cut(&e.memory_unknown.join(", "), 60));
+    }
+    if e.memory_measured {
+        text += &format!(
+            "             ~ by the first {} elements; without tokenizers, mapped files and what threads work on\n",
+            Sample::MOST
+        );
+    }
+    text
+}
+
+impl Row {
+    /// Whether it may hold something, and does not know how much.
+    fn is_unknown(&self) -> bool {
+        self.memory_bytes.is_none() && (self.memory_measured || self.role == Role::Stateful.as_str())
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.id.to_string(),
+            self.name.clone(),
+            cut(&self.params, 36),
+            self.role.to_owned(),
+            if self.parallel { "on any thread" } else { "in order" }.to_owned(),
+            self.memory(),
+        ]
+    }
+    /// `~` stands before what was measured.
+    fn memory(&self) -> String {
+        match self.memory_bytes {
+            _ if self.is_unknown() => "unknown".to_owned(),
+            None | Some(0) => "–".to_owned(),
+            Some(size) if self.memory_measured => format!("~{}", bytes(size)),
+            Some(size) => bytes(size),
+        }
+    }
+}

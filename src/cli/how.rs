@@ -1,0 +1,187 @@
+//! Who evaluates a pipeline: threads of this process, or worker processes.
+
+use crate::spec::{Pipeline, parse_bytes};
+use crate::{BoxIter, Element, Error, Executor, IterDataset, LoaderBuilder, Result};
+
+/// Who evaluates the pipeline. The choice never changes what is delivered.
+#[derive(Clone, Default, clap::Args)]
+pub(crate) struct How {
+    /// Worker processes [default: what the pipeline file says, or one with a thread for every core]
+    #[arg(long, value_name = "N", conflicts_with_all = ["threads", "inline"])]
+    workers: Option<usize>,
+    /// Worker processes at most, where their number is tuned [default: 1]
+    #[arg(long, value_name = "N", conflicts_with_all = ["workers", "threads", "inline"])]
+    max_workers: Option<usize>,
+    /// Threads of each worker process
+    #[arg(long, value_name = "N", conflicts_with_all = ["threads", "inline"])]
+    threads_per_worker: Option<usize>,
+    /// Memory for worker processes and what they share with this one, such as 2GiB [default: a quarter of what is available]
+    #[arg(long, value_name = "BYTES", value_parser = memory, conflicts_with_all = ["threads", "inline"])]
+    ram: Option<u64>,
+    /// Threads of this process, and no workers
+    #[arg(long, value_name = "N", conflicts_with = "inline")]
+    threads: Option<usize>,
+    /// Everything on one thread, nothing ahead of the consumer
+    #[arg(long)]
+    inline: bool,
+    /// Batches kept ready for the consumer [default: what the pipeline file says, or 2]
+    #[arg(long, value_name = "N")]
+    buffer: Option<usize>,
+}
+
+/// Bytes of an amount of memory.
+pub(crate) fn memory(text: &str) -> std::result::Result<u64, String> {
+    parse_bytes(text).ok_or_else(|| "an amount of memory is needed, such as 512MiB or 2GiB".to_owned())
+}
+
+impl How {
+    /// Whether `key` names a choice that is made here: one that never changes the data.
+    pub(crate) fn has(key: &str) -> bool {
+        matches!(key, "workers" | "max_workers" | "threads_per_worker" | "ram" | "threads" | "inline" | "buffer")
+    }
+
+    /// These choices with others in their place, each a name and a value; names that are not [`has`](Self::has) are left
+    /// to others. A choice of another kind (threads, where it was workers) replaces what was chosen before.
+    ///
+    /// # Errors
+    /// For a value that is none, and for choices that exclude each other.
+    pub(crate) fn with(&self, choices: &[(String, String)]) -> Result<Self> {
+        let mut how = self.clone();
+        let mut kinds: Vec<&str> = Vec::new();
+        for (key, value) in choices.iter().filter(|(key, _)| Self::has(key)) {
+            let kind = match key.as_str() {
+                "threads" | "inline" | "buffer" => key,
+                _ => "workers",
+            };
+            if kind != "buffer" && !(kind == "inline" && value == "false") && !kinds.contains(&kind) {
+                if kinds.is_empty() && !how.is(kind) {
+                    how = Self { buffer: how.buffer, ..Self::default() };
+                }
+                kinds.push(kind);
+            }
+            how.set(key, value)?;
+        }
+        match kinds[..] {
+            [one, other, ..] => Err(Error::config(format!("`{one}` and `{other}` exclude each other"))),
+            _ => Ok(how),
+        }
+    }
+
+    /// Whether what is chosen, if anything is, is of this kind.
+    fn is(&self, kind: &str) -> bool {
+        match kind {
+            "threads" => self.threads.is_some(),
+            "inline" => self.inline,
+            _ => self.threads.is_none() && !self.inline,
+        }
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let wrong = |what: &str| Error::config(format!("`{value}` is no value for `{key}`: {what} is needed"));
+        let number = |least: usize| {
+            value.parse().ok().filter(|&n| n >= least).ok_or_else(|| wrong(&format!("a whole number from {least} on")))
+        };
+        match key {
+            "workers" => self.workers = Some(number(0)?),
+            "max_workers" => self.max_workers = Some(number(1)?),
+            "threads_per_worker" => self.threads_per_worker = Some(number(1)?),
+            "ram" => self.ram = Some(parse_bytes(value).ok_or_else(|| wrong("an amount of memory such as 2GiB"))?),
+            "threads" => self.threads = Some(number(1)?),
+            "inline" => self.inline = value.parse().map_err(|_| wrong("true or false"))?,
+            "buffer" => self.buffer = Some(number(1)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A loader of `dataset`, which is what `pipeline` makes: by the arguments, else as the file says.
+    pub(crate) fn loader(
+        &self,
+        dataset: BoxIter<Element>,
+        pipeline: &Pipeline,
+    ) -> Result<LoaderBuilder<BoxIter<Element>>> {
+        let settings = pipeline.settings();
+        let in_workers = self.workers.or(self.max_workers).or(self.threads_per_worker).is_some() || self.ram.is_some();
+        let here = match (self.threads, self.inline) {
+            (Some(n), _) => Some(Executor::Threads(n)),
+            (None, true) => Some(Executor::Inline),
+            (None, false) => settings.executor.filter(|_| !in_workers),
+        };
+        let builder = dataset.loader();
+        let builder = match here {
+            Some(executor) => builder.executor(executor),
+            None => self.in_workers(builder, pipeline)?,
+        };
+        Ok(match self.buffer.or(settings.buffer) {
+            Some(batches) => builder.buffer(batches),
+            None => builder,
+        })
+    }
+
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    fn in_workers(
+        &self,
+        builder: LoaderBuilder<BoxIter<Element>>,
+        pipeline: &Pipeline,
+    ) -> Result<LoaderBuilder<BoxIter<Element>>> {
+        use crate::workers::MpOptions;
+        let settings = pipeline.settings();
+        let mut options = MpOptions::auto();
+        if let Some(n) = self.workers.or(settings.workers.filter(|_| self.max_workers.is_none())) {
+            options = options.workers(n);
+        }
+        if let Some(n) = self.max_workers.or(settings.max_workers) {
+            options = options.max_workers(n);
+        }
+        if let Some(n) = self.threads_per_worker.or(settings.threads_per_worker) {
+            options = options.threads_per_worker(n);
+        }
+        if let Some(bytes) = self.ram.or(settings.ram_budget) {
+            options = options.ram_budget(bytes);
+        }
+        builder.mp_prefetch(|pipeline: Pipeline| pipeline.build(), pipeline, options)
+    }
+
+    #[cfg(not(all(feature = "workers", target_os = "linux")))]
+    fn in_workers(
+        &self,
+        builder: LoaderBuilder<BoxIter<Element>>,
+        pipeline: &Pipeline,
+    ) -> Result<LoaderBuilder<BoxIter<Element>>> {
+        let settings = pipeline.settings();
+        if self.workers.or(settings.workers).is_some_and(|n| n > 0) {
+            return Err(Error::config("this build has no worker processes")
+                .help("they need Linux and the feature `workers`; --threads N works everywhere"));
+        }
+        Ok(builder.executor(Executor::all_cores()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(base: &How, choices: &[(&str, &str)]) -> Result<How> {
+        base.with(&choices.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_choice_replaces_those_of_another_kind() {
+        let base = How { workers: Some(2), buffer: Some(7), ..How::default() };
+        let how = with(&base, &[("threads", "3"), ("batch_size", "9")]).unwrap();
+        assert_eq!((how.workers, how.threads, how.inline, how.buffer), (None, Some(3), false, Some(7)));
+        let how = with(&base, &[("ram", "1GiB"), ("inline", "false")]).unwrap();
+        assert_eq!((how.workers, how.ram, how.inline), (Some(2), Some(1 << 30), false));
+        let how = with(&How { threads: Some(3), ..How::default() }, &[("inline", "true"), ("buffer", "1")]).unwrap();
+        assert_eq!((how.threads, how.inline, how.buffer), (None, true, Some(1)));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let message = |choices: &[(&str, &str)]| with(&How::default(), choices).err().unwrap().message().to_owned();
+        assert_eq!(message(&[("workers", "1"), ("threads", "1")]), "`workers` and `threads` exclude each other");
+        assert_eq!(message(&[("threads", "0")]), "`0` is no value for `threads`: a whole number from 1 on is needed");
+        assert!(message(&[("ram", "much")]).contains("an amount of memory"));
+        assert!(message(&[("inline", "yes")]).contains("true or false"));
+    }
+}

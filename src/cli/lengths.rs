@@ -1,0 +1,90 @@
+//! The lengths of documents, in tokens.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use crate::spec::Data;
+use crate::text::Tokenizer;
+use crate::{BoxIter, Element, Error, Executor, IterDataset, Result, Value};
+
+use crate::cli::progress::Counter;
+
+/// Bytes of text that are taken for a token where no tokenizer is given: about what GPT-2's vocabulary needs for English.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// What was measured.
+pub(crate) struct Lengths {
+    pub(crate) column: String,
+    pub(crate) unit: &'static str,
+    /// In the order of the documents.
+    pub(crate) lengths: Vec<u32>,
+}
+
+/// Measures `column`, or the first that has a length, of all documents, or of the first `docs`.
+pub(crate) fn measure(
+    data: &[PathBuf],
+    column: Option<&str>,
+    tokenizer: Option<Tokenizer>,
+    docs: Option<u64>,
+) -> Result<Lengths> {
+    let first = Data::open(data, column)?.stream().loader().build()?.next().transpose()?;
+    let Some(first) = first else { return Err(Error::data("there are no documents to analyse")) };
+    let column = match column {
+        Some(name) => name.to_owned(),
+        None => measurable(&first)?,
+    };
+    let unit = match (first.field(&column)?, &tokenizer) {
+        (Value::Str(_), None) => "tokens (estimated at 4 bytes each)",
+        _ => "tokens",
+    };
+    let name = column.clone();
+    // Only this column is read.
+    let lengths = Data::open(data, Some(&column))?.map(move |element| length(&element, &name, tokenizer.as_ref()));
+    Ok(Lengths { column, unit, lengths: collect(lengths, docs)? })
+}
+
+/// The first column that has a length in tokens.
+fn measurable(element: &Element) -> Result<String> {
+    let has_length = |value: &Value| match value {
+        Value::Str(_) => true,
+        Value::Array(array) => !array.shape().is_empty(),
+        _ => false,
+    };
+    match element.iter().find(|(_, value)| has_length(value)) {
+        Some((name, _)) => Ok(name.to_owned()),
+        None => {
+            let names: Vec<_> = element.iter().map(|(name, _)| name).collect();
+            Err(Error::data(format!("no column of text or ids; there are {}", names.join(", "))))
+        }
+    }
+}
+
+fn length(element: &Element, column: &str, tokenizer: Option<&Tokenizer>) -> Result<u32> {
+    thread_local! {
+        static IDS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+    }
+    let length = match (element.field(column)?, tokenizer) {
+        (Value::Str(text), Some(tokenizer)) => IDS.with_borrow_mut(|ids| {
+            ids.clear();
+            tokenizer.encode_into(text, ids).map(|()| ids.len())
+        })?,
+        (Value::Str(text), None) => text.len().div_ceil(BYTES_PER_TOKEN),
+        (Value::Array(array), _) if !array.shape().is_empty() => array.shape()[0],
+        (Value::Null, _) => 0,
+        (other, _) => return Err(Error::data(format!("column `{column}` is {other:?} where text or ids are needed"))),
+    };
+    u32::try_from(length).map_err(|_| Error::data(format!("a document of {length} tokens")))
+}
+
+fn collect(lengths: BoxIter<u32>, docs: Option<u64>) -> Result<Vec<u32>> {
+    let mut loader = lengths.loader().executor(Executor::all_cores()).build()?;
+    let mut progress = Counter::new("documents");
+    let mut all = Vec::new();
+    while docs.is_none_or(|most| (all.len() as u64) < most) {
+        let Some(length) = loader.next() else { break };
+        all.push(length?);
+        progress.show(all.len() as u64);
+    }
+    progress.finish();
+    Ok(all)
+}

@@ -1,0 +1,158 @@
+//! Printing: stdout for data, stderr for the rest, colour only where a person looks.
+
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use crate::Error;
+use serde::Serialize;
+
+/// Prints data. A reader that went away is not an error: there is nobody left to print for.
+pub(crate) fn data(text: &str) {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match written {
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(e) => {
+            say(&format!("error: cannot write to stdout: {e}"));
+            std::process::exit(2);
+        }
+        Ok(()) => {}
+    }
+}
+
+/// Prints one JSON object and a line end.
+pub(crate) fn json(value: &impl Serialize) {
+    // Reports and tables hold strings, finite numbers and lists of them.
+    let text = serde_json::to_string(value).expect("results serialise");
+    data(&(text + "\n"));
+}
+
+/// A line on stderr. Nobody reading is fine.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// A warning on stderr.
+pub(crate) fn warn(text: &str) {
+    say(&labelled("warning:", YELLOW, text));
+}
+
+/// An error and what to do about it; with `as_json` also as an object on stdout.
+pub(crate) fn error(error: &Error, as_json: bool) {
+    say(&labelled("error:", RED, &error.to_string()));
+    if let Some(help) = error.help_text() {
+        say(&labelled(" help:", CYAN, help));
+    }
+    if as_json {
+        let kind = error.kind().as_str();
+        json(&serde_json::json!({"error": {"kind": kind, "message": error.to_string(), "help": error.help_text()}}));
+    }
+}
+
+const RED: &str = "1;31";
+const YELLOW: &str = "1;33";
+const CYAN: &str = "1;36";
+const WIDTH: usize = 100;
+
+/// A coloured label and text, broken at spaces where a line would be longer than 100 columns.
+fn labelled(label: &str, colour: &str, text: &str) -> String {
+    let indent = label.chars().count() + 1;
+    let mut out = paint(label, colour);
+    let mut column = indent - 1;
+    for word in text.split(' ') {
+        let width = word.chars().count();
+        if column + 1 + width > WIDTH && column >= indent {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent - 1));
+            column = indent - 1;
+        }
+        out.push(' ');
+        out.push_str(word);
+        column += 1 + width;
+    }
+    out
+}
+
+/// `text` broken at spaces where a line would be longer than 100 columns; further lines are indented.
+pub(crate) fn wrapped(text: &str, indent: usize) -> String {
+    let mut out = String::new();
+    for line in text.split('\n') {
+        let mut column = 0;
+        for (i, word) in line.split(' ').enumerate() {
+            let width = word.chars().count();
+            if column > indent && column + 1 + width > WIDTH {
+                out += &format!("\n{}", " ".repeat(indent));
+                column = indent;
+            } else if i > 0 {
+                out.push(' ');
+                column += 1;
+            }
+            out += word;
+            column += width;
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// `text` in colour, if stderr is a terminal and nobody objects.
+fn paint(text: &str, code: &str) -> String {
+    let objects = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    if objects || !is_terminal() { text.to_owned() } else { format!("\x1b[{code}m{text}\x1b[0m") }
+}
+
+/// Whether stderr is a terminal, and so may show a bar.
+pub(crate) fn is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+static PROGRAM: OnceLock<String> = OnceLock::new();
+
+/// Notes what the user typed to start this program.
+pub(crate) fn set_program(name: &OsStr) {
+    // A second command in one process has the same name.
+    let _ = PROGRAM.set(shell_word(Path::new(name)));
+}
+
+/// What the user typed to start this program, to print commands that work.
+pub(crate) fn program() -> &'static str {
+    PROGRAM.get().map_or("gristmill", String::as_str)
+}
+
+/// A path as one word of a shell command.
+pub(crate) fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// Rows of text as a table without lines: the first column left, the others right unless `left` says so.
+pub(crate) fn table(header: &[&str], rows: &[Vec<String>], left: &[usize]) -> String {
+    use comfy_table::{CellAlignment, Table, presets};
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header.iter().copied());
+    table.add_rows(rows.iter().map(|row| row.iter().map(String::as_str)));
+    for at in 0..header.len() {
+        let right = at != 0 && !left.contains(&at);
+        if let Some(column) = table.column_mut(at) {
+            column.set_cell_alignment(if right { CellAlignment::Right } else { CellAlignment::Left });
+        }
+    }
+    table.trim_fmt() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn long_lines_are_broken_and_keep_their_indent() {
+        assert_eq!(wrapped("  a b", 4), "  a b\n");
+        let words = vec!["four"; 25].join(" ");
+        let text = wrapped(&words, 3);
+        assert_eq!(text, format!("{}\n   {}\n", ["four"; 20].join(" "), ["four"; 5].join(" ")));
+        assert!(text.lines().all(|line| line.chars().count() <= 100));
+    }
+}

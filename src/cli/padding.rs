@@ -1,0 +1,208 @@
+//! `gristmill analyze-padding`: how much of the compute would go into padding, and what removes it.
+
+use std::path::PathBuf;
+
+use crate::pack::{Outcome as Padding, Strategy, compare};
+use crate::text::Tokenizer;
+use crate::{Error, Result};
+use serde::Serialize;
+
+use crate::cli::format::{count, grouped, percent};
+use crate::cli::lengths::{self, Lengths};
+use crate::cli::{Outcome, output};
+
+/// Shows how long the documents are, and what each way of making batches would waste on them.
+///
+/// Text is measured in tokens of --tokenizer; without one, a token is taken to be 4 bytes.
+/// Columns of ids are measured as they are.
+#[derive(clap::Args)]
+#[command(after_help = crate::cli::EXIT_CODES)]
+pub(crate) struct Args {
+    /// Files, globs or folders of documents
+    #[arg(required = true)]
+    data: Vec<PathBuf>,
+    /// Tokens in a row
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
+    seq_len: u32,
+    /// Rows in a batch
+    #[arg(long, value_name = "B", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
+    batch: u32,
+    /// A tokenizer.json
+    #[arg(long, value_name = "FILE")]
+    tokenizer: Option<PathBuf>,
+    /// Column of text or ids [default: the first that holds either]
+    #[arg(long, value_name = "NAME")]
+    column: Option<String>,
+    /// Look only at the first N documents
+    #[arg(long, value_name = "N")]
+    docs: Option<u64>,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Serialize)]
+struct Analysis {
+    column: String,
+    unit: &'static str,
+    seq_len: usize,
+    batch: usize,
+    documents: u64,
+    tokens: u64,
+    median: u32,
+    p90: u32,
+    p99: u32,
+    max: u32,
+    longer_than_seq_len: u64,
+    histogram: Vec<Bar>,
+    strategies: Vec<Padding>,
+    recommendation: String,
+}
+
+/// Documents of `from` to `to` tokens.
+#[derive(Serialize)]
+struct Bar {
+    from: u32,
+    /// `None`: no upper end.
+    to: Option<u32>,
+    documents: u64,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Outcome> {
+    let tokenizer = args.tokenizer.as_ref().map(Tokenizer::from_file).transpose()?;
+    let measured = lengths::measure(&args.data, args.column.as_deref(), tokenizer, args.docs)?;
+    let analysis = Analysis::new(measured, args.seq_len, args.batch)?;
+    if args.json {
+        output::json(&analysis);
+    } else {
+        output::data(&analysis.text());
+    }
+    Ok(Outcome::Done)
+}
+
+impl Analysis {
+    fn new(measured: Lengths, seq_len: u32, batch: u32) -> Result<Self> {
+        let Lengths { column, unit, lengths } = measured;
+        if lengths.is_empty() {
+            return Err(Error::data("there are no documents to analyse"));
+        }
+        let strategies = compare(&lengths, seq_len as usize, batch as usize)?;
+        let mut sorted = lengths;
+        sorted.sort_unstable();
+        let at = |share: f64| sorted[((sorted.len() - 1) as f64 * share).round() as usize];
+        Ok(Self {
+            column,
+            unit,
+            seq_len: seq_len as usize,
+            batch: batch as usize,
+            documents: sorted.len() as u64,
+            tokens: sorted.iter().map(|&l| u64::from(l)).sum(),
+            median: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            max: at(1.0),
+            longer_than_seq_len: (sorted.len() - sorted.partition_point(|&l| l <= seq_len)) as u64,
+            histogram: histogram(&sorted, seq_len),
+            recommendation: recommendation(&strategies),
+            strategies,
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!(
+            "{} documents · {} {} in column `{}`\nmedian {} · p90 {} · p99 {} · max {} · {} are longer than {}\n\n",
+            grouped(self.documents),
+            count(self.tokens as f64),
+            self.unit,
+            self.column,
+            self.median,
+            self.p90,
+            self.p99,
+            self.max,
+            percent(self.longer_than_seq_len as f64 / self.documents as f64),
+            self.seq_len
+        );
+        let most = self.histogram.iter().map(|b| b.documents).max().unwrap_or(1).max(1);
+        for bar in &self.histogram {
+            let range = match bar.to {
+                Some(to) => format!("{}–{to}", bar.from),
+                None => format!("from {}", bar.from),
+            };
+            let width = (bar.documents * 40).div_ceil(most) as usize;
+            let share = percent(bar.documents as f64 / self.documents as f64);
+            text += &format!("{range:>15}  {} {share}\n", "▇".repeat(width));
+        }
+        text.push('\n');
+        let header = ["strategy", "padding", "docs split", "docs truncated", "tokens lost", "batches", "attn FLOPs"];
+        let rows: Vec<Vec<String>> = self.strategies.iter().map(|o| self.row(o)).collect();
+        text += &output::table(&header, &rows, &[]);
+        text += &format!("\n▶ {}\n", self.recommendation);
+        text
+    }
+
+    fn row(&self, o: &Padding) -> Vec<String> {
+        let share = |n: u64, of: u64| if n == 0 { "–".to_owned() } else { percent(n as f64 / of as f64) };
+        vec![
+            o.strategy.label().to_owned(),
+            percent(o.padding_share),
+            share(o.split, self.documents),
+            share(o.truncated, self.documents),
+            share(o.tokens_lost, self.tokens.max(1)),
+            grouped(o.batches),
+            format!("{:.2}×", o.attention_cost),
+        ]
+    }
+}
+
+/// Doublings up to the row length, and what is longer.
+fn histogram(sorted: &[u32], seq_len: u32) -> Vec<Bar> {
+    let mut bars = Vec::new();
+    let (mut from, mut start) = (0, 0);
+    let mut push = |from: u32, to: Option<u32>, start: &mut usize| {
+        let end = to.map_or(sorted.len(), |to| sorted.partition_point(|&l| l <= to));
+        bars.push(Bar { from, to, documents: (end - *start) as u64 });
+        *start = end;
+    };
+    let edges = (0..7).rev().map(|halvings| seq_len >> halvings).filter(|&edge| edge > 0);
+    for to in edges {
+        push(from, Some(to), &mut start);
+        from = to.saturating_add(1);
+    }
+    push(from, None, &mut start);
+    bars
+}
+
+/// The strategy that wastes least without cutting documents that would fit, in words.
+fn recommendation(outcomes: &[Padding]) -> String {
+    let by = |strategy| outcomes.iter().find(|o: &&Padding| o.strategy == strategy);
+    let (Some(padded), Some(window), Some(best)) =
+        (by(Strategy::PadToMax), by(Strategy::WindowBestFit), by(Strategy::BestFit))
+    else {
+        return String::new();
+    };
+    if padded.padding_share < 0.02 {
+        return format!("padding is only {}: nothing to gain by packing", percent(padded.padding_share));
+    }
+    let chosen = if window.padding_share <= best.padding_share { window } else { best };
+    let name = if chosen.strategy == Strategy::WindowBestFit { "window_pack" } else { "best_fit_pack" };
+    format!(
+        "{name}: padding {} → {}, {:.1}× fewer batches; splits only what is longer than a row",
+        percent(padded.padding_share),
+        percent(chosen.padding_share),
+        padded.batches as f64 / chosen.batches.max(1) as f64
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_cover_every_document_once() {
+        let sorted = [0, 1, 16, 17, 1024, 1025, 9000];
+        let bars = histogram(&sorted, 1024);
+        assert_eq!(bars.iter().map(|b| b.documents).collect::<Vec<_>>(), [3, 1, 0, 0, 0, 0, 1, 2]);
+        assert_eq!((bars[0].from, bars[0].to, bars.last().unwrap().from), (0, Some(16), 1025));
+        assert_eq!(histogram(&[1, 2], 1).len(), 2);
+    }
+}

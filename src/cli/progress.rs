@@ -1,0 +1,142 @@
+//! How far a run is: a bar on a terminal, a plain line now and then elsewhere.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::cli::format::{count, percent};
+use crate::cli::output;
+use crate::cli::tokens::TokenCount;
+
+/// Between two refreshes of the bar.
+const BAR_EVERY: Duration = Duration::from_millis(100);
+/// Between two plain lines.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Shows progress on stderr.
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+    /// Whether the bar counts indices, not batches.
+    by_index: bool,
+    started: Instant,
+    shown: Instant,
+    tokens_before: u64,
+}
+
+impl Progress {
+    /// For a run of `steps` batches or over `indices` indices, where either is known, that begins with `tokens` delivered.
+    pub(crate) fn new(steps: Option<u64>, indices: Option<u64>, tokens: TokenCount) -> Self {
+        let bar = output::is_terminal().then(|| bar(steps, indices));
+        let by_index = steps.is_none() && indices.is_some();
+        let now = Instant::now();
+        Self { bar, by_index, started: now, shown: now, tokens_before: tokens.real }
+    }
+
+    /// Shows the state of things, if it is time. `batches` are those of this run; `index` is asked only when needed.
+    pub(crate) fn show(&mut self, batches: u64, tokens: TokenCount, index: impl FnOnce() -> Option<u64>) {
+        let every = if self.bar.is_some() { BAR_EVERY } else { LINE_EVERY };
+        let now = Instant::now();
+        if now - self.shown < every {
+            return;
+        }
+        self.shown = now;
+        let seconds = (now - self.started).as_secs_f64().max(1e-9);
+        let mut text = format!("{} batches/s", count(batches as f64 / seconds));
+        if let Some(share) = tokens.share() {
+            let rate = (tokens.real - self.tokens_before) as f64 / seconds;
+            text += &format!(" · {} tokens/s · {} real", count(rate), percent(share));
+        }
+        match &self.bar {
+            Some(bar) => {
+                let position = if self.by_index { index() } else { Some(batches) };
+                bar.set_position(position.unwrap_or(0));
+                bar.set_message(format!("{batches} batches · {text}"));
+            }
+            None => output::say(&format!("{seconds:.0} s · {batches} batches · {text}")),
+        }
+    }
+
+    /// Removes the bar.
+    pub(crate) fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Counts things on a terminal; says nothing elsewhere, as it is over in seconds.
+pub(crate) struct Counter {
+    bar: Option<ProgressBar>,
+}
+
+impl Counter {
+    /// Of `what`.
+    pub(crate) fn new(what: &str) -> Self {
+        let style = |bar: ProgressBar| bar.with_style(style("{spinner:.cyan} {elapsed} · {pos} {msg}"));
+        let bar = output::is_terminal().then(|| style(ProgressBar::new_spinner()).with_message(what.to_owned()));
+        Self { bar }
+    }
+
+    /// So many so far.
+    pub(crate) fn show(&mut self, count: u64) {
+        if count.is_multiple_of(1024)
+            && let Some(bar) = &self.bar
+        {
+            bar.set_position(count);
+        }
+    }
+
+    /// Removes the count.
+    pub(crate) fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// All templates are constants that parse.
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+fn bar(steps: Option<u64>, indices: Option<u64>) -> ProgressBar {
+    match steps.or(indices) {
+        Some(length) => ProgressBar::new(length).with_style(style("{bar:20.cyan} {percent} % · {msg} · {eta} left")),
+        None => ProgressBar::new_spinner().with_style(style("{spinner:.cyan} {elapsed} · {msg}")),
+    }
+}
+
+/// Steps of a measurement, which the display must not disturb: a look at the clock now and then.
+pub(crate) struct Steps {
+    bar: Option<ProgressBar>,
+    shown: std::cell::Cell<Instant>,
+}
+
+impl Steps {
+    /// Of `what`, as many as `most`.
+    pub(crate) fn new(what: &str, most: u64) -> Self {
+        let template = "{bar:20.cyan} {pos} of {len} batches · {msg}";
+        let bar = output::is_terminal().then(|| ProgressBar::new(most).with_style(style(template)));
+        match &bar {
+            Some(bar) => bar.set_message(what.to_owned()),
+            None => output::say(what),
+        }
+        Self { bar, shown: std::cell::Cell::new(Instant::now()) }
+    }
+
+    /// So many so far.
+    pub(crate) fn show(&self, count: u64) {
+        let Some(bar) = &self.bar else { return };
+        if self.shown.get().elapsed() >= BAR_EVERY {
+            self.shown.set(Instant::now());
+            bar.set_position(count);
+        }
+    }
+
+    /// Removes the bar.
+    pub(crate) fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

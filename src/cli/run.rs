@@ -1,0 +1,98 @@
+//! `gristmill run`: a pipeline file, from its source to its last batch.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::Result;
+use crate::spec::Pipeline;
+
+use crate::cli::consume::{Plan, Stopped, Summary, consume};
+use crate::cli::how::How;
+use crate::cli::saved::RunState;
+use crate::cli::{Outcome, interrupt, output};
+
+/// Runs a pipeline file (YAML, TOML or JSON) and reports where the time went.
+///
+/// Prints the report, the share of real tokens and the order hash: a digest of every delivered byte in order, the same
+/// for any number of threads and after any interruption. Ctrl-C saves the state and says how to resume.
+#[derive(clap::Args)]
+#[command(after_help = crate::cli::EXIT_CODES)]
+pub(crate) struct Args {
+    /// The pipeline file
+    pipeline: PathBuf,
+    /// Continue from the saved state
+    #[arg(long)]
+    resume: bool,
+    /// Stop after N batches (saving the state, if a checkpoint folder is given)
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
+    #[command(flatten)]
+    how: How,
+    /// Folder of the saved state, instead of the one in the pipeline file
+    #[arg(long, value_name = "DIR")]
+    checkpoint: Option<PathBuf>,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print only the order hash
+    #[arg(long, conflicts_with = "json")]
+    order_hash: bool,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Outcome> {
+    let pipeline = Pipeline::from_file(&args.pipeline)?;
+    let settings = pipeline.settings();
+    let declared = settings.checkpoint.as_ref().map(|c| pipeline.folder().join(&c.folder));
+    let save_at_end = args.checkpoint.is_some() || declared.is_some();
+    let folder = args.checkpoint.clone().or(declared).unwrap_or_else(|| default_folder(&args.pipeline));
+    let resume = if args.resume { Some(RunState::load(&folder)?) } else { None };
+    if let Some(state) = &resume {
+        output::say(&format!("resuming after {} batches, from {}", state.checkpoint.delivered, folder.display()));
+    }
+    interrupt::listen();
+    let (dataset, indices) = pipeline.build_counted()?;
+    let plan = Plan {
+        indices,
+        steps: args.steps,
+        step_time: Duration::ZERO,
+        folder,
+        save_at_end,
+        every: settings.checkpoint.as_ref().and_then(|c| c.every),
+        resume,
+    };
+    let summary = consume(args.how.loader(dataset, &pipeline)?, plan)?;
+    print(args, &summary);
+    Ok(if summary.stopped == Stopped::Interrupted { Outcome::Interrupted } else { Outcome::Done })
+}
+
+fn print(args: &Args, summary: &Summary) {
+    if args.json {
+        output::json(summary);
+    } else if args.order_hash {
+        output::data(&format!("{}\n", summary.order_hash));
+    } else {
+        summary.print();
+    }
+    let Some(file) = &summary.state_file else { return };
+    match summary.stopped {
+        Stopped::End => output::say(&format!("state saved in {}", file.display())),
+        Stopped::Steps | Stopped::Interrupted => {
+            let why = if summary.stopped == Stopped::Interrupted { "interrupted: " } else { "" };
+            output::say(&format!("{why}state saved in {}", file.display()));
+            output::say(&format!("continue with: {}", resume_command(args)));
+        }
+    }
+}
+
+fn resume_command(args: &Args) -> String {
+    let mut command = format!("{} run {} --resume", output::program(), output::shell_word(&args.pipeline));
+    if let Some(folder) = &args.checkpoint {
+        command += &format!(" --checkpoint {}", output::shell_word(folder));
+    }
+    command
+}
+
+/// Beside the pipeline file: `lm.yaml` keeps its state in `lm.checkpoint`.
+fn default_folder(pipeline: &Path) -> PathBuf {
+    pipeline.with_extension("checkpoint")
+}

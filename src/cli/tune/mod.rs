@@ -1,0 +1,161 @@
+//! `gristmill tune`: which settings a pipeline should run with, and why.
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+mod write;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::Result;
+use crate::spec::Pipeline;
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use self::write::{Change, Setting};
+use crate::cli::bench::milliseconds;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use crate::cli::bench::usage::{Cpu, busy};
+use crate::cli::how::memory;
+use crate::cli::{Outcome, output};
+
+/// Runs a pipeline for a moment, and says how many threads and how much memory it should get.
+///
+/// A quarter of the time goes to one thread, half to tuning, the last quarter to what was chosen. Nothing that is tuned
+/// changes a batch.
+#[derive(clap::Args)]
+#[command(after_help = crate::cli::EXIT_CODES)]
+pub(crate) struct Args {
+    /// The pipeline file
+    pipeline: PathBuf,
+    /// Memory for worker processes and batches that lie ready, such as 4GiB [default: a quarter of what is available]
+    #[arg(long, value_name = "BYTES", value_parser = memory)]
+    ram: Option<u64>,
+    /// How long to run
+    #[arg(long, value_name = "S", default_value_t = 20.0, value_parser = seconds)]
+    seconds: f64,
+    /// Milliseconds that the consumer takes for a batch: what it cannot use need not be delivered [default: none]
+    #[arg(long, value_name = "X", value_parser = milliseconds)]
+    step_ms: Option<Duration>,
+    /// Threads at most [default: one for every core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    max_threads: Option<u16>,
+    /// Batches that may lie ready
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    max_buffer: u16,
+    /// Put what was chosen into the pipeline file, as its `executor`
+    #[arg(long)]
+    write: bool,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn seconds(text: &str) -> std::result::Result<f64, String> {
+    let number = text.parse().ok().filter(|seconds| (0.05..=86_400.0).contains(seconds));
+    number.ok_or_else(|| "a number of seconds is needed, 0.05 or more".to_owned())
+}
+
+pub(crate) fn main(args: &Args) -> Result<Outcome> {
+    let pipeline = Pipeline::from_file(&args.pipeline)?;
+    // Before the time is spent: a file that cannot be built cannot be tuned.
+    pipeline.build()?;
+    output::say(&format!("{}: running for {} s", args.pipeline.display(), args.seconds));
+    pick(args, &pipeline)
+}
+
+#[cfg(not(all(feature = "workers", target_os = "linux")))]
+fn pick(_: &Args, _: &Pipeline) -> Result<Outcome> {
+    Err(crate::Error::unsupported("this build has no worker processes to tune")
+        .help("they need Linux and the feature `workers`; `gristmill bench --sweep threads=1,2,4` works everywhere"))
+}
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+fn pick(args: &Args, pipeline: &Pipeline) -> Result<Outcome> {
+    use crate::workers::{PickLimits, pick_performance_config};
+    let mut limits = PickLimits::new()
+        .time(Duration::from_secs_f64(args.seconds))
+        .step(args.step_ms.unwrap_or_default())
+        .max_buffer_size(args.max_buffer.into());
+    if let Some(bytes) = args.ram {
+        limits = limits.ram_budget(bytes);
+    }
+    if let Some(threads) = args.max_threads {
+        limits = limits.max_threads(threads.into());
+    }
+    let before = Cpu::now();
+    let config = pick_performance_config(|pipeline: Pipeline| pipeline.build(), pipeline.clone(), &limits)?;
+    let others = before.zip(Cpu::now()).and_then(|(before, now)| now.others_since(before));
+    let settings = [
+        Setting("workers", config.workers.to_string()),
+        Setting("threads_per_worker", config.threads_per_worker.to_string()),
+        Setting("ram_budget", write::mebibytes(config.ram_budget)),
+        Setting("buffer", config.buffer.to_string()),
+    ];
+    let change = Change::new(pipeline, &args.pipeline, &settings)?;
+    if args.write {
+        change.write(&args.pipeline)?;
+    }
+    if args.json {
+        output::json(&serde_json::json!({"plan": config, "executor": change.added(), "written": args.write}));
+    } else {
+        output::data(&text(&config, &change, args));
+    }
+    others.and_then(busy).iter().for_each(|warning| output::warn(warning));
+    if args.write {
+        output::say(&format!("written to {}", args.pipeline.display()));
+    } else {
+        let rerun = format!("{} tune {} --write", output::program(), output::shell_word(&args.pipeline));
+        output::say(&format!("nothing is changed; `{rerun}` puts it in"));
+    }
+    Ok(Outcome::Done)
+}
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+fn text(config: &crate::workers::PerformanceConfig, change: &Change, args: &Args) -> String {
+    use crate::cli::format::{bytes, count, percent};
+    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let mut text = format!(
+        "plan       {} of {} · window {} · buffer {} of {}\n",
+        plural(config.workers, "worker"),
+        plural(config.threads_per_worker, "thread"),
+        plural(config.window, "range"),
+        plural(config.buffer, "batch").replace("batchs", "batches"),
+        bytes(config.batch_bytes)
+    );
+    text += &output::wrapped(
+        &format!(
+            "memory     {} for workers: {} of heap ({} used) and {} of shared memory ({} used); the rest for batches",
+            bytes(config.ram_budget),
+            bytes(config.worker_heap_bytes),
+            bytes(config.heap_used_bytes),
+            bytes(config.slab_bytes),
+            bytes(config.slab_used_bytes)
+        ),
+        11,
+    );
+    for (i, decision) in config.decisions.iter().enumerate() {
+        text += &output::wrapped(&format!("{}{decision}", if i == 0 { "decisions  " } else { "           " }), 13);
+    }
+    if config.decisions.is_empty() {
+        text += "decisions  none: one thread is enough\n";
+    }
+    let (start, chosen) = (&config.start, &config.chosen);
+    let gain = match chosen.batches_per_s / start.batches_per_s.max(f64::MIN_POSITIVE) {
+        gain if chosen.threads == start.threads || !gain.is_finite() => String::new(),
+        gain => format!(" ({:+.0} %)", 100.0 * (gain - 1.0)),
+    };
+    let step =
+        args.step_ms.map_or_else(String::new, |step| format!(" with a step of {:.1} ms", step.as_secs_f64() * 1e3));
+    text += &output::wrapped(
+        &format!(
+            "gain       {} → {} batches/s{gain}, {} → {}{step}; the consumer waited {} → {} of the time",
+            count(start.batches_per_s),
+            count(chosen.batches_per_s),
+            plural(start.threads, "thread"),
+            chosen.threads,
+            percent(start.wait_share),
+            percent(chosen.wait_share)
+        ),
+        11,
+    );
+    text + "\n" + &change.to_string()
+}

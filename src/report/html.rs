@@ -1,0 +1,39 @@
+//! The report in a notebook: the words of its text.
+
+use super::Report;
+
+const STYLE: &str = "line-height: 1.3; overflow-x: auto; white-space: pre";
+
+impl Report {
+    /// The text of `Display` as a piece of HTML, its verdict set off.
+    pub fn html(&self) -> String {
+        let text = self.to_string();
+        let verdict = text.find("VERDICT").unwrap_or(text.len());
+        let (figures, verdict) = (escaped(&text[..verdict]), escaped(text[verdict..].trim_end()));
+        format!("<pre style=\"{STYLE}\">{figures}<b>{verdict}</b></pre>")
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dataset::map::Range;
+    use crate::{IterDataset, MapDataset};
+
+    #[test]
+    fn its_words_are_those_of_the_text() {
+        let mut loader = Range::new(0, 9).map(|x| x + 1).to_iter().batch(2).loader().build().unwrap();
+        assert_eq!(loader.by_ref().count(), 5);
+        let mut report = loader.report();
+        report.remarks.push("a < b & c".into());
+        let html = report.html();
+        assert!(html.contains("note: a &lt; b &amp; c\n<b>VERDICT"), "{html}");
+        let (_, inner) = html.split_once('>').unwrap();
+        let words = inner.replace("<b>", "").replace("</b></pre>", "\n");
+        let plain = words.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+        assert_eq!(plain, report.to_string());
+    }
+}
