@@ -4,11 +4,15 @@
 //! offset, element index) is added on the way up by whoever knows it, and its message gives the value and the limit.
 
 #[cfg(all(feature = "workers", target_os = "linux"))]
+mod packed;
+#[cfg(all(feature = "workers", target_os = "linux"))]
 mod told;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+#[cfg(all(feature = "python", feature = "workers", target_os = "linux"))]
+pub(crate) use packed::{Packed, pack_by};
 use serde::{Deserialize, Serialize};
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use told::Told;

@@ -21,15 +21,22 @@ from gristmill._gristmill import MapDataset as MapDataset
 from gristmill._gristmill import Report as Report
 from gristmill._gristmill import __version__ as __version__
 from gristmill._progress import progress as progress
+from gristmill._recipe import record as _record
+
+_record(MapDataset)
+_record(IterDataset)
 
 if _TYPE_CHECKING:
     from gristmill import jax as jax
     from gristmill import orbax as orbax
     from gristmill import torch as torch
+    from gristmill._options import MpOptions as MpOptions
 else:
 
     def __getattr__(name: str) -> object:
         """Imports what needs a framework when it is first used: JAX and PyTorch take their time, and not everybody has them."""
+        if name == "MpOptions":
+            return _import_module("gristmill._options").MpOptions
         if name in ("jax", "orbax", "torch"):
             return _import_module(f"gristmill.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,6 +6,8 @@ from typing import Any, Literal, Protocol, Self, TypeAlias, final, overload
 
 import numpy as np
 
+from gristmill._options import MpOptions
+
 __version__: str
 
 def cli(arguments: Sequence[str], interpreter: str) -> int:
@@ -28,6 +30,10 @@ class _Source(Protocol):
 class _SelectionMap(Protocol):
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> tuple[int, int]: ...
+
+class _WorkerOptions(Protocol):
+    @property
+    def num_workers(self) -> int: ...
 
 class _Map(Protocol):
     def map(self, element: Any, /) -> Any: ...
@@ -214,6 +220,31 @@ class MapDataset:
         """One epoch as a stream, saying what becomes of bad records.
 
         `warn` and `raise` (which Python can only pass as `**{"raise": 0.99}`) are the shares that filters may drop.
+        """
+
+    def mp_prefetch(
+        self,
+        options: MpOptions | int | _WorkerOptions | None = None,
+        worker_init_fn: Callable[[int, int], object] | None = None,
+        *,
+        num_workers: int | None = None,
+        workers: int | Literal["auto"] = "auto",
+        per_worker_buffer_size: int = 1,
+        max_workers: int | None = None,
+        threads_per_worker: int | None = None,
+        ram_budget: int | str | None = None,
+        worker_heap: int | str | None = None,
+        max_element: int | str | None = None,
+        deadline: float | None = 300.0,
+        retries: int = 3,
+        on_poison: Literal["error", "skip"] = "error",
+        tune: bool = True,
+    ) -> IterDataset:
+        """Has everything in front of this evaluated by worker processes, under a RAM budget; the elements stay the same.
+
+        See `MpOptions`, whose fields may be given here one by one. Native pipelines take one process with threads; Python
+        functions go to several, by value if they are of a script or a notebook. What comes behind this runs here.
+        `worker_init_fn` is called once in each worker that runs Python functions, with its number and how many there are.
         """
 
     def loader(self, *, threads: int = 0, buffer: int = 2, writable: bool = False) -> DatasetIterator:
@@ -422,6 +453,31 @@ class IterDataset:
         drop_over_long: bool = False,
     ) -> IterDataset:
         """Batches of sequences of nearly one length."""
+
+    def mp_prefetch(
+        self,
+        options: MpOptions | int | _WorkerOptions | None = None,
+        worker_init_fn: Callable[[int, int], object] | None = None,
+        *,
+        num_workers: int | None = None,
+        workers: int | Literal["auto"] = "auto",
+        per_worker_buffer_size: int = 1,
+        max_workers: int | None = None,
+        threads_per_worker: int | None = None,
+        ram_budget: int | str | None = None,
+        worker_heap: int | str | None = None,
+        max_element: int | str | None = None,
+        deadline: float | None = 300.0,
+        retries: int = 3,
+        on_poison: Literal["error", "skip"] = "error",
+        tune: bool = True,
+    ) -> IterDataset:
+        """Has everything in front of this evaluated by worker processes, under a RAM budget; the elements stay the same.
+
+        See `MpOptions`, whose fields may be given here one by one. Native pipelines take one process with threads; Python
+        functions go to several, by value if they are of a script or a notebook. What comes behind this runs here.
+        `worker_init_fn` is called once in each worker that runs Python functions, with its number and how many there are.
+        """
 
     def loader(self, *, threads: int = 0, buffer: int = 2, writable: bool = False) -> DatasetIterator:
         """Starts a pass.

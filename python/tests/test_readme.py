@@ -26,3 +26,18 @@ def test_the_example_runs_as_it_is_shown(tmp_path: Path, monkeypatch: pytest.Mon
     real = sum(int((batch["bytes_segment_ids"] > 0).sum()) for batch in trained)
     assert real == sum(len(text.encode()) for text in texts)
     assert json.dumps(names["state"])
+
+
+def test_worker_processes_as_they_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = [text.split("```")[0] for text in README.read_text().split("```python\n")]
+    program = next(text for text in programs[1:] if "mp_prefetch" in text)
+    texts = ["x" * (n * 37 % 900) for n in range(400)]
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    trained: list[dict[str, np.ndarray[Any, Any]]] = []
+    names: dict[str, Any] = {"train": trained.append}
+    monkeypatch.chdir(tmp_path)
+    exec(program, names)
+    real = sum(int((batch["ids_segment_ids"] > 0).sum()) for batch in trained)
+    assert real == sum(len(text) for text in texts)
+    assert names["state"]["delivered"] == len(trained)

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::packed::{Packed, pack};
 use super::{Context, Error, ErrorKind, Repr};
 
 /// Causes that are kept: a chain that is longer goes round in circles.
@@ -28,6 +29,8 @@ pub(crate) struct Told {
     offset: Option<u64>,
     index: Option<u64>,
     causes: Vec<String>,
+    /// The first of them that is an error of another language, and its place.
+    packed: Option<(usize, Vec<u8>)>,
 }
 
 impl From<&Error> for Told {
@@ -44,6 +47,7 @@ impl From<&Error> for Told {
             record: context.record,
             offset: context.offset,
             index: context.index,
+            packed: causes.clone().take(MAX_CAUSES).enumerate().find_map(|(at, cause)| Some((at, pack(cause)?))),
             causes: causes.take(MAX_CAUSES).map(ToString::to_string).collect(),
         }
     }
@@ -60,9 +64,16 @@ impl Told {
             offset: self.offset,
             index: self.index,
         };
-        let chain = |behind, message| Some(Box::new(Cause { message, behind }));
-        let source = self.causes.into_iter().rev().fold(None, chain);
-        let source = source.map(|cause| -> Box<dyn StdError + Send + Sync> { cause });
+        let mut causes = self.causes;
+        let source: Option<Box<dyn StdError + Send + Sync>> = match self.packed {
+            // What is in front of it or behind it says nothing that it does not say itself.
+            Some((at, bytes)) if at < causes.len() => Some(Box::new(Packed::new(causes.swap_remove(at), bytes))),
+            _ => {
+                let chain = |behind, message| Some(Box::new(Cause { message, behind }));
+                let source = causes.into_iter().rev().fold(None, chain);
+                source.map(|cause| -> Box<dyn StdError + Send + Sync> { cause })
+            }
+        };
         Error(Box::new(Repr { kind: self.kind, message: self.message, help: self.help, context, source }))
     }
 }

@@ -6,7 +6,8 @@ use std::ptr::null_mut;
 
 use numpy::npyffi::{NPY_TYPES, PY_ARRAY_API, npy_intp};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PyImportError;
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyBufferError, PyImportError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::{PyTypeInfo, ffi};
@@ -121,6 +122,43 @@ fn bytes_of(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> Buffer {
     }
     // SAFETY: a contiguous array has `len` readable bytes from `data` on, and no Python code runs before they are copied.
     Buffer::copy_from(unsafe { std::slice::from_raw_parts(data, len) })
+}
+
+/// What `read` makes of an array; `None` if native stages have no arrays of its dtype.
+pub(crate) fn view<T>(
+    array: &Bound<'_, PyUntypedArray>,
+    read: impl FnOnce(DType, &[usize], &[u8]) -> T,
+) -> Result<Option<T>> {
+    let Ok(dtype) = from_dtype(&array.dtype()) else { return Ok(None) };
+    let ordered = if array.is_c_contiguous() {
+        array.clone()
+    } else {
+        let ordered = numpy_module(array.py()).and_then(|numpy| numpy.call_method1("ascontiguousarray", (array,)));
+        ordered.and_then(|array| Ok(array.cast_into()?)).map_err(error::caught)?
+    };
+    let len = ordered.len() * dtype.size();
+    if len == 0 {
+        return Ok(Some(read(dtype, array.shape(), &[])));
+    }
+    // SAFETY: the pointer is to a live array object.
+    let data = unsafe { (*ordered.as_array_ptr()).fields.data.cast::<u8>().cast_const() };
+    // SAFETY: a contiguous array has `len` readable bytes from `data` on, it lives until the end of this function, and the
+    // interpreter is held, so that no Python code writes to it while they are read.
+    Ok(Some(read(dtype, array.shape(), unsafe { std::slice::from_raw_parts(data, len) })))
+}
+
+/// What `read` makes of the bytes behind any object with a contiguous buffer.
+pub(crate) fn with_bytes<T>(object: &Bound<'_, PyAny>, read: impl FnOnce(&[u8]) -> T) -> PyResult<T> {
+    let bytes = PyBuffer::<u8>::get(object)?;
+    if bytes.len_bytes() == 0 {
+        return Ok(read(&[]));
+    }
+    if !bytes.is_c_contiguous() {
+        return Err(PyBufferError::new_err("the buffer is not contiguous"));
+    }
+    // SAFETY: the buffer is held, so its bytes stay in their place; it is contiguous; and the interpreter is held, so that no
+    // Python code writes to them while they are read.
+    Ok(read(unsafe { std::slice::from_raw_parts(bytes.buf_ptr().cast::<u8>(), bytes.len_bytes()) }))
 }
 
 /// What keeps the memory of an array, if that is the crate and nobody may write to it: behind any number of views of views.

@@ -14,14 +14,14 @@ pub(crate) fn caught(exception: PyErr) -> Error {
 /// The exception for `error`: the one that was raised, with a note saying where, or one of the package.
 #[cold]
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
-    let Some(exception) = original(error) else { return of_package(py, error).unwrap_or_else(|failed| failed) };
+    let Some(exception) = original(py, error) else { return of_package(py, error).unwrap_or_else(|failed| failed) };
     let exception = if exception.is_instance_of::<PyStopIteration>(py) {
         // Raised as it is, it would look like the end of the data.
         let stopped = PyRuntimeError::new_err("a function of the pipeline raised StopIteration");
-        stopped.set_cause(py, Some(exception.clone_ref(py)));
+        stopped.set_cause(py, Some(exception));
         stopped
     } else {
-        exception.clone_ref(py)
+        exception
     };
     if let Some(note) = place(error) {
         annotate(py, &exception, &note);
@@ -34,9 +34,33 @@ pub(crate) fn annotate(py: Python<'_>, exception: &PyErr, note: &str) {
     let _ = exception.value(py).call_method1("add_note", (format!("gristmill: {note}"),));
 }
 
-fn original(error: &Error) -> Option<&PyErr> {
-    std::iter::successors(std::error::Error::source(error), |&cause| cause.source())
-        .find_map(|cause| cause.downcast_ref::<PyErr>())
+/// The exception behind `error`: the object itself, or one like it if it was raised in a worker process.
+fn original(py: Python<'_>, error: &Error) -> Option<PyErr> {
+    std::iter::successors(std::error::Error::source(error), |&cause| cause.source()).find_map(|cause| {
+        #[cfg(all(feature = "workers", target_os = "linux"))]
+        if let Some(packed) = cause.downcast_ref::<crate::error::Packed>() {
+            return Some(unpack(py, packed).unwrap_or_else(|failed| failed));
+        }
+        cause.downcast_ref::<PyErr>().map(|exception| exception.clone_ref(py))
+    })
+}
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+fn unpack(py: Python<'_>, packed: &crate::error::Packed) -> PyResult<PyErr> {
+    let bytes = pyo3::types::PyBytes::new(py, packed.bytes());
+    Ok(PyErr::from_value(py.import("gristmill._remote")?.call_method1("unpack", (bytes,))?))
+}
+
+/// An exception as bytes, in the worker where it was raised.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) fn pack(cause: &(dyn std::error::Error + 'static)) -> Option<Vec<u8>> {
+    let exception = cause.downcast_ref::<PyErr>()?;
+    Python::attach(|py| {
+        let (value, place) = (exception.value(py), exception.traceback(py));
+        let packed = py.import("gristmill._remote")?.call_method1("pack", (value, place))?;
+        packed.extract::<Vec<u8>>()
+    })
+    .ok()
 }
 
 fn place(error: &Error) -> Option<String> {

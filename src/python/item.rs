@@ -5,6 +5,7 @@ use pyo3::types::{PyFloat, PyInt, PyTuple};
 
 use super::buffer::Access;
 use super::interpreter::released;
+use super::tree::Tree;
 use super::{buffer, element, error};
 use crate::element::{Array, Element, Stack, Value};
 use crate::error::Result;
@@ -19,6 +20,8 @@ pub(crate) enum Item {
     Element(Element),
     /// One of each of several datasets.
     Tuple(Vec<Item>),
+    /// What came from a worker process, and was a Python object there.
+    Tree(Box<Tree>),
     /// What a Python function returned or a Python source gave.
     Python(Py<PyAny>),
 }
@@ -55,6 +58,7 @@ impl Item {
                     items.into_iter().map(|item| item.into_python_for(py, access)).collect::<PyResult<Vec<_>>>()?;
                 Ok(PyTuple::new(py, items)?.into_any())
             }
+            Self::Tree(tree) => tree.into_python(py, access),
             Self::Python(object) => Ok(object.into_bound(py)),
         }
     }
@@ -89,6 +93,7 @@ impl Clone for Item {
             Self::Array(array) => Self::Array(array.clone()),
             Self::Element(element) => Self::Element(element.clone()),
             Self::Tuple(items) => Self::Tuple(items.clone()),
+            Self::Tree(tree) => Self::Tree(tree.clone()),
             Self::Python(object) => Python::attach(|py| Self::Python(object.clone_ref(py))),
         }
     }
@@ -127,6 +132,7 @@ impl Stack for Item {
             Self::Array(array) => array.bytes().len(),
             Self::Element(element) => element.nbytes(),
             Self::Tuple(items) => items.iter().map(Self::nbytes).sum(),
+            Self::Tree(tree) => tree.nbytes(),
             Self::Python(_) => 0,
         }
     }

@@ -7,7 +7,9 @@ use super::arguments;
 use super::callable::Callable;
 use super::error::OrRaise;
 use super::interpreter::detached;
+use super::item::Item;
 use super::iterator::{How, PyDatasetIterator};
+use super::recipe::{self, Recipe};
 use super::streams::{Streams, behind};
 use crate::dataset::iter::{interleave, mix};
 use crate::dataset::{BoxIter, IterDataset};
@@ -17,23 +19,32 @@ use crate::spec::chain::Chain;
 /// A stream: read in order, small in state. Who evaluates it is chosen last, by `loader`, and changes no element.
 #[pyclass(name = "IterDataset", module = "gristmill", frozen)]
 #[derive(Debug)]
-pub(crate) struct PyIterDataset(Streams);
+pub(crate) struct PyIterDataset(Streams, Recipe);
 
 type Keywords<'py> = Bound<'py, PyDict>;
 
 impl PyIterDataset {
+    fn of(streams: Streams) -> Self {
+        Self(streams, Recipe::default())
+    }
+
     pub(super) fn new(py: Python<'_>, streams: Streams) -> PyResult<Self> {
-        Ok(Self(streams.checked(py)?))
+        Ok(Self(streams.checked(py)?, Recipe::default()))
+    }
+
+    /// What a loader runs.
+    pub(super) fn dataset(&self) -> BoxIter<Item> {
+        self.0.dataset()
     }
 
     fn source_named(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        detached(py, || Streams::source(name, arguments)).or_raise(py).map(Self)
+        detached(py, || Streams::source(name, arguments)).or_raise(py).map(Self::of)
     }
 
     fn native(&self, name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        detached(py, || self.0.native(name, arguments)).or_raise(py).map(Self)
+        detached(py, || self.0.native(name, arguments)).or_raise(py).map(Self::of)
     }
 }
 
@@ -42,7 +53,7 @@ impl PyIterDataset {
     /// The pipeline of a file in YAML, TOML or JSON.
     #[staticmethod]
     fn from_file(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Self> {
-        detached(py, || Ok(Streams::native_stream(Pipeline::from_file(path)?.build()?))).or_raise(py).map(Self)
+        detached(py, || Ok(Streams::native_stream(Pipeline::from_file(path)?.build()?))).or_raise(py).map(Self::of)
     }
 
     /// Records of JSON Lines files in order, compressed or not.
@@ -211,20 +222,46 @@ impl PyIterDataset {
         self.native("length_buckets", args, kwargs)
     }
 
+    /// The elements of worker processes: all that is in front of this is evaluated there.
+    #[pyo3(signature = (options=None, worker_init_fn=None, **kwargs))]
+    fn mp_prefetch(
+        &self,
+        py: Python<'_>,
+        options: Option<&Bound<'_, PyAny>>,
+        worker_init_fn: Option<&Bound<'_, PyAny>>,
+        kwargs: Option<&Keywords<'_>>,
+    ) -> PyResult<Self> {
+        super::check_workers(py, options, worker_init_fn, kwargs)?;
+        Self::new(py, self.0.cut())
+    }
+
     /// Starts a pass.
     #[pyo3(signature = (*, threads=0, buffer=2, writable=false))]
     fn loader<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         threads: usize,
         buffer: usize,
         writable: bool,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        PyDatasetIterator::start(py, &self.0, How { threads, buffer, writable })
+        PyDatasetIterator::start(slf.as_any(), &slf.get().0, How { threads, buffer, writable })
     }
 
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        self.loader(py, 0, 2, false)
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDatasetIterator>> {
+        Self::loader(slf, 0, 2, false)
+    }
+
+    /// How it was made.
+    #[getter]
+    fn _recipe(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.1.get(py)
+    }
+
+    fn _record(&self, recipe: &Bound<'_, PyAny>) {
+        self.1.set(recipe);
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        recipe::reduce(slf.as_any())
     }
 
     fn __repr__(&self) -> String {

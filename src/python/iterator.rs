@@ -15,6 +15,7 @@ use super::interpreter::{detached, held};
 use super::item::Item;
 use super::report::PyReport;
 use super::streams::Streams;
+use super::workers::Workers;
 use crate::dataset::{BoxIter, IterDataset};
 use crate::{Checkpoint, Error, Executor, Loader, Result};
 
@@ -36,6 +37,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub(crate) struct PyDatasetIterator {
     dataset: BoxIter<Item>,
     how: How,
+    workers: Option<Workers>,
     /// Whether the interpreter is held while an element is made: see [`interpreter`](super::interpreter).
     holds: bool,
     /// `None` once closed. It is locked by whoever has let go of the interpreter, so nobody waits for both.
@@ -51,15 +53,16 @@ fn closed() -> PyErr {
 }
 
 impl PyDatasetIterator {
-    /// Starts.
-    pub(crate) fn start<'py>(py: Python<'py>, streams: &Streams, how: How) -> PyResult<Bound<'py, Self>> {
-        let dataset = streams.dataset();
-        let holds = how.threads == 0 && streams.is_python();
-        let loader = detached(py, || load(&dataset, how, None)).or_raise(py)?;
-        let iterator =
-            Bound::new(py, Self { dataset, how, holds, loader: Mutex::new(Some(loader)), owner: Mutex::default() })?;
+    /// Starts a pass over `object`, which holds `streams`.
+    pub(crate) fn start<'py>(object: &Bound<'py, PyAny>, streams: &Streams, how: How) -> PyResult<Bound<'py, Self>> {
+        let (py, dataset, workers) = (object.py(), streams.dataset(), Workers::of(object)?);
+        let threaded = how.threads > 0 || workers.is_some();
+        let holds = !threaded && streams.is_python();
+        let loader = detached(py, || load(&dataset, how, workers.as_ref(), None)).or_raise(py)?;
+        let (loader, owner) = (Mutex::new(Some(loader)), Mutex::default());
+        let iterator = Bound::new(py, Self { dataset, how, workers, holds, loader, owner })?;
         // Threads that call Python must have ended before the interpreter does.
-        if how.threads > 0 {
+        if threaded {
             py.import("gristmill._exit")?.call_method1("close_at_exit", (&iterator,))?;
         }
         Ok(iterator)
@@ -96,7 +99,7 @@ impl PyDatasetIterator {
     /// A function that was interrupted has not failed: its element is the next one again.
     fn go_on(&self, py: Python<'_>) -> PyResult<()> {
         self.running(py, |loader| {
-            *loader = load(&self.dataset, self.how, Some(loader.state()?))?;
+            *loader = load(&self.dataset, self.how, self.workers.as_ref(), Some(loader.state()?))?;
             Ok(())
         })?
         .or_raise(py)
@@ -132,9 +135,17 @@ impl Drop for Owner<'_> {
     }
 }
 
-fn load(dataset: &BoxIter<Item>, how: How, resume: Option<Checkpoint>) -> Result<Loader<BoxIter<Item>>> {
+fn load(
+    dataset: &BoxIter<Item>,
+    how: How,
+    workers: Option<&Workers>,
+    resume: Option<Checkpoint>,
+) -> Result<Loader<BoxIter<Item>>> {
     let executor = if how.threads == 0 { Executor::Inline } else { Executor::Threads(how.threads) };
-    let builder = dataset.clone().loader().executor(executor).buffer(how.buffer);
+    let mut builder = dataset.clone().loader().executor(executor).buffer(how.buffer);
+    if let Some(workers) = workers {
+        builder = workers.run(builder, how.buffer)?;
+    }
     match resume {
         Some(checkpoint) => builder.resume(checkpoint).build(),
         None => builder.build(),
@@ -195,7 +206,7 @@ impl PyDatasetIterator {
         };
         let checkpoint = Checkpoint::from_json(&json).or_raise(py)?;
         self.running(py, |loader| {
-            *loader = load(&self.dataset, self.how, Some(checkpoint))?;
+            *loader = load(&self.dataset, self.how, self.workers.as_ref(), Some(checkpoint))?;
             Ok(())
         })?
         .or_raise(py)

@@ -15,6 +15,7 @@ use super::item::Item;
 use super::iter_dataset::PyIterDataset;
 use super::iterator::{How, PyDatasetIterator};
 use super::maps::{Maps, Several, over};
+use super::recipe::{self, Recipe};
 use super::source::{PythonSource, Selection};
 use super::streams::Streams;
 use crate::cx::Cx;
@@ -26,23 +27,27 @@ use crate::spec::chain::Border;
 /// A dataset of random access: `ds[i]`, `len(ds)`, shuffled and sharded by index, evaluated in any order.
 #[pyclass(name = "MapDataset", module = "gristmill", frozen)]
 #[derive(Debug)]
-pub(crate) struct PyMapDataset(Maps);
+pub(crate) struct PyMapDataset(Maps, Recipe);
 
 type Keywords<'py> = Bound<'py, PyDict>;
 
 impl PyMapDataset {
     fn new(py: Python<'_>, maps: Maps) -> PyResult<Self> {
-        Ok(Self(maps.checked(py)?))
+        Ok(Self::of(maps.checked(py)?))
+    }
+
+    fn of(maps: Maps) -> Self {
+        Self(maps, Recipe::default())
     }
 
     fn source_named(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        detached(py, || Maps::source(name, arguments)).or_raise(py).map(Self)
+        detached(py, || Maps::source(name, arguments)).or_raise(py).map(Self::of)
     }
 
     fn native(&self, name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        detached(py, || self.0.native(name, arguments)).or_raise(py).map(Self)
+        detached(py, || self.0.native(name, arguments)).or_raise(py).map(Self::of)
     }
 
     fn several(datasets: &[PyRef<'_, Self>]) -> Several {
@@ -297,20 +302,33 @@ impl PyMapDataset {
         PyIterDataset::new(py, Streams::of(&self.0, by_name::border(arguments).or_raise(py)?))
     }
 
+    /// The elements of worker processes: all that is in front of this is evaluated there.
+    #[pyo3(signature = (options=None, worker_init_fn=None, **kwargs))]
+    fn mp_prefetch(
+        &self,
+        py: Python<'_>,
+        options: Option<&Bound<'_, PyAny>>,
+        worker_init_fn: Option<&Bound<'_, PyAny>>,
+        kwargs: Option<&Keywords<'_>>,
+    ) -> PyResult<PyIterDataset> {
+        super::check_workers(py, options, worker_init_fn, kwargs)?;
+        PyIterDataset::new(py, Streams::of(&self.0, Border::default()).cut())
+    }
+
     /// Starts a pass over one epoch.
     #[pyo3(signature = (*, threads=0, buffer=2, writable=false))]
     fn loader<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         threads: usize,
         buffer: usize,
         writable: bool,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        PyDatasetIterator::start(py, &Streams::of(&self.0, Border::default()), How { threads, buffer, writable })
+        let streams = Streams::of(&slf.get().0, Border::default());
+        PyDatasetIterator::start(slf.as_any(), &streams, How { threads, buffer, writable })
     }
 
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        self.loader(py, 0, 2, false)
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDatasetIterator>> {
+        Self::loader(slf, 0, 2, false)
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -319,9 +337,24 @@ impl PyMapDataset {
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         match index.cast::<PySlice>() {
-            Ok(slice) => Ok(Bound::new(slf.py(), slf.get().sliced(slice)?)?.into_any()),
+            // By the method, which keeps the recipe.
+            Ok(slice) => slf.call_method1("slice", (slice,)),
             Err(_) => slf.get().at(slf.py(), index.extract()?),
         }
+    }
+
+    /// How it was made.
+    #[getter]
+    fn _recipe(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.1.get(py)
+    }
+
+    fn _record(&self, recipe: &Bound<'_, PyAny>) {
+        self.1.set(recipe);
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        recipe::reduce(slf.as_any())
     }
 
     fn __repr__(&self) -> String {

@@ -10,6 +10,8 @@ mod callable;
 #[cfg(feature = "cli")]
 mod cli;
 mod convert;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+mod crossing;
 mod element;
 mod error;
 mod interpreter;
@@ -19,9 +21,13 @@ mod iterator;
 mod map_dataset;
 mod maps;
 mod random;
+mod recipe;
 mod report;
 mod source;
 mod streams;
+mod tree;
+#[cfg_attr(not(all(feature = "workers", target_os = "linux")), path = "no_workers.rs")]
+mod workers;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -42,10 +48,35 @@ fn function_argument(
     }
 }
 
+/// Refuses options of `mp_prefetch` that cannot be, where they are given. In a worker nobody gives any.
+fn check_workers(
+    py: Python<'_>,
+    options: Option<&Bound<'_, PyAny>>,
+    worker_init_fn: Option<&Bound<'_, PyAny>>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    if let Some(function) = worker_init_fn
+        && !function.is_callable()
+    {
+        let kind = function.get_type().fully_qualified_name()?;
+        return Err(PyTypeError::new_err(format!("worker_init_fn is a function of two numbers, got {kind}")));
+    }
+    if options.is_some() || kwargs.is_some() {
+        py.import("gristmill._options")?.call_method("given", (options,), kwargs)?;
+    }
+    Ok(())
+}
+
 /// The native half of the package.
 #[pymodule]
 fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::exec::thread::surround(interpreter::around_thread);
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    {
+        crate::error::pack_by(error::pack);
+        crate::workers::wire::also(&crate::workers::wire::Crossing::<item::Item>::OF);
+        module.add_function(wrap_pyfunction!(workers::_serve, module)?)?;
+    }
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<map_dataset::PyMapDataset>()?;
     module.add_class::<iter_dataset::PyIterDataset>()?;

@@ -164,6 +164,14 @@ impl Streams {
         }))
     }
 
+    /// The same, where nothing that comes behind is evaluated with what is in front.
+    pub(crate) fn cut(&self) -> Self {
+        match self {
+            Self::Elements(chain, context) => Self::Elements(Chain::Iter(chain.clone().into_iter()), context.clone()),
+            Self::Items(chain) => Self::Items(Chain::Iter(chain.clone().into_iter())),
+        }
+    }
+
     /// Whether Python makes its elements one by one. Numbers of a range, shuffled and batched, are native all the way.
     pub(crate) fn is_python(&self) -> bool {
         let mut found = false;

@@ -30,8 +30,8 @@
 //! at most 63 elements old.
 
 mod budget;
-mod control;
-mod launch;
+pub(crate) mod control;
+pub(crate) mod launch;
 mod options;
 mod pick;
 mod pool;

@@ -78,7 +78,9 @@ impl Server {
         let mut threads = lock(&self.threads);
         while threads.started < active.min(threads.most) {
             let name = format!("gristmill-{}.{}", self.session.worker(), threads.started);
-            let started = std::thread::Builder::new().name(name).spawn_scoped(scope, || self.work_and_tell(scope));
+            let started = std::thread::Builder::new().name(name).spawn_scoped(scope, || {
+                crate::exec::thread::run(|| self.work_and_tell(scope));
+            });
             match started {
                 Ok(_) => threads.started += 1,
                 Err(e) if threads.started == 0 => {

@@ -20,6 +20,8 @@ use crate::exec::{Engine, Executor, Runtime};
 pub(crate) struct Launch {
     program: Program,
     options: MpOptions,
+    /// The stages that workers have, a line each, where that is not all of the pipeline.
+    stages: Option<Vec<String>>,
 }
 
 impl Launch {
@@ -29,7 +31,24 @@ impl Launch {
         D: IterDataset + 'static,
     {
         options.check()?;
-        Ok(Self { program: Program::new(factory, cfg, serve::serve::<D>)?, options })
+        Ok(Self { program: Program::new(factory, cfg, serve::serve::<D>)?, options, stages: None })
+    }
+
+    /// Workers that `command` starts, where `factory` makes of `cfg` the first `stages` of the pipeline.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for options that cannot be.
+    #[cfg(feature = "python")]
+    pub(crate) fn of_bytes<D: IterDataset + 'static>(
+        factory: super::launch::FromBytes<D>,
+        cfg: Arc<[u8]>,
+        command: Arc<super::launch::WorkerCommand>,
+        stages: Vec<String>,
+        options: MpOptions,
+    ) -> Result<Self> {
+        options.check()?;
+        let program = Program::of_bytes(factory, cfg, command, serve::serve::<D>)?;
+        Ok(Self { program, options, stages: Some(stages) })
     }
 
     /// The runtime of workers that evaluate elements of `pipeline`, and what it is in words.
@@ -49,8 +68,9 @@ impl Launch {
             n => plural(n, "thread"),
         };
         let words = format!("{workers} of {threads}");
+        let stages = self.stages.unwrap_or_else(|| pipeline.lines());
         let counting = self.options.counted.then(|| recorder.clone());
-        let pool = WorkerPool::start(self.program, pipeline.lines(), plan, self.options, recorder.clone())?;
+        let pool = WorkerPool::start(self.program, stages, plan, self.options, recorder.clone())?;
         let demand = pool.demand().clone();
         Ok((Runtime::of(Engine::Workers(pool), counting).with_demand(demand), words))
     }

@@ -39,6 +39,15 @@ pub fn set_worker_command<A: Into<OsString>>(program: impl Into<PathBuf>, argume
     *CHOSEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(chosen);
 }
 
+/// A program that becomes a worker because it calls [`init`](super::init) in the library that holds gristmill.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkerCommand {
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<OsString>,
+    /// Where it is started; in the parent's folder, if it is none.
+    pub(crate) folder: Option<PathBuf>,
+}
+
 /// What a worker finds in its environment: who its parent is, where to connect, and who takes over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
@@ -68,22 +77,34 @@ impl Call {
 }
 
 /// The command for one worker, and the program's path for messages.
-pub(crate) fn build(call: &Call, slab: Option<BorrowedFd<'_>>) -> Result<(Command, PathBuf), LaunchFailure> {
+pub(crate) fn build(
+    call: &Call,
+    slab: Option<BorrowedFd<'_>>,
+    given: Option<&WorkerCommand>,
+) -> Result<(Command, PathBuf), LaunchFailure> {
     // Else a program in which the hook does not act would start itself for ever.
     if std::env::var_os(WORKER).is_some() {
         return Err(LaunchFailure::WorkerAstray);
     }
     let slab = slab.map(|fd| fd.try_clone_to_owned()).transpose();
     let slab = slab.map_err(|source| LaunchFailure::Spawn { program: "a worker".into(), source })?;
-    let (program, arguments) = program()?;
+    let (program, arguments) = match given {
+        Some(given) => (given.program.clone(), given.arguments.clone()),
+        None => program()?,
+    };
     let mut command = Command::new(&program);
     command.args(arguments).env(WORKER, call.write()).envs(ENVIRONMENT);
     if program == Path::new(SELF) {
         command.arg0(format!("gristmill worker of {}", call.parent));
     }
     command.stdin(slab.map_or_else(Stdio::null, Stdio::from));
-    // What code in a worker prints must not run into the trainer's own output, which may be data.
-    command.stdout(standard_error().map_or_else(Stdio::null, Stdio::from));
+    if let Some(folder) = given.and_then(|given| given.folder.as_ref()) {
+        command.current_dir(folder);
+    }
+    // What code in a worker prints must not run into the trainer's own output, which may be data; unless it is the user's
+    // functions that print, who would see it there without workers too.
+    let output = if given.is_some() { standard_output() } else { standard_error() };
+    command.stdout(output.map_or_else(Stdio::null, Stdio::from));
     command.stderr(standard_error().map_or_else(Stdio::null, Stdio::from));
     Ok((command, program))
 }
@@ -104,6 +125,11 @@ fn program() -> Result<(PathBuf, Vec<OsString>), LaunchFailure> {
         Some(module) if !module.main => Err(LaunchFailure::InLibrary(module.path)),
         _ => Ok((SELF.into(), Vec::new())),
     }
+}
+
+/// This process' standard output, unless it is closed.
+fn standard_output() -> Option<OwnedFd> {
+    rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3).ok()
 }
 
 /// This process' standard error, unless it is closed.

@@ -20,9 +20,13 @@ mod worker;
 pub use command::set_worker_command;
 pub use hook::init;
 
+#[cfg(feature = "python")]
+pub(crate) use command::WorkerCommand;
 pub(crate) use exit::Exit;
 #[cfg(test)]
 pub(crate) use failure::LaunchFailure;
+#[cfg(feature = "python")]
+pub(crate) use program::FromBytes;
 pub(crate) use program::Program;
 pub(crate) use spawn::{Options, start};
 pub(crate) use worker::Worker;

@@ -15,6 +15,7 @@ use std::time::Instant;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::command::WorkerCommand;
 use super::identity::Identity;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workers::control::Session;
@@ -35,7 +36,13 @@ pub(crate) struct RustProgram {
     serve: CodePlace,
     #[serde(skip)]
     cfg: Arc<[u8]>,
+    /// What is started to run it, where that is not this program.
+    #[serde(skip)]
+    command: Option<Arc<WorkerCommand>>,
 }
+
+/// Makes a pipeline of bytes.
+pub(crate) type FromBytes<D> = fn(&[u8], &Session) -> Result<D>;
 
 /// Knows the types of `factory` and `serve`, which are given as addresses.
 type Enter = unsafe fn(factory: *const (), serve: *const (), cfg: &[u8], session: Session) -> Result<()>;
@@ -55,7 +62,34 @@ impl Program {
             factory: CodePlace::of(factory as *const ())?,
             serve: CodePlace::of(serve as *const ())?,
             cfg: cfg.into(),
+            command: None,
         }))
+    }
+
+    /// Runs `serve(factory(cfg)?, session)` in a worker that `command` starts.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Worker`] if the functions lie in no module of this process.
+    #[cfg(feature = "python")]
+    pub(crate) fn of_bytes<D>(
+        factory: FromBytes<D>,
+        cfg: Arc<[u8]>,
+        command: Arc<WorkerCommand>,
+        serve: fn(D, Session) -> Result<()>,
+    ) -> Result<Self> {
+        Ok(Self::Rust(RustProgram {
+            enter: CodePlace::of(enter_bytes::<D> as Enter as *const ())?,
+            factory: CodePlace::of(factory as *const ())?,
+            serve: CodePlace::of(serve as *const ())?,
+            cfg,
+            command: Some(command),
+        }))
+    }
+
+    /// What is started to run it, where that is not this program.
+    pub(super) fn command(&self) -> Option<&WorkerCommand> {
+        let Self::Rust(program) = self;
+        program.command.as_deref()
     }
 
     /// The configuration, which travels by itself: it may be large.
@@ -99,6 +133,20 @@ unsafe fn enter<C: DeserializeOwned, D>(
     let serve = unsafe { mem::transmute::<*const (), fn(D, Session) -> Result<()>>(serve) };
     let begin = Instant::now();
     let dataset = factory(decode(cfg)?)?;
+    session.set_built_in(begin.elapsed());
+    serve(dataset, session)
+}
+
+/// # Safety
+/// The addresses are those of a [`FromBytes<D>`] and a `fn(D, Session) -> Result<()>` of this process.
+#[cfg(feature = "python")]
+unsafe fn enter_bytes<D>(factory: *const (), serve: *const (), cfg: &[u8], mut session: Session) -> Result<()> {
+    // SAFETY: the caller's.
+    let factory = unsafe { mem::transmute::<*const (), FromBytes<D>>(factory) };
+    // SAFETY: the caller's.
+    let serve = unsafe { mem::transmute::<*const (), fn(D, Session) -> Result<()>>(serve) };
+    let begin = Instant::now();
+    let dataset = factory(cfg, &session)?;
     session.set_built_in(begin.elapsed());
     serve(dataset, session)
 }

@@ -58,9 +58,12 @@ fn try_start(
 ) -> Result<Worker, LaunchFailure> {
     make_sure_of_descriptors()?;
     let rendezvous = Rendezvous::open()?;
-    let call =
-        Call { in_main: hook::init_was_called(), parent: std::process::id(), socket: rendezvous.path().to_owned() };
-    let process = spawn(&call, options)?;
+    let call = Call {
+        in_main: program.command().is_some() || hook::init_was_called(),
+        parent: std::process::id(),
+        socket: rendezvous.path().to_owned(),
+    };
+    let process = spawn(&call, program, options)?;
     let tell = greet(rendezvous, &process, options)?;
     let (outbox, heard) = channel::<Up>()?;
     let (inbox, told) = channel::<ToWorker>()?;
@@ -86,8 +89,8 @@ fn make_sure_of_descriptors() -> Result<(), LaunchFailure> {
     spares.map(drop).map_err(|e| LaunchFailure::Descriptors(e.into()))
 }
 
-fn spawn(call: &Call, options: &Options<'_>) -> Result<Process, LaunchFailure> {
-    let (mut command, program) = command::build(call, options.slab)?;
+fn spawn(call: &Call, program: &Program, options: &Options<'_>) -> Result<Process, LaunchFailure> {
+    let (mut command, program) = command::build(call, options.slab, program.command())?;
     let mut child = command.spawn().map_err(|e| LaunchFailure::Spawn { program, source: e })?;
     Process::open(child.id()).map_err(|e| {
         let _ = child.kill();

@@ -1,6 +1,7 @@
 //! The codec of a type that is only known when the program runs.
 
 use std::any::Any;
+use std::sync::OnceLock;
 
 use super::cross::Cross;
 use super::input::In;
@@ -33,12 +34,21 @@ impl<T: Cross> Crossing<T> {
 
 /// The crossing of `T`, or `None` if it is a type that only the program itself knows.
 pub(crate) fn crossing<T: 'static>() -> Option<Crossing<T>> {
-    let mut entries =
-        ELEMENTS.into_iter().chain(LONE.into_iter().flatten()).chain(PAIRS.into_iter().flatten().flatten());
+    let entries = ELEMENTS.into_iter().chain(LONE.into_iter().flatten()).chain(PAIRS.into_iter().flatten().flatten());
+    let mut entries = entries.chain(MORE.get().copied());
     entries.find_map(|entry| (entry as &dyn Any).downcast_ref()).copied()
 }
 
 type Entry = &'static (dyn Any + Sync);
+
+/// The [`Crossing`] of a type that those have who are not known here.
+static MORE: OnceLock<Entry> = OnceLock::new();
+
+/// Items of one more type cross from now on; the first one stands.
+#[cfg(feature = "python")]
+pub(crate) fn also(crossing: Entry) {
+    let _ = MORE.set(crossing);
+}
 
 /// Batches of elements are elements.
 const ELEMENTS: [Entry; 4] = [

@@ -76,7 +76,7 @@ impl<'a> In<'a> {
 
     /// The table's next word.
     #[inline]
-    pub(super) fn word(&mut self) -> Result<u64> {
+    pub(crate) fn word(&mut self) -> Result<u64> {
         if self.word == self.link {
             self.block()?;
         }
@@ -110,7 +110,7 @@ impl<'a> In<'a> {
 
     /// A word that counts something.
     #[inline]
-    pub(super) fn length(&mut self) -> Result<usize> {
+    pub(crate) fn length(&mut self) -> Result<usize> {
         let word = self.word()?;
         usize::try_from(word).map_err(|_| self.damaged(format!("a length of {word}")))
     }
@@ -124,7 +124,7 @@ impl<'a> In<'a> {
     /// Announces `count` values, before anything is allocated for them: each has a word of its own, so all that are
     /// announced are no more than there are words.
     #[inline]
-    pub(super) fn claim(&mut self, count: usize) -> Result<()> {
+    pub(crate) fn claim(&mut self, count: usize) -> Result<()> {
         match self.claims.checked_sub(count as u64) {
             Some(rest) => {
                 self.claims = rest;
@@ -176,7 +176,7 @@ impl<'a> In<'a> {
     }
 
     /// `len` bytes, viewed in their place if they are more than a word.
-    pub(super) fn buffer(&mut self, len: usize) -> Result<Buffer> {
+    pub(crate) fn buffer(&mut self, len: usize) -> Result<Buffer> {
         let word = self.place(ALIGN, len)?;
         Ok(if len <= INLINE { Buffer::from_word(word, len) } else { Buffer::part_of(self.owner, word as usize, len) })
     }
@@ -192,7 +192,7 @@ impl<'a> In<'a> {
     }
 
     /// Text and its length. It is checked in a copy: nobody else can change that.
-    pub(super) fn text<T>(&mut self, make: impl FnOnce(&str) -> T) -> Result<T> {
+    pub(crate) fn text<T>(&mut self, make: impl FnOnce(&str) -> T) -> Result<T> {
         let len = self.length()?;
         let mut text = std::mem::take(&mut self.text);
         text.clear();
@@ -237,7 +237,7 @@ impl<'a> In<'a> {
 
     /// One level further into lists and trees.
     #[inline]
-    pub(super) fn enter(&mut self) -> Result<()> {
+    pub(crate) fn enter(&mut self) -> Result<()> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(self.damaged(format!("more than {MAX_DEPTH} lists and trees in each other")));
@@ -246,7 +246,7 @@ impl<'a> In<'a> {
     }
 
     #[inline]
-    pub(super) fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         self.depth -= 1;
     }
 
@@ -257,7 +257,7 @@ impl<'a> In<'a> {
 
     /// An error at the word that was read last.
     #[cold]
-    pub(super) fn damaged(&self, what: String) -> Error {
+    pub(crate) fn damaged(&self, what: String) -> Error {
         damaged(self.word.saturating_sub(size_of::<u64>()), what)
     }
 }

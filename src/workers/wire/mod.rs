@@ -43,10 +43,16 @@ mod tests;
 mod write;
 
 pub(crate) use cross::Cross;
+#[cfg(feature = "python")]
+pub(crate) use crossing::also;
 pub(crate) use crossing::{Crossing, crossing};
 #[cfg(fuzzing)]
 pub(super) use fuzz::wire as fuzz_wire;
+#[cfg(feature = "python")]
+pub(crate) use input::In;
 pub(crate) use lane::{LaneEnd, LaneSlots, read_lane};
+#[cfg(feature = "python")]
+pub(crate) use output::{Out, Stop};
 pub(crate) use read::{read, read_parts};
 pub(crate) use write::{ChunkWriter, Full, Written};
 

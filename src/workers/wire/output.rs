@@ -118,7 +118,7 @@ impl<'a> Out<'a> {
 
     /// The table's next word.
     #[inline]
-    pub(super) fn word(&mut self, word: u64) -> Result<(), Stop> {
+    pub(crate) fn word(&mut self, word: u64) -> Result<(), Stop> {
         if self.at.word == self.at.link {
             self.block()?;
         }
@@ -155,7 +155,7 @@ impl<'a> Out<'a> {
 
     /// Bytes whose number is known from what was written before; `align` counts for those that are not in the table.
     #[inline]
-    pub(super) fn bytes(&mut self, align: usize, bytes: &[u8]) -> Result<(), Stop> {
+    pub(crate) fn bytes(&mut self, align: usize, bytes: &[u8]) -> Result<(), Stop> {
         if bytes.len() <= INLINE {
             let mut word = [0; INLINE];
             word[..bytes.len()].copy_from_slice(bytes);
@@ -167,18 +167,18 @@ impl<'a> Out<'a> {
     }
 
     /// Text and its length.
-    pub(super) fn text(&mut self, text: &str) -> Result<(), Stop> {
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Stop> {
         self.word(text.len() as u64)?;
         self.bytes(1, text.as_bytes())
     }
 
     /// One level further into lists and trees.
-    pub(super) fn enter(&mut self) -> Result<(), Stop> {
+    pub(crate) fn enter(&mut self) -> Result<(), Stop> {
         self.depth += 1;
         if self.depth > MAX_DEPTH { Err(too_deep()) } else { Ok(()) }
     }
 
-    pub(super) fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         self.depth -= 1;
     }
 }

@@ -1,0 +1,99 @@
+"""How worker processes are used."""
+
+import dataclasses
+import re
+from typing import Any, Literal
+
+from gristmill._errors import ConfigError
+
+_UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
+_BINARY = {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MpOptions:
+    """How `mp_prefetch` uses worker processes. None of it changes an element.
+
+    `num_workers` and `per_worker_buffer_size` are Grain's. Sizes are numbers of bytes, or text such as `"2GiB"`.
+    """
+
+    #: Worker processes; 0 evaluates on threads of this process. If it is not given: one with a thread for every core where
+    #: all stages are native, else one for every core.
+    num_workers: int | None = None
+    #: The same under another name.
+    workers: int | Literal["auto"] = "auto"
+    #: Elements, or batches, kept ready for each worker.
+    per_worker_buffer_size: int = 1
+    #: Begin with one process, and let tuning find out whether up to so many pay.
+    max_workers: int | None = None
+    #: Threads that evaluate in each worker. Python functions take turns in them, so there is one where there are any.
+    threads_per_worker: int | None = None
+    #: Bytes that shared memory and the private memory of all workers take together at most; a quarter of what is available.
+    ram_budget: int | str | None = None
+    #: Bytes of private memory of each worker; half of the budget divided by the workers.
+    worker_heap: int | str | None = None
+    #: Bytes that one element or batch may have; a quarter of the shared memory.
+    max_element: int | str | None = None
+    #: Seconds that a range of elements may take before its worker counts as hanging; `None` for ever.
+    deadline: float | None = 300.0
+    #: How many workers a range may kill before the element that does it is sought.
+    retries: int = 3
+    #: What becomes of an element that kills every worker: it ends the run, or is left out and counted in the report.
+    on_poison: Literal["error", "skip"] = "error"
+    #: Whether the number of threads at work, and how far they work ahead, follow what the consumer needs.
+    tune: bool = True
+
+    def __post_init__(self) -> None:
+        if self.num_workers is not None and self.workers not in ("auto", self.num_workers):
+            raise ConfigError(f"num_workers is {self.num_workers} and workers is {self.workers}: they mean the same")
+        least = {"num_workers": 0, "per_worker_buffer_size": 1, "max_workers": 1, "threads_per_worker": 1, "retries": 1}
+        for name, limit in least.items():
+            _whole(name, getattr(self, name), limit)
+        if self.workers != "auto":
+            _whole("workers", self.workers, 0)
+        for name in ("ram_budget", "worker_heap", "max_element"):
+            size(name, getattr(self, name))
+        if self.deadline is not None and not self.deadline > 0:
+            raise ConfigError(f"deadline is {self.deadline}, and must be more than 0 seconds")
+        if self.on_poison not in ("error", "skip"):
+            raise ConfigError(f'on_poison is {self.on_poison!r}, and must be "error" or "skip"')
+
+    @property
+    def count(self) -> int | None:
+        """Worker processes, if they were chosen."""
+        return self.num_workers if self.workers == "auto" else self.workers
+
+
+def _whole(name: str, value: Any, least: int) -> None:
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ConfigError(f"{name} is {value!r}, and must be a whole number")
+    if value < least:
+        raise ConfigError(f"{name} is {value}, and must be {least} or more")
+
+
+def size(name: str, value: int | str | None) -> int | None:
+    """So many bytes: `"1.5GiB"`, `"200MB"`, or a number."""
+    if value is None or (isinstance(value, int) and value > 0):
+        return value
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(value).lower())
+    unit = match and {**_UNITS, **_BINARY}.get(match[2])
+    if not match or not unit or float(match[1]) <= 0:
+        raise ConfigError(f'{name} is {value!r}, and must be a number of bytes, or text such as "2GiB"')
+    return int(float(match[1]) * unit)
+
+
+def given(options: Any = None, **keywords: Any) -> MpOptions:
+    """The options of `mp_prefetch`: ours, Grain's, or keywords."""
+    if options is None:
+        return MpOptions(**keywords)
+    if isinstance(options, MpOptions):
+        return dataclasses.replace(options, **keywords)
+    if isinstance(options, int):
+        return MpOptions(num_workers=options, **keywords)
+    if not hasattr(options, "num_workers"):
+        raise TypeError(f"mp_prefetch() takes gristmill.MpOptions, got {type(options).__name__}")
+    theirs: dict[str, Any] = {"num_workers": options.num_workers}
+    theirs["per_worker_buffer_size"] = getattr(options, "per_worker_buffer_size", 1)
+    return MpOptions(**(theirs | keywords))

@@ -1,0 +1,74 @@
+"""What leaves a worker process and is neither array, text nor number: pickled, with the memory of arrays beside it."""
+
+import contextlib
+import os
+import pickle
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from types import TracebackType
+from typing import Any
+
+from gristmill._errors import WorkerError
+
+
+def dumps(leaf: Any) -> tuple[bytes, list[memoryview]]:
+    """The pickle of `leaf`, and the memory that is not in it."""
+    parts: list[memoryview] = []
+
+    def apart(part: pickle.PickleBuffer) -> bool:
+        try:
+            parts.append(part.raw())
+        except BufferError:
+            return True
+        return False
+
+    try:
+        return pickle.dumps(leaf, protocol=5, buffer_callback=apart), parts
+    except Exception:
+        # A class of a script or a notebook, or something inside a function: by value.
+        parts.clear()
+        return import_module("cloudpickle").dumps(leaf, protocol=5, buffer_callback=apart), parts
+
+
+def loads(pickled: bytes, parts: Sequence[Any]) -> Any:
+    """The leaf again; its arrays view `parts`."""
+    return pickle.loads(pickled, buffers=parts)
+
+
+def pack(exception: BaseException, place: TracebackType | None) -> bytes:
+    """An exception that a function raised in a worker: itself where it can be pickled, and what it said in any case."""
+    said = "".join(traceback.format_exception(type(exception), exception, place))
+    kind = type(exception)
+    name = kind.__name__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__name__}"
+    try:
+        pickled = _whole(exception)
+    except Exception:
+        pickled = None
+    return pickle.dumps((pickled, name, str(exception), said, os.getpid()))
+
+
+def _whole(exception: BaseException) -> bytes:
+    """One pickle, which can be read again: exceptions with arguments of their own often cannot."""
+    try:
+        pickled = pickle.dumps(exception)
+    except Exception:
+        pickled = import_module("cloudpickle").dumps(exception)
+    again = pickle.loads(pickled)
+    if type(again).__name__ != type(exception).__name__:
+        raise TypeError(f"{type(exception).__name__} became {type(again).__name__}")
+    return pickled
+
+
+def unpack(packed: bytes) -> BaseException:
+    """The exception again, in the process that asked for the element."""
+    pickled, name, message, said, pid = pickle.loads(packed)
+    exception: BaseException | None = None
+    if pickled is not None:
+        with contextlib.suppress(Exception):
+            exception = pickle.loads(pickled)
+    if exception is None:
+        exception = WorkerError(f"{name}: {message}")
+        exception.add_note("gristmill: the exception itself cannot be pickled")
+    exception.add_note(f"gristmill: raised in worker process {pid}:\n{said.rstrip()}")
+    return exception

@@ -1,0 +1,45 @@
+"""The side of a worker process."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from gristmill import _gristmill
+from gristmill._gristmill import IterDataset
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+
+def main() -> NoReturn:
+    """Serves the process that started this one, until it says stop or ends."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        # A worker may end at any time; what was printed should be seen.
+        reconfigure(line_buffering=True)
+    serve: Any = getattr(_gristmill, "_serve")
+    serve()
+    raise SystemExit(1)
+
+
+def build(payload: bytes, index: int) -> IterDataset:
+    """The pipeline whose elements this worker evaluates."""
+    # Processes that are started here are none of ours.
+    os.environ.pop("GRISTMILL_WORKER", None)
+    kind, rest = payload[:1], payload[1:]
+    if kind == b"m":
+        import marshal
+
+        steps = marshal.loads(rest)
+    else:
+        import pickle
+
+        steps, init, count = pickle.loads(rest)
+        if init is not None:
+            init(index % count, count)
+    from gristmill._recipe import rebuild
+
+    made: Any = rebuild(steps)
+    return made if isinstance(made, IterDataset) else made.mp_prefetch()

@@ -1,0 +1,138 @@
+"""What worker processes of a pipeline are started with."""
+
+from __future__ import annotations
+
+import dataclasses
+import marshal
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gristmill._errors import ConfigError
+from gristmill._gristmill import IterDataset
+from gristmill._by_value import pickled
+from gristmill._options import MpOptions, given, size
+from gristmill._recipe import Plan, datasets_in, recipe
+
+if TYPE_CHECKING:
+    from gristmill._recipe import Dataset
+
+#: How a payload was written.
+MARSHALLED, PICKLED = b"m", b"p"
+
+
+@dataclasses.dataclass
+class Choices:
+    """The options with every size in bytes."""
+
+    workers: int | None
+    max_workers: int | None
+    threads_per_worker: int | None
+    ram_budget: int | None
+    worker_heap: int | None
+    max_element: int | None
+    deadline: float | None
+    retries: int
+    on_poison: str
+    tune: bool
+
+
+@dataclasses.dataclass
+class Launch:
+    """How to start the workers that evaluate `dataset`."""
+
+    dataset: IterDataset
+    payload: bytes
+    program: str
+    arguments: list[str]
+    folder: str | None
+    options: Choices
+    buffer: int
+
+
+def launch(dataset: Dataset) -> Launch | None:
+    """The workers that evaluate what is in front of `mp_prefetch`; `None` if there is none in front of `dataset`."""
+    found = _find(dataset)
+    if found is None:
+        return None
+    evaluated, options, init = found
+    plan = Plan(evaluated)
+    native = not plan.foreign and init is None
+    chosen = _chosen(options, native)
+    payload = MARSHALLED + marshal.dumps(plan.steps) if native else PICKLED + _pickled(plan, init, chosen)
+    buffer = options.per_worker_buffer_size * max(1, chosen.workers or 1)
+    return Launch(evaluated, payload, _interpreter(), _arguments(native), _folder(), chosen, buffer)
+
+
+def _find(last: Dataset) -> tuple[IterDataset, MpOptions, Any] | None:
+    dataset, options = last, None
+    while True:
+        _, method, args, kwargs = recipe(dataset)
+        if method == "mp_prefetch" and isinstance(dataset, IterDataset):
+            return dataset, *_asked(args, kwargs)
+        parents = list(datasets_in((args, kwargs)))
+        if len(parents) != 1:
+            # Of several streams one may ask for workers: then they evaluate all.
+            options = next((asked for asked in map(_find, parents) if asked is not None), None)
+            return (dataset, *options[1:]) if options and isinstance(dataset, IterDataset) else None
+        dataset = parents[0]
+
+
+def _asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[MpOptions, Any]:
+    _, options, init, *_ = (*args, None, None, None)
+    keywords = dict(kwargs)
+    options, init = keywords.pop("options", options), keywords.pop("worker_init_fn", init)
+    return given(options, **keywords), init
+
+
+def _chosen(options: MpOptions, native: bool) -> Choices:
+    workers, threads = options.count, options.threads_per_worker
+    if not native:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if workers is None and options.max_workers is None:
+            workers = cores
+        if workers != 0 and threads is None:
+            threads = 1
+    sizes = {name: size(name, getattr(options, name)) for name in ("ram_budget", "worker_heap", "max_element")}
+    return Choices(
+        workers=workers,
+        max_workers=options.max_workers,
+        threads_per_worker=threads,
+        deadline=options.deadline,
+        retries=options.retries,
+        on_poison=options.on_poison,
+        tune=options.tune,
+        **sizes,
+    )
+
+
+def _interpreter() -> str:
+    if not sys.executable:
+        raise ConfigError("worker processes need a Python interpreter, and sys.executable names none")
+    return sys.executable
+
+
+def _arguments(native: bool) -> list[str]:
+    if native:
+        # Nothing is needed but this package: without site packages it starts in a third of the time.
+        folder = str(Path(__file__).parents[1])
+        program = f"import sys; sys.path.append({folder!r}); from gristmill._worker import main; main()"
+        return ["-I", "-S", "-E", "-c", program]
+    program = f"import sys; sys.path[:] = {sys.path!r}; sys.argv[:] = {sys.argv!r}; from gristmill._worker import main; main()"
+    return ["-c", program]
+
+
+def _folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
+def _pickled(plan: Plan, init: Any, chosen: Choices) -> bytes:
+    if chosen.workers == 0:
+        # The functions that are here are called here.
+        return b""
+    values = [*plan.foreign, ("worker_init_fn", init)]
+    return pickled((plan.steps, init, chosen.workers or chosen.max_workers or 1), values)

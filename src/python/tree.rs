@@ -1,0 +1,73 @@
+//! Trees of native leaves: Python objects that came from a worker, before anybody has asked for them.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+
+use super::buffer::{self, Access};
+use crate::element::{Array, Buffer, DType};
+
+/// What crosses without being pickled, and pickled leaves. It is made without the interpreter; arrays are views of the memory
+/// that they came in.
+#[derive(Clone, Debug)]
+pub(crate) enum Tree {
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Str(Box<str>),
+    Bytes(Buffer),
+    Array(Array),
+    List(Vec<Tree>),
+    Tuple(Vec<Tree>),
+    Dict(Vec<(Box<str>, Tree)>),
+    /// Anything else, and the memory that its pickle refers to: a dataclass, an object of a user's own class.
+    Pickled(Buffer, Vec<Buffer>),
+}
+
+impl Tree {
+    /// The Python object; arrays may be written to, if `access` says so.
+    pub(crate) fn into_python(self, py: Python<'_>, access: Access) -> PyResult<Bound<'_, PyAny>> {
+        let one = |tree: Self| tree.into_python(py, access);
+        let all = |trees: Vec<Self>| trees.into_iter().map(one).collect::<PyResult<Vec<_>>>();
+        Ok(match self {
+            Self::None => py.None().into_bound(py),
+            Self::Bool(truth) => truth.into_pyobject(py)?.to_owned().into_any(),
+            Self::Int(number) => number.into_pyobject(py)?.into_any(),
+            Self::Float(number) => number.into_pyobject(py)?.into_any(),
+            Self::Str(text) => PyString::new(py, &text).into_any(),
+            Self::Bytes(bytes) => PyBytes::new(py, bytes.as_bytes()).into_any(),
+            Self::Array(array) => buffer::to_numpy(py, array, access)?,
+            Self::List(trees) => PyList::new(py, all(trees)?)?.into_any(),
+            Self::Tuple(trees) => PyTuple::new(py, all(trees)?)?.into_any(),
+            Self::Dict(fields) => {
+                let dict = PyDict::new(py);
+                for (name, tree) in fields {
+                    dict.set_item(PyString::intern(py, &name), one(tree)?)?;
+                }
+                dict.into_any()
+            }
+            Self::Pickled(pickle, parts) => {
+                let parts = parts.into_iter().map(|part| {
+                    let array = Array::new(DType::U8, &[part.len()], part);
+                    buffer::to_numpy(py, array.map_err(|e| super::error::raised(py, &e))?, access)
+                });
+                let parts = parts.collect::<PyResult<Vec<_>>>()?;
+                let pickle = PyBytes::new(py, pickle.as_bytes());
+                py.import("gristmill._remote")?.call_method1("loads", (pickle, parts))?
+            }
+        })
+    }
+
+    pub(crate) fn nbytes(&self) -> usize {
+        match self {
+            Self::None | Self::Bool(_) => 1,
+            Self::Int(_) | Self::Float(_) => size_of::<i64>(),
+            Self::Str(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Array(array) => array.bytes().len(),
+            Self::List(trees) | Self::Tuple(trees) => trees.iter().map(Self::nbytes).sum(),
+            Self::Dict(fields) => fields.iter().map(|(_, tree)| tree.nbytes()).sum(),
+            Self::Pickled(pickle, parts) => pickle.len() + parts.iter().map(Buffer::len).sum::<usize>(),
+        }
+    }
+}

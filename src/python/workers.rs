@@ -1,0 +1,133 @@
+//! Worker processes of Python: what they are started with, and how they make the pipeline again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyAny, PyBytes};
+
+use super::item::Item;
+use super::iter_dataset::PyIterDataset;
+use crate::dataset::{BoxIter, Stage};
+use crate::error::{Error, ErrorKind, Result};
+use crate::loader::LoaderBuilder;
+use crate::workers::control::Session;
+use crate::workers::launch::WorkerCommand;
+use crate::workers::start::Launch;
+use crate::workers::{Count, MpOptions, Poison};
+
+/// How to start the workers of a pipeline.
+#[derive(Clone, Debug)]
+pub(crate) struct Workers {
+    /// What `gristmill._worker` makes the pipeline of.
+    payload: Arc<[u8]>,
+    command: Arc<WorkerCommand>,
+    /// The stages of that pipeline, a line each.
+    stages: Vec<String>,
+    options: MpOptions,
+    /// Elements that are kept ready.
+    buffer: usize,
+}
+
+/// What `gristmill._workers` finds out.
+#[derive(FromPyObject)]
+struct Found<'py> {
+    dataset: Bound<'py, PyIterDataset>,
+    payload: Vec<u8>,
+    program: PathBuf,
+    arguments: Vec<String>,
+    folder: Option<PathBuf>,
+    options: Choices,
+    buffer: usize,
+}
+
+/// `gristmill.MpOptions`, with sizes in bytes and times in seconds.
+#[derive(FromPyObject)]
+struct Choices {
+    workers: Option<usize>,
+    max_workers: Option<usize>,
+    threads_per_worker: Option<usize>,
+    ram_budget: Option<u64>,
+    worker_heap: Option<u64>,
+    max_element: Option<u64>,
+    deadline: Option<f64>,
+    retries: u32,
+    on_poison: String,
+    tune: bool,
+}
+
+impl Workers {
+    /// Those that `mp_prefetch` asked for somewhere in front of `dataset`, if it did.
+    pub(crate) fn of(dataset: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let found = dataset.py().import("gristmill._workers")?.call_method1("launch", (dataset,))?;
+        let Some(found) = found.extract::<Option<Found<'_>>>()? else { return Ok(None) };
+        let Found { dataset, payload, program, arguments, folder, options, buffer } = found;
+        let stages = (&dataset.get().dataset() as &dyn Stage).lines();
+        let arguments = arguments.into_iter().map(Into::into).collect();
+        let command = Arc::new(WorkerCommand { program, arguments, folder });
+        Ok(Some(Self { payload: payload.into(), command, stages, options: options.chosen()?, buffer }))
+    }
+
+    /// Has them run what `loader` was to run, `buffer` elements ahead.
+    pub(crate) fn run(
+        &self,
+        loader: LoaderBuilder<BoxIter<Item>>,
+        buffer: usize,
+    ) -> Result<LoaderBuilder<BoxIter<Item>>> {
+        let (payload, command) = (self.payload.clone(), self.command.clone());
+        let launch = Launch::of_bytes(rebuild, payload, command, self.stages.clone(), self.options.clone())?;
+        Ok(loader.buffer(buffer.max(self.buffer)).launch(launch))
+    }
+}
+
+impl Choices {
+    fn chosen(self) -> PyResult<MpOptions> {
+        let count = |n: Option<usize>| n.map_or(Count::Auto, Count::Fixed);
+        let poison = if self.on_poison == "skip" { Poison::Skip } else { Poison::Error };
+        let deadline = self.deadline.map(Duration::try_from_secs_f64).transpose();
+        let deadline = deadline.map_err(|e| PyValueError::new_err(format!("deadline: {e}")))?;
+        let mut options = MpOptions::auto()
+            .workers(count(self.workers))
+            .threads_per_worker(count(self.threads_per_worker))
+            .deadline(deadline)
+            .retries(self.retries)
+            .on_poison(poison)
+            .tune(self.tune);
+        if let Some(most) = self.max_workers {
+            options = options.max_workers(most);
+        }
+        if let Some(bytes) = self.ram_budget {
+            options = options.ram_budget(bytes);
+        }
+        if let Some(bytes) = self.worker_heap {
+            options = options.worker_heap(bytes);
+        }
+        if let Some(bytes) = self.max_element {
+            options = options.max_element(bytes);
+        }
+        Ok(options)
+    }
+}
+
+/// In a worker: the pipeline again.
+fn rebuild(payload: &[u8], session: &Session) -> Result<BoxIter<Item>> {
+    let made = Python::attach(|py| {
+        let build = py.import("gristmill._worker")?.getattr("build")?;
+        let built = build.call1((PyBytes::new(py, payload), session.worker()));
+        let built = built.inspect_err(|e| e.print(py))?;
+        Ok(built.cast_into::<PyIterDataset>()?.get().dataset())
+    });
+    made.map_err(|e: PyErr| Error::new(ErrorKind::Worker, format!("a worker cannot make the pipeline: {e}")))
+}
+
+/// Takes over in a worker process, and never returns there.
+///
+/// # Errors
+/// In a process that was not started as one.
+#[pyfunction]
+pub(crate) fn _serve(py: Python<'_>) -> PyResult<()> {
+    py.detach(crate::workers::init);
+    Err(PyRuntimeError::new_err("this process was not started as a worker of gristmill"))
+}
