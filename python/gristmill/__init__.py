@@ -6,7 +6,6 @@ after a resume anywhere.
 """
 
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from gristmill._errors import ConfigError as ConfigError
 from gristmill._errors import DataError as DataError
@@ -20,23 +19,27 @@ from gristmill._gristmill import IterDataset as IterDataset
 from gristmill._gristmill import MapDataset as MapDataset
 from gristmill._gristmill import Report as Report
 from gristmill._gristmill import __version__ as __version__
-from gristmill._progress import progress as progress
 from gristmill._recipe import record as _record
 
 _record(MapDataset)
 _record(IterDataset)
 
-if _TYPE_CHECKING:
+# Not by `typing`, whose import takes longer than that of all the rest.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from gristmill import jax as jax
     from gristmill import orbax as orbax
     from gristmill import torch as torch
     from gristmill._options import MpOptions as MpOptions
+    from gristmill._progress import progress as progress
 else:
 
     def __getattr__(name: str) -> object:
-        """Imports what needs a framework when it is first used: JAX and PyTorch take their time, and not everybody has them."""
+        """Imports when it is first used what takes its time, and what needs a framework that not everybody has."""
         if name == "MpOptions":
             return _import_module("gristmill._options").MpOptions
+        if name == "progress":
+            return _import_module("gristmill._progress").progress
         if name in ("jax", "orbax", "torch"):
             return _import_module(f"gristmill.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

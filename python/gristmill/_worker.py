@@ -38,7 +38,7 @@ def build(payload: bytes, index: int) -> IterDataset:
 
         steps, init, count = pickle.loads(rest)
         if init is not None:
-            init(index % count, count)
+            init(index, count)
     from gristmill._recipe import rebuild
 
     made: Any = rebuild(steps)

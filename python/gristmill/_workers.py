@@ -36,6 +36,8 @@ class Choices:
     retries: int
     on_poison: str
     tune: bool
+    #: Whether workers run Python functions.
+    interpreted: bool
 
 
 @dataclasses.dataclass
@@ -103,6 +105,7 @@ def _chosen(options: MpOptions, native: bool) -> Choices:
         retries=options.retries,
         on_poison=options.on_poison,
         tune=options.tune,
+        interpreted=not native,
         **sizes,
     )
 

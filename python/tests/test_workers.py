@@ -229,7 +229,7 @@ def test_options_that_cannot_be_are_refused_where_they_are_given(options: dict[s
 
 
 def test_too_small_a_budget_says_what_is_needed() -> None:
-    with pytest.raises(gm.ConfigError, match="ram_budget is 50 MiB; 2 x"):
+    with pytest.raises(gm.ConfigError, match=r"ram_budget is 50 MiB; 2 x \(192 MiB of heap \+ 10 MiB"):
         iter(numbers().map(str).mp_prefetch(num_workers=2, ram_budget="50MiB"))
 
 

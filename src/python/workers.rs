@@ -56,6 +56,7 @@ struct Choices {
     retries: u32,
     on_poison: String,
     tune: bool,
+    interpreted: bool,
 }
 
 impl Workers {
@@ -94,7 +95,8 @@ impl Choices {
             .deadline(deadline)
             .retries(self.retries)
             .on_poison(poison)
-            .tune(self.tune);
+            .tune(self.tune)
+            .interpreted(self.interpreted);
         if let Some(most) = self.max_workers {
             options = options.max_workers(most);
         }
@@ -115,7 +117,7 @@ impl Choices {
 fn rebuild(payload: &[u8], session: &Session) -> Result<BoxIter<Item>> {
     let made = Python::attach(|py| {
         let build = py.import("gristmill._worker")?.getattr("build")?;
-        let built = build.call1((PyBytes::new(py, payload), session.worker()));
+        let built = build.call1((PyBytes::new(py, payload), session.place()));
         let built = built.inspect_err(|e| e.print(py))?;
         Ok(built.cast_into::<PyIterDataset>()?.get().dataset())
     });

@@ -12,10 +12,21 @@ use super::slab::PAGE;
 use crate::error::{Error, Result};
 use crate::report::Bytes;
 
-/// Beside its heap, what a worker has that its limit does not see: relocated pages of the program, the main stack.
-pub(crate) const EXTRA: u64 = 2 << 20;
-/// A worker cannot do anything with less.
-const LEAST_HEAP: u64 = 64 << 20;
+/// What a worker needs, by what it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// Beside its heap, what it has that its limit does not see: relocated pages of the program, the main stack.
+    pub(crate) extra: u64,
+    /// It cannot do anything with a smaller heap.
+    least_heap: u64,
+}
+
+impl Needs {
+    const RUST: Self = Self { extra: 2 << 20, least_heap: 64 << 20 };
+    /// An interpreter, and libraries such as NumPy.
+    const PYTHON: Self = Self { extra: 10 << 20, least_heap: 192 << 20 };
+}
+
 /// Room for a few extents.
 const LEAST_SLAB: u64 = 16 * PAGE as u64;
 /// The slab is never more than this: what lies ready beyond it helps nobody.
@@ -48,6 +59,7 @@ pub(crate) struct Plan {
     pub(crate) slab: u64,
     /// Of all workers, with what they have beside their heaps.
     pub(crate) pool: u64,
+    pub(crate) needs: Needs,
     /// Of each worker, if there are as many as may be.
     pub(crate) heap: u64,
     /// Of one that is by itself.
@@ -64,11 +76,13 @@ impl Plan {
     pub(crate) fn new(options: &MpOptions, cores: usize, available: u64) -> Result<Self> {
         let count = |count, auto| if let Count::Fixed(n) = count { n } else { auto };
         let budget = options.ram_budget.unwrap_or(available / 4);
+        let needs = if options.interpreted { Needs::PYTHON } else { Needs::RUST };
+        let Needs { extra, least_heap } = needs;
         let workers = match (options.workers, options.worker_heap) {
             (Count::Fixed(n), _) => n,
             (Count::Auto, _) if !options.tune => 1,
-            (Count::Auto, None) => options.max_workers.min(most_that_fit(budget / 2, LEAST_HEAP)),
-            (Count::Auto, Some(heap)) => options.max_workers.min(most_that_fit(budget / 2, heap)),
+            (Count::Auto, None) => options.max_workers.min(most_that_fit(budget / 2, needs, least_heap)),
+            (Count::Auto, Some(heap)) => options.max_workers.min(most_that_fit(budget / 2, needs, heap)),
         };
         let start_workers = if options.workers == Count::Auto { workers.min(1) } else { workers };
         // As many as keep the cores busy, if elements are work; more if tuning finds that they wait.
@@ -81,17 +95,17 @@ impl Plan {
             _ => (busy, busy.saturating_mul(workers)),
         };
         let n = workers as u64;
-        let spare = budget.saturating_sub(LEAST_SLAB).saturating_sub(n.saturating_mul(EXTRA));
-        let heap = options.worker_heap.unwrap_or_else(|| (budget / 2 / n.max(1)).max(LEAST_HEAP));
-        let pool = n.saturating_mul(heap.saturating_add(EXTRA));
-        let widest = if options.worker_heap.is_some() { heap } else { pool.saturating_sub(EXTRA).max(heap) };
+        let spare = budget.saturating_sub(LEAST_SLAB).saturating_sub(n.saturating_mul(extra));
+        let heap = options.worker_heap.unwrap_or_else(|| (budget / 2 / n.max(1)).max(least_heap));
+        let pool = n.saturating_mul(heap.saturating_add(extra));
+        let widest = if options.worker_heap.is_some() { heap } else { pool.saturating_sub(extra).max(heap) };
         let slab = budget.checked_sub(pool).filter(|&slab| slab >= LEAST_SLAB);
         let Some(slab) = slab else {
             return Err(Error::config(format!(
                 "ram_budget is {}; {workers} x ({} of heap + {} beside it) + {} of shared memory need {}",
                 Bytes(budget),
                 Bytes(heap),
-                Bytes(EXTRA),
+                Bytes(extra),
                 Bytes(LEAST_SLAB),
                 Bytes(pool.saturating_add(LEAST_SLAB)),
             ))
@@ -124,6 +138,7 @@ impl Plan {
             budget,
             slab,
             pool,
+            needs,
             heap,
             widest,
             max_element,
@@ -135,7 +150,7 @@ impl Plan {
         if self.start_workers == self.workers {
             return self.heap;
         }
-        (self.pool / workers.max(1) as u64).saturating_sub(EXTRA).min(self.widest).max(self.heap)
+        (self.pool / workers.max(1) as u64).saturating_sub(self.needs.extra).min(self.widest).max(self.heap)
     }
 
     /// How many workers can have a heap of `least` each: one in any case.
@@ -143,7 +158,7 @@ impl Plan {
         if self.start_workers == self.workers {
             return self.workers;
         }
-        (1..=self.workers).rev().find(|&n| self.share(n) >= least.max(LEAST_HEAP)).unwrap_or(1)
+        (1..=self.workers).rev().find(|&n| self.share(n) >= least.max(self.needs.least_heap)).unwrap_or(1)
     }
 
     /// Bytes of an extent, unless one element takes more: small enough that every thread can have two.
@@ -160,8 +175,8 @@ impl Plan {
 }
 
 /// Workers with a heap of so many bytes that fit in `bytes`: one in any case.
-fn most_that_fit(bytes: u64, heap: u64) -> usize {
-    usize::try_from(bytes / heap.saturating_add(EXTRA)).unwrap_or(usize::MAX).max(1)
+fn most_that_fit(bytes: u64, needs: Needs, heap: u64) -> usize {
+    usize::try_from(bytes / heap.saturating_add(needs.extra)).unwrap_or(usize::MAX).max(1)
 }
 
 /// Memory that can be had without pushing others out, in this control group.
@@ -196,7 +211,7 @@ mod tests {
         for workers in [0, 1, 2, 5] {
             for budget in [700, 1000, 2048, 100_000].map(|mib| mib * MIB) {
                 let plan = Plan::new(&MpOptions::auto().workers(workers).ram_budget(budget), 8, 0).unwrap();
-                assert!(plan.slab + workers as u64 * (plan.heap + EXTRA) <= budget, "{plan:?}");
+                assert!(plan.slab + workers as u64 * (plan.heap + plan.needs.extra) <= budget, "{plan:?}");
                 assert!(plan.threads >= 1 && plan.max_element <= plan.slab / 2);
             }
         }
@@ -210,7 +225,11 @@ mod tests {
             assert_eq!((plan.start_workers, plan.active, plan.threads, plan.most_threads), (1, 4, 16, 16));
             assert!(plan.widest >= budget / 2 && plan.slab + plan.pool <= budget, "{plan:?}");
             for n in 1..=plan.workers {
-                assert!(n as u64 * (plan.share(n) + EXTRA) <= plan.pool && plan.share(n) >= LEAST_HEAP, "{plan:?}");
+                assert!(
+                    n as u64 * (plan.share(n) + plan.needs.extra) <= plan.pool
+                        && plan.share(n) >= plan.needs.least_heap,
+                    "{plan:?}"
+                );
             }
             assert_eq!(plan.workers_with(0), plan.workers);
             assert_eq!(plan.workers_with(plan.widest), 1);

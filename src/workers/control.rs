@@ -186,6 +186,8 @@ pub(crate) enum What {
 #[derive(Debug)]
 pub(crate) struct Session {
     worker: u64,
+    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "for functions of Python"))]
+    place: u64,
     inbox: Mutex<IpcReceiver<ToWorker>>,
     stopped: AtomicBool,
     outbox: IpcSender<Up>,
@@ -197,12 +199,24 @@ impl Session {
     pub(crate) fn new(worker: u64, inbox: IpcReceiver<ToWorker>, outbox: IpcSender<Up>, slab: Option<OwnedFd>) -> Self {
         Self {
             worker,
+            place: 0,
             inbox: Mutex::new(inbox),
             stopped: AtomicBool::new(false),
             outbox,
             slab,
             built_in: Duration::ZERO,
         }
+    }
+
+    /// The same, as this one of several workers.
+    pub(crate) fn at_place(self, place: u64) -> Self {
+        Self { place, ..self }
+    }
+
+    /// Which of several workers it is: of those that there are at a time, none is another's.
+    #[cfg(feature = "python")]
+    pub(crate) fn place(&self) -> u64 {
+        self.place
     }
 
     /// The number that this worker was started with.

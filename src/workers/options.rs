@@ -49,6 +49,8 @@ pub struct MpOptions {
     pub(super) start_window: Option<usize>,
     pub(super) tick: Duration,
     pub(super) counted: bool,
+    /// Whether what a worker runs is an interpreter, with libraries of its own.
+    pub(super) interpreted: bool,
 }
 
 impl Default for MpOptions {
@@ -75,6 +77,7 @@ impl MpOptions {
             start_window: None,
             tick: Duration::from_secs(1),
             counted: true,
+            interpreted: false,
         }
     }
 
@@ -173,6 +176,13 @@ impl MpOptions {
     #[doc(hidden)]
     pub fn counted(mut self, yes: bool) -> Self {
         self.counted = yes;
+        self
+    }
+
+    /// What workers run is Python, which needs more memory than a pipeline in Rust.
+    #[cfg(feature = "python")]
+    pub(crate) fn interpreted(mut self, yes: bool) -> Self {
+        self.interpreted = yes;
         self
     }
 

@@ -59,6 +59,8 @@ pub(crate) enum Order {
 pub(crate) struct Start {
     /// Its number.
     pub(crate) worker: u64,
+    /// Which of several workers it is.
+    pub(crate) place: u64,
     /// Its cap on private writable memory, in bytes.
     pub(crate) heap_limit: Option<u64>,
     /// Whether its standard input is the slab.

@@ -28,13 +28,15 @@ pub(crate) struct Options<'a> {
     pub(crate) slab: Option<BorrowedFd<'a>>,
     /// The worker's cap on private writable memory, in bytes.
     pub(crate) heap_limit: Option<u64>,
+    /// Which of several workers it is.
+    pub(crate) place: u64,
     /// How long it may take to connect; building its pipeline comes after that.
     pub(crate) time_out: Duration,
 }
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { slab: None, heap_limit: None, time_out: Duration::from_secs(20) }
+        Self { slab: None, heap_limit: None, place: 0, time_out: Duration::from_secs(20) }
     }
 }
 
@@ -69,6 +71,7 @@ fn try_start(
     let (inbox, told) = channel::<ToWorker>()?;
     let start = Start {
         worker: number,
+        place: options.place,
         heap_limit: options.heap_limit,
         slab: options.slab.is_some(),
         program: program.clone(),

@@ -11,6 +11,8 @@ use crate::workers::slab::Grant;
 pub(super) struct Member {
     /// The cap of its private memory.
     pub(super) cap: u64,
+    /// Which of so many workers it is; one that takes the place of another has its number.
+    pub(super) place: u64,
     /// `None` until it has connected.
     pub(super) worker: Option<Worker>,
     /// Whether its pipeline is built.
@@ -41,7 +43,7 @@ impl Member {
     pub(super) fn new(cap: u64) -> Self {
         let (worker, killed, looked, tasks) = (None, None, None, BTreeMap::new());
         let (ready, leaving, told_to_stop, done) = (false, false, false, 0);
-        Self { cap, worker, ready, tasks, killed, leaving, told_to_stop, done, looked }
+        Self { cap, place: 0, worker, ready, tasks, killed, leaving, told_to_stop, done, looked }
     }
 
     /// Whether it can have one more task; a suspect one only by itself, and with a cap of `least`.

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use super::Coordinator;
-use crate::workers::budget::EXTRA;
 use crate::workers::pool::crew::Member;
 
 /// A worker's memory is looked at so often at most: it takes some 20 us.
@@ -29,8 +28,9 @@ impl Coordinator {
 
     /// Whether the pool has room for one more worker.
     pub(super) fn has_heap(&self, cap: u64) -> bool {
-        let heap = |member: &Member| member.cap + EXTRA;
-        self.crew.values().map(heap).sum::<u64>().saturating_add(cap + EXTRA) <= self.plan.pool
+        let extra = self.plan.needs.extra;
+        let heap = |member: &Member| member.cap + extra;
+        self.crew.values().map(heap).sum::<u64>().saturating_add(cap + extra) <= self.plan.pool
     }
 
     /// Sends those home whose caps leave too little for the others that there should be, or who have too little themselves.

@@ -20,13 +20,15 @@ impl Coordinator {
         {
             let number = self.next_worker;
             self.next_worker += 1;
-            self.crew.insert(number, Member::new(heap));
+            let taken = |place: &u64| self.crew.values().any(|member| member.place == *place);
+            let place = (0..).find(|place| !taken(place)).unwrap_or(number);
+            self.crew.insert(number, Member { place, ..Member::new(heap) });
             self.starting.retain(|thread| !thread.is_finished());
             let (program, slab, events) = (self.program.clone(), self.slab.clone(), self.events.clone());
             let commands = self.commands.clone();
             let start = move || {
-                let options =
-                    launch::Options { slab: Some(slab.file()), heap_limit: Some(heap), ..launch::Options::default() };
+                let (slab, heap_limit) = (Some(slab.file()), Some(heap));
+                let options = launch::Options { slab, heap_limit, place, ..launch::Options::default() };
                 let result = launch::start(number, &program, &options, &events);
                 // Nobody hears it: then the worker is dropped here, which ends it.
                 let _ = commands.send(Command::Started { number, result });
