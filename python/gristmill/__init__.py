@@ -27,6 +27,7 @@ _record(IterDataset)
 # Not by `typing`, whose import takes longer than that of all the rest.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from gristmill import arrow as arrow
     from gristmill import jax as jax
     from gristmill import orbax as orbax
     from gristmill import torch as torch
@@ -40,6 +41,6 @@ else:
             return _import_module("gristmill._options").MpOptions
         if name == "progress":
             return _import_module("gristmill._progress").progress
-        if name in ("jax", "orbax", "torch"):
+        if name in ("arrow", "jax", "orbax", "torch"):
             return _import_module(f"gristmill.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,6 +27,12 @@ class _Source(Protocol):
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> Any: ...
 
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+class _ArrowArray(Protocol):
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
+
 class _SelectionMap(Protocol):
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> tuple[int, int]: ...
@@ -69,6 +75,13 @@ class MapDataset:
         """Records of JSON Lines files, globs or folders: dicts of arrays and text.
 
         `index_cache` says where the positions of the lines are kept: "beside" the file, "off" or a folder.
+        """
+
+    @staticmethod
+    def arrow(table: _ArrowStream | _ArrowArray) -> MapDataset:
+        """Rows of a table that exports itself through Arrow's C interface: pyarrow's, Polars', DuckDB's.
+
+        Lists of numbers, also those of fixed size, are views of the table's memory.
         """
 
     @staticmethod
@@ -253,9 +266,9 @@ class MapDataset:
     def __iter__(self) -> DatasetIterator: ...
     def __len__(self) -> int: ...
     @overload
-    def __getitem__(self, index: int) -> Any: ...
+    def __getitem__(self, index: int, /) -> Any: ...
     @overload
-    def __getitem__(self, index: _slice) -> MapDataset: ...
+    def __getitem__(self, index: _slice, /) -> MapDataset: ...
 
 @final
 class IterDataset:
@@ -541,3 +554,26 @@ class Report:
     def _repr_html_(self) -> str: ...
     def as_dict(self) -> dict[str, Any]:
         """Every number of the report."""
+
+@final
+class RecordBatch:
+    """A batch as Arrow's record batch: its columns view the memory of the arrays wherever that is gristmill's own.
+
+    Truth values, text, bytes and lists of different lengths are copied, as Arrow lays them out in another way; arrays of
+    more dimensions become lists of fixed size.
+    """
+
+    def __new__(cls, batch: Mapping[str, Any]) -> Self: ...
+    def __arrow_c_schema__(self) -> Any: ...
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
+    def __len__(self) -> int: ...
+
+@final
+class RecordBatchStream:
+    """Batches as Arrow's stream of record batches, which can be read once.
+
+    The first of them says what columns there are. They are made when they are asked for.
+    """
+
+    def __new__(cls, batches: Iterable[Mapping[str, Any]]) -> Self: ...
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...

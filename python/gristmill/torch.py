@@ -113,8 +113,10 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         self._next_state: dict[str, Any] | None = None
 
     def __iter__(self) -> "TensorIterator":
-        source = self._ds.loader(threads=self._threads, buffer=self._buffer, writable=not self._pin_memory)
-        self._running = TensorIterator(source, self._pin_memory, *_place())
+        # A worker's memory is not the trainer's, and a worker leaves the device alone.
+        pin = self._pin_memory and _data.get_worker_info() is None
+        source = self._ds.loader(threads=self._threads, buffer=self._buffer, writable=not pin)
+        self._running = TensorIterator(source, pin, *_place())
         state, self._next_state = self._next_state, None
         if state is not None:
             self._running.load_state_dict(state)

@@ -117,11 +117,16 @@ fn from_list(list: &Bound<'_, PyAny>, depth: usize) -> Result<Value> {
 
 /// Whatever NumPy makes an array of: its own scalars, arrays of other libraries.
 fn from_array_like(value: &Bound<'_, PyAny>) -> Result<Value> {
-    if !value.hasattr("__array__").map_err(error::caught)? {
+    let has = |method: &str| value.hasattr(method).map_err(error::caught);
+    let make = if has("__array__")? {
+        "asarray"
+    } else if has("__dlpack__")? {
+        "from_dlpack"
+    } else {
         return Err(Error::data(format!("native stages have nothing for {}", type_name(value)))
             .help("they take NumPy arrays, numbers, str, bytes, None, and dicts, lists and tuples of these"));
-    }
-    let array = buffer::numpy_module(value.py()).and_then(|numpy| numpy.call_method1("asarray", (value,)));
+    };
+    let array = buffer::numpy_module(value.py()).and_then(|numpy| numpy.call_method1(make, (value,)));
     let array = array.and_then(|array| Ok(array.cast_into()?)).map_err(error::caught)?;
     Ok(buffer::from_numpy(&array)?.into())
 }

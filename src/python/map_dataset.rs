@@ -1,6 +1,7 @@
 //! `MapDataset`: random access.
 
 use std::ops::Bound as Limit;
+use std::path::PathBuf;
 
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -22,7 +23,7 @@ use crate::cx::Cx;
 use crate::dataset::map::{Concatenate, Mix, Range, Select, Source, ZipAll};
 use crate::dataset::{BoxMap, INFINITE, MapDataset};
 use crate::spec::by_name;
-use crate::spec::chain::Border;
+use crate::spec::chain::{Border, Context};
 
 /// A dataset of random access: `ds[i]`, `len(ds)`, shuffled and sharded by index, evaluated in any order.
 #[pyclass(name = "MapDataset", module = "gristmill", frozen)]
@@ -104,6 +105,14 @@ impl PyMapDataset {
     #[pyo3(signature = (*args, **kwargs))]
     fn jsonl(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("jsonl", args, kwargs)
+    }
+
+    /// Rows of a table that exports itself through Arrow's C interface: pyarrow's, Polars', DuckDB's.
+    #[cfg(feature = "parquet")]
+    #[staticmethod]
+    fn arrow(table: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let rows = Source::new(super::arrow::Rows::of(table)?).boxed();
+        Self::new(table.py(), Maps::Elements(rows, Context::new(PathBuf::new()).blind()))
     }
 
     /// Lines of text files.

@@ -5,6 +5,8 @@
 //! released around everything that may take time, and taken again by whoever calls a Python function, on any thread.
 
 mod arguments;
+#[cfg(feature = "parquet")]
+mod arrow;
 mod buffer;
 mod callable;
 #[cfg(feature = "cli")]
@@ -83,5 +85,9 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<iterator::PyDatasetIterator>()?;
     #[cfg(feature = "cli")]
     module.add_function(wrap_pyfunction!(cli::cli, module)?)?;
+    #[cfg(feature = "parquet")]
+    module.add_class::<arrow::PyRecordBatch>()?;
+    #[cfg(feature = "parquet")]
+    module.add_class::<arrow::PyRecordBatchStream>()?;
     module.add_class::<report::PyReport>()
 }

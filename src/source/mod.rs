@@ -40,7 +40,7 @@ mod npy_header;
 #[cfg(feature = "compress")]
 mod npz;
 #[cfg(feature = "parquet")]
-mod parquet;
+pub(crate) mod parquet;
 #[cfg(feature = "compress")]
 mod text_stream;
 mod token_crops;

@@ -3,7 +3,7 @@
 mod cache;
 mod chunk;
 mod group;
-mod value;
+pub(crate) mod value;
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -45,7 +45,7 @@ macro_rules! with_primitive {
 }
 
 /// Whether columns of this type are read.
-pub(super) fn is_supported(data_type: &DataType) -> bool {
+pub(crate) fn is_supported(data_type: &DataType) -> bool {
     use DataType::*;
     match data_type {
         List(item) | LargeList(item) | FixedSizeList(item, _) | Map(item, _) => is_supported(item.data_type()),
@@ -60,7 +60,7 @@ pub(super) fn is_supported(data_type: &DataType) -> bool {
 ///
 /// # Errors
 /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the array is not what its type promises.
-pub(super) fn value(array: &dyn arrow::array::Array, row: usize) -> Result<Value> {
+pub(crate) fn value(array: &dyn arrow::array::Array, row: usize) -> Result<Value> {
     if array.is_null(row) {
         return Ok(Value::Null);
     }

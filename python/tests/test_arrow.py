@@ -1,0 +1,143 @@
+"""Arrow's C interface, out and in, without copies."""
+
+from pathlib import Path
+from typing import Any
+
+import gristmill as gm
+import numpy as np
+import pytest
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install pyarrow")
+
+
+def address(array: np.ndarray[Any, Any]) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def table(batch: Any) -> Any:
+    return pa.record_batch(gm.arrow.RecordBatch(batch))
+
+
+def test_numbers_are_viewed(npy: Path) -> None:
+    batch = next(iter(gm.MapDataset.npy(npy).to_iter_dataset().batch(8)))
+    made = table(batch)
+    assert made.num_rows == 8 and made.schema.field("data").type == pa.list_(pa.field("item", pa.float32(), False), 4)
+    assert made["data"].values.buffers()[1].address == address(batch["data"])
+    assert made["data"].to_pylist() == batch["data"].tolist()
+
+
+def test_memory_lives_as_long_as_the_record_batch(npy: Path) -> None:
+    columns = [table(batch)["data"] for batch in gm.MapDataset.npy(npy).to_iter_dataset().batch(8)]
+    numbers = [number for column in columns for row in column.to_pylist() for number in row]
+    assert numbers == list(range(160))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"])
+def test_every_type_and_its_way_back(dtype: str) -> None:
+    batch = {"x": np.arange(24).astype(dtype).reshape(4, 3, 2), "flat": np.arange(4).astype(dtype)}
+    rows = gm.MapDataset.arrow(gm.arrow.RecordBatch(batch))
+    assert len(rows) == 4
+    for at, row in enumerate(rows):
+        assert row["x"].dtype == dtype and row["x"].tolist() == batch["x"][at].tolist()
+        assert row["flat"] == at
+
+
+def test_columns_of_other_kinds() -> None:
+    batch = {
+        "text": ["a", None, "ß"],
+        "raw": [b"\0", b"", None],
+        "ragged": [np.arange(n, dtype=np.int32) for n in (2, 0, 3)],
+        "truth": np.array([True, False, True]),
+        "tree": {"n": np.arange(3)},
+        "none": [None, None, None],
+    }
+    assert table(batch).to_pylist() == [
+        {"text": "a", "raw": b"\0", "ragged": [0, 1], "truth": True, "tree": {"n": 0}, "none": None},
+        {"text": None, "raw": b"", "ragged": [], "truth": False, "tree": {"n": 1}, "none": None},
+        {"text": "ß", "raw": None, "ragged": [0, 1, 2], "truth": True, "tree": {"n": 2}, "none": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("batch", "told"),
+    [
+        ({"x": np.arange(3), "y": np.arange(4)}, 'column "y" has 4 rows, and column "x" has 3'),
+        ({"x": np.float32(1)}, 'array is no column: it has no rows, in column "x"'),
+        ({"x": "text"}, "text is no column"),
+        ({"x": ["a", b"b"]}, 'one entry of a column is a bytes, and others are not, in column "x"'),
+        ({"x": [np.arange(2), np.arange(2.0)]}, "one entry of a column is a array"),
+    ],
+)
+def test_what_is_no_record_batch(batch: Any, told: str) -> None:
+    with pytest.raises(gm.DataError, match=told):
+        gm.arrow.RecordBatch(batch)
+
+
+def test_a_stream_of_batches(npy: Path) -> None:
+    ds = gm.MapDataset.npy(npy).shuffle(1).to_iter_dataset().batch(16)
+    stream = gm.arrow.RecordBatchStream(ds)
+    made = pa.table(stream)
+    assert [len(chunk) for chunk in made["data"].chunks] == [16, 16, 8]
+    assert made["data"].to_pylist() == [row.tolist() for batch in ds for row in batch["data"]]
+    with pytest.raises(RuntimeError, match="read already"):
+        pa.table(stream)
+    with pytest.raises(ValueError, match="no columns"):
+        pa.table(gm.arrow.RecordBatchStream([]))
+
+
+def test_a_stream_whose_columns_change_ends() -> None:
+    with pytest.raises(Exception, match="the first batch had"):
+        pa.table(gm.arrow.RecordBatchStream([{"x": np.arange(3)}, {"x": np.arange(3.0)}]))
+
+    def failing() -> Any:
+        yield {"x": np.arange(3)}
+        raise KeyError("late")
+
+    with pytest.raises(Exception, match="KeyError: 'late'"):
+        pa.table(gm.arrow.RecordBatchStream(failing()))
+
+
+def test_rows_of_a_table_are_views() -> None:
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(12, dtype=np.float32)), 3)
+    ragged = pa.array([[1, 2], [], [3], None], pa.list_(pa.int64()))
+    whole = pa.table({"v": vectors, "r": ragged, "s": ["a", "b", None, "d"], "n": pa.array([1, 2, 3, 4], pa.int16())})
+    rows = gm.MapDataset.arrow(whole)
+    start = vectors.values.buffers()[1].address
+    assert [address(row["v"]) - start for row in rows] == [0, 12, 24, 36]
+    assert [row["v"].tolist() for row in rows] == whole["v"].to_pylist()
+    assert address(rows[2]["r"]) == ragged.values.buffers()[1].address + 16
+    assert [None if row["r"] is None else row["r"].tolist() for row in rows] == [[1, 2], [], [3], None]
+    assert [row["s"] for row in rows] == ["a", "b", None, "d"] and rows[3]["n"] == 4
+
+
+def test_parts_of_tables_and_several_chunks() -> None:
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(40)), 2)
+    chunks = pa.chunked_array([vectors.slice(3, 4), vectors.slice(0, 0), vectors.slice(10, 5)])
+    rows = gm.MapDataset.arrow(pa.table({"v": chunks}))
+    assert [row["v"].tolist() for row in rows] == chunks.to_pylist()
+    batch = pa.record_batch({"v": vectors}).slice(5, 3)
+    assert [row["v"].tolist() for row in gm.MapDataset.arrow(batch)] == batch["v"].to_pylist()
+
+
+def test_a_table_goes_through_a_pipeline_and_resumes() -> None:
+    whole = pa.table({"n": list(range(20)), "unused": ["x"] * 20})
+    ds = gm.MapDataset.arrow(whole).shuffle(3).select_columns("n").to_iter_dataset().batch(4)
+    it = ds.loader(threads=1)
+    first = next(it)["n"].tolist()
+    state = it.get_state()
+    rest = [batch["n"].tolist() for batch in it]
+    assert sorted(first + [n for batch in rest for n in batch]) == list(range(20))
+    again = ds.loader()
+    again.set_state(state)
+    assert [batch["n"].tolist() for batch in again] == rest
+    with pytest.raises(gm.StateError, match="arrow.19 rows of n Int64"):
+        gm.MapDataset.arrow(whole.slice(1)).shuffle(3).select_columns("n").to_iter_dataset().batch(4).loader().set_state(state)
+
+
+def test_what_is_no_table() -> None:
+    with pytest.raises(TypeError, match="needs a table with `__arrow_c_stream__`"):
+        gm.MapDataset.arrow([1, 2])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="no record batch"):
+        gm.MapDataset.arrow(pa.array([1, 2]))
+    with pytest.raises(gm.UnsupportedError, match="is of type"):
+        gm.MapDataset.arrow(pa.table({"u": pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])])}))
