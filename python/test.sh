@@ -13,7 +13,8 @@ folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 python3 -m venv "$folder/venv"
 export PATH="$folder/venv/bin:$PATH"
-pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' jax mypy numpy orbax-checkpoint 'pytest>=8' pyright
+pip install --quiet --disable-pip-version-check \
+    'maturin>=1.9,<2' jax mkdocs-material 'mkdocstrings[python]' mypy numpy orbax-checkpoint pyarrow 'pytest>=8' pyright
 
 # Unoptimised but for its dependencies: the tests need no more, and an optimised build takes minutes.
 maturin build --profile dev --locked --quiet --out "$folder/wheels"
@@ -25,6 +26,9 @@ fi
 
 pytest -rs
 mypy
+# The extension is what its stub says. PyTorch's module cannot be imported without PyTorch.
+stubtest gristmill --allowlist python/stubtest.txt --ignore-unused-allowlist
+NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict --config-file python/mkdocs.yml
 # It is a program for Node, and would download one.
 if command -v node >/dev/null; then
     pyright

@@ -1,0 +1,41 @@
+"""Finds out what a slow pipeline waits for: `python reading_the_report.py`."""
+
+import time
+
+import gristmill as gm
+import numpy as np
+
+
+def decode(x: int) -> dict[str, object]:
+    """Stands for decoding an image: it takes a while, and lets other threads run."""
+    time.sleep(0.002)
+    return {"image": np.full((32, 32, 3), x % 256, np.uint8)}
+
+
+def train(batch: object) -> None:
+    """Stands for a step on an accelerator."""
+    time.sleep(0.01)
+
+
+def run(threads: int) -> gm.Report:
+    ds = gm.MapDataset.range(320).shuffle(seed=1).map(decode).to_iter_dataset().batch(16)
+    with ds.loader(threads=threads) as batches:
+        for batch in batches:
+            train(batch)
+        return batches.report()
+
+
+def main() -> None:
+    for threads in (0, 4):
+        report = run(threads)
+        # The text for people ends with the verdict: which stage limits the run, and what would help.
+        print(f"--- {threads} threads\n{report}")
+        # The same as numbers, for a log or a test.
+        numbers = report.as_dict()
+        slowest = max(numbers["stages"], key=lambda stage: stage["wait_share"])
+        share = numbers["consumer_wait_share"]
+        print(f"waited {share:.0%} of the time, most of it for {slowest['name']}: {slowest['wait_share']:.0%}")
+
+
+if __name__ == "__main__":
+    main()

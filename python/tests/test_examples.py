@@ -1,0 +1,61 @@
+"""The examples run, are short, and have a page each."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[1]
+EXAMPLES = sorted((FOLDER / "examples").glob("*.py"))
+
+
+def run(name: str, *arguments: object) -> list[str]:
+    program = [sys.executable, FOLDER / "examples" / name, *map(str, arguments)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_it_is_short_and_shown(example: Path) -> None:
+    assert len(example.read_text().splitlines()) < 60
+    pages = [page.read_text() for page in (FOLDER / "docs" / "examples").glob("*.md")]
+    assert sum(f'--8<-- "examples/{example.name}"' in page for page in pages) == 1
+
+
+def test_a_numpy_loop_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "whole").mkdir()
+    whole = run("numpy_loop.py", tmp_path / "whole", 9)
+    (tmp_path / "parts").mkdir()
+    parts = run("numpy_loop.py", tmp_path / "parts", 4) + run("numpy_loop.py", tmp_path / "parts", 5)
+    assert len(whole) == 9
+    assert [line.split("mean")[1] for line in parts] == [line.split("mean")[1] for line in whole]
+
+
+def test_several_devices() -> None:
+    pytest.importorskip("jax")
+    (told,) = run("jax_devices.py")
+    assert told.startswith("4 devices, weights [1, -2, 3], loss 0.00")
+
+
+def test_pytorch_goes_on(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch, which is large")
+    whole = run("torch_train.py", tmp_path / "whole", 7)
+    parts = run("torch_train.py", tmp_path / "parts", 3) + run("torch_train.py", tmp_path / "parts", 7)
+    assert len(whole) == 7 and parts == whole
+
+
+def test_packing_wastes_little() -> None:
+    told = run("llm_packing.py")
+    tokens, share = told[0].split(" tokens, ")
+    assert int(tokens) > 10_000 and float(share.split("%")[0]) > 98
+    assert any(line.startswith("VERDICT") for line in told)
+
+
+def test_the_report_names_the_slow_stage() -> None:
+    told = run("reading_the_report.py")
+    assert "--- 0 threads" in told and "--- 4 threads" in told
+    inline = told[: told.index("--- 4 threads")]
+    assert any(line.startswith("VERDICT  map (stage 2)") for line in inline)
+    assert inline[-1].startswith("waited ") and "most of it for map" in inline[-1]
