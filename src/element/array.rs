@@ -125,6 +125,7 @@ impl Array {
     }
 
     /// The memory it shares, by value.
+    #[cfg(feature = "python")]
     pub(crate) fn into_buffer(self) -> Buffer {
         self.data
     }

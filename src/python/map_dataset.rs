@@ -1,7 +1,6 @@
 //! `MapDataset`: random access.
 
 use std::ops::Bound as Limit;
-use std::path::PathBuf;
 
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -23,7 +22,7 @@ use crate::cx::Cx;
 use crate::dataset::map::{Concatenate, Mix, Range, Select, Source, ZipAll};
 use crate::dataset::{BoxMap, INFINITE, MapDataset};
 use crate::spec::by_name;
-use crate::spec::chain::{Border, Context};
+use crate::spec::chain::Border;
 
 /// A dataset of random access: `ds[i]`, `len(ds)`, shuffled and sharded by index, evaluated in any order.
 #[pyclass(name = "MapDataset", module = "gristmill", frozen)]
@@ -112,7 +111,7 @@ impl PyMapDataset {
     #[staticmethod]
     fn arrow(table: &Bound<'_, PyAny>) -> PyResult<Self> {
         let rows = Source::new(super::arrow::Rows::of(table)?).boxed();
-        Self::new(table.py(), Maps::Elements(rows, Context::new(PathBuf::new()).blind()))
+        Self::new(table.py(), Maps::Elements(rows, crate::spec::chain::Context::new(std::path::PathBuf::new()).blind()))
     }
 
     /// Lines of text files.
