@@ -2,15 +2,19 @@
 //!
 //! A [`Cx`] belongs to one thread. It counts elements always, and measures self time of a sample of them: all where an
 //! element takes 50 µs or more, fewer the cheaper they are, so that measuring costs a small part of 1 %. Each measured
-//! element stands for those before it that were not. Its owner hands the counts over to the shared [`Recorder`] at times
-//! of its own choosing.
+//! element stands for those before it that were not. Where elements are evaluated in chunks, the sample is of chunks, and a
+//! stage's part of one is measured as a whole. Its owner hands the counts over to the shared [`Recorder`] at times of its own
+//! choosing.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+mod sample;
+
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use self::sample::{Sample, clock_ns};
 use crate::error::Error;
 
 /// A stage's place in the pipeline: its position in post-order among the nodes below the adaptor that made it.
@@ -79,12 +83,28 @@ impl Default for StageTally {
 #[derive(Debug, Default)]
 struct Local {
     counts: Counts,
-    /// Of the sampled elements: their time and bytes, each times what it stands for.
-    sample_ns: u64,
-    sample_bytes: u64,
-    times: Vec<(u64, u32)>,
+    sampled: [Sampled; UNITS],
+    times: Vec<(u64, u64)>,
     rare: Rare,
 }
+
+/// Of the sampled elements, or chunks: their time and bytes, each times what it stands for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sampled {
+    ns: f64,
+    bytes: f64,
+}
+
+/// What a sample is taken of.
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    /// Elements that are evaluated, or looked at, one by one.
+    Element,
+    /// Elements that are evaluated together.
+    Chunk,
+}
+
+const UNITS: usize = 2;
 
 /// Pieces of work that belong to no single element.
 #[derive(Debug, Default)]
@@ -96,17 +116,19 @@ struct Rare {
 }
 
 impl Local {
-    /// `scale` corrects the sample for the elements behind its last one.
-    fn hand_over(&mut self, scale: f64, ahead: bool, total: &mut StageTally) {
+    /// `scales` correct the samples for what is behind the last of each.
+    fn hand_over(&mut self, scales: [f64; UNITS], ahead: bool, total: &mut StageTally) {
         let mut counts = std::mem::take(&mut self.counts);
-        counts.self_ns += (std::mem::take(&mut self.sample_ns) as f64 * scale) as u64;
+        for (sampled, scale) in std::mem::take(&mut self.sampled).iter().zip(scales) {
+            counts.self_ns += (sampled.ns * scale) as u64;
+            counts.bytes += (sampled.bytes * scale) as u64;
+        }
         counts.self_ns += u64::from(std::mem::take(&mut self.rare.skipped)) * self.rare.last_ns;
-        counts.bytes += (std::mem::take(&mut self.sample_bytes) as f64 * scale) as u64;
         counts.ahead_ns = if ahead { counts.self_ns } else { 0 };
         total.counts.add(&counts);
         for (ns, stands_for) in self.times.drain(..) {
             // The histogram grows on demand, so no value is out of its range.
-            let _ = total.latency.record_n(ns.max(1), u64::from(stands_for));
+            let _ = total.latency.record_n(ns.max(1), stands_for);
         }
     }
 }
@@ -194,19 +216,8 @@ impl StageCounts {
     }
 }
 
-/// What the clock itself adds to a measured time: the least of many empty measurements.
-fn clock_ns() -> u64 {
-    static COST: OnceLock<u64> = OnceLock::new();
-    *COST.get_or_init(|| {
-        let empty = || Instant::now().elapsed().as_nanos() as u64;
-        (0..256).map(|_| empty()).min().unwrap_or(0)
-    })
-}
-
-/// One part in this many of the time goes into measuring elements.
-const SHARE: u64 = 400;
-/// However cheap elements are, one in this many is measured.
-const MAX_STRIDE: u64 = 1024;
+/// Of chunks that may be as cheap as a look at the clock, one in this many is looked at.
+const LOOK_EVERY: u32 = 16;
 /// Rare work that is longer than this is measured each time; of shorter pieces, one in [`RARE_EVERY`] on average.
 const LONG_NS: u64 = 20_000;
 const RARE_EVERY: u32 = 8;
@@ -218,7 +229,11 @@ pub struct Cx {
     tally: Vec<Local>,
     base: usize,
     ahead: bool,
-    sample: Sample,
+    unit: Unit,
+    samples: [Sample; UNITS],
+    looks: u32,
+    /// Where the counts were when the present chunk began: elements and bytes of each stage.
+    marks: Vec<(u64, u64)>,
     last_flush: Instant,
     waiting: Waiting,
 }
@@ -230,77 +245,6 @@ struct Waiting(Option<Box<dyn FnMut() + Send>>);
 impl std::fmt::Debug for Waiting {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if self.0.is_some() { "Some" } else { "None" })
-    }
-}
-
-/// Which elements are measured, and how many each of them stands for.
-#[derive(Debug)]
-struct Sample {
-    /// Whether the present element is measured.
-    on: bool,
-    /// Elements until the next one that is.
-    countdown: u32,
-    /// How many the present or next one stands for.
-    stride: u32,
-    /// What measuring the present element found, and how often the clock was read for it.
-    element_ns: u64,
-    measurements: u64,
-    /// Elements begun, and those that the sample stands for, since the counts were handed over.
-    begun: u64,
-    stood_for: u64,
-    dither: u32,
-}
-
-impl Sample {
-    fn new() -> Self {
-        let (countdown, stride, dither) = (1, 1, 0x9e37_79b9);
-        Self { on: false, countdown, stride, element_ns: 0, measurements: 0, begun: 0, stood_for: 0, dither }
-    }
-
-    #[inline]
-    fn begin_element(&mut self) {
-        if self.on {
-            self.choose_next();
-        }
-        self.begun += 1;
-        self.countdown -= 1;
-        self.on = self.countdown == 0;
-        if self.on {
-            self.stood_for += u64::from(self.stride);
-        }
-    }
-
-    /// The distance to the next measured element: so far that measuring costs one part in [`SHARE`] of the time that the
-    /// present one took. It is dithered, so that a period in the data cannot hide from the sample or dominate it.
-    fn choose_next(&mut self) {
-        let (measurements, ns) = (std::mem::take(&mut self.measurements), std::mem::take(&mut self.element_ns));
-        let cost = measurements * (2 * clock_ns() + 20);
-        let stride = if cost == 0 { MAX_STRIDE } else { (cost * SHARE / ns.max(1)).clamp(1, MAX_STRIDE) } as u32;
-        self.stride = 1 + self.draw(2 * stride - 1);
-        self.countdown = self.stride;
-    }
-
-    /// Ends the present stretch of elements: what the sample has to be multiplied by to stand for all of them.
-    fn close(&mut self) -> f64 {
-        if self.stood_for == 0 {
-            // Nothing was measured, so there is nothing to scale; these elements go to the next stretch.
-            return 1.0;
-        }
-        let scale = self.begun as f64 / self.stood_for as f64;
-        if !self.on {
-            // Elements behind the last measured one are in the scale; the next one stands for those after it.
-            self.stride = self.countdown;
-        }
-        (self.begun, self.stood_for) = (0, 0);
-        scale
-    }
-
-    /// A number below `n`.
-    fn draw(&mut self, n: u32) -> u32 {
-        self.dither ^= self.dither << 13;
-        self.dither ^= self.dither >> 17;
-        self.dither ^= self.dither << 5;
-        self.dither % n
     }
 }
 
@@ -333,8 +277,24 @@ impl Cx {
 
     fn build(recorder: Option<Arc<Recorder>>, stages: usize) -> Self {
         let tally = std::iter::repeat_with(Local::default).take(stages).collect();
-        let (last_flush, waiting) = (Instant::now(), Waiting::default());
-        Self { recorder, tally, base: 0, ahead: false, sample: Sample::new(), last_flush, waiting }
+        Self {
+            recorder,
+            tally,
+            base: 0,
+            ahead: false,
+            unit: Unit::Element,
+            samples: [Sample::new(), Sample::new()],
+            looks: 0,
+            marks: Vec::new(),
+            last_flush: Instant::now(),
+            waiting: Waiting::default(),
+        }
+    }
+
+    /// The sample that is taken now.
+    #[inline]
+    fn sample(&mut self) -> &mut Sample {
+        &mut self.samples[self.unit as usize]
     }
 
     /// Runs the own work of a stage for one element, and counts it; what its parents do does not belong inside.
@@ -343,7 +303,7 @@ impl Cx {
         let at = self.base + stage.index();
         let Some(tally) = self.tally.get_mut(at) else { return work() };
         tally.counts.elements += 1;
-        if self.sample.on { self.clocked(at, work) } else { work() }
+        if self.is_timing() { self.clocked(at, 1, work) } else { work() }
     }
 
     /// Runs work of a stage that takes in an element but may let none out: sampled like [`timed`](Self::timed); the stage
@@ -351,18 +311,36 @@ impl Cx {
     #[inline]
     pub fn consumed<R>(&mut self, stage: StageId, work: impl FnOnce() -> R) -> R {
         let at = self.base + stage.index();
-        if self.sample.on && at < self.tally.len() { self.clocked(at, work) } else { work() }
+        if self.is_timing() && at < self.tally.len() { self.clocked(at, 1, work) } else { work() }
     }
 
-    fn clocked<R>(&mut self, at: usize, work: impl FnOnce() -> R) -> R {
+    /// [`timed`](Self::timed) for the own work of a stage on many elements: see
+    /// [`MapDataset::get_many`](crate::MapDataset::get_many).
+    #[inline]
+    pub fn timed_many<R>(&mut self, stage: StageId, elements: usize, work: impl FnOnce() -> R) -> R {
+        self.produced(stage, elements as u64, 0);
+        self.consumed_many(stage, elements, work)
+    }
+
+    /// [`consumed`](Self::consumed) for work on many elements.
+    #[inline]
+    pub fn consumed_many<R>(&mut self, stage: StageId, elements: usize, work: impl FnOnce() -> R) -> R {
+        let at = self.base + stage.index();
+        let measured = elements > 0 && self.is_timing() && at < self.tally.len();
+        if measured { self.clocked(at, elements as u64, work) } else { work() }
+    }
+
+    fn clocked<R>(&mut self, at: usize, elements: u64, work: impl FnOnce() -> R) -> R {
         let start = Instant::now();
         let result = work();
         let elapsed = (start.elapsed().as_nanos() as u64).saturating_sub(clock_ns());
-        let (tally, stands_for) = (&mut self.tally[at], self.sample.stride);
-        tally.sample_ns += elapsed * u64::from(stands_for);
-        tally.times.push((elapsed, stands_for));
-        self.sample.element_ns += elapsed;
-        self.sample.measurements += 1;
+        let sample = self.sample();
+        sample.measured_ns += elapsed;
+        sample.measurements += 1;
+        let weight = sample.weight;
+        let tally = &mut self.tally[at];
+        tally.sampled[self.unit as usize].ns += elapsed as f64 * weight;
+        tally.times.push((elapsed / elements, ((elements as f64 * weight).round() as u64).max(1)));
         result
     }
 
@@ -378,11 +356,11 @@ impl Cx {
         let start = Instant::now();
         let result = work();
         let elapsed = start.elapsed().as_nanos() as u64;
-        let stands_for = 1 + std::mem::take(&mut tally.rare.skipped);
-        tally.counts.self_ns += elapsed * u64::from(stands_for);
+        let stands_for = 1 + u64::from(std::mem::take(&mut tally.rare.skipped));
+        tally.counts.self_ns += elapsed * stands_for;
         tally.times.push((elapsed, stands_for));
         tally.rare.last_ns = elapsed;
-        tally.rare.skip = if elapsed > LONG_NS { 0 } else { self.sample.draw(2 * RARE_EVERY - 1) };
+        tally.rare.skip = if elapsed > LONG_NS { 0 } else { self.samples[0].draw(2 * RARE_EVERY - 1) };
         result
     }
 
@@ -420,12 +398,18 @@ impl Cx {
         error.stage(format!("{} {name}", self.base + stage.index()))
     }
 
-    /// Adds the bytes of an element of the sample; the total is estimated from it.
+    /// The same for errors that come up while this is in use.
+    pub fn blamer(&self, stage: StageId, name: &'static str) -> impl Fn(Error) -> Error + Copy + use<> {
+        let at = self.base + stage.index();
+        move |error| error.stage(format!("{at} {name}"))
+    }
+
+    /// Adds the bytes of an element, or of a whole chunk, of the sample; the total is estimated from it.
     #[inline]
     pub fn sampled_bytes(&mut self, stage: StageId, bytes: u64) {
-        let stands_for = u64::from(self.sample.stride);
+        let (unit, weight) = (self.unit as usize, self.sample().weight);
         if let Some(tally) = self.tally.get_mut(self.base + stage.index()) {
-            tally.sample_bytes += bytes * stands_for;
+            tally.sampled[unit].bytes += bytes as f64 * weight;
         }
     }
 
@@ -446,15 +430,49 @@ impl Cx {
         result
     }
 
-    /// Whether the present element is measured.
+    /// Whether the present element, or chunk of elements, is measured.
+    #[inline]
     pub fn is_timing(&self) -> bool {
-        self.sample.on
+        self.samples[self.unit as usize].on
     }
 
     /// Starts with the next root element: decides whether it belongs to the sample.
     #[inline]
     pub(crate) fn begin_element(&mut self) {
-        self.sample.begin_element();
+        self.unit = Unit::Element;
+        self.sample().begin(1);
+    }
+
+    /// Starts with the next chunk of so many root elements, at least one: decides whether it belongs to the sample.
+    pub(crate) fn begin_chunk(&mut self, elements: u64) {
+        self.unit = Unit::Chunk;
+        self.sample().begin(elements);
+        self.marks.clear();
+        self.marks.extend(self.tally.iter().map(|tally| (tally.counts.elements, tally.counts.bytes)));
+    }
+
+    /// Whether to look at what a chunk takes that may be as cheap as looking.
+    #[inline]
+    pub(crate) fn looks(&mut self) -> bool {
+        self.looks = (self.looks + 1) % LOOK_EVERY;
+        self.looks == 0
+    }
+
+    /// What the present chunk has counted so far is not counted: it broke off, and its elements are evaluated again.
+    pub(crate) fn undo_chunk(&mut self) {
+        for (tally, &(elements, bytes)) in self.tally.iter_mut().zip(&self.marks) {
+            (tally.counts.elements, tally.counts.bytes) = (elements, bytes);
+        }
+    }
+
+    /// Where the stage ids of the present part of the pipeline start.
+    pub(crate) fn base(&self) -> usize {
+        self.base
+    }
+
+    /// Goes back to where it was before a panic: see [`base`](Self::base).
+    pub(crate) fn settle(&mut self, base: usize) {
+        self.base = base;
     }
 
     /// Hands the counts over if the last time was 20 ms ago or more.
@@ -468,8 +486,8 @@ impl Cx {
     pub(crate) fn flush(&mut self) {
         if let Some(recorder) = &self.recorder {
             let mut totals = recorder.stages.lock().unwrap_or_else(PoisonError::into_inner);
-            let scale = self.sample.close();
-            totals.iter_mut().zip(&mut self.tally).for_each(|(total, own)| own.hand_over(scale, self.ahead, total));
+            let scales = self.samples.each_mut().map(Sample::close);
+            totals.iter_mut().zip(&mut self.tally).for_each(|(total, own)| own.hand_over(scales, self.ahead, total));
             self.last_flush = Instant::now();
         }
     }
@@ -514,31 +532,50 @@ mod tests {
         assert!(dear >= 153, "{dear}");
     }
 
-    /// What is estimated is what was there: in phases, with rare dear elements, in stretches of any length.
+    /// Chunks of any size, one by one or mixed with elements, stand for as many elements as they have.
     #[test]
-    fn the_sample_stands_for_all_elements() {
-        let phases = |i: u64| if i < 40_000 { 1000 } else { 5000 };
-        let dear_tail = |i: u64| if i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57 == 0 { 50_000 } else { 500 };
-        for cost in [phases, dear_tail] {
-            for stretch in [7, 100, 4000, 80_000] {
-                let (mut sample, mut estimate, mut open, mut true_ns, mut measured) = (Sample::new(), 0.0, 0, 0, 0);
-                for i in 0..80_000 {
-                    sample.begin_element();
-                    if sample.on {
-                        open += cost(i) * u64::from(sample.stride);
-                        (sample.element_ns, sample.measurements) = (cost(i), 1);
-                        measured += 1;
-                    }
-                    true_ns += cost(i);
-                    if i % stretch == stretch - 1 || i == 79_999 {
-                        estimate += std::mem::take(&mut open) as f64 * sample.close();
-                    }
-                }
-                let share = estimate / true_ns as f64;
-                assert!((0.75..1.25).contains(&share), "stretch {stretch}: {share}");
-                assert!(measured < 20_000, "{measured}");
+    fn the_sample_of_chunks_stands_for_all_of_them() {
+        let recorder = Recorder::new(1);
+        let mut cx = Cx::new(&recorder);
+        let (mut elements, mut true_ns) = (0, 0);
+        for i in 0..4000u64 {
+            let size = 1 + i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+            cx.begin_chunk(size.max(1));
+            let start = Instant::now();
+            cx.timed_many(StageId(0), size.max(1) as usize, || spin(size * 20));
+            true_ns += start.elapsed().as_nanos() as u64;
+            elements += size.max(1);
+            if i % 5 == 0 {
+                cx.begin_element();
+                cx.timed(StageId(0), || ());
+                elements += 1;
+            }
+            if i % 700 == 0 {
+                cx.flush();
             }
         }
+        cx.flush();
+        let tally = &recorder.totals()[0];
+        assert_eq!(tally.counts.elements, elements);
+        let share = tally.counts.self_ns as f64 / true_ns as f64;
+        assert!((0.6..1.4).contains(&share), "{share}");
+        let recorded = tally.latency.len() as f64 / elements as f64;
+        assert!((0.5..1.5).contains(&recorded), "{recorded}");
+    }
+
+    #[test]
+    fn a_chunk_that_broke_off_is_not_counted() {
+        let recorder = Recorder::new(2);
+        let mut cx = Cx::new(&recorder);
+        cx.begin_chunk(4);
+        cx.timed_many(StageId(0), 4, || ());
+        cx.begin_chunk(9);
+        cx.timed_many(StageId(0), 9, || ());
+        cx.produced(StageId(1), 3, 100);
+        cx.undo_chunk();
+        cx.flush();
+        let totals = recorder.totals();
+        assert_eq!((totals[0].counts.elements, totals[1].counts.elements, totals[1].counts.bytes), (4, 0, 0));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value as Json;
 
 use super::iter::{DatasetIterator, IterDataset, NextStacked};
-use super::map::MapDataset;
+use super::map::{Many, MapDataset};
 use super::memory::{Memory, Sample};
 use super::sample;
 use super::stage::{Role, Stage};
@@ -43,6 +43,10 @@ impl<T: 'static> MapDataset for BoxMap<T> {
 
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<T>> {
         self.0.get(index, cx)
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<T> {
+        self.0.get_many(indices, cx)
     }
 }
 

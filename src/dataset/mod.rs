@@ -8,6 +8,7 @@ mod estimate;
 pub mod iter;
 pub mod map;
 mod memory;
+pub(crate) mod pace;
 mod remainder;
 mod sample;
 mod stage;

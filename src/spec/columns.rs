@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::cx::{Cx, StageId};
+use crate::dataset::map::Many;
 use crate::dataset::{DatasetIterator, IterDataset, MapDataset, Role, Stage, stage_after};
 use crate::element::Element;
 use crate::error::Result;
@@ -11,6 +12,8 @@ use crate::exec::Runtime;
 
 /// What is done with each element; `None` drops it.
 type Function<T, U> = dyn Fn(T) -> Result<Option<U>> + Send + Sync;
+/// The same done with many.
+type Together<T, U> = dyn Fn(Many<T>) -> Many<U> + Send + Sync;
 
 /// An elementwise stage made of a function with a name: a closure alone would leave the fingerprint blind.
 pub(crate) struct Named<D, T, U = Element> {
@@ -19,6 +22,7 @@ pub(crate) struct Named<D, T, U = Element> {
     params: String,
     role: Role,
     function: Arc<Function<T, U>>,
+    together: Option<Arc<Together<T, U>>>,
     stage: StageId,
 }
 
@@ -28,25 +32,32 @@ pub(crate) struct NamedFn<T, U = Element> {
     params: String,
     role: Role,
     function: Arc<Function<T, U>>,
+    together: Option<Arc<Together<T, U>>>,
 }
 
 impl<T, U> Clone for NamedFn<T, U> {
     fn clone(&self) -> Self {
-        Self { params: self.params.clone(), function: self.function.clone(), ..*self }
+        Self { params: self.params.clone(), function: self.function.clone(), together: self.together.clone(), ..*self }
     }
 }
 
 impl<T: 'static, U: 'static> NamedFn<T, U> {
     /// One element in, one out.
     pub(crate) fn map(name: &'static str, params: String, f: impl Fn(T) -> Result<U> + Send + Sync + 'static) -> Self {
-        Self { name, params, role: Role::Elementwise, function: Arc::new(move |e| f(e).map(Some)) }
+        Self { name, params, role: Role::Elementwise, function: Arc::new(move |e| f(e).map(Some)), together: None }
+    }
+
+    /// The same, and how it is done with many at once, if that is quicker.
+    #[cfg(feature = "python")]
+    pub(crate) fn together(self, together: impl Fn(Many<T>) -> Many<U> + Send + Sync + 'static) -> Self {
+        Self { together: Some(Arc::new(together)), ..self }
     }
 
     /// As a stage behind `parent`.
     pub(crate) fn after<D: Stage>(self, parent: D) -> Named<D, T, U> {
         let stage = stage_after(&[&parent]);
-        let Self { name, params, role, function } = self;
-        Named { parent, name, params, role, function, stage }
+        let Self { name, params, role, function, together } = self;
+        Named { parent, name, params, role, function, together, stage }
     }
 }
 
@@ -58,7 +69,7 @@ impl<T: 'static> NamedFn<T, T> {
         keep: impl Fn(&T) -> Result<bool> + Send + Sync + 'static,
     ) -> Self {
         let function = move |e: T| Ok(keep(&e)?.then_some(e));
-        Self { name, params, role: Role::MayDrop, function: Arc::new(function) }
+        Self { name, params, role: Role::MayDrop, function: Arc::new(function), together: None }
     }
 }
 
@@ -100,6 +111,18 @@ impl<D: MapDataset, U> MapDataset for Named<D, D::Item, U> {
             Some(element) => run(&*self.function, self.stage, self.name, element, cx),
             None => Ok(None),
         }
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
+        let many = self.parent.get_many(indices, cx);
+        let many = cx.consumed_many(self.stage, many.items().len(), || match &self.together {
+            Some(together) => together(many),
+            None => many.filter_map(|_, element| (self.function)(element)),
+        });
+        cx.produced(self.stage, many.items().len() as u64, 0);
+        let blame = cx.blamer(self.stage, self.name);
+        // An error that came in names the stage that it came from, and goes on doing so.
+        many.map_errors(|_, error| blame(error))
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::tokenise::Tokenise;
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{FanStream, Stream};
+use crate::dataset::map::Many;
 use crate::dataset::{DatasetIterator, IterDataset, MapDataset, Role, Stage, stage_after};
 use crate::element::Element;
 use crate::error::Result;
@@ -130,6 +131,26 @@ impl<D: MapDataset<Item = Element>, M: Mode> MapDataset for Tokenised<D, M> {
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<M::Out>> {
         let Some(element) = self.parent.get(index, cx)? else { return Ok(None) };
         run::<M>(&self.op, self.stage, element, cx).map(Some)
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<M::Out> {
+        let many = self.parent.get_many(indices, cx);
+        let (blame, mut cuts) = (cx.blamer(self.stage, "tokenise"), 0);
+        let apply = |_, element| {
+            let (out, cut) = M::run(&self.op, element).map_err(blame)?;
+            cuts += cut;
+            Ok(Some(out))
+        };
+        let many = cx.consumed_many(self.stage, many.items().len(), || many.filter_map(apply));
+        let elements = || many.items().iter().map(M::elements);
+        cx.produced(self.stage, elements().map(|elements| elements.len() as u64).sum(), 0);
+        if cuts > 0 {
+            cx.note("texts truncated", cuts);
+        }
+        if cx.is_timing() {
+            cx.sampled_bytes(self.stage, elements().flatten().map(|element| element.nbytes() as u64).sum());
+        }
+        many
     }
 }
 

@@ -85,6 +85,7 @@ impl Sources {
     /// As long as nothing fans out the prefix is a `Stream`, from then on a `FanStream`.
     pub(crate) fn build(&self) -> (BoxIter<i64>, Twin) {
         let mut map = self.map.iter().fold(Range::new(0, self.len).boxed(), |map, op| op.apply(map));
+        alike(&map);
         let mut cx = Cx::default();
         let pieces = |slot: Option<i64>| slot.into_iter().collect::<Vec<_>>();
         let slots = (0..map.len()).map(|i| map.get(i, &mut cx).map(pieces)).collect::<Vec<_>>();
@@ -112,6 +113,19 @@ impl Sources {
                 (ds, Twin { items, ..twin })
             }
         }
+    }
+}
+
+/// What indices give together is what each of them gives alone: in order and in any other, of later epochs, twice.
+fn alike(ds: &BoxMap<i64>) {
+    let len = ds.len();
+    let spread = (0..len + 9).map(|i| i * 7 % (2 * len + 5));
+    for indices in [(0..len).collect::<Vec<u64>>(), spread.collect(), Vec::new()] {
+        let words = |slot: Result<Option<i64>>| slot.map_err(|error| format!("{error:?}"));
+        let mut cx = Cx::default();
+        let alone: Vec<_> = indices.iter().map(|&index| words(ds.get(index, &mut cx))).collect();
+        let together: Vec<_> = ds.get_many(&indices, &mut cx).into_iter().map(words).collect();
+        assert_eq!(together, alone, "{indices:?}");
     }
 }
 

@@ -97,6 +97,16 @@ where
         }
     }
 
+    /// Moves elements into `out`, at most so many, and as many as there are at hand or are evaluated in a moment: how many.
+    /// None, where [`next`](Self::next) says what comes.
+    pub(super) fn next_run(&mut self, most: usize, out: &mut Vec<D::Item>, cx: &mut Cx) -> usize {
+        // A window in which something was dropped may end with an error, between any two elements.
+        let judged = (self.watch.dropped > 0).then(|| (WINDOW - self.watch.seen).saturating_sub(1) as usize);
+        let count = self.roots.next_run(judged.map_or(most, |judged| most.min(judged)), out, cx);
+        self.watch.pass(count as u64);
+        count
+    }
+
     /// The group that begins here, if it has come as one, and its indices: none of them was dropped.
     pub(super) fn next_group(&mut self, cx: &mut Cx) -> Option<(Result<G::Whole>, u64)> {
         let (whole, indices) = self.roots.next_group(cx)?;

@@ -1,6 +1,7 @@
 //! Root elements in index order, whoever evaluates them.
 //!
-//! Without threads or worker processes, an index is evaluated when it is asked for. With them, ranges of consecutive
+//! Without threads or worker processes, an index is evaluated when it is asked for, and several at once for who asks for
+//! several: nothing is ever read ahead. With them, ranges of consecutive
 //! indices are dispatched ahead and put back in order here. A range is a pure function of (pipeline, indices), so its
 //! size and who runs it are free to follow the clock: they never shape the stream. Nor does it matter whether groups of
 //! elements come as one: whoever wants them so, takes them apart as well.
@@ -9,10 +10,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::evaluate::{Apart, Chunk, Evaluator, Gather, Incoming, Part, Rows, Slot, Wanted};
+use super::evaluate::{Apart, Chunk, Evaluator, Gather, Incoming, Part, Rows, Slot, Wanted, read_chunk};
 use super::evaluator::evaluator;
 use crate::cx::{Cx, StageId};
-use crate::dataset::map::MapDataset;
+use crate::dataset::map::{Many, ManySlots, MapDataset};
+use crate::dataset::pace::Pace;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
@@ -30,6 +32,9 @@ pub(super) struct Roots<D: MapDataset, G: Gather<D::Item> = Apart> {
     next: u64,
     groups: Option<Groups>,
     ahead: Option<Ahead<D::Item, G::Whole>>,
+    /// Without those: what was evaluated together and not yet delivered.
+    slots: ManySlots<D::Item>,
+    pace: Pace,
 }
 
 /// Which indices go together: `size` from `first` on, and so forth.
@@ -61,13 +66,13 @@ struct Ahead<T, W> {
 
 /// The slots that come next.
 enum Open<T> {
-    Slots(std::vec::IntoIter<Slot<T>>),
+    Slots(ManySlots<T>),
     Rows(Rows<T>),
 }
 
 impl<T> Default for Open<T> {
     fn default() -> Self {
-        Self::Slots(Vec::new().into_iter())
+        Self::Slots(ManySlots::default())
     }
 }
 
@@ -83,6 +88,18 @@ impl<T> Open<T> {
         match self {
             Self::Slots(slots) => slots.len(),
             Self::Rows(rows) => rows.len(),
+        }
+    }
+
+    /// Moves elements into `out`, at most so many, until an index has none; how many they were.
+    fn run(&mut self, most: usize, out: &mut Vec<T>) -> usize {
+        match self {
+            Self::Slots(slots) => slots.run(most, out),
+            Self::Rows(rows) => {
+                let before = out.len();
+                out.extend(rows.by_ref().take(most));
+                out.len() - before
+            }
         }
     }
 }
@@ -116,7 +133,8 @@ where
             chunk: 1,
             each: None,
         });
-        Self { len: dataset.len(), dataset, stage, next: 0, groups, ahead }
+        let (slots, pace) = (ManySlots::default(), Pace::default());
+        Self { len: dataset.len(), dataset, stage, next: 0, groups, ahead, slots, pace }
     }
 
     /// The index whose slot comes next.
@@ -133,6 +151,7 @@ where
             )));
         }
         self.next = index;
+        self.slots = ManySlots::default();
         if let Some(ahead) = &mut self.ahead {
             ahead.call_off(0, index);
             ahead.parts = Vec::new().into_iter();
@@ -162,11 +181,36 @@ where
         cx.begin_element();
         let index = self.next;
         let slot = match self.ahead {
-            None => self.dataset.get(index, cx).map_err(|e| e.index(index)),
+            None => match self.slots.next() {
+                Some(slot) => slot,
+                None => self.dataset.get(index, cx).map_err(|e| e.index(index)),
+            },
             Some(_) => self.next_ahead(cx),
         };
         self.next = index + 1;
         Some(slot)
+    }
+
+    /// Moves elements into `out` until there are `most` or more of them would take a while, or an index has none: how many.
+    /// None, where [`next`](Self::next) says what comes.
+    ///
+    /// All of them are evaluated, whatever becomes of the first.
+    pub(super) fn next_run(&mut self, most: usize, out: &mut Vec<D::Item>, cx: &mut Cx) -> usize {
+        if self.ahead.is_none() && self.slots.len() == 0 {
+            let mut wanted = self.next..self.len.min(self.next.saturating_add(most as u64));
+            let read = |chunk, cx: &mut Cx| read_chunk(&*self.dataset, chunk, cx);
+            self.slots = self.pace.chunk(&mut wanted, cx, read).into_iter();
+        }
+        let count = match &mut self.ahead {
+            Some(ahead) => ahead.slots.run(most, out),
+            None => self.slots.run(most, out),
+        };
+        self.next += count as u64;
+        if count > 0 {
+            // Whoever takes them in goes on with them as one.
+            cx.begin_element();
+        }
+        count
     }
 
     fn next_ahead(&mut self, cx: &mut Cx) -> Slot<D::Item> {
@@ -194,7 +238,7 @@ where
         while ahead.parts.len() == 0 {
             if let Err(error) = ahead.receive(self.groups, self.len, self.stage, cx) {
                 // It is that of the next slot.
-                ahead.slots = Open::Slots(vec![Err(error)].into_iter());
+                ahead.slots = Open::Slots([Err(error)].into_iter().collect::<Many<_>>().into_iter());
                 return None;
             }
         }
@@ -285,8 +329,37 @@ impl<T, W> Ahead<T, W> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
     use crate::dataset::iter::evaluate::Aim;
+    use crate::dataset::iter::{DatasetIterator, IterDataset};
+    use crate::dataset::map::Range as Numbers;
+
+    /// What a function of the user does besides is done when its element is asked for, and no earlier.
+    #[test]
+    fn nobody_reads_ahead_of_who_asks() {
+        let calls = Arc::new(AtomicU64::new(0));
+        let counted = |calls: &Arc<AtomicU64>| {
+            let calls = calls.clone();
+            Numbers::new(0, 10_000).map(move |x| {
+                calls.fetch_add(1, Ordering::Relaxed);
+                x
+            })
+        };
+        let (run, mut cx) = (Runtime::inline(), Cx::default());
+        let mut apart = counted(&calls).to_iter().iter(&run).unwrap();
+        for asked in 1..100 {
+            apart.next(&mut cx).unwrap().unwrap();
+            assert_eq!(calls.load(Ordering::Relaxed), asked);
+        }
+        calls.store(0, Ordering::Relaxed);
+        let mut batches = counted(&calls).to_iter().batch(300).iter(&run).unwrap();
+        for asked in 1..30 {
+            assert_eq!(batches.next(&mut cx).unwrap().unwrap().len(), 300);
+            assert_eq!(calls.load(Ordering::Relaxed), 300 * asked);
+        }
+    }
 
     #[test]
     fn ranges_grow_until_time_bytes_or_slots_are_what_they_should_be() {

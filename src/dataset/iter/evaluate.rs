@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::cx::{Cx, StageId};
-use crate::dataset::map::MapDataset;
+use crate::dataset::map::{Many, MapDataset};
+use crate::dataset::pace::{Pace, get_range};
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
@@ -81,7 +82,7 @@ pub(crate) type Rows<T> = Box<dyn ExactSizeIterator<Item = T> + Send>;
 /// What has come of consecutive indices.
 pub(crate) enum Part<T, W> {
     /// A slot for each.
-    Slots(Vec<Slot<T>>),
+    Slots(Many<T>),
     /// An element for each, made when it is asked for.
     Rows(Rows<T>),
     /// A group of so many indices, all of which had an element, as one.
@@ -208,32 +209,47 @@ pub(crate) fn groups(range: Range<u64>, size: u64) -> impl Iterator<Item = Range
     starts.take_while(move |&start| start < end).map(move |start| start..end.min(start.saturating_add(size)))
 }
 
-/// The elements of a range, apart; or its slots, where an index has none.
-pub(crate) fn evaluate_items<D: MapDataset>(
+/// The slots of a range, evaluated in chunks.
+pub(crate) fn evaluate_range<D: MapDataset>(
     dataset: &D,
-    range: Range<u64>,
+    mut range: Range<u64>,
+    pace: &Pace,
     cx: &mut Cx,
-) -> Result<Vec<D::Item>, Vec<Slot<D::Item>>> {
-    let mut items = Vec::with_capacity((range.end - range.start) as usize);
-    let mut rest = range;
-    while let Some(index) = rest.next() {
-        match evaluate(dataset, index, cx) {
-            Ok(Some(item)) => items.push(item),
-            other => {
-                let mut slots: Vec<_> = items.into_iter().map(|item| Ok(Some(item))).collect();
-                slots.push(other);
-                slots.extend(rest.map(|index| evaluate(dataset, index, cx)));
-                return Err(slots);
-            }
-        }
+) -> Many<D::Item> {
+    let mut all = Many::new();
+    while !range.is_empty() {
+        all.append(pace.chunk(&mut range, cx, |chunk, cx| evaluate_chunk(dataset, chunk, cx)));
     }
-    Ok(items)
+    all
+}
+
+/// The slots of a chunk. Where a function panics, its elements are evaluated once more and one by one, so that only the slot
+/// to which it belongs is lost.
+pub(crate) fn evaluate_chunk<D: MapDataset>(dataset: &D, chunk: Range<u64>, cx: &mut Cx) -> Many<D::Item> {
+    let base = cx.base();
+    let slots = catch_unwind(AssertUnwindSafe(|| read_chunk(dataset, chunk.clone(), cx)));
+    slots.unwrap_or_else(|_| {
+        cx.settle(base);
+        cx.undo_chunk();
+        chunk.map(|index| evaluate(dataset, index, cx)).collect()
+    })
+}
+
+/// The same, but a panic is not caught.
+pub(super) fn read_chunk<D: MapDataset>(dataset: &D, chunk: Range<u64>, cx: &mut Cx) -> Many<D::Item> {
+    let first = chunk.start;
+    cx.begin_chunk((chunk.end - first).max(1));
+    get_range(dataset, chunk, cx).map_errors(|place, error| error.index(first + place as u64))
 }
 
 /// One index.
 pub(crate) fn evaluate<D: MapDataset>(dataset: &D, index: u64, cx: &mut Cx) -> Slot<D::Item> {
     cx.begin_element();
-    caught(|| dataset.get(index, cx)).map_err(|e| e.index(index))
+    let base = cx.base();
+    caught(|| dataset.get(index, cx)).map_err(|e| {
+        cx.settle(base);
+        e.index(index)
+    })
 }
 
 /// A panic in a user's function becomes an error: it must not take the thread along.
@@ -244,4 +260,31 @@ pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
 fn panicked(payload: &(dyn std::any::Any + Send)) -> Error {
     let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     Error::new(ErrorKind::User, format!("a function panicked: {}", text.unwrap_or("(no message)")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cx::Recorder;
+    use crate::dataset::map::Range as Numbers;
+
+    #[test]
+    fn a_panic_takes_only_its_own_slot_and_nothing_is_counted_twice() {
+        let recorder = Recorder::new(4);
+        let mut cx = Cx::new(&recorder);
+        let bad = |x| if x == 300 { panic!("three hundred") } else { x };
+        let ds = Numbers::new(0, 10).zip(Numbers::new(0, 500).map(bad)).map(|(_, x)| x);
+        let pace = Pace::default();
+        let slots = evaluate_range(&ds, 0..500, &pace, &mut cx);
+        assert_eq!(slots.len(), 500);
+        for (index, slot) in slots.into_iter().enumerate() {
+            match slot {
+                Ok(slot) => assert!(slot == Some(index as i64) && index != 300),
+                Err(error) => assert_eq!(error.to_string(), "element 300: a function panicked: three hundred"),
+            }
+        }
+        cx.flush();
+        let counts: Vec<u64> = recorder.totals().iter().map(|tally| tally.counts.elements).collect();
+        assert_eq!(counts, [500, 500, 500, 499]);
+    }
 }

@@ -4,11 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::evaluate::{
-    Aim, Chunk, Evaluator, Gather, Incoming, Part, Wanted, caught, channel, evaluate, evaluate_items, groups,
-};
+use super::evaluate::{Aim, Chunk, Evaluator, Gather, Incoming, Part, Wanted, caught, channel, evaluate_range, groups};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
+use crate::dataset::pace::Pace;
 use crate::exec::{Engine, Pool, Runtime};
 
 /// Who evaluates `dataset`, an elementwise prefix, ahead of those who ask for its elements; nobody if they do it themselves.
@@ -31,7 +30,7 @@ where
         Engine::Inline => None,
         Engine::Threads(pool) => {
             let (dataset, gather) = (dataset.clone(), gather.cloned());
-            Some(Box::new(OnPool { dataset, gather, run: run.clone(), pool: pool.clone() }))
+            Some(Box::new(OnPool { dataset, gather, run: run.clone(), pool: pool.clone(), pace: Arc::default() }))
         }
         #[cfg(all(feature = "workers", target_os = "linux"))]
         Engine::Workers(workers) => Some(super::remote::on_workers(gather, run, workers, border)),
@@ -49,6 +48,7 @@ struct OnPool<D, G> {
     gather: Option<Arc<G>>,
     run: Runtime,
     pool: Arc<Pool>,
+    pace: Arc<Pace>,
 }
 
 impl<D, G> Evaluator<D::Item, G::Whole> for OnPool<D, G>
@@ -71,7 +71,7 @@ where
 
     fn submit(&self, Wanted { range, grouped }: Wanted) -> Incoming<Chunk<D::Item, G::Whole>> {
         let (outgoing, incoming) = channel();
-        let (dataset, run) = (self.dataset.clone(), self.run.clone());
+        let (dataset, run, pace) = (self.dataset.clone(), self.run.clone(), self.pace.clone());
         let gather = self.gather.clone().filter(|_| grouped);
         self.pool.submit(Box::new(move || {
             if !outgoing.is_wanted() {
@@ -81,9 +81,9 @@ where
             let start = Instant::now();
             let mut cx = run.cx_ahead();
             let parts = match gather {
-                None => vec![Part::Slots(range.map(|index| evaluate(&*dataset, index, &mut cx)).collect())],
+                None => vec![Part::Slots(evaluate_range(&*dataset, range, &pace, &mut cx))],
                 Some(gather) => groups(range, gather.size())
-                    .map(|group| evaluate_group(&*dataset, group, &*gather, &mut cx))
+                    .map(|group| evaluate_group(&*dataset, group, &*gather, &pace, &mut cx))
                     .collect(),
             };
             // The counts are in before anybody can see the elements.
@@ -95,15 +95,15 @@ where
 }
 
 /// A group as one, if it is one and all of its indices have an element.
-fn evaluate_group<D, G>(dataset: &D, group: Range<u64>, gather: &G, cx: &mut Cx) -> Part<D::Item, G::Whole>
+fn evaluate_group<D, G>(dataset: &D, group: Range<u64>, gather: &G, pace: &Pace, cx: &mut Cx) -> Part<D::Item, G::Whole>
 where
     D: MapDataset,
     G: Gather<D::Item>,
 {
     let len = group.end - group.start;
-    match evaluate_items(dataset, group, cx) {
+    match evaluate_range(dataset, group, pace, cx).dense() {
         Ok(items) if gather.takes(len) => Part::Whole(caught(|| gather.gather(items, cx)), len),
-        Ok(items) => Part::Slots(items.into_iter().map(|item| Ok(Some(item))).collect()),
+        Ok(items) => Part::Slots(items.into()),
         Err(slots) => Part::Slots(slots),
     }
 }

@@ -11,7 +11,7 @@ use super::opaque::debug_name;
 use super::thresholds::FilterThresholds;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
-use crate::dataset::map::MapDataset;
+use crate::dataset::map::{Many, MapDataset};
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
@@ -74,6 +74,15 @@ impl<D: MapDataset, U> MapDataset for FanOut<D, U> {
             }
             Err(error) => Err(cx.blame(self.stage, self.name, error)),
         }
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<Vec<U>> {
+        let many = self.parent.get_many(indices, cx);
+        let blame = cx.blamer(self.stage, self.name);
+        let apply = |_, element| (self.each)(element).map(Some).map_err(blame);
+        let fanned = cx.consumed_many(self.stage, many.items().len(), || many.filter_map(apply));
+        cx.produced(self.stage, fanned.items().iter().map(|pieces| pieces.len() as u64).sum(), 0);
+        fanned
     }
 }
 

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::evaluate::{
-    self, Aim, Chunk, Evaluator, Gather, Incoming, Outgoing, Slot, Wanted, caught, channel, evaluate, evaluate_items,
+    self, Aim, Chunk, Evaluator, Gather, Incoming, Outgoing, Slot, Wanted, caught, channel, evaluate_chunk,
+    evaluate_range,
 };
 use crate::cx::{Cx, StageId};
-use crate::dataset::map::MapDataset;
+use crate::dataset::map::{Many, MapDataset};
+use crate::dataset::pace::Pace;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Runtime;
 use crate::exec::remote::{Border, Deliver, Evaluated, How, Part, Point, Remote, Serve, Served};
@@ -39,7 +41,8 @@ where
     if let Some(item) = crossing::<D::Item>() {
         let gather = gather.and_then(|gather| Some((gather.clone(), crossing()?)));
         let (dataset, run, unfit) = (dataset.clone(), run.clone(), Mutex::default());
-        served.add(run.border(stage), Arc::new(Prefix { dataset, gather, run, item, unfit }));
+        let pace = Pace::default();
+        served.add(run.border(stage), Arc::new(Prefix { dataset, gather, run, item, unfit, pace }));
     }
 }
 
@@ -130,7 +133,7 @@ impl<T: Send + 'static, W: Send + 'static> Deliver for Decode<T, W> {
     }
 
     fn skip(&mut self) {
-        self.send(vec![evaluate::Part::Slots(vec![Ok(None)])], Duration::ZERO, 0);
+        self.send(vec![evaluate::Part::Slots([Ok(None)].into_iter().collect())], Duration::ZERO, 0);
     }
 
     fn fail(&mut self, error: Error) {
@@ -172,6 +175,7 @@ struct Prefix<D: MapDataset, G: Gather<D::Item>> {
     run: Runtime,
     item: Crossing<D::Item>,
     unfit: Mutex<Kept<D::Item, G::Whole>>,
+    pace: Pace,
 }
 
 /// By index.
@@ -226,19 +230,23 @@ where
         writer: &mut ChunkWriter<'_>,
         cx: &mut Cx,
     ) -> Result<(), Full> {
-        let (mut at, mut group_bytes) = (range.start, 0);
+        let (mut at, mut group_bytes, mut slot_bytes) = (range.start, 0, 0);
         let mut unfit = self.take_unfit(at);
         while at < range.end {
             let Some(group) = self.group_at(at, range.end, groups_from) else {
-                let slot = match unfit.take() {
-                    Some(Unfit::Slot(slot)) => slot,
-                    _ => evaluate(&*self.dataset, at, cx),
+                let slots = match unfit.take() {
+                    Some(Unfit::Slot(slot)) => [slot].into_iter().collect(),
+                    _ => self.slots(at..self.next_group(at, range.end, groups_from), slot_bytes, writer.room(), cx),
                 };
-                if let Err(full) = writer.push_with(&slot, self.item) {
-                    self.keep_unfit(at, Unfit::Slot(slot), full);
-                    return Err(full);
+                let (room, count) = (writer.room(), slots.len());
+                for (slot, at) in slots.into_iter().zip(at..) {
+                    if let Err(full) = writer.push_with(&slot, self.item) {
+                        self.keep_unfit(at, Unfit::Slot(slot), full);
+                        return Err(full);
+                    }
                 }
-                at += 1;
+                at += count as u64;
+                slot_bytes = room.saturating_sub(writer.room()).div_ceil(count.max(1));
                 continue;
             };
             let room = writer.room();
@@ -250,6 +258,23 @@ where
             (at, group_bytes) = (group.range.end, room - writer.room());
         }
         Ok(())
+    }
+
+    /// The slots at the start of `range`: a chunk of them, but no more than there is room for if each takes `slot_bytes`.
+    fn slots(&self, mut range: Range<u64>, slot_bytes: usize, room: usize, cx: &mut Cx) -> Many<D::Item> {
+        let most = room.checked_div(slot_bytes).map_or(u64::MAX, |most| most.max(1) as u64);
+        range.end = range.end.min(range.start.saturating_add(most));
+        self.pace.chunk(&mut range, cx, |chunk, cx| evaluate_chunk(&*self.dataset, chunk, cx))
+    }
+
+    /// Where the next group may begin behind `at`, or `end`.
+    fn next_group(&self, at: u64, end: u64, groups_from: Option<u64>) -> u64 {
+        let size = self.gather.as_ref().map(|(gather, _)| gather.size());
+        let next = groups_from.zip(size).and_then(|(from, size)| {
+            let past = at.saturating_add(1).saturating_sub(from);
+            from.checked_add(past.checked_next_multiple_of(size)?)
+        });
+        next.map_or(end, |next| next.min(end))
     }
 
     /// The group that begins at `at`, if one does and is whole.
@@ -277,11 +302,11 @@ where
             unfit => {
                 let items = match unfit {
                     Some(Unfit::Items(items)) if items.len() as u64 == indices => Ok(items),
-                    _ => evaluate_items(&*self.dataset, range.clone(), cx),
+                    _ => evaluate_range(&*self.dataset, range.clone(), &self.pace, cx).dense(),
                 };
                 let items = match items {
                     Ok(items) => items,
-                    Err(slots) => return slots.iter().try_for_each(|slot| writer.push_with(slot, self.item)),
+                    Err(slots) => return slots.into_iter().try_for_each(|slot| writer.push_with(&slot, self.item)),
                 };
                 let mut pushed = Ok(());
                 let stacked = gather.stack(&items, cx, &mut |elements| {

@@ -78,7 +78,8 @@ impl Watch {
         if self.seen < WINDOW { Ok(()) } else { self.end_window(cx) }
     }
 
-    /// Counts elements none of which was dropped, in a window that has dropped none: nothing can come of it.
+    /// Counts elements none of which was dropped, in a window that has dropped none or does not end with them: nothing can
+    /// come of it.
     pub(super) fn pass(&mut self, elements: u64) {
         self.seen = (self.seen + elements) % WINDOW;
     }

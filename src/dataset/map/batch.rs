@@ -4,6 +4,7 @@ use super::MapDataset;
 use super::epochs;
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::{Held, Memory};
+use crate::dataset::pace::{Pace, get_range};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::dataset::{INFINITE, Remainder};
 use crate::element::Stack;
@@ -23,6 +24,7 @@ pub struct Batch<D: MapDataset, F> {
     nbytes: fn(&[D::Item]) -> usize,
     parent_len: u64,
     len: u64,
+    pace: Pace,
     stage: StageId,
 }
 
@@ -46,7 +48,7 @@ impl<D: MapDataset, F> Batch<D, F> {
             (len, size) if remainder == Remainder::Drop => len / size,
             (len, size) => len.div_ceil(size),
         };
-        Self { parent, size, remainder, make, nbytes, parent_len, len, stage }
+        Self { parent, size, remainder, make, nbytes, parent_len, len, pace: Pace::default(), stage }
     }
 
     /// The elements of batch `index`, or `None` where there is none.
@@ -59,8 +61,18 @@ impl<D: MapDataset, F> Batch<D, F> {
         let start = epochs::join(epoch, self.parent_len, start)?;
         // A size that was mistyped costs no memory before its elements exist.
         let mut items = Vec::with_capacity(count.min(1 << 16) as usize);
-        for at in start..start.checked_add(count).ok_or_else(|| epochs::too_far(epoch, self.parent_len))? {
-            items.push(self.parent.get(at, cx)?.ok_or_else(|| cx.blame(self.stage, "batch", hole(at)))?);
+        let mut rest = start..start.checked_add(count).ok_or_else(|| epochs::too_far(epoch, self.parent_len))?;
+        while !rest.is_empty() {
+            let chunk = |range, cx: &mut Cx| get_range(&self.parent, range, cx);
+            let mut at = rest.start;
+            let mut slots = self.pace.chunk(&mut rest, cx, chunk).into_iter();
+            while slots.len() > 0 {
+                at += slots.run(usize::MAX, &mut items) as u64;
+                if let Some(slot) = slots.next() {
+                    slot?;
+                    return Err(cx.blame(self.stage, "batch", hole(at)));
+                }
+            }
         }
         Ok(Some(items))
     }

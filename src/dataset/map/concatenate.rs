@@ -1,6 +1,6 @@
-use super::MapDataset;
 use super::epochs;
 use super::parents::Parents;
+use super::{Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::INFINITE;
 use crate::dataset::stage::{Role, Stage};
@@ -43,6 +43,16 @@ impl<D: MapDataset> Concatenate<D> {
     }
 }
 
+impl<D: MapDataset> Concatenate<D> {
+    /// The part in which element `k` of `epoch` is, and its index there.
+    #[inline]
+    fn place(&self, epoch: u64, k: u64) -> Result<(usize, u64)> {
+        let which = self.ends.partition_point(|&end| end <= k);
+        let start = which.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Ok((which, epochs::join(epoch, self.ends[which] - start, k - start)?))
+    }
+}
+
 impl<D: MapDataset> Stage for Concatenate<D> {
     fn name(&self) -> &'static str {
         "concatenate"
@@ -81,10 +91,18 @@ impl<D: MapDataset> MapDataset for Concatenate<D> {
     #[inline]
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
         let Some((epoch, k)) = epochs::split(index, self.len()) else { return Ok(None) };
-        let which = self.ends.partition_point(|&end| end <= k);
-        let start = which.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let at = epochs::join(epoch, self.ends[which] - start, k - start)?;
+        let (which, at) = self.place(epoch, k)?;
         self.parents.pass(which, at, cx)
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
+        let mut places = Vec::with_capacity(indices.len());
+        for &index in indices {
+            let place = epochs::split(index, self.len()).map(|(epoch, k)| self.place(epoch, k));
+            let Some(Ok(place)) = place else { return Many::one_by_one(indices, |index| self.get(index, cx)) };
+            places.push(place);
+        }
+        self.parents.pass_many(&places, cx)
     }
 }
 

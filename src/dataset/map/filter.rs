@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::MapDataset;
+use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::Result;
@@ -52,6 +52,14 @@ where
         }
         cx.produced(self.stage, 1, 0);
         Ok(Some(element))
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
+        let many = self.parent.get_many(indices, cx);
+        let keep = |_, element| Ok((self.predicate)(&element).then_some(element));
+        let kept = cx.consumed_many(self.stage, many.items().len(), || many.filter_map(keep));
+        cx.produced(self.stage, kept.items().len() as u64, 0);
+        kept
     }
 }
 

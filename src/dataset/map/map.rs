@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::MapDataset;
+use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::Result;
@@ -48,6 +48,11 @@ where
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<U>> {
         let element = self.parent.get(index, cx)?;
         Ok(element.map(|element| cx.timed(self.stage, || (self.f)(element))))
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
+        let many = self.parent.get_many(indices, cx);
+        cx.timed_many(self.stage, many.items().len(), || many.map(|_, element| (self.f)(element)))
     }
 }
 
@@ -103,6 +108,13 @@ where
             Ok(mapped) => Ok(Some(mapped)),
             Err(error) => Err(cx.blame(self.stage, "map", error)),
         }
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
+        let many = self.parent.get_many(indices, cx);
+        let blame = cx.blamer(self.stage, "map");
+        let apply = |_, element| (self.f)(element).map(Some).map_err(blame);
+        cx.timed_many(self.stage, many.items().len(), || many.filter_map(apply))
     }
 }
 

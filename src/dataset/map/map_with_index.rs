@@ -1,7 +1,6 @@
 use std::fmt;
 
-use super::MapDataset;
-use super::epochs;
+use super::{Many, MapDataset, epochs};
 use crate::cx::{Cx, StageId};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::Result;
@@ -71,6 +70,12 @@ where
         let Some(element) = self.parent.get(index, cx)? else { return Ok(None) };
         Ok(Some(cx.timed(self.stage, || (self.f)(ElementIndex::new(index, self.len), element))))
     }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
+        let many = self.parent.get_many(indices, cx);
+        let apply = |place: usize, element| (self.f)(ElementIndex::new(indices[place], self.len), element);
+        cx.timed_many(self.stage, many.items().len(), || many.map(apply))
+    }
 }
 
 impl<D: fmt::Debug, F> fmt::Debug for MapWithIndex<D, F> {
@@ -126,6 +131,15 @@ where
             Ok(mapped) => Ok(Some(mapped)),
             Err(error) => Err(cx.blame(self.stage, "map_with_index", error)),
         }
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
+        let many = self.parent.get_many(indices, cx);
+        let blame = cx.blamer(self.stage, "map_with_index");
+        let apply = |place: usize, element| {
+            (self.f)(ElementIndex::new(indices[place], self.len), element).map(Some).map_err(blame)
+        };
+        cx.timed_many(self.stage, many.items().len(), || many.filter_map(apply))
     }
 }
 

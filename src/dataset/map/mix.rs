@@ -1,5 +1,5 @@
-use super::MapDataset;
 use super::parents::Parents;
+use super::{Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::stage::{Role, Stage};
 use crate::error::{Error, Result};
@@ -121,6 +121,13 @@ impl<D: MapDataset> MapDataset for Mix<D> {
         let Some(plan) = &self.plan else { return Ok(None) };
         let (which, at) = cx.consumed(self.parents.stage, || plan.order.at(index));
         self.parents.pass(which, at, cx)
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
+        let Some(plan) = &self.plan else { return Many::one_by_one(indices, |_| Ok(None)) };
+        let places = || indices.iter().map(|&index| plan.order.at(index)).collect::<Vec<_>>();
+        let places = cx.consumed_many(self.parents.stage, indices.len(), places);
+        self.parents.pass_many(&places, cx)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Several datasets under one stage.
 
-use super::MapDataset;
+use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
+use crate::dataset::pace::get_chunk;
 use crate::dataset::stage::{Stage, stage_after};
 use crate::error::Result;
 
@@ -44,6 +45,11 @@ impl<D: MapDataset> Parents<D> {
         self.lens().position(|len| len >= INFINITE)
     }
 
+    /// Does something with dataset `which`, which exists.
+    pub(super) fn in_part<R>(&self, which: usize, cx: &mut Cx, run: impl FnOnce(&D, &mut Cx) -> R) -> R {
+        cx.within(self.offsets[which], |cx| run(&self.datasets[which], cx))
+    }
+
     /// Element `index` of dataset `which`, which exists.
     #[inline]
     pub(super) fn get(&self, which: usize, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
@@ -58,6 +64,20 @@ impl<D: MapDataset> Parents<D> {
             cx.produced(self.stage, 1, 0);
         }
         Ok(element)
+    }
+
+    /// What is at each of `places`, a dataset that exists and an index in it, counted as elements of the stage on top.
+    pub(super) fn pass_many(&self, places: &[(usize, u64)], cx: &mut Cx) -> Many<D::Item> {
+        let mut indices = vec![Vec::new(); self.count()];
+        places.iter().for_each(|&(which, index)| indices[which].push(index));
+        let mut parts = Vec::with_capacity(self.count());
+        for (which, indices) in indices.iter().enumerate() {
+            parts.push(self.in_part(which, cx, |part, cx| get_chunk(part, indices, cx)).into_iter());
+        }
+        // Each has as many places as it was asked for.
+        let many: Many<D::Item> = places.iter().map(|&(which, _)| parts[which].next().unwrap_or(Ok(None))).collect();
+        cx.produced(self.stage, many.items().len() as u64, 0);
+        many
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::MapDataset;
+use super::{Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::stage::{Role, Stage};
 use crate::dataset::{Memory, Sample};
@@ -50,6 +50,9 @@ macro_rules! forward_map_dataset {
             }
             fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
                 (**self).get(index, cx)
+            }
+            fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
+                (**self).get_many(indices, cx)
             }
         }
     };

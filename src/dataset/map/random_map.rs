@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::MapDataset;
+use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
 use crate::error::Result;
@@ -107,6 +107,13 @@ where
         let mut rng = self.draws.element(index, cx)?;
         Ok(Some(cx.timed(self.draws.stage, || (self.f)(element, &mut rng))))
     }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
+        let Some(key) = self.draws.key else { return Many::one_by_one(indices, |index| self.get(index, cx)) };
+        let many = self.parent.get_many(indices, cx);
+        let apply = |place: usize, element| (self.f)(element, &mut key.element(indices[place], 0));
+        cx.timed_many(self.draws.stage, many.items().len(), || many.map(apply))
+    }
 }
 
 impl<D, U, F> MapDataset for TryRandomMap<D, F>
@@ -128,6 +135,15 @@ where
             Ok(mapped) => Ok(Some(mapped)),
             Err(error) => Err(cx.blame(self.draws.stage, "random_map", error)),
         }
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
+        let Some(key) = self.draws.key else { return Many::one_by_one(indices, |index| self.get(index, cx)) };
+        let many = self.parent.get_many(indices, cx);
+        let blame = cx.blamer(self.draws.stage, "random_map");
+        let apply =
+            |place: usize, element| (self.f)(element, &mut key.element(indices[place], 0)).map(Some).map_err(blame);
+        cx.timed_many(self.draws.stage, many.items().len(), || many.filter_map(apply))
     }
 }
 

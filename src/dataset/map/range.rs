@@ -1,4 +1,4 @@
-use super::MapDataset;
+use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::stage::{Role, Stage};
 use crate::error::{Error, Result};
@@ -40,6 +40,15 @@ impl Range {
     }
 }
 
+impl Range {
+    /// The number at `place`, which is below the length.
+    #[inline]
+    fn number(&self, place: u64) -> i64 {
+        // The result lies in start..stop; the product on the way there may wrap, and wraps back.
+        self.start.wrapping_add(self.step.wrapping_mul(place as i64))
+    }
+}
+
 impl Stage for Range {
     fn name(&self) -> &'static str {
         "range"
@@ -67,8 +76,21 @@ impl MapDataset for Range {
         if self.len == 0 {
             return Ok(None);
         }
-        // The result lies in start..stop; the product on the way there may wrap, and wraps back.
-        Ok(Some(cx.timed(StageId(0), || self.start.wrapping_add(self.step.wrapping_mul((index % self.len) as i64)))))
+        Ok(Some(cx.timed(StageId(0), || self.number(index % self.len))))
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<i64> {
+        if self.len == 0 {
+            return Many::one_by_one(indices, |_| Ok(None));
+        }
+        let numbers = || {
+            // A division for each would cost more than all the rest.
+            if indices.iter().all(|&index| index < self.len) {
+                return indices.iter().map(|&index| self.number(index)).collect::<Vec<_>>();
+            }
+            indices.iter().map(|&index| self.number(index % self.len)).collect()
+        };
+        cx.timed_many(StageId(0), indices.len(), numbers).into()
     }
 }
 

@@ -1,4 +1,5 @@
-use super::MapDataset;
+use super::order::passed;
+use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
 use crate::dataset::stage::{Role, Stage, stage_after};
@@ -74,6 +75,14 @@ impl<D: MapDataset> MapDataset for Repeat<D> {
             cx.produced(self.stage, 1, 0);
         }
         Ok(element)
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
+        if self.reseed || self.parent_len == 0 {
+            return passed(&self.parent, indices, self.stage, cx);
+        }
+        let places: Vec<u64> = indices.iter().map(|index| index % self.parent_len).collect();
+        passed(&self.parent, &places, self.stage, cx)
     }
 }
 

@@ -1,4 +1,4 @@
-use super::MapDataset;
+use super::{Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::stage::{Role, Stage};
 use crate::error::Result;
@@ -45,5 +45,9 @@ impl<D: MapDataset> MapDataset for Seed<D> {
     #[inline]
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
         self.parent.get(index, cx)
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
+        self.parent.get_many(indices, cx)
     }
 }

@@ -1,7 +1,7 @@
 use std::fmt;
 
-use super::MapDataset;
 use super::parents::Parents;
+use super::{Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::stage::{Role, Stage};
 use crate::error::{Error, Result};
@@ -96,6 +96,15 @@ impl<D: MapDataset, M: SelectionMap> MapDataset for Select<D, M> {
             return Err(cx.blame(self.parents.stage, "select", no_such_dataset(which, self.parents.count())));
         }
         self.parents.pass(which, at, cx)
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
+        let places = || indices.iter().map(|&index| self.map.at(index)).collect::<Vec<_>>();
+        let places = cx.consumed_many(self.parents.stage, indices.len(), places);
+        if places.iter().any(|&(which, _)| which >= self.parents.count()) {
+            return Many::one_by_one(indices, |index| self.get(index, cx));
+        }
+        self.parents.pass_many(&places, cx)
     }
 }
 

@@ -3,8 +3,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::MapDataset;
-use super::epochs;
+use super::{Many, MapDataset, epochs, order};
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
 use crate::dataset::memory::Memory;
@@ -81,6 +80,17 @@ impl<D: MapDataset> MapDataset for SelectIndices<D> {
             cx.produced(self.stage, 1, 0);
         }
         Ok(element)
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
+        let place = |index| {
+            let (epoch, k) = epochs::split(index, self.len())?;
+            epochs::join(epoch, self.parent_len, self.indices[k as usize]).ok()
+        };
+        match order::places(indices, place) {
+            Some(places) => order::passed(&self.parent, &places, self.stage, cx),
+            None => Many::one_by_one(indices, |index| self.get(index, cx)),
+        }
     }
 }
 

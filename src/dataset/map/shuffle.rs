@@ -1,4 +1,5 @@
-use super::MapDataset;
+use super::order::passed;
+use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
@@ -64,6 +65,13 @@ impl<D: MapDataset> MapDataset for Shuffle<D> {
             cx.produced(self.stage, 1, 0);
         }
         Ok(element)
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
+        let Some(order) = &self.order else { return Many::one_by_one(indices, |index| self.get(index, cx)) };
+        let mut places = indices.to_vec();
+        cx.consumed_many(self.stage, places.len(), || order.get_many(&mut places));
+        passed(&self.parent, &places, self.stage, cx)
     }
 }
 

@@ -1,7 +1,6 @@
 use std::ops::{Bound, RangeBounds};
 
-use super::MapDataset;
-use super::epochs;
+use super::{Many, MapDataset, epochs, order};
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
 use crate::dataset::stage::{Role, Stage, stage_after};
@@ -39,6 +38,15 @@ struct Cut {
     start: u64,
     step: i64,
     len: u64,
+}
+
+impl Cut {
+    /// Where its element `k` is, unless that is past the last index.
+    #[inline]
+    fn at(self, k: u64) -> Option<u64> {
+        let distance = (k as i64).checked_mul(self.step)?;
+        self.start.checked_add_signed(distance)
+    }
 }
 
 impl<D: MapDataset> Slice<D> {
@@ -170,8 +178,7 @@ impl<D: MapDataset> MapDataset for Slice<D> {
     #[inline]
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
         let Some((epoch, k)) = epochs::split(index, self.cut.len) else { return Ok(None) };
-        let distance = (k as i64).checked_mul(self.cut.step);
-        let Some(at) = distance.and_then(|d| self.cut.start.checked_add_signed(d)) else {
+        let Some(at) = self.cut.at(k) else {
             return Err(cx.blame(self.stage, self.name(), too_far(k, self.cut.step)));
         };
         let element = self.parent.get(epochs::join(epoch, self.parent_len, at)?, cx)?;
@@ -179,6 +186,17 @@ impl<D: MapDataset> MapDataset for Slice<D> {
             cx.produced(self.stage, 1, 0);
         }
         Ok(element)
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
+        let place = |index| {
+            let (epoch, k) = epochs::split(index, self.cut.len)?;
+            epochs::join(epoch, self.parent_len, self.cut.at(k)?).ok()
+        };
+        match order::places(indices, place) {
+            Some(places) => order::passed(&self.parent, &places, self.stage, cx),
+            None => Many::one_by_one(indices, |index| self.get(index, cx)),
+        }
     }
 }
 

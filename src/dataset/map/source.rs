@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::MapDataset;
+use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage};
@@ -21,6 +21,12 @@ pub trait RandomAccess: Send + Sync {
     /// # Errors
     /// Say which file and record could not be read.
     fn read(&self, index: u64) -> Result<Self::Record>;
+
+    /// The records at `indices`, in that order: what [`read`](Self::read) gives for each of them. For sources that read many
+    /// at once in less time than one after the other.
+    fn read_many(&self, indices: &[u64]) -> Many<Self::Record> {
+        Many::one_by_one(indices, |index| self.read(index).map(Some))
+    }
 
     /// Whether there are no records.
     fn is_empty(&self) -> bool {
@@ -127,6 +133,23 @@ impl<S: RandomAccess> MapDataset for Source<S> {
             }
             Err(error) => Err(cx.blame(StageId(0), self.source.name(), error)),
         }
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<S::Record> {
+        let len = self.source.len();
+        if len == 0 {
+            return Many::one_by_one(indices, |_| Ok(None));
+        }
+        let places: Option<Vec<u64>> =
+            indices.iter().any(|&index| index >= len).then(|| indices.iter().map(|index| index % len).collect());
+        let places = places.as_deref().unwrap_or(indices);
+        let many = cx.timed_many(StageId(0), places.len(), || self.source.read_many(places));
+        if cx.is_timing() {
+            let bytes = many.items().iter().map(|record| self.source.record_bytes(record)).sum();
+            cx.sampled_bytes(StageId(0), bytes);
+        }
+        let blame = cx.blamer(StageId(0), self.source.name());
+        many.map_errors(|_, error| blame(error))
     }
 }
 

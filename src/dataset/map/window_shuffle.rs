@@ -1,6 +1,5 @@
-use super::MapDataset;
-use super::epochs;
 use super::lanes::Lanes;
+use super::{Many, MapDataset, epochs, order};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
@@ -95,6 +94,20 @@ impl<D: MapDataset> MapDataset for WindowShuffle<D> {
             cx.produced(self.stage, 1, 0);
         }
         Ok(element)
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
+        let places = || {
+            let seed = self.seed.get().ok().filter(|_| self.window_size > 0)?;
+            order::places(indices, |index| {
+                let (epoch, k) = epochs::split(index, self.len)?;
+                epochs::join(epoch, self.len, self.place(epoch, k, seed)).ok()
+            })
+        };
+        match cx.consumed_many(self.stage, indices.len(), places) {
+            Some(places) => order::passed(&self.parent, &places, self.stage, cx),
+            None => Many::one_by_one(indices, |index| self.get(index, cx)),
+        }
     }
 }
 

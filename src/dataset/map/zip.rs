@@ -1,6 +1,7 @@
-use super::MapDataset;
 use super::parents::Parents;
+use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::pace::get_chunk;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 
@@ -50,6 +51,14 @@ impl<A: MapDataset, B: MapDataset> MapDataset for Zip<A, B> {
         let Some(second) = cx.within(self.offset, |cx| self.second.get(index, cx))? else { return Ok(None) };
         cx.produced(self.stage, 1, 0);
         Ok(Some((first, second)))
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<Self::Item> {
+        let first = self.first.get_many(indices, cx);
+        let pairs =
+            cx.within(self.offset, |cx| beside(first, indices, &self.second, cx, |first, second| (first, second)));
+        cx.produced(self.stage, pairs.items().len() as u64, 0);
+        pairs
     }
 }
 
@@ -111,6 +120,37 @@ impl<D: MapDataset> MapDataset for ZipAll<D> {
         cx.produced(self.parents.stage, 1, 0);
         Ok(Some(all))
     }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<Self::Item> {
+        let count = self.parents.count();
+        let mut rows = Many::from(indices.iter().map(|_| Vec::with_capacity(count)).collect::<Vec<_>>());
+        let add = |mut row: Vec<D::Item>, item| {
+            row.push(item);
+            row
+        };
+        for which in 0..count {
+            rows = self.parents.in_part(which, cx, |part, cx| beside(rows, indices, part, cx, add));
+        }
+        cx.produced(self.parents.stage, rows.items().len() as u64, 0);
+        rows
+    }
+}
+
+/// Each of `items`, those of `indices`, and beside it the element of `other`: asked for only where there is an item.
+fn beside<T, D: MapDataset, U>(
+    items: Many<T>,
+    indices: &[u64],
+    other: &D,
+    cx: &mut Cx,
+    join: impl Fn(T, D::Item) -> U,
+) -> Many<U> {
+    let mut wanted = Vec::with_capacity(indices.len());
+    let items = items.map(|place, item| {
+        wanted.push(indices[place]);
+        item
+    });
+    let mut others = get_chunk(other, &wanted, cx).into_iter();
+    items.filter_map(|_, item| Ok(others.next().unwrap_or(Ok(None))?.map(|other| join(item, other))))
 }
 
 fn equal_lengths(lens: impl IntoIterator<Item = u64>) -> Result<()> {

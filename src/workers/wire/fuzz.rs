@@ -101,7 +101,7 @@ fn held_by(part: &Part<Element, Element>) -> usize {
     let own = |element: &Element| size_of::<Element>() + heap_of(element);
     size_of_val(part)
         + match part {
-            Part::Slots(slots) => slots.iter().flatten().flatten().map(own).sum(),
+            Part::Slots(slots) => slots.items().iter().map(own).sum(),
             Part::Rows(_) => 0,
             Part::Whole(whole, _) => whole.as_ref().map_or(0, own),
         }

@@ -9,6 +9,7 @@ use super::input::In;
 use super::rows::ElementRows;
 use super::{DROPPED, ERROR, ITEM, ROWS, WHOLE, WHOLE_ERROR};
 use crate::dataset::iter::evaluate::{Part, Rows, Slot};
+use crate::dataset::map::Many;
 use crate::element::Owner;
 use crate::error::{Error, Result, Told};
 
@@ -20,7 +21,6 @@ pub(crate) fn read<T: Cross>(owner: &Arc<dyn Owner>, used: usize) -> Result<Vec<
     let mut all = Vec::new();
     for part in read_parts::<T, Infallible>(owner, used, Crossing::OF, None)? {
         match part {
-            Part::Slots(slots) if all.is_empty() => all = slots,
             Part::Slots(slots) => all.extend(slots),
             Part::Rows(rows) => all.extend(rows.map(|item| Ok(Some(item)))),
             Part::Whole(whole, _) => match whole? {},
@@ -50,7 +50,7 @@ pub(crate) fn read_parts<T, W>(
                 Some(Part::Slots(slots)) => slots.push(slot),
                 last => {
                     // Where there are wholes or rows, there are few slots.
-                    let mut slots = if last.is_none() { Vec::with_capacity(len) } else { Vec::new() };
+                    let mut slots = Many::with_capacity(if last.is_none() { len } else { 0 });
                     slots.push(slot);
                     parts.push(Part::Slots(slots));
                 }

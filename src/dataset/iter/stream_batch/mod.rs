@@ -221,8 +221,14 @@ where
             }
             self.start = self.prefix.state();
         }
-        while let Some(element) = self.next_item(cx)? {
-            self.items.push(element);
+        loop {
+            let missing = self.batching.size.saturating_sub(self.items.len());
+            let run = self.prefix.next_run(missing, &mut self.items, cx);
+            cx.produced(self.border, run as u64, 0);
+            if run == 0 {
+                let Some(element) = self.next_item(cx)? else { break };
+                self.items.push(element);
+            }
             if self.items.len() >= self.batching.size {
                 return self.close(cx);
             }

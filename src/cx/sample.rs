@@ -1,0 +1,131 @@
+//! Which elements are measured.
+
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// What the clock itself adds to a measured time: the least of many empty measurements.
+pub(super) fn clock_ns() -> u64 {
+    static COST: OnceLock<u64> = OnceLock::new();
+    *COST.get_or_init(|| {
+        let empty = || Instant::now().elapsed().as_nanos() as u64;
+        (0..256).map(|_| empty()).min().unwrap_or(0)
+    })
+}
+
+/// One part in this many of the time goes into measuring elements.
+const SHARE: u64 = 400;
+/// However cheap elements are, one in this many is measured.
+const MAX_STRIDE: u64 = 1024;
+
+/// Which elements, or chunks of them, are measured, and how many each of them stands for.
+#[derive(Debug)]
+pub(super) struct Sample {
+    /// Whether the present one is measured.
+    pub(super) on: bool,
+    /// How many begin until one that is measured does.
+    countdown: u32,
+    /// For each of its elements, how many the one measured last stands for.
+    pub(super) weight: f64,
+    /// What measuring the present one found, and how often the clock was read for it.
+    pub(super) measured_ns: u64,
+    pub(super) measurements: u64,
+    /// Elements begun since the one measured last.
+    pending: u64,
+    /// Elements begun, and those that the sample stands for, since the counts were handed over.
+    begun: u64,
+    stood_for: u64,
+    dither: u32,
+}
+
+impl Sample {
+    pub(super) fn new() -> Self {
+        let dither = 0x9e37_79b9;
+        Self {
+            on: false,
+            countdown: 1,
+            weight: 1.0,
+            measured_ns: 0,
+            measurements: 0,
+            pending: 0,
+            begun: 0,
+            stood_for: 0,
+            dither,
+        }
+    }
+
+    /// Begins one of so many elements.
+    #[inline]
+    pub(super) fn begin(&mut self, elements: u64) {
+        if self.on {
+            self.choose_next();
+        }
+        self.begun += elements;
+        self.pending += elements;
+        self.countdown -= 1;
+        self.on = self.countdown == 0;
+        if self.on {
+            self.weight = self.pending as f64 / elements as f64;
+            self.stood_for += std::mem::take(&mut self.pending);
+        }
+    }
+
+    /// The distance to the next that is measured: so far that measuring costs one part in [`SHARE`] of the time that the
+    /// present one took. It is dithered, so that a period in the data cannot hide from the sample or dominate it.
+    fn choose_next(&mut self) {
+        let (measurements, ns) = (std::mem::take(&mut self.measurements), std::mem::take(&mut self.measured_ns));
+        let cost = measurements * (2 * clock_ns() + 20);
+        let stride = if cost == 0 { MAX_STRIDE } else { (cost * SHARE / ns.max(1)).clamp(1, MAX_STRIDE) } as u32;
+        self.countdown = 1 + self.draw(2 * stride - 1);
+    }
+
+    /// Ends the present stretch of elements: what the sample has to be multiplied by to stand for all of them.
+    pub(super) fn close(&mut self) -> f64 {
+        if self.stood_for == 0 {
+            // Nothing was measured, so there is nothing to scale; these elements go to the next stretch.
+            return 1.0;
+        }
+        // Elements behind the last measured one are in the scale; the next one stands for those after it.
+        self.pending = 0;
+        std::mem::take(&mut self.begun) as f64 / std::mem::take(&mut self.stood_for) as f64
+    }
+
+    /// A number below `n`.
+    pub(super) fn draw(&mut self, n: u32) -> u32 {
+        self.dither ^= self.dither << 13;
+        self.dither ^= self.dither >> 17;
+        self.dither ^= self.dither << 5;
+        self.dither % n
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is estimated is what was there: in phases, with rare dear elements, in stretches of any length.
+    #[test]
+    fn the_sample_stands_for_all_elements() {
+        let phases = |i: u64| if i < 40_000 { 1000 } else { 5000 };
+        let dear_tail = |i: u64| if i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57 == 0 { 50_000 } else { 500 };
+        for cost in [phases, dear_tail] {
+            for stretch in [7, 100, 4000, 80_000] {
+                let (mut sample, mut estimate, mut open, mut true_ns, mut measured) = (Sample::new(), 0.0, 0, 0, 0);
+                for i in 0..80_000 {
+                    sample.begin(1);
+                    if sample.on {
+                        open += cost(i) * sample.weight as u64;
+                        (sample.measured_ns, sample.measurements) = (cost(i), 1);
+                        measured += 1;
+                    }
+                    true_ns += cost(i);
+                    if i % stretch == stretch - 1 || i == 79_999 {
+                        estimate += std::mem::take(&mut open) as f64 * sample.close();
+                    }
+                }
+                let share = estimate / true_ns as f64;
+                assert!((0.75..1.25).contains(&share), "stretch {stretch}: {share}");
+                assert!(measured < 20_000, "{measured}");
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! What stages that change only the order do with many indices.
+
+use super::{Many, MapDataset};
+use crate::cx::{Cx, StageId};
+
+/// The elements of `parent` at `places`, counted as those of `stage`.
+pub(super) fn passed<D: MapDataset>(parent: &D, places: &[u64], stage: StageId, cx: &mut Cx) -> Many<D::Item> {
+    let many = parent.get_many(places, cx);
+    cx.produced(stage, many.items().len() as u64, 0);
+    many
+}
+
+/// Where `place` says that each index is found; `None` if it has no answer for one of them, so that none is left out
+/// by mistake: the stage then looks at them one by one.
+#[inline]
+pub(super) fn places(indices: &[u64], place: impl Fn(u64) -> Option<u64>) -> Option<Vec<u64>> {
+    let mut places = Vec::with_capacity(indices.len());
+    for &index in indices {
+        places.push(place(index)?);
+    }
+    Some(places)
+}
