@@ -66,7 +66,11 @@ class MapDataset:
 
     @staticmethod
     def source(source: _Source) -> MapDataset:
-        """The records of anything with `__len__` and `__getitem__`; index `i` reads record `i % len(source)`."""
+        """The records of anything with `__len__` and `__getitem__`; index `i` reads record `i % len(source)`.
+
+        A source that also has `__getitems__` is given lists of indices, as many as are read at a time, and returns as many
+        records; where that raises, they are read one by one.
+        """
 
     @staticmethod
     def jsonl(

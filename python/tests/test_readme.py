@@ -41,3 +41,16 @@ def test_worker_processes_as_they_are_shown(tmp_path: Path, monkeypatch: pytest.
     real = sum(int((batch["ids_segment_ids"] > 0).sum()) for batch in trained)
     assert real == sum(len(text) for text in texts)
     assert names["state"]["delivered"] == len(trained)
+
+
+def test_a_source_that_reads_many_at_once_is_read_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = [text.split("```")[0] for text in README.read_text().split("```python\n")[1:]]
+    program = next(text for text in programs if "__getitems__" in text)
+    rows = np.arange(4000, dtype=np.float64).reshape(1000, 4)
+    np.save(tmp_path / "rows.npy", rows)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(program, names)
+    assert len(names["means"]) == 16
+    total = sum(size * mean for size, mean in zip([64] * 15 + [40], names["means"], strict=True))
+    assert np.isclose(total, (rows / 255).sum() / 4)

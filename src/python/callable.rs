@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyStopIteration, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyIterator, PyList};
 
 use super::error;
 use super::item::Item;
+use crate::dataset::map::Many;
 use crate::error::Result;
+use crate::spec::columns::NamedFn;
 
 /// A Python function; clones share it.
 #[derive(Clone, Debug)]
@@ -31,6 +35,46 @@ impl Callable {
     /// What it returns for one item.
     pub(crate) fn map(&self, item: Item) -> Result<Item> {
         self.attached(|py, function| function.call1((item.into_python(py)?,)).map(Item::from_python))
+    }
+
+    /// It as the function of a stage.
+    pub(crate) fn map_stage(self) -> NamedFn<Item, Item> {
+        let each = self.clone();
+        NamedFn::map("map", String::new(), move |item| each.map(item)).together(move |many| self.map_many(many))
+    }
+
+    /// It as the condition of a stage.
+    pub(crate) fn filter_stage(self) -> NamedFn<Item, Item> {
+        let each = self.clone();
+        NamedFn::filter("filter", String::new(), move |item| each.holds(item))
+            .together(move |many| Python::attach(|_| many.filter_map(|_, item| Ok(self.holds(&item)?.then_some(item)))))
+    }
+
+    /// What it returns for each of many items. The interpreter's own `map` calls it: that makes no tuple for each call.
+    fn map_many(&self, many: Many<Item>) -> Many<Item> {
+        Python::attach(|py| {
+            let mut objects = Vec::with_capacity(many.items().len());
+            let places = many.filter_map(|_, item| {
+                objects.push(item.into_python(py).map_err(error::caught)?);
+                Ok(Some(()))
+            });
+            let mut results = match self.over(py, objects) {
+                Ok(results) => results,
+                Err(failed) => return places.filter_map(|_, ()| Err(error::caught(failed.clone_ref(py)))),
+            };
+            // It goes on behind an exception; only one ends it.
+            places.filter_map(|_, ()| {
+                let result = results.next().unwrap_or_else(|| Err(PyStopIteration::new_err(())));
+                result.map(|object| Some(Item::from_python(object))).map_err(error::caught)
+            })
+        })
+    }
+
+    /// An iterator over what it returns for each object.
+    fn over<'py>(&self, py: Python<'py>, objects: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyIterator>> {
+        static MAP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let map = MAP.get_or_try_init(py, || Ok::<_, PyErr>(py.import("builtins")?.getattr("map")?.unbind()))?;
+        map.bind(py).call1((self.0.bind(py), PyList::new(py, objects)?))?.try_iter()
     }
 
     /// What it returns for an item and its index.

@@ -5,6 +5,7 @@ use std::fmt;
 use super::interpreter::released;
 use super::item::Item;
 use crate::cx::Cx;
+use crate::dataset::map::Many;
 use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Memory, Role, Sample, Stage};
 use crate::element::Element;
 use crate::error::Result;
@@ -72,6 +73,12 @@ impl<D: MapDataset<Item: Send>, U> MapDataset for Converted<D, D::Item, U> {
 
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<U>> {
         self.read(|inner| inner.get(index, cx))
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
+        let mut read = || self.inner.get_many(indices, cx);
+        let many = if self.releases { released(read) } else { read() };
+        many.filter_map(|_, item| (self.convert)(item).map(Some))
     }
 }
 

@@ -92,7 +92,7 @@ impl Maps {
 
     /// Each item through a Python function.
     pub(crate) fn map(&self, function: Callable) -> Self {
-        Self::Items(self.items().try_map(move |item| function.map(item)).boxed())
+        Self::Items(function.map_stage().after(self.items()).boxed())
     }
 
     /// The same with its index.
@@ -115,10 +115,7 @@ impl Maps {
                 let filter = NamedFn::filter("filter", String::new(), keep);
                 Self::Elements(filter.after(ds.clone()).boxed(), context.clone().blind())
             }
-            Self::Items(ds) => {
-                let filter = NamedFn::filter("filter", String::new(), move |item: &Item| function.holds(item));
-                Self::Items(filter.after(ds.clone()).boxed())
-            }
+            Self::Items(ds) => Self::Items(function.filter_stage().after(ds.clone()).boxed()),
         }
     }
 

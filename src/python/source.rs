@@ -2,19 +2,21 @@
 
 use std::fmt;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::error;
 use super::item::Item;
-use crate::dataset::map::{RandomAccess, SelectionMap};
-use crate::error::Result;
+use crate::dataset::map::{Many, RandomAccess, SelectionMap};
+use crate::error::{Error, Result};
 
-/// Anything with `__len__` and `__getitem__`.
+/// Anything with `__len__` and `__getitem__`, and optionally `__getitems__`, which is given a list of indices.
 pub(crate) struct PythonSource {
     object: Py<PyAny>,
     len: u64,
     kind: String,
+    /// Whether it reads many at once.
+    together: bool,
 }
 
 impl PythonSource {
@@ -23,7 +25,13 @@ impl PythonSource {
         if !object.hasattr("__getitem__")? {
             return Err(PyTypeError::new_err(format!("a source has `__len__` and `__getitem__`, and {kind} has not")));
         }
-        Ok(Self { len: object.len()? as u64, object: object.clone().unbind(), kind })
+        let together = object.hasattr("__getitems__")?;
+        Ok(Self { len: object.len()? as u64, object: object.clone().unbind(), kind, together })
+    }
+
+    #[cold]
+    fn miscounted(&self, asked: usize, given: usize) -> Error {
+        Error::data(format!("`__getitems__` of {} gave {given} records for {asked} indices", self.kind))
     }
 }
 
@@ -36,6 +44,25 @@ impl RandomAccess for PythonSource {
 
     fn read(&self, index: u64) -> Result<Item> {
         Python::attach(|py| self.object.bind(py).get_item(index).map(Item::from_python)).map_err(error::caught)
+    }
+
+    /// By `__getitems__`, where it has that. Where it fails, each record is read alone, and the error belongs to one of them.
+    fn read_many(&self, indices: &[u64]) -> Many<Item> {
+        Python::attach(|py| {
+            let object = self.object.bind(py);
+            let records = || object.call_method1("__getitems__", (indices,))?.try_iter()?.collect::<PyResult<Vec<_>>>();
+            match self.together.then(records) {
+                Some(Ok(records)) if records.len() == indices.len() => {
+                    records.into_iter().map(Item::from_python).collect::<Vec<_>>().into()
+                }
+                Some(Ok(records)) => Many::one_by_one(indices, |_| Err(self.miscounted(indices.len(), records.len()))),
+                // Nobody who wants to end the program is to wait for more.
+                Some(Err(ended)) if !ended.is_instance_of::<PyException>(py) => {
+                    Many::one_by_one(indices, |_| Err(error::caught(ended.clone_ref(py))))
+                }
+                _ => Many::one_by_one(indices, |index| self.read(index).map(Some)),
+            }
+        })
     }
 
     fn identity(&self) -> String {

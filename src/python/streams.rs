@@ -107,7 +107,7 @@ impl Streams {
 
     /// Each item through a Python function.
     pub(crate) fn map(&self, function: Callable) -> Self {
-        Self::Items(each(self.items(), NamedFn::map("map", String::new(), move |item| function.map(item))))
+        Self::Items(each(self.items(), function.map_stage()))
     }
 
     /// The same with a counter of what arrives here.
@@ -131,10 +131,7 @@ impl Streams {
                 let filter = NamedFn::filter("filter", String::new(), keep);
                 Self::Elements(each(chain.clone(), filter), context.clone().blind())
             }
-            Self::Items(chain) => {
-                let keep = move |item: &Item| function.holds(item);
-                Self::Items(each(chain.clone(), NamedFn::filter("filter", String::new(), keep)))
-            }
+            Self::Items(chain) => Self::Items(each(chain.clone(), function.filter_stage())),
         }
     }
 
