@@ -1,7 +1,8 @@
 //! What an index costs on its way through a map dataset: CPU time per element, beside the same loop by hand.
 //!
 //! `cargo bench --bench map [-- NAME]`. One iteration reads 2^16 consecutive indices from epoch 0, with a context that
-//! counts nothing; `counted` is the same pipeline run by the inline loader, counters, sampled clock and all.
+//! counts nothing; `counted` is the same pipeline run by the inline loader, counters, sampled clock and all. `alone` asks for
+//! one index after the other, `together` for 1024 at once.
 
 use std::hint::black_box;
 
@@ -17,6 +18,7 @@ mod cpu_time;
 use cpu_time::CpuTime;
 
 const READS: u64 = 1 << 16;
+const CHUNK: usize = 1024;
 const MILLION: i64 = 1_000_000;
 
 /// Reads the first indices of `ds`.
@@ -26,6 +28,19 @@ fn reads<M: Measurement>(group: &mut BenchmarkGroup<'_, M>, name: &str, ds: impl
         b.iter(|| {
             for index in 0..READS {
                 black_box(ds.get(index, &mut cx).unwrap());
+            }
+        });
+    });
+}
+
+/// The same, a chunk at a time.
+fn reads_together<M: Measurement>(group: &mut BenchmarkGroup<'_, M>, name: &str, ds: impl MapDataset<Item = i64>) {
+    let mut cx = Cx::default();
+    group.bench_function(name, |b| {
+        b.iter(|| {
+            for start in (0..READS).step_by(CHUNK) {
+                let indices: Vec<u64> = (start..start + CHUNK as u64).collect();
+                black_box(ds.get_many(&indices, &mut cx));
             }
         });
     });
@@ -85,9 +100,42 @@ fn elements(c: &mut Criterion<CpuTime>) {
     group.finish();
 }
 
+/// Each pipeline alone and together, its types known and hidden behind every stage.
+fn chunks(c: &mut Criterion<CpuTime>) {
+    let mut group = c.benchmark_group("chunks");
+    group.throughput(Throughput::Elements(READS));
+    let range = || Range::new(0, MILLION);
+    let shuffled = || range().shuffle(42).map(|x| x * 3);
+    let hidden = || range().boxed().shuffle(42).boxed().map(|x| x * 3).boxed();
+    let dropping = || range().filter(|x| x % 4 != 0).map(|x| x * 3);
+    let mixed = || Mix::new(vec![range().boxed(), range().boxed(), range().boxed()]);
+    let drawn = || range().random_map(1, |x, rng| x ^ rng.random_raw() as i64);
+    reads(&mut group, "range.map, alone", range().map(|x| x * 3));
+    reads_together(&mut group, "range.map, together", range().map(|x| x * 3));
+    reads(&mut group, "range.shuffle.map, alone", shuffled());
+    reads_together(&mut group, "range.shuffle.map, together", shuffled());
+    reads(&mut group, "boxed range.shuffle.map, alone", hidden());
+    reads_together(&mut group, "boxed range.shuffle.map, together", hidden());
+    reads(&mut group, "range.filter.map, alone", dropping());
+    reads_together(&mut group, "range.filter.map, together", dropping());
+    reads(&mut group, "boxed mix of 3, alone", mixed());
+    reads_together(&mut group, "boxed mix of 3, together", mixed());
+    reads(&mut group, "random_map, alone", drawn());
+    reads_together(&mut group, "random_map, together", drawn());
+    group.bench_function("boxed range.shuffle.map.batch, counted", |b| {
+        b.iter(|| {
+            let ds = hidden().slice(..READS as i64).to_iter().batch(256);
+            ds.loader().build().unwrap().for_each(|x| {
+                black_box(x.unwrap());
+            });
+        });
+    });
+    group.finish();
+}
+
 criterion_group! {
     name = benches;
     config = Criterion::default().with_measurement(CpuTime).measurement_time(std::time::Duration::from_secs(1));
-    targets = order, elements
+    targets = order, elements, chunks
 }
 criterion_main!(benches);
