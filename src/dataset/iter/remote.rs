@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -41,8 +41,8 @@ where
     if let Some(item) = crossing::<D::Item>() {
         let gather = gather.and_then(|gather| Some((gather.clone(), crossing()?)));
         let (dataset, run, unfit) = (dataset.clone(), run.clone(), Mutex::default());
-        let pace = Pace::default();
-        served.add(run.border(stage), Arc::new(Prefix { dataset, gather, run, item, unfit, pace }));
+        let (pace, large) = Default::default();
+        served.add(run.border(stage), Arc::new(Prefix { dataset, gather, run, item, unfit, pace, large }));
     }
 }
 
@@ -176,6 +176,8 @@ struct Prefix<D: MapDataset, G: Gather<D::Item>> {
     item: Crossing<D::Item>,
     unfit: Mutex<Kept<D::Item, G::Whole>>,
     pace: Pace,
+    /// Bytes that a large slot takes, of those that came last.
+    large: AtomicUsize,
 }
 
 /// By index.
@@ -230,23 +232,26 @@ where
         writer: &mut ChunkWriter<'_>,
         cx: &mut Cx,
     ) -> Result<(), Full> {
-        let (mut at, mut group_bytes, mut slot_bytes) = (range.start, 0, 0);
+        let (mut at, mut group_bytes) = (range.start, 0);
         let mut unfit = self.take_unfit(at);
         while at < range.end {
             let Some(group) = self.group_at(at, range.end, groups_from) else {
                 let slots = match unfit.take() {
                     Some(Unfit::Slot(slot)) => [slot].into_iter().collect(),
-                    _ => self.slots(at..self.next_group(at, range.end, groups_from), slot_bytes, writer.room(), cx),
+                    _ => self.slots(at..self.next_group(at, range.end, groups_from), writer.room(), cx),
                 };
-                let (room, count) = (writer.room(), slots.len());
-                for (slot, at) in slots.into_iter().zip(at..) {
+                let mut large = 0;
+                for slot in slots {
+                    let room = writer.room();
                     if let Err(full) = writer.push_with(&slot, self.item) {
+                        self.learn_bytes(full.need);
                         self.keep_unfit(at, Unfit::Slot(slot), full);
                         return Err(full);
                     }
+                    large = large.max(room.saturating_sub(writer.room()));
+                    at += 1;
                 }
-                at += count as u64;
-                slot_bytes = room.saturating_sub(writer.room()).div_ceil(count.max(1));
+                self.learn_bytes(large);
                 continue;
             };
             let room = writer.room();
@@ -260,11 +265,21 @@ where
         Ok(())
     }
 
-    /// The slots at the start of `range`: a chunk of them, but no more than there is room for if each takes `slot_bytes`.
-    fn slots(&self, mut range: Range<u64>, slot_bytes: usize, room: usize, cx: &mut Cx) -> Many<D::Item> {
-        let most = room.checked_div(slot_bytes).map_or(u64::MAX, |most| most.max(1) as u64);
+    /// The slots at the start of `range`: a chunk of them, but no more than there is room for if all are large.
+    fn slots(&self, mut range: Range<u64>, room: usize, cx: &mut Cx) -> Many<D::Item> {
+        let large = self.large.load(Ordering::Relaxed);
+        let most = room.checked_div(large).map_or(u64::MAX, |most| most.max(1) as u64);
         range.end = range.end.min(range.start.saturating_add(most));
         self.pace.chunk(&mut range, cx, |chunk, cx| evaluate_chunk(&*self.dataset, chunk, cx))
+    }
+
+    /// A slot of a chunk has taken, or would have taken, so many bytes. Large ones are forgotten where none came for a while.
+    fn learn_bytes(&self, bytes: usize) {
+        let large = self.large.load(Ordering::Relaxed);
+        let next = bytes.max(large - large / 16);
+        if next != large {
+            self.large.store(next, Ordering::Relaxed);
+        }
     }
 
     /// Where the next group may begin behind `at`, or `end`.

@@ -191,10 +191,11 @@ fn wholes_and_slots_keep_their_order() {
     });
     assert_eq!(written.indices, 10);
     let parts = read_parts(&extent(&bytes), written.used, slot, Some(whole)).unwrap();
+    assert_eq!(parts.iter().map(Part::len).sum::<u64>(), 10);
     let texts: Vec<String> = parts
-        .iter()
+        .into_iter()
         .map(|part| match part {
-            Part::Slots(slots) => format!("{slots:?}"),
+            Part::Slots(slots) => format!("{:?}", slots.into_iter().collect::<Vec<_>>()),
             Part::Rows(rows) => format!("{} rows", rows.len()),
             Part::Whole(whole, indices) => format!("{indices} {whole:?}"),
         })
@@ -206,7 +207,6 @@ fn wholes_and_slots_keep_their_order() {
         "[Err(Data: element 8: no element), Ok(Some(9))]",
     ];
     assert_eq!(texts, expected);
-    assert_eq!(parts.iter().map(Part::len).sum::<u64>(), 10);
     assert!(read::<i64>(&extent(&bytes), written.used).unwrap_err().message().contains("no slot of kind"));
 }
 
