@@ -128,4 +128,32 @@ mod tests {
             }
         }
     }
+
+    /// A chunk stands for others by their elements: however sizes are mixed, and whatever an element costs.
+    #[test]
+    fn a_chunk_stands_for_elements_and_not_for_chunks() {
+        let size = |i: u64| 1 + (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54);
+        let growing = |i: u64| 1 << i.min(10);
+        for (sizes, chunks) in [(&size as &dyn Fn(u64) -> u64, 20_000), (&growing, 20_000)] {
+            for stretch in [3, 100, 20_000] {
+                let (mut sample, mut estimate, mut open, mut true_ns, mut measured) = (Sample::new(), 0.0, 0.0, 0, 0);
+                for i in 0..chunks {
+                    let (elements, each) = (sizes(i), if i % 1000 < 700 { 3 } else { 11 });
+                    sample.begin(elements);
+                    if sample.on {
+                        open += (each * elements) as f64 * sample.weight;
+                        (sample.measured_ns, sample.measurements) = (each * elements, 3);
+                        measured += 1;
+                    }
+                    true_ns += each * elements;
+                    if i % stretch == stretch - 1 || i == chunks - 1 {
+                        estimate += std::mem::take(&mut open) * sample.close();
+                    }
+                }
+                let share = estimate / true_ns as f64;
+                assert!((0.7..1.3).contains(&share), "stretch {stretch}: {share}");
+                assert!(measured < chunks / 2, "{measured}");
+            }
+        }
+    }
 }
