@@ -13,6 +13,9 @@ __version__: str
 def cli(arguments: Sequence[str], interpreter: str) -> int:
     """Runs the command that `arguments` say, the first of which is the program's name, and returns the exit code."""
 
+def index_shuffle(index: int, max_index: int, seed: int, rounds: int) -> int:
+    """Where Grain's permutation of `0..=max_index` sends `index`."""
+
 _Path: TypeAlias = str | PathLike[str]
 _Paths: TypeAlias = _Path | Sequence[_Path]
 _Names: TypeAlias = str | Sequence[str]
@@ -32,6 +35,10 @@ class _ArrowStream(Protocol):
 
 class _ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
+
+class _Computed(Protocol):
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Any | None: ...
 
 class _SelectionMap(Protocol):
     def __len__(self) -> int: ...
@@ -70,6 +77,13 @@ class MapDataset:
 
         A source that also has `__getitems__` is given lists of indices, as many as are read at a time, and returns as many
         records; where that raises, they are read one by one.
+        """
+
+    @staticmethod
+    def computed(source: _Computed, *, dense: bool = False) -> MapDataset:
+        """What anything with `__len__` and `__getitem__` computes for an index; `None` where there is no element.
+
+        Unlike a `source` it is asked for indices of later epochs as they are. `dense` promises an element for each index.
         """
 
     @staticmethod
@@ -189,6 +203,17 @@ class MapDataset:
         The length stays: a dropped element leaves an empty slot, which is `None` for `ds[i]` and skipped by a stream.
         """
 
+    def flat_map(
+        self, transform: Callable[[Any], Iterable[Any]] | _FlatMap, max_fan_out: int | None = None
+    ) -> MapDataset:
+        """Replaces every element by what a function makes of it, in `max_fan_out` slots; what is not filled is empty.
+
+        `max_fan_out` may be an attribute of `transform`. More elements than slots are an error.
+        """
+
+    def drop_none(self) -> MapDataset:
+        """Empty slots in place of elements that are `None`."""
+
     def batch(
         self,
         batch_size: int,
@@ -300,12 +325,27 @@ class IterDataset:
         """Lines of text files in order; `.gz` and `.zst` are read as streams, as many at a time as `lanes`."""
 
     @staticmethod
+    def source(source: Iterable[Any]) -> IterDataset:
+        """A stream written in Python: each `iter(source)` starts a pass.
+
+        A pass with `get_state` and `set_state` is restored by them: its state is what JSON can hold. Without them it is
+        read again up to the element that comes next.
+        """
+
+    @staticmethod
+    def zip(datasets: Sequence[IterDataset], *, strict: bool = True) -> IterDataset:
+        """Tuples of one element of each; unless `strict`, it ends with the shortest, which is an error otherwise."""
+
+    @staticmethod
     def mix(datasets: Sequence[IterDataset], weights: Sequence[float] | None = None) -> IterDataset:
         """Elements of several streams in proportion to the weights, until one ends; in Grain's order."""
 
     @staticmethod
-    def interleave(datasets: Sequence[IterDataset], cycle_length: int) -> IterDataset:
-        """One element of each of `cycle_length` streams in turn; one that ends makes room for the next."""
+    def interleave(datasets: Sequence[IterDataset] | MapDataset, cycle_length: int) -> IterDataset:
+        """One element of each of `cycle_length` streams in turn; one that ends makes room for the next.
+
+        The streams are a list, or the elements of a `MapDataset`, made when their turn comes.
+        """
 
     def seed(self, seed: int) -> IterDataset:
         """The seed from which random stages behind it derive theirs, unless given their own."""
@@ -350,6 +390,9 @@ class IterDataset:
         equals: str | None = None,
     ) -> IterDataset:
         """Keeps the elements of which a function, or natively a condition on a column, holds."""
+
+    def drop_none(self) -> IterDataset:
+        """All elements but those that are `None`."""
 
     def flat_map(self, transform: Callable[[Any], Iterable[Any]] | _FlatMap) -> IterDataset:
         """Replaces every element by what a function makes of it: none, one or many."""

@@ -15,9 +15,22 @@ thread_local! {
 /// Around every thread of the crate: the interpreter knows it from beginning to end, and does not make a state for it anew,
 /// which takes microseconds, each time that it calls a Python function.
 pub(crate) fn around_thread(body: &mut (dyn FnMut() + Send)) {
-    if Python::try_attach(|py| py.detach(&mut *body)).is_none() {
+    let inside = |py: Python<'_>| {
+        // A thread that functions cannot tell from others is no reason not to run it.
+        let _ = name_thread(py);
+        py.detach(&mut *body);
+    };
+    if Python::try_attach(inside).is_none() {
         body();
     }
+}
+
+/// `threading.current_thread().name` is `gristmill_0`, `gristmill_1`, …: as with Grain, functions may count on the number.
+fn name_thread(py: Python<'_>) -> PyResult<()> {
+    let thread = std::thread::current();
+    let Some(name) = thread.name() else { return Ok(()) };
+    let current = py.import("threading")?.call_method0("current_thread")?;
+    current.setattr("name", name.replace('-', "_"))
 }
 
 /// Sets whether this thread holds the interpreter, until it is dropped.

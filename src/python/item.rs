@@ -73,6 +73,11 @@ impl Item {
         }
     }
 
+    /// Whether it is Python's `None`.
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self, Self::Python(object) if Python::attach(|py| object.is_none(py)))
+    }
+
     /// What native stages take.
     pub(crate) fn into_element(self) -> Result<Element> {
         match self {

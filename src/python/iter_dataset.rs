@@ -9,9 +9,11 @@ use super::error::OrRaise;
 use super::interpreter::detached;
 use super::item::Item;
 use super::iterator::{How, PyDatasetIterator};
+use super::map_dataset::PyMapDataset;
 use super::recipe::{self, Recipe};
+use super::stream_source::PythonStream;
 use super::streams::{Streams, behind};
-use crate::dataset::iter::{interleave, mix};
+use crate::dataset::iter::{ZipLength, interleave, interleave_from, mix};
 use crate::dataset::{BoxIter, IterDataset};
 use crate::spec::Pipeline;
 use crate::spec::chain::Chain;
@@ -26,6 +28,12 @@ type Keywords<'py> = Bound<'py, PyDict>;
 impl PyIterDataset {
     fn of(streams: Streams) -> Self {
         Self(streams, Recipe::default())
+    }
+
+    /// The stream that an item is: what a function makes for `interleave`.
+    pub(super) fn from_item(item: Item) -> crate::Result<BoxIter<Item>> {
+        let stream = |py: Python<'_>| Ok(item.into_python(py)?.extract::<PyRef<'_, Self>>()?.0.dataset());
+        Python::attach(stream).map_err(super::error::caught)
     }
 
     pub(super) fn new(py: Python<'_>, streams: Streams) -> PyResult<Self> {
@@ -70,6 +78,20 @@ impl PyIterDataset {
         Self::source_named("lines", args, kwargs)
     }
 
+    /// A stream written in Python: what each `iter(source)` yields.
+    #[staticmethod]
+    fn source(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::new(py, Streams::Items(Chain::Iter(PythonStream::new(source)?.boxed())))
+    }
+
+    /// Tuples of one element of each of several streams.
+    #[staticmethod]
+    #[pyo3(signature = (datasets, *, strict=true))]
+    fn zip(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, strict: bool) -> PyResult<Self> {
+        let streams: Vec<_> = datasets.iter().map(|ds| &ds.0).collect();
+        Self::new(py, Streams::zip(&streams, if strict { ZipLength::Equal } else { ZipLength::Shortest }))
+    }
+
     /// Elements of several streams in proportion to the weights, until one ends.
     #[staticmethod]
     #[pyo3(signature = (datasets, weights=None))]
@@ -81,9 +103,15 @@ impl PyIterDataset {
 
     /// One element of each of `cycle_length` streams in turn.
     #[staticmethod]
-    fn interleave(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, cycle_length: usize) -> PyResult<Self> {
-        let streams: Vec<_> = datasets.iter().map(|ds| ds.0.dataset()).collect();
-        Self::new(py, Streams::Items(Chain::Iter(interleave(streams, cycle_length).boxed())))
+    fn interleave(py: Python<'_>, datasets: &Bound<'_, PyAny>, cycle_length: usize) -> PyResult<Self> {
+        let lanes = match datasets.cast::<PyMapDataset>() {
+            Ok(made) => interleave_from(made.get().made_streams(), cycle_length).boxed(),
+            Err(_) => {
+                let datasets: Vec<PyRef<'_, Self>> = datasets.extract()?;
+                interleave(datasets.iter().map(|ds| ds.0.dataset()).collect::<Vec<_>>(), cycle_length).boxed()
+            }
+        };
+        Self::new(py, Streams::Items(Chain::Iter(lanes)))
     }
 
     /// The seed from which random stages behind it derive theirs.
@@ -136,6 +164,11 @@ impl PyIterDataset {
             Some(function) => Self::new(args.py(), self.0.filter(function)),
             None => self.native("filter", args, kwargs),
         }
+    }
+
+    /// All elements but those that are `None`.
+    fn drop_none(&self, py: Python<'_>) -> PyResult<Self> {
+        Self::new(py, self.0.drop_none())
     }
 
     /// Replaces every element by what a function makes of it: none, one or many.

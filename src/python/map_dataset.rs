@@ -2,12 +2,13 @@
 
 use std::ops::Bound as Limit;
 
-use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice, PyTuple};
 
 use super::arguments;
 use super::callable::Callable;
+use super::computed::Computed;
 use super::convert;
 use super::error::OrRaise;
 use super::interpreter::detached;
@@ -20,7 +21,7 @@ use super::source::{PythonSource, Selection};
 use super::streams::Streams;
 use crate::cx::Cx;
 use crate::dataset::map::{Concatenate, Mix, Range, Select, Source, ZipAll};
-use crate::dataset::{BoxMap, INFINITE, MapDataset};
+use crate::dataset::{BoxIter, BoxMap, INFINITE, MapDataset};
 use crate::spec::by_name;
 use crate::spec::chain::Border;
 
@@ -48,6 +49,11 @@ impl PyMapDataset {
     fn native(&self, name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
         detached(py, || self.0.native(name, arguments)).or_raise(py).map(Self::of)
+    }
+
+    /// Its elements as the streams that they are.
+    pub(super) fn made_streams(&self) -> BoxMap<BoxIter<Item>> {
+        convert::map(self.0.items(), PyIterDataset::from_item)
     }
 
     fn several(datasets: &[PyRef<'_, Self>]) -> Several {
@@ -97,6 +103,13 @@ impl PyMapDataset {
     #[staticmethod]
     fn source(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
         Self::new(py, Maps::Items(Source::new(PythonSource::new(source)?).boxed()))
+    }
+
+    /// The elements that anything with `__len__` and `__getitem__` computes for an index.
+    #[staticmethod]
+    #[pyo3(signature = (source, *, dense=false))]
+    fn computed(py: Python<'_>, source: &Bound<'_, PyAny>, dense: bool) -> PyResult<Self> {
+        Self::new(py, Maps::Items(Computed::new(source, dense)?.boxed()))
     }
 
     /// Records of JSON Lines files.
@@ -254,6 +267,22 @@ impl PyMapDataset {
             Some(function) => Self::new(args.py(), self.0.filter(function)),
             None => self.native("filter", args, kwargs),
         }
+    }
+
+    /// Replaces every element by what a function makes of it, `max_fan_out` elements at most.
+    #[pyo3(signature = (transform, max_fan_out=None))]
+    fn flat_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>, max_fan_out: Option<usize>) -> PyResult<Self> {
+        let max_fan_out = match (max_fan_out, transform.getattr_opt("max_fan_out")?) {
+            (Some(given), _) => given,
+            (None, Some(attribute)) => attribute.extract()?,
+            (None, None) => return Err(PyTypeError::new_err("flat_map() of a MapDataset needs max_fan_out")),
+        };
+        Self::new(py, self.0.flat_map(max_fan_out, Callable::new(transform, "flat_map")?))
+    }
+
+    /// Empty slots in place of elements that are `None`.
+    fn drop_none(&self, py: Python<'_>) -> PyResult<Self> {
+        Self::new(py, self.0.drop_none())
     }
 
     /// Stacks consecutive elements into batches.

@@ -119,6 +119,22 @@ impl Maps {
         }
     }
 
+    /// Up to `max_fan_out` items for each, in as many slots.
+    pub(crate) fn flat_map(&self, max_fan_out: usize, function: Callable) -> Self {
+        Self::Items(self.items().try_flat_map(max_fan_out, move |item| function.flat_map(item)).boxed())
+    }
+
+    /// Empty slots in place of what is `None`, which no native stage yields.
+    pub(crate) fn drop_none(&self) -> Self {
+        match self {
+            Self::Elements(..) => self.clone(),
+            Self::Items(ds) => {
+                let keep = |item: &Item| Ok(!item.is_none());
+                Self::Items(NamedFn::filter("drop_none", String::new(), keep).after(ds.clone()).boxed())
+            }
+        }
+    }
+
     /// The same, with the last stage checked: an impossible argument is refused where it was given.
     pub(crate) fn checked(self, py: Python<'_>) -> PyResult<Self> {
         let id = self.stage().count() - 1;

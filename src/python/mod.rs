@@ -11,11 +11,13 @@ mod buffer;
 mod callable;
 #[cfg(feature = "cli")]
 mod cli;
+mod computed;
 mod convert;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 mod crossing;
 mod element;
 mod error;
+mod index_shuffle;
 mod interpreter;
 mod item;
 mod iter_dataset;
@@ -26,6 +28,7 @@ mod random;
 mod recipe;
 mod report;
 mod source;
+mod stream_source;
 mod streams;
 mod tree;
 #[cfg_attr(not(all(feature = "workers", target_os = "linux")), path = "no_workers.rs")]
@@ -89,5 +92,6 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<arrow::PyRecordBatch>()?;
     #[cfg(feature = "parquet")]
     module.add_class::<arrow::PyRecordBatchStream>()?;
+    module.add_function(wrap_pyfunction!(index_shuffle::index_shuffle, module)?)?;
     module.add_class::<report::PyReport>()
 }

@@ -10,6 +10,7 @@ use super::error::OrRaise;
 use super::item::Item;
 use super::maps::Maps;
 use super::random::RandomFunction;
+use crate::dataset::iter::{ZipLength, zip_all};
 use crate::dataset::{BoxIter, IterDataset, MapDataset, Remainder, Stage};
 use crate::element::{Element, Stack};
 use crate::error::Result;
@@ -43,7 +44,7 @@ macro_rules! behind {
 pub(crate) use behind;
 
 /// The stages that call Python for each element.
-const OF_PYTHON: [&str; 6] = ["source", "map", "map_with_index", "random_map", "filter", "flat_map"];
+const OF_PYTHON: [&str; 7] = ["source", "computed", "map", "map_with_index", "random_map", "filter", "flat_map"];
 
 /// An elementwise stage, which stays in front of the border, or inside the lanes, if nothing stateful came before it.
 fn each<T: Send + 'static, U: Send + 'static>(chain: Chain<T>, function: NamedFn<T, U>) -> Chain<U> {
@@ -133,6 +134,23 @@ impl Streams {
             }
             Self::Items(chain) => Self::Items(each(chain.clone(), function.filter_stage())),
         }
+    }
+
+    /// All but what is `None`, which no native stage yields.
+    pub(crate) fn drop_none(&self) -> Self {
+        match self {
+            Self::Elements(..) => self.clone(),
+            Self::Items(chain) => {
+                let keep = |item: &Item| Ok(!item.is_none());
+                Self::Items(each(chain.clone(), NamedFn::filter("drop_none", String::new(), keep)))
+            }
+        }
+    }
+
+    /// Side by side, as tuples.
+    pub(crate) fn zip(streams: &[&Self], length: ZipLength) -> Self {
+        let zipped = zip_all(streams.iter().map(|ds| ds.dataset()), length).boxed();
+        Self::Items(convert::chain(Chain::Iter(zipped), |items: Vec<Item>| Ok(Item::Tuple(items))))
     }
 
     /// Each item replaced by all that a Python function makes of it.

@@ -1,0 +1,78 @@
+//! Datasets of random access that Python computes.
+
+use std::fmt;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use super::error;
+use super::item::Item;
+use crate::cx::{Cx, StageId};
+use crate::dataset::{MapDataset, Role, Stage};
+use crate::error::{Error, Result};
+
+/// Anything with `__len__` and `__getitem__` that is asked for every index as it is, those of later epochs too.
+pub(crate) struct Computed {
+    object: Py<PyAny>,
+    len: u64,
+    kind: String,
+    /// Whether every index has an element.
+    dense: bool,
+}
+
+impl Computed {
+    pub(crate) fn new(object: &Bound<'_, PyAny>, dense: bool) -> PyResult<Self> {
+        let kind = object.get_type().fully_qualified_name()?.to_string();
+        if !object.hasattr("__getitem__")? {
+            let text = format!("a computed dataset has `__len__` and `__getitem__`, and {kind} has not");
+            return Err(PyTypeError::new_err(text));
+        }
+        Ok(Self { len: object.len()? as u64, object: object.clone().unbind(), kind, dense })
+    }
+}
+
+impl Stage for Computed {
+    fn name(&self) -> &'static str {
+        "computed"
+    }
+    fn params(&self) -> String {
+        format!("{}, {} elements", self.kind, self.len)
+    }
+    fn role(&self) -> Role {
+        if self.dense { Role::Source } else { Role::MayDrop }
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        Vec::new()
+    }
+}
+
+impl MapDataset for Computed {
+    type Item = Item;
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Item>> {
+        let read = || {
+            Python::attach(|py| {
+                let element = self.object.bind(py).get_item(index)?;
+                Ok((!element.is_none()).then(|| Item::from_python(element)))
+            })
+        };
+        let element = cx.timed(StageId(0), read).map_err(error::caught);
+        let element = element.and_then(|element| match element {
+            None if self.dense => {
+                Err(Error::data(format!("{} has no element {index}, and it was to be dense", self.kind)))
+            }
+            element => Ok(element),
+        });
+        element.map_err(|e| cx.blame(StageId(0), self.name(), e))
+    }
+}
+
+impl fmt::Debug for Computed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Computed({}, {} elements)", self.kind, self.len)
+    }
+}
