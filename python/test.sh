@@ -25,6 +25,15 @@ if [ -n "${GRISTMILL_TEST_TORCH:-}" ]; then
 fi
 
 pytest -rs
+
+# Grain's own tests, out of its wheel, against our module of its name.
+if pip install --quiet --disable-pip-version-check --no-deps --target "$folder/grain" grain==0.2.18; then
+    pip install --quiet --disable-pip-version-check absl-py attrs parameterized pyarrow
+    python python/oracle/run.py "$folder/grain"
+else
+    echo "python/test.sh: Grain's own tests skipped: its wheel cannot be had" >&2
+fi
+
 mypy
 # The extension is what its stub says. PyTorch's module cannot be imported without PyTorch.
 stubtest gristmill --allowlist python/stubtest.txt --ignore-unused-allowlist

@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +56,8 @@ def test_a_source_that_reads_many_at_once_is_read_so(tmp_path: Path, monkeypatch
     assert len(names["means"]) == 16
     total = sum(size * mean for size, mean in zip([64] * 15 + [40], names["means"], strict=True))
     assert np.isclose(total, (rows / 255).sum() / 4)
+def test_grains_programs_run() -> None:
+    program = README.read_text().split("### Grain's programs")[1].split("```python\n")[1].split("```")[0]
+    # In a process of its own, where nothing is installed yet and nothing stays installed.
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

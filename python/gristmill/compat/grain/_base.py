@@ -1,0 +1,144 @@
+"""Specs of elements, options of pipelines, and what sources look like."""
+
+import abc
+import dataclasses
+import enum
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+@runtime_checkable
+class ShapeDtypeStructProtocol(Protocol):
+    """Anything with a shape and a dtype."""
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """Sizes of the dimensions; `None` where they differ."""
+        ...
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the numbers."""
+        ...
+
+
+@dataclasses.dataclass(slots=True, frozen=True)
+class ShapeDtypeStruct:
+    """The shape and dtype of a leaf."""
+
+    shape: tuple[int | None, ...]
+    dtype: DTypeLike
+
+
+@runtime_checkable
+class RandomAccessDataSource(Protocol[T_co]):
+    """What `MapDataset.source` takes."""
+
+    def __len__(self) -> int:
+        """Number of records."""
+        ...
+
+    def __getitem__(self, index: int) -> T_co:
+        """Record `index`."""
+        ...
+
+
+@runtime_checkable
+class SupportsBatchedReadRandomAccessDataSource(RandomAccessDataSource[T_co], Protocol[T_co]):
+    """A source that also reads many at once."""
+
+    def _getitems(self, indices: Sequence[int]) -> Sequence[T_co]: ...
+
+
+class DatasetSelectionMap(abc.ABC):
+    """The order of `MapDataset.select_from_datasets`."""
+
+    @abc.abstractmethod
+    def __len__(self) -> int:
+        """Elements in one epoch."""
+
+    @abc.abstractmethod
+    def __getitem__(self, index: int) -> tuple[int, int]:
+        """A dataset, and an index in it."""
+
+
+@enum.unique
+class ExecutionTrackingMode(enum.Enum):
+    """Whether times are measured. They always are: `report()` has them."""
+
+    DISABLED = 0
+    STAGE_TIMING = 1
+
+
+@runtime_checkable
+class SupportsSharedMemoryOutput(Protocol):
+    """What may write its output into shared memory."""
+
+    def enable_shared_memory_output(self) -> None:
+        """Does so from now on."""
+        ...
+
+
+class _Unset:
+    """A default: another value wins over it."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@dataclasses.dataclass(kw_only=True, frozen=True)
+class DatasetOptions:
+    """Options of a whole pipeline. The last one set wins, field by field."""
+
+    filter_warn_threshold_ratio: float | None = cast("float | None", _Unset(0.9))
+    filter_raise_threshold_ratio: float | None = cast("float | None", _Unset(None))
+    execution_tracking_mode: ExecutionTrackingMode = cast(
+        "ExecutionTrackingMode", _Unset(ExecutionTrackingMode.DISABLED)
+    )
+    min_shm_size: int = cast(int, _Unset(0))
+    _given: frozenset[str] = dataclasses.field(default=frozenset(), init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        given: set[str] = set()
+        for field in dataclasses.fields(self):
+            value: Any = getattr(self, field.name)
+            if isinstance(value, _Unset):
+                object.__setattr__(self, field.name, value.value)
+            elif field.init:
+                given.add(field.name)
+        object.__setattr__(self, "_given", frozenset(given))
+
+    def merge(self, other: "DatasetOptions | None") -> "DatasetOptions":
+        """Both, where `self` wins over `other`."""
+        if other is None:
+            return self
+        fields = {name: getattr(other, name) for name in other._given}
+        fields.update({name: getattr(self, name) for name in self._given})
+        return DatasetOptions(**fields)
+
+
+@dataclasses.dataclass(kw_only=True, frozen=True, slots=True)
+class MultiprocessingContext:
+    """Which worker of how many an iterator belongs to."""
+
+    process_index: int = 0
+    process_count: int = 1
+
+
+def spec_of(element: Any) -> Any:
+    """The spec of one leaf that is there."""
+    if isinstance(element, ShapeDtypeStructProtocol):
+        return ShapeDtypeStruct(shape=tuple(element.shape), dtype=np.dtype(element.dtype))
+    if isinstance(element, bool):
+        return ShapeDtypeStruct(shape=(), dtype=np.dtype(np.bool_))
+    if isinstance(element, int):
+        return ShapeDtypeStruct(shape=(), dtype=np.dtype(np.int64))
+    if isinstance(element, float):
+        return ShapeDtypeStruct(shape=(), dtype=np.dtype(np.float64))
+    return ShapeDtypeStruct(shape=(), dtype=cast("DTypeLike", type(element)))

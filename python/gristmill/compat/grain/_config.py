@@ -1,0 +1,35 @@
+"""Settings of the process: nothing has to be parsed before they can be read."""
+
+from typing import Any
+
+_DEFAULTS: dict[str, Any] = {
+    "py_debug_mode": False,
+    "py_dataset_visualization_output_dir": None,
+    "py_traceback_filtering": "auto",
+    "py_relay_sigterm_to_main": False,
+    "enable_multiprocess_worker_profiling": False,
+}
+
+
+class Config:
+    """Grain's settings by name. A run is always measured here, so that the debug mode has nothing to turn on:
+    `report()` of an iterator has the times.
+    """
+
+    def __init__(self) -> None:
+        self._values = dict(_DEFAULTS)
+
+    def update(self, name: str, value: Any) -> None:
+        """Sets one."""
+        if name not in self._values:
+            raise ValueError(f"no setting {name!r}: there are {sorted(self._values)}")
+        self._values[name] = value
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["_values"][name]
+        except KeyError:
+            raise AttributeError(f"no setting {name!r}") from None
+
+
+config = Config()

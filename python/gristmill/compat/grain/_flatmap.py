@@ -1,0 +1,40 @@
+"""One element in, several out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gristmill as gm
+from gristmill.compat.grain import _transforms
+from gristmill.compat.grain._dataset import INFINITE, CoreIterDataset, CoreMapDataset, IterDataset, MapDataset, Plan
+
+
+class FlatMapMapDataset(CoreMapDataset[Any]):
+    """What a transform makes of each element, in `max_fan_out` slots; the rest of them is empty."""
+
+    def __init__(self, parent: MapDataset[Any], transform: _transforms.FlatMap) -> None:
+        super().__init__(parent)
+        self._transform = transform
+
+    def __len__(self) -> int:
+        return min(self._transform.max_fan_out * len(self._parent), INFINITE)
+
+    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+        return parents[0].flat_map(self._transform.flat_map, self._transform.max_fan_out)
+
+    def __str__(self) -> str:
+        return f"FlatMapMapDataset(transform={_transforms.get_pretty_transform_name(self._transform)})"
+
+
+class FlatMapIterDataset(CoreIterDataset[Any]):
+    """What a transform makes of each element of a stream."""
+
+    def __init__(self, parent: IterDataset[Any], transform: _transforms.FlatMap) -> None:
+        super().__init__(parent)
+        self._transform = transform
+
+    def _build(self, plan: Plan) -> gm.IterDataset:
+        core: gm.IterDataset = self._parent._core(plan)
+        return core.flat_map(self._transform.flat_map)
+
+    def __str__(self) -> str:
+        return f"FlatMapIterDataset(transform={_transforms.get_pretty_transform_name(self._transform)})"

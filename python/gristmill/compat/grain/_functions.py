@@ -1,0 +1,254 @@
+"""Stages that call a function for every element."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import gristmill as gm
+from gristmill.compat.grain import _transforms
+from gristmill.compat.grain._dataset import CoreIterDataset, CoreMapDataset, IterDataset, MapDataset, Plan, numbers_of
+
+
+def _function(transform: Any, kinds: dict[type[Any], str]) -> Callable[..., Any]:
+    """The method of a transform that is a class, or the function itself."""
+    for kind, method in kinds.items():
+        if isinstance(transform, kind):
+            bound: Callable[..., Any] = getattr(transform, method)
+            return bound
+    if not callable(transform):
+        raise TypeError(f"needs a function or one of {[kind.__name__ for kind in kinds]}, got {transform!r}")
+    function: Callable[..., Any] = transform
+    return function
+
+
+def _map(transform: Any) -> Callable[[Any], Any]:
+    return _function(transform, {_transforms.Map: "map"})
+
+
+def _filter(transform: Any) -> Callable[[Any], Any]:
+    return _function(transform, {_transforms.Filter: "filter"})
+
+
+def _with_index(transform: Any) -> Callable[[int, Any], Any]:
+    return _function(transform, {_transforms.MapWithIndex: "map_with_index"})
+
+
+def _random(transform: Any) -> Callable[[Any, np.random.Generator], Any]:
+    return _function(transform, {_transforms.RandomMap: "random_map", _transforms.TfRandomMap: "np_random_map"})
+
+
+class _Present:
+    """A function that `None` passes by: a stream may have elements that are none."""
+
+    def __init__(self, function: Callable[..., Any], at: int = 0) -> None:
+        self._function = function
+        self._at = at
+
+    def __call__(self, *args: Any) -> Any:
+        return None if args[self._at] is None else self._function(*args)
+
+
+class _Transformed:
+    """The spec of what a transform makes, and its name."""
+
+    _transform: Any
+    _parents: Any
+
+    @property
+    def _element_spec(self) -> Any:
+        if not hasattr(self._transform, "output_spec"):
+            name = type(self._transform).__name__
+            raise ValueError(
+                f"{name} does not implement `output_spec`: give the transform a method `output_spec(self, input_spec)`"
+            )
+        return self._transform.output_spec(self._parents[0]._element_spec)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}(transform={_transforms.get_pretty_transform_name(self._transform)})"
+
+
+class _MapStage(_Transformed, CoreMapDataset[Any]):
+    def __init__(self, parent: MapDataset[Any], transform: Any) -> None:
+        super().__init__(parent)
+        self._transform = transform
+
+    def __len__(self) -> int:
+        return len(self._parent)
+
+
+class _IterStage(_Transformed, CoreIterDataset[Any]):
+    def __init__(self, parent: IterDataset[Any], transform: Any) -> None:
+        super().__init__(parent)
+        self._transform = transform
+
+
+_MOST_SEED = np.iinfo(np.uint32).max
+
+
+def _seeded(function: Callable[..., Any], seed: int) -> Callable[[int, Any], Any]:
+    """A function of an element and random numbers as one of its index: for seeds that are longer than the core's."""
+    pool = RngPool(seed)
+    return lambda index, element: function(element, pool.acquire_rng(index))
+
+
+def _random_seed(seed: int | None, default: int | None) -> int:
+    """The seed of a random map, which may be of any length."""
+    chosen = default if seed is None else seed
+    return chosen if chosen is not None and chosen > _MOST_SEED else numbers_of(chosen, "random_map")
+
+
+def _dropping(mapped: gm.MapDataset, dense: bool) -> gm.MapDataset:
+    """Without the elements that a function made `None`, unless none are expected."""
+    return mapped if dense else mapped.drop_none()
+
+
+class MapMapDataset(_MapStage):
+    """A function of every element."""
+
+    def __init__(self, parent: MapDataset[Any], transform: Any) -> None:
+        super().__init__(parent, transform)
+        self._map_fn = _map(transform)
+
+    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+        return _dropping(parents[0].map(self._map_fn), dense)
+
+
+class MapWithIndexMapDataset(_MapStage):
+    """A function of every index and its element."""
+
+    def __init__(self, parent: MapDataset[Any], transform: Any) -> None:
+        super().__init__(parent, transform)
+        self._map_fn = _with_index(transform)
+
+    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+        return _dropping(parents[0].map_with_index(self._map_fn), dense)
+
+
+class RandomMapMapDataset(_MapStage):
+    """A function of every element and random numbers of its index."""
+
+    def __init__(self, parent: MapDataset[Any], transform: Any, seed: int | None = None) -> None:
+        super().__init__(parent, transform)
+        self._map_fn = _random(transform)
+        self._seed = _random_seed(seed, self._default_seed)
+
+    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+        if self._seed > _MOST_SEED:
+            return _dropping(parents[0].map_with_index(_seeded(self._map_fn, self._seed)), dense)
+        return _dropping(parents[0].random_map(self._map_fn, seed=self._seed), dense)
+
+
+class FilterMapDataset(_MapStage):
+    """Empty slots where a function does not hold."""
+
+    def __init__(self, parent: MapDataset[Any], transform: Any) -> None:
+        super().__init__(parent, transform)
+        self._filter_fn = _filter(transform)
+
+    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+        return parents[0].filter(self._filter_fn)
+
+    @property
+    def _element_spec(self) -> Any:
+        return self._parent._element_spec
+
+
+class MapIterDataset(_IterStage):
+    """A function of every element of a stream."""
+
+    def __init__(self, parent: IterDataset[Any], transform: Any) -> None:
+        super().__init__(parent, transform)
+        self._map_fn = _Present(_map(transform))
+
+    def _build(self, plan: Plan) -> gm.IterDataset:
+        core: gm.IterDataset = self._parent._core(plan)
+        return core.map(self._map_fn)
+
+    def state_at(self, index: int) -> dict[str, Any]:
+        state: dict[str, Any] = self._parent.state_at(index)
+        return state
+
+    def index_of(self, state: dict[str, Any]) -> int:
+        index: int = self._parent.index_of(state)
+        return index
+
+
+class MapWithIndexIterDataset(_IterStage):
+    """A function of every element of a stream and its number there."""
+
+    def __init__(self, parent: IterDataset[Any], transform: Any) -> None:
+        super().__init__(parent, transform)
+        self._map_fn = _Present(_with_index(transform), at=1)
+
+    def _build(self, plan: Plan) -> gm.IterDataset:
+        core: gm.IterDataset = self._parent._core(plan)
+        return core.map_with_index(self._map_fn)
+
+    def state_at(self, index: int) -> dict[str, Any]:
+        return {"parent": self._parent.state_at(index), "counter": index}
+
+    def index_of(self, state: dict[str, Any]) -> int:
+        index: int = self._parent.index_of(state["parent"])
+        return index
+
+
+class RandomMapIterDataset(_IterStage):
+    """A function of every element of a stream and random numbers of its place."""
+
+    def __init__(self, parent: IterDataset[Any], transform: Any, seed: int | None = None) -> None:
+        super().__init__(parent, transform)
+        self._map_fn = _Present(_random(transform))
+        self._seed = _random_seed(seed, self._default_seed)
+
+    def _build(self, plan: Plan) -> gm.IterDataset:
+        core: gm.IterDataset = self._parent._core(plan)
+        if self._seed > _MOST_SEED:
+            return core.map_with_index(_seeded(self._map_fn, self._seed))
+        return core.random_map(self._map_fn, seed=self._seed)
+
+    def state_at(self, index: int) -> dict[str, Any]:
+        return {"parent": self._parent.state_at(index), "counter": index}
+
+    def index_of(self, state: dict[str, Any]) -> int:
+        index: int = self._parent.index_of(state["parent"])
+        return index
+
+
+class FilterIterDataset(_IterStage):
+    """The elements of a stream that a function holds of."""
+
+    def __init__(self, parent: IterDataset[Any], transform: Any) -> None:
+        super().__init__(parent, transform)
+        self._filter_fn = _filter(transform)
+
+    def _build(self, plan: Plan) -> gm.IterDataset:
+        core: gm.IterDataset = self._parent._core(plan)
+        return core.filter(self._filter_fn)
+
+    @property
+    def _element_spec(self) -> Any:
+        return self._parent._element_spec
+
+
+class RngPool:
+    """The random numbers of an element, by a generator that is used again."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._threads = threading.local()
+
+    def acquire_rng(self, index: int, *, op_seed: int = 0) -> np.random.Generator:
+        """The generator of element `index`, until the next one is asked for on this thread."""
+        if not hasattr(self._threads, "generator"):
+            self._threads.generator = np.random.Generator(np.random.Philox(self._seed))
+            self._threads.start = self._threads.generator.bit_generator.state
+        start = self._threads.start
+        start["state"]["counter"][:] = [0, 0, op_seed, index]
+        self._threads.generator.bit_generator.state = start
+        generator: np.random.Generator = self._threads.generator
+        return generator
+
+    def release_rng(self, rng: np.random.Generator) -> None:
+        """Nothing to do: a thread has one."""

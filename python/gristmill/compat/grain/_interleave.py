@@ -1,0 +1,63 @@
+"""Several streams in turn."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gristmill as gm
+from gristmill.compat.grain._dataset import CoreIterDataset, MapDataset, Plan
+
+
+class _Streams:
+    """The core streams of datasets, each made when its turn comes."""
+
+    def __init__(self, datasets: Any, plan: Plan) -> None:
+        self._datasets = datasets
+        self._plan = plan
+
+    def __len__(self) -> int:
+        return len(self._datasets)
+
+    def __getitem__(self, index: int) -> gm.IterDataset | None:
+        ds: Any = self._datasets[index]
+        if ds is None:
+            return None
+        if isinstance(ds, MapDataset):
+            ds = ds.to_iter_dataset()
+        core: gm.IterDataset = ds._core(self._plan)
+        return core
+
+
+class InterleaveIterDataset(CoreIterDataset[Any]):
+    """One element of each of `cycle_length` streams in turn; one that ends makes room for the next.
+
+    `datasets` are a sequence or a `MapDataset` of datasets, without end if it has none. The other arguments say how much
+    Grain reads ahead.
+    """
+
+    def __init__(
+        self,
+        datasets: Any,
+        *,
+        cycle_length: int,
+        num_make_iter_threads: int = 1,
+        make_iter_buffer_size: int = 1,
+        iter_buffer_size: int = 1,
+    ) -> None:
+        super().__init__(list(datasets) if isinstance(datasets, (list, tuple)) else ())
+        if cycle_length < 1:
+            raise ValueError(f"`cycle_length` must be greater than 0, got {cycle_length}")
+        self._datasets = datasets
+        self._cycle_length = min(cycle_length, max(len(datasets), 1))
+        self._ahead: Sequence[int] = (num_make_iter_threads, make_iter_buffer_size, iter_buffer_size)
+
+    def _build(self, plan: Plan) -> gm.IterDataset:
+        made = gm.MapDataset.computed(_Streams(self._datasets, plan))
+        return gm.IterDataset.interleave(made, self._cycle_length)
+
+    @property
+    def _element_spec(self) -> Any:
+        first = self._datasets[0]
+        return first._element_spec
+
+    def __str__(self) -> str:
+        return f"InterleaveIterDataset([{len(self._datasets)} datasets], cycle_length={self._cycle_length})"

@@ -1,0 +1,219 @@
+"""Sequences of different lengths packed into rows of one length, by the core."""
+
+import enum
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, cast
+
+import numpy as np
+
+import gristmill as gm
+from gristmill.compat.grain import _tree_lib
+from gristmill.compat.grain._base import ShapeDtypeStruct
+from gristmill.compat.grain._dataset import CoreIterDataset, IterDataset, Plan
+
+# Between the keys of a nested feature.
+_SEPARATOR = "\x1f"
+_SUFFIXES = ("_segment_ids", "_positions")
+
+
+def get_non_sequence_meta_features(length_struct: Any, meta_features: Sequence[str]) -> set[str]:
+    """The meta features that have no length, and so are collected instead of packed."""
+    return {name for name in meta_features if name not in length_struct}
+
+
+class _Features:
+    """Elements as flat dicts of the features that are packed, and rows as trees again."""
+
+    def __init__(self, length_struct: Mapping[str, Any], meta_features: Sequence[str]) -> None:
+        self._struct = length_struct
+        self._collected = get_non_sequence_meta_features(length_struct, meta_features)
+        self._nested = [name for name, length in length_struct.items() if not isinstance(length, int)]
+        for name in self._nested:
+            if name not in meta_features:
+                raise ValueError(
+                    f"Failed to extract segment ids for '{name}', which has type {type(length_struct[name])} rather than "
+                    "np.ndarray. Perhaps it should be marked as a meta feature?"
+                )
+        self.lengths = self.flat(length_struct)
+        self.meta = [
+            flat for name in meta_features for flat in (self._names(name) if name in self._nested else [name])
+        ]
+
+    def _names(self, feature: str) -> list[str]:
+        return [name for name in self.lengths if name.split(_SEPARATOR)[0] == feature]
+
+    def flat(self, struct: Any) -> dict[str, Any]:
+        """A tree like the lengths, by the names that the core is given."""
+        if struct is None:
+            return {}
+        return {_SEPARATOR.join(map(str, path)): leaf for path, leaf in _tree_lib.flatten_with_path(struct)}
+
+    def element(self, element: Mapping[str, Any]) -> dict[str, Any]:
+        """What is packed of an element; one that has other features than those with a length is refused."""
+        rest = {name: value for name, value in element.items() if name in self._collected}
+        packed = {name: value for name, value in element.items() if name not in self._collected}
+        leaves: list[Any] = []
+        try:
+            _tree_lib.map_structure_up_to(self._struct, leaves.append, packed)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"Parent element has structure {_tree_lib.describe(packed)}, "
+                f"but the target lengths have structure {_tree_lib.describe(self._struct)}."
+            ) from error
+        return {**{name: np.atleast_1d(leaf) for name, leaf in zip(self.lengths, leaves, strict=True)}, **rest}
+
+    def row(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A row with its nested features in one piece."""
+        for name in self._nested:
+            row[name] = _tree_lib.unflatten_as(self._struct[name], [row.pop(flat) for flat in self._names(name)])
+        return row
+
+
+class PackIterDataset(CoreIterDataset[Any]):
+    """Sequences packed into `num_packing_bins` rows at a time."""
+
+    _METHOD: ClassVar[Literal["first_fit_pack", "best_fit_pack"]]
+
+    def __init__(
+        self,
+        parent: IterDataset[Any],
+        *,
+        length_struct: Any,
+        num_packing_bins: int,
+        seed: int = 0,
+        shuffle_bins: bool = True,
+        shuffle_bins_group_by_feature: str | None = None,
+        meta_features: Sequence[str] = (),
+        pack_alignment_struct: Any = None,
+        padding_struct: Any = None,
+        max_sequences_per_bin: int | None = None,
+    ) -> None:
+        super().__init__(parent)
+        if max_sequences_per_bin is not None and max_sequences_per_bin <= 0:
+            raise ValueError(
+                "If specified, `max_sequences_per_bin` must be a positive integer, "
+                f"but got {max_sequences_per_bin}."
+            )
+        self._length_struct = length_struct
+        self._num_packing_bins = num_packing_bins
+        self._seed = seed
+        self._shuffle_bins = shuffle_bins
+        self._group_by = shuffle_bins_group_by_feature
+        self._meta_features = meta_features
+        self._alignment = pack_alignment_struct
+        self._padding = padding_struct
+        self._max_sequences = max_sequences_per_bin
+
+    def _build(self, plan: Plan) -> gm.IterDataset:
+        core: gm.IterDataset = self._parent._core(plan)
+        features = _Features(self._length_struct, self._meta_features)
+        packed = getattr(core.map(features.element), self._METHOD)(
+            length=features.lengths,
+            num_packing_bins=self._num_packing_bins,
+            seed=self._seed,
+            shuffle_bins=self._shuffle_bins,
+            **_given(
+                shuffle_bins_group_by_feature=self._group_by,
+                max_sequences_per_bin=self._max_sequences,
+                padding=_numbers(features.flat(self._padding)),
+                align=_numbers(features.flat(self._alignment)),
+                meta_features=features.meta or None,
+            ),
+        )
+        return cast(gm.IterDataset, packed.map(features.row))
+
+    @property
+    def _element_spec(self) -> Any:
+        return _packed_spec(self._parent._element_spec, self._length_struct, self._meta_features)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}(num_packing_bins={self._num_packing_bins})"
+
+
+def _given(**arguments: Any) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def _numbers(arguments: dict[str, Any]) -> dict[str, Any] | None:
+    """Plain numbers out of NumPy's."""
+    plain = {name: value.item() if hasattr(value, "item") else value for name, value in arguments.items()}
+    return plain or None
+
+
+def _packed_spec(spec: Any, length_struct: Any, meta_features: Sequence[str]) -> Any:
+    """What a row looks like."""
+    out: dict[str, Any] = {}
+    for name, leaf in spec.items():
+        if name in get_non_sequence_meta_features(length_struct, meta_features):
+            out[name] = leaf
+            continue
+        length = length_struct[name]
+        out[name] = ShapeDtypeStruct((length, *leaf.shape[1:]), leaf.dtype)
+        if name not in meta_features:
+            out.update({name + suffix: ShapeDtypeStruct((length,), np.dtype(np.int32)) for suffix in _SUFFIXES})
+    return out
+
+
+class FirstFitPackIterDataset(PackIterDataset):
+    """Each sequence into the first row that has room."""
+
+    _METHOD = "first_fit_pack"
+
+
+class BestFitPackIterDataset(PackIterDataset):
+    """Each sequence into the fullest row that has room."""
+
+    _METHOD = "best_fit_pack"
+
+
+class BOSHandling(enum.Enum):
+    """What happens to the first token of a sequence."""
+
+    DO_NOTHING = 1
+    REPLACE_FIRST_TOKEN_WITH_BOS = 2
+
+
+class ConcatThenSplitIterDataset(CoreIterDataset[Any]):
+    """Sequences one behind the other, cut into rows.
+
+    DIFFERENCE: with several features none loses or repeats a token where an element is cut twice.
+    """
+
+    def __init__(
+        self,
+        parent: IterDataset[Any],
+        *,
+        length_struct: Mapping[str, int],
+        meta_features: Sequence[str] = (),
+        split_full_length_features: bool = True,
+        bos_handling: BOSHandling = BOSHandling.DO_NOTHING,
+        bos_features: Sequence[str] = (),
+        bos_token_id: int | None = None,
+    ) -> None:
+        super().__init__(parent)
+        if bos_handling is BOSHandling.REPLACE_FIRST_TOKEN_WITH_BOS and bos_token_id is None:
+            raise ValueError("`bos_token_id` must be set if `bos_handling` is `REPLACE_FIRST_TOKEN_WITH_BOS`.")
+        self._length_struct = length_struct
+        self._meta_features = meta_features
+        self._split_full_length_features = split_full_length_features
+        self._bos_handling = bos_handling
+        self._bos_features = bos_features
+        self._bos_token_id = bos_token_id
+
+    def _build(self, plan: Plan) -> gm.IterDataset:
+        core: gm.IterDataset = self._parent._core(plan)
+        features = _Features(self._length_struct, self._meta_features)
+        return core.map(features.element).concat_then_split_pack(
+            length=features.lengths,
+            split_full_length_features=self._split_full_length_features,
+            **_given(
+                bos_handling=self._bos_handling.name.lower() if self._bos_token_id is not None else None,
+                bos_features=list(self._bos_features) or None,
+                bos_token_id=self._bos_token_id,
+                meta_features=features.meta or None,
+            ),
+        )
+
+    @property
+    def _element_spec(self) -> Any:
+        return _packed_spec(self._parent._element_spec, self._length_struct, self._meta_features)

@@ -1,0 +1,252 @@
+"""Where a pipeline stops being random access, and who evaluates it. Neither changes the data."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import gristmill as gm
+from gristmill.compat.grain._dataset import (
+    CoreIterDataset,
+    DatasetIterator,
+    IterDataset,
+    MapDataset,
+    Plan,
+)
+from gristmill.compat.grain._options import MultiprocessingOptions, ReadOptions
+
+
+# More threads than this gain nothing, whatever is read.
+_MOST_THREADS = 64
+
+
+class _Slots:
+    """The slots of a `MapDataset` in order, empty ones too, as a stream with a state."""
+
+    def __init__(self, parent: MapDataset[Any]) -> None:
+        self._parent = parent
+
+    def __iter__(self) -> Iterator[Any]:
+        return _SlotIterator(self._parent)
+
+
+class _SlotIterator:
+    def __init__(self, parent: MapDataset[Any]) -> None:
+        self._parent = parent
+        self._next_index = 0
+
+    def __iter__(self) -> "_SlotIterator":
+        return self
+
+    def __next__(self) -> Any:
+        if self._next_index >= len(self._parent):
+            raise StopIteration
+        element = self._parent[self._next_index]
+        self._next_index += 1
+        return element
+
+    def get_state(self) -> dict[str, int]:
+        return {"next_index": self._next_index}
+
+    def set_state(self, state: dict[str, int]) -> None:
+        self._next_index = state["next_index"]
+
+
+class PrefetchIterDataset(CoreIterDataset[Any]):
+    """One epoch of a `MapDataset` as a stream."""
+
+    def __init__(
+        self, parent: MapDataset[Any], *, read_options: ReadOptions | None = None, allow_nones: bool = False
+    ) -> None:
+        super().__init__(parent)
+        self._read_options = read_options or ReadOptions()
+        self._allow_nones = allow_nones
+
+    def length_of_source(self) -> int:
+        """The elements and empty slots that there are to be read."""
+        return len(cast("MapDataset[Any]", self._parent))
+
+    def state_at(self, index: int) -> dict[str, Any]:
+        return {"next_index": index}
+
+    def index_of(self, state: dict[str, Any]) -> int:
+        index: int = state["next_index"]
+        return index
+
+    def _build(self, plan: Plan) -> gm.IterDataset:
+        plan.read(self._read_options)
+        parent = cast("MapDataset[Any]", self._parent)
+        if self._allow_nones:
+            return gm.IterDataset.source(_Slots(parent))
+        thresholds = {
+            "warn": plan.options.filter_warn_threshold_ratio,
+            "raise": plan.options.filter_raise_threshold_ratio,
+        }
+        given: dict[str, Any] = {name: ratio for name, ratio in thresholds.items() if ratio}
+        return parent._core().to_iter(**given)
+
+    @property
+    def _element_spec(self) -> Any:
+        return self._parent._element_spec
+
+    def __str__(self) -> str:
+        return f"PrefetchIterDataset(read_options={self._read_options}, allow_nones={self._allow_nones})"
+
+
+class _Ahead(CoreIterDataset[Any]):
+    """A stream that is evaluated ahead of whoever reads it."""
+
+    _threads: int
+
+    def _build(self, plan: Plan) -> gm.IterDataset:
+        core: gm.IterDataset = self._parent._core(plan)
+        plan.threads = max(plan.threads, min(self._threads, _MOST_THREADS))
+        return core
+
+    def state_at(self, index: int) -> dict[str, Any]:
+        state: dict[str, Any] = self._parent.state_at(index)
+        return state
+
+    def index_of(self, state: dict[str, Any]) -> int:
+        index: int = self._parent.index_of(state)
+        return index
+
+    @property
+    def _element_spec(self) -> Any:
+        return self._parent._element_spec
+
+
+class MultiprocessPrefetchIterDataset(_Ahead):
+    """A stream evaluated beside the process that reads it.
+
+    DIFFERENCE: elements and order are those without workers, for any number of them. `sequential_slice` says how Grain
+    divides the data among workers, and so it has no meaning here.
+    """
+
+    def __init__(
+        self,
+        parent: IterDataset[Any],
+        multiprocessing_options: MultiprocessingOptions,
+        worker_init_fn: Callable[[int, int], None] | None = None,
+        sequential_slice: bool = False,
+    ) -> None:
+        super().__init__(parent)
+        if multiprocessing_options.num_workers < 0:
+            raise ValueError(f"`num_workers` must be greater than or equal to 0, got {multiprocessing_options}")
+        self._multiprocessing_options = multiprocessing_options
+        self._worker_init_fn = worker_init_fn
+        self._sequential_slice = sequential_slice
+        self._threads = multiprocessing_options.num_workers
+
+    def __str__(self) -> str:
+        return f"MultiprocessPrefetchIterDataset(multiprocessing_options={self._multiprocessing_options})"
+
+
+class ProcessPrefetchIterDataset(MultiprocessPrefetchIterDataset):
+    """The same with one worker."""
+
+    def __init__(
+        self,
+        parent: IterDataset[Any],
+        buffer_size: int,
+        worker_init_fn: Callable[[int, int], None] | None = None,
+    ) -> None:
+        if buffer_size <= 0:
+            raise ValueError(f"`buffer_size` must be greater than 0, got {buffer_size}.")
+        super().__init__(parent, MultiprocessingOptions(1, buffer_size), worker_init_fn)
+
+
+class ThreadPrefetchIterDataset(_Ahead):
+    """A stream evaluated on another thread."""
+
+    def __init__(self, parent: IterDataset[Any], *, prefetch_buffer_size: int) -> None:
+        super().__init__(parent)
+        if prefetch_buffer_size < 0:
+            raise ValueError(f"`prefetch_buffer_size` must be greater than or equal to 0, got {prefetch_buffer_size}")
+        self._prefetch_buffer_size = prefetch_buffer_size
+        self._threads = min(prefetch_buffer_size, 1)
+
+    def __str__(self) -> str:
+        return f"ThreadPrefetchIterDataset(prefetch_buffer_size={self._prefetch_buffer_size})"
+
+
+class _Once:
+    """A pass that began elsewhere, as a stream."""
+
+    def __init__(self, iterator: DatasetIterator[Any]) -> None:
+        self._iterator = iterator
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._iterator
+
+
+class ThreadPrefetchDatasetIterator(DatasetIterator[Any]):
+    """A pass that is read ahead on another thread. Its state is that of the pass behind the element given last."""
+
+    def __init__(self, parent: DatasetIterator[Any], prefetch_buffer_size: int) -> None:
+        super().__init__(parent)
+        if prefetch_buffer_size <= 0:
+            raise ValueError("`buffer_size` must be greater than 0")
+        self._loader: gm.DatasetIterator | None = None
+        self._buffer = prefetch_buffer_size
+
+    def _running(self) -> gm.DatasetIterator:
+        self._assert_not_closed()
+        if self._loader is None:
+            self._loader = gm.IterDataset.source(_Once(self._parent)).loader(threads=1, buffer=self._buffer)
+        return self._loader
+
+    def __next__(self) -> Any:
+        return next(self._running())
+
+    def start_prefetch(self) -> None:
+        self._running()
+
+    def get_state(self) -> dict[str, Any]:
+        if self._loader is None:
+            return self._parent.get_state()
+        state: dict[str, Any] = self._loader.get_state()["state"]["python"]
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._assert_not_closed()
+        if self._loader is not None:
+            self._loader.close()
+            self._loader = None
+        self._parent.set_state(state)
+
+    def close(self) -> None:
+        if self._loader is not None:
+            self._loader.close()
+            self._loader = None
+        super().close()
+
+
+def multiprocess_prefetch_options(
+    ds: IterDataset[Any],
+    options: MultiprocessingOptions,
+    worker_init_fn: Callable[[int, int], None] | None = None,
+    sequential_slice: bool = False,
+) -> IterDataset[Any]:
+    """`ds` evaluated beside this process; as it is for no workers."""
+    if options.num_workers == 0:
+        return ds
+    return MultiprocessPrefetchIterDataset(ds, options, worker_init_fn, sequential_slice)
+
+
+def multiprocess_prefetch(
+    ds: IterDataset[Any],
+    num_workers: int = 0,
+    buffer_size: int = 1,
+    worker_init_fn: Callable[[int, int], None] | None = None,
+    sequential_slice: bool = False,
+) -> IterDataset[Any]:
+    """The same with the options one by one."""
+    options = MultiprocessingOptions(num_workers=num_workers, per_worker_buffer_size=buffer_size)
+    return multiprocess_prefetch_options(ds, options, worker_init_fn, sequential_slice)
+
+
+def multithread_prefetch(
+    ds: IterDataset[Any], num_threads: int, buffer_size: int, sequential_slice: bool = False
+) -> IterDataset[Any]:
+    """`ds` evaluated on threads."""
+    del buffer_size
+    return multiprocess_prefetch_options(ds, MultiprocessingOptions(num_workers=num_threads), None, sequential_slice)

@@ -1,0 +1,81 @@
+"""Datasets that have no parents."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gristmill as gm
+from gristmill.compat.grain._base import ShapeDtypeStruct, spec_of
+from gristmill.compat.grain._dataset import INFINITE, CoreMapDataset
+from gristmill.compat.grain._options import ReadOptions
+
+import numpy as np
+
+
+class _Unsized:
+    """A source without a length: it is read by the index alone."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def __len__(self) -> int:
+        return INFINITE
+
+    def __getitem__(self, index: int) -> Any:
+        return self._source[index]
+
+
+class SourceMapDataset(CoreMapDataset[Any]):
+    """The records of anything with `__len__` and `__getitem__`."""
+
+    def __init__(self, source: Any) -> None:
+        super().__init__()
+        self._source = source
+
+    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+        try:
+            length = len(self._source)
+        except TypeError:
+            return gm.MapDataset.source(_Unsized(self._source))
+        if length > 0:
+            return gm.MapDataset.source(self._source)
+        return gm.MapDataset.source(())
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __str__(self) -> str:
+        return f"SourceMapDataset(source={type(self._source).__name__})"
+
+    @property
+    def _element_spec(self) -> Any:
+        from gristmill.compat.grain import _tree_lib
+
+        if len(self._source) == 0:
+            raise ValueError("the spec of the elements of an empty source is not known")
+        return _tree_lib.map_structure(spec_of, self._source[0])
+
+
+class RangeMapDataset(CoreMapDataset[int]):
+    """Whole numbers, as Python's `range`."""
+
+    def __init__(self, start: int, stop: int | None = None, step: int = 1) -> None:
+        super().__init__()
+        self.start, self.stop = (0, start) if stop is None else (start, stop)
+        self.step = step
+        self._length = len(range(self.start, self.stop, self.step))
+
+    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+        return gm.MapDataset.range(self.start, self.stop, self.step)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def _read_options(self) -> ReadOptions:
+        return ReadOptions(num_threads=0, prefetch_buffer_size=0)
+
+    @property
+    def _element_spec(self) -> Any:
+        return ShapeDtypeStruct(shape=(), dtype=np.dtype(np.int64))
+
+    def __str__(self) -> str:
+        return f"RangeMapDataset(start={self.start}, stop={self.stop}, step={self.step})"

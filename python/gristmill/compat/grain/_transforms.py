@@ -1,0 +1,91 @@
+"""Transforms written as classes, and the call that applies each kind to a dataset."""
+
+import abc
+import dataclasses
+import inspect
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+from typing import Any, TypeAlias
+
+import numpy as np
+
+
+class Map(abc.ABC):
+    """One element in, one out."""
+
+    @abc.abstractmethod
+    def map(self, element: Any) -> Any:
+        """The new element, or `None` to drop it."""
+
+
+class MapWithIndex(abc.ABC):
+    """One element and its index in, one element out."""
+
+    @abc.abstractmethod
+    def map_with_index(self, index: int, element: Any) -> Any:
+        """The new element."""
+
+
+class RandomMap(abc.ABC):
+    """One element and random numbers in, one element out."""
+
+    @abc.abstractmethod
+    def random_map(self, element: Any, rng: np.random.Generator) -> Any:
+        """The new element."""
+
+
+class TfRandomMap(abc.ABC):
+    """The same under TensorFlow's name."""
+
+    @abc.abstractmethod
+    def np_random_map(self, element: Any, rng: np.random.Generator) -> Any:
+        """The new element."""
+
+
+class Filter(abc.ABC):
+    """Keeps some elements."""
+
+    @abc.abstractmethod
+    def filter(self, element: Any) -> bool:
+        """Whether to keep the element."""
+
+
+class FlatMap(abc.ABC):
+    """One element in, `max_fan_out` at most out."""
+
+    max_fan_out: int
+
+    @abc.abstractmethod
+    def flat_map(self, element: Any) -> Sequence[Any]:
+        """The new elements."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """Stacks elements into batches."""
+
+    batch_size: int
+    drop_remainder: bool = False
+    batch_fn: Callable[[Sequence[Any]], Any] | None = None
+
+
+Transformation: TypeAlias = Batch | Map | RandomMap | TfRandomMap | Filter | FlatMap | MapWithIndex
+Transformations: TypeAlias = Sequence[Transformation]
+
+
+def get_pretty_transform_name(transform: Any) -> str:
+    """What reports and errors call `transform`: a class by its name, a function by name, file and line."""
+    kind = type(transform)
+    if isinstance(transform, (Batch, Map, RandomMap, TfRandomMap, Filter, FlatMap)):
+        plain = all(getattr(kind, name) is getattr(object, name) for name in ("__str__", "__repr__"))
+        return kind.__name__ if plain else str(transform)
+    name = getattr(transform, "__name__", None) or repr(transform)
+    try:
+        file = inspect.getsourcefile(transform)
+        line = inspect.getsourcelines(transform)[1]
+    except (OSError, TypeError):
+        return name
+    if file is None:
+        return name
+    parts = PurePath(file).parts
+    return f"{name} @ {file if len(parts) < 3 else '.../' + '/'.join(parts[-3:])}:{line}"

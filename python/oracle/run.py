@@ -1,0 +1,36 @@
+"""Runs Grain's own tests against the shim: `python python/oracle/run.py WHEEL [FILE...] [-- PYTEST_ARGUMENT...]`.
+
+WHEEL is a folder that grain's wheel was unpacked into (`pip install --no-deps --target`); a FILE is named as in it, without
+`grain/_src/`. The tests are taken from where they cannot be mistaken for modules of the package that they test.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+FILES = [line for line in (HERE / "files.txt").read_text().split() if line]
+
+
+def main() -> int:
+    wheel, *arguments = sys.argv[1:]
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    files, more = arguments[:at] or FILES, arguments[at + 1 :]
+    os.environ["GRAIN_WHEEL"] = str(Path(wheel).resolve())
+    sys.path.insert(0, str(HERE))
+    with tempfile.TemporaryDirectory() as folder:
+        for file in files:
+            target = Path(folder, file)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(Path(wheel, "grain", "_src", file), target)
+        os.chdir(folder)
+        options = ["-p", "plugin", "--import-mode=importlib", "-q", "-p", "no:cacheprovider", f"--rootdir={folder}"]
+        return pytest.main([*options, *more, *files])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

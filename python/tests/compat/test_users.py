@@ -1,0 +1,284 @@
+"""What large trainers do with Grain, on the package of its name."""
+
+import json
+import struct
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gristmill.compat.grain as grain
+import numpy as np
+import pytest
+from gristmill.compat.grain import _tfrecord
+from gristmill.compat.grain._tfrecord import _masked_crc
+
+
+def after(it: Any, count: int) -> list[Any]:
+    return [next(it) for _ in range(count)]
+
+
+class Doubled(grain.IterDataset[int]):
+    """A stage of the user's own, with the state of its parent inside its own."""
+
+    def __init__(self, parent: grain.IterDataset[int]) -> None:
+        super().__init__(parent)
+
+    def __iter__(self) -> "DoubledIterator":
+        return DoubledIterator(self._parent.__iter__())
+
+
+class DoubledIterator(grain.DatasetIterator[int]):
+    def __init__(self, parent: grain.DatasetIterator[int]) -> None:
+        super().__init__([parent])
+        self.given = 0
+
+    def __next__(self) -> int:
+        self.given += 1
+        return 2 * next(self._parent)
+
+    def get_state(self) -> dict[str, Any]:
+        return {"parent": self._parent.get_state(), "given": self.given}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._parent.set_state(state["parent"])
+        self.given = state["given"]
+
+
+class Reversed(grain.MapDataset[int]):
+    """A stage of random access of the user's own."""
+
+    def __len__(self) -> int:
+        return len(self._parent)
+
+    def __getitem__(self, index: Any) -> Any:
+        epoch, at = divmod(index, len(self))
+        return self._parent[epoch * len(self) + len(self) - 1 - at]
+
+
+def test_stages_of_the_users_own_between_ours() -> None:
+    ds = Doubled(Reversed(grain.MapDataset.range(9)).to_iter_dataset().filter(lambda x: x != 4)).map(lambda x: x + 1)
+    batches = ds.batch(3)
+    assert [b.tolist() for b in batches] == [[17, 15, 13], [11, 7, 5], [3, 1]]
+    grain.experimental.assert_equal_output_after_checkpoint(batches)
+    it = Doubled(grain.MapDataset.range(9).to_iter_dataset()).__iter__()
+    after(it, 2)
+    assert it.get_state() == {"parent": {"next_index": 2}, "given": 2}
+
+
+def parts(weights: dict[str, float]) -> grain.IterDataset[Any]:
+    named = {name: grain.MapDataset.range(100).map(partial(lambda n, x: (n, x), name)).to_iter_dataset() for name in weights}
+    return grain.IterDataset.mix(named, weights)
+
+
+def test_a_mix_goes_on_with_other_weights_and_parts() -> None:
+    it = parts({"a": 1, "b": 1}).__iter__()
+    assert after(it, 4) == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
+    state = json.loads(json.dumps(it.get_state()))
+    assert state["parents"] == {"a": {"next_index": 2}, "b": {"next_index": 2}}
+    resumed = parts({"c": 3, "b": 1}).__iter__()
+    resumed.set_state(state)
+    seen = after(resumed, 8)
+    assert [x for name, x in seen if name == "b"] == [2, 3]
+    assert [x for name, x in seen if name == "c"] == [0, 1, 2, 3, 4, 5]
+    grain.experimental.assert_equal_output_after_checkpoint(parts({"a": 1, "b": 2}).batch(7))
+
+
+def test_weights_belong_to_names() -> None:
+    one, other = (grain.MapDataset.range(40).map(lambda _, n=n: n).to_iter_dataset() for n in "ab")
+    first = list(grain.IterDataset.mix({"a": one, "b": other}, {"b": 9, "a": 1}))[:20]
+    assert first.count("b") == 18
+    with pytest.raises(ValueError, match="weights"):
+        grain.IterDataset.mix({"a": one, "b": other}, {"a": 1})
+
+
+def test_the_last_batch_is_padded() -> None:
+    pad = partial(grain.experimental.batch_and_pad, batch_size=4, pad_value=-1)
+    source: list[Any] = [{"x": np.full(2, i)} for i in range(6)]
+    batches = list(grain.MapDataset.source(source).to_iter_dataset().batch(4, batch_fn=pad))
+    assert [b["x"].shape for b in batches] == [(4, 2), (4, 2)]
+    assert batches[1]["x"].tolist() == [[4, 4], [5, 5], [-1, -1], [-1, -1]]
+
+
+def test_files_are_opened_when_their_turn_comes() -> None:
+    opened: list[int] = []
+
+    def file(k: int) -> grain.IterDataset[Any]:
+        opened.append(k)
+        return grain.MapDataset.range(10 * k, 10 * k + 3).to_iter_dataset()
+
+    # Without end, as a trainer has it.
+    files = grain.MapDataset.range(4).repeat().map(file)
+    ds = grain.experimental.InterleaveIterDataset(files, cycle_length=2)
+    it = ds.__iter__()
+    assert after(it, 7) == [0, 10, 1, 11, 2, 12, 20]
+    assert opened == [0, 1, 2]
+    rest = after(it, 9)
+    resumed = ds.__iter__()
+    fresh = ds.__iter__()
+    after(fresh, 7)
+    resumed.set_state(json.loads(json.dumps(fresh.get_state())))
+    assert after(resumed, 9) == rest
+
+
+def test_windows_are_shuffled_and_restored() -> None:
+    ds = grain.experimental.WindowShuffleIterDataset(
+        grain.MapDataset.range(20).to_iter_dataset(), window_size=8, seed=3
+    )
+    elements = list(ds)
+    assert [sorted(elements[i : i + 8]) for i in (0, 8, 16)] == [list(range(8)), list(range(8, 16)), list(range(16, 20))]
+    it = ds.__iter__()
+    after(it, 11)
+    assert it.get_state()["window_index"] == 1
+    grain.experimental.assert_equal_output_after_checkpoint(ds)
+
+
+def write_tfrecord(path: Path, records: list[bytes]) -> None:
+    with path.open("wb") as file:
+        for record in records:
+            length = struct.pack("<Q", len(record))
+            file.write(length + struct.pack("<I", _masked_crc(length)) + record + struct.pack("<I", _masked_crc(record)))
+
+
+class Reader(_tfrecord._TFRecordReader):
+    """A reader of the user's own."""
+
+    def __next__(self) -> bytes:
+        return super().__next__().upper()
+
+
+class OwnIterator(_tfrecord._TFRecordDatasetIterator):
+    def __init__(self, path: Any) -> None:
+        super().__init__(path)
+        self._reader = Reader(path)
+
+
+class OwnRecords(grain.experimental.TFRecordIterDataset):
+    def __iter__(self) -> grain.DatasetIterator[bytes]:
+        return OwnIterator(self._path)
+
+
+def test_tfrecords_and_readers_of_the_users_own(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    write_tfrecord(path, [b"one", b"", b"three"])
+    assert list(grain.experimental.TFRecordIterDataset(str(path))) == [b"one", b"", b"three"]
+    grain.experimental.assert_equal_output_after_checkpoint(grain.experimental.TFRecordIterDataset(path))
+    own = OwnRecords(str(path)).map(len).batch(2)
+    assert list(OwnRecords(str(path))) == [b"ONE", b"", b"THREE"]
+    grain.experimental.assert_equal_output_after_checkpoint(own)
+    data = path.read_bytes()
+    path.write_bytes(data[:-6])
+    with pytest.raises(ValueError, match="ends in the record of 5 bytes at byte 35"):
+        list(grain.experimental.TFRecordIterDataset(path))
+    path.write_bytes(b"\x05" + data[1:])
+    with pytest.raises(ValueError, match="checksum"):
+        list(grain.experimental.TFRecordIterDataset(path))
+
+
+def test_parquet_rows(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    arrow = pytest.importorskip("pyarrow")
+    for k in range(2):
+        table = arrow.table({"x": [10 * k + i for i in range(5)], "t": [f"row {i}" for i in range(5)]})
+        parquet.write_table(table, tmp_path / f"{k}.parquet", row_group_size=2)
+    one = grain.experimental.ParquetIterDataset(str(tmp_path / "0.parquet"))
+    assert [row["x"] for row in one] == [0, 1, 2, 3, 4]
+    grain.experimental.assert_equal_output_after_checkpoint(one)
+    both = grain.experimental.ParquetIterDataset([str(tmp_path / f"{k}.parquet") for k in range(2)])
+    assert [row["x"] for row in both] == [0, 10, 1, 11, 2, 12, 3, 13, 4, 14]
+
+
+def test_elastic_iterators_cover_every_global_batch() -> None:
+    ds = grain.MapDataset.range(24).map(lambda x: x + 1)
+
+    def step(hosts: list[Any]) -> set[int]:
+        return {int(x) for host in hosts for x in next(host)}
+
+    def start(count: int) -> list[Any]:
+        shards = [grain.sharding.ShardOptions(i, count) for i in range(count)]
+        return [grain.experimental.ElasticIterator(ds, 8, shard) for shard in shards]
+
+    two = start(2)
+    assert step(two) == set(range(1, 9))
+    states = [host.get_state() for host in two]
+    assert states == [{"global_next_index": 8}] * 2
+    four = start(4)
+    for host in four:
+        host.set_state(states[0])
+    assert step(four) == set(range(9, 17))
+    assert step(four) == set(range(17, 25))
+    with pytest.raises(StopIteration):
+        next(four[0])
+    four[1].close()
+    with pytest.raises(ValueError, match="closed"):
+        next(four[1])
+
+
+def test_read_threads_have_numbers() -> None:
+    class Source:
+        def __len__(self) -> int:
+            return 300
+
+        def __getitem__(self, index: int) -> int:
+            return int(threading.current_thread().name.split("_")[1])
+
+    options = grain.ReadOptions(num_threads=3, prefetch_buffer_size=30)
+    with grain.MapDataset.source(Source()).to_iter_dataset(options).__iter__() as it:
+        assert set(it) <= {0, 1, 2}
+
+
+class Plus(grain.transforms.RandomMap):
+    def random_map(self, element: int, rng: np.random.Generator) -> int:
+        return element + int(rng.integers(1000))
+
+
+def loader(workers: int = 0, operations: tuple[Any, ...] = ()) -> grain.DataLoader:
+    sampler = grain.samplers.IndexSampler(20, shuffle=True, seed=4, num_epochs=2)
+    return grain.DataLoader(
+        data_source=grain.sources.RangeDataSource(0, 20, 1),
+        sampler=sampler,
+        operations=[*operations, Plus(), grain.transforms.Batch(3)],
+        worker_count=workers,
+    )
+
+
+def test_a_loader_is_the_same_for_any_worker_count() -> None:
+    everything = [batch.tolist() for batch in loader()]
+    assert len(everything) == 14
+    for workers in (1, 3):
+        it = iter(loader(workers))
+        assert [b.tolist() for b in after(it, 5)] == everything[:5]
+        state = it.get_state()
+        assert isinstance(state, bytes)
+        resumed = iter(loader(0))
+        resumed.set_state(state)
+        assert [b.tolist() for b in resumed] == everything[5:]
+
+
+def test_a_loader_refuses_states_of_others() -> None:
+    other = grain.DataLoader(data_source=list(range(9)), sampler=grain.samplers.SequentialSampler(9))
+    with pytest.raises(ValueError, match="sampler in checkpoint"):
+        iter(other).set_state(iter(loader()).get_state())
+
+
+def test_operations_without_a_state_are_run_again() -> None:
+    def every_second(records: Iterator[Any]) -> Iterator[Any]:
+        for at, record in enumerate(records):
+            if at % 2:
+                yield record
+
+    grain.experimental.assert_equal_output_after_checkpoint(loader(operations=(every_second,)))
+
+
+@pytest.mark.parametrize("make", [lambda: loader(), lambda: grain.MapDataset.range(9).to_iter_dataset().batch(2)])
+def test_checkpoint_handlers_write_a_file_for_each_process(make: Any, tmp_path: Path) -> None:
+    handler = grain.python.PyGrainCheckpointHandler()
+    it = iter(make())
+    after(it, 2)
+    handler.save(tmp_path, it)
+    assert [file.name for file in tmp_path.iterdir()] == ["process_0-of-1.json"]
+    restored = handler.restore(tmp_path, iter(make()))
+    assert [b.tolist() for b in restored] == [b.tolist() for b in it]
+    with pytest.raises(ValueError, match="does not exist"):
+        handler.restore(tmp_path / "nowhere", it)
