@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 
 def main() -> NoReturn:
     """Serves the process that started this one, until it says stop or ends."""
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        # A worker may end at any time; what was printed should be seen.
-        reconfigure(line_buffering=True)
+    prepare()
     serve: Any = getattr(_gristmill, "_serve")
     serve()
     raise SystemExit(1)
+
+
+def prepare() -> None:
+    """Has what functions print appear at once: a worker may end at any time."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(line_buffering=True)
 
 
 def build(payload: bytes, index: int) -> IterDataset:

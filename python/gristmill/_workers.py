@@ -49,6 +49,8 @@ class Launch:
     program: str
     arguments: list[str]
     folder: str | None
+    #: The arguments of a process that forks workers, where they take long to start otherwise.
+    to_fork: list[str] | None
     options: Choices
     buffer: int
 
@@ -63,8 +65,9 @@ def launch(dataset: Dataset) -> Launch | None:
     native = not plan.foreign and init is None
     chosen = _chosen(options, native)
     payload = MARSHALLED + marshal.dumps(plan.steps) if native else PICKLED + _pickled(plan, init, chosen)
+    to_fork = None if native else _to_fork(payload)
     buffer = options.per_worker_buffer_size * max(1, chosen.workers or 1)
-    return Launch(evaluated, payload, _interpreter(), _arguments(native), _folder(), chosen, buffer)
+    return Launch(evaluated, payload, _interpreter(), _arguments(native), _folder(), to_fork, chosen, buffer)
 
 
 def _find(last: Dataset) -> tuple[IterDataset, MpOptions, Any] | None:
@@ -122,8 +125,17 @@ def _arguments(native: bool) -> list[str]:
         folder = str(Path(__file__).parents[1])
         program = f"import sys; sys.path.append({folder!r}); from gristmill._worker import main; main()"
         return ["-I", "-S", "-E", "-c", program]
-    program = f"import sys; sys.path[:] = {sys.path!r}; sys.argv[:] = {sys.argv!r}; from gristmill._worker import main; main()"
-    return ["-c", program]
+    return ["-c", f"{_places()}; from gristmill._worker import main; main()"]
+
+
+def _places() -> str:
+    return f"import sys; sys.path[:] = {sys.path!r}; sys.argv[:] = {sys.argv!r}"
+
+
+def _to_fork(payload: bytes) -> list[str]:
+    # What functions refer to is loaded once for all workers.
+    loaded = [name for name in ("cloudpickle", "numpy") if name.encode() in payload]
+    return ["-c", f"{_places()}; from gristmill._zygote import main; main({os.getpid()}, {loaded!r})"]
 
 
 def _folder() -> str | None:

@@ -109,8 +109,8 @@ def test_a_worker_has_no_more_memory_than_its_heap() -> None:
 
 
 def children() -> set[int]:
-    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(os.getpid())], capture_output=True, text=True, check=False)
-    return {int(pid) for pid in listed.stdout.split()} - {os.getpid()}
+    tasks = Path("/proc/self/task").iterdir()
+    return {int(pid) for task in tasks for pid in (task / "children").read_text().split()}
 
 
 def test_a_replaced_worker_has_the_number_of_its_predecessor(tmp_path: Path) -> None:
@@ -147,8 +147,41 @@ def test_closing_ends_everything_at_once() -> None:
         assert int(kept[0]) == 0
         del kept
         assert not [row for row in rows if Path(f"/proc/{row['pid']}").exists()], ends
-    after = (children() & before[0], os.listdir("/dev/shm"), len(os.listdir("/proc/self/fd")))
-    assert after[1:] == before[1:]
+    assert children() <= before[0]
+    assert (os.listdir("/dev/shm"), len(os.listdir("/proc/self/fd"))) == before[1:]
+
+
+def born(x: int) -> tuple[int, int, float]:
+    time.sleep(0.001)
+    return os.getppid(), os.getpid(), float(np.random.random())
+
+
+def test_workers_are_forked_by_a_process_of_one_thread_that_is_not_the_trainer() -> None:
+    with gm.MapDataset.range(1 << 40).map(born).mp_prefetch(num_workers=2, **WORKERS).loader() as it:
+        first: dict[int, tuple[int, float]] = {}
+        while len(first) < 2:
+            parent, pid, number = next(it)
+            first.setdefault(pid, (parent, number))
+        parents, numbers = {parent for parent, _ in first.values()}, {number for _, number in first.values()}
+        assert len(parents) == 1 and os.getpid() not in parents
+        assert len(numbers) == 2, "two workers have the same random numbers"
+        zygote = parents.pop()
+        assert len(os.listdir(f"/proc/{zygote}/task")) == 1
+    assert not alive(zygote)
+
+
+def test_without_that_process_workers_are_started_one_by_one(tmp_path: Path) -> None:
+    def dies(x: int) -> tuple[int, int]:
+        if x == 20:
+            if not (tmp_path / "zygote").exists():
+                (tmp_path / "zygote").touch()
+                os.kill(os.getppid(), signal.SIGKILL)
+                os._exit(1)
+        return x, os.getppid()
+
+    found = list(gm.MapDataset.range(60).map(dies).mp_prefetch(num_workers=1, **WORKERS))
+    assert [x for x, _ in found] == list(range(60))
+    assert found[-1][1] == os.getpid()
 
 
 def test_threads_of_the_trainer_are_undisturbed() -> None:

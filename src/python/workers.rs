@@ -39,6 +39,7 @@ struct Found<'py> {
     program: PathBuf,
     arguments: Vec<String>,
     folder: Option<PathBuf>,
+    to_fork: Option<Vec<String>>,
     options: Choices,
     buffer: usize,
 }
@@ -64,10 +65,11 @@ impl Workers {
     pub(crate) fn of(dataset: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let found = dataset.py().import("gristmill._workers")?.call_method1("launch", (dataset,))?;
         let Some(found) = found.extract::<Option<Found<'_>>>()? else { return Ok(None) };
-        let Found { dataset, payload, program, arguments, folder, options, buffer } = found;
+        let Found { dataset, payload, program, arguments, folder, to_fork, options, buffer } = found;
         let stages = (&dataset.get().dataset() as &dyn Stage).lines();
         let arguments = arguments.into_iter().map(Into::into).collect();
-        let command = Arc::new(WorkerCommand { program, arguments, folder });
+        let to_fork = to_fork.map(|arguments| arguments.into_iter().map(Into::into).collect());
+        let command = Arc::new(WorkerCommand { program, arguments, folder, to_fork, ..WorkerCommand::default() });
         Ok(Some(Self { payload: payload.into(), command, stages, options: options.chosen()?, buffer }))
     }
 
@@ -77,7 +79,7 @@ impl Workers {
         loader: LoaderBuilder<BoxIter<Item>>,
         buffer: usize,
     ) -> Result<LoaderBuilder<BoxIter<Item>>> {
-        let (payload, command) = (self.payload.clone(), self.command.clone());
+        let (payload, command) = (self.payload.clone(), Arc::new(self.command.anew()));
         let launch = Launch::of_bytes(rebuild, payload, command, self.stages.clone(), self.options.clone())?;
         Ok(loader.buffer(buffer.max(self.buffer)).launch(launch))
     }

@@ -19,12 +19,14 @@ pub(crate) struct Needs {
     pub(crate) extra: u64,
     /// It cannot do anything with a smaller heap.
     least_heap: u64,
+    /// What there is once for all of them: a process that forks them.
+    once: u64,
 }
 
 impl Needs {
-    const RUST: Self = Self { extra: 2 << 20, least_heap: 64 << 20 };
+    const RUST: Self = Self { extra: 2 << 20, least_heap: 64 << 20, once: 0 };
     /// An interpreter, and libraries such as NumPy.
-    const PYTHON: Self = Self { extra: 10 << 20, least_heap: 192 << 20 };
+    const PYTHON: Self = Self { extra: 10 << 20, least_heap: 192 << 20, once: 64 << 20 };
 }
 
 /// Room for a few extents.
@@ -77,7 +79,7 @@ impl Plan {
         let count = |count, auto| if let Count::Fixed(n) = count { n } else { auto };
         let budget = options.ram_budget.unwrap_or(available / 4);
         let needs = if options.interpreted { Needs::PYTHON } else { Needs::RUST };
-        let Needs { extra, least_heap } = needs;
+        let Needs { extra, least_heap, once } = needs;
         let workers = match (options.workers, options.worker_heap) {
             (Count::Fixed(n), _) => n,
             (Count::Auto, _) if !options.tune => 1,
@@ -95,19 +97,19 @@ impl Plan {
             _ => (busy, busy.saturating_mul(workers)),
         };
         let n = workers as u64;
-        let spare = budget.saturating_sub(LEAST_SLAB).saturating_sub(n.saturating_mul(extra));
+        let spare = budget.saturating_sub(LEAST_SLAB.saturating_add(once)).saturating_sub(n.saturating_mul(extra));
         let heap = options.worker_heap.unwrap_or_else(|| (budget / 2 / n.max(1)).max(least_heap));
         let pool = n.saturating_mul(heap.saturating_add(extra));
         let widest = if options.worker_heap.is_some() { heap } else { pool.saturating_sub(extra).max(heap) };
-        let slab = budget.checked_sub(pool).filter(|&slab| slab >= LEAST_SLAB);
+        let slab = budget.checked_sub(pool.saturating_add(once)).filter(|&slab| slab >= LEAST_SLAB);
         let Some(slab) = slab else {
             return Err(Error::config(format!(
                 "ram_budget is {}; {workers} x ({} of heap + {} beside it) + {} of shared memory need {}",
                 Bytes(budget),
                 Bytes(heap),
                 Bytes(extra),
-                Bytes(LEAST_SLAB),
-                Bytes(pool.saturating_add(LEAST_SLAB)),
+                Bytes(LEAST_SLAB + once),
+                Bytes(pool.saturating_add(LEAST_SLAB + once)),
             ))
             .help(format!(
                 "raise ram_budget, use fewer workers, or set worker_heap to {} or less",

@@ -41,7 +41,7 @@ pub(crate) fn run(call: &Call) -> ! {
     limits::name_process();
     let parent = pidfd(call.parent);
     // It was opened in time if it is the parent still; its number may be another's otherwise.
-    let (Ok(parent), true) = (&parent, is_parent(call.parent)) else {
+    let (Ok(parent), true) = (&parent, is_parent(call)) else {
         if parent.is_err() {
             sweep(call);
         }
@@ -57,15 +57,18 @@ pub(crate) fn run(call: &Call) -> ! {
     if let Err(e) = thread::Builder::new().name("gristmill-serve".into()).spawn(serve) {
         give_up(&format!("cannot start a thread: {e}"));
     }
-    while !matches!(wait_readable(parent, None), Ok(true)) && is_parent(call.parent) {
+    while !matches!(wait_readable(parent, None), Ok(true)) && is_parent(call) {
         thread::sleep(Duration::from_millis(100));
     }
     sweep(call);
     exit_now(ORPHANED)
 }
 
-fn is_parent(pid: u32) -> bool {
-    rustix::process::getppid().is_some_and(|parent| i64::from(parent.as_raw_nonzero().get()) == i64::from(pid))
+/// Whether the parent is there still. One that was forked for it is told of its end by whoever forked it.
+fn is_parent(call: &Call) -> bool {
+    let pid = call.parent;
+    call.forked
+        || rustix::process::getppid().is_some_and(|parent| i64::from(parent.as_raw_nonzero().get()) == i64::from(pid))
 }
 
 /// Removes the socket to which this process was to connect, and its directory, if the parent died before it could.

@@ -40,12 +40,54 @@ pub fn set_worker_command<A: Into<OsString>>(program: impl Into<PathBuf>, argume
 }
 
 /// A program that becomes a worker because it calls [`init`](super::init) in the library that holds gristmill.
-#[derive(Clone, Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct WorkerCommand {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<OsString>,
     /// Where it is started; in the parent's folder, if it is none.
     pub(crate) folder: Option<PathBuf>,
+    /// The arguments with which it becomes a process that forks workers.
+    pub(crate) to_fork: Option<Vec<OsString>>,
+    /// That process, once there is one.
+    #[cfg(feature = "python")]
+    pub(crate) zygote: std::sync::OnceLock<Option<std::sync::Arc<super::zygote::Zygote>>>,
+}
+
+#[cfg(feature = "python")]
+impl WorkerCommand {
+    /// The same, for workers of another pool.
+    pub(crate) fn anew(&self) -> Self {
+        let Self { program, arguments, folder, to_fork, .. } = self;
+        let (program, arguments, folder) = (program.clone(), arguments.clone(), folder.clone());
+        Self { program, arguments, folder, to_fork: to_fork.clone(), ..Self::default() }
+    }
+
+    /// The process that forks workers, if there can be one.
+    pub(super) fn zygote(&self) -> Option<&std::sync::Arc<super::zygote::Zygote>> {
+        self.to_fork.as_ref()?;
+        self.zygote.get_or_init(|| super::zygote::Zygote::start(self).map(std::sync::Arc::new)).as_ref()
+    }
+}
+
+/// The command for the process that forks workers, which is told to by `control`.
+#[cfg(feature = "python")]
+pub(super) fn zygote(given: &WorkerCommand, control: Stdio) -> Result<Command, LaunchFailure> {
+    if std::env::var_os(WORKER).is_some() {
+        return Err(LaunchFailure::WorkerAstray);
+    }
+    let mut command = Command::new(&given.program);
+    command.args(given.to_fork.iter().flatten()).envs(ENVIRONMENT).stdin(control);
+    surround(&mut command, given);
+    Ok(command)
+}
+
+/// Folder and output of processes that run functions of the user, who would see what they print without workers too.
+fn surround(command: &mut Command, given: &WorkerCommand) {
+    if let Some(folder) = &given.folder {
+        command.current_dir(folder);
+    }
+    command.stdout(standard_output().map_or_else(Stdio::null, Stdio::from));
+    command.stderr(standard_error().map_or_else(Stdio::null, Stdio::from));
 }
 
 /// What a worker finds in its environment: who its parent is, where to connect, and who takes over.
@@ -53,6 +95,8 @@ pub(crate) struct WorkerCommand {
 pub(crate) struct Call {
     /// Whether [`init`](super::init) takes over, called by `main`; the hook before `main` otherwise.
     pub(crate) in_main: bool,
+    /// Whether it was forked by a process that the parent has for that, and is not the parent's child.
+    pub(crate) forked: bool,
     /// The parent's process id.
     pub(crate) parent: u32,
     /// The socket's path.
@@ -61,18 +105,23 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn write(&self) -> String {
-        let who = if self.in_main { "main" } else { "hook" };
+        let who = match (self.forked, self.in_main) {
+            (true, _) => "fork",
+            (false, true) => "main",
+            (false, false) => "hook",
+        };
         format!("{who};{};{}", self.parent, self.socket)
     }
 
     pub(crate) fn read(text: &OsStr) -> Option<Self> {
         let mut parts = text.to_str()?.splitn(3, ';');
-        let in_main = match parts.next()? {
-            "main" => true,
-            "hook" => false,
+        let (in_main, forked) = match parts.next()? {
+            "main" => (true, false),
+            "hook" => (false, false),
+            "fork" => (true, true),
             _ => return None,
         };
-        Some(Self { in_main, parent: parts.next()?.parse().ok()?, socket: parts.next()?.to_owned() })
+        Some(Self { in_main, forked, parent: parts.next()?.parse().ok()?, socket: parts.next()?.to_owned() })
     }
 }
 
@@ -98,14 +147,14 @@ pub(crate) fn build(
         command.arg0(format!("gristmill worker of {}", call.parent));
     }
     command.stdin(slab.map_or_else(Stdio::null, Stdio::from));
-    if let Some(folder) = given.and_then(|given| given.folder.as_ref()) {
-        command.current_dir(folder);
+    match given {
+        Some(given) => surround(&mut command, given),
+        None => {
+            // What code in a worker prints must not run into the trainer's own output, which may be data.
+            command.stdout(standard_error().map_or_else(Stdio::null, Stdio::from));
+            command.stderr(standard_error().map_or_else(Stdio::null, Stdio::from));
+        }
     }
-    // What code in a worker prints must not run into the trainer's own output, which may be data; unless it is the user's
-    // functions that print, who would see it there without workers too.
-    let output = if given.is_some() { standard_output() } else { standard_error() };
-    command.stdout(output.map_or_else(Stdio::null, Stdio::from));
-    command.stderr(standard_error().map_or_else(Stdio::null, Stdio::from));
     Ok((command, program))
 }
 
@@ -144,8 +193,9 @@ mod tests {
     #[test]
     fn a_call_is_read_as_it_was_written() {
         for call in [
-            Call { in_main: false, parent: 12, socket: "/tmp/a;b/socket".into() },
-            Call { in_main: true, parent: u32::MAX, socket: String::new() },
+            Call { in_main: false, forked: false, parent: 12, socket: "/tmp/a;b/socket".into() },
+            Call { in_main: true, forked: false, parent: u32::MAX, socket: String::new() },
+            Call { in_main: true, forked: true, parent: 1, socket: "s".into() },
         ] {
             assert_eq!(Call::read(OsStr::new(&call.write())), Some(call));
         }

@@ -16,6 +16,8 @@ mod spawn;
 #[cfg(test)]
 mod tests;
 mod worker;
+#[cfg(feature = "python")]
+mod zygote;
 
 pub use command::set_worker_command;
 pub use hook::init;

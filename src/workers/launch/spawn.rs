@@ -8,6 +8,8 @@ use crossbeam_channel::Sender;
 use ipc_channel::ipc::{self, IpcReceiver, IpcSender};
 use rustix::event::EventfdFlags;
 
+#[cfg(feature = "python")]
+use super::command::WorkerCommand;
 use super::command::{self, Call};
 use super::exit::Exit;
 use super::failure::LaunchFailure;
@@ -62,6 +64,7 @@ fn try_start(
     let rendezvous = Rendezvous::open()?;
     let call = Call {
         in_main: program.command().is_some() || hook::init_was_called(),
+        forked: false,
         parent: std::process::id(),
         socket: rendezvous.path().to_owned(),
     };
@@ -93,6 +96,12 @@ fn make_sure_of_descriptors() -> Result<(), LaunchFailure> {
 }
 
 fn spawn(call: &Call, program: &Program, options: &Options<'_>) -> Result<Process, LaunchFailure> {
+    #[cfg(feature = "python")]
+    if let Some(zygote) = program.command().and_then(WorkerCommand::zygote)
+        && let Some(process) = zygote.fork(&Call { forked: true, ..call.clone() }, options.slab)
+    {
+        return Ok(process);
+    }
     let (mut command, program) = command::build(call, options.slab, program.command())?;
     let mut child = command.spawn().map_err(|e| LaunchFailure::Spawn { program, source: e })?;
     Process::open(child.id()).map_err(|e| {

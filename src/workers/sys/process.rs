@@ -4,8 +4,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -38,13 +38,29 @@ pub(crate) struct Process {
     fd: OwnedFd,
     ended: AtomicBool,
     status: OnceLock<Status>,
+    /// Whose child it is, if it is not this process's.
+    ends: Option<Arc<dyn Ends>>,
+}
+
+/// Another process whose children are treated as this one's: it says how they end.
+pub(crate) trait Ends: std::fmt::Debug + Send + Sync {
+    /// How the child `pid` ended, which is known to have ended.
+    fn status(&self, pid: u32) -> Status;
 }
 
 impl Process {
     /// The child with `pid`, which the caller has not waited for.
     pub(crate) fn open(pid: u32) -> io::Result<Self> {
         let (ended, status) = (AtomicBool::new(false), OnceLock::new());
-        Ok(Self { pid, owner: std::process::id(), fd: pidfd(pid)?, ended, status })
+        Ok(Self { pid, owner: std::process::id(), fd: pidfd(pid)?, ended, status, ends: None })
+    }
+
+    /// The child `pid` of another process, which tells how it `ends`, and has not taken its status yet.
+    #[cfg(feature = "python")]
+    pub(crate) fn of_another(pid: u32, ends: Arc<dyn Ends>) -> io::Result<Self> {
+        let mut process = Self::open(pid)?;
+        process.ends = Some(ends);
+        Ok(process)
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -84,6 +100,11 @@ impl Process {
     }
 
     fn reap(&self) -> Status {
+        if let Some(ends) = &self.ends {
+            let _ = wait_readable(&self.fd, None);
+            self.ended.store(true, Ordering::Release);
+            return ends.status(self.pid);
+        }
         let wait = |options| retry_on_intr(|| rustix::process::waitid(WaitId::PidFd(self.fd.as_fd()), options));
         let seen = wait(WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
         if seen.is_err() {

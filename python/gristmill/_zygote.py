@@ -1,0 +1,117 @@
+"""The process that forks workers: it has one thread, loads what they need, and is told by the trainer what to do."""
+
+import importlib
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from gristmill import _gristmill
+from gristmill._worker import prepare
+
+#: What it may have itself; workers have a limit of their own.
+_MEMORY = 64 << 20
+
+
+def main(trainer: int, modules: Sequence[str]) -> NoReturn:
+    """Serves the process `trainer`, whose child this is, until it ends or closes the connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    watch = os.pidfd_open(trainer)
+    if os.getppid() != trainer:
+        os._exit(1)
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+    control = socket.socket(fileno=os.dup(0))
+    empty = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    prepare()
+    for name in modules:
+        importlib.import_module(name)
+    if len(os.listdir("/proc/self/task")) == 1:
+        # With other threads no fork is safe; then the trainer starts workers one by one.
+        _Zygote(control, watch).run()
+    os._exit(0)
+
+
+class _Zygote:
+    def __init__(self, control: socket.socket, watch: int) -> None:
+        self._control = control
+        self._watch = watch
+        self._poll = select.poll()
+        self._poll.register(control, select.POLLIN)
+        self._poll.register(watch, select.POLLIN)
+        #: Those that run, and by descriptor those whose end is to be told.
+        self._running: set[int] = set()
+        self._told: dict[int, int] = {}
+
+    def run(self) -> None:
+        heard = b""
+        while True:
+            ready = {fd for fd, _ in self._poll.poll()}
+            for fd in ready & self._told.keys():
+                self._tell_end(fd)
+            if self._watch in ready:
+                break
+            if self._control.fileno() in ready:
+                more = self._control.recv(1 << 16)
+                if not more:
+                    break
+                *lines, heard = (heard + more).split(b"\n")
+                for line in lines:
+                    self._obey(os.fsdecode(line))
+        for pid in self._running:
+            os.kill(pid, signal.SIGKILL)
+
+    def _obey(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        if word == "start":
+            slab, _, call = rest.partition(" ")
+            pid = os.fork()
+            if pid == 0:
+                self._become_worker(slab, call)
+            self._running.add(pid)
+            self._say(f"started {pid}")
+        elif word == "opened":
+            fd = os.pidfd_open(int(rest))
+            self._told[fd] = int(rest)
+            self._poll.register(fd, select.POLLIN)
+
+    def _tell_end(self, fd: int) -> None:
+        pid = self._told.pop(fd)
+        self._poll.unregister(fd)
+        os.close(fd)
+        _, status = os.waitpid(pid, 0)
+        self._running.discard(pid)
+        if os.WIFSIGNALED(status):
+            self._say(f"ended {pid} 0 {os.WTERMSIG(status)} {int(os.WCOREDUMP(status))}")
+        else:
+            self._say(f"ended {pid} {os.waitstatus_to_exitcode(status)} 0 0")
+
+    def _say(self, words: str) -> None:
+        try:
+            self._control.sendall(f"{words}\n".encode())
+        except OSError:
+            # The trainer is gone, which is seen next.
+            pass
+
+    def _become_worker(self, slab: str, call: str) -> NoReturn:
+        try:
+            self._control.close()
+            os.close(self._watch)
+            for fd in self._told:
+                os.close(fd)
+            given = os.open(slab, os.O_RDWR)
+            os.dup2(given, 0)
+            os.close(given)
+            if "numpy" in sys.modules:
+                # Random numbers without a seed of one's own are no other worker's.
+                sys.modules["numpy"].random.seed()
+            os.environ["GRISTMILL_WORKER"] = call
+            serve: Any = getattr(_gristmill, "_serve")
+            serve()
+        finally:
+            os._exit(1)
