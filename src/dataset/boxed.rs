@@ -96,6 +96,9 @@ macro_rules! forward_stage {
             fn is_border(&self) -> bool {
                 self.0.is_border()
             }
+            fn is_native(&self) -> bool {
+                self.0.is_native()
+            }
             fn memory(&self) -> Option<Memory> {
                 self.0.memory()
             }

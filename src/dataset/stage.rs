@@ -67,6 +67,12 @@ pub trait Stage {
         false
     }
 
+    /// Whether its own work calls no function and no source of the user's: then nobody can tell when it is done, and it may be
+    /// done before it is asked for.
+    fn is_native(&self) -> bool {
+        false
+    }
+
     /// What it may hold while it runs, besides one element; `None` if it does not say.
     fn memory(&self) -> Option<Memory> {
         None
@@ -120,6 +126,11 @@ impl dyn Stage + '_ {
     /// Whether an index may yield no element.
     pub fn may_drop(&self) -> bool {
         self.role() >= Role::MayDrop || self.parents().iter().any(|p| p.may_drop())
+    }
+
+    /// Whether all of its work is [native](Stage::is_native).
+    pub fn all_native(&self) -> bool {
+        self.is_native() && self.parents().iter().all(|p| p.all_native())
     }
 
     /// Checks every node, naming the one that fails.

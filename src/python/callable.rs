@@ -40,13 +40,16 @@ impl Callable {
     /// It as the function of a stage.
     pub(crate) fn map_stage(self) -> NamedFn<Item, Item> {
         let each = self.clone();
-        NamedFn::map("map", String::new(), move |item| each.map(item)).together(move |many| self.map_many(many))
+        NamedFn::map("map", String::new(), move |item| each.map(item))
+            .foreign()
+            .together(move |many| self.map_many(many))
     }
 
     /// It as the condition of a stage.
     pub(crate) fn filter_stage(self) -> NamedFn<Item, Item> {
         let each = self.clone();
         NamedFn::filter("filter", String::new(), move |item| each.holds(item))
+            .foreign()
             .together(move |many| Python::attach(|_| many.filter_map(|_, item| Ok(self.holds(&item)?.then_some(item)))))
     }
 

@@ -50,6 +50,9 @@ impl<D: Stage, T, U> Stage for Converted<D, T, U> {
     fn is_border(&self) -> bool {
         self.inner.is_border()
     }
+    fn is_native(&self) -> bool {
+        self.inner.is_native()
+    }
     fn memory(&self) -> Option<Memory> {
         self.inner.memory()
     }

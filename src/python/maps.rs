@@ -112,7 +112,7 @@ impl Maps {
         match self {
             Self::Elements(ds, context) => {
                 let keep = move |element: &Element| function.holds(&Item::Element(element.clone()));
-                let filter = NamedFn::filter("filter", String::new(), keep);
+                let filter = NamedFn::filter("filter", String::new(), keep).foreign();
                 Self::Elements(filter.after(ds.clone()).boxed(), context.clone().blind())
             }
             Self::Items(ds) => Self::Items(function.filter_stage().after(ds.clone()).boxed()),

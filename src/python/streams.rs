@@ -129,7 +129,7 @@ impl Streams {
         match self {
             Self::Elements(chain, context) => {
                 let keep = move |element: &Element| function.holds(&Item::Element(element.clone()));
-                let filter = NamedFn::filter("filter", String::new(), keep);
+                let filter = NamedFn::filter("filter", String::new(), keep).foreign();
                 Self::Elements(each(chain.clone(), filter), context.clone().blind())
             }
             Self::Items(chain) => Self::Items(each(chain.clone(), function.filter_stage())),

@@ -118,6 +118,10 @@ impl RandomAccess for Jsonl {
     }
 
     #[inline]
+    fn is_native(&self) -> bool {
+        true
+    }
+
     fn read(&self, index: u64) -> Result<Element> {
         let line = self.files.line(index)?;
         self.parser.parse(line.text()?).map_err(|fault| line.fault(fault.at, fault.message))

@@ -220,6 +220,10 @@ impl RandomAccess for Lines {
         self.files.len()
     }
 
+    fn is_native(&self) -> bool {
+        true
+    }
+
     fn read(&self, index: u64) -> Result<String> {
         self.files.line(index)?.text().map(str::to_owned)
     }

@@ -60,6 +60,10 @@ impl RandomAccess for Npy {
         self.array.shape().first().map_or(1, |&rows| rows as u64)
     }
 
+    fn is_native(&self) -> bool {
+        true
+    }
+
     fn read(&self, index: u64) -> Result<Element> {
         let row = match self.array.shape() {
             [] => Some(self.array.clone()),

@@ -168,6 +168,9 @@ impl Stage for Crops {
     fn role(&self) -> Role {
         Role::Source
     }
+    fn is_native(&self) -> bool {
+        true
+    }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()
     }
@@ -282,6 +285,9 @@ impl Stage for RandomCrops {
     }
     fn role(&self) -> Role {
         Role::Source
+    }
+    fn is_native(&self) -> bool {
+        true
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()

@@ -23,6 +23,7 @@ pub(crate) struct Named<D, T, U = Element> {
     role: Role,
     function: Arc<Function<T, U>>,
     together: Option<Arc<Together<T, U>>>,
+    native: bool,
     stage: StageId,
 }
 
@@ -33,6 +34,7 @@ pub(crate) struct NamedFn<T, U = Element> {
     role: Role,
     function: Arc<Function<T, U>>,
     together: Option<Arc<Together<T, U>>>,
+    native: bool,
 }
 
 impl<T, U> Clone for NamedFn<T, U> {
@@ -44,7 +46,20 @@ impl<T, U> Clone for NamedFn<T, U> {
 impl<T: 'static, U: 'static> NamedFn<T, U> {
     /// One element in, one out.
     pub(crate) fn map(name: &'static str, params: String, f: impl Fn(T) -> Result<U> + Send + Sync + 'static) -> Self {
-        Self { name, params, role: Role::Elementwise, function: Arc::new(move |e| f(e).map(Some)), together: None }
+        Self {
+            name,
+            params,
+            role: Role::Elementwise,
+            function: Arc::new(move |e| f(e).map(Some)),
+            together: None,
+            native: true,
+        }
+    }
+
+    /// The same, where it is the user's.
+    #[cfg(feature = "python")]
+    pub(crate) fn foreign(self) -> Self {
+        Self { native: false, ..self }
     }
 
     /// The same, and how it is done with many at once, if that is quicker.
@@ -56,8 +71,8 @@ impl<T: 'static, U: 'static> NamedFn<T, U> {
     /// As a stage behind `parent`.
     pub(crate) fn after<D: Stage>(self, parent: D) -> Named<D, T, U> {
         let stage = stage_after(&[&parent]);
-        let Self { name, params, role, function, together } = self;
-        Named { parent, name, params, role, function, together, stage }
+        let Self { name, params, role, function, together, native } = self;
+        Named { parent, name, params, role, function, together, native, stage }
     }
 }
 
@@ -69,7 +84,7 @@ impl<T: 'static> NamedFn<T, T> {
         keep: impl Fn(&T) -> Result<bool> + Send + Sync + 'static,
     ) -> Self {
         let function = move |e: T| Ok(keep(&e)?.then_some(e));
-        Self { name, params, role: Role::MayDrop, function: Arc::new(function), together: None }
+        Self { name, params, role: Role::MayDrop, function: Arc::new(function), together: None, native: true }
     }
 }
 
@@ -82,6 +97,9 @@ impl<D: Stage, T, U> Stage for Named<D, T, U> {
     }
     fn role(&self) -> Role {
         self.role
+    }
+    fn is_native(&self) -> bool {
+        self.native
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]

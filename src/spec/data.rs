@@ -196,6 +196,10 @@ impl RandomAccess for InMemory {
         self.elements.len() as u64
     }
 
+    fn is_native(&self) -> bool {
+        true
+    }
+
     fn read(&self, index: u64) -> Result<Element> {
         let element = usize::try_from(index).ok().and_then(|at| self.elements.get(at));
         element.cloned().ok_or_else(|| Error::data(format!("no file {index}: there are {}", self.elements.len())))

@@ -188,6 +188,10 @@ impl RandomAccess for Records {
         self.0.len() as u64
     }
 
+    fn is_native(&self) -> bool {
+        true
+    }
+
     fn read(&self, index: u64) -> Result<Element> {
         Ok(self.0[index as usize].clone())
     }

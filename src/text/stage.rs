@@ -91,6 +91,9 @@ impl<D: Stage, M: Mode> Stage for Tokenised<D, M> {
     fn role(&self) -> Role {
         if M::CHUNKS { Role::FanOut } else { Role::Elementwise }
     }
+    fn is_native(&self) -> bool {
+        true
+    }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }

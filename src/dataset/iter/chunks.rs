@@ -1,7 +1,7 @@
 //! Root elements in index order, whoever evaluates them.
 //!
 //! Without threads or worker processes, an index is evaluated when it is asked for, and several at once for who asks for
-//! several: nothing is ever read ahead. With them, ranges of consecutive
+//! several; a moment ahead only where all that runs is the crate's own, so that nobody can tell. With them, ranges of consecutive
 //! indices are dispatched ahead and put back in order here. A range is a pure function of (pipeline, indices), so its
 //! size and who runs it are free to follow the clock: they never shape the stream. Nor does it matter whether groups of
 //! elements come as one: whoever wants them so, takes them apart as well.
@@ -15,6 +15,7 @@ use super::evaluator::evaluator;
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Many, ManySlots, MapDataset};
 use crate::dataset::pace::Pace;
+use crate::dataset::stage::Stage;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
@@ -35,6 +36,8 @@ pub(super) struct Roots<D: MapDataset, G: Gather<D::Item> = Apart> {
     /// Without those: what was evaluated together and not yet delivered.
     slots: ManySlots<D::Item>,
     pace: Pace,
+    /// Whether it may be more than was asked for.
+    native: bool,
 }
 
 /// Which indices go together: `size` from `first` on, and so forth.
@@ -133,8 +136,8 @@ where
             chunk: 1,
             each: None,
         });
-        let (slots, pace) = (ManySlots::default(), Pace::default());
-        Self { len: dataset.len(), dataset, stage, next: 0, groups, ahead, slots, pace }
+        let (slots, pace, native) = (ManySlots::default(), Pace::default(), (&dataset as &dyn Stage).all_native());
+        Self { len: dataset.len(), dataset, stage, next: 0, groups, ahead, slots, pace, native }
     }
 
     /// The index whose slot comes next.
@@ -178,6 +181,9 @@ where
         if self.next >= self.len {
             return None;
         }
+        if self.native && self.ahead.is_none() && self.slots.len() == 0 {
+            self.read(u64::MAX, cx);
+        }
         cx.begin_element();
         let index = self.next;
         let slot = match self.ahead {
@@ -197,9 +203,7 @@ where
     /// All of them are evaluated, whatever becomes of the first.
     pub(super) fn next_run(&mut self, most: usize, out: &mut Vec<D::Item>, cx: &mut Cx) -> usize {
         if self.ahead.is_none() && self.slots.len() == 0 {
-            let mut wanted = self.next..self.len.min(self.next.saturating_add(most as u64));
-            let read = |chunk, cx: &mut Cx| read_chunk(&*self.dataset, chunk, cx);
-            self.slots = self.pace.chunk(&mut wanted, cx, read).into_iter();
+            self.read(if self.native { u64::MAX } else { most as u64 }, cx);
         }
         let count = match &mut self.ahead {
             Some(ahead) => ahead.slots.run(most, out),
@@ -211,6 +215,13 @@ where
             cx.begin_element();
         }
         count
+    }
+
+    /// Evaluates the next chunk, of at most so many.
+    fn read(&mut self, most: u64, cx: &mut Cx) {
+        let mut wanted = self.next..self.len.min(self.next.saturating_add(most));
+        let read = |chunk, cx: &mut Cx| read_chunk(&*self.dataset, chunk, cx);
+        self.slots = self.pace.chunk(&mut wanted, cx, read).into_iter();
     }
 
     fn next_ahead(&mut self, cx: &mut Cx) -> Slot<D::Item> {

@@ -25,12 +25,15 @@ pub struct Batch<D: MapDataset, F> {
     parent_len: u64,
     len: u64,
     pace: Pace,
+    /// Whether it is the crate that makes a batch.
+    native: bool,
     stage: StageId,
 }
 
 impl<D: MapDataset<Item: Stack>> Batch<D, StackFn<D::Item>> {
     pub(super) fn stacked(parent: D, size: usize, remainder: Remainder) -> Self {
-        Self::build(parent, size, remainder, D::Item::stack, |items| items.iter().map(Stack::nbytes).sum())
+        let nbytes = |items: &[D::Item]| items.iter().map(Stack::nbytes).sum();
+        Self { native: true, ..Self::build(parent, size, remainder, D::Item::stack, nbytes) }
     }
 }
 
@@ -48,7 +51,7 @@ impl<D: MapDataset, F> Batch<D, F> {
             (len, size) if remainder == Remainder::Drop => len / size,
             (len, size) => len.div_ceil(size),
         };
-        Self { parent, size, remainder, make, nbytes, parent_len, len, pace: Pace::default(), stage }
+        Self { parent, size, remainder, make, nbytes, parent_len, len, pace: Pace::default(), native: false, stage }
     }
 
     /// The elements of batch `index`, or `None` where there is none.
@@ -94,6 +97,9 @@ impl<D: MapDataset, F> Stage for Batch<D, F> {
     }
     fn role(&self) -> Role {
         Role::Elementwise
+    }
+    fn is_native(&self) -> bool {
+        self.native
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]

@@ -63,6 +63,9 @@ impl<D: MapDataset> Stage for Concatenate<D> {
     fn role(&self) -> Role {
         Role::Order
     }
+    fn is_native(&self) -> bool {
+        true
+    }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.parents.stages()
     }

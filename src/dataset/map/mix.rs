@@ -98,6 +98,9 @@ impl<D: MapDataset> Stage for Mix<D> {
     fn role(&self) -> Role {
         Role::Order
     }
+    fn is_native(&self) -> bool {
+        true
+    }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.parents.stages()
     }

@@ -29,6 +29,9 @@ macro_rules! forward_map_dataset {
             fn is_border(&self) -> bool {
                 (**self).is_border()
             }
+            fn is_native(&self) -> bool {
+                (**self).is_native()
+            }
             fn memory(&self) -> Option<Memory> {
                 (**self).memory()
             }

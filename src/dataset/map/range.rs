@@ -59,6 +59,9 @@ impl Stage for Range {
     fn role(&self) -> Role {
         Role::Source
     }
+    fn is_native(&self) -> bool {
+        true
+    }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()
     }

@@ -27,6 +27,9 @@ impl<D: Stage> Stage for Seed<D> {
     fn role(&self) -> Role {
         Role::Order
     }
+    fn is_native(&self) -> bool {
+        true
+    }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }

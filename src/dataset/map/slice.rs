@@ -160,6 +160,9 @@ impl<D: MapDataset> Stage for Slice<D> {
     fn role(&self) -> Role {
         Role::Order
     }
+    fn is_native(&self) -> bool {
+        true
+    }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }

@@ -43,6 +43,11 @@ pub trait RandomAccess: Send + Sync {
         format!("{} records", self.len())
     }
 
+    /// Whether it is one of the crate's own: see [`Stage::is_native`].
+    fn is_native(&self) -> bool {
+        false
+    }
+
     /// Payload bytes of a record, for the report.
     fn record_bytes(&self, record: &Self::Record) -> u64 {
         let _ = record;
@@ -101,6 +106,9 @@ impl<S: RandomAccess> Stage for Source<S> {
     }
     fn role(&self) -> Role {
         Role::Source
+    }
+    fn is_native(&self) -> bool {
+        self.source.is_native()
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()

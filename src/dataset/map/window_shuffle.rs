@@ -58,6 +58,9 @@ impl<D: MapDataset> Stage for WindowShuffle<D> {
     fn role(&self) -> Role {
         Role::Order
     }
+    fn is_native(&self) -> bool {
+        true
+    }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }

@@ -30,6 +30,9 @@ impl<A: MapDataset, B: MapDataset> Stage for Zip<A, B> {
     fn role(&self) -> Role {
         Role::Elementwise
     }
+    fn is_native(&self) -> bool {
+        true
+    }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.first, &self.second]
     }
@@ -92,6 +95,9 @@ impl<D: MapDataset> Stage for ZipAll<D> {
     }
     fn role(&self) -> Role {
         Role::Elementwise
+    }
+    fn is_native(&self) -> bool {
+        true
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.parents.stages()

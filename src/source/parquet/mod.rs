@@ -296,6 +296,10 @@ impl RandomAccess for Parquet {
         self.len
     }
 
+    fn is_native(&self) -> bool {
+        true
+    }
+
     fn read(&self, index: u64) -> Result<Element> {
         if index >= self.len {
             return Err(Error::data(format!("no row {index}: there are {}", self.len)));
