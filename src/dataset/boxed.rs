@@ -99,6 +99,9 @@ macro_rules! forward_stage {
             fn is_native(&self) -> bool {
                 self.0.is_native()
             }
+            fn reads_together(&self) -> bool {
+                self.0.reads_together()
+            }
             fn memory(&self) -> Option<Memory> {
                 self.0.memory()
             }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::map::{Many, MapDataset};
+use super::stage::Stage;
 use crate::cx::Cx;
 
 /// A chunk is to take so long: long beside what a chunk costs by itself, short enough that what its stages hand each other
@@ -14,26 +15,43 @@ const AIM: Duration = Duration::from_micros(50);
 const MOST: u32 = 1024;
 /// As few are evaluated one by one: a chunk of them costs as much.
 const FEW: usize = 8;
+/// So many are a chunk in any case where a source reads many at once.
+const TOGETHER: u32 = 256;
 
 /// The size of chunks: 1 at first, then as many as take [`AIM`]. It changes when things happen and what they cost,
 /// never what comes out. Threads may share one.
 #[derive(Debug)]
-pub(crate) struct Pace(AtomicU32);
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self(AtomicU32::new(1))
-    }
+pub(crate) struct Pace {
+    size: AtomicU32,
+    /// It is never less.
+    least: u32,
 }
 
 /// A copy goes on from the same size.
 impl Clone for Pace {
     fn clone(&self) -> Self {
-        Self(AtomicU32::new(self.0.load(Ordering::Relaxed)))
+        Self { size: AtomicU32::new(self.size.load(Ordering::Relaxed)), least: self.least }
     }
 }
 
 impl Pace {
+    /// For the elements of `dataset`.
+    pub(crate) fn of(dataset: &dyn Stage) -> Self {
+        let least = if dataset.any_reads_together() { TOGETHER } else { 1 };
+        Self { size: AtomicU32::new(least), least }
+    }
+
+    /// Whether chunks have a size of their own, which does not follow the clock.
+    pub(crate) fn is_together(&self) -> bool {
+        self.least > 1
+    }
+
+    /// What `dataset` has in `range`, a chunk, by whichever way is quicker for so many.
+    pub(crate) fn get<D: MapDataset>(&self, dataset: &D, range: Range<u64>, cx: &mut Cx) -> Many<D::Item> {
+        let indices: Vec<u64> = range.collect();
+        if self.is_together() { together(dataset, &indices, cx) } else { get_chunk(dataset, &indices, cx) }
+    }
+
     /// Evaluates up to `most` of the indices of `range`, from its start on, which is moved behind them: as many as are a
     /// chunk by now, and at least one if there is one.
     pub(crate) fn chunk<T>(
@@ -42,7 +60,7 @@ impl Pace {
         cx: &mut Cx,
         evaluate: impl FnOnce(Range<u64>, &mut Cx) -> Many<T>,
     ) -> Many<T> {
-        let size = self.0.load(Ordering::Relaxed);
+        let size = self.size.load(Ordering::Relaxed);
         let chunk = range.start..range.end.min(range.start.saturating_add(size.into()));
         range.start = chunk.end;
         // At full size a chunk may be as cheap as reading the clock.
@@ -52,7 +70,7 @@ impl Pace {
         let (count, start) = (chunk.end - chunk.start, Instant::now());
         let many = evaluate(chunk, cx);
         if count > 0 {
-            self.0.store(next(size, count, start.elapsed()), Ordering::Relaxed);
+            self.size.store(next(size, count, start.elapsed()).max(self.least), Ordering::Relaxed);
         }
         many
     }
@@ -66,26 +84,27 @@ fn next(size: u32, count: u64, took: Duration) -> u32 {
     fits.clamp(size.div_ceil(4), size.saturating_mul(2)).clamp(1, MOST)
 }
 
-/// What `dataset` has in `range`, by whichever way is quicker for so many.
-pub(crate) fn get_range<D: MapDataset>(dataset: &D, range: Range<u64>, cx: &mut Cx) -> Many<D::Item> {
-    get_chunk(dataset, &range.collect::<Vec<u64>>(), cx)
-}
-
 /// What `dataset` has at `indices`, by whichever way is quicker for so many.
 pub(crate) fn get_chunk<D: MapDataset>(dataset: &D, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
     if indices.len() >= FEW {
-        let many = dataset.get_many(indices, cx);
-        if many.len() == indices.len() {
-            return many;
-        }
-        // A stage that has not kept what `get_many` promises.
+        return together(dataset, indices, cx);
     }
+    Many::one_by_one(indices, |index| dataset.get(index, cx))
+}
+
+fn together<D: MapDataset>(dataset: &D, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
+    let many = dataset.get_many(indices, cx);
+    if many.len() == indices.len() {
+        return many;
+    }
+    // A stage that has not kept what `get_many` promises.
     Many::one_by_one(indices, |index| dataset.get(index, cx))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::map::Range as Numbers;
 
     #[test]
     fn chunks_grow_to_their_time_and_shrink_in_steps() {
@@ -99,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_range_is_evaluated_once_and_in_order() {
-        let (pace, mut cx, mut range, mut seen) = (Pace::default(), Cx::default(), 5..2000, Vec::new());
+        let (pace, mut cx, mut range, mut seen) = (Pace::of(&Numbers::new(0, 1)), Cx::default(), 5..2000, Vec::new());
         while !range.is_empty() {
             let many = pace.chunk(&mut range, &mut cx, |chunk, _| Many::from(chunk.collect::<Vec<u64>>()));
             assert!(!many.is_empty());

@@ -73,6 +73,12 @@ pub trait Stage {
         false
     }
 
+    /// Whether it reads many elements in less time than one after the other: then as many as a batch are asked for at once,
+    /// however long they take.
+    fn reads_together(&self) -> bool {
+        false
+    }
+
     /// What it may hold while it runs, besides one element; `None` if it does not say.
     fn memory(&self) -> Option<Memory> {
         None
@@ -131,6 +137,11 @@ impl dyn Stage + '_ {
     /// Whether all of its work is [native](Stage::is_native).
     pub fn all_native(&self) -> bool {
         self.is_native() && self.parents().iter().all(|p| p.all_native())
+    }
+
+    /// Whether any of its sources [reads many at once](Stage::reads_together).
+    pub fn any_reads_together(&self) -> bool {
+        self.reads_together() || self.parents().iter().any(|p| p.any_reads_together())
     }
 
     /// Checks every node, naming the one that fails.

@@ -53,6 +53,9 @@ impl<D: Stage, T, U> Stage for Converted<D, T, U> {
     fn is_native(&self) -> bool {
         self.inner.is_native()
     }
+    fn reads_together(&self) -> bool {
+        self.inner.reads_together()
+    }
     fn memory(&self) -> Option<Memory> {
         self.inner.memory()
     }

@@ -65,6 +65,10 @@ impl RandomAccess for PythonSource {
         })
     }
 
+    fn reads_together(&self) -> bool {
+        self.together
+    }
+
     fn identity(&self) -> String {
         format!("{}, {} records", self.kind, self.len)
     }

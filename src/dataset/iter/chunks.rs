@@ -136,7 +136,7 @@ where
             chunk: 1,
             each: None,
         });
-        let (slots, pace, native) = (ManySlots::default(), Pace::default(), (&dataset as &dyn Stage).all_native());
+        let (slots, pace, native) = (ManySlots::default(), Pace::of(&dataset), (&dataset as &dyn Stage).all_native());
         Self { len: dataset.len(), dataset, stage, next: 0, groups, ahead, slots, pace, native }
     }
 
@@ -220,7 +220,7 @@ where
     /// Evaluates the next chunk, of at most so many.
     fn read(&mut self, most: u64, cx: &mut Cx) {
         let mut wanted = self.next..self.len.min(self.next.saturating_add(most));
-        let read = |chunk, cx: &mut Cx| read_chunk(&*self.dataset, chunk, cx);
+        let read = |chunk, cx: &mut Cx| read_chunk(&*self.dataset, chunk, &self.pace, cx);
         self.slots = self.pace.chunk(&mut wanted, cx, read).into_iter();
     }
 

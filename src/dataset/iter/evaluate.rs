@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Many, MapDataset};
-use crate::dataset::pace::{Pace, get_range};
+use crate::dataset::pace::Pace;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
@@ -218,16 +218,16 @@ pub(crate) fn evaluate_range<D: MapDataset>(
 ) -> Many<D::Item> {
     let mut all = Many::new();
     while !range.is_empty() {
-        all.append(pace.chunk(&mut range, cx, |chunk, cx| evaluate_chunk(dataset, chunk, cx)));
+        all.append(pace.chunk(&mut range, cx, |chunk, cx| evaluate_chunk(dataset, chunk, pace, cx)));
     }
     all
 }
 
 /// The slots of a chunk. Where a function panics, its elements are evaluated once more and one by one, so that only the slot
 /// to which it belongs is lost.
-pub(crate) fn evaluate_chunk<D: MapDataset>(dataset: &D, chunk: Range<u64>, cx: &mut Cx) -> Many<D::Item> {
+pub(crate) fn evaluate_chunk<D: MapDataset>(dataset: &D, chunk: Range<u64>, pace: &Pace, cx: &mut Cx) -> Many<D::Item> {
     let base = cx.base();
-    let slots = catch_unwind(AssertUnwindSafe(|| read_chunk(dataset, chunk.clone(), cx)));
+    let slots = catch_unwind(AssertUnwindSafe(|| read_chunk(dataset, chunk.clone(), pace, cx)));
     slots.unwrap_or_else(|_| {
         cx.settle(base);
         cx.undo_chunk();
@@ -236,10 +236,10 @@ pub(crate) fn evaluate_chunk<D: MapDataset>(dataset: &D, chunk: Range<u64>, cx: 
 }
 
 /// The same, but a panic is not caught.
-pub(super) fn read_chunk<D: MapDataset>(dataset: &D, chunk: Range<u64>, cx: &mut Cx) -> Many<D::Item> {
+pub(super) fn read_chunk<D: MapDataset>(dataset: &D, chunk: Range<u64>, pace: &Pace, cx: &mut Cx) -> Many<D::Item> {
     let first = chunk.start;
     cx.begin_chunk((chunk.end - first).max(1));
-    get_range(dataset, chunk, cx).map_errors(|place, error| error.index(first + place as u64))
+    pace.get(dataset, chunk, cx).map_errors(|place, error| error.index(first + place as u64))
 }
 
 /// One index.
@@ -274,7 +274,7 @@ mod tests {
         let mut cx = Cx::new(&recorder);
         let bad = |x| if x == 300 { panic!("three hundred") } else { x };
         let ds = Numbers::new(0, 10).zip(Numbers::new(0, 500).map(bad)).map(|(_, x)| x);
-        let pace = Pace::default();
+        let pace = Pace::of(&ds);
         let slots = evaluate_range(&ds, 0..500, &pace, &mut cx);
         assert_eq!(slots.len(), 500);
         for (index, slot) in slots.into_iter().enumerate() {

@@ -29,8 +29,8 @@ where
     match run.engine() {
         Engine::Inline => None,
         Engine::Threads(pool) => {
-            let (dataset, gather) = (dataset.clone(), gather.cloned());
-            Some(Box::new(OnPool { dataset, gather, run: run.clone(), pool: pool.clone(), pace: Arc::default() }))
+            let (dataset, gather, pace) = (dataset.clone(), gather.cloned(), Arc::new(Pace::of(dataset)));
+            Some(Box::new(OnPool { dataset, gather, run: run.clone(), pool: pool.clone(), pace }))
         }
         #[cfg(all(feature = "workers", target_os = "linux"))]
         Engine::Workers(workers) => Some(super::remote::on_workers(gather, run, workers, border)),
@@ -62,7 +62,9 @@ where
     }
 
     fn aim(&self) -> Aim {
-        Aim { time: Duration::from_millis(2), slots: 1024, bytes: usize::MAX }
+        // What is read together may take a while before it takes less than one after the other would.
+        let time = Duration::from_millis(if self.pace.is_together() { 50 } else { 2 });
+        Aim { time, slots: 1024, bytes: usize::MAX }
     }
 
     fn gathers(&self) -> bool {

@@ -41,7 +41,7 @@ where
     if let Some(item) = crossing::<D::Item>() {
         let gather = gather.and_then(|gather| Some((gather.clone(), crossing()?)));
         let (dataset, run, unfit) = (dataset.clone(), run.clone(), Mutex::default());
-        let (pace, large) = Default::default();
+        let (pace, large) = (Pace::of(&dataset), AtomicUsize::default());
         served.add(run.border(stage), Arc::new(Prefix { dataset, gather, run, item, unfit, pace, large }));
     }
 }
@@ -270,7 +270,7 @@ where
         let large = self.large.load(Ordering::Relaxed);
         let most = room.checked_div(large).map_or(u64::MAX, |most| most.max(1) as u64);
         range.end = range.end.min(range.start.saturating_add(most));
-        self.pace.chunk(&mut range, cx, |chunk, cx| evaluate_chunk(&*self.dataset, chunk, cx))
+        self.pace.chunk(&mut range, cx, |chunk, cx| evaluate_chunk(&*self.dataset, chunk, &self.pace, cx))
     }
 
     /// A slot of a chunk has taken, or would have taken, so many bytes. Large ones are forgotten where none came for a while.

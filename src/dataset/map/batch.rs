@@ -4,7 +4,7 @@ use super::MapDataset;
 use super::epochs;
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::{Held, Memory};
-use crate::dataset::pace::{Pace, get_range};
+use crate::dataset::pace::Pace;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::dataset::{INFINITE, Remainder};
 use crate::element::Stack;
@@ -43,7 +43,7 @@ impl<D: MapDataset, F> Batch<D, F> {
     }
 
     fn build(parent: D, size: usize, remainder: Remainder, make: F, nbytes: fn(&[D::Item]) -> usize) -> Self {
-        let stage = stage_after(&[&parent]);
+        let (stage, pace) = (stage_after(&[&parent]), Pace::of(&parent));
         let parent_len = parent.len();
         let len = match (parent_len, size as u64) {
             (_, 0) => 0,
@@ -51,7 +51,7 @@ impl<D: MapDataset, F> Batch<D, F> {
             (len, size) if remainder == Remainder::Drop => len / size,
             (len, size) => len.div_ceil(size),
         };
-        Self { parent, size, remainder, make, nbytes, parent_len, len, pace: Pace::default(), native: false, stage }
+        Self { parent, size, remainder, make, nbytes, parent_len, len, pace, native: false, stage }
     }
 
     /// The elements of batch `index`, or `None` where there is none.
@@ -66,7 +66,7 @@ impl<D: MapDataset, F> Batch<D, F> {
         let mut items = Vec::with_capacity(count.min(1 << 16) as usize);
         let mut rest = start..start.checked_add(count).ok_or_else(|| epochs::too_far(epoch, self.parent_len))?;
         while !rest.is_empty() {
-            let chunk = |range, cx: &mut Cx| get_range(&self.parent, range, cx);
+            let chunk = |range, cx: &mut Cx| self.pace.get(&self.parent, range, cx);
             let mut at = rest.start;
             let mut slots = self.pace.chunk(&mut rest, cx, chunk).into_iter();
             while slots.len() > 0 {

@@ -50,7 +50,7 @@ pub use self::window_shuffle::WindowShuffle;
 pub use self::zip::{Zip, ZipAll};
 use super::boxed::BoxMap;
 use super::iter::Stream;
-use super::pace::{self, Pace};
+use super::pace::Pace;
 use super::remainder::Remainder;
 use super::stage::Stage;
 use crate::cx::Cx;
@@ -482,10 +482,10 @@ pub trait MapDataset: Stage + Send + Sync {
         Self: Sized,
     {
         (self as &dyn Stage).check_all()?;
-        let (mut cx, pace, mut rest) = (Cx::default(), Pace::default(), 0..self.len());
+        let (mut cx, pace, mut rest) = (Cx::default(), Pace::of(self), 0..self.len());
         let mut all = Vec::new();
         while !rest.is_empty() {
-            let chunk = |range, cx: &mut Cx| pace::get_range(self, range, cx);
+            let chunk = |range, cx: &mut Cx| pace.get(self, range, cx);
             let mut slots = pace.chunk(&mut rest, &mut cx, chunk).into_iter();
             while slots.len() > 0 {
                 slots.run(usize::MAX, &mut all);

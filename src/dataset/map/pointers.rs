@@ -32,6 +32,9 @@ macro_rules! forward_map_dataset {
             fn is_native(&self) -> bool {
                 (**self).is_native()
             }
+            fn reads_together(&self) -> bool {
+                (**self).reads_together()
+            }
             fn memory(&self) -> Option<Memory> {
                 (**self).memory()
             }

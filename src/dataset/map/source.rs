@@ -48,6 +48,11 @@ pub trait RandomAccess: Send + Sync {
         false
     }
 
+    /// Whether [`read_many`](Self::read_many) is worth waiting for: see [`Stage::reads_together`].
+    fn reads_together(&self) -> bool {
+        false
+    }
+
     /// Payload bytes of a record, for the report.
     fn record_bytes(&self, record: &Self::Record) -> u64 {
         let _ = record;
@@ -109,6 +114,9 @@ impl<S: RandomAccess> Stage for Source<S> {
     }
     fn is_native(&self) -> bool {
         self.source.is_native()
+    }
+    fn reads_together(&self) -> bool {
+        self.source.reads_together()
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()
