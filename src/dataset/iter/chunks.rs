@@ -202,7 +202,7 @@ where
     ///
     /// All of them are evaluated, whatever becomes of the first.
     pub(super) fn next_run(&mut self, most: usize, out: &mut Vec<D::Item>, cx: &mut Cx) -> usize {
-        if self.ahead.is_none() && self.slots.len() == 0 {
+        if self.ahead.is_none() && self.slots.len() == 0 && self.next < self.len {
             self.read(if self.native { u64::MAX } else { most as u64 }, cx);
         }
         let count = match &mut self.ahead {
