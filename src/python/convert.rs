@@ -13,25 +13,25 @@ use crate::exec::Runtime;
 use crate::spec::chain::Chain;
 
 /// A dataset or a pass whose items are turned into others, under the name of the stage that made them.
-pub(crate) struct Converted<D, T, U> {
+pub(crate) struct Converted<D, F> {
     inner: D,
-    convert: fn(T) -> Result<U>,
+    convert: F,
     /// Whether what is inside is native work, for which the interpreter is let go of.
     releases: bool,
 }
 
-impl<D, T: Send, U> Converted<D, T, U> {
-    fn read(&self, read: impl FnOnce(&D) -> Result<Option<T>> + Send) -> Result<Option<U>>
+impl<D, F> Converted<D, F> {
+    /// What `read` gives of the dataset inside.
+    fn read<R: Send>(&self, read: impl FnOnce(&D) -> R + Send) -> R
     where
         D: Sync,
     {
-        let read = || read(&self.inner);
-        let item = if self.releases { released(read) } else { read() };
-        item?.map(self.convert).transpose()
+        let inner = &self.inner;
+        if self.releases { released(|| read(inner)) } else { read(inner) }
     }
 }
 
-impl<D: Stage, T, U> Stage for Converted<D, T, U> {
+impl<D: Stage, F> Stage for Converted<D, F> {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
@@ -70,7 +70,11 @@ impl<D: Stage, T, U> Stage for Converted<D, T, U> {
     }
 }
 
-impl<D: MapDataset<Item: Send>, U> MapDataset for Converted<D, D::Item, U> {
+impl<D, U, F> MapDataset for Converted<D, F>
+where
+    D: MapDataset<Item: Send>,
+    F: Fn(D::Item) -> Result<U> + Send + Sync,
+{
     type Item = U;
 
     fn len(&self) -> u64 {
@@ -78,32 +82,40 @@ impl<D: MapDataset<Item: Send>, U> MapDataset for Converted<D, D::Item, U> {
     }
 
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<U>> {
-        self.read(|inner| inner.get(index, cx))
+        self.read(|inner| inner.get(index, cx))?.map(&self.convert).transpose()
     }
 
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
-        let mut read = || self.inner.get_many(indices, cx);
-        let many = if self.releases { released(read) } else { read() };
+        let many = self.read(|inner| inner.get_many(indices, cx));
         many.filter_map(|_, item| (self.convert)(item).map(Some))
     }
 }
 
-impl<D: IterDataset, U: Send + 'static> IterDataset for Converted<D, D::Item, U> {
+impl<D, U, F> IterDataset for Converted<D, F>
+where
+    D: IterDataset,
+    U: Send + 'static,
+    F: Fn(D::Item) -> Result<U> + Copy + Send + Sync + 'static,
+{
     type Item = U;
-    type Iter = Converted<D::Iter, D::Item, U>;
+    type Iter = Converted<D::Iter, F>;
 
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
         Ok(Converted { inner: self.inner.iter(run)?, convert: self.convert, releases: self.releases })
     }
 }
 
-impl<I: DatasetIterator<Item: Send>, U> DatasetIterator for Converted<I, I::Item, U> {
+impl<I, U, F> DatasetIterator for Converted<I, F>
+where
+    I: DatasetIterator<Item: Send>,
+    F: Fn(I::Item) -> Result<U> + Send,
+{
     type Item = U;
     type State = I::State;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<U>> {
         let item = if self.releases { released(|| self.inner.next(cx)) } else { self.inner.next(cx) };
-        item?.map(self.convert).transpose()
+        item?.map(&self.convert).transpose()
     }
 
     fn state(&self) -> I::State {
@@ -115,14 +127,14 @@ impl<I: DatasetIterator<Item: Send>, U> DatasetIterator for Converted<I, I::Item
     }
 }
 
-impl<D, T, U> fmt::Debug for Converted<D, T, U> {
+impl<D, F> fmt::Debug for Converted<D, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Converted")
     }
 }
 
 /// `ds` with its items turned into others.
-pub(crate) fn map<D, U>(ds: D, convert: fn(D::Item) -> Result<U>) -> BoxMap<U>
+pub(crate) fn map<D, U>(ds: D, convert: impl Fn(D::Item) -> Result<U> + Send + Sync + 'static) -> BoxMap<U>
 where
     D: MapDataset<Item: Send> + 'static,
     U: 'static,
@@ -131,7 +143,10 @@ where
 }
 
 /// The same of whatever stands in a chain.
-pub(crate) fn chain<T: Send + 'static, U: Send + 'static>(chain: Chain<T>, convert: fn(T) -> Result<U>) -> Chain<U> {
+pub(crate) fn chain<T: Send + 'static, U: Send + 'static>(
+    chain: Chain<T>,
+    convert: impl Fn(T) -> Result<U> + Copy + Send + Sync + 'static,
+) -> Chain<U> {
     convert_chain(chain, convert, false)
 }
 
@@ -147,7 +162,7 @@ pub(crate) fn native_chain(chain: Chain) -> Chain<Item> {
 
 fn convert_chain<T: Send + 'static, U: Send + 'static>(
     chain: Chain<T>,
-    convert: fn(T) -> Result<U>,
+    convert: impl Fn(T) -> Result<U> + Copy + Send + Sync + 'static,
     releases: bool,
 ) -> Chain<U> {
     let map = |ds: BoxMap<T>| Converted { inner: ds, convert, releases }.boxed();

@@ -158,11 +158,18 @@ fn exclusive_value(value: Value) -> Value {
 }
 
 /// One array of numbers of one kind.
-fn numbers<T: crate::element::Scalar + Send + Sync>(items: Vec<Item>, get: fn(&Item) -> Option<T>) -> Result<Item> {
-    match items.iter().map(get).collect::<Option<Vec<T>>>() {
-        Some(numbers) => Ok(Item::Array(Box::new(Array::from_vec(numbers)))),
-        None => in_python(items),
+fn numbers<T: crate::element::Scalar + Send + Sync>(
+    items: Vec<Item>,
+    get: impl Fn(&Item) -> Option<T>,
+) -> Result<Item> {
+    let mut numbers = Vec::with_capacity(items.len());
+    for item in &items {
+        match get(item) {
+            Some(number) => numbers.push(number),
+            None => return in_python(items),
+        }
     }
+    Ok(Item::Array(Box::new(Array::from_vec(numbers))))
 }
 
 /// A batch of tuples is a tuple of batches.

@@ -117,6 +117,10 @@ impl<T> Many<T> {
     #[inline]
     pub fn filter_map<U>(self, mut f: impl FnMut(usize, T) -> Result<Option<U>>) -> Many<U> {
         let mut out = Many::with_capacity(self.items.len());
+        if self.gaps.is_empty() {
+            self.items.into_iter().enumerate().for_each(|(place, item)| out.push(f(place, item)));
+            return out;
+        }
         let mut gaps = self.gaps.into_iter().peekable();
         let mut place = 0;
         for item in self.items {
