@@ -32,6 +32,16 @@ impl Callable {
         Ok(Self(Arc::new(function.unbind())))
     }
 
+    /// An object that is asked otherwise than by being called.
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> Self {
+        Self(Arc::new(object.clone().unbind()))
+    }
+
+    /// The function itself.
+    pub(crate) fn object(&self) -> &Py<PyAny> {
+        &self.0
+    }
+
     /// What it returns for one item.
     pub(crate) fn map(&self, item: Item) -> Result<Item> {
         self.attached(|py, function| function.call1((item.into_python(py)?,)).map(Item::from_python))

@@ -1,6 +1,9 @@
 //! Another item type for the same stage: nothing that a seed, a report or a checkpoint could see.
 
 use std::fmt;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
 
 use super::interpreter::released;
 use super::item::Item;
@@ -18,6 +21,8 @@ pub(crate) struct Converted<D, F> {
     convert: F,
     /// Whether what is inside is native work, for which the interpreter is let go of.
     releases: bool,
+    /// The Python object whose pipeline it is, where nothing else keeps that: it shows the garbage collector what it holds.
+    object: Option<Arc<Py<PyAny>>>,
 }
 
 impl<D, F> Converted<D, F> {
@@ -101,7 +106,8 @@ where
     type Iter = Converted<D::Iter, F>;
 
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        Ok(Converted { inner: self.inner.iter(run)?, convert: self.convert, releases: self.releases })
+        let inner = self.inner.iter(run)?;
+        Ok(Converted { inner, convert: self.convert, releases: self.releases, object: self.object.clone() })
     }
 }
 
@@ -139,7 +145,12 @@ where
     D: MapDataset<Item: Send> + 'static,
     U: 'static,
 {
-    Converted { inner: ds, convert, releases: false }.boxed()
+    Converted { inner: ds, convert, releases: false, object: None }.boxed()
+}
+
+/// `ds` as it is, and the Python object that it belongs to for as long as it or a pass over it lives.
+pub(crate) fn keeping(ds: BoxIter<Item>, object: Py<PyAny>) -> BoxIter<Item> {
+    Converted { inner: ds, convert: Ok, releases: false, object: Some(Arc::new(object)) }.boxed()
 }
 
 /// The same of whatever stands in a chain.
@@ -152,7 +163,7 @@ pub(crate) fn chain<T: Send + 'static, U: Send + 'static>(
 
 /// What native stages yield, as items.
 pub(crate) fn native_map(ds: BoxMap<Element>) -> BoxMap<Item> {
-    Converted { inner: ds, convert: to_item, releases: true }.boxed()
+    Converted { inner: ds, convert: to_item, releases: true, object: None }.boxed()
 }
 
 /// The same of whatever stands in a chain.
@@ -165,8 +176,8 @@ fn convert_chain<T: Send + 'static, U: Send + 'static>(
     convert: impl Fn(T) -> Result<U> + Copy + Send + Sync + 'static,
     releases: bool,
 ) -> Chain<U> {
-    let map = |ds: BoxMap<T>| Converted { inner: ds, convert, releases }.boxed();
-    let iter = |ds: BoxIter<T>| Converted { inner: ds, convert, releases }.boxed();
+    let map = |ds: BoxMap<T>| Converted { inner: ds, convert, releases, object: None }.boxed();
+    let iter = |ds: BoxIter<T>| Converted { inner: ds, convert, releases, object: None }.boxed();
     match chain {
         Chain::Map(ds) => Chain::Map(map(ds)),
         Chain::Stream(ds, border) => Chain::Stream(map(ds), border),

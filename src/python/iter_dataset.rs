@@ -1,10 +1,12 @@
 //! `IterDataset`: a stream.
 
 use pyo3::prelude::*;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyDict, PyTuple};
 
 use super::arguments;
 use super::callable::Callable;
+use super::convert;
 use super::error::OrRaise;
 use super::interpreter::detached;
 use super::item::Item;
@@ -32,12 +34,26 @@ impl PyIterDataset {
 
     /// The stream that an item is: what a function makes for `interleave`.
     pub(super) fn from_item(item: Item) -> crate::Result<BoxIter<Item>> {
-        let stream = |py: Python<'_>| Ok(item.into_python(py)?.extract::<PyRef<'_, Self>>()?.0.dataset());
+        let stream = |py: Python<'_>| {
+            let made = item.into_python(py)?.cast_into::<Self>()?;
+            Ok(convert::keeping(made.get().0.dataset(), made.unbind().into_any()))
+        };
         Python::attach(stream).map_err(super::error::caught)
     }
 
     pub(super) fn new(py: Python<'_>, streams: Streams) -> PyResult<Self> {
         Ok(Self(streams.checked(py)?, Recipe::default()))
+    }
+
+    /// What calls a Python function.
+    fn calling(py: Python<'_>, streams: Streams, function: Callable) -> PyResult<Self> {
+        Ok(Self(streams.checked(py)?, Recipe::new(vec![function], Vec::new())))
+    }
+
+    /// What is made of several.
+    fn over_all(py: Python<'_>, streams: Streams, parts: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let parts = parts.into_iter().map(|part| Py::from(part).into_any()).collect();
+        Ok(Self(streams.checked(py)?, Recipe::new(Vec::new(), parts)))
     }
 
     /// What a loader runs.
@@ -89,7 +105,8 @@ impl PyIterDataset {
     #[pyo3(signature = (datasets, *, strict=true))]
     fn zip(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, strict: bool) -> PyResult<Self> {
         let streams: Vec<_> = datasets.iter().map(|ds| &ds.0).collect();
-        Self::new(py, Streams::zip(&streams, if strict { ZipLength::Equal } else { ZipLength::Shortest }))
+        let zipped = Streams::zip(&streams, if strict { ZipLength::Equal } else { ZipLength::Shortest });
+        Self::over_all(py, zipped, datasets)
     }
 
     /// Elements of several streams in proportion to the weights, until one ends.
@@ -98,20 +115,20 @@ impl PyIterDataset {
     fn mix(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, weights: Option<Vec<f64>>) -> PyResult<Self> {
         let weights = weights.unwrap_or_else(|| vec![1.0; datasets.len()]);
         let mixed = mix(datasets.iter().map(|ds| ds.0.dataset())).weights(weights);
-        Self::new(py, Streams::Items(Chain::Iter(mixed.boxed())))
+        Self::over_all(py, Streams::Items(Chain::Iter(mixed.boxed())), datasets)
     }
 
     /// One element of each of `cycle_length` streams in turn.
     #[staticmethod]
     fn interleave(py: Python<'_>, datasets: &Bound<'_, PyAny>, cycle_length: usize) -> PyResult<Self> {
-        let lanes = match datasets.cast::<PyMapDataset>() {
-            Ok(made) => interleave_from(made.get().made_streams(), cycle_length).boxed(),
-            Err(_) => {
-                let datasets: Vec<PyRef<'_, Self>> = datasets.extract()?;
-                interleave(datasets.iter().map(|ds| ds.0.dataset()).collect::<Vec<_>>(), cycle_length).boxed()
-            }
-        };
-        Self::new(py, Streams::Items(Chain::Iter(lanes)))
+        if let Ok(made) = datasets.cast::<PyMapDataset>() {
+            let lanes = interleave_from(made.get().made_streams(), cycle_length).boxed();
+            return Self::new(py, Streams::Items(Chain::Iter(lanes)));
+        }
+        let datasets: Vec<PyRef<'_, Self>> = datasets.extract()?;
+        let streams: Vec<_> = datasets.iter().map(|ds| ds.0.dataset()).collect();
+        let streams = Streams::Items(Chain::Iter(interleave(streams, cycle_length).boxed()));
+        Self::over_all(py, streams, datasets)
     }
 
     /// The seed from which random stages behind it derive theirs.
@@ -143,25 +160,28 @@ impl PyIterDataset {
 
     /// Applies a function to every element.
     fn map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Self::new(py, self.0.map(Callable::new(transform, "map")?))
+        let function = Callable::new(transform, "map")?;
+        Self::calling(py, self.0.map(function.clone()), function)
     }
 
     /// Applies a function to every element and its number in this stream.
     fn map_with_index(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Self::new(py, self.0.map_with_index(Callable::new(transform, "map_with_index")?))
+        let function = Callable::new(transform, "map_with_index")?;
+        Self::calling(py, self.0.map_with_index(function.clone()), function)
     }
 
     /// Applies a function to every element and a `numpy.random.Generator` of its own.
     #[pyo3(signature = (transform, *, seed=None))]
     fn random_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>, seed: Option<u32>) -> PyResult<Self> {
-        Self::new(py, self.0.random_map(Callable::new(transform, "random_map")?, seed))
+        let function = Callable::new(transform, "random_map")?;
+        Self::calling(py, self.0.random_map(function.clone(), seed), function)
     }
 
     /// Keeps the elements of which a function, or a condition on a column, holds.
     #[pyo3(signature = (*args, **kwargs))]
     fn filter(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         match super::function_argument("filter", args, kwargs)? {
-            Some(function) => Self::new(args.py(), self.0.filter(function)),
+            Some(function) => Self::calling(args.py(), self.0.filter(function.clone()), function),
             None => self.native("filter", args, kwargs),
         }
     }
@@ -173,7 +193,8 @@ impl PyIterDataset {
 
     /// Replaces every element by what a function makes of it: none, one or many.
     fn flat_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Self::new(py, self.0.flat_map(Callable::new(transform, "flat_map")?))
+        let function = Callable::new(transform, "flat_map")?;
+        Self::calling(py, self.0.flat_map(function.clone()), function)
     }
 
     /// Stacks consecutive elements into batches.
@@ -186,13 +207,9 @@ impl PyIterDataset {
         batch_fn: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let remainder = arguments::remainder(drop_remainder);
-        Self::new(
-            py,
-            match batch_fn {
-                Some(function) => self.0.batch_fn(batch_size, remainder, Callable::new(function, "batch")?),
-                None => self.0.batch(batch_size, remainder),
-            },
-        )
+        let Some(function) = batch_fn else { return Self::new(py, self.0.batch(batch_size, remainder)) };
+        let function = Callable::new(function, "batch")?;
+        Self::calling(py, self.0.batch_fn(batch_size, remainder, function.clone()), function)
     }
 
     /// Cuts batches anew.
@@ -291,6 +308,10 @@ impl PyIterDataset {
 
     fn _record(&self, recipe: &Bound<'_, PyAny>) {
         self.1.set(recipe);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.1.traverse(&visit)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

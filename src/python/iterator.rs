@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::PyString;
 
 use super::buffer::Access;
@@ -44,6 +45,10 @@ pub(crate) struct PyDatasetIterator {
     loader: Mutex<Option<Loader<BoxIter<Item>>>>,
     /// The thread that has it locked. Never locked for longer than it takes to look.
     owner: Mutex<Option<ThreadId>>,
+    /// Whether threads may call Python functions, until it is closed.
+    threaded: bool,
+    /// Whose pass it is. It outlives the loader: the functions are shown to the garbage collector there.
+    object: Py<PyAny>,
 }
 
 /// What is asked of an iterator that is closed.
@@ -60,7 +65,10 @@ impl PyDatasetIterator {
         let holds = !threaded && streams.is_python();
         let loader = detached(py, || load(&dataset, how, workers.as_ref(), None)).or_raise(py)?;
         let (loader, owner) = (Mutex::new(Some(loader)), Mutex::default());
-        let iterator = Bound::new(py, Self { dataset, how, workers, holds, loader, owner })?;
+        let iterator = Bound::new(
+            py,
+            Self { dataset, how, workers, holds, loader, owner, threaded, object: object.clone().unbind() },
+        )?;
         // Threads that call Python must have ended before the interpreter does.
         if threaded {
             py.import("gristmill._exit")?.call_method1("close_at_exit", (&iterator,))?;
@@ -239,6 +247,13 @@ impl PyDatasetIterator {
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<()> {
         self.close(py)
+    }
+
+    /// A collection first empties what it has found to be garbage, functions, too. As long as threads might call them, it does
+    /// not see what they hang on, and so they are none.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        let closed = || self.loader.try_lock().is_ok_and(|loader| loader.is_none());
+        if !self.threaded || closed() { visit.call(&self.object) } else { Ok(()) }
     }
 
     fn __repr__(&self) -> String {

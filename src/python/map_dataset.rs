@@ -4,6 +4,7 @@ use std::ops::Bound as Limit;
 
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyDict, PySlice, PyTuple};
 
 use super::arguments;
@@ -35,6 +36,17 @@ type Keywords<'py> = Bound<'py, PyDict>;
 impl PyMapDataset {
     fn new(py: Python<'_>, maps: Maps) -> PyResult<Self> {
         Ok(Self::of(maps.checked(py)?))
+    }
+
+    /// What calls a Python function.
+    fn calling(py: Python<'_>, maps: Maps, function: Callable) -> PyResult<Self> {
+        Ok(Self(maps.checked(py)?, Recipe::new(vec![function], Vec::new())))
+    }
+
+    /// What is made of several.
+    fn over_all(py: Python<'_>, maps: Maps, parts: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let parts = parts.into_iter().map(|part| Py::from(part).into_any()).collect();
+        Ok(Self(maps.checked(py)?, Recipe::new(Vec::new(), parts)))
     }
 
     fn of(maps: Maps) -> Self {
@@ -102,7 +114,9 @@ impl PyMapDataset {
     /// The records of anything with `__len__` and `__getitem__`.
     #[staticmethod]
     fn source(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Self::new(py, Maps::Items(Source::new(PythonSource::new(source)?).boxed()))
+        let source = PythonSource::new(source)?;
+        let object = source.object();
+        Self::calling(py, Maps::Items(Source::new(source).boxed()), object)
     }
 
     /// The elements that anything with `__len__` and `__getitem__` computes for an index.
@@ -171,7 +185,7 @@ impl PyMapDataset {
             Several::Elements(parts, context) => Maps::Elements(Mix::new(parts).weights(weights).boxed(), context),
             Several::Items(parts) => Maps::Items(Mix::new(parts).weights(weights).boxed()),
         };
-        Self::new(py, maps)
+        Self::over_all(py, maps, datasets)
     }
 
     /// One dataset behind the other.
@@ -181,14 +195,15 @@ impl PyMapDataset {
             Several::Elements(parts, context) => Maps::Elements(Concatenate::new(parts).boxed(), context),
             Several::Items(parts) => Maps::Items(Concatenate::new(parts).boxed()),
         };
-        Self::new(py, maps)
+        Self::over_all(py, maps, datasets)
     }
 
     /// Tuples of the elements of datasets of one length.
     #[staticmethod]
     fn zip(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let zipped = ZipAll::new(datasets.iter().map(|ds| ds.0.items()).collect());
-        Self::new(py, Maps::Items(convert::map(zipped, |items| Ok(Item::Tuple(items)))))
+        let maps = Maps::Items(convert::map(zipped, |items| Ok(Item::Tuple(items))));
+        Self::over_all(py, maps, datasets)
     }
 
     /// Elements of several datasets in an order of one's own.
@@ -203,7 +218,7 @@ impl PyMapDataset {
             Several::Elements(parts, context) => Maps::Elements(Select::new(parts, order).boxed(), context),
             Several::Items(parts) => Maps::Items(Select::new(parts, order).boxed()),
         };
-        Self::new(py, maps)
+        Self::over_all(py, maps, datasets)
     }
 
     /// The seed from which random stages behind it derive theirs.
@@ -246,25 +261,28 @@ impl PyMapDataset {
 
     /// Applies a function to every element.
     fn map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Self::new(py, self.0.map(Callable::new(transform, "map")?))
+        let function = Callable::new(transform, "map")?;
+        Self::calling(py, self.0.map(function.clone()), function)
     }
 
     /// Applies a function to every index and its element.
     fn map_with_index(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Self::new(py, self.0.map_with_index(Callable::new(transform, "map_with_index")?))
+        let function = Callable::new(transform, "map_with_index")?;
+        Self::calling(py, self.0.map_with_index(function.clone()), function)
     }
 
     /// Applies a function to every element and a `numpy.random.Generator` of its own.
     #[pyo3(signature = (transform, *, seed=None))]
     fn random_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>, seed: Option<u32>) -> PyResult<Self> {
-        Self::new(py, self.0.random_map(Callable::new(transform, "random_map")?, seed))
+        let function = Callable::new(transform, "random_map")?;
+        Self::calling(py, self.0.random_map(function.clone(), seed), function)
     }
 
     /// Keeps the elements of which a function, or a condition on a column, holds.
     #[pyo3(signature = (*args, **kwargs))]
     fn filter(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         match super::function_argument("filter", args, kwargs)? {
-            Some(function) => Self::new(args.py(), self.0.filter(function)),
+            Some(function) => Self::calling(args.py(), self.0.filter(function.clone()), function),
             None => self.native("filter", args, kwargs),
         }
     }
@@ -277,7 +295,8 @@ impl PyMapDataset {
             (None, Some(attribute)) => attribute.extract()?,
             (None, None) => return Err(PyTypeError::new_err("flat_map() of a MapDataset needs max_fan_out")),
         };
-        Self::new(py, self.0.flat_map(max_fan_out, Callable::new(transform, "flat_map")?))
+        let function = Callable::new(transform, "flat_map")?;
+        Self::calling(py, self.0.flat_map(max_fan_out, function.clone()), function)
     }
 
     /// Empty slots in place of elements that are `None`.
@@ -299,8 +318,9 @@ impl PyMapDataset {
             return Self::new(py, over!(&self.0, ds => ds.batch_with(batch_size, remainder)));
         };
         let function = Callable::new(function, "batch")?;
-        let make = move |items| function.batch(items);
-        Self::new(py, Maps::Items(self.0.items().batch_with_fn(batch_size, remainder, make).boxed()))
+        let called = function.clone();
+        let make = move |items| called.batch(items);
+        Self::calling(py, Maps::Items(self.0.items().batch_with_fn(batch_size, remainder, make).boxed()), function)
     }
 
     /// Text to token ids.
@@ -388,6 +408,10 @@ impl PyMapDataset {
 
     fn _record(&self, recipe: &Bound<'_, PyAny>) {
         self.1.set(recipe);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.1.traverse(&visit)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -5,6 +5,7 @@ use std::fmt;
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::callable::Callable;
 use super::error;
 use super::item::Item;
 use crate::dataset::map::{Many, RandomAccess, SelectionMap};
@@ -12,7 +13,7 @@ use crate::error::{Error, Result};
 
 /// Anything with `__len__` and `__getitem__`, and optionally `__getitems__`, which is given a list of indices.
 pub(crate) struct PythonSource {
-    object: Py<PyAny>,
+    object: Callable,
     len: u64,
     kind: String,
     /// Whether it reads many at once.
@@ -26,7 +27,12 @@ impl PythonSource {
             return Err(PyTypeError::new_err(format!("a source has `__len__` and `__getitem__`, and {kind} has not")));
         }
         let together = object.hasattr("__getitems__")?;
-        Ok(Self { len: object.len()? as u64, object: object.clone().unbind(), kind, together })
+        Ok(Self { len: object.len()? as u64, object: Callable::of(object), kind, together })
+    }
+
+    /// What it reads.
+    pub(crate) fn object(&self) -> Callable {
+        self.object.clone()
     }
 
     #[cold]
@@ -43,13 +49,13 @@ impl RandomAccess for PythonSource {
     }
 
     fn read(&self, index: u64) -> Result<Item> {
-        Python::attach(|py| self.object.bind(py).get_item(index).map(Item::from_python)).map_err(error::caught)
+        Python::attach(|py| self.object.object().bind(py).get_item(index).map(Item::from_python)).map_err(error::caught)
     }
 
     /// By `__getitems__`, where it has that. Where it fails, each record is read alone, and the error belongs to one of them.
     fn read_many(&self, indices: &[u64]) -> Many<Item> {
         Python::attach(|py| {
-            let object = self.object.bind(py);
+            let object = self.object.object().bind(py);
             let records = || object.call_method1("__getitems__", (indices,))?.try_iter()?.collect::<PyResult<Vec<_>>>();
             match self.together.then(records) {
                 Some(Ok(records)) if records.len() == indices.len() => {

@@ -121,7 +121,8 @@ fn rebuild(payload: &[u8], session: &Session) -> Result<BoxIter<Item>> {
         let build = py.import("gristmill._worker")?.getattr("build")?;
         let built = build.call1((PyBytes::new(py, payload), session.place()));
         let built = built.inspect_err(|e| e.print(py))?;
-        Ok(built.cast_into::<PyIterDataset>()?.get().dataset())
+        let built = built.cast_into::<PyIterDataset>()?;
+        Ok(super::convert::keeping(built.get().dataset(), built.unbind().into_any()))
     });
     made.map_err(|e: PyErr| Error::new(ErrorKind::Worker, format!("a worker cannot make the pipeline: {e}")))
 }
