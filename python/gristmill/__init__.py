@@ -5,6 +5,8 @@ are Grain's wherever Grain has them. Execution never changes the data: the same 
 after a resume anywhere.
 """
 
+# Whoever imports `threading` first is the main thread to Python, for whose end a program waits: none of ours may be the first.
+import threading as threading
 from importlib import import_module as _import_module
 
 from gristmill._errors import ConfigError as ConfigError

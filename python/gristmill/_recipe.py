@@ -13,7 +13,7 @@ from gristmill._gristmill import IterDataset, MapDataset
 # A native worker does without the modules that types take: it starts in half the time.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeAlias
 
     Dataset: TypeAlias = MapDataset | IterDataset
@@ -56,16 +56,32 @@ def recipe(dataset: Dataset) -> tuple[str, str, tuple[Any, ...], dict[str, Any]]
     return made
 
 
-def datasets_in(value: Any) -> Iterator[Dataset]:
+def datasets_in(arguments: Iterable[Any]) -> Iterator[Dataset]:
     """The datasets among arguments."""
-    given: object = value
-    kind = type(given)
-    if isinstance(value, _DATASETS):
-        yield value
-    elif kind is list or kind is tuple or kind is dict:
-        parts: Any = value.values() if kind is dict else value
-        for part in parts:
-            yield from datasets_in(part)
+    for given in arguments:
+        value: object = given
+        kind = type(value)
+        if isinstance(given, _DATASETS):
+            yield given
+        elif kind is dict:
+            yield from datasets_in(given.values())
+        elif (kind is list or kind is tuple) and given and isinstance(given[0], (*_DATASETS, list, tuple, dict)):
+            # A list that begins with something else holds no datasets, and may be long.
+            yield from datasets_in(given)
+
+
+def asks_for_workers(last: Dataset) -> bool:
+    """Whether `mp_prefetch` stands anywhere in front of what `last` yields."""
+    waiting, seen = [last], {id(last)}
+    while waiting:
+        made = getattr(waiting.pop(), "_recipe")
+        if made is not None:
+            if made[1] == "mp_prefetch":
+                return True
+            parents = {id(parent): parent for parent in datasets_in((*made[2], *made[3].values()))}
+            waiting += [parent for key, parent in parents.items() if key not in seen]
+            seen |= parents.keys()
+    return False
 
 
 class Plan:
@@ -84,7 +100,7 @@ class Plan:
         while waiting:
             dataset = waiting[-1]
             owner, method, args, kwargs = recipe(dataset)
-            missing = [parent for parent in datasets_in((args, kwargs)) if id(parent) not in self._numbers]
+            missing = [parent for parent in datasets_in((*args, *kwargs.values())) if id(parent) not in self._numbers]
             if missing:
                 waiting.extend(missing)
                 continue

@@ -76,7 +76,7 @@ def _find(last: Dataset) -> tuple[IterDataset, MpOptions, Any] | None:
         _, method, args, kwargs = recipe(dataset)
         if method == "mp_prefetch" and isinstance(dataset, IterDataset):
             return dataset, *_asked(args, kwargs)
-        parents = list(datasets_in((args, kwargs)))
+        parents = list(datasets_in((*args, *kwargs.values())))
         if len(parents) != 1:
             # Of several streams one may ask for workers: then they evaluate all.
             options = next((asked for asked in map(_find, parents) if asked is not None), None)

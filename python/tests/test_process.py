@@ -86,3 +86,15 @@ def test_threads_of_python_may_share_an_iterator() -> None:
         """
     )
     assert told == "True\n"
+
+
+def test_a_pass_without_workers_imports_nothing_for_them() -> None:
+    loaded = run(
+        """
+        import sys
+        import gristmill as gm
+        print(list(gm.MapDataset.range(3).select_indices(list(range(3)))))
+        print("gristmill._workers" in sys.modules, "cloudpickle" in sys.modules, "typing" in sys.modules)
+        """
+    )
+    assert loaded == "[0, 1, 2]\nFalse False False\n"

@@ -63,7 +63,12 @@ struct Choices {
 impl Workers {
     /// Those that `mp_prefetch` asked for somewhere in front of `dataset`, if it did.
     pub(crate) fn of(dataset: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        let found = dataset.py().import("gristmill._workers")?.call_method1("launch", (dataset,))?;
+        let py = dataset.py();
+        // What is asked of every pass must not cost an import that few need.
+        if !py.import("gristmill._recipe")?.call_method1("asks_for_workers", (dataset,))?.is_truthy()? {
+            return Ok(None);
+        }
+        let found = py.import("gristmill._workers")?.call_method1("launch", (dataset,))?;
         let Some(found) = found.extract::<Option<Found<'_>>>()? else { return Ok(None) };
         let Found { dataset, payload, program, arguments, folder, to_fork, options, buffer } = found;
         let stages = (&dataset.get().dataset() as &dyn Stage).lines();
