@@ -131,6 +131,7 @@ impl Stack for Item {
         }
     }
 
+    #[inline]
     fn nbytes(&self) -> usize {
         match self {
             Self::Int(_) | Self::Float(_) => size_of::<i64>(),

@@ -17,6 +17,7 @@ use super::item::Item;
 use super::iter_dataset::PyIterDataset;
 use super::iterator::{How, PyDatasetIterator};
 use super::maps::{Maps, Several, over};
+use super::numbers::Numbers;
 use super::recipe::{self, Recipe};
 use super::source::{PythonSource, Selection};
 use super::streams::Streams;
@@ -108,7 +109,7 @@ impl PyMapDataset {
     fn range(py: Python<'_>, start: i64, stop: Option<i64>, step: i64) -> PyResult<Self> {
         let (start, stop) = stop.map_or((0, start), |stop| (start, stop));
         let range = Range::with_step(start, stop, step).or_raise(py)?;
-        Self::new(py, Maps::Items(convert::map(range, |number| Ok(Item::Int(number)))))
+        Self::new(py, Maps::Items(Numbers(range).boxed()))
     }
 
     /// The records of anything with `__len__` and `__getitem__`.

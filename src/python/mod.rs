@@ -24,6 +24,7 @@ mod iter_dataset;
 mod iterator;
 mod map_dataset;
 mod maps;
+mod numbers;
 mod random;
 mod recipe;
 mod report;

@@ -1,0 +1,46 @@
+//! The numbers of a range as items.
+
+use super::item::Item;
+use crate::cx::Cx;
+use crate::dataset::map::{Many, Range};
+use crate::dataset::{MapDataset, Role, Stage};
+use crate::error::Result;
+
+/// A range whose numbers are items. A conversion that may fail would hold each of them back for longer than it takes to make
+/// one.
+#[derive(Debug)]
+pub(crate) struct Numbers(pub(crate) Range);
+
+impl Stage for Numbers {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn params(&self) -> String {
+        self.0.params()
+    }
+    fn role(&self) -> Role {
+        self.0.role()
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        self.0.parents()
+    }
+    fn is_native(&self) -> bool {
+        self.0.is_native()
+    }
+}
+
+impl MapDataset for Numbers {
+    type Item = Item;
+
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Item>> {
+        Ok(self.0.get(index, cx)?.map(Item::Int))
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<Item> {
+        self.0.get_many(indices, cx).map(|_, number| Item::Int(number))
+    }
+}
