@@ -60,10 +60,10 @@ impl Callable {
         let each = self.clone();
         NamedFn::filter("filter", String::new(), move |item| each.holds(item))
             .foreign()
-            .together(move |many| Python::attach(|_| many.filter_map(|_, item| Ok(self.holds(&item)?.then_some(item)))))
+            .together(move |many| self.filter_many(many))
     }
 
-    /// What it returns for each of many items. The interpreter's own `map` calls it: that makes no tuple for each call.
+    /// What it returns for each of many items.
     fn map_many(&self, many: Many<Item>) -> Many<Item> {
         Python::attach(|py| {
             let mut objects = Vec::with_capacity(many.items().len());
@@ -71,15 +71,39 @@ impl Callable {
                 objects.push(item.into_python(py).map_err(error::caught)?);
                 Ok(Some(()))
             });
-            let mut results = match self.over(py, objects) {
-                Ok(results) => results,
-                Err(failed) => return places.filter_map(|_, ()| Err(error::caught(failed.clone_ref(py)))),
-            };
-            // It goes on behind an exception; only one ends it.
-            places.filter_map(|_, ()| {
-                let result = results.next().unwrap_or_else(|| Err(PyStopIteration::new_err(())));
-                result.map(|object| Some(Item::from_python(object))).map_err(error::caught)
-            })
+            self.called(places, objects, py, |(), object| Ok(Some(Item::from_python(object))))
+        })
+    }
+
+    /// Of many items those for which it returns something true.
+    fn filter_many(&self, many: Many<Item>) -> Many<Item> {
+        Python::attach(|py| {
+            let mut objects = Vec::with_capacity(many.items().len());
+            let items = many.filter_map(|_, item| {
+                objects.push(item.clone().into_python(py).map_err(error::caught)?);
+                Ok(Some(item))
+            });
+            self.called(items, objects, py, |item, object| Ok(object.is_truthy()?.then_some(item)))
+        })
+    }
+
+    /// What becomes of each of `many` and what the function returns for the object that belongs to it. The interpreter's own
+    /// `map` calls it: that makes no tuple for each call.
+    fn called<'py, T>(
+        &self,
+        many: Many<T>,
+        objects: Vec<Bound<'py, PyAny>>,
+        py: Python<'py>,
+        becomes: impl Fn(T, Bound<'py, PyAny>) -> PyResult<Option<Item>>,
+    ) -> Many<Item> {
+        let mut results = match self.over(py, objects) {
+            Ok(results) => results,
+            Err(failed) => return many.filter_map(|_, _| Err(error::caught(failed.clone_ref(py)))),
+        };
+        // It goes on behind an exception; only one ends it.
+        many.filter_map(|_, item| {
+            let result = results.next().unwrap_or_else(|| Err(PyStopIteration::new_err(())));
+            result.and_then(|object| becomes(item, object)).map_err(error::caught)
         })
     }
 
