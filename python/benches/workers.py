@@ -80,21 +80,20 @@ def cpu() -> float:
 
 
 def text(folder: Path, tokenizer: str, mb: int) -> None:
-    words = np.random.default_rng(1).integers(0, 5000, mb << 17)
+    rng = np.random.default_rng(1)
     vocabulary = [f"{word:x}".translate(str.maketrans("0123456789abcdef", "etaoinshrdlucmfw")) for word in range(5000)]
-    chosen = iter(words)
     with (folder / "corpus.jsonl").open("w") as file:
         written = 0
         while written < mb << 20:
-            line = json.dumps({"text": " ".join(vocabulary[next(chosen)] for _ in range(200))})
+            line = json.dumps({"text": " ".join(vocabulary[word] for word in rng.integers(0, 5000, 200))})
             written += file.write(line + "\n")
     ds = gm.MapDataset.jsonl(folder / "corpus.jsonl").shuffle(seed=1).tokenise(tokenizer=tokenizer, column="text")
-    packed = ds.to_iter_dataset().window_pack(length={"text": 1024}).batch(16)
+    packed = ds.to_iter_dataset().window_pack(length={"tokens": 1024}).batch(16)
     for name, run in {"in process": packed, "one native worker": packed.mp_prefetch()}.items():
         before, start, tokens = cpu(), time.perf_counter(), 0
         with run.loader() as it:
             for batch in it:
-                tokens += int((batch["text_segment_ids"] > 0).sum())
+                tokens += int((batch["tokens_segment_ids"] > 0).sum())
         wall, used = time.perf_counter() - start, cpu() - before
         print(f"tokens, {name:18} {tokens / used / 1e6:7.1f} M per CPU second, {tokens / wall / 1e6:6.1f} M/s")
 

@@ -110,6 +110,9 @@ class _Zygote:
             if "numpy" in sys.modules:
                 # Random numbers without a seed of one's own are no other worker's.
                 sys.modules["numpy"].random.seed()
+            # Its own limit comes with its pipeline.
+            most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
             os.environ["GRISTMILL_WORKER"] = call
             serve: Any = getattr(_gristmill, "_serve")
             serve()

@@ -114,6 +114,12 @@ def test_what_is_behind_the_workers_need_not_be_pickled() -> None:
     assert list(ds)[-1] == ("399", 399)
 
 
+def test_functions_may_hold_much() -> None:
+    held = np.arange(6 << 20)
+    ds = numbers().map(lambda x: int(held[x])).mp_prefetch(num_workers=1, ram_budget="2GiB")
+    assert list(ds) == list(range(400))
+
+
 class Spoiled(Exception):
     pass
 
