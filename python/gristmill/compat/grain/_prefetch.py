@@ -94,7 +94,7 @@ class PrefetchIterDataset(CoreIterDataset[Any]):
 class _Ahead(CoreIterDataset[Any]):
     """A stream that is evaluated ahead of whoever reads it."""
 
-    _threads: int
+    _threads: int = 0
 
     def _build(self, plan: Plan) -> gm.IterDataset:
         core: gm.IterDataset = self._parent._core(plan)
@@ -134,7 +134,15 @@ class MultiprocessPrefetchIterDataset(_Ahead):
         self._multiprocessing_options = multiprocessing_options
         self._worker_init_fn = worker_init_fn
         self._sequential_slice = sequential_slice
-        self._threads = multiprocessing_options.num_workers
+
+    def _build(self, plan: Plan) -> gm.IterDataset:
+        core: gm.IterDataset = self._parent._core(plan)
+        options = self._multiprocessing_options
+        return core.mp_prefetch(
+            num_workers=options.num_workers,
+            per_worker_buffer_size=max(options.per_worker_buffer_size, 1),
+            worker_init_fn=self._worker_init_fn,
+        )
 
     def __str__(self) -> str:
         return f"MultiprocessPrefetchIterDataset(multiprocessing_options={self._multiprocessing_options})"
