@@ -24,12 +24,18 @@ if [ -n "${GRISTMILL_TEST_TORCH:-}" ]; then
     pip install --quiet --disable-pip-version-check torch torchdata
 fi
 
+# Grain itself, to be held against our module of its name: in a folder of its own, where nothing finds it by accident.
+if pip install --quiet --disable-pip-version-check --no-deps --target "$folder/grain" grain==0.2.18; then
+    export GRAIN_WHEEL="$folder/grain"
+    pip install --quiet --disable-pip-version-check absl-py array_record attrs cloudpickle etils parameterized portpicker \
+        protobuf pyarrow
+fi
+
 pytest -rs
 
-# Grain's own tests, out of its wheel, against our module of its name.
-if pip install --quiet --disable-pip-version-check --no-deps --target "$folder/grain" grain==0.2.18; then
-    pip install --quiet --disable-pip-version-check absl-py attrs parameterized pyarrow
-    python python/oracle/run.py "$folder/grain"
+# Its own tests, out of its wheel.
+if [ -n "${GRAIN_WHEEL:-}" ]; then
+    python python/oracle/run.py "$GRAIN_WHEEL"
 else
     echo "python/test.sh: Grain's own tests skipped: its wheel cannot be had" >&2
 fi

@@ -59,3 +59,8 @@ def test_the_report_names_the_slow_stage() -> None:
     inline = told[: told.index("--- 4 threads")]
     assert any(line.startswith("VERDICT  map (stage 2)") for line in inline)
     assert inline[-1].startswith("waited ") and "most of it for map" in inline[-1]
+
+
+def test_a_program_for_grain_goes_on_with_another_mix() -> None:
+    stopped, goes_on = run("grain_program.py")
+    assert stopped.startswith("stopped at (8, 128) with 9") and goes_on == "goes on with (8, 128)"

@@ -228,12 +228,12 @@ def test_read_threads_have_numbers() -> None:
         assert set(it) <= {0, 1, 2}
 
 
-class Plus(grain.transforms.RandomMap):
-    def random_map(self, element: int, rng: np.random.Generator) -> int:
-        return element + int(rng.integers(1000))
-
-
 def loader(workers: int = 0, operations: tuple[Any, ...] = ()) -> grain.DataLoader:
+    # Made here, so that workers are given it by value: they do not find the module of a test.
+    class Plus(grain.transforms.RandomMap):
+        def random_map(self, element: int, rng: np.random.Generator) -> int:
+            return element + int(rng.integers(1000))
+
     sampler = grain.samplers.IndexSampler(20, shuffle=True, seed=4, num_epochs=2)
     return grain.DataLoader(
         data_source=grain.sources.RangeDataSource(0, 20, 1),
@@ -282,3 +282,28 @@ def test_checkpoint_handlers_write_a_file_for_each_process(make: Any, tmp_path: 
     assert [b.tolist() for b in restored] == [b.tolist() for b in it]
     with pytest.raises(ValueError, match="does not exist"):
         handler.restore(tmp_path / "nowhere", it)
+
+
+def test_batches_may_be_written_to() -> None:
+    first = next(iter(grain.MapDataset.range(6).to_iter_dataset().batch(3)))
+    first += 1
+    assert first.tolist() == [1, 2, 3]
+
+
+def test_records_are_packed_by_the_old_operation() -> None:
+    operation = grain.experimental.PackAndBatchOperation({"a": 4}, 2)
+    source = [{"a": [n] * n} for n in (3, 2, 1, 4, 1)]
+    sampler = grain.samplers.SequentialSampler(5)
+    (one, two) = grain.DataLoader(data_source=source, sampler=sampler, operations=[operation])
+    assert one[0]["a"].tolist() == [[3, 3, 3, 1], [2, 2, 0, 0]]
+    assert one[1]["a"].tolist() == [[1, 1, 1, 2], [1, 1, 0, 0]]
+    assert two[0]["a"].tolist() == [[4, 4, 4, 4], [1, 0, 0, 0]]
+
+
+def test_elements_are_sent_to_devices() -> None:
+    jax = pytest.importorskip("jax")
+    ds = grain.experimental.device_put(grain.MapDataset.range(8).to_iter_dataset().batch(4), jax.devices()[0])
+    with ds.__iter__() as it:
+        batches = list(it)
+    assert [type(batch).__name__ for batch in batches] == ["ArrayImpl"] * 2
+    assert [batch.tolist() for batch in batches] == [[0, 1, 2, 3], [4, 5, 6, 7]]

@@ -25,3 +25,6 @@ from gristmill.compat.grain._options import MultiprocessingOptions as Multiproce
 from gristmill.compat.grain._options import ReadOptions as ReadOptions
 from gristmill.compat.grain._record import Record as Record
 from gristmill.compat.grain._record import RecordMetadata as RecordMetadata
+
+# Whose interface it is.
+__version__ = "0.2.18"

@@ -65,6 +65,8 @@ MODULES: Mapping[str, Sequence[str]] = {
     f"{_TRANSFORMATIONS}.source": (f"{_HERE}._sources",),
     f"{_TRANSFORMATIONS}.zip": (f"{_HERE}._zip",),
     "grain._src.python.experimental": (),
+    "grain._src.python.experimental.device_put": (),
+    "grain._src.python.experimental.device_put.device_put": (f"{_HERE}._device_put",),
     "grain._src.python.experimental.example_packing": (),
     "grain._src.python.experimental.example_packing.packing": (f"{_HERE}._pack_and_batch",),
     "grain._src.python.experimental.index_shuffle": (),

@@ -24,21 +24,25 @@ class CoreIterator(DatasetIterator[Any]):
     def _running(self) -> gm.DatasetIterator:
         self._assert_not_closed()
         if self._loader is None:
-            self._loader = self._pipeline.loader(threads=self._threads)
+            # As with Grain, a trainer may write into its batches.
+            self._loader = self._pipeline.loader(threads=self._threads, writable=True)
         return self._loader
 
     def __next__(self) -> Any:
         return next(self._loader or self._running())
 
     def get_state(self) -> dict[str, Any]:
-        state: dict[str, Any] = _states.to_grain(self._running().get_state()["state"])
-        return state
+        state = self._running().get_state()["state"]
+        # Of a stream of the user's own with nothing behind it the state is the user's.
+        given: dict[str, Any] = state["python"] if _states.is_opaque(state) else _states.to_grain(state)
+        return given
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._dataset_check(state)
         loader = self._running()
         checkpoint = loader.get_state()
-        checkpoint["state"] = _states.to_core(state)
+        opaque = _states.is_opaque(checkpoint["state"])
+        checkpoint["state"] = {"python": state} if opaque else _states.to_core(state)
         loader.set_state(checkpoint)
 
     def _dataset_check(self, state: dict[str, Any]) -> None:

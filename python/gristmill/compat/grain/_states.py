@@ -20,7 +20,7 @@ _OF_CORE = {frozenset([*names, *rest]): (names, rest) for names, rest in _KINDS}
 _OF_GRAIN = {frozenset(names.values()): (names, rest) for names, rest in _KINDS}
 
 
-def _is_opaque(state: Mapping[str, Any]) -> bool:
+def is_opaque(state: Mapping[str, Any]) -> bool:
     """Whether it is what an iterator of the user's own returned."""
     return set(state) == {"python"}
 
@@ -30,7 +30,7 @@ def to_grain(state: Any) -> Any:
     if isinstance(state, list):
         parts: list[Any] = state
         return [to_grain(part) for part in parts]
-    if not isinstance(state, dict) or _is_opaque(cast("dict[str, Any]", state)):
+    if not isinstance(state, dict) or is_opaque(cast("dict[str, Any]", state)):
         return cast(Any, state)
     node = cast("dict[str, Any]", state)
     kind = _OF_CORE.get(frozenset(node))
@@ -51,7 +51,7 @@ def to_core(state: Any) -> Any:
     if isinstance(state, list):
         parts: list[Any] = state
         return [to_core(part) for part in parts]
-    if not isinstance(state, dict) or _is_opaque(cast("dict[str, Any]", state)):
+    if not isinstance(state, dict) or is_opaque(cast("dict[str, Any]", state)):
         return cast(Any, state)
     node = cast("dict[str, Any]", state)
     for fields, (names, rest) in _OF_GRAIN.items():

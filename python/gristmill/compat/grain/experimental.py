@@ -12,6 +12,7 @@ from gristmill.compat.grain._dataset import get_element_spec as get_element_spec
 from gristmill.compat.grain._dataset import get_next_index as get_next_index
 from gristmill.compat.grain._dataset import set_next_index as set_next_index
 from gristmill.compat.grain._dataset import WithOptionsIterDataset as WithOptionsIterDataset
+from gristmill.compat.grain._device_put import device_put as device_put
 from gristmill.compat.grain._elastic import ElasticIterator as ElasticIterator
 from gristmill.compat.grain._flatmap import FlatMapIterDataset as FlatMapIterDataset
 from gristmill.compat.grain._flatmap import FlatMapMapDataset as FlatMapMapDataset
@@ -22,6 +23,7 @@ from gristmill.compat.grain._orders import LimitIterDataset as LimitIterDataset
 from gristmill.compat.grain._orders import RepeatIterDataset as RepeatIterDataset
 from gristmill.compat.grain._orders import WindowShuffleIterDataset as WindowShuffleIterDataset
 from gristmill.compat.grain._orders import WindowShuffleMapDataset as WindowShuffleMapDataset
+from gristmill.compat.grain._pack_and_batch import PackAndBatchOperation as PackAndBatchOperation
 from gristmill.compat.grain._packing import BestFitPackIterDataset as BestFitPackIterDataset
 from gristmill.compat.grain._packing import BOSHandling as BOSHandling
 from gristmill.compat.grain._packing import ConcatThenSplitIterDataset as ConcatThenSplitIterDataset
