@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import cloudpickle
 import pytest
 
 import gristmill.compat.grain
@@ -87,6 +88,9 @@ def listed() -> Iterator[tuple[str, str]]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Workers do not find modules that a test runner has made: their functions are sent to them.
+    for module in {item.module for item in items if isinstance(item, pytest.Function)}:
+        cloudpickle.register_pickle_by_value(module)
     reasons = dict(listed())
     files = {case(item.nodeid).partition("::")[0] for item in items}
     found = {case(item.nodeid) for item in items}
