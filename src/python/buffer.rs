@@ -125,6 +125,10 @@ fn bytes_of(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> Buffer {
 }
 
 /// What `read` makes of an array; `None` if native stages have no arrays of its dtype.
+#[cfg_attr(
+    not(all(feature = "workers", target_os = "linux")),
+    expect(dead_code, reason = "only what crosses to or from workers needs it")
+)]
 pub(crate) fn view<T>(
     array: &Bound<'_, PyUntypedArray>,
     read: impl FnOnce(DType, &[usize], &[u8]) -> T,
@@ -148,6 +152,10 @@ pub(crate) fn view<T>(
 }
 
 /// What `read` makes of the bytes behind any object with a contiguous buffer.
+#[cfg_attr(
+    not(all(feature = "workers", target_os = "linux")),
+    expect(dead_code, reason = "only what crosses to or from workers needs it")
+)]
 pub(crate) fn with_bytes<T>(object: &Bound<'_, PyAny>, read: impl FnOnce(&[u8]) -> T) -> PyResult<T> {
     let bytes = PyBuffer::<u8>::get(object)?;
     if bytes.len_bytes() == 0 {

@@ -57,6 +57,10 @@ impl PyIterDataset {
     }
 
     /// What a loader runs.
+    #[cfg_attr(
+        not(all(feature = "workers", target_os = "linux")),
+        expect(dead_code, reason = "only what crosses to or from workers needs it")
+    )]
     pub(super) fn dataset(&self) -> BoxIter<Item> {
         self.0.dataset()
     }

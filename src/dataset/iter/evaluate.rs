@@ -84,6 +84,10 @@ pub(crate) enum Part<T, W> {
     /// A slot for each.
     Slots(Many<T>),
     /// An element for each, made when it is asked for.
+    #[cfg_attr(
+        not(all(feature = "workers", target_os = "linux")),
+        expect(dead_code, reason = "rows come from worker processes")
+    )]
     Rows(Rows<T>),
     /// A group of so many indices, all of which had an element, as one.
     Whole(Result<W>, u64),

@@ -47,6 +47,7 @@ pub(crate) struct WorkerCommand {
     /// Where it is started; in the parent's folder, if it is none.
     pub(crate) folder: Option<PathBuf>,
     /// The arguments with which it becomes a process that forks workers.
+    #[cfg(feature = "python")]
     pub(crate) to_fork: Option<Vec<OsString>>,
     /// That process, once there is one.
     #[cfg(feature = "python")]

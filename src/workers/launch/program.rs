@@ -42,6 +42,7 @@ pub(crate) struct RustProgram {
 }
 
 /// Makes a pipeline of bytes.
+#[cfg(feature = "python")]
 pub(crate) type FromBytes<D> = fn(&[u8], &Session) -> Result<D>;
 
 /// Knows the types of `factory` and `serve`, which are given as addresses.
