@@ -150,3 +150,18 @@ def test_a_dataset_that_does_not_know_how_it_was_made_is_safe() -> None:
     del trainer, parent
     gc.collect()
     assert sorted(child[index] for index in range(6)) == [0, 2, 4, 6, 8, 10]
+
+
+def test_a_dataset_that_a_function_gives_lives_as_long_as_it_is_read() -> None:
+    trainer = Trainer()
+    trainer.data = NUMBERS.map(trainer.double).to_iter_dataset()
+    pool, seen = [trainer.data], weakref.ref(trainer)
+    del trainer
+    ds = gm.IterDataset.interleave(gm.MapDataset.range(1).map(lambda _: pool.pop()), cycle_length=1)
+    running = iter(ds)
+    assert next(running) == 0
+    gc.collect()
+    assert seen() is not None and list(running) == [2, 4, 6, 8, 10]
+    del running, ds
+    gc.collect()
+    assert seen() is None
