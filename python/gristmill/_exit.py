@@ -1,7 +1,9 @@
 """Threads that call Python end before the interpreter does."""
 
 import atexit
+import threading
 import weakref
+from typing import Any
 
 from gristmill._gristmill import DatasetIterator
 
@@ -13,7 +15,11 @@ def close_at_exit(iterator: DatasetIterator) -> None:
     _running.add(iterator)
 
 
-@atexit.register
 def _close_all() -> None:
     for iterator in list(_running):
         iterator.close()
+
+
+# Before the interpreter waits for threads that it knows: those of an iterator would wait for a consumer.
+_register: Any = getattr(threading, "_register_atexit", atexit.register)
+_register(_close_all)
