@@ -3,7 +3,6 @@
 import atexit
 import threading
 import weakref
-from typing import Any
 
 from gristmill._gristmill import DatasetIterator
 
@@ -21,5 +20,5 @@ def _close_all() -> None:
 
 
 # Before the interpreter waits for threads that it knows: those of an iterator would wait for a consumer.
-_register: Any = getattr(threading, "_register_atexit", atexit.register)
+_register = getattr(threading, "_register_atexit", atexit.register)
 _register(_close_all)
