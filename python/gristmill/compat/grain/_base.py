@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
@@ -92,16 +92,20 @@ class _Unset:
         self.value = value
 
 
+def _unset(value: Any) -> Callable[[], Any]:
+    return lambda: _Unset(value)
+
+
 @dataclasses.dataclass(kw_only=True, frozen=True)
 class DatasetOptions:
     """Options of a whole pipeline. The last one set wins, field by field."""
 
-    filter_warn_threshold_ratio: float | None = cast("float | None", _Unset(0.9))
-    filter_raise_threshold_ratio: float | None = cast("float | None", _Unset(None))
-    execution_tracking_mode: ExecutionTrackingMode = cast(
-        "ExecutionTrackingMode", _Unset(ExecutionTrackingMode.DISABLED)
+    filter_warn_threshold_ratio: float | None = dataclasses.field(default_factory=_unset(0.9))
+    filter_raise_threshold_ratio: float | None = dataclasses.field(default_factory=_unset(None))
+    execution_tracking_mode: ExecutionTrackingMode = dataclasses.field(
+        default_factory=_unset(ExecutionTrackingMode.DISABLED)
     )
-    min_shm_size: int = cast(int, _Unset(0))
+    min_shm_size: int = dataclasses.field(default_factory=_unset(0))
     _given: frozenset[str] = dataclasses.field(default=frozenset(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
