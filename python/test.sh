@@ -42,7 +42,7 @@ fi
 
 mypy
 # The extension is what its stub says. PyTorch's module cannot be imported without PyTorch.
-stubtest gristmill --allowlist python/stubtest.txt --ignore-unused-allowlist
+stubtest gristmill --mypy-config-file pyproject.toml --allowlist python/stubtest.txt --ignore-unused-allowlist
 NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict --config-file python/mkdocs.yml
 # It is a program for Node, and would download one.
 if command -v node >/dev/null; then

@@ -30,8 +30,8 @@ def main() -> None:
         return {"x": x.astype("f4"), "y": (x @ [1.0, -2.0, 3.0]).astype("f4")}
 
     index, count = gm.jax.shard_for(by_row, BATCH)
-    ds = gm.MapDataset.range(BATCH * 50).seed(7).random_map(example).shard(index, count)
-    ds = ds.to_iter_dataset().batch(BATCH // count, drop_remainder=True)
+    rows = gm.MapDataset.range(BATCH * 50).seed(7).random_map(example).shard(index, count)
+    ds = rows.to_iter_dataset().batch(BATCH // count, drop_remainder=True)
     weights, loss = jax.device_put(jnp.zeros(3), everywhere), jnp.inf
     with gm.jax.device_put(ds.loader(threads=2), by_row, global_batch=BATCH) as batches:
         for batch in batches:

@@ -9,7 +9,7 @@ from typing import Any
 
 import gristmill as gm
 import numpy as np
-import torch
+import torch  # pyright: ignore[reportMissingImports]
 
 
 def example(_: int, rng: np.random.Generator) -> dict[str, np.ndarray[Any, Any]]:

@@ -104,7 +104,7 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         buffer: int = 2,
         pin_memory: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._ds = ds
         self._threads = threads
         self._buffer = buffer

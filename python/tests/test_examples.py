@@ -64,3 +64,9 @@ def test_the_report_names_the_slow_stage() -> None:
 def test_a_program_for_grain_goes_on_with_another_mix() -> None:
     stopped, goes_on = run("grain_program.py")
     assert stopped.startswith("stopped at (8, 128) with 9") and goes_on == "goes on with (8, 128)"
+
+
+def test_workers_change_nothing() -> None:
+    told = run("worker_processes.py")
+    assert told[0].startswith("2 GiB for <gristmill.IterDataset")
+    assert told[1].endswith(" batches, the same by 0 and by 2 workers")

@@ -68,7 +68,8 @@ def test_a_state_of_other_processes_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_newer_interface(tmp_path: Path) -> None:
-    ocp = pytest.importorskip("orbax.checkpoint.v1", reason="Orbax is not installed: pip install orbax-checkpoint")
+    missing = "no Orbax with this interface is installed: pip install orbax-checkpoint"
+    ocp = pytest.importorskip("orbax.checkpoint.experimental.v1", reason=missing)
     everything = shown(numbers())
     batches = numbers().loader()
     assert shown(islice(batches, 5)) == everything[:5]
@@ -86,7 +87,8 @@ def test_the_older_interface(tmp_path: Path) -> None:
     with ocp.CheckpointManager(tmp_path) as manager:
         manager.save(5, args=ocp.args.Composite(data=gm.orbax.CheckpointSave(batches)))
         manager.wait_until_finished()
-    assert [path.name for path in (tmp_path / "5" / "data").iterdir()] == ["process_0-of-1.json"]
+    # Some versions of Orbax put a file of their own beside it.
+    assert "process_0-of-1.json" in [path.name for path in (tmp_path / "5" / "data").iterdir()]
     resumed = numbers().loader()
     with ocp.CheckpointManager(tmp_path) as manager:
         restored = manager.restore(5, args=ocp.args.Composite(data=gm.orbax.CheckpointRestore(resumed)))
