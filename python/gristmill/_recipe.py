@@ -129,7 +129,8 @@ class Plan:
             return ("slice", [self._encoded(method, part) for part in (value.start, value.stop, value.step)])
         if hasattr(kind, "__fspath__"):
             return ("is", _text_of(value))
-        if hasattr(kind, "__index__"):
+        # NumPy's numbers. Its arrays have `__index__`, too.
+        if hasattr(kind, "__index__") and not hasattr(kind, "__len__"):
             return ("is", int(value))
         self.foreign.append((method, value))
         return ("is", value)

@@ -41,10 +41,11 @@ def pack(exception: BaseException, place: TracebackType | None) -> bytes:
     said = "".join(traceback.format_exception(type(exception), exception, place))
     kind = type(exception)
     name = kind.__name__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__name__}"
-    try:
-        pickled = _whole(exception)
-    except Exception:
-        pickled = None
+    pickled = None
+    # What would end a program, such as `SystemExit`, ends that of no one else.
+    if isinstance(exception, Exception):
+        with contextlib.suppress(Exception):
+            pickled = _whole(exception)
     return pickle.dumps((pickled, name, str(exception), said, os.getpid()))
 
 
@@ -69,6 +70,6 @@ def unpack(packed: bytes) -> BaseException:
             exception = pickle.loads(pickled)
     if exception is None:
         exception = WorkerError(f"{name}: {message}")
-        exception.add_note("gristmill: the exception itself cannot be pickled")
+        exception.add_note("gristmill: the exception stays in the worker: it cannot be pickled, or would end this program")
     exception.add_note(f"gristmill: raised in worker process {pid}:\n{said.rstrip()}")
     return exception

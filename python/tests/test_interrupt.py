@@ -4,12 +4,21 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import gristmill as gm
 import pytest
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """Interrupts are heard, also where the tests run in the background and whoever started them ignores these."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

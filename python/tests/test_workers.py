@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import pickle
+import sys
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -154,6 +155,18 @@ def test_an_exception_that_cannot_be_pickled_is_told() -> None:
     with pytest.raises(gm.WorkerError, match="Stubborn: stubborn") as caught:
         list(ds)
     assert "in fails" in "\n".join(caught.value.__notes__)
+
+
+def test_a_function_that_ends_its_program_ends_no_other() -> None:
+    ds = numbers().map(lambda x: sys.exit(7) if x == 5 else x).mp_prefetch(num_workers=1, **WORKERS)
+    with pytest.raises(gm.WorkerError, match="SystemExit: 7"):
+        list(ds)
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_sources_may_be_arrays(size: int) -> None:
+    ds = gm.MapDataset.source(np.arange(size) + 3).map(lambda x: x + 1).mp_prefetch(num_workers=1, **WORKERS)
+    assert [int(x) for x in ds] == [x + 4 for x in range(size)]
 
 
 def test_what_cannot_be_sent_is_named() -> None:

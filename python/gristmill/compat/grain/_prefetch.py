@@ -1,5 +1,6 @@
 """Where a pipeline stops being random access, and who evaluates it. Neither changes the data."""
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -155,11 +156,16 @@ class ProcessPrefetchIterDataset(MultiprocessPrefetchIterDataset):
         self,
         parent: IterDataset[Any],
         buffer_size: int,
-        worker_init_fn: Callable[[int, int], None] | None = None,
+        worker_init_fn: Callable[[], None] | None = None,
     ) -> None:
         if buffer_size <= 0:
             raise ValueError(f"`buffer_size` must be greater than 0, got {buffer_size}.")
-        super().__init__(parent, MultiprocessingOptions(1, buffer_size), worker_init_fn)
+        init = None if worker_init_fn is None else functools.partial(_ignoring_its_place, worker_init_fn)
+        super().__init__(parent, MultiprocessingOptions(1, buffer_size), init)
+
+
+def _ignoring_its_place(function: Callable[[], None], _index: int, _count: int) -> None:
+    function()
 
 
 class ThreadPrefetchIterDataset(_Ahead):
