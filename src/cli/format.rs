@@ -1,21 +1,6 @@
 //! Numbers for people.
 
-/// A number with three digits and a unit: `4.33 M`.
-pub(crate) fn count(n: f64) -> String {
-    let (value, unit) = match n {
-        n if n >= 1e12 => (n / 1e12, " T"),
-        n if n >= 1e9 => (n / 1e9, " G"),
-        n if n >= 1e6 => (n / 1e6, " M"),
-        n if n >= 1e4 => (n / 1e3, " k"),
-        n => (n, ""),
-    };
-    let digits = match value {
-        v if v >= 100.0 || (unit.is_empty() && v.fract() == 0.0) => 0,
-        v if v >= 10.0 => 1,
-        _ => 2,
-    };
-    format!("{value:.digits$}{unit}")
-}
+pub(crate) use crate::report::format::count;
 
 /// Bytes in binary units: `3.0 MiB`.
 pub(crate) fn bytes(n: u64) -> String {

@@ -3,6 +3,7 @@
 //! It is always on. Waiting is measured wherever something blocks, which is rare by definition; the self time of
 //! stages is measured on a sample (see [`crate::cx`]).
 
+pub(crate) mod format;
 mod html;
 mod meter;
 mod text;

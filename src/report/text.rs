@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::format::{count, time};
 use super::{Report, StageReport};
 
 const BAR: usize = 8;
@@ -102,35 +103,6 @@ fn wrapped(f: &mut fmt::Formatter<'_>, head: &str, text: &str) -> fmt::Result {
     writeln!(f, "{}", line.trim_end().replace(NO_BREAK, " "))
 }
 
-/// A number with three digits and a unit: `4.33 M`.
-fn count(n: f64) -> String {
-    let (value, unit) = match n {
-        n if n >= 1e12 => (n / 1e12, " T"),
-        n if n >= 1e9 => (n / 1e9, " G"),
-        n if n >= 1e6 => (n / 1e6, " M"),
-        n if n >= 1e4 => (n / 1e3, " k"),
-        n => (n, ""),
-    };
-    let decimals = match value {
-        value if unit.is_empty() && value.fract() == 0.0 => 0,
-        value if value >= 100.0 => 0,
-        value if value >= 10.0 => 1,
-        _ => 2,
-    };
-    let text = format!("{value:.decimals$}");
-    text + unit
-}
-
-/// A time given in microseconds.
-pub(super) fn time(us: f64) -> String {
-    match us {
-        us if us >= 1e6 => format!("{:.2} s", us / 1e6),
-        us if us >= 1e3 => format!("{:.2} ms", us / 1e3),
-        us if us >= 1.0 => format!("{us:.1} µs"),
-        us => format!("{:.0} ns", us * 1e3),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,14 +117,5 @@ mod tests {
         }
         assert_eq!(Line(87).to_string(), format!("head {} 1.5 ms\n", "x".repeat(87)));
         assert_eq!(Line(90).to_string(), format!("head {}\n     1.5 ms\n", "x".repeat(90)));
-    }
-
-    #[test]
-    fn numbers_have_three_digits_and_a_unit() {
-        assert_eq!(
-            [count(7.0), count(1234.0), count(0.5), count(43_210.0), count(4.33e6)],
-            ["7", "1234", "0.50", "43.2 k", "4.33 M"]
-        );
-        assert_eq!([time(0.12), time(41.0), time(1200.0), time(2.5e6)], ["120 ns", "41.0 µs", "1.20 ms", "2.50 s"]);
     }
 }

@@ -151,7 +151,7 @@ fn advise(report: &Report, worst: &StageReport) -> Vec<Advice> {
 
 /// What makes this kind of stage cheaper; the gain printed beside it is that of removing it altogether.
 fn cheaper(report: &Report, stage: &StageReport) -> String {
-    let cost = format!("{} per element", super::text::time(stage.self_us_per_element));
+    let cost = format!("{} per element", super::format::time(stage.self_us_per_element));
     let what = match (stage.name.as_str(), stage.role) {
         ("tokenise", _) => "tokenise once and store the ids".to_owned(),
         (_, Role::Source) => "read from faster storage, fewer columns, or a format with less to parse".to_owned(),
