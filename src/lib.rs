@@ -39,6 +39,7 @@
 //! | [`workers`] | worker processes under a RAM budget: [`mp_prefetch`](workers::mp_prefetch) |
 //! | [`tune`] | tuning while a pipeline runs |
 //! | [`report`] | the wait report |
+//! | [`consumer`] | what takes the batches: emulated accelerators, and whether they wait |
 //! | [`checkpoint`] | the state of a run |
 //! | [`rng`] | counter-based random numbers and index permutations, bit for bit those of Grain and NumPy |
 //!
@@ -60,6 +61,7 @@ pub mod checkpoint;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
+pub mod consumer;
 pub mod cx;
 pub mod dataset;
 #[cfg(feature = "text")]
@@ -76,6 +78,7 @@ pub mod rng;
 pub mod source;
 #[cfg(feature = "spec")]
 pub mod spec;
+mod stats;
 #[cfg(feature = "text")]
 pub mod text;
 pub mod tune;

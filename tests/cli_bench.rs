@@ -130,6 +130,43 @@ fn a_step_gives_utilisation_and_the_headspace() {
 }
 
 #[test]
+fn an_emulated_accelerator_says_whether_it_waits() {
+    let folder = folder();
+    let folder = folder.path();
+    let args = ["--consumer", "emulated", "--step-time", "2ms", "--exclude-first", "1", "--steps", "6", "--runs", "2"];
+    let result = bench(folder, &args);
+    assert_eq!((&result["consumer"], &result["step_ms"]), (&Json::from("emulated"), &Json::from(2.0)));
+    let metrics = &result["rows"][0]["figures"]["accelerator"];
+    let figure = |key: &str| metrics[key].as_f64().unwrap_or_else(|| panic!("{key}: {metrics}"));
+    assert_eq!(figure("steps"), 6.0);
+    assert!(figure("step_ms") >= 2.0 && figure("samples_per_s") > figure("steps_per_s"), "{metrics}");
+    assert!(figure("next_over_1_ms") <= figure("next_over_50_us"), "{metrics}");
+    assert!(metrics["input_bound"].as_str().is_some_and(|class| ["not", "moderately", "highly"].contains(&class)));
+    assert_eq!(result["rows"][0]["figures"]["runs"][1]["accelerator"]["steps"], 6);
+
+    let output = gristmill(folder, &[&["bench", "p.yaml", "--headspace", "--inline"], &args[..]].concat());
+    let told = text(&output.stdout);
+    for word in ["AU", "stall", "input-bound", "samples/s", "AU_synth", "VERDICT  the "] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    assert!(told.lines().all(|line| line.chars().count() <= 100), "{told}");
+}
+
+#[test]
+fn a_consumer_that_cannot_be_is_refused_before_anything_runs() {
+    let folder = folder();
+    let told = |args: &[&str]| {
+        let output = gristmill(folder.path(), &[&["bench", "absent.yaml"], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        text(&output.stderr)
+    };
+    assert!(told(&["--consumer", "emulated"]).contains("--step-time 5ms"));
+    assert!(told(&["--consumer", "tpu"]).contains("pjrt: and the path of a plugin"));
+    assert!(told(&["--step-time", "5min"]).contains("the units are us, ms and s"));
+    assert!(told(&["--consumer", "pjrt:/a.so"]).contains("build with `--features pjrt`"));
+}
+
+#[test]
 fn exports_hold_every_row() {
     let folder = folder();
     let folder = folder.path();

@@ -1,6 +1,6 @@
 //! Numbers for people.
 
-pub(crate) use crate::report::format::count;
+pub(crate) use crate::report::format::{count, percent, time};
 
 /// Bytes in binary units: `3.0 MiB`.
 pub(crate) fn bytes(n: u64) -> String {
@@ -8,11 +8,6 @@ pub(crate) fn bytes(n: u64) -> String {
     let power = (n.max(1).ilog2() / 10).min(4);
     let value = n as f64 / 1024f64.powi(power as i32);
     format!("{value:.*} {}", usize::from(power > 0), units[power as usize])
-}
-
-/// `0.993` as `99.3 %`.
-pub(crate) fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }
 
 /// A whole number in groups of three: `1 234 567`.

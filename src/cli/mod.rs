@@ -15,6 +15,7 @@ mod padding;
 mod progress;
 mod run;
 mod saved;
+mod step_time;
 mod tokens;
 mod tune;
 

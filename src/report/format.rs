@@ -17,6 +17,11 @@ pub(crate) fn count(n: f64) -> String {
     format!("{value:.decimals$}{unit}")
 }
 
+/// `0.993` as `99.3 %`.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
 /// A time given in microseconds.
 pub(crate) fn time(us: f64) -> String {
     match us {

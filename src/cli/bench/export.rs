@@ -29,7 +29,7 @@ pub(super) fn write(bench: &Bench, file: &Path) -> Result<()> {
 type Column = (&'static str, fn(&Figures) -> Option<f64>);
 
 /// Units are in the names; every figure in full.
-const COLUMNS: [Column; 25] = [
+const COLUMNS: [Column; 28] = [
     ("runs", |f| Some(f.runs.len() as f64)),
     ("batches_per_run", |f| Some(f.batches as f64)),
     ("batches_per_s_mean", |f| Some(f.batches_per_s.mean)),
@@ -50,8 +50,11 @@ const COLUMNS: [Column; 25] = [
     ("bytes_per_s", |f| Some(f.bytes_per_s)),
     ("peak_used_bytes", |f| f.peak.map(|peak| peak.used_bytes as f64)),
     ("peak_with_files_bytes", |f| f.peak.map(|peak| peak.with_files_bytes as f64)),
-    ("accelerator_utilisation", |f| f.accelerator.map(|a| a.utilisation)),
-    ("stall_share", |f| f.accelerator.map(|a| a.stall)),
+    ("accelerator_utilisation", |f| f.accelerator.as_ref().map(|a| a.utilisation)),
+    ("stall_share", |f| f.accelerator.as_ref().map(|a| a.stall)),
+    ("input_bound_share", |f| f.accelerator.as_ref().map(|a| a.input_bound_share)),
+    ("samples_per_s", |f| f.accelerator.as_ref().and_then(|a| a.samples_per_s)),
+    ("au_synth", |f| f.accelerator.as_ref().and_then(|a| a.au_synth)),
     ("headspace_batches_per_s", |f| f.headspace_batches_per_s),
     ("headspace_gain", Figures::headspace),
     ("others_cpu_share", |f| f.others_cpu_share),

@@ -4,23 +4,22 @@ use std::time::Instant;
 
 use crate::{BoxIter, Element, IterDataset, Result};
 
-use super::measure::{self, Shape};
+use super::measure::{self, Run, Shape};
 
 /// Batches are kept up to this size all together.
 const MOST_BYTES: usize = 256 << 20;
 
-/// Batches per second of the loop over the first batches of `dataset`, which are read before and repeat.
+/// The loop over the first batches of `dataset`, which are read before and repeat; `None` if there are none.
 ///
 /// # Errors
-/// Those of the pipeline; if it is empty.
-pub(super) fn batches_per_s(dataset: BoxIter<Element>, shape: Shape) -> Result<Option<f64>> {
-    let batches = first(dataset, shape.warmup + shape.steps)?;
+/// Those of the pipeline.
+pub(super) fn run(dataset: BoxIter<Element>, shape: Shape) -> Result<Option<Run>> {
+    let batches = first(dataset, shape.all())?;
     if batches.is_empty() {
         return Ok(None);
     }
     let mut cached = batches.iter().cycle().cloned().map(Ok);
-    let run = measure::run(Instant::now(), &mut cached, shape, |_| {})?;
-    Ok(Some(run.batches_per_s()))
+    measure::run(Instant::now(), &mut cached, shape, |_| {}).map(Some)
 }
 
 fn first(dataset: BoxIter<Element>, most: u64) -> Result<Vec<Element>> {

@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use crate::consumer::{Consumer, Metrics, Recorder};
 use crate::element::OrderHash;
 use crate::{Element, Error, ErrorKind, Result};
 use serde::Serialize;
 
+use super::device;
 use crate::cli::interrupt;
 use crate::cli::tokens::TokenCount;
 
@@ -16,8 +18,15 @@ pub(super) struct Shape {
     pub(super) warmup: u64,
     /// Batches that count.
     pub(super) steps: u64,
-    /// What the stand-in for an accelerator takes for each.
+    /// What an emulated accelerator takes for each, if there is one.
     pub(super) step: Option<Duration>,
+}
+
+impl Shape {
+    /// Batches of a run.
+    pub(super) fn all(self) -> u64 {
+        self.warmup.saturating_add(self.steps)
+    }
 }
 
 /// What one run measured.
@@ -36,16 +45,7 @@ pub(super) struct Run {
     pub(super) bytes: u64,
     #[serde(flatten)]
     pub(super) tokens: TokenCount,
-    pub(super) accelerator: Option<Accelerator>,
-}
-
-/// How well the stand-in for an accelerator was used.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Accelerator {
-    /// Share of the time in which it computed.
-    pub(super) utilisation: f64,
-    /// Share of the time that it waited for a batch. The rest is the loop's own.
-    pub(super) stall: f64,
+    pub(super) accelerator: Option<Metrics>,
 }
 
 impl Run {
@@ -58,7 +58,7 @@ impl Run {
     }
 }
 
-/// Consumes `batches` as a trainer does: takes one, reads every byte of it, computes.
+/// Consumes `batches` as a trainer does: takes one, and reads every byte of it while the accelerator computes.
 ///
 /// # Errors
 /// Those of the batches; if they end within the warm-up; if somebody interrupts.
@@ -69,57 +69,41 @@ pub(super) fn run(
     mut progress: impl FnMut(u64),
 ) -> Result<Run> {
     let mut run = Run::default();
-    let mut counting = Instant::now();
-    let mut first_step = Duration::ZERO;
-    while run.batches < shape.warmup.saturating_add(shape.steps) {
+    let mut accelerator = device::start(shape.step);
+    let mut recorder = Recorder::new(0);
+    while run.batches < shape.all() {
         if interrupt::asked() {
             return Err(Error::new(ErrorKind::Cancelled, "interrupted"));
         }
-        let start = Instant::now();
-        if run.batches == shape.warmup {
-            counting = start;
-        }
-        let Some(batch) = batches.next().transpose()? else { break };
-        let next = start.elapsed();
+        let Some(batch) = recorder.next(|| batches.next()).transpose()? else { break };
         if run.batches == 0 {
             run.first_batch_s = started.elapsed().as_secs_f64();
         }
+        let step = accelerator.submit(batch.clone())?;
         run.order_hash.update(&batch);
         if run.batches >= shape.warmup {
-            run.next_s.push(next.as_secs_f64());
             run.tokens.add(&batch);
             run.bytes += batch.nbytes() as u64;
         }
+        // What has no rows is a sample itself.
+        let samples = batch.num_rows().map_or(1, |rows| rows as u64);
         drop(batch);
-        if let Some(step) = shape.step {
-            std::thread::sleep(step);
-        }
-        if run.batches == 0 {
-            first_step = start.elapsed();
-        }
+        recorder.submitted(samples, step)?;
         run.batches += 1;
-        run.wall_s = counting.elapsed().as_secs_f64();
         progress(run.batches);
     }
-    if run.next_s.is_empty() {
+    let timeline = recorder.finish()?;
+    let warmup = usize::try_from(shape.warmup).unwrap_or(usize::MAX);
+    let Some(counted @ [first, ..]) = timeline.steps().get(warmup..) else {
         let message =
             format!("the pipeline ends after {} batches, within the warm-up of {}", run.batches, shape.warmup);
         return Err(Error::config(message).help("a smaller --warmup, or a `repeat` in the pipeline"));
-    }
-    run.accelerator = shape.step.and_then(|step| accelerator(&run, shape, step, first_step));
+    };
+    run.wall_s = timeline.wall().saturating_sub(first.asked).as_secs_f64();
+    run.next_s = counted.iter().map(|step| step.load().as_secs_f64()).collect();
+    // Batches per second keep the first step, where there is no warm-up; utilisation does not.
+    run.accelerator = shape.step.and_then(|_| Metrics::of(&timeline, warmup.max(1)));
     Ok(run)
-}
-
-/// AU = compute time / running time, without the first step, so that start-up does not blur the steady state.
-///
-/// Source: MLPerf Storage v2.0, *Submission guidelines*, section 4 (mlcommons/storage); what its tool leaves out is the
-/// whole first step (`metric_exclude_start_steps = 1` in argonne-lcf/dlio_benchmark). Batches per second keep it.
-fn accelerator(run: &Run, shape: Shape, step: Duration, first_step: Duration) -> Option<Accelerator> {
-    // A warm-up leaves the first step out already.
-    let (skip, wall) = if shape.warmup > 0 { (0, run.wall_s) } else { (1, run.wall_s - first_step.as_secs_f64()) };
-    let waits = run.next_s.get(skip..).filter(|waits| !waits.is_empty() && wall > 0.0)?;
-    let share = |seconds: f64| (seconds / wall).min(1.0);
-    Some(Accelerator { utilisation: share(waits.len() as f64 * step.as_secs_f64()), stall: share(waits.iter().sum()) })
 }
 
 #[cfg(test)]
@@ -155,18 +139,11 @@ mod tests {
     }
 
     #[test]
-    fn utilisation_leaves_the_first_step_out() {
-        let step = Duration::from_secs(1);
-        let of = |warmup, next_s: &[f64], wall_s| {
-            let run = Run { next_s: next_s.to_vec(), wall_s, ..Run::default() };
-            accelerator(&run, Shape { warmup, steps: 9, step: Some(step) }, step, Duration::from_secs(11))
-        };
-        // The first waits 10 s and computes 1 s; three more wait 1 s each.
-        let after = of(0, &[10.0, 1.0, 1.0, 1.0], 17.0).unwrap();
-        assert_eq!(after, Accelerator { utilisation: 0.5, stall: 0.5 });
-        assert_eq!(of(5, &[1.0, 1.0, 1.0], 6.0), Some(after));
-        assert_eq!(of(0, &[10.0], 11.0), None, "nothing is left");
+    fn a_step_that_sleeps_gives_metrics() {
         let slept = measure(4, 0, 4, Some(Duration::from_millis(2))).unwrap().accelerator.unwrap();
         assert!(slept.utilisation > 0.0 && slept.utilisation <= 1.0 && slept.stall < 1.0, "{slept:?}");
+        assert!(slept.step_ms >= 2.0 && slept.steps == 3, "{slept:?}");
+        assert_eq!(measure(4, 2, 2, Some(Duration::ZERO)).unwrap().accelerator.unwrap().steps, 2);
+        assert_eq!(measure(1, 0, 1, Some(Duration::ZERO)).unwrap().accelerator, None, "nothing is left");
     }
 }

@@ -1,11 +1,12 @@
 //! `gristmill bench`: how fast a pipeline is, under which settings; and that they all deliver the same.
 
 mod baseline;
+mod columns;
+mod device;
 mod export;
 mod headspace;
 mod measure;
 mod row;
-mod stats;
 mod sweep;
 mod table;
 pub(crate) mod usage;
@@ -17,6 +18,7 @@ use crate::spec::Pipeline;
 use crate::{Error, ErrorKind, Result};
 
 use self::baseline::Baseline;
+use self::device::Kind;
 use self::measure::{Run, Shape};
 use self::row::{Failed, Figures, Row};
 use self::sweep::{Point, Sweep, label};
@@ -24,6 +26,7 @@ use self::table::Bench;
 use self::usage::{Cpu, Watch};
 use crate::cli::how::How;
 use crate::cli::progress::Steps;
+use crate::cli::step_time::step_time;
 use crate::cli::{Outcome, interrupt, output};
 
 /// Measures how fast a pipeline delivers, and checks that every setting delivers the same.
@@ -36,8 +39,8 @@ use crate::cli::{Outcome, interrupt, output};
 pub(crate) struct Args {
     /// The pipeline file
     pipeline: PathBuf,
-    /// Batches of each run that are not measured
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    /// Batches of each run that are not measured; also --exclude-first, as MLPerf Storage calls it
+    #[arg(long, alias = "exclude-first", value_name = "N", default_value_t = 20)]
     warmup: u64,
     /// Batches of each run that are measured
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
@@ -49,9 +52,13 @@ pub(crate) struct Args {
     /// (batch_size, tokenise.max_len, stages[1].tokenise.max_len). Several sweeps give all combinations
     #[arg(long = "sweep", value_name = "KEY=A,B,C", value_parser = Sweep::parse)]
     sweeps: Vec<Sweep>,
-    /// Milliseconds that a stand-in for an accelerator takes per batch; reports its utilisation as MLPerf Storage defines it
-    #[arg(long, value_name = "X", value_parser = milliseconds)]
-    step_ms: Option<Duration>,
+    /// What takes the batches, and whether it waits: `emulated`, an accelerator that sleeps for --step-time, as that of MLPerf
+    /// Storage does; `pjrt:PATH`, a device of the PJRT plugin in that file [default: emulated if there is a --step-time]
+    #[arg(long, value_name = "WHAT", value_parser = Kind::parse)]
+    consumer: Option<Kind>,
+    /// What the emulated accelerator takes for a batch: 5ms, 0.3s, 800us
+    #[arg(long, alias = "step-ms", value_name = "TIME", value_parser = step_time)]
+    step_time: Option<Duration>,
     /// Also run the same loop over batches in memory: the most that a perfect pipeline could gain
     #[arg(long)]
     headspace: bool,
@@ -69,14 +76,9 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// A time of zero to a day.
-pub(crate) fn milliseconds(text: &str) -> std::result::Result<Duration, String> {
-    let ms = text.parse::<f64>().ok().filter(|ms| (0.0..=86_400_000.0).contains(ms));
-    ms.map(|ms| Duration::from_secs_f64(ms / 1e3)).ok_or_else(|| "a number of milliseconds is needed".to_owned())
-}
-
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
     interrupt::listen();
+    let shape = shape(args)?;
     let pipeline = Pipeline::from_file(&args.pipeline)?;
     let points = Point::all(&args.sweeps)?;
     // Before anything is measured: it may not be one.
@@ -86,7 +88,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let mut interrupted = false;
     for (i, point) in points.into_iter().enumerate() {
         let of = format!("{} of {}", i + 1, bench.points);
-        let (figures, error) = match measure_point(args, &pipeline, &point, &of) {
+        let (figures, error) = match measure_point(args, shape, &pipeline, &point, &of) {
             Ok(figures) => (Some(figures), None),
             Err(error) if error.kind() == ErrorKind::Cancelled => {
                 interrupted = true;
@@ -103,7 +105,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         bench.rows.push(row);
     }
     if args.headspace && !interrupted {
-        interrupted = add_headspace(args, &pipeline, &mut bench)?;
+        interrupted = add_headspace(shape, &pipeline, &mut bench)?;
     }
     bench.finish(args.baseline.as_deref());
     for file in &args.output {
@@ -124,8 +126,9 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     }
 }
 
-fn shape(args: &Args) -> Shape {
-    Shape { warmup: args.warmup, steps: args.steps, step: args.step_ms }
+fn shape(args: &Args) -> Result<Shape> {
+    let step = device::step_time(args.consumer.as_ref(), args.step_time)?;
+    Ok(Shape { warmup: args.warmup, steps: args.steps, step })
 }
 
 /// The file's pipeline with the parameters of a point.
@@ -134,7 +137,7 @@ fn changed(pipeline: &Pipeline, data: &[(String, String)]) -> Result<Pipeline> {
 }
 
 /// All runs of one point.
-fn measure_point(args: &Args, pipeline: &Pipeline, point: &Point, of: &str) -> Result<Figures> {
+fn measure_point(args: &Args, shape: Shape, pipeline: &Pipeline, point: &Point, of: &str) -> Result<Figures> {
     let pipeline = changed(pipeline, &point.data())?;
     let how = args.how.with(&point.0)?;
     let (watch, cpu) = (Watch::start(), Cpu::now());
@@ -143,8 +146,8 @@ fn measure_point(args: &Args, pipeline: &Pipeline, point: &Point, of: &str) -> R
     for number in 1..=args.runs {
         let settings = if point.0.is_empty() { String::new() } else { format!(" · {}", label(&point.0)) };
         let what = format!("{of}{settings} · run {number} of {}", args.runs);
-        let steps = Steps::new(&what, args.warmup + args.steps);
-        let run = measure_run(args, &pipeline, &how, &steps, &mut executor);
+        let steps = Steps::new(&what, shape.all());
+        let run = measure_run(shape, &pipeline, &how, &steps, &mut executor);
         steps.finish();
         runs.push(run?);
     }
@@ -153,27 +156,26 @@ fn measure_point(args: &Args, pipeline: &Pipeline, point: &Point, of: &str) -> R
     Figures::new(executor, runs, watch.finish(), others).ok_or_else(nothing)
 }
 
-fn measure_run(args: &Args, pipeline: &Pipeline, how: &How, steps: &Steps, executor: &mut String) -> Result<Run> {
+fn measure_run(shape: Shape, pipeline: &Pipeline, how: &How, steps: &Steps, executor: &mut String) -> Result<Run> {
     let dataset = pipeline.build()?;
     let started = Instant::now();
     let mut loader = how.loader(dataset, pipeline)?.build()?;
-    let run = measure::run(started, &mut loader, shape(args), |batches| steps.show(batches))?;
+    let run = measure::run(started, &mut loader, shape, |batches| steps.show(batches))?;
     *executor = loader.report().executor;
     Ok(run)
 }
 
 /// Once for each set of parameters that change the data. True if somebody interrupted.
-fn add_headspace(args: &Args, pipeline: &Pipeline, bench: &mut Bench) -> Result<bool> {
+fn add_headspace(shape: Shape, pipeline: &Pipeline, bench: &mut Bench) -> Result<bool> {
     for i in 0..bench.rows.len() {
         let data = bench.rows[i].data.clone();
         if bench.rows[..i].iter().any(|before| before.data == data && before.figures.is_some()) {
             continue;
         }
-        let measured =
-            changed(pipeline, &data).and_then(|pipeline| headspace::batches_per_s(pipeline.build()?, shape(args)));
+        let measured = changed(pipeline, &data).and_then(|pipeline| headspace::run(pipeline.build()?, shape));
         match measured {
-            Ok(rate) => bench.rows.iter_mut().filter(|row| row.data == data).for_each(|row| {
-                row.figures.iter_mut().for_each(|figures| figures.headspace_batches_per_s = rate);
+            Ok(resident) => bench.rows.iter_mut().filter(|row| row.data == data).for_each(|row| {
+                row.figures.iter_mut().for_each(|figures| figures.beside(resident.as_ref()));
             }),
             Err(error) if error.kind() == ErrorKind::Cancelled => return Ok(true),
             // The row of this point says why.

@@ -5,10 +5,11 @@ use crate::element::OrderHash;
 use serde::Serialize;
 
 use super::baseline::Change;
-use super::measure::{Accelerator, Run};
-use super::stats::Stats;
+use super::measure::Run;
 use super::usage::Memory;
 use crate::cli::tokens::TokenCount;
+use crate::consumer::Metrics;
+use crate::stats::Stats;
 
 /// One row of the table: a point of the sweep, and its figures or why there are none.
 #[derive(Serialize)]
@@ -22,6 +23,13 @@ pub(super) struct Row {
     pub(super) error: Option<Failed>,
     /// Against an earlier measurement, if there is one.
     pub(super) baseline: Option<Change>,
+}
+
+impl Row {
+    /// How well the device was used, if there was one.
+    pub(super) fn accelerator(&self) -> Option<&Metrics> {
+        self.figures.as_ref()?.accelerator.as_ref()
+    }
 }
 
 fn as_map<S: serde::Serializer>(settings: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
@@ -58,7 +66,8 @@ pub(super) struct Figures {
     pub(super) bytes_per_s: f64,
     pub(super) first_batch_s: Stats,
     pub(super) peak: Option<Memory>,
-    pub(super) accelerator: Option<Accelerator>,
+    /// How well the device was used, if there was one.
+    pub(super) accelerator: Option<Metrics>,
     /// Batches per second of the same loop over batches in memory.
     pub(super) headspace_batches_per_s: Option<f64>,
     /// Share of all cores that others used in the meantime.
@@ -76,12 +85,7 @@ impl Figures {
             cells: sum.cells + run.tokens.cells,
         });
         let share = tokens.share();
-        let accelerators: Vec<Accelerator> = runs.iter().filter_map(|run| run.accelerator).collect();
-        let mean = |f: &dyn Fn(&Accelerator) -> f64| {
-            accelerators.iter().map(f).sum::<f64>() / accelerators.len().max(1) as f64
-        };
-        let accelerator = (!accelerators.is_empty())
-            .then(|| Accelerator { utilisation: mean(&|a| a.utilisation), stall: mean(&|a| a.stall) });
+        let accelerators: Vec<Metrics> = runs.iter().filter_map(|run| run.accelerator.clone()).collect();
         Some(Self {
             executor,
             batches: runs.first()?.batches,
@@ -93,11 +97,19 @@ impl Figures {
             bytes_per_s: over(&|run| run.per_s(run.bytes as f64))?.mean,
             first_batch_s: over(&|run| run.first_batch_s)?,
             peak,
-            accelerator,
+            accelerator: Metrics::mean(&accelerators),
             headspace_batches_per_s: None,
             others_cpu_share: others,
             runs,
         })
+    }
+
+    /// Adds the same loop over batches in memory.
+    pub(super) fn beside(&mut self, resident: Option<&Run>) {
+        self.headspace_batches_per_s = resident.map(Run::batches_per_s);
+        if let Some(resident) = resident.and_then(|run| run.accelerator.as_ref()) {
+            self.accelerator = self.accelerator.take().map(|metrics| metrics.beside(resident));
+        }
     }
 
     /// How much faster a perfect pipeline would be, at most: 0.13 for 13 %.

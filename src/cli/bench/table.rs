@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use crate::Error;
 use serde::Serialize;
 
-use super::baseline::Change;
+use super::columns::{Column, DEVICE, REST, SPEED};
+use super::device::Kind;
 use super::row::{Figures, Row};
 use super::sweep::label;
 use super::usage::busy;
 use super::{Args, measure::Run};
-use crate::cli::format::{bytes, count, percent};
+use crate::cli::format::percent;
 use crate::cli::output;
 
 /// A run slower than the median of its row by this is told of.
@@ -26,6 +27,8 @@ pub(super) struct Bench {
     warmup: u64,
     steps: u64,
     runs: u64,
+    consumer: Option<Kind>,
+    /// Of the emulated accelerator.
     step_ms: Option<f64>,
     #[serde(skip)]
     pub(super) points: usize,
@@ -44,7 +47,8 @@ impl Bench {
             warmup: args.warmup,
             steps: args.steps,
             runs: args.runs,
-            step_ms: args.step_ms.map(|step| step.as_secs_f64() * 1e3),
+            consumer: args.consumer.clone().or(args.step_time.map(|_| Kind::Emulated)),
+            step_ms: args.step_time.map(|step| step.as_secs_f64() * 1e3),
             points,
             rows: Vec::new(),
             warnings: Vec::new(),
@@ -129,12 +133,17 @@ impl Bench {
         let mut text = output::table(&self.head(&SPEED), &self.cells(&SPEED), &[]);
         text += "\n";
         text += &output::table(&self.head(&REST), &self.cells(&REST), &[]);
+        if self.rows.iter().any(|row| row.accelerator().is_some()) {
+            text += "\n";
+            text += &output::table(&self.head(&DEVICE), &self.cells(&DEVICE), &[]);
+        }
         for (row, error) in self.rows.iter().filter_map(|row| Some((row, row.error.as_ref()?))) {
             let help = error.help.as_ref().map_or_else(String::new, |help| format!(" ({help})"));
             text += &output::wrapped(&format!("\n✗ {}: {}{help}", self.name(row), error.message), 2);
         }
         text += "\n";
         text += &self.hashes();
+        text += &self.verdict();
         let kernel = self.kernel.as_ref().map_or_else(String::new, |kernel| format!(" · kernel {kernel}"));
         let step = self.step_ms.map_or_else(String::new, |ms| format!(" · step {ms} ms"));
         let footer = format!(
@@ -146,6 +155,16 @@ impl Bench {
         );
         text += &output::wrapped(&footer, 2);
         text
+    }
+
+    /// What the device says of the row that used it best.
+    fn verdict(&self) -> String {
+        let rows = self.rows.iter().filter_map(|row| Some((row, row.accelerator()?)));
+        let best = rows.max_by(|(_, a), (_, b)| a.utilisation.total_cmp(&b.utilisation));
+        let name = |row: &Row| if self.rows.len() > 1 { format!("{}: ", self.name(row)) } else { String::new() };
+        best.map_or_else(String::new, |(row, metrics)| {
+            output::wrapped(&format!("VERDICT  {}{}", name(row), metrics.verdict()), 9)
+        })
     }
 
     fn hashes(&self) -> String {
@@ -200,9 +219,11 @@ impl Bench {
 
     /// Heads and rows of one wide table.
     pub(super) fn wide(&self) -> (Vec<&str>, Vec<Vec<String>>) {
-        let rest = |columns: &[Column], row: usize| self.cells(columns).swap_remove(row).split_off(self.settings());
-        let rows = (0..self.rows.len()).map(|row| [self.cells(&SPEED).swap_remove(row), rest(&REST, row)].concat());
-        (self.head(&SPEED).into_iter().chain(self.head(&REST).split_off(self.settings())).collect(), rows.collect())
+        let cells = |columns: &[Column], row: usize| self.cells(columns).swap_remove(row).split_off(self.settings());
+        let row = |row| [self.cells(&SPEED).swap_remove(row), cells(&REST, row), cells(&DEVICE, row)].concat();
+        let head = |columns| self.head(columns).split_off(self.settings());
+        let heads = [self.head(&SPEED), head(&REST), head(&DEVICE)].concat();
+        (heads, (0..self.rows.len()).map(row).collect())
     }
 
     /// Columns in front of the figures.
@@ -210,78 +231,6 @@ impl Bench {
         self.rows.first().map_or(1, |row| row.settings.len().max(1))
     }
 }
-
-/// A column of figures; empty where there is none.
-struct Column {
-    head: &'static str,
-    /// Left out if it is empty everywhere.
-    optional: bool,
-    cell: fn(&Bench, &Row) -> String,
-}
-
-const fn always(head: &'static str, cell: fn(&Bench, &Row) -> String) -> Column {
-    Column { head, optional: false, cell }
-}
-
-const fn optional(head: &'static str, cell: fn(&Bench, &Row) -> String) -> Column {
-    Column { head, optional: true, cell }
-}
-
-fn some(row: &Row, f: impl Fn(&Figures) -> Option<String>) -> String {
-    row.figures.as_ref().and_then(f).unwrap_or_default()
-}
-
-fn ms(row: &Row, f: impl Fn(&Figures) -> f64) -> String {
-    some(row, |figures| {
-        let ms = f(figures);
-        Some(if ms < 0.095 { format!("{ms:.3}") } else { format!("{ms:.*}", if ms < 9.95 { 2 } else { 1 }) })
-    })
-}
-
-/// One decimal where it tells something.
-fn rate_text(rate: f64) -> String {
-    if (1.0..1000.0).contains(&rate) { format!("{rate:.1}") } else { count(rate) }
-}
-
-const SPEED: [Column; 9] = [
-    always("batches/s", |_, row| {
-        some(row, |f| {
-            let rate = f.batches_per_s;
-            let sd = rate.std_dev.map_or_else(String::new, |sd| format!(" ± {}", rate_text(sd)));
-            Some(rate_text(rate.mean) + &sd)
-        })
-    }),
-    optional("CV", |_, row| some(row, |f| f.batches_per_s.cv.map(percent))),
-    always("p50 ms", |_, row| ms(row, |f| f.next_ms.p50)),
-    always("p90", |_, row| ms(row, |f| f.next_ms.p90)),
-    always("p99", |_, row| ms(row, |f| f.next_ms.p99)),
-    always("max", |_, row| ms(row, |f| f.next_ms.max)),
-    optional("first batch", |_, row| some(row, |f| Some(format!("{:.2} s", f.first_batch_s.mean)))),
-    optional("baseline", |_, row| row.baseline.map_or_else(String::new, Change::cell)),
-    optional("best is", |bench, row| {
-        if bench.rows.len() < 2 {
-            return String::new();
-        }
-        bench
-            .best(row)
-            .map_or_else(String::new, |best| if best > 1.0 { format!("{best:.2}×") } else { "▶ this".into() })
-    }),
-];
-
-const REST: [Column; 7] = [
-    optional("tokens/s", |_, row| some(row, |f| f.tokens_per_s.map(count))),
-    optional("real", |_, row| some(row, |f| f.real_token_share.map(percent))),
-    always("MB/s", |_, row| some(row, |f| Some(count(f.bytes_per_s / 1e6)))),
-    optional("peak RAM", |_, row| some(row, |f| f.peak.map(|peak| bytes(peak.used_bytes)))),
-    optional("accelerator", |_, row| some(row, |f| f.accelerator.map(|a| percent(a.utilisation)))),
-    optional("stall", |_, row| some(row, |f| f.accelerator.map(|a| percent(a.stall)))),
-    optional("headspace", |_, row| {
-        some(row, |f| {
-            f.headspace()
-                .map(|gain| if gain < 10.0 { format!("+{}", percent(gain)) } else { format!("{:.0}×", 1.0 + gain) })
-        })
-    }),
-];
 
 #[cfg(test)]
 mod tests {

@@ -11,10 +11,10 @@ use crate::spec::Pipeline;
 
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use self::write::{Change, Setting};
-use crate::cli::bench::milliseconds;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use crate::cli::bench::usage::{Cpu, busy};
 use crate::cli::how::memory;
+use crate::cli::step_time::step_time;
 use crate::cli::{Outcome, output};
 
 /// Runs a pipeline for a moment, and says how many threads and how much memory it should get.
@@ -32,9 +32,9 @@ pub(crate) struct Args {
     /// How long to run
     #[arg(long, value_name = "S", default_value_t = 20.0, value_parser = seconds)]
     seconds: f64,
-    /// Milliseconds that the consumer takes for a batch: what it cannot use need not be delivered [default: none]
-    #[arg(long, value_name = "X", value_parser = milliseconds)]
-    step_ms: Option<Duration>,
+    /// What the consumer takes for a batch, such as 5ms: what it cannot use need not be delivered [default: no time]
+    #[arg(long, alias = "step-ms", value_name = "TIME", value_parser = step_time)]
+    step_time: Option<Duration>,
     /// Threads at most [default: one for every core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     max_threads: Option<u16>,
@@ -73,7 +73,7 @@ fn pick(args: &Args, pipeline: &Pipeline) -> Result<Outcome> {
     use crate::workers::{PickLimits, pick_performance_config};
     let mut limits = PickLimits::new()
         .time(Duration::from_secs_f64(args.seconds))
-        .step(args.step_ms.unwrap_or_default())
+        .step(args.step_time.unwrap_or_default())
         .max_buffer_size(args.max_buffer.into());
     if let Some(bytes) = args.ram {
         limits = limits.ram_budget(bytes);
@@ -144,7 +144,7 @@ fn text(config: &crate::workers::PerformanceConfig, change: &Change, args: &Args
         gain => format!(" ({:+.0} %)", 100.0 * (gain - 1.0)),
     };
     let step =
-        args.step_ms.map_or_else(String::new, |step| format!(" with a step of {:.1} ms", step.as_secs_f64() * 1e3));
+        args.step_time.map_or_else(String::new, |step| format!(" with a step of {:.1} ms", step.as_secs_f64() * 1e3));
     text += &output::wrapped(
         &format!(
             "gain       {} → {} batches/s{gain}, {} → {}{step}; the consumer waited {} → {} of the time",

@@ -1,0 +1,95 @@
+//! The columns of the tables.
+
+use super::baseline::Change;
+use super::row::{Figures, Row};
+use super::table::Bench;
+use crate::cli::format::{bytes, count, percent, time};
+use crate::consumer::Metrics;
+
+/// A column of figures; empty where there is none.
+pub(super) struct Column {
+    pub(super) head: &'static str,
+    /// Left out if it is empty everywhere.
+    pub(super) optional: bool,
+    pub(super) cell: fn(&Bench, &Row) -> String,
+}
+
+const fn always(head: &'static str, cell: fn(&Bench, &Row) -> String) -> Column {
+    Column { head, optional: false, cell }
+}
+
+const fn optional(head: &'static str, cell: fn(&Bench, &Row) -> String) -> Column {
+    Column { head, optional: true, cell }
+}
+
+fn some(row: &Row, f: impl Fn(&Figures) -> Option<String>) -> String {
+    row.figures.as_ref().and_then(f).unwrap_or_default()
+}
+
+fn ms(row: &Row, f: impl Fn(&Figures) -> f64) -> String {
+    some(row, |figures| {
+        let ms = f(figures);
+        Some(if ms < 0.095 { format!("{ms:.3}") } else { format!("{ms:.*}", if ms < 9.95 { 2 } else { 1 }) })
+    })
+}
+
+/// One decimal where it tells something.
+fn rate_text(rate: f64) -> String {
+    if (1.0..1000.0).contains(&rate) { format!("{rate:.1}") } else { count(rate) }
+}
+
+/// How fast.
+pub(super) const SPEED: [Column; 9] = [
+    always("batches/s", |_, row| {
+        some(row, |f| {
+            let rate = f.batches_per_s;
+            let sd = rate.std_dev.map_or_else(String::new, |sd| format!(" ± {}", rate_text(sd)));
+            Some(rate_text(rate.mean) + &sd)
+        })
+    }),
+    optional("CV", |_, row| some(row, |f| f.batches_per_s.cv.map(percent))),
+    always("p50 ms", |_, row| ms(row, |f| f.next_ms.p50)),
+    always("p90", |_, row| ms(row, |f| f.next_ms.p90)),
+    always("p99", |_, row| ms(row, |f| f.next_ms.p99)),
+    always("max", |_, row| ms(row, |f| f.next_ms.max)),
+    optional("first batch", |_, row| some(row, |f| Some(format!("{:.2} s", f.first_batch_s.mean)))),
+    optional("baseline", |_, row| row.baseline.map_or_else(String::new, Change::cell)),
+    optional("best is", |bench, row| {
+        if bench.rows.len() < 2 {
+            return String::new();
+        }
+        bench
+            .best(row)
+            .map_or_else(String::new, |best| if best > 1.0 { format!("{best:.2}×") } else { "▶ this".into() })
+    }),
+];
+
+/// What it delivered, and what that took.
+pub(super) const REST: [Column; 5] = [
+    optional("tokens/s", |_, row| some(row, |f| f.tokens_per_s.map(count))),
+    optional("real", |_, row| some(row, |f| f.real_token_share.map(percent))),
+    always("MB/s", |_, row| some(row, |f| Some(count(f.bytes_per_s / 1e6)))),
+    optional("peak RAM", |_, row| some(row, |f| f.peak.map(|peak| bytes(peak.used_bytes)))),
+    optional("headspace", |_, row| {
+        some(row, |f| {
+            f.headspace()
+                .map(|gain| if gain < 10.0 { format!("+{}", percent(gain)) } else { format!("{:.0}×", 1.0 + gain) })
+        })
+    }),
+];
+
+fn metric(row: &Row, cell: impl Fn(&Metrics) -> Option<String>) -> String {
+    row.accelerator().and_then(cell).unwrap_or_default()
+}
+
+/// How well the device was used; empty without one.
+pub(super) const DEVICE: [Column; 8] = [
+    optional("AU", |_, row| metric(row, |m| Some(percent(m.utilisation)))),
+    optional("step", |_, row| metric(row, |m| Some(time(m.step_ms * 1e3)))),
+    optional("stall", |_, row| metric(row, |m| Some(percent(m.stall)))),
+    optional("input-bound", |_, row| metric(row, |m| Some(percent(m.input_bound_share)))),
+    optional("next() > 50 µs", |_, row| metric(row, |m| Some(percent(m.next_over_50_us)))),
+    optional("> 1 ms", |_, row| metric(row, |m| Some(percent(m.next_over_1_ms)))),
+    optional("samples/s", |_, row| metric(row, |m| m.samples_per_s.map(count))),
+    optional("AU_synth", |_, row| metric(row, |m| m.au_synth.map(percent))),
+];

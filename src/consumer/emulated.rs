@@ -1,0 +1,90 @@
+//! A stand-in for an accelerator, which takes its time and computes nothing.
+
+use std::time::{Duration, Instant};
+
+use super::{Consumer, Handle, Ran};
+use crate::error::Result;
+
+/// An accelerator that takes the same time for every batch, as MLPerf Storage emulates one: whoever waits for it sleeps.
+///
+/// Its steps follow each other on a clock of its own, so that several may be in flight. A batch is in its memory at once,
+/// and let go of. A sleep that ends late makes its step longer, as it does there.
+#[derive(Clone, Copy, Debug)]
+pub struct Emulated {
+    step_time: Duration,
+    /// When the last step that was submitted ends.
+    free_at: Option<Instant>,
+}
+
+/// A step of an [`Emulated`] accelerator.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a step is not over before it has been waited for"]
+pub struct EmulatedStep {
+    ready_at: Instant,
+    ends_at: Instant,
+}
+
+impl Emulated {
+    /// With steps of `step_time` each.
+    pub fn new(step_time: Duration) -> Self {
+        Self { step_time, free_at: None }
+    }
+}
+
+impl<B> Consumer<B> for Emulated {
+    type Handle = EmulatedStep;
+
+    fn submit(&mut self, batch: B) -> Result<EmulatedStep> {
+        let ready_at = Instant::now();
+        let ends_at = self.free_at.map_or(ready_at, |free_at| free_at.max(ready_at)) + self.step_time;
+        self.free_at = Some(ends_at);
+        drop(batch);
+        Ok(EmulatedStep { ready_at, ends_at })
+    }
+}
+
+impl Handle for EmulatedStep {
+    fn wait(self) -> Result<Ran> {
+        let left = self.ends_at.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(Ran { ready_at: self.ready_at, done_at: self.ends_at });
+        }
+        std::thread::sleep(left);
+        Ok(Ran { ready_at: self.ready_at, done_at: Instant::now() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP: Duration = Duration::from_millis(2);
+
+    #[test]
+    fn steps_follow_each_other_on_the_devices_clock() {
+        let mut device = Emulated::new(STEP);
+        let first = device.submit(()).unwrap();
+        let second = device.submit(()).unwrap();
+        assert_eq!(second.ends_at - first.ends_at, STEP, "the second waits for the first");
+        assert!(second.ready_at - first.ready_at < STEP || second.ends_at - second.ready_at >= STEP);
+        let (first, second) = (first.wait().unwrap(), second.wait().unwrap());
+        assert!(first.done_at - first.ready_at >= STEP);
+        assert!(second.done_at - first.ready_at >= 2 * STEP && second.done_at >= first.done_at);
+    }
+
+    #[test]
+    fn a_step_that_is_over_ended_when_it_did() {
+        let mut device = Emulated::new(Duration::ZERO);
+        let step = device.submit(()).unwrap();
+        let ran = step.wait().unwrap();
+        assert_eq!((ran.ready_at, ran.done_at), (step.ready_at, step.ready_at));
+    }
+
+    #[test]
+    fn a_batch_is_let_go_of_when_it_is_submitted() {
+        let batch = std::sync::Arc::new(());
+        let step = Emulated::new(STEP).submit(batch.clone()).unwrap();
+        assert_eq!(std::sync::Arc::strong_count(&batch), 1);
+        step.wait().unwrap();
+    }
+}
