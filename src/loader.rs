@@ -344,6 +344,25 @@ mod tests {
         assert_eq!(run(loader), [1, 2]);
     }
 
+    /// Also where tasks that are under way hold the threads, and where the stateful part would wait for ever.
+    #[test]
+    fn dropping_it_ends_its_threads() {
+        let calls = Arc::new(());
+        for round in 0..20 {
+            let call = calls.clone();
+            let slow = move |x: i64| {
+                let _call = &call;
+                std::thread::sleep(Duration::from_micros(300));
+                x
+            };
+            let ds = Range::new(0, 1 << 40).map(slow).to_iter().filter(move |&x| round % 2 == 0 || x < 3);
+            let mut loader = ds.loader().threads(2).build().unwrap();
+            assert_eq!(loader.next().unwrap().unwrap(), 0);
+            drop(loader);
+            assert_eq!(Arc::strong_count(&calls), 1);
+        }
+    }
+
     #[test]
     fn a_panic_on_a_thread_is_an_error_of_its_element() {
         let ds = Range::new(0, 10).map(|x| if x == 3 { panic!("boom") } else { x });

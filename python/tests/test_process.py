@@ -3,6 +3,10 @@
 import subprocess
 import sys
 import textwrap
+import time
+
+import gristmill as gm
+import pytest
 
 
 def run(program: str) -> str:
@@ -36,6 +40,28 @@ def test_a_program_ends_with_threads_at_work() -> None:
         """
     )
     assert told == "[1, 2, 3, 4]\n"
+
+
+@pytest.mark.parametrize("end", ["close", "del"])
+def test_nobody_calls_functions_once_a_pass_has_ended(end: str) -> None:
+    """Not even to its end: a program that ends then would take the interpreter away from them."""
+    entered: list[int] = []
+    left: list[int] = []
+
+    def slow(x: int) -> int:
+        entered.append(x)
+        time.sleep(0.001)
+        left.append(x)
+        return x
+
+    ds = gm.MapDataset.range(1 << 40).map(slow).to_iter_dataset().batch(2)
+    for _ in range(20):
+        running = ds.loader(threads=2)
+        next(running)
+        if end == "close":
+            running.close()
+        del running
+        assert len(entered) == len(left)
 
 
 def test_an_iterator_may_be_dropped_at_any_time() -> None:

@@ -156,11 +156,20 @@ impl Runtime {
         }
     }
 
-    /// Ends what is under way in other processes, so that nobody waits for it.
+    /// Has everybody who evaluates elements stop, so that nobody waits for them.
     pub(crate) fn cancel(&self) {
-        #[cfg(all(feature = "workers", target_os = "linux"))]
-        if let Engine::Workers(workers) = &self.engine {
-            workers.cancel();
+        match &self.engine {
+            Engine::Threads(pool) => pool.cancel(),
+            #[cfg(all(feature = "workers", target_os = "linux"))]
+            Engine::Workers(workers) => workers.cancel(),
+            _ => {}
+        }
+    }
+
+    /// Waits for the threads that were told to stop.
+    pub(crate) fn join(&self) {
+        if let Engine::Threads(pool) = &self.engine {
+            pool.join();
         }
     }
 

@@ -116,6 +116,7 @@ impl<T, S> Drop for Ahead<T, S> {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+        self.run.join();
     }
 }
 

@@ -213,15 +213,16 @@ pub(crate) fn groups(range: Range<u64>, size: u64) -> impl Iterator<Item = Range
     starts.take_while(move |&start| start < end).map(move |start| start..end.min(start.saturating_add(size)))
 }
 
-/// The slots of a range, evaluated in chunks.
+/// The slots of a range, evaluated in chunks; fewer, if it was not to go on in between.
 pub(crate) fn evaluate_range<D: MapDataset>(
     dataset: &D,
     mut range: Range<u64>,
     pace: &Pace,
     cx: &mut Cx,
+    go_on: &dyn Fn() -> bool,
 ) -> Many<D::Item> {
     let mut all = Many::new();
-    while !range.is_empty() {
+    while !range.is_empty() && go_on() {
         all.append(pace.chunk(&mut range, cx, |chunk, cx| evaluate_chunk(dataset, chunk, pace, cx)));
     }
     all
@@ -279,7 +280,7 @@ mod tests {
         let bad = |x| if x == 300 { panic!("three hundred") } else { x };
         let ds = Numbers::new(0, 10).zip(Numbers::new(0, 500).map(bad)).map(|(_, x)| x);
         let pace = Pace::of(&ds);
-        let slots = evaluate_range(&ds, 0..500, &pace, &mut cx);
+        let slots = evaluate_range(&ds, 0..500, &pace, &mut cx, &|| true);
         assert_eq!(slots.len(), 500);
         for (index, slot) in slots.into_iter().enumerate() {
             match slot {

@@ -75,21 +75,25 @@ where
         let (outgoing, incoming) = channel();
         let (dataset, run, pace) = (self.dataset.clone(), self.run.clone(), self.pace.clone());
         let gather = self.gather.clone().filter(|_| grouped);
-        self.pool.submit(Box::new(move || {
-            if !outgoing.is_wanted() {
-                // The stream was moved or dropped.
+        self.pool.submit(Box::new(move |open| {
+            // A stream that was moved or dropped wants nothing more.
+            let go_on = || open.get() && outgoing.is_wanted();
+            if !go_on() {
                 return;
             }
             let start = Instant::now();
             let mut cx = run.cx_ahead();
             let parts = match gather {
-                None => vec![Part::Slots(evaluate_range(&*dataset, range, &pace, &mut cx))],
+                None => vec![Part::Slots(evaluate_range(&*dataset, range, &pace, &mut cx, &go_on))],
                 Some(gather) => groups(range, gather.size())
-                    .map(|group| evaluate_group(&*dataset, group, &*gather, &pace, &mut cx))
+                    .map(|group| evaluate_group(&*dataset, group, &*gather, &pace, &mut cx, &go_on))
                     .collect(),
             };
             // The counts are in before anybody can see the elements.
             drop(cx);
+            if !go_on() {
+                return;
+            }
             let _ = outgoing.chunks.send(Ok(Chunk { parts, took: start.elapsed(), bytes: 0 }));
         }));
         incoming
@@ -97,14 +101,23 @@ where
 }
 
 /// A group as one, if it is one and all of its indices have an element.
-fn evaluate_group<D, G>(dataset: &D, group: Range<u64>, gather: &G, pace: &Pace, cx: &mut Cx) -> Part<D::Item, G::Whole>
+fn evaluate_group<D, G>(
+    dataset: &D,
+    group: Range<u64>,
+    gather: &G,
+    pace: &Pace,
+    cx: &mut Cx,
+    go_on: &dyn Fn() -> bool,
+) -> Part<D::Item, G::Whole>
 where
     D: MapDataset,
     G: Gather<D::Item>,
 {
     let len = group.end - group.start;
-    match evaluate_range(dataset, group, pace, cx).dense() {
-        Ok(items) if gather.takes(len) => Part::Whole(caught(|| gather.gather(items, cx)), len),
+    match evaluate_range(dataset, group, pace, cx, go_on).dense() {
+        Ok(items) if items.len() as u64 == len && gather.takes(len) => {
+            Part::Whole(caught(|| gather.gather(items, cx)), len)
+        }
         Ok(items) => Part::Slots(items.into()),
         Err(slots) => Part::Slots(slots),
     }

@@ -317,7 +317,7 @@ where
             unfit => {
                 let items = match unfit {
                     Some(Unfit::Items(items)) if items.len() as u64 == indices => Ok(items),
-                    _ => evaluate_range(&*self.dataset, range.clone(), &self.pace, cx).dense(),
+                    _ => evaluate_range(&*self.dataset, range.clone(), &self.pace, cx, &|| true).dense(),
                 };
                 let items = match items {
                     Ok(items) => items,

@@ -265,9 +265,10 @@ impl<L: OpenLane> LaneEvaluator<ItemOf<L>, StateOf<L>> for OnPool<L> {
         let (outgoing, incoming) = channel();
         let (shared, open) = (self.shared.clone(), self.open.clone());
         let after = self.next_id.fetch_add(1, Ordering::Relaxed);
-        self.pool.submit(Box::new(move || {
-            if !outgoing.is_wanted() {
-                // The stream was moved or dropped.
+        self.pool.submit(Box::new(move |open_pool| {
+            // A stream that was moved or dropped wants nothing more.
+            let go_on = || open_pool.get() && outgoing.is_wanted();
+            if !go_on() {
                 return;
             }
             let start = Instant::now();
@@ -276,6 +277,9 @@ impl<L: OpenLane> LaneEvaluator<ItemOf<L>, StateOf<L>> for OnPool<L> {
             let ending = match open_lane(&shared, open.take(lane, wanted.after), wanted.from, &mut cx) {
                 Err(error) => Ending::Failed(error),
                 Ok(mut iter) => loop {
+                    if !go_on() {
+                        return;
+                    }
                     if slots.len() as u64 == wanted.quota {
                         open.keep(lane, after, iter);
                         break Ending::Open;
