@@ -6,13 +6,13 @@ Imported when it is first used, as `gristmill.torch`; it needs PyTorch.
 import dataclasses
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
-from typing import Any, Self, cast
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 import numpy as np
 
-from gristmill import _errors
+from gristmill import _errors, _optional
+from gristmill._closing import Closing
 from gristmill._gristmill import DatasetIterator, MapDataset, Report
 from gristmill._gristmill import IterDataset as _IterDataset
 
@@ -20,9 +20,7 @@ try:
     import torch  # pyright: ignore[reportMissingImports]
     import torch.utils.data as _torch_data  # pyright: ignore[reportMissingImports]
 except ModuleNotFoundError as _missing:
-    if _missing.name != "torch":
-        raise
-    raise ModuleNotFoundError("gristmill.torch needs PyTorch: pip install torch", name="torch") from None
+    raise _optional.needed(_missing, "torch", "PyTorch") from None
 
 # PyTorch's functions are typed in part, which strict checkers take for an error wherever they are called.
 _torch, _data = cast("Any", torch), cast("Any", _torch_data)
@@ -146,7 +144,7 @@ def _place() -> tuple[int, int]:
     return worker.id, worker.num_workers
 
 
-class TensorIterator(Iterator[Any]):
+class TensorIterator(Closing):
     """A pass whose arrays are tensors: what `iter` of an `IterableDataset` gives."""
 
     def __init__(self, source: DatasetIterator, pin_memory: bool, index: int, count: int) -> None:
@@ -155,9 +153,6 @@ class TensorIterator(Iterator[Any]):
         self._index, self._count = index, count
         # Elements that other workers deliver in front of the next one.
         self._skip = index
-
-    def __iter__(self) -> Self:
-        return self
 
     def __next__(self) -> Any:
         while self._skip > 0:
@@ -191,14 +186,3 @@ class TensorIterator(Iterator[Any]):
     def close(self) -> None:
         """Ends the threads and lets go of everything that was read ahead."""
         self._source.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None = None,
-        exception: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        self.close()

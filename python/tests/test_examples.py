@@ -1,5 +1,6 @@
 """The examples run, are short, and have a page each."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,15 @@ def test_several_devices() -> None:
     pytest.importorskip("jax")
     (told,) = run("jax_devices.py")
     assert told.startswith("4 devices, weights [1, -2, 3], loss 0.00")
+
+
+def test_several_hosts_make_the_same_steps() -> None:
+    pytest.importorskip("jax")
+    # Two processes write at a time, and JAX between them.
+    told = re.findall(r"process (\d) of 2: (\d+) steps, loss (\d\.\d{4})", "\n".join(run("jax_hosts.py")))
+    assert sorted(process for process, _, _ in told) == ["0", "1"]
+    ((steps, loss),) = {(steps, loss) for _, steps, loss in told}
+    assert int(steps) > 10 and float(loss) < 5.0
 
 
 def test_pytorch_goes_on(tmp_path: Path) -> None:

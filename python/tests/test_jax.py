@@ -178,6 +178,85 @@ def test_a_negative_buffer_is_refused() -> None:
         gm.jax.device_put(batches(), buffer=-1)
 
 
+def test_a_depth_is_a_buffer() -> None:
+    assert len(list(gm.jax.device_put(batches(), None, 1))) == len(list(gm.jax.device_put(batches(), depth=1))) == 6
+    with pytest.raises(gm.ConfigError, match="a buffer of 1 and a depth of 1, two names for one number"):
+        gm.jax.device_put(batches(), buffer=1, depth=1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"end": "stop"}, "an end of 'stop'; it is one of drop, pad, agree"),
+        ({"max_steps": 0}, "max_steps is 0; it is at least 1"),
+        ({"pad_values": {"x": 1}}, "`pad_values` without padding: end is None"),
+        ({"end": "pad"}, "needs `global_batch`"),
+    ],
+)
+def test_ends_that_make_no_sense_are_refused(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(gm.ConfigError, match=says):
+        gm.jax.device_put(batches(), **settings)
+
+
+def test_max_steps_counts_those_before_a_resume() -> None:
+    plain = [shown(batch) for batch in batches()]
+    for end in (None, "drop", "agree"):
+        sent = gm.jax.device_put(batches(), end=end, max_steps=4)
+        seen = [shown(next(sent)), shown(next(sent))]
+        resumed = gm.jax.device_put(batches(), end=end, max_steps=4)
+        resumed.set_state(sent.get_state())
+        assert seen + [shown(batch) for batch in resumed] == plain[:4]
+        assert len(list(gm.jax.device_put(batches(), end=end, max_steps=40))) == len(plain)
+
+
+def test_padding_fills_the_last_batch_and_those_behind_it() -> None:
+    plain = [np.asarray(batch["x"]) for batch in batches()]
+    values = {"x": -1, "in": {"pair": 7}}
+    for steps in (None, 4, 6, 8):
+        sent = list(gm.jax.device_put(batches(), end="pad", global_batch=4, max_steps=steps, pad_values=values))
+        assert len(sent) == (steps or 6)
+        assert {(batch["x"].shape, batch["weights"].dtype.name) for batch in sent} == {((4, 3), "float32")}
+        for batch, whole in zip(sent, plain, strict=False):
+            assert np.array_equal(batch["x"][batch["weights"] > 0], whole)
+        rows = sum(int(batch["weights"].sum()) for batch in sent)
+        assert rows == min(23, 4 * len(sent))
+        for batch in sent:
+            padding = np.asarray(batch["weights"]) == 0
+            assert np.all(np.asarray(batch["x"])[padding] == -1)
+            assert all(np.all(np.asarray(part)[padding] == 7) for part in batch["in"]["pair"])
+
+
+def test_a_state_among_padding_is_for_padding() -> None:
+    sent = gm.jax.device_put(batches(), end="pad", global_batch=4, max_steps=8)
+    states = [sent.get_state()] + [sent.get_state() for _ in sent]
+    assert [state.get("padding_batches", 0) for state in states] == [0] * 7 + [1, 2]
+    for done, state in enumerate(states):
+        sent.set_state(json.dumps(state))
+        assert len(list(sent)) == 8 - done
+    with pytest.raises(gm.StateError, match="behind 2 batches of padding, and this pass has none"):
+        gm.jax.device_put(batches()).set_state(states[-1])
+
+
+@pytest.mark.parametrize(
+    ("ds", "settings", "says"),
+    [
+        (batches(), {"global_batch": 3}, "a batch of 4 rows, and each process gives 3 of a global batch"),
+        (batches(), {"weights": "x"}, "the batch has 'x' already"),
+        (batches(), {"pad_values": {"y": 0}}, r"`pad_values` has \['y'\], and a batch has \['in', 'x'\]"),
+        (batches(), {"pad_values": {"x": "a"}, "global_batch": 5}, r"batch\['x'\] is float32 and cannot be padded with 'a'"),
+        (gm.MapDataset.range(8).to_iter_dataset().batch(4), {}, "a column of weights beside others, and this one is ndarray"),
+        (
+            gm.MapDataset.source([{"x": np.zeros(2), "y": np.zeros(3)}]).to_iter_dataset(),
+            {},
+            r"the columns of a batch have \[2, 3\] rows",
+        ),
+    ],
+)
+def test_what_cannot_be_padded_is_an_error_at_its_batch(ds: Any, settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(gm.Error, match=says):
+        next(gm.jax.device_put(ds, **{"end": "pad", "global_batch": 4, **settings}))
+
+
 def test_arrays_outlive_the_pass_and_its_memory(npy: Path) -> None:
     ds = gm.MapDataset.npy(npy).to_iter_dataset().batch(8)
     expected = [batch["data"].copy() for batch in ds]
@@ -198,7 +277,7 @@ def test_a_batch_may_be_donated() -> None:
 
 def test_the_memory_of_a_batch_is_held_until_it_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
     arrived = False
-    monkeypatch.setattr(gm.jax._Sent, "has_arrived", lambda _: arrived)
+    monkeypatch.setattr(gm.jax._iterator.Sent, "has_arrived", lambda _: arrived)
     made: list[weakref.ref[Any]] = []
 
     def function(x: int) -> dict[str, Any]:
@@ -306,7 +385,7 @@ def test_one_process_loads_everything() -> None:
 )
 def test_shards_follow_from_the_rows_of_the_devices(blocks: dict[int, Any], shards: list[Any]) -> None:
     held = {process: set(parts) for process, parts in blocks.items()}
-    assert [gm.jax._shard_of(process, 8, held) for process in held] == shards
+    assert [gm.jax._shards.shard_of(process, 8, held) for process in held] == shards
 
 
 @pytest.mark.parametrize(
@@ -320,7 +399,7 @@ def test_shards_follow_from_the_rows_of_the_devices(blocks: dict[int, Any], shar
 )
 def test_rows_that_are_no_shard_are_refused(blocks: dict[int, Any], says: str) -> None:
     with pytest.raises(gm.ConfigError, match=says):
-        gm.jax._shard_of(0, 8, {process: set(parts) for process, parts in blocks.items()})
+        gm.jax._shards.shard_of(0, 8, {process: set(parts) for process, parts in blocks.items()})
 
 
 OF_TWO = """
@@ -372,7 +451,7 @@ def test_two_processes_make_one_batch() -> None:
         for process in running:
             out, err = process.communicate(timeout=120)
             assert process.returncode == 0, err
-            told.append(eval(out))
+            told.append(eval(out.splitlines()[-1]))
     finally:
         for process in running:
             process.kill()

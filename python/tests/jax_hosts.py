@@ -1,0 +1,150 @@
+"""One of two processes of a training job, on two devices of its own: `python jax_hosts.py ADDRESS PROCESS PART`.
+
+Its last line is what it saw, in JSON.
+"""
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gristmill as gm
+import jax
+import numpy as np
+
+jax.distributed.initialize(sys.argv[1], num_processes=2, process_id=int(sys.argv[2]), initialization_timeout=60)
+HOST = jax.process_index()
+MESH = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
+ROWS = jax.sharding.NamedSharding(MESH, jax.sharding.PartitionSpec("data"))
+
+
+def numbers(length: int) -> gm.MapDataset:
+    """This process's share of 1 to `length`."""
+    ds = gm.MapDataset.range(1, length + 1).map(lambda x: {"x": np.float32(x), "y": np.full(2, x, np.int32)})
+    return ds.shard(*gm.jax.shard_for(ROWS, 4))
+
+
+def uneven(first: int, second: int) -> gm.IterDataset:
+    """So many batches on each process."""
+    batches = (first, second)[HOST]
+    return numbers(100).filter(lambda element: element["x"] <= 4 * batches).to_iter_dataset().batch(2)
+
+
+traced: list[Any] = []
+
+
+@jax.jit
+def step(batch: Any) -> Any:
+    """Sums over all rows of all processes, which wait for each other in it."""
+    traced.append(batch["x"].shape)
+    weights = batch.get("weights", 1.0)
+    return (batch["x"] * weights).sum(), (batch["y"].sum(axis=1) * weights).sum(), jax.numpy.sum(weights)
+
+
+def steps(batches: Iterator[Any]) -> list[list[float]]:
+    return [[float(number) for number in step(batch)] for batch in batches]
+
+
+def told(pass_over: Callable[[], Any]) -> Any:
+    """What comes of it, or what it raises."""
+    try:
+        return pass_over()
+    except (gm.Error, KeyError) as refused:
+        return f"{type(refused).__name__}: {refused}"
+
+
+def put(ds: Any, **settings: Any) -> Any:
+    return gm.jax.device_put(ds, ROWS, global_batch=4, **settings)
+
+
+def drop() -> Any:
+    ds = numbers(21).to_iter_dataset().batch(2)
+    seen = {"all": steps(put(ds, end="drop", max_steps=gm.jax.steps_for(21, 4)))}
+    late = put(ds, end="drop", max_steps=6, buffer=1)
+    seen["one by one"] = [told(lambda: steps([next(late)])) for _ in range(6)][-2:]
+    return {**seen, "no number": told(lambda: put(ds, end="drop"))}
+
+
+def agree() -> Any:
+    seen: dict[str, Any] = {f"depth {depth}": steps(put(uneven(3, 5), depth=depth)) for depth in (0, 2, 9)}
+    seen["nothing"] = steps(put(uneven(0, 2), end="agree"))
+    seen["at most"] = len(steps(put(uneven(3, 5), max_steps=2)))
+    stopped = put(uneven(4, 3), end="agree")
+    next(stopped), next(stopped)
+    resumed = put(uneven(4, 3), end="agree")
+    resumed.set_state(json.dumps(stopped.get_state()))
+    seen["resumed"] = steps(resumed)
+    seen["again"] = [len(steps(resumed)), resumed.get_state()["delivered"]]
+    return seen
+
+
+def failing() -> Any:
+    def bad(element: Any) -> Any:
+        if HOST == 1 and element["x"] > 12:
+            raise KeyError("thirteen")
+        return element
+
+    stream = put(numbers(40).map(bad).to_iter_dataset().batch(2), buffer=4)
+    seen = {"before": steps([next(stream) for _ in range(3)]), "then": told(lambda: next(stream))}
+    seen["after"] = len(steps(stream))
+    # 18 elements are 10 on one process and 8 on the other by this cut: its last batch is short there alone.
+    short = numbers(100).to_iter_dataset().limit((8, 7)[HOST]).batch(2)
+    seen["short"] = told(lambda: steps(put(short)))
+    return seen
+
+
+def pad() -> Any:
+    traced.clear()
+    ds = numbers(21).to_iter_dataset().batch(2)
+    settings: dict[str, Any] = {"end": "pad", "max_steps": gm.jax.steps_for(21, 4, "pad"), "pad_values": {"y": -7}}
+    seen: dict[str, Any] = {"all": steps(put(ds, **settings)), "traced": len(traced)}
+    settings["max_steps"] = 5
+    whole = put(uneven(1, 4), **settings)
+    seen["uneven"] = [np.asarray(shard.data).tolist() for batch in whole for shard in local(batch, "y")]
+    for done in range(6):
+        stopped, resumed = put(uneven(1, 4), **settings), put(uneven(1, 4), **settings)
+        [next(stopped) for _ in range(done)]
+        resumed.set_state(json.loads(json.dumps(stopped.get_state())))
+        assert resumed.get_state() == stopped.get_state()
+        seen[f"from {done}"] = [np.asarray(shard.data).tolist() for batch in resumed for shard in local(batch, "y")]
+    seen["none"] = told(lambda: steps(put(uneven(0, 0), **settings)))
+    return seen
+
+
+def local(batch: Any, name: str) -> list[Any]:
+    return sorted(batch[name].addressable_shards, key=lambda shard: shard.index[0].start)
+
+
+def settings() -> Any:
+    ds = numbers(40).to_iter_dataset().batch(2)
+    seen = {
+        "max_steps": told(lambda: next(put(ds, max_steps=5 + HOST))),
+        "end": told(lambda: next(put(ds, end=("drop", "pad")[HOST], max_steps=3))),
+        "buffer": told(lambda: next(put(ds, buffer=HOST))),
+        "another buffer is no matter": len(steps(put(ds, buffer=HOST, end="drop", max_steps=3))),
+    }
+    begun = ds.loader()
+    [next(begun) for _ in range(HOST)]
+    return {**seen, "step": told(lambda: next(put(begun)))}
+
+
+def memory() -> Any:
+    """Whether the arrays of this process lie where its batch did."""
+    host = np.frombuffer(bytearray(2 * 64 * 8 + 64), np.uint8)
+    host = host[-host.ctypes.data % 64 :][: 2 * 64 * 8].view(np.float32).reshape(16, 16)
+    stream = gm.jax.device_put(gm.MapDataset.source([{"x": host}]), ROWS, global_batch=32)
+    at = [shard.data.unsafe_buffer_pointer() for shard in local(next(stream), "x")]
+    return [address - host.ctypes.data for address in at]
+
+
+PARTS = {part.__name__: part for part in (drop, agree, failing, pad, settings, memory)}
+
+try:
+    print(json.dumps(PARTS[sys.argv[3]]()), flush=True)
+except BaseException:
+    traceback.print_exc()
+    sys.stderr.flush()
+    # Any other way out waits for the other process.
+    os._exit(1)

@@ -1,0 +1,144 @@
+"""Two processes of `jax.distributed` end at the same step, whatever their data, and what one lacks no other waits for."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import gristmill as gm
+import pytest
+
+pytest.importorskip("jax", reason="JAX is not installed: pip install jax")
+
+# For each run of two processes: a step that waits for the other process waits for ever.
+LIMIT_S = 60
+
+
+def run(part: str) -> list[Any]:
+    """What the two processes of `jax_hosts.py` saw."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    environment = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=2", JAX_PLATFORMS="cpu")
+    program = [sys.executable, str(Path(__file__).with_name("jax_hosts.py")), address]
+    running: list[subprocess.Popen[str]] = []
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as files:
+        for process in range(2):
+            out, err = (files.enter_context(open(f"{folder}/{name}{process}", "w+")) for name in ("out", "err"))
+            command = [*program, str(process), part]
+            running.append(subprocess.Popen(command, stdout=out, stderr=err, text=True, env=environment))
+        try:
+            until = time.monotonic() + LIMIT_S
+            # One that fails leaves the other waiting.
+            while any(one.poll() is None for one in running) and not any(one.poll() for one in running):
+                assert time.monotonic() < until, f"they are at it for {LIMIT_S} s"
+                time.sleep(0.02)
+            codes = [one.poll() for one in running]
+        finally:
+            for one in running:
+                one.kill()
+                one.wait()
+        out, err = ([Path(f"{folder}/{name}{process}").read_text() for process in range(2)] for name in ("out", "err"))
+    for code, complaint in zip(codes, err, strict=True):
+        # The other one did not end by itself.
+        assert code in (0, None), complaint
+    return [json.loads(text.splitlines()[-1]) for text in out]
+
+
+def sums(*batches: list[int]) -> list[list[float]]:
+    return [[sum(batch), 2 * sum(batch), 1] for batch in batches]
+
+
+def by_four(count: int) -> list[list[int]]:
+    return [[4 * k + 1, 4 * k + 2, 4 * k + 3, 4 * k + 4] for k in range(count)]
+
+
+def test_drop_ends_all_after_the_same_step() -> None:
+    seen = run("drop")
+    assert [one["all"] for one in seen] == [sums(*by_four(5))] * 2
+    # Of 21 elements one process has 11, and with them a batch that is no whole one, and the other has none there.
+    assert seen[0]["one by one"] == [
+        sums(*by_four(5))[4:],
+        "DataError: a batch of shape (1,) on this process, one of 2; all have 4 rows",
+    ]
+    assert seen[1]["one by one"] == [
+        sums(*by_four(5))[4:],
+        "DataError: the data of process 1 ended after 5 batches, and all have 6",
+    ]
+    assert {one["no number"] for one in seen} == {"ConfigError: end='drop' over several processes needs `max_steps`"}
+
+
+def test_agree_ends_all_in_front_of_the_first_batch_that_one_lacks() -> None:
+    expected = {
+        **{f"depth {depth}": sums(*by_four(3)) for depth in (0, 2, 9)},
+        "nothing": [],
+        "at most": 2,
+        "resumed": sums(*by_four(3))[2:],
+        "again": [0, 3],
+    }
+    assert run("agree") == [expected] * 2
+
+
+def test_what_goes_wrong_on_one_process_ends_the_others() -> None:
+    seen = run("failing")
+    assert [one["before"] for one in seen] == [sums(*by_four(3))] * 2
+    assert seen[0]["then"] == "DataError: process 1 could not make this batch, so no process has it"
+    assert seen[1]["then"] == "KeyError: 'thirteen'"
+    assert [one["after"] for one in seen] == [0, 0]
+    assert seen[0]["short"] == "DataError: process 1 could not make this batch, so no process has it"
+    assert seen[1]["short"] == "DataError: a batch of shape (1,) on this process, one of 2; all have 4 rows"
+
+
+def test_pad_gives_all_the_same_steps_and_shapes() -> None:
+    seen = run("pad")
+    rows = [*by_four(5), [21]]
+    # Weights are 0 where something is padded: neither it nor the number of rows counts.
+    assert [one["all"] for one in seen] == [[[sum(four), 2 * sum(four), len(four)] for four in rows]] * 2
+    assert [one["traced"] for one in seen] == [1, 1]
+    empty = [[[-7, -7]]] * 2
+    first, second = ([[[x, x]] for x in range(1 + host, 20, 2)] for host in range(2))
+    # Two shards of a row for each of five steps.
+    for one, expected in zip(seen, [first[:2] + empty * 4, second[:8] + empty], strict=True):
+        assert one["uneven"] == expected
+        for done in range(6):
+            assert one[f"from {done}"] == expected[2 * done :], done
+        assert one["none"] == "DataError: this process has no batch, and a batch of padding is made like another one"
+
+
+def test_what_would_never_meet_is_refused_before_the_first_step() -> None:
+    seen = run("settings")
+    assert seen[0] == seen[1]
+    assert seen[0] == {
+        "max_steps": "ConfigError: max_steps is 5 on process 0 and 6 on process 1",
+        "end": "ConfigError: end is drop on process 0 and pad on process 1",
+        "buffer": "ConfigError: buffer is 0 on process 0 and 1 on process 1",
+        "another buffer is no matter": 3,
+        "step": "ConfigError: the step to start at is 0 on process 0 and 1 on process 1",
+    }
+
+
+def test_the_arrays_of_a_process_lie_where_its_batch_did() -> None:
+    assert run("memory") == [[0, 512]] * 2
+
+
+@pytest.mark.parametrize(
+    ("length", "batch", "drop", "pad"), [(0, 4, 0, 0), (3, 4, 0, 1), (4, 4, 1, 1), (5, 4, 1, 2), (9, 2, 4, 5)]
+)
+def test_steps_are_those_that_all_shards_have(length: int, batch: int, drop: int, pad: int) -> None:
+    assert (gm.jax.steps_for(length, batch), gm.jax.steps_for(length, batch, "pad")) == (drop, pad)
+    for count in (n for n in (1, 2, 4) if batch % n == 0):
+        shards = [gm.MapDataset.range(length).shard(index, count) for index in range(count)]
+        assert min(len(shard) // (batch // count) for shard in shards) == drop
+        assert max(-(-len(shard) // (batch // count)) for shard in shards) == pad
+
+
+def test_no_steps_of_nothing() -> None:
+    for length, batch in [(-1, 4), (3, 0)]:
+        with pytest.raises(gm.ConfigError, match=f"{length} elements in batches of {batch} rows"):
+            gm.jax.steps_for(length, batch)
