@@ -107,9 +107,9 @@ class _Zygote:
             given = os.open(slab, os.O_RDWR)
             os.dup2(given, 0)
             os.close(given)
-            if "numpy" in sys.modules:
+            if "numpy.random" in sys.modules:
                 # Random numbers without a seed of one's own are no other worker's.
-                sys.modules["numpy"].random.seed()
+                sys.modules["numpy.random"].seed()
             # Its own limit comes with its pipeline.
             most = resource.getrlimit(resource.RLIMIT_DATA)[1]
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
