@@ -1,14 +1,18 @@
 """Python functions on their way to worker processes: by name where they can be imported there, else by value."""
 
-import contextlib
+import io
 import sys
-from collections.abc import Callable, Generator, Sequence
+import threading
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from gristmill._errors import ConfigError
+
+#: What cloudpickle takes by value is known to all threads.
+_ONE_AT_A_TIME = threading.Lock()
 
 
 def pickled(everything: Any, values: Sequence[tuple[str, Any]]) -> bytes:
@@ -20,21 +24,56 @@ def pickled(everything: Any, values: Sequence[tuple[str, Any]]) -> bytes:
         cloudpickle: Any = import_module("cloudpickle")
     except ImportError:
         raise ConfigError("Python functions go to worker processes by cloudpickle: pip install cloudpickle") from None
-    dumps: Callable[[Any], bytes] = cloudpickle.dumps
-    modules = {name for _, value in values for name in _modules_of(value)}
-    with _by_value(cloudpickle, [sys.modules[name] for name in sorted(modules) if not _importable(name)]):
+    with _ONE_AT_A_TIME:
+        modules = _Modules(cloudpickle)
         try:
-            return dumps(everything)
+            return modules.dumps(everything)
         except Exception as error:
-            raise _unpicklable(values, dumps, error) from error
+            raise _unpicklable(values, modules.dumps, error) from error
+        finally:
+            modules.forget()
 
 
-def _modules_of(value: Any) -> set[str]:
-    """The modules in which the code of `value` was written."""
-    function = getattr(value, "__func__", value)
-    owners: list[Any] = [function, type(value), getattr(value, "__self__", None), getattr(function, "func", None)]
-    names = {getattr(owner, "__module__", None) for owner in owners}
-    return {name for name in names if isinstance(name, str) and name in sys.modules and name != "__main__"}
+class _Modules:
+    """The modules that are met while something is pickled; those that cannot be imported elsewhere go by value."""
+
+    def __init__(self, cloudpickle: Any) -> None:
+        self._cloudpickle = cloudpickle
+        self._met: set[str] = set()
+        self._by_value: list[ModuleType] = []
+
+    def dumps(self, value: Any) -> bytes:
+        file = io.BytesIO()
+        pickler = self._cloudpickle.CloudPickler(file)
+        reduce: Callable[[Any], Any] = pickler.reducer_override
+
+        def meet_and_reduce(value: Any) -> Any:
+            # However deep it lies in what the user has given.
+            if isinstance(value, (FunctionType, type)):
+                self._meet(value.__module__)
+            elif isinstance(value, ModuleType):
+                self._meet(value.__name__)
+            return reduce(value)
+
+        pickler.reducer_override = meet_and_reduce
+        pickler.dump(value)
+        return file.getvalue()
+
+    def _meet(self, name: Any) -> None:
+        if not isinstance(name, str) or name in self._met:
+            return
+        self._met.add(name)
+        module = sys.modules.get(name)
+        # What is in `__main__` goes by value anyway.
+        if module is None or name == "__main__" or _importable(name):
+            return
+        if name not in self._cloudpickle.list_registry_pickle_by_value():
+            self._cloudpickle.register_pickle_by_value(module)
+            self._by_value.append(module)
+
+    def forget(self) -> None:
+        for module in self._by_value:
+            self._cloudpickle.unregister_pickle_by_value(module)
 
 
 def _importable(name: str) -> bool:
@@ -56,19 +95,6 @@ def _found(name: str, path: Any) -> ModuleSpec | None:
         if spec is not None:
             return spec
     return None
-
-
-@contextlib.contextmanager
-def _by_value(cloudpickle: Any, modules: Sequence[ModuleType]) -> Generator[None]:
-    known = cloudpickle.list_registry_pickle_by_value()
-    ours = [module for module in modules if module.__name__ not in known]
-    for module in ours:
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        yield
-    finally:
-        for module in ours:
-            cloudpickle.unregister_pickle_by_value(module)
 
 
 def _unpicklable(values: Sequence[tuple[str, Any]], dumps: Callable[[Any], bytes], error: Exception) -> ConfigError:
