@@ -10,6 +10,7 @@ use pyo3::types::{PyIterator, PyList};
 use super::error;
 use super::item::Item;
 use crate::dataset::map::Many;
+use crate::element::Element;
 use crate::error::Result;
 use crate::spec::columns::NamedFn;
 
@@ -57,10 +58,19 @@ impl Callable {
 
     /// It as the condition of a stage.
     pub(crate) fn filter_stage(self) -> NamedFn<Item, Item> {
+        self.filter_stage_of(Item::clone)
+    }
+
+    /// It as the condition of a stage whose elements stay native.
+    pub(crate) fn native_filter_stage(self) -> NamedFn<Element, Element> {
+        self.filter_stage_of(|element: &Element| Item::Element(element.clone()))
+    }
+
+    fn filter_stage_of<T: 'static>(self, shown: impl Fn(&T) -> Item + Copy + Send + Sync + 'static) -> NamedFn<T, T> {
         let each = self.clone();
-        NamedFn::filter("filter", String::new(), move |item| each.holds(item))
+        NamedFn::filter("filter", String::new(), move |element| each.holds(shown(element)))
             .foreign()
-            .together(move |many| self.filter_many(many))
+            .together(move |many| self.filter_many(many, shown))
     }
 
     /// What it returns for each of many items.
@@ -75,27 +85,27 @@ impl Callable {
         })
     }
 
-    /// Of many items those for which it returns something true.
-    fn filter_many(&self, many: Many<Item>) -> Many<Item> {
+    /// Of many elements those for which it returns something true, where they are shown to it as items.
+    fn filter_many<T>(&self, many: Many<T>, shown: impl Fn(&T) -> Item) -> Many<T> {
         Python::attach(|py| {
             let mut objects = Vec::with_capacity(many.items().len());
-            let items = many.filter_map(|_, item| {
-                objects.push(item.clone().into_python(py).map_err(error::caught)?);
-                Ok(Some(item))
+            let elements = many.filter_map(|_, element| {
+                objects.push(shown(&element).into_python(py).map_err(error::caught)?);
+                Ok(Some(element))
             });
-            self.called(items, objects, py, |item, object| Ok(object.is_truthy()?.then_some(item)))
+            self.called(elements, objects, py, |element, object| Ok(object.is_truthy()?.then_some(element)))
         })
     }
 
     /// What becomes of each of `many` and what the function returns for the object that belongs to it. The interpreter's own
     /// `map` calls it: that makes no tuple for each call.
-    fn called<'py, T>(
+    fn called<'py, T, U>(
         &self,
         many: Many<T>,
         objects: Vec<Bound<'py, PyAny>>,
         py: Python<'py>,
-        becomes: impl Fn(T, Bound<'py, PyAny>) -> PyResult<Option<Item>>,
-    ) -> Many<Item> {
+        becomes: impl Fn(T, Bound<'py, PyAny>) -> PyResult<Option<U>>,
+    ) -> Many<U> {
         let mut results = match self.over(py, objects) {
             Ok(results) => results,
             Err(failed) => return many.filter_map(|_, _| Err(error::caught(failed.clone_ref(py)))),
@@ -129,8 +139,8 @@ impl Callable {
     }
 
     /// Whether it returns something true.
-    pub(crate) fn holds(&self, item: &Item) -> Result<bool> {
-        self.attached(|py, function| function.call1((item.clone().into_python(py)?,))?.is_truthy())
+    fn holds(&self, item: Item) -> Result<bool> {
+        self.attached(|py, function| function.call1((item.into_python(py)?,))?.is_truthy())
     }
 
     /// Everything in what it returns for one item.

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use super::error;
 use super::item::Item;
 use crate::cx::{Cx, StageId};
+use crate::dataset::map::Many;
 use crate::dataset::{MapDataset, Role, Stage};
 use crate::error::{Error, Result};
 
@@ -68,6 +69,10 @@ impl MapDataset for Computed {
             element => Ok(element),
         });
         element.map_err(|e| cx.blame(StageId(0), self.name(), e))
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<Item> {
+        Python::attach(|_| Many::one_by_one(indices, |index| self.get(index, cx)))
     }
 }
 

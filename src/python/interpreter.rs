@@ -58,6 +58,11 @@ pub(crate) fn held<T>(work: impl FnOnce() -> T) -> T {
     })
 }
 
+/// Makes calls of Python functions with the interpreter taken once for all of them.
+pub(crate) fn attached(calls: &mut dyn FnMut()) {
+    Python::attach(|_| calls());
+}
+
 /// Does `work` without the interpreter.
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     py.detach(|| {

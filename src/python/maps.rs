@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use super::callable::Callable;
 use super::convert;
 use super::error::OrRaise;
+use super::interpreter::attached;
 use super::item::Item;
 use super::random::RandomFunction;
 use crate::dataset::{BoxMap, MapDataset, Stage};
@@ -98,22 +99,21 @@ impl Maps {
     /// The same with its index.
     pub(crate) fn map_with_index(&self, function: Callable) -> Self {
         let call = move |index: crate::dataset::map::ElementIndex, item| function.map_with_index(index.global, item);
-        Self::Items(self.items().try_map_with_index(call).boxed())
+        Self::Items(self.items().try_map_with_index(call).around(attached).boxed())
     }
 
     /// The same with random numbers.
     pub(crate) fn random_map(&self, function: Callable, seed: Option<u32>) -> Self {
         let function = RandomFunction::new(function);
-        Self::Items(self.items().try_random_map(seed, move |item, rng| function.call(item, rng)).boxed())
+        let call = move |item, rng: &mut crate::rng::ElementRng| function.call(item, rng);
+        Self::Items(self.items().try_random_map(seed, call).around(attached).boxed())
     }
 
     /// Keeps what a Python function holds true of.
     pub(crate) fn filter(&self, function: Callable) -> Self {
         match self {
             Self::Elements(ds, context) => {
-                let keep = move |element: &Element| function.holds(&Item::Element(element.clone()));
-                let filter = NamedFn::filter("filter", String::new(), keep).foreign();
-                Self::Elements(filter.after(ds.clone()).boxed(), context.clone().blind())
+                Self::Elements(function.native_filter_stage().after(ds.clone()).boxed(), context.clone().blind())
             }
             Self::Items(ds) => Self::Items(function.filter_stage().after(ds.clone()).boxed()),
         }

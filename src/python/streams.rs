@@ -128,9 +128,7 @@ impl Streams {
     pub(crate) fn filter(&self, function: Callable) -> Self {
         match self {
             Self::Elements(chain, context) => {
-                let keep = move |element: &Element| function.holds(&Item::Element(element.clone()));
-                let filter = NamedFn::filter("filter", String::new(), keep).foreign();
-                Self::Elements(each(chain.clone(), filter), context.clone().blind())
+                Self::Elements(each(chain.clone(), function.native_filter_stage()), context.clone().blind())
             }
             Self::Items(chain) => Self::Items(each(chain.clone(), function.filter_stage())),
         }

@@ -2,6 +2,9 @@
 
 use crate::error::{Error, Result};
 
+/// Calls what it is given, once: what those calls need, such as an interpreter, is taken for all of them together.
+pub(crate) type Around = fn(&mut dyn FnMut());
+
 /// What [`MapDataset::get_many`](super::MapDataset::get_many) gives: a place for each index, with its element, nothing
 /// (a filter dropped it), or an error.
 ///
@@ -136,6 +139,17 @@ impl<T> Many<T> {
             place += 1;
         }
         out.gaps.extend(gaps);
+        out
+    }
+
+    /// [`filter_map`](Self::filter_map), where all calls of `f` are made inside of `around`.
+    pub(super) fn filter_map_in<U>(self, around: Around, mut f: impl FnMut(usize, T) -> Result<Option<U>>) -> Many<U> {
+        let (mut many, mut out) = (Some(self), Many::new());
+        around(&mut || {
+            if let Some(many) = many.take() {
+                out = many.filter_map(&mut f);
+            }
+        });
         out
     }
 

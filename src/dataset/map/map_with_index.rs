@@ -1,5 +1,6 @@
 use std::fmt;
 
+use super::many::Around;
 use super::{Many, MapDataset, epochs};
 use crate::cx::{Cx, StageId};
 use crate::dataset::stage::{Role, Stage, stage_after};
@@ -91,13 +92,20 @@ pub struct TryMapWithIndex<D, F> {
     parent: D,
     f: F,
     len: u64,
+    around: Around,
     stage: StageId,
 }
 
 impl<D: MapDataset, F> TryMapWithIndex<D, F> {
     pub(super) fn new(parent: D, f: F) -> Self {
         let stage = stage_after(&[&parent]);
-        Self { len: parent.len(), parent, f, stage }
+        Self { len: parent.len(), parent, f, around: |calls| calls(), stage }
+    }
+
+    /// The same, with the calls for a chunk of elements made inside of `around`.
+    #[cfg(feature = "python")]
+    pub(crate) fn around(self, around: Around) -> Self {
+        Self { around, ..self }
     }
 }
 
@@ -139,7 +147,7 @@ where
         let apply = |place: usize, element| {
             (self.f)(ElementIndex::new(indices[place], self.len), element).map(Some).map_err(blame)
         };
-        cx.timed_many(self.stage, many.items().len(), || many.filter_map(apply))
+        cx.timed_many(self.stage, many.items().len(), || many.filter_map_in(self.around, apply))
     }
 }
 

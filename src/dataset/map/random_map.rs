@@ -1,5 +1,6 @@
 use std::fmt;
 
+use super::many::Around;
 use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
@@ -22,6 +23,15 @@ pub struct TryRandomMap<D, F> {
     parent: D,
     f: F,
     draws: Draws,
+    around: Around,
+}
+
+impl<D, F> TryRandomMap<D, F> {
+    /// The same, with the calls for a chunk of elements made inside of `around`.
+    #[cfg(feature = "python")]
+    pub(crate) fn around(self, around: Around) -> Self {
+        Self { around, ..self }
+    }
 }
 
 /// Where the random numbers of a stage come from.
@@ -55,10 +65,10 @@ impl Draws {
 }
 
 macro_rules! random_map_stage {
-    ($name:ident) => {
+    ($name:ident $(, $field:ident: $value:expr)?) => {
         impl<D: MapDataset, F> $name<D, F> {
             pub(super) fn new(parent: D, seed: Option<u32>, f: F) -> Self {
-                Self { draws: Draws::new(seed, &parent), parent, f }
+                Self { draws: Draws::new(seed, &parent), parent, f $(, $field: $value)? }
             }
         }
 
@@ -88,7 +98,7 @@ macro_rules! random_map_stage {
     };
 }
 random_map_stage!(RandomMap);
-random_map_stage!(TryRandomMap);
+random_map_stage!(TryRandomMap, around: |calls| calls());
 
 impl<D, U, F> MapDataset for RandomMap<D, F>
 where
@@ -143,7 +153,7 @@ where
         let blame = cx.blamer(self.draws.stage, "random_map");
         let apply =
             |place: usize, element| (self.f)(element, &mut key.element(indices[place], 0)).map(Some).map_err(blame);
-        cx.timed_many(self.draws.stage, many.items().len(), || many.filter_map(apply))
+        cx.timed_many(self.draws.stage, many.items().len(), || many.filter_map_in(self.around, apply))
     }
 }
 
