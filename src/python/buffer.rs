@@ -42,6 +42,11 @@ pub(crate) fn ready(py: Python<'_>) -> PyResult<()> {
     NUMPY.get_or_try_init(py, || numpy_module(py).map(drop)).copied()
 }
 
+/// Whether anybody has imported NumPy: whoever has an array has.
+pub(crate) fn is_loaded(py: Python<'_>) -> PyResult<bool> {
+    py.import("sys")?.getattr("modules")?.contains("numpy")
+}
+
 /// An array that views the memory of `array`, read-only unless `access` says otherwise; for a scalar, a NumPy scalar.
 pub(crate) fn to_numpy(py: Python<'_>, array: Array, access: Access) -> PyResult<Bound<'_, PyAny>> {
     ready(py)?;
@@ -151,6 +156,34 @@ pub(crate) fn view<T>(
     Ok(Some(read(dtype, array.shape(), unsafe { std::slice::from_raw_parts(data, len) })))
 }
 
+/// What `read` makes of the dtype, shape and bytes of several arrays, if all have one dtype and one shape, and are contiguous.
+pub(crate) fn alike<T>(
+    arrays: &[Bound<'_, PyUntypedArray>],
+    read: impl FnOnce(DType, &[usize], &[&[u8]]) -> T,
+) -> Option<T> {
+    let (first, dtype) = (arrays.first()?, arrays.first()?.dtype());
+    let native = from_dtype(&dtype).ok()?;
+    let like = |array: &Bound<'_, PyUntypedArray>| {
+        array.is_c_contiguous() && array.shape() == first.shape() && array.dtype().is_equiv_to(&dtype)
+    };
+    if !arrays.iter().all(like) {
+        return None;
+    }
+    let len = first.len() * native.size();
+    let bytes = |array: &Bound<'_, PyUntypedArray>| {
+        if len == 0 {
+            return &[][..];
+        }
+        // SAFETY: the pointer is to a live array object.
+        let data = unsafe { (*array.as_array_ptr()).fields.data.cast::<u8>().cast_const() };
+        // SAFETY: a contiguous array of that dtype and shape has `len` readable bytes from `data` on; `arrays` keeps it until
+        // the end of this function, and the interpreter is held, so that no Python code writes to it while they are read.
+        unsafe { std::slice::from_raw_parts(data, len) }
+    };
+    let rows: Vec<&[u8]> = arrays.iter().map(bytes).collect();
+    Some(read(native, first.shape(), &rows))
+}
+
 /// What `read` makes of the bytes behind any object with a contiguous buffer.
 #[cfg_attr(
     not(all(feature = "workers", target_os = "linux")),
@@ -213,6 +246,25 @@ fn to_dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyArrayDescr>> {
     Ok(descr.cast_into()?)
 }
 
+/// That of a type of NumPy's own, without making its name.
+fn builtin(kind: u8, size: usize) -> Option<DType> {
+    Some(match (kind, size) {
+        (b'b', 1) => DType::Bool,
+        (b'u', 1) => DType::U8,
+        (b'i', 1) => DType::I8,
+        (b'u', 2) => DType::U16,
+        (b'i', 2) => DType::I16,
+        (b'f', 2) => DType::F16,
+        (b'u', 4) => DType::U32,
+        (b'i', 4) => DType::I32,
+        (b'f', 4) => DType::F32,
+        (b'u', 8) => DType::U64,
+        (b'i', 8) => DType::I64,
+        (b'f', 8) => DType::F64,
+        _ => return None,
+    })
+}
+
 /// NumPy itself has no such type.
 fn bfloat16(py: Python<'_>) -> PyResult<Bound<'_, PyArrayDescr>> {
     let ml_dtypes = py.import("ml_dtypes").map_err(|_| {
@@ -222,8 +274,13 @@ fn bfloat16(py: Python<'_>) -> PyResult<Bound<'_, PyArrayDescr>> {
 }
 
 fn from_dtype(dtype: &Bound<'_, PyArrayDescr>) -> Result<DType> {
-    let name: String = dtype.getattr("name").and_then(|name| name.extract()).map_err(error::caught)?;
-    match DType::from_name(&name) {
+    let known = if dtype.num() < NPY_TYPES::NPY_USERDEF as c_int {
+        builtin(dtype.kind(), dtype.itemsize())
+    } else {
+        let name: String = dtype.getattr("name").and_then(|name| name.extract()).map_err(error::caught)?;
+        DType::from_name(&name)
+    };
+    match known {
         Some(known) if dtype.is_native_byteorder() != Some(false) => Ok(known),
         _ => Err(Error::data(format!("native stages have no arrays of dtype {dtype}"))
             .help("keep it behind the native stages, or convert it by `astype`")),

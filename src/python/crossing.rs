@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
+use super::apart::{Apart, Sequence};
 use super::item::Item;
 use super::tree::Tree;
 use super::{buffer, error};
@@ -57,6 +58,7 @@ impl Cross for Item {
                 write_object(&object, out)
             }),
             Self::Python(object) => Python::attach(|py| write_object(object.bind(py), out)),
+            Self::Apart(batch) => Python::attach(|py| write_batch(py, batch, out)),
         }
     }
 
@@ -139,9 +141,8 @@ fn write_object(value: &Bound<'_, PyAny>, out: &mut Out<'_>) -> Result<(), Stop>
 fn numpy_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyUntypedArray>>> {
     static GENERIC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = value.py();
-    let loaded = || py.import("sys")?.getattr("modules")?.contains("numpy");
-    // Whoever has an array has NumPy; it is not imported only to learn that.
-    if GENERIC.get(py).is_none() && !loaded()? {
+    // It is not imported only to learn that.
+    if GENERIC.get(py).is_none() && !buffer::is_loaded(py)? {
         return Ok(None);
     }
     let generic = GENERIC.get_or_try_init(py, || {
@@ -175,6 +176,47 @@ fn write_dict(dict: &Bound<'_, PyDict>, out: &mut Out<'_>) -> Result<(), Stop> {
     }
     out.leave();
     Ok(())
+}
+
+/// A batch, each row of it copied once, to its place.
+fn write_batch(py: Python<'_>, batch: &Apart, out: &mut Out<'_>) -> Result<(), Stop> {
+    match batch {
+        Apart::Whole(object) => write_object(object.bind(py), out),
+        Apart::Rows(rows) => {
+            let written = rows.view(py, |dtype, shape, rows| write_rows(out, dtype, shape, rows));
+            written.unwrap_or_else(|| Err(changed().into()))
+        }
+        Apart::Parts(kind, parts) => {
+            pair(out, if *kind == Sequence::List { LIST } else { TUPLE }, parts.len() as u64)?;
+            out.enter()?;
+            parts.iter().try_for_each(|part| write_batch(py, part, out))?;
+            out.leave();
+            Ok(())
+        }
+        Apart::Dict(fields) => {
+            pair(out, DICT, fields.len() as u64)?;
+            out.enter()?;
+            for (name, part) in fields {
+                out.text(name)?;
+                write_batch(py, part, out)?;
+            }
+            out.leave();
+            Ok(())
+        }
+    }
+}
+
+fn write_rows(out: &mut Out<'_>, dtype: DType, shape: &[usize], rows: &[&[u8]]) -> Result<(), Stop> {
+    out.word(ARRAY | (dtype as u64) << 8 | (1 + shape.len() as u64) << 32)?;
+    out.word(rows.len() as u64)?;
+    shape.iter().try_for_each(|&dim| out.word(dim as u64))?;
+    out.rows(ALIGN, rows.iter().copied())
+}
+
+#[cold]
+fn changed() -> Error {
+    Error::data("an array has another shape or dtype than when it was put into its batch")
+        .help("return a new array from the function, and leave it as it is")
 }
 
 fn write_all(tag: u64, values: &[Bound<'_, PyAny>], out: &mut Out<'_>) -> Result<(), Stop> {

@@ -1,12 +1,15 @@
 //! What a pipeline of the Python package yields.
 
-use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyInt, PyTuple};
+use std::sync::Arc;
 
+use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyInt, PyList, PyTuple};
+
+use super::apart::{self, Apart};
 use super::buffer::Access;
 use super::interpreter::released;
 use super::tree::Tree;
-use super::{buffer, element, error};
+use super::{buffer, element, error, workers};
 use crate::element::{Array, Element, Stack, Value};
 use crate::error::Result;
 
@@ -24,6 +27,8 @@ pub(crate) enum Item {
     Tree(Box<Tree>),
     /// What a Python function returned or a Python source gave.
     Python(Py<PyAny>),
+    /// A batch of those, which is about to leave a worker.
+    Apart(Arc<Apart>),
 }
 
 impl Item {
@@ -60,6 +65,7 @@ impl Item {
             }
             Self::Tree(tree) => tree.into_python(py, access),
             Self::Python(object) => Ok(object.into_bound(py)),
+            Self::Apart(batch) => batch.stacked(py),
         }
     }
 
@@ -100,6 +106,7 @@ impl Clone for Item {
             Self::Tuple(items) => Self::Tuple(items.clone()),
             Self::Tree(tree) => Self::Tree(tree.clone()),
             Self::Python(object) => Python::attach(|py| Self::Python(object.clone_ref(py))),
+            Self::Apart(batch) => Self::Apart(batch.clone()),
         }
     }
 }
@@ -139,7 +146,7 @@ impl Stack for Item {
             Self::Element(element) => element.nbytes(),
             Self::Tuple(items) => items.iter().map(Self::nbytes).sum(),
             Self::Tree(tree) => tree.nbytes(),
-            Self::Python(_) => 0,
+            Self::Python(_) | Self::Apart(_) => 0,
         }
     }
 }
@@ -187,12 +194,15 @@ fn tuples(width: usize, items: Vec<Item>) -> Result<Item> {
     columns.into_iter().map(Item::stack).collect::<Result<_>>().map(Item::Tuple)
 }
 
-/// Stacks trees of Python objects, leaf by leaf.
+/// Stacks trees of Python objects, leaf by leaf; in a worker each row is copied once, when the batch leaves it.
 fn in_python(items: Vec<Item>) -> Result<Item> {
     Python::attach(|py| {
         let objects = items.into_iter().map(|item| item.into_python(py)).collect::<PyResult<Vec<_>>>()?;
-        let stacked = py.import("gristmill._tree")?.getattr("stack")?.call1((objects,))?;
-        Ok(Item::Python(stacked.unbind()))
+        let objects = PyList::new(py, objects)?;
+        if workers::is_one() {
+            return Ok(Item::Apart(Arc::new(Apart::of(&objects)?)));
+        }
+        Ok(Item::Python(apart::stack(&objects)?.unbind()))
     })
     .map_err(error::caught)
 }

@@ -4,6 +4,7 @@
 //! Python function. Native stages are those of declared pipelines, with the same keyword arguments. The interpreter is
 //! released around everything that may take time, and taken again by whoever calls a Python function, on any thread.
 
+mod apart;
 mod arguments;
 #[cfg(feature = "parquet")]
 mod arrow;

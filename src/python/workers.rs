@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -17,6 +18,14 @@ use crate::workers::control::Session;
 use crate::workers::launch::WorkerCommand;
 use crate::workers::start::Launch;
 use crate::workers::{Count, MpOptions, Poison};
+
+/// Whether this process is a worker: what it makes leaves it.
+static IS_ONE: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process is a worker.
+pub(crate) fn is_one() -> bool {
+    IS_ONE.load(Ordering::Relaxed)
+}
 
 /// How to start the workers of a pipeline.
 #[derive(Clone, Debug)]
@@ -138,6 +147,7 @@ fn rebuild(payload: &[u8], session: &Session) -> Result<BoxIter<Item>> {
 /// In a process that was not started as one.
 #[pyfunction]
 pub(crate) fn _serve(py: Python<'_>) -> PyResult<()> {
+    IS_ONE.store(true, Ordering::Relaxed);
     py.detach(crate::workers::init);
     Err(PyRuntimeError::new_err("this process was not started as a worker of gristmill"))
 }

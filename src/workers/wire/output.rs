@@ -166,6 +166,23 @@ impl<'a> Out<'a> {
         self.word(start as u64)
     }
 
+    /// The same of bytes that lie in several places, one after the other.
+    pub(crate) fn rows<'r>(&mut self, align: usize, rows: impl Iterator<Item = &'r [u8]> + Clone) -> Result<(), Stop> {
+        let len = rows.clone().map(<[u8]>::len).try_fold(0usize, usize::checked_add).ok_or(Stop::Full)?;
+        if len <= INLINE {
+            let mut word = Vec::with_capacity(INLINE);
+            rows.for_each(|row| word.extend_from_slice(row));
+            return self.bytes(align, &word);
+        }
+        let start = self.reserve(align, len)?;
+        let mut at = start;
+        for row in rows {
+            self.put(at, row);
+            at += row.len();
+        }
+        self.word(start as u64)
+    }
+
     /// Text and its length.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Stop> {
         self.word(text.len() as u64)?;

@@ -1,0 +1,151 @@
+//! Batches of Python objects whose rows still lie apart.
+//!
+//! In a worker a batch is copied into shared memory right after it was made. There its rows are not stacked before: arrays
+//! that are alike are only put together, and each is copied once, to where the batch leaves from. What becomes of it is
+//! what `gristmill._tree.stack` makes, which also does all that is not as simple.
+
+use numpy::PyUntypedArray;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+
+use super::buffer;
+use crate::element::DType;
+
+/// Trees in each other deeper than this are left to Python.
+const MOST_DEEP: usize = 64;
+
+/// A batch that is not stacked.
+#[derive(Debug)]
+pub(crate) enum Apart {
+    /// Arrays that make one with a dimension more.
+    Rows(Rows),
+    /// What Python has stacked.
+    Whole(Py<PyAny>),
+    Parts(Sequence, Vec<Apart>),
+    Dict(Vec<(Box<str>, Apart)>),
+}
+
+/// What parts are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sequence {
+    List,
+    Tuple,
+}
+
+/// A list of arrays of one dtype and one shape.
+#[derive(Debug)]
+pub(crate) struct Rows(Py<PyList>);
+
+/// The batch that `gristmill._tree` makes of a list.
+pub(crate) fn stack<'py>(objects: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyAny>> {
+    objects.py().import("gristmill._tree")?.getattr("stack")?.call1((objects,))
+}
+
+impl Apart {
+    /// The batch of `objects`, of which there is at least one.
+    pub(crate) fn of(objects: &Bound<'_, PyList>) -> PyResult<Self> {
+        Self::inside(objects, 0)
+    }
+
+    fn inside(objects: &Bound<'_, PyList>, depth: usize) -> PyResult<Self> {
+        if let Some(rows) = Rows::of(objects)? {
+            return Ok(Self::Rows(rows));
+        }
+        if depth < MOST_DEEP {
+            if let Some(columns) = fields(objects)? {
+                let inside = |(name, column)| Ok((name, Self::inside(&column, depth + 1)?));
+                return Ok(Self::Dict(columns.into_iter().map(inside).collect::<PyResult<_>>()?));
+            }
+            if let Some((kind, columns)) = parts(objects)? {
+                let columns = columns.iter().map(|column| Self::inside(column, depth + 1));
+                return Ok(Self::Parts(kind, columns.collect::<PyResult<_>>()?));
+            }
+        }
+        Ok(Self::Whole(stack(objects)?.unbind()))
+    }
+
+    /// The batch as Python has it.
+    pub(crate) fn stacked<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self {
+            Self::Rows(rows) => stack(rows.0.bind(py))?,
+            Self::Whole(object) => object.bind(py).clone(),
+            Self::Parts(kind, parts) => {
+                let parts = parts.iter().map(|part| part.stacked(py)).collect::<PyResult<Vec<_>>>()?;
+                match kind {
+                    Sequence::List => PyList::new(py, parts)?.into_any(),
+                    Sequence::Tuple => PyTuple::new(py, parts)?.into_any(),
+                }
+            }
+            Self::Dict(fields) => {
+                let dict = PyDict::new(py);
+                for (name, part) in fields {
+                    dict.set_item(PyString::intern(py, name), part.stacked(py)?)?;
+                }
+                dict.into_any()
+            }
+        })
+    }
+}
+
+impl Rows {
+    /// Those of `objects`, if they are arrays that are alike.
+    fn of(objects: &Bound<'_, PyList>) -> PyResult<Option<Self>> {
+        if !buffer::is_loaded(objects.py())? {
+            return Ok(None);
+        }
+        buffer::ready(objects.py())?;
+        let rows = Self(objects.clone().unbind());
+        Ok(rows.view(objects.py(), |_, _, _| ()).map(|()| rows))
+    }
+
+    /// What `read` makes of their dtype, their shape and the bytes of each; `None` if they are not alike (any more).
+    pub(crate) fn view<T>(&self, py: Python<'_>, read: impl FnOnce(DType, &[usize], &[&[u8]]) -> T) -> Option<T> {
+        let arrays = self.0.bind(py).iter().map(|object| object.cast_into_exact::<PyUntypedArray>().ok());
+        buffer::alike(&arrays.collect::<Option<Vec<_>>>()?, read)
+    }
+}
+
+/// A column of each field, under its name.
+type Fields<'py> = Vec<(Box<str>, Bound<'py, PyList>)>;
+
+/// The values of each field, if `objects` are dicts that have the same ones, named by text.
+fn fields<'py>(objects: &Bound<'py, PyList>) -> PyResult<Option<Fields<'py>>> {
+    let dict = |object: Bound<'py, PyAny>| object.cast_into_exact::<PyDict>().ok();
+    let Some(dicts) = objects.iter().map(dict).collect::<Option<Vec<_>>>() else { return Ok(None) };
+    let width = dicts.first().map_or(0, |first| first.len());
+    if !dicts.iter().all(|dict| dict.len() == width) {
+        return Ok(None);
+    }
+    let mut columns = Vec::with_capacity(width);
+    for key in dicts.first().into_iter().flat_map(|first| first.keys()) {
+        let Ok(name) = key.cast_exact::<PyString>() else { return Ok(None) };
+        let Ok(name) = name.to_cow().map(|name| Box::from(&*name)) else { return Ok(None) };
+        let values = dicts.iter().map(|dict| dict.get_item(&key)).collect::<PyResult<Option<Vec<_>>>>()?;
+        let Some(values) = values else { return Ok(None) };
+        columns.push((name, PyList::new(objects.py(), values)?));
+    }
+    Ok(Some(columns))
+}
+
+/// The values at each place, if `objects` are all lists or all tuples, of one length.
+fn parts<'py>(objects: &Bound<'py, PyList>) -> PyResult<Option<(Sequence, Vec<Bound<'py, PyList>>)>> {
+    let first = objects.get_item(0)?;
+    let kind = if first.is_exact_instance_of::<PyList>() {
+        Sequence::List
+    } else if first.is_exact_instance_of::<PyTuple>() {
+        Sequence::Tuple
+    } else {
+        return Ok(None);
+    };
+    let width = first.len()?;
+    for object in objects {
+        if !object.get_type().is(first.get_type()) || object.len()? != width {
+            return Ok(None);
+        }
+    }
+    let column = |place: usize| {
+        let values = objects.iter().map(|object| object.get_item(place)).collect::<PyResult<Vec<_>>>()?;
+        PyList::new(objects.py(), values)
+    };
+    Ok(Some((kind, (0..width).map(column).collect::<PyResult<_>>()?)))
+}
