@@ -7,13 +7,13 @@ the rounds, and in brackets as a multiple of the bare loop that ran beside it.
 
 import argparse
 import contextlib
-import resource
 import statistics
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import gristmill as gm
 import numpy as np
+from measure import per_cpu_second
 
 BATCH = 256
 
@@ -21,12 +21,6 @@ BATCH = 256
 def double(x: int) -> int:
     """The function that is mapped."""
     return 2 * x
-
-
-def cpu_seconds() -> float:
-    """CPU time of this process and of its children that have ended."""
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def consume(batches: Iterable[Any]) -> int:
@@ -99,9 +93,7 @@ def main() -> None:
     rates: dict[str, list[float]] = {name: [] for name in rows}
     for _ in range(options.rounds):
         for name, run in rows.items():
-            start = cpu_seconds()
-            elements = run(options.elements)
-            rates[name].append(elements / (cpu_seconds() - start))
+            rates[name].append(per_cpu_second(lambda run=run: run(options.elements)))
     for name, measured in rates.items():
         share = statistics.median(rate / loop for rate, loop in zip(measured, rates["a bare loop"], strict=True))
         print(f"{name:42} {statistics.median(measured) / 1e6:8.2f} M/s   ({share:.2f})")

@@ -80,3 +80,18 @@ def test_a_state_of_another_pipeline_is_refused_and_changes_nothing() -> None:
     with pytest.raises(gm.StateError, match="not a checkpoint"):
         it.set_state({"position": 3})
     assert next(it) == 1
+
+
+def mixed_and_packed() -> gm.IterDataset:
+    """A bit of everything, in workers."""
+    some = gm.MapDataset.range(10_000).seed(3).shuffle().map(tokens)
+    more = gm.MapDataset.range(10_000, 20_000).seed(4).shuffle().map(tokens)
+    mixed = gm.MapDataset.mix([some, more], [3, 1]).repeat().filter(lambda e: len(e["tokens"]) > 2).to_iter_dataset()
+    rows = mixed.window_shuffle(64, seed=5).first_fit_pack(length={"tokens": 128}, num_packing_bins=8)
+    return rows.batch(4).mp_prefetch(num_workers=2, ram_budget="1GiB", worker_heap="192MiB")
+
+
+def test_a_state_is_small_however_rich_the_pipeline() -> None:
+    with mixed_and_packed().loader() as it:
+        sizes = [len(json.dumps(it.get_state())) for _ in islice(it, 200)]
+    assert len(sizes) == 200 and max(sizes) < 1024
