@@ -10,6 +10,19 @@ if ! command -v cargo >/dev/null; then
     exit 2
 fi
 
+# Real PJRT plugins, two versions of XLA's for the CPU: without them their tests skip, and say so.
+if [ -z "${GRISTMILL_PJRT_PLUGIN:-}" ]; then
+    plugins=$(mktemp -d)
+    trap 'rm -r "$plugins"' EXIT
+    if python3 -m pip install --quiet --disable-pip-version-check --no-deps --target "$plugins" \
+        lammps-jax-pjrt-cpu==0.11.2 xla-cpu-pjrt==0.0.1; then
+        GRISTMILL_PJRT_PLUGIN=$plugins/lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so
+        export GRISTMILL_PJRT_PLUGIN+=:$plugins/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so
+    else
+        echo "test.sh: tests of real PJRT plugins skipped: pip cannot have their wheels" >&2
+    fi
+fi
+
 # All features but `python`, whose tests are in Python: linking it into Rust's would ask for Python's own library.
-cargo test --features parquet --locked "$@"
+cargo test --features parquet,pjrt --locked "$@"
 bash python/test.sh

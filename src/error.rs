@@ -41,6 +41,8 @@ pub enum ErrorKind {
     Cancelled,
     /// A worker process could not be started, or ended before its time.
     Worker,
+    /// An accelerator or its driver refused, or did not answer.
+    Device,
 }
 
 impl ErrorKind {
@@ -55,6 +57,7 @@ impl ErrorKind {
             Self::User => "user",
             Self::Cancelled => "cancelled",
             Self::Worker => "worker",
+            Self::Device => "device",
         }
     }
 
@@ -62,7 +65,7 @@ impl ErrorKind {
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         use ErrorKind::*;
-        let kinds = [Config, Data, Io, State, Unsupported, User, Cancelled, Worker];
+        let kinds = [Config, Data, Io, State, Unsupported, User, Cancelled, Worker, Device];
         kinds.into_iter().find(|kind| kind.as_str() == name)
     }
 }

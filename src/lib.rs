@@ -37,6 +37,7 @@
 //! | [`spec`] | pipelines declared in YAML, TOML or JSON |
 //! | [`exec`], [`Loader`] | who runs a pipeline, and the running pipeline |
 //! | [`workers`] | worker processes under a RAM budget: [`mp_prefetch`](workers::mp_prefetch) |
+//! | [`device`] | accelerators by the PJRT C API: batches sent ahead |
 //! | [`tune`] | tuning while a pipeline runs |
 //! | [`report`] | the wait report |
 //! | [`consumer`] | what takes the batches: emulated accelerators, and whether they wait |
@@ -52,6 +53,7 @@
 //! | `workers` | yes | worker processes (Linux; elsewhere threads do the work) |
 //! | `compress` | yes | `.gz` and `.zst` streams |
 //! | `parquet` | no | Parquet files through `arrow` and `parquet` |
+//! | `pjrt` | no | accelerators by the PJRT C API |
 //! | `python` | no | the extension module of the Python package, which maturin builds: see `pyproject.toml` |
 
 #[cfg(test)]
@@ -66,6 +68,8 @@ pub mod cx;
 pub mod dataset;
 #[cfg(feature = "text")]
 pub mod demo;
+#[cfg(feature = "pjrt")]
+pub mod device;
 pub mod element;
 mod error;
 pub mod exec;

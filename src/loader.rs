@@ -143,7 +143,7 @@ impl<D> fmt::Debug for LoaderBuilder<D> {
     }
 }
 
-type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::State;
+pub(crate) type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::State;
 
 /// A pipeline that runs: an iterator of `Result<element>` that can say where it is and where its time went.
 ///
@@ -177,6 +177,27 @@ impl<D: IterDataset + 'static> Loader<D> {
     /// Elements delivered, counting those before a resume.
     pub fn delivered(&self) -> u64 {
         self.delivered
+    }
+
+    /// What [`state`](Self::state) writes.
+    #[cfg(feature = "pjrt")]
+    pub(crate) fn typed_state(&self) -> &StateOf<D> {
+        &self.state
+    }
+
+    /// The checkpoint of an earlier state.
+    #[cfg(feature = "pjrt")]
+    pub(crate) fn checkpoint_at(&self, delivered: u64, state: &StateOf<D>) -> Result<Checkpoint> {
+        Checkpoint::new(&self.dataset, delivered, state)
+    }
+
+    /// Whether [`next`](Iterator::next) would not wait for others.
+    #[cfg(feature = "pjrt")]
+    pub(crate) fn is_ready(&self) -> bool {
+        match &self.drive {
+            Drive::Inline { .. } => true,
+            Drive::Ahead(ahead) => ahead.is_ready(),
+        }
     }
 
     /// The pipeline it runs.

@@ -74,6 +74,12 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         next.transpose().map(Poll::Ready)
     }
 
+    /// Whether [`next`](Self::next) would not wait.
+    #[cfg(feature = "pjrt")]
+    pub(super) fn is_ready(&self) -> bool {
+        self.current.len() > 0 || self.packets.as_ref().is_none_or(|packets| !packets.is_empty())
+    }
+
     fn begin(&self, meter: &mut ConsumerMeter) -> Instant {
         let start = Instant::now();
         self.run.demand().begin(start);

@@ -1,0 +1,275 @@
+//! The table of a plugin's functions, and how one is called.
+#![expect(unsafe_code, reason = "functions of the plugin are reached by their place in a table")]
+
+use std::ffi::c_void;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+
+use bytemuck::Zeroable;
+
+use super::args::*;
+use super::types::RawError;
+use crate::error::{Error, ErrorKind, Result};
+
+/// From here on the table only grows at its end.
+const NEEDED_MINOR: i32 = 57;
+
+/// How the table begins; pointers to functions follow.
+#[repr(C)]
+pub(in crate::device) struct Table {
+    struct_size: usize,
+    extensions: *mut c_void,
+    version_size: usize,
+    version_extensions: *mut c_void,
+    major: i32,
+    minor: i32,
+}
+
+/// A plugin's table, checked, and where it came from. It stays for the rest of the process.
+pub(in crate::device) struct Api {
+    table: NonNull<Table>,
+    path: PathBuf,
+    major: i32,
+    minor: i32,
+}
+
+// SAFETY: a table never changes after it was handed out, and plugins take calls from any thread: JAX makes them so.
+unsafe impl Send for Api {}
+// SAFETY: as above.
+unsafe impl Sync for Api {}
+
+/// Room behind the arguments for fields of later versions, which must be 0: plugins refuse structs that are shorter than
+/// their own, and take longer ones.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Roomy<A> {
+    args: A,
+    room: [usize; 8],
+}
+
+type Function = unsafe extern "C" fn(*mut c_void) -> *mut RawError;
+type Silent = unsafe extern "C" fn(*mut c_void);
+
+impl Api {
+    /// Checks the version of `table`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] for another major version or a minor one below [`NEEDED_MINOR`].
+    ///
+    /// # Safety
+    /// `table` is what a plugin's `GetPjrtApi` gave, and the plugin stays loaded for the rest of the process.
+    pub(in crate::device) unsafe fn new(table: NonNull<c_void>, path: &Path) -> Result<Self> {
+        let table = table.cast::<Table>();
+        // SAFETY: all versions begin like this (the caller says that it is such a table).
+        let Table { major, minor, .. } = unsafe { table.read() };
+        if major != 0 || minor < NEEDED_MINOR {
+            let message = format!("PJRT API {major}.{minor}, and 0.{NEEDED_MINOR} or a later 0.x is needed");
+            return Err(Error::unsupported(message).path(path).help("install a newer version of the plugin"));
+        }
+        Ok(Self { table, path: path.to_owned(), major, minor })
+    }
+
+    pub(in crate::device) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(in crate::device) fn version(&self) -> (i32, i32) {
+        (self.major, self.minor)
+    }
+
+    /// Whether `table` is its table.
+    pub(in crate::device) fn is(&self, table: NonNull<c_void>) -> bool {
+        self.table == table.cast()
+    }
+
+    /// Whether the plugin has the function of these arguments.
+    pub(in crate::device) fn has<A: Args>(&self) -> bool {
+        self.entry::<A>().is_some()
+    }
+
+    /// The function of these arguments: none behind the end of the table, nor where the plugin left its place empty.
+    fn entry<A: Args>(&self) -> Option<NonNull<c_void>> {
+        let at = size_of::<Table>() + A::INDEX * size_of::<usize>();
+        // SAFETY: the table begins with its size.
+        let size = unsafe { self.table.as_ref() }.struct_size;
+        if at + size_of::<usize>() > size {
+            return None;
+        }
+        // SAFETY: the place lies inside the table, and holds a pointer.
+        NonNull::new(unsafe { self.table.cast::<u8>().add(at).cast::<*mut c_void>().read() })
+    }
+
+    /// Calls the function of `args` and gives back what it wrote into them.
+    ///
+    /// # Safety
+    /// What `args` point to is as the header asks of this function, for as long as it asks for.
+    pub(in crate::device) unsafe fn call<A: Args>(&self, args: A) -> Result<A, Failure> {
+        let Some(entry) = self.entry::<A>() else { return Err(Failure::missing::<A>()) };
+        // SAFETY: what stands at this place of the table is a function of this type.
+        let function = unsafe { std::mem::transmute::<NonNull<c_void>, Function>(entry) };
+        let mut args = roomy(args);
+        // SAFETY: the arguments are of this function and in order (the caller), and as long as they say.
+        let error = unsafe { function((&raw mut args).cast()) };
+        match NonNull::new(error) {
+            None => Ok(args.args),
+            // SAFETY: the function returned it, and it belongs to the caller.
+            Some(error) => Err(unsafe { self.failure(A::NAME, error) }),
+        }
+    }
+
+    /// As [`call`](Self::call), of a function that returns nothing.
+    ///
+    /// # Safety
+    /// As for `call`.
+    unsafe fn call_silent<A: Args>(&self, args: A) -> A {
+        let Some(entry) = self.entry::<A>() else { return args };
+        // SAFETY: what stands at this place of the table is a function of this type.
+        let function = unsafe { std::mem::transmute::<NonNull<c_void>, Silent>(entry) };
+        let mut args = roomy(args);
+        // SAFETY: as in `call`.
+        unsafe { function((&raw mut args).cast()) };
+        args.args
+    }
+
+    /// Reads and frees `error`.
+    ///
+    /// # Safety
+    /// It is an error of this plugin that belongs to the caller, who does not use it again.
+    #[cold]
+    pub(in crate::device) unsafe fn failure(&self, call: &'static str, error: NonNull<RawError>) -> Failure {
+        let error = error.as_ptr();
+        // SAFETY: the error lives until it is freed below.
+        let said = unsafe { self.call_silent(ErrorMessage { error, ..Zeroable::zeroed() }) };
+        // SAFETY: the plugin wrote where the message lies and how long it is; it lives as long as the error.
+        let message = unsafe { text(said.message, said.message_len) };
+        // SAFETY: as above.
+        let code = unsafe { self.call(ErrorGetCode { error, ..Zeroable::zeroed() }) }.map_or(UNKNOWN, |args| args.code);
+        // SAFETY: the error is not used again.
+        unsafe { self.call_silent(ErrorDestroy { error, ..Zeroable::zeroed() }) };
+        Failure { call, code, message }
+    }
+
+    /// `failure` as an error that names the plugin, its version and the call.
+    #[cold]
+    pub(in crate::device) fn error(&self, failure: &Failure) -> Error {
+        let message = format!("{} of PJRT API {}.{}: {failure}", failure.call, self.major, self.minor);
+        Error::new(ErrorKind::Device, message).path(&self.path)
+    }
+}
+
+impl fmt::Debug for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, PJRT API {}.{}", self.path.display(), self.major, self.minor)
+    }
+}
+
+fn roomy<A: Args>(mut args: A) -> Roomy<A> {
+    args.set_size(size_of::<Roomy<A>>());
+    Roomy { args, room: [0; 8] }
+}
+
+/// Text of the plugin, copied.
+///
+/// # Safety
+/// `start` is null, or `len` bytes can be read from it.
+pub(in crate::device) unsafe fn text(start: *const u8, len: usize) -> String {
+    if start.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller says so.
+    String::from_utf8_lossy(unsafe { std::slice::from_raw_parts(start, len) }).trim_end().to_owned()
+}
+
+const UNKNOWN: i32 = 2;
+const UNIMPLEMENTED: i32 = 12;
+
+/// What a call said instead of doing its work.
+#[derive(Clone, Debug)]
+pub(in crate::device) struct Failure {
+    call: &'static str,
+    code: i32,
+    message: String,
+}
+
+impl Failure {
+    #[cold]
+    fn missing<A: Args>() -> Self {
+        Self { call: A::NAME, code: UNIMPLEMENTED, message: "the plugin does not have this function".into() }
+    }
+
+    /// Whether the plugin cannot do this at all.
+    pub(in crate::device) fn is_unimplemented(&self) -> bool {
+        self.code == UNIMPLEMENTED
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The codes of absl::Status.
+        const NAMES: [&str; 17] = [
+            "ok",
+            "cancelled",
+            "unknown",
+            "invalid argument",
+            "deadline exceeded",
+            "not found",
+            "already exists",
+            "permission denied",
+            "resource exhausted",
+            "failed precondition",
+            "aborted",
+            "out of range",
+            "unimplemented",
+            "internal",
+            "unavailable",
+            "data loss",
+            "unauthenticated",
+        ];
+        let name = usize::try_from(self.code).ok().and_then(|code| NAMES.get(code).copied()).unwrap_or("unknown code");
+        write!(f, "{} ({name}, {})", self.message, self.code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table of `functions` empty places.
+    fn table(major: i32, minor: i32, functions: usize) -> NonNull<c_void> {
+        let mut words = vec![0u64; size_of::<Table>() / 8 + functions];
+        words[0] = 8 * words.len() as u64;
+        words[4] = u64::from(major as u32) | u64::from(minor as u32) << 32;
+        NonNull::from(words.leak()).cast()
+    }
+
+    #[test]
+    fn other_versions_are_refused_by_name() {
+        for (major, minor, works) in [(0, 57, true), (0, 115, true), (0, 56, false), (1, 60, false)] {
+            // SAFETY: as long as it says, and leaked.
+            let api = unsafe { Api::new(table(major, minor, 0), Path::new("a.so")) };
+            assert_eq!(api.is_ok(), works);
+            if let Err(error) = api {
+                assert_eq!(error.kind(), ErrorKind::Unsupported);
+                let expected = format!("a.so: PJRT API {major}.{minor}, and 0.57 or a later 0.x is needed");
+                assert_eq!(error.to_string(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_table_lacks_is_not_called() {
+        // Behind the end of the table, and in it without a function.
+        for functions in [110, 118] {
+            // SAFETY: as long as it says, and leaked.
+            let api = unsafe { Api::new(table(0, 60, functions), Path::new("a.so")) }.unwrap();
+            assert!(!api.has::<ClientDmaMap>());
+            // SAFETY: nothing is called.
+            let failure = unsafe { api.call(ClientDmaMap::zeroed()) }.err().unwrap();
+            assert!(failure.is_unimplemented());
+            let said = "a.so: PJRT_Client_DmaMap of PJRT API 0.60: the plugin does not have this function \
+                        (unimplemented, 12)";
+            assert_eq!(api.error(&failure).to_string(), said);
+        }
+    }
+}

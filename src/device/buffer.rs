@@ -1,0 +1,243 @@
+//! Arrays on a device.
+#![expect(unsafe_code, reason = "the plugin reads the host's memory, and owns the device's")]
+
+use std::fmt;
+use std::ptr::NonNull;
+
+use bytemuck::Zeroable;
+
+use super::abi::*;
+use super::client::{Client, Device};
+use super::event::Event;
+use super::host::HostBytes;
+use crate::element::{Array, BufferMut, DType};
+use crate::error::{Error, Result};
+
+/// An array in a device's memory, or on its way there: freed when this is dropped.
+///
+/// Computations may be started on it at once: they wait for its transfer themselves.
+pub struct DeviceBuffer {
+    raw: NonNull<RawBuffer>,
+    dtype: DType,
+    shape: Vec<usize>,
+    client: Client,
+}
+
+// SAFETY: buffers are used from any thread, and the plugin synchronises.
+unsafe impl Send for DeviceBuffer {}
+// SAFETY: as above.
+unsafe impl Sync for DeviceBuffer {}
+
+/// What is to be sent: an array of the host.
+pub(super) struct Transfer<'a> {
+    pub(super) dtype: DType,
+    pub(super) shape: &'a [usize],
+    pub(super) host: HostBytes,
+    pub(super) semantics: Semantics,
+}
+
+impl Device {
+    /// Starts copying `array` to the device. Its memory is kept until the plugin has read it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device) with what the plugin said, such as that the device's memory is full.
+    pub fn put(&self, array: &Array) -> Result<DeviceBuffer> {
+        let host = HostBytes::shared(array.buffer());
+        let semantics = Semantics::UntilTransferCompletes;
+        self.send(Transfer { dtype: array.dtype(), shape: array.shape(), host, semantics }, Release::WhenDone, drop)
+    }
+
+    /// Starts a transfer. The host's memory is kept until the plugin says that it has done with it; `done` is told how that
+    /// ended, on whatever thread.
+    pub(super) fn send(
+        &self,
+        transfer: Transfer<'_>,
+        release: Release,
+        done: impl FnOnce(Result<()>) + Send + 'static,
+    ) -> Result<DeviceBuffer> {
+        let Transfer { dtype, shape, host, semantics } = transfer;
+        let dims = dims(dtype, shape, host.bytes().len())?;
+        let client = self.client();
+        let args = BufferFromHostBuffer {
+            client: client.raw(),
+            data: host.bytes().as_ptr().cast(),
+            buffer_type: buffer_type(dtype),
+            dims: dims.as_ptr(),
+            dims_len: dims.len(),
+            semantics: semantics as i32,
+            device: self.raw(),
+            ..Zeroable::zeroed()
+        };
+        // SAFETY: the bytes are as many as dtype and shape need (`dims` checked it). They stay where they are and as they
+        // are as long as `host` lives, which `keep` sees to until the plugin has done with them.
+        let sent = unsafe { client.api().call(args) }.map_err(|failure| client.error(failure))?;
+        if let Some(event) = NonNull::new(sent.done_with_host_buffer) {
+            // SAFETY: the call made the event, for us.
+            keep(host, &unsafe { Event::new(event, client) }, release, done);
+        }
+        let raw = NonNull::new(sent.buffer).ok_or_else(|| client.gave_nothing("PJRT_Client_BufferFromHostBuffer"))?;
+        Ok(DeviceBuffer { raw, dtype, shape: shape.to_vec(), client: client.clone() })
+    }
+}
+
+/// When the host's memory is let go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Release {
+    /// When the plugin has done with it.
+    #[default]
+    WhenDone,
+    /// A bug on purpose, which the race test must find: right after the call.
+    #[cfg(test)]
+    TooEarly,
+}
+
+/// Keeps `host` until `event`.
+fn keep(host: HostBytes, event: &Event, release: Release, done: impl FnOnce(Result<()>) + Send + 'static) {
+    match release {
+        Release::WhenDone => {}
+        #[cfg(test)]
+        Release::TooEarly => return,
+    }
+    if let Some(outcome) = event.outcome() {
+        drop(host);
+        return done(outcome);
+    }
+    let held = host.clone();
+    let registered = event.on_ready(move |outcome| {
+        drop(held);
+        done(outcome);
+    });
+    if registered.is_err() && event.wait().is_err() && !matches!(event.is_ready(), Ok(true)) {
+        // Nobody can tell whether the plugin still reads it.
+        std::mem::forget(host);
+    }
+}
+
+/// The shape as the plugin takes it, if `len` bytes are what it needs: the plugin itself would believe anything.
+fn dims(dtype: DType, shape: &[usize], len: usize) -> Result<Vec<i64>> {
+    let need = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d));
+    let dims = shape.iter().map(|&d| i64::try_from(d).ok()).collect::<Option<Vec<_>>>();
+    match dims {
+        Some(dims) if need == Some(len) => Ok(dims),
+        _ => Err(Error::data(format!("a transfer of {dtype}{shape:?} needs {need:?} bytes, got {len}"))),
+    }
+}
+
+impl DeviceBuffer {
+    /// What a computation returned.
+    ///
+    /// # Safety
+    /// `raw` is a buffer of this client that nobody else will destroy.
+    pub(super) unsafe fn adopt(raw: NonNull<RawBuffer>, client: &Client) -> Result<Self> {
+        let mut buffer = Self { raw, dtype: DType::U8, shape: Vec::new(), client: client.clone() };
+        // SAFETY: it takes the buffer alone.
+        let said = unsafe { buffer.call(BufferElementType { buffer: raw.as_ptr(), ..Zeroable::zeroed() }) }?;
+        let kind = said.buffer_type;
+        let unknown = || Error::unsupported(format!("a device buffer of PJRT's type {kind}, which no dtype here is"));
+        buffer.dtype = dtype_of(kind).ok_or_else(unknown)?;
+        // SAFETY: it takes the buffer alone.
+        let said = unsafe { buffer.call(BufferDimensions { buffer: raw.as_ptr(), ..Zeroable::zeroed() }) }?;
+        if said.dims_len > 0 && !said.dims.is_null() {
+            // SAFETY: the plugin says where its dimensions lie, which live as long as the buffer.
+            let dims = unsafe { std::slice::from_raw_parts(said.dims, said.dims_len) };
+            buffer.shape = dims.iter().map(|&d| usize::try_from(d).unwrap_or(0)).collect();
+        }
+        Ok(buffer)
+    }
+
+    /// The number type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The dimensions, outermost first; empty for a scalar.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Bytes of its numbers.
+    pub fn nbytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.dtype.size()
+    }
+
+    /// The client of its device.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The event of its being there: of its transfer, or of the computation that makes it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device) if the plugin gives none.
+    pub fn ready(&self) -> Result<Event> {
+        // SAFETY: it takes the buffer alone.
+        let said = unsafe { self.call(BufferReadyEvent { buffer: self.raw(), ..Zeroable::zeroed() }) }?;
+        let event = NonNull::new(said.event).ok_or_else(|| self.client.gave_nothing("PJRT_Buffer_ReadyEvent"))?;
+        // SAFETY: the call made the event, for us.
+        Ok(unsafe { Event::new(event, &self.client) })
+    }
+
+    /// Its numbers, copied to the host. Blocks until it is there, and the copy.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device) with what went wrong: in its transfer, in what computes it, or now.
+    pub fn to_array(&self) -> Result<Array> {
+        let mut target = BufferMut::zeroed(self.nbytes());
+        // Row-major, whatever the device prefers.
+        let minor_to_major: Vec<i64> = (0..self.shape.len() as i64).rev().collect();
+        let mut layout = MemoryLayout { struct_size: size_of::<MemoryLayout>(), ..Zeroable::zeroed() };
+        layout.tiled.struct_size = size_of::<Tiled>();
+        layout.tiled.minor_to_major = minor_to_major.as_ptr();
+        layout.tiled.minor_to_major_len = minor_to_major.len();
+        let args = BufferToHostBuffer {
+            buffer: self.raw(),
+            layout: &raw const layout,
+            target: target.as_mut_bytes().as_mut_ptr().cast(),
+            target_len: self.nbytes(),
+            ..Zeroable::zeroed()
+        };
+        // SAFETY: the layout lives through the call, and the target, which is as long as said, until the event.
+        let read = unsafe { self.call(args) }?;
+        let event = NonNull::new(read.event).ok_or_else(|| self.client.gave_nothing("PJRT_Buffer_ToHostBuffer"))?;
+        // SAFETY: the call made the event, for us.
+        unsafe { Event::new(event, &self.client) }.wait()?;
+        Array::new(self.dtype, &self.shape, target.freeze())
+    }
+
+    /// Where it lies, as a number: in the host's address space for a CPU, in the device's for others. For looking, not for
+    /// reading.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device) where the plugin does not say.
+    pub fn address(&self) -> Result<usize> {
+        // SAFETY: it takes the buffer alone.
+        Ok(unsafe { self.call(BufferUnsafePointer { buffer: self.raw(), ..Zeroable::zeroed() }) }?.address)
+    }
+
+    pub(super) fn raw(&self) -> *mut RawBuffer {
+        self.raw.as_ptr()
+    }
+
+    /// Calls a function that takes this buffer.
+    ///
+    /// # Safety
+    /// What else `args` point to lives through the call, and until the event that it gives, if it gives one.
+    unsafe fn call<A: Args>(&self, args: A) -> Result<A> {
+        // SAFETY: the buffer lives as long as `self`; the rest is the caller's part.
+        unsafe { self.client.api().call(args) }.map_err(|failure| self.client.error(failure))
+    }
+}
+
+impl Drop for DeviceBuffer {
+    fn drop(&mut self) {
+        let args = BufferDestroy { buffer: self.raw(), ..Zeroable::zeroed() };
+        // SAFETY: nobody has the buffer any more; what still uses it, the plugin knows. A failure would change nothing.
+        let _ = unsafe { self.client.api().call(args) };
+    }
+}
+
+impl fmt::Debug for DeviceBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceBuffer({}{:?} on {})", self.dtype, self.shape, self.client.platform())
+    }
+}

@@ -1,0 +1,124 @@
+//! Compiled programs.
+#![expect(unsafe_code, reason = "programs are the plugin's objects")]
+
+use std::fmt;
+use std::ptr::{self, NonNull};
+
+use bytemuck::Zeroable;
+
+use super::abi::*;
+use super::buffer::DeviceBuffer;
+use super::client::Client;
+use crate::error::{Error, Result};
+
+/// A program that was compiled for the first device of a client.
+pub struct Executable {
+    raw: NonNull<RawLoaded>,
+    outputs: usize,
+    client: Client,
+}
+
+// SAFETY: programs are run from any thread, and the plugin synchronises.
+unsafe impl Send for Executable {}
+// SAFETY: as above.
+unsafe impl Sync for Executable {}
+
+/// `CompileOptionsProto` of XLA, in protobuf's encoding: field 3, the build options, with field 1, the device, -1 (the
+/// first of the client), and fields 4 and 5, replicas and partitions, 1 each.
+const ONE_DEVICE: [u8; 17] =
+    [0x1a, 15, 0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x20, 1, 0x28, 1];
+
+impl Client {
+    /// Compiles `mlir`, a module of StableHLO in MLIR's text, for one device.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device) with what the compiler said.
+    pub fn compile(&self, mlir: &str) -> Result<Executable> {
+        let format = "mlir";
+        let program = Program {
+            struct_size: size_of::<Program>(),
+            extensions: ptr::null_mut(),
+            code: mlir.as_ptr(),
+            code_len: mlir.len(),
+            format: format.as_ptr(),
+            format_len: format.len(),
+        };
+        let args = ClientCompile {
+            client: self.raw(),
+            program: &raw const program,
+            options: ONE_DEVICE.as_ptr(),
+            options_len: ONE_DEVICE.len(),
+            ..Zeroable::zeroed()
+        };
+        // SAFETY: program and options are as long as said, and live through the call.
+        let compiled = unsafe { self.api().call(args) }.map_err(|failure| self.error(failure))?;
+        let raw = NonNull::new(compiled.executable).ok_or_else(|| self.gave_nothing("PJRT_Client_Compile"))?;
+        let mut executable = Executable { raw, outputs: 0, client: self.clone() };
+        executable.outputs = executable.count_outputs().map_err(|failure| self.error(failure))?;
+        Ok(executable)
+    }
+}
+
+impl Executable {
+    fn count_outputs(&self) -> Result<usize, Failure> {
+        let api = self.client.api();
+        let args = LoadedGetExecutable { loaded: self.raw.as_ptr(), ..Zeroable::zeroed() };
+        // SAFETY: the program is alive.
+        let executable = unsafe { api.call(args) }?.executable;
+        // SAFETY: the call above made it.
+        let outputs = unsafe { api.call(ExecutableNumOutputs { executable, ..Zeroable::zeroed() }) };
+        // SAFETY: it was made for us, and is not used again. A failure would change nothing.
+        let _ = unsafe { api.call(ExecutableDestroy { executable, ..Zeroable::zeroed() }) };
+        Ok(outputs?.outputs)
+    }
+
+    /// Starts the program on `arguments`, which may still be on their way, and returns its results, which are too.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for an argument of another client; [`ErrorKind::Device`](crate::ErrorKind::Device)
+    /// with what the plugin said, such as that number or shapes of the arguments are not the program's. What fails while
+    /// it runs is the error of its results.
+    pub fn run(&self, arguments: &[&DeviceBuffer]) -> Result<Vec<DeviceBuffer>> {
+        if let Some(at) = arguments.iter().position(|argument| !argument.client().is(&self.client)) {
+            return Err(Error::config(format!("argument {at} lies on a device of another client than the program's")));
+        }
+        let arguments: Vec<*mut RawBuffer> = arguments.iter().map(|argument| argument.raw()).collect();
+        let mut outputs = vec![ptr::null_mut::<RawBuffer>(); self.outputs];
+        let (argument_list, output_list) = (arguments.as_ptr(), outputs.as_mut_ptr());
+        let mut options = ExecuteOptions { struct_size: size_of::<ExecuteOptions>(), ..Zeroable::zeroed() };
+        let args = LoadedExecute {
+            executable: self.raw.as_ptr(),
+            options: &raw mut options,
+            arguments: &raw const argument_list,
+            devices_len: 1,
+            arguments_len: arguments.len(),
+            outputs: &raw const output_list,
+            ..Zeroable::zeroed()
+        };
+        // SAFETY: one list of arguments and one of results, which have as many places as are said and as the program has
+        // results; all live through the call, and the plugin itself keeps what it reads later.
+        unsafe { self.client.api().call(args) }.map_err(|failure| self.client.error(failure))?;
+        let adopt = |raw| {
+            let raw = NonNull::new(raw).ok_or_else(|| self.client.gave_nothing("PJRT_LoadedExecutable_Execute"))?;
+            // SAFETY: the call made it, for us.
+            unsafe { DeviceBuffer::adopt(raw, &self.client) }
+        };
+        // All are adopted before one is looked at, so that all are freed.
+        let adopted: Vec<Result<DeviceBuffer>> = outputs.into_iter().map(adopt).collect();
+        adopted.into_iter().collect()
+    }
+}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        let args = LoadedDestroy { executable: self.raw.as_ptr(), ..Zeroable::zeroed() };
+        // SAFETY: nobody has the program any more. A failure would change nothing.
+        let _ = unsafe { self.client.api().call(args) };
+    }
+}
+
+impl fmt::Debug for Executable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Executable({} results on {})", self.outputs, self.client.platform())
+    }
+}

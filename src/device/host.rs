@@ -1,0 +1,85 @@
+//! Host memory that transfers read.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::slots::Slot;
+use crate::element::Buffer;
+
+/// What devices can read without a copy, and what a cache line is.
+pub(super) const ALIGNMENT: usize = 64;
+
+/// Bytes that nobody writes to while this or a clone of it lives.
+#[derive(Clone)]
+pub(super) struct HostBytes {
+    memory: Memory,
+    range: Range<usize>,
+}
+
+#[derive(Clone)]
+enum Memory {
+    /// Memory of the pipeline: a batch, which may be a lease of a worker's slab.
+    Shared(Buffer),
+    /// A slot, filled by whoever cut this out of it.
+    Slot(Arc<Slot>),
+}
+
+impl HostBytes {
+    /// All of `buffer`. Up to 8 bytes lie in the handle itself, which moves: they are copied.
+    pub(super) fn shared(buffer: &Buffer) -> Self {
+        let moves = buffer.len() <= size_of::<u64>();
+        let buffer = if moves { Buffer::from_vec(buffer.as_bytes().to_vec()) } else { buffer.clone() };
+        let range = 0..buffer.len();
+        Self { memory: Memory::Shared(buffer), range }
+    }
+
+    /// `range` of a filled slot.
+    pub(super) fn slot(slot: &Arc<Slot>, range: Range<usize>) -> Self {
+        Self { memory: Memory::Slot(slot.clone()), range }
+    }
+
+    /// `range` of these bytes.
+    pub(super) fn part(&self, range: Range<usize>) -> Self {
+        let (start, end) = (self.range.start + range.start, self.range.start + range.end);
+        debug_assert!(start <= end && end <= self.range.end);
+        Self { memory: self.memory.clone(), range: start..end }
+    }
+
+    /// The bytes: at the same address for as long as any clone lives.
+    pub(super) fn bytes(&self) -> &[u8] {
+        let all = match &self.memory {
+            Memory::Shared(buffer) => buffer.as_bytes(),
+            Memory::Slot(slot) => slot.bytes(),
+        };
+        &all[self.range.clone()]
+    }
+}
+
+impl fmt::Debug for HostBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.memory {
+            Memory::Shared(_) => "shared",
+            Memory::Slot(_) => "slot",
+        };
+        write!(f, "HostBytes({kind}, {:?})", self.range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of what the handle holds itself, too.
+    #[test]
+    fn bytes_stay_where_they_are() {
+        for bytes in [&[][..], &[1, 2, 3], &[7; 200]] {
+            let host = HostBytes::shared(&Buffer::copy_from(bytes));
+            let (at, moved) = (host.bytes().as_ptr(), Box::new(host.clone()));
+            drop(host);
+            assert_eq!((moved.bytes().as_ptr(), moved.bytes()), (at, bytes));
+        }
+        let part = HostBytes::shared(&Buffer::from_vec((0..100u8).collect())).part(10..20).part(2..4);
+        assert_eq!(part.bytes(), [12, 13]);
+    }
+}

@@ -1,0 +1,66 @@
+//! Pages of the host that transfers read; pinned, where the plugin can.
+#![expect(unsafe_code, reason = "the plugin maps the host's memory for its devices")]
+
+use bytemuck::Zeroable;
+use memmap2::{MmapMut, MmapOptions};
+
+use super::abi::{ClientDmaMap, ClientDmaUnmap};
+use super::client::Client;
+use crate::error::{Error, ErrorKind, Result};
+
+const PAGE: usize = 4096;
+
+/// Pages, all touched, at a page's boundary. They go back to the system when this is dropped.
+pub(super) struct Pages {
+    map: MmapMut,
+    /// The client whose devices read them by themselves.
+    pinned: Option<Client>,
+}
+
+impl Pages {
+    /// At least `len` bytes.
+    pub(super) fn new(len: usize) -> Result<Self> {
+        let refused =
+            |e| Error::new(ErrorKind::Io, format!("no {len} bytes of memory for transfers: {e}")).caused_by(e);
+        let mut map = MmapOptions::new().len(len.max(1)).populate().map_anon().map_err(refused)?;
+        // Where the system does not do it when it maps.
+        map.iter_mut().step_by(PAGE).for_each(|byte| *byte = 0);
+        Ok(Self { map, pinned: None })
+    }
+
+    /// Lets the devices of `client` read the pages by themselves: `false` where the plugin cannot.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Device`] if it can, and refuses.
+    pub(super) fn pin(&mut self, client: &Client) -> Result<bool> {
+        let api = client.api();
+        if self.pinned.is_some() || !api.has::<ClientDmaMap>() || !api.has::<ClientDmaUnmap>() {
+            return Ok(self.pinned.is_some());
+        }
+        let (data, len) = (self.map.as_mut_ptr().cast(), self.map.len());
+        // SAFETY: the pages are as long as said, and `drop` unmaps them before they go.
+        match unsafe { api.call(ClientDmaMap { client: client.raw(), data, len, ..Zeroable::zeroed() }) } {
+            Ok(_) => self.pinned = Some(client.clone()),
+            Err(failure) if failure.is_unimplemented() => {}
+            Err(failure) => return Err(client.error(failure)),
+        }
+        Ok(self.pinned.is_some())
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.map
+    }
+
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.map
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        let Some(client) = self.pinned.take() else { return };
+        let args = ClientDmaUnmap { client: client.raw(), data: self.map.as_mut_ptr().cast(), ..Zeroable::zeroed() };
+        // SAFETY: they were mapped once, for this client, and who reads them holds them. A failure would change nothing.
+        let _ = unsafe { client.api().call(args) };
+    }
+}
