@@ -4,6 +4,8 @@
 //! nothing else: so whoever likes can read it, from any state of it on. Elements come round by round, one of each lane.
 
 mod ahead;
+mod evaluate;
+mod evaluator;
 mod lane;
 mod pass;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -134,7 +136,7 @@ impl<L: OpenLane> IterDataset for IterLanes<L> {
         let count = self.count.clamp(1, MAX_LANES) as u64;
         let shared = Shared { lanes: self.lanes.clone(), count, run: run.on_one_thread(), stage: self.stage };
         let shared = Arc::new(shared);
-        let ahead = ahead::evaluator(&shared, run).map(|evaluator| Ahead::new(evaluator, count));
+        let ahead = evaluator::evaluator(&shared, run).map(|evaluator| Ahead::new(evaluator, count));
         Ok(IterLanesIter::new(shared, ahead))
     }
 }

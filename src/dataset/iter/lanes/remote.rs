@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::ahead::{Ending, LaneChunk, LaneEvaluator, OpenLanes, Wanted, open_lane, share};
+use super::evaluate::{Ending, LaneChunk, LaneEvaluator, OpenLanes, Wanted, open_lane, share};
 use super::lane::{LaneIter, LaneMark, LanePosition, Marked, Step};
 use super::{ItemOf, Shared, StateOf};
 use crate::cx::{Cx, StageId};
