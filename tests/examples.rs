@@ -6,7 +6,7 @@ use std::process::Command;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Built by cargo next to this test, or now, where only this test was asked for.
-fn example(name: &str) -> String {
+fn built(name: &str) -> PathBuf {
     let mut path = std::env::current_exe().unwrap();
     path.pop();
     path.pop();
@@ -15,9 +15,20 @@ fn example(name: &str) -> String {
     if !path.exists() {
         let mut build = Command::new(env!("CARGO"));
         build.current_dir(ROOT).args(["build", "--example", name]);
+        if cfg!(feature = "pjrt") {
+            build.args(["--features", "pjrt"]);
+        }
         assert!(build.status().unwrap().success(), "cargo build --example {name}");
     }
-    let output = Command::new(&path).output().unwrap();
+    path
+}
+
+fn example(name: &str) -> String {
+    output(name, &mut Command::new(built(name)))
+}
+
+fn output(name: &str, command: &mut Command) -> String {
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -48,6 +59,25 @@ fn resume_after_kill() {
     let digest = |line: &str| line.split_whitespace().last().unwrap().to_owned();
     assert_eq!(hashes.len(), 2, "{text}");
     assert_eq!(digest(hashes[0]), digest(hashes[1]));
+}
+
+/// Losses of a run that stopped and went on are those of one that did not, and they fall.
+#[test]
+#[cfg(all(feature = "pjrt", feature = "text"))]
+fn pjrt_train() {
+    if std::env::var_os("GRISTMILL_PJRT_PLUGIN").is_none() {
+        eprintln!("SKIPPED: GRISTMILL_PJRT_PLUGIN names no plugin");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let run = |name: &str, steps: usize| {
+        let mut command = Command::new(built("pjrt_train"));
+        output("pjrt_train", command.arg(folder.path().join(name)).arg(steps.to_string()))
+    };
+    let (whole, parts) = (run("whole", 40), run("parts", 15) + &run("parts", 25));
+    assert_eq!(whole, parts);
+    let losses: Vec<f32> = whole.lines().map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect();
+    assert_eq!((losses.len(), losses[39] < losses[0] - 1.0), (40, true), "{whole}");
 }
 
 #[test]

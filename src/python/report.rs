@@ -1,7 +1,6 @@
 //! The wait report.
 
 use pyo3::prelude::*;
-use serde::Serialize;
 
 use crate::Report;
 
@@ -27,12 +26,8 @@ impl PyReport {
 
     /// Every number of the report.
     fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        as_dict(py, &self.0)
+        let json =
+            serde_json::to_string(&self.0).map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()))?;
+        py.import("json")?.call_method1("loads", (json,))
     }
-}
-
-/// A dict of what JSON shows of `figures`.
-pub(super) fn as_dict<'py>(py: Python<'py>, figures: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
-    let json = serde_json::to_string(figures).map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()))?;
-    py.import("json")?.call_method1("loads", (json,))
 }

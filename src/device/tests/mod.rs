@@ -9,6 +9,7 @@ mod stub;
 
 use std::time::Duration;
 
+use self::stub::Stub;
 use super::*;
 use crate::dataset::map::Range;
 use crate::{Array, Batch, DType, Element, IterDataset, Loader, MapDataset};
@@ -19,12 +20,12 @@ const LONG: Duration = Duration::from_secs(60);
 /// A client of the stub with these options.
 fn client(options: &[(&str, i64)]) -> Client {
     let options: Vec<_> = options.iter().map(|(name, value)| (*name, ClientOption::Int(*value))).collect();
-    stub::plugin().client_with(&options).unwrap()
+    stub::plugin(Stub::Today).client_with(&options).unwrap()
 }
 
 /// One that says that it is a CPU.
 fn cpu_client() -> Client {
-    stub::plugin().client_with(&[("platform", ClientOption::Str("cpu"))]).unwrap()
+    stub::plugin(Stub::Today).client_with(&[("platform", ClientOption::Str("cpu"))]).unwrap()
 }
 
 fn device_0(client: &Client) -> Placement {

@@ -20,7 +20,7 @@ fn what_is_no_plugin_is_refused_by_name() {
 /// The stub refuses to be initialised twice.
 #[test]
 fn a_plugin_is_initialised_once() {
-    let plugins: Vec<_> = (0..2).map(|_| stub::plugin()).collect();
+    let plugins: Vec<_> = (0..2).map(|_| stub::plugin(Stub::Today)).collect();
     assert_eq!(plugins[0].version(), (0, 81));
     let dir = tempfile::tempdir().unwrap();
     let link = dir.path().join("other_name.so");
@@ -36,7 +36,7 @@ fn a_client_tells_what_it_has() {
     assert_eq!(client.devices()[2].kind(), "memory");
     let error = client.device(3).unwrap_err();
     assert!(error.to_string().ends_with("no device 3: the client of platform stub has 3"), "{error}");
-    let error = stub::plugin().client_with(&[("colour", ClientOption::Bool(true))]).unwrap_err();
+    let error = stub::plugin(Stub::Today).client_with(&[("colour", ClientOption::Bool(true))]).unwrap_err();
     let said = "PJRT_Client_Create of PJRT API 0.81: unknown option colour (invalid argument, 3)";
     assert!(error.to_string().ends_with(said), "{error}");
     assert_eq!(error.kind(), ErrorKind::Device);
@@ -44,7 +44,7 @@ fn a_client_tells_what_it_has() {
 
 #[test]
 fn the_oldest_version_works_and_lacks_what_it_lacks() {
-    let plugin = stub::old_plugin();
+    let plugin = stub::plugin(Stub::Oldest);
     assert_eq!(plugin.version(), (0, 57));
     let client = plugin.client().unwrap();
     let options = PutOptions::default().pinned(true);

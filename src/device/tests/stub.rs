@@ -1,4 +1,4 @@
-//! The stub, compiled when it is first needed.
+//! The stub, compiled when it is first needed. Tests outside the crate include this file, too.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,16 +6,23 @@ use std::sync::OnceLock;
 
 use crate::device::Plugin;
 
-/// The stub of today's version.
-pub(super) fn plugin() -> Plugin {
-    static PATH: OnceLock<PathBuf> = OnceLock::new();
-    Plugin::load(PATH.get_or_init(|| compile("new", &[]))).unwrap()
+/// Which version of the API the stub is to have.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stub {
+    Today,
+    /// The oldest that works.
+    #[allow(dead_code, reason = "not every test asks for it")]
+    Oldest,
 }
 
-/// The stub of the oldest version that works.
-pub(super) fn old_plugin() -> Plugin {
-    static PATH: OnceLock<PathBuf> = OnceLock::new();
-    Plugin::load(PATH.get_or_init(|| compile("old", &["--cfg", "old"]))).unwrap()
+pub(super) fn plugin(stub: Stub) -> Plugin {
+    static TODAY: OnceLock<PathBuf> = OnceLock::new();
+    static OLDEST: OnceLock<PathBuf> = OnceLock::new();
+    let path = match stub {
+        Stub::Today => TODAY.get_or_init(|| compile("today", &[])),
+        Stub::Oldest => OLDEST.get_or_init(|| compile("oldest", &["--cfg", "old"])),
+    };
+    Plugin::load(path).unwrap()
 }
 
 /// Compiles it beside this test's binary, for this process alone: others may be at the same.

@@ -1,0 +1,179 @@
+//! Transfers to devices, on every plugin that `GRISTMILL_PJRT_PLUGIN` names (paths separated as in `PATH`):
+//!
+//!     GRISTMILL_PJRT_PLUGIN=PATH[:PATH …] cargo bench --features pjrt --bench device
+//!
+//! Wall time, medians; what is held against a limit takes turns with it. Page faults are those of the whole process.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use gristmill::dataset::map::Range;
+use gristmill::device::{Client, Device, DevicePut, Placement, Plugin, PutOptions, Staging};
+use gristmill::{Array, Batch, Buffer, DType, Element, IterDataset, MapDataset, Result};
+
+const MIB: usize = 1 << 20;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A batch of one array that starts `offset` bytes behind a page's boundary.
+fn batch(shape: &[usize], offset: usize) -> Batch {
+    let len = 4 * shape.iter().product::<usize>();
+    let memory = Buffer::from_vec(vec![1u8; len + 2 * 4096]);
+    let start = memory.as_bytes().as_ptr().align_offset(4096) + offset;
+    let data = memory.slice(start..start + len).expect("inside");
+    Element::new().with("tokens", Array::new(DType::I32, shape, data).expect("as long as needed"))
+}
+
+/// An endless stream of the same few batches: they cost nothing to make.
+fn put(
+    device: &Device,
+    batches: Vec<Batch>,
+    options: PutOptions,
+) -> Result<impl Iterator<Item = Result<gristmill::device::DeviceBatch>>> {
+    let ds = Range::new(0, 1 << 40).map(move |i| batches[i as usize % batches.len()].clone()).to_iter();
+    DevicePut::new(ds.loader().build()?, Placement::on(device), options)
+}
+
+fn median(all: &mut [f64]) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
+}
+
+fn micros(work: impl FnOnce() -> Result<()>) -> Result<f64> {
+    let start = Instant::now();
+    work()?;
+    Ok(start.elapsed().as_secs_f64() * 1e6)
+}
+
+/// `next`, whole, beside the plugin's call alone.
+fn latency(device: &Device) -> Result<()> {
+    for (name, staging) in [("in place", Staging::WhereNeeded), ("through a slot", Staging::Always)] {
+        let one = batch(&[32, 1024], 0);
+        let mut stream = put(device, vec![one.clone()], PutOptions::default().depth(1).staging(staging))?;
+        let array = one.array("tokens")?;
+        let (mut nexts, mut calls) = (Vec::new(), Vec::new());
+        for _ in 0..2000 {
+            let mut sent = None;
+            nexts.push(micros(|| stream.next().transpose().map(|batch| sent = batch))?);
+            sent.expect("endless").wait(PATIENCE)?;
+            let mut buffer = None;
+            calls.push(micros(|| device.put(array).map(|sent| buffer = Some(sent)))?);
+            buffer.expect("sent").ready()?.wait()?;
+        }
+        let (next, call) = (median(&mut nexts), median(&mut calls));
+        println!(
+            "[32,1024] int32, {name}: next() {next:.1} µs, of which the plugin's call {call:.1}; p99 {:.1}",
+            nexts[nexts.len() * 99 / 100]
+        );
+    }
+    Ok(())
+}
+
+/// Batches of 8 MiB, each waited for, against memcpy of as much and against the plugin's call alone. All write to memory
+/// that was used before, in turns: as many places as there are batches on their way, and one.
+fn throughput(device: &Device) -> Result<()> {
+    let shape = [2 * MIB / 1024, 1024];
+    let sources: Vec<Batch> = (0..4).map(|_| batch(&shape, 0)).collect();
+    let source = |round: usize| sources[round % sources.len()].array("tokens");
+    let mut targets = vec![vec![1u8; 8 * MIB]; 3];
+    let alone = |round: usize| device.put(source(round)?)?.ready()?.wait();
+    let mut copy = |round: usize| {
+        black_box(&mut targets[round % 3]).copy_from_slice(source(round)?.bytes());
+        Ok(())
+    };
+    for (name, options) in [
+        ("in place", PutOptions::default()),
+        ("through a slot", PutOptions::default().staging(Staging::Always)),
+        ("viewed, on a CPU", PutOptions::default().zero_copy(true)),
+    ] {
+        if name.starts_with("viewed") && device.client().platform() != "cpu" {
+            continue;
+        }
+        let mut stream = put(device, sources.clone(), options)?;
+        let mut send = |_: usize| stream.next().expect("endless")?.wait(PATIENCE);
+        let mut all = [Sums::default(), Sums::default(), Sums::default()];
+        for round in 0..120 {
+            let count = round >= 40;
+            all[0].add(count, || copy(round + 1))?;
+            all[1].add(count, || alone(round + 2))?;
+            all[2].add(count, || send(round))?;
+        }
+        let [copy, alone, send] = all.map(|mut sums| (sums.rate(), sums.faults));
+        println!(
+            "8 MiB, {name}: {:.1} GB/s until it is there, {:.0} % of memcpy ({:.1}), {:.0} % of the plugin alone ({:.1}); \
+             page faults in 80 batches {}, of the plugin alone {}",
+            send.0,
+            100.0 * send.0 / copy.0,
+            copy.0,
+            100.0 * send.0 / alone.0,
+            alone.0,
+            send.1,
+            alone.1,
+        );
+    }
+    Ok(())
+}
+
+/// What many rounds took.
+#[derive(Default)]
+struct Sums {
+    micros: Vec<f64>,
+    faults: u64,
+}
+
+impl Sums {
+    fn add(&mut self, count: bool, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let before = page_faults();
+        let took = micros(work)?;
+        if count {
+            self.faults += page_faults() - before;
+            self.micros.push(took);
+        }
+        Ok(())
+    }
+
+    /// GB/s of 8 MiB in the median time.
+    fn rate(&mut self) -> f64 {
+        8.0 * MIB as f64 / 1e3 / median(&mut self.micros)
+    }
+}
+
+/// Minor page faults of this process so far.
+fn page_faults() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    fields.split(' ').nth(7).and_then(|faults| faults.parse().ok()).unwrap_or(0)
+}
+
+/// Whose memory a buffer is, by how it was sent and where the host's began.
+fn semantics(device: &Device) -> Result<()> {
+    for zero_copy in [false, true] {
+        for offset in [4, 16, 32, 64, 0] {
+            let one = batch(&[32, 1024], offset);
+            let host = one.array("tokens")?.bytes().as_ptr().addr();
+            let options = PutOptions::default().zero_copy(zero_copy);
+            let sent = put(device, vec![one], options)?.next().expect("endless")?;
+            sent.wait(PATIENCE)?;
+            let buffer = sent.array("tokens")?.buffer();
+            let how = if buffer.address()? == host { "views it" } else { "lies elsewhere" };
+            let boundary = if offset == 0 { 4096 } else { offset };
+            println!("zero_copy {zero_copy}, memory at a multiple of {boundary}: the buffer {how}");
+        }
+    }
+    Ok(())
+}
+
+fn measure(client: &Client) -> Result<()> {
+    let device = client.device(0)?;
+    println!("\n{client:?}");
+    latency(&device)?;
+    throughput(&device)?;
+    if client.platform() == "cpu" { semantics(&device) } else { Ok(()) }
+}
+
+fn main() -> Result<()> {
+    let Some(paths) = std::env::var_os("GRISTMILL_PJRT_PLUGIN") else {
+        println!("skipped: GRISTMILL_PJRT_PLUGIN names no plugin");
+        return Ok(());
+    };
+    std::env::split_paths(&paths).try_for_each(|path| measure(&Plugin::load(path)?.client()?))
+}

@@ -1,0 +1,107 @@
+//! Batches on their way from files and worker processes to devices.
+#![cfg(feature = "pjrt")]
+
+use gristmill::device;
+use gristmill::device::{ClientOption, DevicePut, Placement, PutOptions};
+
+#[path = "../src/device/tests/stub.rs"]
+mod stub;
+
+use stub::Stub;
+
+/// A client of the stub, which reads host memory only half a millisecond after it was told to.
+fn client(devices: i64) -> device::Client {
+    let options = [("delay_us", ClientOption::Int(500)), ("devices", ClientOption::Int(devices))];
+    stub::plugin(Stub::Today).client_with(&options).unwrap()
+}
+
+#[test]
+fn what_pip_installed_is_found_where_it_is_active() {
+    for plugin in device::discover(device::site_packages()) {
+        assert!(plugin.path.is_absolute() && !plugin.name.is_empty(), "{plugin:?}");
+    }
+}
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+mod from_workers {
+    use gristmill::dataset::Remainder;
+    use gristmill::dataset::map::Range;
+    use gristmill::workers::{MpOptions, mp_prefetch};
+    use gristmill::{Array, Element, IterDataset, MapDataset, Result};
+
+    use super::*;
+
+    const ROWS: usize = 8;
+
+    /// Batches of two columns; rows of `bytes` that all are the element's number.
+    fn pipeline(bytes: usize) -> Result<impl IterDataset<Item = Element>> {
+        let element =
+            move |x: i64| Element::new().with("x", Array::from_vec(vec![x as u8; bytes])).with("n", Array::scalar(x));
+        Ok(Range::new(0, 400).map(element).to_iter().batch_with(ROWS, Remainder::Drop))
+    }
+
+    /// A worker's slab is read in place, and no page of it is written to again before that: else batches would be wrong.
+    #[test]
+    fn a_slab_is_sent_from_where_the_worker_wrote() {
+        for devices in [1, 4] {
+            let client = client(devices);
+            let options = MpOptions::auto().workers(1).worker_heap(64 << 20).ram_budget(200 << 20);
+            let loader = mp_prefetch(pipeline, 16 << 10, options).unwrap().build().unwrap();
+            let placement = Placement::rows(&client.devices()).unwrap();
+            let mut put = DevicePut::new(loader, placement, PutOptions::default()).unwrap();
+            let sent: Vec<_> = put.by_ref().map(Result::unwrap).collect();
+            assert_eq!(sent.len(), 400 / ROWS);
+            let stats = put.stats();
+            // Of 8 numbers a quarter, 16 bytes, starts where no device could read it.
+            let copied = if devices == 1 { 0 } else { 50 * 8 * ROWS as u64 };
+            assert_eq!(
+                (stats.bytes_copied, stats.bytes_in_place + copied),
+                (copied, 50 * 8 * ROWS as u64 + (400 << 14))
+            );
+            assert_eq!(put.report().workers.unwrap().copies, 0);
+            drop(put);
+            for batch in &sent {
+                let mut row = batch.index() * ROWS as u64;
+                for shard in batch.array("x").unwrap().shards() {
+                    for bytes in shard.to_array().unwrap().bytes().chunks(16 << 10) {
+                        assert!(bytes.iter().all(|&byte| byte == row as u8), "row {row}");
+                        row += 1;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What the README shows.
+#[rustfmt::skip]
+#[allow(dead_code, reason = "it needs a real plugin; that it compiles is the test")]
+fn example(
+    pipeline: impl gristmill::IterDataset<Item = gristmill::Batch> + 'static,
+    weights: device::DeviceBuffer,
+) -> gristmill::Result<gristmill::Checkpoint> {
+    use gristmill::device::Plugin;
+    const STEP: &str = "module {}";
+    // Shown:
+    let plugin = Plugin::load("pjrt_c_api_cpu_plugin.so")?;       // or one that `discover(site_packages())` finds
+    let client = plugin.client()?;
+    let step = client.compile(STEP)?;                         // StableHLO, as MLIR's text
+    let rows = Placement::rows(&client.devices())?;               // or `on` one device, or `copies` on all
+
+    let mut batches = DevicePut::new(pipeline.loader().threads(4).build()?, rows, PutOptions::default().depth(2))?;
+    for batch in batches.by_ref() {
+        let batch = batch?;                                        // on its way, or there: programs wait for it themselves
+        let _results = step.run(&[&weights, batch.array("tokens")?.buffer()])?;
+    }
+    let state = batches.state()?;                                  // what this loop has seen, not what was sent ahead
+    // Until here.
+    Ok(state)
+}
+
+#[test]
+fn the_readme_shows_what_compiles() {
+    let shown = include_str!("device.rs").split("    // Shown:\n").nth(1).unwrap();
+    let shown = shown.split("    // Until here.").next().unwrap();
+    let shown: String = shown.lines().map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect();
+    assert!(include_str!("../README.md").contains(&shown));
+}
