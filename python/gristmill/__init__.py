@@ -19,6 +19,7 @@ from gristmill._errors import WorkerError as WorkerError
 from gristmill._gristmill import DatasetIterator as DatasetIterator
 from gristmill._gristmill import IterDataset as IterDataset
 from gristmill._gristmill import MapDataset as MapDataset
+from gristmill._gristmill import Metrics as Metrics
 from gristmill._gristmill import Report as Report
 from gristmill._gristmill import __version__ as __version__
 from gristmill._recipe import record as _record
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from gristmill import jax as jax
     from gristmill import orbax as orbax
     from gristmill import torch as torch
+    from gristmill._measure import Measured as Measured
+    from gristmill._measure import measure as measure
     from gristmill._options import MpOptions as MpOptions
     from gristmill._progress import progress as progress
 else:
@@ -41,6 +44,8 @@ else:
         """Imports when it is first used what takes its time, and what needs a framework that not everybody has."""
         if name == "MpOptions":
             return _import_module("gristmill._options").MpOptions
+        if name in ("Measured", "measure"):
+            return getattr(_import_module("gristmill._measure"), name)
         if name == "progress":
             return _import_module("gristmill._progress").progress
         if name in ("arrow", "jax", "orbax", "torch"):

@@ -603,6 +603,35 @@ class Report:
         """Every number of the report."""
 
 @final
+class Metrics:
+    """How well a device was used: `str` gives the text for people, `as_dict` the numbers.
+
+    Shares are of the time that counts, from 0 to 1. `utilisation` is AU as MLPerf Storage's benchmark computes it, `stall` the
+    share for which the device stood still, `input_bound_share` the share that the loop spent in `next`, with the words of
+    TensorFlow's profiler for it in `input_bound`: `not`, `moderately` (from 5 %) or `highly` (from 20 %).
+    """
+
+    @staticmethod
+    def of(
+        steps: Sequence[tuple[float, float, float, float, int]], wall: float, exclude_first: int = 1
+    ) -> Metrics | None:
+        """What the steps of a loop say that took `wall` seconds; `None` if none is left without the excluded ones.
+
+        Of each step: when its batch was asked for and arrived, when the device could begin and was done, all in seconds since
+        the start of the loop, and how many samples it had.
+        """
+
+    @property
+    def verdict(self) -> str:
+        """What they mean, in a sentence."""
+
+    def beside(self, resident: Metrics) -> Metrics:
+        """The same with `au_synth`, the speed as a share of that of `resident`: a loop over one batch that stays in memory."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every number."""
+
+@final
 class RecordBatch:
     """A batch as Arrow's record batch: its columns view the memory of the arrays wherever that is gristmill's own.
 

@@ -71,6 +71,14 @@ def test_the_report_names_the_slow_stage() -> None:
     assert inline[-1].startswith("waited ") and "most of it for map" in inline[-1]
 
 
+def test_a_device_that_waits_is_seen() -> None:
+    told = run("is_my_device_waiting.py")
+    inline = told[: told.index("--- 16 threads")]
+    assert inline[0] == "--- 0 threads" and inline[1].startswith("accelerator utilisation, AU")
+    assert inline[-1].startswith("VERDICT  the device stood still for") and inline[-1].endswith("highly input-bound")
+    assert any(line.startswith("AU_synth") for line in inline)
+
+
 def test_a_program_for_grain_goes_on_with_another_mix() -> None:
     stopped, goes_on = run("grain_program.py")
     assert stopped.startswith("stopped at (8, 128) with 9") and goes_on == "goes on with (8, 128)"

@@ -25,6 +25,7 @@ mod iter_dataset;
 mod iterator;
 mod map_dataset;
 mod maps;
+mod metrics;
 mod numbers;
 mod random;
 mod recipe;
@@ -99,5 +100,6 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(feature = "parquet")]
     module.add_class::<arrow::PyRecordBatchStream>()?;
     module.add_function(wrap_pyfunction!(index_shuffle::index_shuffle, module)?)?;
+    module.add_class::<metrics::PyMetrics>()?;
     module.add_class::<report::PyReport>()
 }

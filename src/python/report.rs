@@ -1,6 +1,7 @@
 //! The wait report.
 
 use pyo3::prelude::*;
+use serde::Serialize;
 
 use crate::Report;
 
@@ -26,8 +27,12 @@ impl PyReport {
 
     /// Every number of the report.
     fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let json =
-            serde_json::to_string(&self.0).map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()))?;
-        py.import("json")?.call_method1("loads", (json,))
+        as_dict(py, &self.0)
     }
+}
+
+/// A dict of what JSON shows of `figures`.
+pub(super) fn as_dict<'py>(py: Python<'py>, figures: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+    let json = serde_json::to_string(figures).map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()))?;
+    py.import("json")?.call_method1("loads", (json,))
 }
