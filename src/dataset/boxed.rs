@@ -102,6 +102,9 @@ macro_rules! forward_stage {
             fn reads_together(&self) -> bool {
                 self.0.reads_together()
             }
+            fn has_every_index(&self) -> bool {
+                self.0.has_every_index()
+            }
             fn memory(&self) -> Option<Memory> {
                 self.0.memory()
             }

@@ -79,6 +79,11 @@ pub trait Stage {
         false
     }
 
+    /// Whether it yields an element for every index, whatever its parents drop.
+    fn has_every_index(&self) -> bool {
+        false
+    }
+
     /// What it may hold while it runs, besides one element; `None` if it does not say.
     fn memory(&self) -> Option<Memory> {
         None
@@ -131,7 +136,8 @@ impl dyn Stage + '_ {
 
     /// Whether an index may yield no element.
     pub fn may_drop(&self) -> bool {
-        self.role() >= Role::MayDrop || self.parents().iter().any(|p| p.may_drop())
+        let dropped = || self.role() >= Role::MayDrop || self.parents().iter().any(|p| p.may_drop());
+        !self.has_every_index() && dropped()
     }
 
     /// Whether all of its work is [native](Stage::is_native).

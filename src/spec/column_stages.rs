@@ -4,6 +4,7 @@ use super::chain::Context;
 use super::columns::NamedFn;
 use super::decode::{Decode, Fields};
 use super::entry::StageEntry;
+use crate::dataset::iter::FilterThresholds;
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::{Element, Value};
 use crate::error::{Error, Result};
@@ -27,10 +28,17 @@ macro_rules! each {
         }
     };
 }
-each!(filter_fn, filter, filter_iter);
 each!(select_fn, select, select_iter);
 each!(drop_fn, drop_columns, drop_columns_iter);
 each!(rename_fn, rename, rename_iter);
+
+fn filter(ds: BoxMap<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxMap<Element>> {
+    Ok(filter_fn(fields, context)?.after(ds).boxed())
+}
+
+fn filter_iter(ds: BoxIter<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxIter<Element>> {
+    Ok(filter_fn(fields, context)?.watched(ds, FilterThresholds::default()).boxed())
+}
 
 /// What `filter` can ask of a column.
 #[derive(Clone, Debug, Default)]

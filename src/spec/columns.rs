@@ -1,5 +1,7 @@
 //! The elementwise functions that a file can name, as one stage that carries its name and arguments.
 
+mod watched;
+
 use std::fmt;
 use std::sync::Arc;
 

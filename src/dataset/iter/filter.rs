@@ -71,9 +71,11 @@ pub struct IterFilterIter<I, P> {
     stage: StageId,
 }
 
-/// Where an [`IterFilterIter`] is.
+/// Where a filter of a stream is.
+///
+/// The state of its parent alone is read as one with an empty window: so it was written before filters counted everywhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "Written<S>")]
 pub struct FilterState<S> {
     /// Where the parent is.
     pub parent: S,
@@ -81,6 +83,31 @@ pub struct FilterState<S> {
     pub seen: u64,
     /// Those of them that were dropped.
     pub dropped: u64,
+}
+
+/// The states that are read.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written<S> {
+    Whole(Whole<S>),
+    Parent(S),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Whole<S> {
+    parent: S,
+    seen: u64,
+    dropped: u64,
+}
+
+impl<S> From<Written<S>> for FilterState<S> {
+    fn from(written: Written<S>) -> Self {
+        match written {
+            Written::Whole(Whole { parent, seen, dropped }) => Self { parent, seen, dropped },
+            Written::Parent(parent) => Self { parent, seen: 0, dropped: 0 },
+        }
+    }
 }
 
 impl<I, P> DatasetIterator for IterFilterIter<I, P>
@@ -104,7 +131,7 @@ where
     }
 
     fn state(&self) -> Self::State {
-        FilterState { parent: self.parent.state(), seen: self.watch.seen, dropped: self.watch.dropped }
+        self.watch.state(self.parent.state())
     }
 
     fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {

@@ -57,6 +57,8 @@ pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatState};
 pub use self::stream::{Stream, StreamIter};
 pub use self::stream_batch::{StreamBatch, StreamBatchIter};
 pub use self::thresholds::FilterThresholds;
+#[cfg(feature = "spec")]
+pub(crate) use self::thresholds::Watch;
 pub use self::window_shuffle::{IterWindowShuffle, IterWindowShuffleIter, WindowShuffleState};
 pub use self::zip::{IterZip, IterZipAll, IterZipAllIter, IterZipIter, ZipLength, ZipState, zip_all};
 use super::boxed::BoxIter;

@@ -97,10 +97,10 @@ impl<I: DatasetIterator> DatasetIterator for IterRepeatIter<I> {
             if self.last.is_some_and(|last| self.epoch >= last) {
                 return Ok(None);
             }
-            // All epochs are alike: after an empty one, going on would never end.
+            // All epochs are alike: after an empty one come only empty ones, and without an end to them no end at all.
             if self.empty {
                 let error = Error::data(format!("epoch {} yielded no element, so repeating it never will", self.epoch));
-                return Err(cx.blame(self.stage, "repeat", error));
+                return self.last.map_or_else(|| Err(cx.blame(self.stage, "repeat", error)), |_| Ok(None));
             }
             self.parent.restore(self.start.clone(), cx)?;
             self.epoch += 1;
@@ -142,14 +142,19 @@ mod tests {
 
     #[test]
     fn nothing_for_ever_is_an_error() {
-        for epochs in [None, Some(1 << 60)] {
-            let error = Range::new(0, 5).to_iter().filter(|_| false).repeat(epochs).collect().unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Data);
-            assert!(error.message().contains("epoch 0 yielded no element"), "{error}");
-        }
-        assert!(Range::new(0, 5).to_iter().filter(|_| false).repeat(1).collect().unwrap().is_empty());
+        let nothing = || Range::new(0, 5).to_iter().filter(|_| false);
+        let error = nothing().repeat(None).collect().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Data);
+        assert!(error.message().contains("epoch 0 yielded no element"), "{error}");
         // After a resume, too.
-        assert!(laws::check_to_error(&Range::new(0, 5).to_iter().filter(|_| false).repeat(2)).1.is_some());
+        assert!(laws::check_to_error(&nothing().repeat(None)).1.is_some());
+    }
+
+    #[test]
+    fn nothing_several_times_is_nothing() {
+        for epochs in [1, 2, 1 << 60] {
+            assert!(laws::check(&Range::new(0, 5).to_iter().filter(|_| false).repeat(epochs)).is_empty());
+        }
     }
 
     #[test]

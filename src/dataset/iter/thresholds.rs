@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::FilterState;
 use crate::cx::Cx;
 use crate::error::{Error, Result};
 
@@ -30,24 +31,24 @@ impl FilterThresholds {
     /// Neither warns nor fails.
     pub const OFF: Self = Self { warn: None, raise: None };
 
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         for (name, share) in [("warn", self.warn), ("raise", self.raise)] {
-            if share.is_some_and(|s| !(s > 0.0 && s <= 1.0)) {
-                return Err(Error::config(format!("the {name} threshold is {share:?}, and must be in (0, 1]")));
+            if let Some(share) = share.filter(|&share| !(share > 0.0 && share <= 1.0)) {
+                return Err(Error::config(format!("the {name} threshold is {share}, and must be in (0, 1]")));
             }
         }
         Ok(())
     }
 
     /// What belongs into the fingerprint: failing changes the stream, warning does not.
-    pub(super) fn params(&self) -> String {
+    pub(crate) fn params(&self) -> String {
         self.raise.map(|share| format!("raise={share}")).unwrap_or_default()
     }
 }
 
 /// Counts what a filter drops, window by window.
 #[derive(Clone, Debug)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     thresholds: FilterThresholds,
     /// Elements seen in this window.
     pub(super) seen: u64,
@@ -57,12 +58,17 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(thresholds: FilterThresholds) -> Self {
+    pub(crate) fn new(thresholds: FilterThresholds) -> Self {
         Self { thresholds, seen: 0, dropped: 0, warned: None }
     }
 
+    /// Where a filter is whose parent is at `parent`.
+    pub(crate) fn state<S>(&self, parent: S) -> FilterState<S> {
+        FilterState { parent, seen: self.seen, dropped: self.dropped }
+    }
+
     /// Goes to a position.
-    pub(super) fn restore(&mut self, seen: u64, dropped: u64) -> Result<()> {
+    pub(crate) fn restore(&mut self, seen: u64, dropped: u64) -> Result<()> {
         if dropped > seen || seen >= WINDOW {
             return Err(Error::state(format!("{dropped} dropped of {seen} seen, in a window of {WINDOW}")));
         }
@@ -72,7 +78,7 @@ impl Watch {
 
     /// Counts one element; fails if it ends a window in which too many were dropped.
     #[inline]
-    pub(super) fn count(&mut self, dropped: bool, cx: &mut Cx) -> Result<()> {
+    pub(crate) fn count(&mut self, dropped: bool, cx: &mut Cx) -> Result<()> {
         self.seen += 1;
         self.dropped += u64::from(dropped);
         if self.seen < WINDOW { Ok(()) } else { self.end_window(cx) }

@@ -22,6 +22,7 @@ mod select;
 mod select_indices;
 mod shuffle;
 mod slice;
+mod slots;
 mod source;
 mod window_shuffle;
 mod zip;
@@ -45,6 +46,7 @@ pub use self::select::{Select, SelectionMap};
 pub use self::select_indices::SelectIndices;
 pub use self::shuffle::Shuffle;
 pub use self::slice::Slice;
+pub use self::slots::Slots;
 pub use self::source::{RandomAccess, Source};
 pub use self::window_shuffle::WindowShuffle;
 pub use self::zip::{Zip, ZipAll};
@@ -132,6 +134,21 @@ pub trait MapDataset: Stage + Send + Sync {
         P: Fn(&Self::Item) -> bool + Send + Sync,
     {
         Filter::new(self, predicate)
+    }
+
+    /// The slots themselves, for what must have one for each index, as `batch`: `None` where an element was dropped.
+    ///
+    /// ```
+    /// use gristmill::{MapDataset, dataset::map::Range};
+    /// let ds = Range::new(0, 4).filter(|x| x % 2 == 1).slots();
+    /// assert_eq!(ds.collect()?, [None, Some(1), None, Some(3)]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    fn slots(self) -> Slots<Self>
+    where
+        Self: Sized,
+    {
+        Slots::new(self)
     }
 
     /// Sets the seed from which random stages after it, unless given their own, derive theirs.

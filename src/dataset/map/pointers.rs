@@ -35,6 +35,9 @@ macro_rules! forward_map_dataset {
             fn reads_together(&self) -> bool {
                 (**self).reads_together()
             }
+            fn has_every_index(&self) -> bool {
+                (**self).has_every_index()
+            }
             fn memory(&self) -> Option<Memory> {
                 (**self).memory()
             }
