@@ -72,6 +72,8 @@ pub mod demo;
 pub mod device;
 pub mod element;
 mod error;
+#[cfg(any(feature = "cli", feature = "python"))]
+mod events;
 pub mod exec;
 mod loader;
 pub mod pack;

@@ -211,6 +211,9 @@ class MapDataset:
         `max_fan_out` may be an attribute of `transform`. More elements than slots are an error.
         """
 
+    def slots(self) -> MapDataset:
+        """`None` in place of every empty slot, so that there is an element for each index, as `batch` needs."""
+
     def drop_none(self) -> MapDataset:
         """Empty slots in place of elements that are `None`."""
 
@@ -289,7 +292,9 @@ class MapDataset:
         `worker_init_fn` is called once in each worker that runs Python functions, with its number and how many there are.
         """
 
-    def loader(self, *, threads: int = 0, buffer: int = 2, writable: bool = False) -> DatasetIterator:
+    def loader(
+        self, *, threads: int = 0, buffer: int = 2, writable: bool = False, workers: bool = True
+    ) -> DatasetIterator:
         """Starts a pass over one epoch; see `IterDataset.loader`."""
 
     def __iter__(self) -> DatasetIterator: ...
@@ -377,7 +382,9 @@ class IterDataset:
         """
 
     @overload
-    def filter(self, transform: Callable[[Any], object] | _Filter, /) -> IterDataset: ...
+    def filter(
+        self, transform: Callable[[Any], object] | _Filter, /, *, warn: float | None = 0.9, **thresholds: float | None
+    ) -> IterDataset: ...
     @overload
     def filter(
         self,
@@ -389,7 +396,13 @@ class IterDataset:
         max: float | None = None,
         equals: str | None = None,
     ) -> IterDataset:
-        """Keeps the elements of which a function, or natively a condition on a column, holds."""
+        """Keeps the elements of which a function, or natively a condition on a column, holds.
+
+        Where a filter drops the share `warn` of 1000 elements in a row, `logging` hears of it under the name `gristmill`, at
+        most once a minute. `raise` (which Python can only pass as `**{"raise": 0.99}`) is the share from which on it is a
+        `DataError`; the count is part of the state. `None` is no threshold. Filters straight behind a dataset of random access
+        are watched together, with the thresholds that were given last.
+        """
 
     def drop_none(self) -> IterDataset:
         """All elements but those that are `None`."""
@@ -539,7 +552,9 @@ class IterDataset:
         `worker_init_fn` is called once in each worker that runs Python functions, with its number and how many there are.
         """
 
-    def loader(self, *, threads: int = 0, buffer: int = 2, writable: bool = False) -> DatasetIterator:
+    def loader(
+        self, *, threads: int = 0, buffer: int = 2, writable: bool = False, workers: bool = True
+    ) -> DatasetIterator:
         """Starts a pass.
 
         With `threads`, the elementwise part runs on so many threads and the rest on one more, `buffer` packets ahead of the
@@ -547,6 +562,9 @@ class IterDataset:
 
         With `writable`, native arrays come as ones that may be written to: as they are where nobody else views their
         memory, else as a copy. Arrays that Python functions made are handed on as they are.
+
+        Without `workers`, this process evaluates what `mp_prefetch` would have worker processes evaluate: to look at a few
+        elements, or at the state.
         """
 
     def __iter__(self) -> DatasetIterator: ...

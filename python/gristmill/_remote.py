@@ -4,10 +4,10 @@ import contextlib
 import os
 import pickle
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
-from types import TracebackType
-from typing import Any
+from types import CodeType, FunctionType, TracebackType
+from typing import Any, NoReturn
 
 from gristmill._errors import WorkerError
 
@@ -46,7 +46,13 @@ def pack(exception: BaseException, place: TracebackType | None) -> bytes:
     if isinstance(exception, Exception):
         with contextlib.suppress(Exception):
             pickled = _whole(exception)
-    return pickle.dumps((pickled, name, str(exception), said, os.getpid()))
+    frames = [(code.co_filename, code.co_name, line) for code, line in _frames(place)]
+    return pickle.dumps((pickled, name, str(exception), said, os.getpid(), frames))
+
+
+def _frames(place: TracebackType | None) -> Iterator[tuple[CodeType, int]]:
+    for frame, line in traceback.walk_tb(place):
+        yield frame.f_code, line
 
 
 def _whole(exception: BaseException) -> bytes:
@@ -63,7 +69,7 @@ def _whole(exception: BaseException) -> bytes:
 
 def unpack(packed: bytes) -> BaseException:
     """The exception again, in the process that asked for the element."""
-    pickled, name, message, said, pid = pickle.loads(packed)
+    pickled, name, message, said, pid, frames = pickle.loads(packed)
     exception: BaseException | None = None
     if pickled is not None:
         with contextlib.suppress(Exception):
@@ -72,4 +78,34 @@ def unpack(packed: bytes) -> BaseException:
         exception = WorkerError(f"{name}: {message}")
         exception.add_note("gristmill: the exception stays in the worker: it cannot be pickled, or would end this program")
     exception.add_note(f"gristmill: raised in worker process {pid}:\n{said.rstrip()}")
-    return exception
+    return exception.with_traceback(_replayed(frames))
+
+
+class _Replayed(Exception):
+    """Ends a frame that is made for a traceback."""
+
+
+def _end() -> NoReturn:
+    raise _Replayed
+
+
+def _replayed(frames: Sequence[tuple[str, str, int]]) -> TracebackType | None:
+    """A traceback with such frames, each a file, the name of a function and a line: debuggers and loggers show them.
+
+    Objects of the interpreter do not leave a process. Each frame is one of a function that is made for it.
+    """
+    # All instructions are of the first line, and of no column: `Objects/locations.md` of CPython has the format.
+    units = len(_end.__code__.co_code) // 2
+    lines = b"".join(bytes([0x80 | 13 << 3 | min(8, units - at) - 1, 0]) for at in range(0, units, 8))
+    entry: TracebackType | None = None
+    for file, name, line in reversed(frames):
+        code = _end.__code__.replace(
+            co_filename=file, co_name=name, co_qualname=name, co_firstlineno=line, co_linetable=lines
+        )
+        try:
+            FunctionType(code, {"_Replayed": _Replayed})()
+        except _Replayed as ended:
+            made = ended.__traceback__
+            if made is not None and made.tb_next is not None:
+                entry = TracebackType(entry, made.tb_next.tb_frame, made.tb_next.tb_lasti, line)
+    return entry

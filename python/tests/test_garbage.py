@@ -48,6 +48,7 @@ MAKE: dict[str, Callable[[Trainer], Any]] = {
     "filter": lambda t: NUMBERS.filter(t.keep),
     "batch_fn": lambda t: NUMBERS.batch(2, batch_fn=t.together),
     "source": lambda t: gm.MapDataset.source(t),
+    "computed": lambda t: gm.MapDataset.computed(t),
     "slice": lambda t: NUMBERS.map(t.double)[1:],
     "zip": lambda t: gm.MapDataset.zip([NUMBERS.map(t.double), NUMBERS.map(t.double)]),
     "mix": lambda t: gm.MapDataset.mix([NUMBERS.map(t.double), NUMBERS]),
@@ -92,6 +93,26 @@ def test_a_cycle_is_collected(kind: str, running: str) -> None:
     assert trainer() is not None
     gc.collect()
     assert trainer() is None
+
+
+class Stream(Trainer):
+    """A stream that holds what is made of it."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(6))
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_a_stream_in_a_cycle_is_collected(running: bool) -> None:
+    stream = Stream()
+    stream.data = gm.IterDataset.source(stream).map(stream.double)
+    stream.more = iter(stream.data)
+    if running:
+        assert next(stream.more) == 0
+    seen = weakref.ref(stream)
+    del stream
+    gc.collect()
+    assert seen() is None
 
 
 @pytest.mark.parametrize("kind", MAKE)

@@ -488,6 +488,28 @@ def test_the_example_of_the_readme_runs_as_it_is_shown(tmp_path: Path, monkeypat
     assert json.dumps(names["state"])
 
 
+@jax.tree_util.register_pytree_node_class
+class Registered:
+    """A class that only JAX knows how to take apart."""
+
+    def __init__(self, x: Any, name: str) -> None:
+        self.x, self.name = x, name
+
+    def tree_flatten(self) -> tuple[tuple[Any], str]:
+        return (self.x,), self.name
+
+    @classmethod
+    def tree_unflatten(cls, name: str, parts: Any) -> "Registered":
+        return cls(*parts, name)
+
+
+def test_a_class_that_jax_was_told_of_is_a_tree() -> None:
+    ds = gm.MapDataset.range(4).map(lambda x: {"a": Registered(np.full(2, x), "one")}).batch(4)
+    (batch,) = ds
+    assert type(batch["a"]) is Registered and batch["a"].name == "one"
+    assert batch["a"].x.tolist() == [[0, 0], [1, 1], [2, 2], [3, 3]]
+
+
 def test_jax_is_imported_when_it_is_used() -> None:
     program = "import sys, gristmill as gm; print('jax' in sys.modules); gm.jax.device_put; print('jax' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", program], text=True) == "False\nTrue\n"

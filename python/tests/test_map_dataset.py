@@ -49,6 +49,16 @@ def test_a_filter_leaves_empty_slots_that_a_stream_skips() -> None:
     assert (len(ds), [ds[i] for i in range(6)], list(ds)) == (6, [0, None, None, 3, None, None], [0, 3])
 
 
+def test_an_empty_slot_may_be_an_element() -> None:
+    ds = gm.MapDataset.range(5).filter(lambda x: x % 2 == 0)
+    assert list(ds.slots()) == [0, None, 2, None, 4]
+    assert list(ds.slots().batch(2, batch_fn=list)) == [[0, None], [2, None], [4]]
+    with pytest.raises(gm.ConfigError, match="may drop"):
+        ds.batch(2)
+    # Where no slot is empty there is nothing to do.
+    assert repr(gm.MapDataset.range(5).slots()) == repr(gm.MapDataset.range(5))
+
+
 def test_what_a_function_returns_is_the_element() -> None:
     values: list[Any] = [None, True, 1, 1.5, "text", b"bytes", {"a": 1}, (1, 2), [1], 1 << 80, object()]
     out = list(gm.MapDataset.range(len(values)).map(lambda i: values[i]))

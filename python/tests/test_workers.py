@@ -4,6 +4,7 @@ import dataclasses
 import os
 import pickle
 import sys
+import traceback
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -148,6 +149,24 @@ def test_an_exception_keeps_its_type_and_says_where_it_was_raised() -> None:
     notes = "\n".join(caught.value.__notes__)
     assert "raised in worker process" in notes and "in fails" in notes
     assert "stage 2 map, element 33" in notes and "33 elements were delivered" in notes
+
+
+def test_a_traceback_has_the_frames_of_the_worker() -> None:
+    ds = numbers()[30:].map(lambda x: fails(x)).mp_prefetch(num_workers=1, **WORKERS)
+    with pytest.raises(Spoiled) as caught:
+        list(ds)
+    here, *there = traceback.extract_tb(caught.value.__traceback__)
+    assert here.name == "test_a_traceback_has_the_frames_of_the_worker"
+    assert [frame.name for frame in there] == ["<lambda>", "fails"]
+    assert {frame.filename for frame in there} == {__file__} and there[1].line == "raise Spoiled(x)"
+    # Nothing in the line is underlined: where in it is not known.
+    assert "^^^" not in "".join(traceback.format_list(there))
+
+
+def test_without_workers_their_part_is_evaluated_here() -> None:
+    ds = numbers().map(lambda _: os.getpid()).mp_prefetch(num_workers=2, **WORKERS)
+    with ds.loader(workers=False) as it:
+        assert next(it) == os.getpid()
 
 
 def test_an_exception_that_cannot_be_pickled_is_told() -> None:

@@ -9,7 +9,6 @@ mod how;
 mod inspect;
 mod interrupt;
 mod lengths;
-mod log;
 mod output;
 mod padding;
 mod progress;
@@ -80,7 +79,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             return told.exit_code() as u8;
         }
     };
-    log::listen();
+    crate::events::listen(output::warn);
     let (result, json) = match &cli.command {
         Command::Run(args) => (run::main(args), args.json),
         Command::Bench(args) => (bench::main(args), args.json),

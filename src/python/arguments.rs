@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
 
 use crate::dataset::Remainder;
+use crate::dataset::iter::FilterThresholds;
 use crate::spec::by_name::main_argument;
 use crate::spec::node::{Field, MAX_DEPTH, Node, Tree};
 
@@ -76,6 +77,23 @@ fn value(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tree> {
     Err(PyTypeError::new_err(format!(
         "an argument of a native stage is a number, text, a path, or a list or dict of these, got {kind}"
     )))
+}
+
+/// The thresholds of a filter among its keyword arguments, and the others.
+pub(super) fn thresholds<'py>(
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<(Option<FilterThresholds>, Option<Bound<'py, PyDict>>)> {
+    let Some(kwargs) = kwargs else { return Ok((None, None)) };
+    let others = kwargs.copy()?;
+    let mut thresholds = FilterThresholds::default();
+    for (name, threshold) in [("warn", &mut thresholds.warn), ("raise", &mut thresholds.raise)] {
+        if let Some(given) = kwargs.get_item(name)? {
+            *threshold = given.extract()?;
+            others.del_item(name)?;
+        }
+    }
+    let given = others.len() < kwargs.len();
+    Ok((given.then_some(thresholds), Some(others)))
 }
 
 /// What `drop_remainder` asks for.

@@ -5,6 +5,7 @@ use std::fmt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use super::callable::Callable;
 use super::error;
 use super::item::Item;
 use crate::cx::{Cx, StageId};
@@ -14,7 +15,7 @@ use crate::error::{Error, Result};
 
 /// Anything with `__len__` and `__getitem__` that is asked for every index as it is, those of later epochs too.
 pub(crate) struct Computed {
-    object: Py<PyAny>,
+    object: Callable,
     len: u64,
     kind: String,
     /// Whether every index has an element.
@@ -28,7 +29,12 @@ impl Computed {
             let text = format!("a computed dataset has `__len__` and `__getitem__`, and {kind} has not");
             return Err(PyTypeError::new_err(text));
         }
-        Ok(Self { len: object.len()? as u64, object: object.clone().unbind(), kind, dense })
+        Ok(Self { len: object.len()? as u64, object: Callable::of(object), kind, dense })
+    }
+
+    /// What it reads.
+    pub(crate) fn object(&self) -> Callable {
+        self.object.clone()
     }
 }
 
@@ -57,7 +63,7 @@ impl MapDataset for Computed {
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Item>> {
         let read = || {
             Python::attach(|py| {
-                let element = self.object.bind(py).get_item(index)?;
+                let element = self.object.object().bind(py).get_item(index)?;
                 Ok((!element.is_none()).then(|| Item::from_python(element)))
             })
         };

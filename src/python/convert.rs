@@ -61,6 +61,9 @@ impl<D: Stage, F> Stage for Converted<D, F> {
     fn reads_together(&self) -> bool {
         self.inner.reads_together()
     }
+    fn has_every_index(&self) -> bool {
+        self.inner.has_every_index()
+    }
     fn memory(&self) -> Option<Memory> {
         self.inner.memory()
     }

@@ -79,6 +79,11 @@ impl Item {
         }
     }
 
+    /// Python's `None`.
+    pub(crate) fn none() -> Self {
+        Python::attach(|py| Self::from_python(py.None().into_bound(py)))
+    }
+
     /// Whether it is Python's `None`.
     pub(crate) fn is_none(&self) -> bool {
         matches!(self, Self::Python(object) if Python::attach(|py| object.is_none(py)))

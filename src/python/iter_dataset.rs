@@ -1,5 +1,6 @@
 //! `IterDataset`: a stream.
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyDict, PyTuple};
@@ -101,7 +102,9 @@ impl PyIterDataset {
     /// A stream written in Python: what each `iter(source)` yields.
     #[staticmethod]
     fn source(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Self::new(py, Streams::Items(Chain::Iter(PythonStream::new(source)?.boxed())))
+        let source = PythonStream::new(source)?;
+        let object = source.object();
+        Self::calling(py, Streams::Items(Chain::Iter(source.boxed())), object)
     }
 
     /// Tuples of one element of each of several streams.
@@ -184,9 +187,13 @@ impl PyIterDataset {
     /// Keeps the elements of which a function, or a condition on a column, holds.
     #[pyo3(signature = (*args, **kwargs))]
     fn filter(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        match super::function_argument("filter", args, kwargs)? {
-            Some(function) => Self::calling(args.py(), self.0.filter(function.clone()), function),
-            None => self.native("filter", args, kwargs),
+        let (thresholds, kwargs) = arguments::thresholds(kwargs)?;
+        match super::function_argument("filter", args, kwargs.as_ref())? {
+            Some(function) => Self::calling(args.py(), self.0.filter(function.clone(), thresholds), function),
+            None if thresholds.is_some() => Err(PyTypeError::new_err(
+                "filter() takes warn and raise with a function; those of a condition are arguments of to_iter()",
+            )),
+            None => self.native("filter", args, kwargs.as_ref()),
         }
     }
 
@@ -290,18 +297,19 @@ impl PyIterDataset {
     }
 
     /// Starts a pass.
-    #[pyo3(signature = (*, threads=0, buffer=2, writable=false))]
+    #[pyo3(signature = (*, threads=0, buffer=2, writable=false, workers=true))]
     fn loader<'py>(
         slf: &Bound<'py, Self>,
         threads: usize,
         buffer: usize,
         writable: bool,
+        workers: bool,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        PyDatasetIterator::start(slf.as_any(), &slf.get().0, How { threads, buffer, writable })
+        PyDatasetIterator::start(slf.as_any(), &slf.get().0, How { threads, buffer, writable, workers })
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        Self::loader(slf, 0, 2, false)
+        Self::loader(slf, 0, 2, false, true)
     }
 
     /// How it was made.

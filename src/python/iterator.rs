@@ -16,6 +16,7 @@ use super::interpreter::{detached, held};
 use super::item::Item;
 use super::report::PyReport;
 use super::streams::Streams;
+use super::warnings;
 use super::workers::Workers;
 use crate::dataset::{BoxIter, IterDataset};
 use crate::{Checkpoint, Error, Executor, Loader, Result};
@@ -27,6 +28,8 @@ pub(crate) struct How {
     pub(crate) buffer: usize,
     /// Whether the arrays that are handed out may be written to.
     pub(crate) writable: bool,
+    /// Whether `mp_prefetch` has processes started.
+    pub(crate) workers: bool,
 }
 
 /// How long a consumer waits before it sees to signals, such as Ctrl-C, and goes on waiting.
@@ -60,7 +63,8 @@ fn closed() -> PyErr {
 impl PyDatasetIterator {
     /// Starts a pass over `object`, which holds `streams`.
     pub(crate) fn start<'py>(object: &Bound<'py, PyAny>, streams: &Streams, how: How) -> PyResult<Bound<'py, Self>> {
-        let (py, dataset, workers) = (object.py(), streams.dataset(), Workers::of(object)?);
+        let (py, dataset) = (object.py(), streams.dataset());
+        let workers = if how.workers { Workers::of(object)? } else { None };
         let threaded = how.threads > 0 || workers.is_some();
         let holds = !threaded && streams.is_python();
         let loader = detached(py, || load(&dataset, how, workers.as_ref(), None)).or_raise(py)?;
@@ -175,6 +179,7 @@ impl PyDatasetIterator {
             }
             py.check_signals()?;
         };
+        warnings::log(py);
         match next {
             Some(Ok(item)) => item.into_python_for(py, access).map(Some),
             Some(Err(failed)) => {
@@ -237,7 +242,9 @@ impl PyDatasetIterator {
 
     /// Ends the threads and lets go of everything that was read ahead. Closing twice is closing once.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.alone(py, |loader| drop(loader.take()))
+        let closed = self.alone(py, |loader| drop(loader.take()));
+        warnings::log(py);
+        closed
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {

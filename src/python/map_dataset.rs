@@ -124,7 +124,9 @@ impl PyMapDataset {
     #[staticmethod]
     #[pyo3(signature = (source, *, dense=false))]
     fn computed(py: Python<'_>, source: &Bound<'_, PyAny>, dense: bool) -> PyResult<Self> {
-        Self::new(py, Maps::Items(Computed::new(source, dense)?.boxed()))
+        let source = Computed::new(source, dense)?;
+        let object = source.object();
+        Self::calling(py, Maps::Items(source.boxed()), object)
     }
 
     /// Records of JSON Lines files.
@@ -305,6 +307,11 @@ impl PyMapDataset {
         Self::new(py, self.0.drop_none())
     }
 
+    /// `None` in place of every empty slot: an element for each index.
+    fn slots(&self, py: Python<'_>) -> PyResult<Self> {
+        Self::new(py, self.0.slots())
+    }
+
     /// Stacks consecutive elements into batches.
     #[pyo3(signature = (batch_size, drop_remainder=false, batch_fn=None))]
     fn batch(
@@ -374,19 +381,20 @@ impl PyMapDataset {
     }
 
     /// Starts a pass over one epoch.
-    #[pyo3(signature = (*, threads=0, buffer=2, writable=false))]
+    #[pyo3(signature = (*, threads=0, buffer=2, writable=false, workers=true))]
     fn loader<'py>(
         slf: &Bound<'py, Self>,
         threads: usize,
         buffer: usize,
         writable: bool,
+        workers: bool,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
         let streams = Streams::of(&slf.get().0, Border::default());
-        PyDatasetIterator::start(slf.as_any(), &streams, How { threads, buffer, writable })
+        PyDatasetIterator::start(slf.as_any(), &streams, How { threads, buffer, writable, workers })
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        Self::loader(slf, 0, 2, false)
+        Self::loader(slf, 0, 2, false, true)
     }
 
     fn __len__(&self) -> PyResult<usize> {

@@ -135,6 +135,15 @@ impl Maps {
         }
     }
 
+    /// An item for each index: `None` where the slot is empty.
+    pub(crate) fn slots(&self) -> Self {
+        if !self.stage().may_drop() {
+            return self.clone();
+        }
+        let filled = |slot: Option<Item>| Ok(slot.unwrap_or_else(Item::none));
+        Self::Items(convert::map(self.items().slots().boxed(), filled))
+    }
+
     /// The same, with the last stage checked: an impossible argument is refused where it was given.
     pub(crate) fn checked(self, py: Python<'_>) -> PyResult<Self> {
         let id = self.stage().count() - 1;

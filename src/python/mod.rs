@@ -38,6 +38,7 @@ mod streams;
     expect(dead_code, reason = "trees come from worker processes")
 )]
 mod tree;
+mod warnings;
 #[cfg_attr(not(all(feature = "workers", target_os = "linux")), path = "no_workers.rs")]
 mod workers;
 
@@ -89,6 +90,7 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::workers::wire::also(&crate::workers::wire::Crossing::<item::Item>::OF);
         module.add_function(wrap_pyfunction!(workers::_serve, module)?)?;
     }
+    warnings::listen();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<map_dataset::PyMapDataset>()?;
     module.add_class::<iter_dataset::PyIterDataset>()?;

@@ -8,6 +8,7 @@ use pyo3::types::PyIterator;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value as Json;
 
+use super::callable::Callable;
 use super::error;
 use super::item::Item;
 use crate::cx::{Cx, StageId};
@@ -17,7 +18,7 @@ use crate::exec::Runtime;
 
 /// An object whose `__iter__` starts a new pass.
 pub(crate) struct PythonStream {
-    object: Py<PyAny>,
+    object: Callable,
     kind: String,
 }
 
@@ -31,7 +32,12 @@ impl PythonStream {
             let text = format!("an iterator can be read only once, and {kind} is one: give what it was made from");
             return Err(PyTypeError::new_err(text));
         }
-        Ok(Self { object: object.clone().unbind(), kind })
+        Ok(Self { object: Callable::of(object), kind })
+    }
+
+    /// What it reads.
+    pub(crate) fn object(&self) -> Callable {
+        self.object.clone()
     }
 }
 
@@ -55,7 +61,7 @@ impl IterDataset for PythonStream {
     type Iter = PythonPass;
 
     fn iter(&self, _run: &Runtime) -> Result<PythonPass> {
-        Python::attach(|py| PythonPass::start(self.object.bind(py))).map_err(error::caught)
+        Python::attach(|py| PythonPass::start(py, self.object.clone())).map_err(error::caught)
     }
 }
 
@@ -67,7 +73,7 @@ impl fmt::Debug for PythonStream {
 
 /// A pass over a [`PythonStream`].
 pub(crate) struct PythonPass {
-    object: Py<PyAny>,
+    object: Callable,
     iterator: Py<PyIterator>,
     /// Whether it has `get_state` and `set_state`; without them a position is the number of elements before it.
     has_state: bool,
@@ -75,10 +81,10 @@ pub(crate) struct PythonPass {
 }
 
 impl PythonPass {
-    fn start(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let iterator = object.try_iter()?;
+    fn start(py: Python<'_>, object: Callable) -> PyResult<Self> {
+        let iterator = object.object().bind(py).try_iter()?;
         let has_state = iterator.hasattr("get_state")? && iterator.hasattr("set_state")?;
-        Ok(Self { object: object.clone().unbind(), iterator: iterator.unbind(), has_state, given: 0 })
+        Ok(Self { object, iterator: iterator.unbind(), has_state, given: 0 })
     }
 
     fn advance(&mut self) -> PyResult<Option<Item>> {
@@ -94,7 +100,7 @@ impl PythonPass {
     }
 
     fn restart(&mut self) -> PyResult<()> {
-        *self = Python::attach(|py| Self::start(self.object.bind(py)))?;
+        *self = Python::attach(|py| Self::start(py, self.object.clone()))?;
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use super::error::OrRaise;
 use super::item::Item;
 use super::maps::Maps;
 use super::random::RandomFunction;
-use crate::dataset::iter::{ZipLength, zip_all};
+use crate::dataset::iter::{FilterThresholds, ZipLength, zip_all};
 use crate::dataset::{BoxIter, IterDataset, MapDataset, Remainder, Stage};
 use crate::element::{Element, Stack};
 use crate::error::Result;
@@ -55,6 +55,25 @@ fn each<T: Send + 'static, U: Send + 'static>(chain: Chain<T>, function: NamedFn
             Chain::Lanes(parts.into_iter().map(|part| function.clone().after(part).boxed()).collect(), count)
         }
         Chain::Iter(ds) => Chain::Iter(function.after(ds).boxed()),
+    }
+}
+
+/// A filter. What those in front of the border drop is watched there, together.
+fn sifted<T>(chain: Chain<T>, filter: NamedFn<T, T>, thresholds: Option<FilterThresholds>) -> Chain<T>
+where
+    T: Send + 'static,
+{
+    let own = thresholds.unwrap_or_default();
+    match chain {
+        Chain::Stream(ds, border) => {
+            let thresholds = thresholds.unwrap_or(border.thresholds);
+            Chain::Stream(filter.after(ds).boxed(), Border { thresholds, ..border })
+        }
+        Chain::Lanes(parts, count) => {
+            Chain::Lanes(parts.into_iter().map(|part| filter.clone().watched(part, own).boxed()).collect(), count)
+        }
+        Chain::Map(ds) => Chain::Map(filter.after(ds).boxed()),
+        Chain::Iter(ds) => Chain::Iter(filter.watched(ds, own).boxed()),
     }
 }
 
@@ -125,12 +144,13 @@ impl Streams {
     }
 
     /// Keeps what a Python function holds true of.
-    pub(crate) fn filter(&self, function: Callable) -> Self {
+    pub(crate) fn filter(&self, function: Callable, thresholds: Option<FilterThresholds>) -> Self {
         match self {
-            Self::Elements(chain, context) => {
-                Self::Elements(each(chain.clone(), function.native_filter_stage()), context.clone().blind())
-            }
-            Self::Items(chain) => Self::Items(each(chain.clone(), function.filter_stage())),
+            Self::Elements(chain, context) => Self::Elements(
+                sifted(chain.clone(), function.native_filter_stage(), thresholds),
+                context.clone().blind(),
+            ),
+            Self::Items(chain) => Self::Items(sifted(chain.clone(), function.filter_stage(), thresholds)),
         }
     }
 

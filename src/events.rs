@@ -1,16 +1,22 @@
-//! Warnings of the library, as lines on stderr.
+//! What the library has to say while it runs: warnings, each as a line of text.
 
 use std::fmt::{self, Write};
+use std::sync::{PoisonError, RwLock};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::cli::output;
+/// Whom warnings are told.
+pub(crate) type Listener = fn(&str);
 
-/// From here on warnings are printed.
-pub(crate) fn listen() {
-    // Fails only if somebody listens already.
+static LISTENER: RwLock<Listener> = RwLock::new(nobody);
+
+fn nobody(_: &str) {}
+
+/// From here on `listener` is told, and nobody else. Where a program has a subscriber of its own, that is.
+pub(crate) fn listen(listener: Listener) {
+    *LISTENER.write().unwrap_or_else(PoisonError::into_inner) = listener;
     let _ = tracing::subscriber::set_global_default(Warnings);
 }
 
@@ -24,7 +30,8 @@ impl Subscriber for Warnings {
     fn event(&self, event: &Event<'_>) {
         let mut text = Text(String::new());
         event.record(&mut text);
-        output::warn(&text.0);
+        let listener = *LISTENER.read().unwrap_or_else(PoisonError::into_inner);
+        listener(&text.0);
     }
 
     // Spans are not enabled, so none is ever made.

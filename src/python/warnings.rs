@@ -1,0 +1,49 @@
+//! Warnings of the core for Python's `logging`, under the name `gristmill`.
+//!
+//! They arise on any thread, and to log one there would be to wait for the interpreter, perhaps with a lock held for which its
+//! owner waits. So they are kept until a call from Python, which has the interpreter, is about to return.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+
+/// What is kept at the most: a program that asks for nothing hears of nothing.
+const MOST: usize = 100;
+
+static WAITING: AtomicBool = AtomicBool::new(false);
+static KEPT: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Has warnings kept for Python.
+pub(crate) fn listen() {
+    crate::events::listen(keep);
+}
+
+fn keep(text: &str) {
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.len() < MOST {
+        kept.push(text.to_owned());
+        WAITING.store(true, Ordering::Release);
+    }
+}
+
+/// Logs what was kept. A handler that raises ends nothing but the logging.
+#[inline]
+pub(crate) fn log(py: Python<'_>) {
+    if WAITING.load(Ordering::Relaxed) {
+        log_kept(py);
+    }
+}
+
+#[cold]
+fn log_kept(py: Python<'_>) {
+    WAITING.store(false, Ordering::Release);
+    let kept = std::mem::take(&mut *KEPT.lock().unwrap_or_else(PoisonError::into_inner));
+    let logged = || {
+        let logger = py.import("logging")?.call_method1("getLogger", ("gristmill",))?;
+        kept.iter().try_for_each(|text| logger.call_method1("warning", ("%s", text)).map(drop))
+    };
+    if let Err(error) = logged() {
+        error.write_unraisable(py, None);
+    }
+}
