@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+# Some look at the folder that they are in.
+PLACE = Path("_src")
 FILES = [line for line in (HERE / "files.txt").read_text().split() if line]
 
 
@@ -24,12 +26,12 @@ def main() -> int:
     sys.path.insert(0, str(HERE))
     with tempfile.TemporaryDirectory() as folder:
         for file in files:
-            target = Path(folder, file)
+            target = Path(folder, PLACE, file)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(Path(wheel, "grain", "_src", file), target)
         os.chdir(folder)
         options = ["-p", "plugin", "--import-mode=importlib", "-q", "-p", "no:cacheprovider", f"--rootdir={folder}"]
-        return pytest.main([*options, *more, *files])
+        return pytest.main([*options, *more, *(str(PLACE / file) for file in files)])
 
 
 if __name__ == "__main__":

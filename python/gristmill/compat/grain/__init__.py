@@ -16,9 +16,9 @@ from gristmill.compat.grain import transforms as transforms
 from gristmill.compat.grain._config import config as config
 from gristmill.compat.grain._data_loader import DataLoader as DataLoader
 from gristmill.compat.grain._data_loader import DataLoaderIterator as DataLoaderIterator
-from gristmill.compat.grain._dataset import DatasetIterator as DatasetIterator
 from gristmill.compat.grain._dataset import IterDataset as IterDataset
 from gristmill.compat.grain._dataset import MapDataset as MapDataset
+from gristmill.compat.grain._dataset_iterator import DatasetIterator as DatasetIterator
 from gristmill.compat.grain._install import install as install
 from gristmill.compat.grain._load import load as load
 from gristmill.compat.grain._options import MultiprocessingOptions as MultiprocessingOptions

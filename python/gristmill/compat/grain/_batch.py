@@ -1,25 +1,29 @@
 """Batches."""
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 import gristmill as gm
 from gristmill._tree import stack
+from gristmill.compat.grain import _shared_memory as shared_memory_array
 from gristmill.compat.grain import _tree_lib as tree_lib
-from gristmill.compat.grain._base import ShapeDtypeStruct
-from gristmill.compat.grain._dataset import CoreIterDataset, CoreMapDataset, IterDataset, MapDataset, Plan
+from gristmill.compat.grain._base import ShapeDtypeStruct, SupportsSharedMemoryOutput
+from gristmill.compat.grain._dataset import Dataset, IterDataset, MapDataset
+from gristmill.compat.grain._stages import CoreIterDataset, CoreMapDataset
 
 BatchFn = Callable[[Sequence[Any]], Any]
 
 
-def make_batch(values: Sequence[Any]) -> Any:
-    """One tree like each of `values`, every leaf with a leading dimension."""
+def make_batch(values: Sequence[Any], *, output_to_shared_memory: bool = False) -> Any:
+    """One tree like each of `values`, every leaf with a leading dimension; in shared memory, if that is asked for."""
     if not values:
         raise ValueError("Cannot batch 0 values. Please file a bug.")
     try:
-        return stack(list(values))
+        batch = stack(list(values))
+        return tree_lib.map_structure(shared_memory_array.shared, batch) if output_to_shared_memory else batch
     except ValueError as error:
         specs = [tree_lib.spec_like(value) for value in values]
         raise ValueError(f"Expected all input elements to have the same structure but got:\n{specs}") from error
@@ -48,7 +52,8 @@ def batch_and_pad(values: Sequence[Any], *, batch_size: int, pad_value: Any = 0)
 
 
 def _batch_spec(spec: Any, batch_size: int, drop_remainder: bool, batch_fn: Any) -> Any:
-    if batch_fn is not None:
+    batch_fn = batch_fn.func if isinstance(batch_fn, functools.partial) else batch_fn
+    if batch_fn is not make_batch:
         if not hasattr(batch_fn, "output_spec"):
             raise ValueError(f"{batch_fn} does not implement `output_spec`, and so the spec of its batches is not known")
         return batch_fn.output_spec(spec, batch_size=batch_size, drop_remainder=drop_remainder)
@@ -56,27 +61,47 @@ def _batch_spec(spec: Any, batch_size: int, drop_remainder: bool, batch_fn: Any)
     return tree_lib.map_structure(lambda leaf: ShapeDtypeStruct((rows, *leaf.shape), leaf.dtype), spec)
 
 
-def _positive(batch_size: int) -> int:
-    if batch_size <= 0:
-        raise ValueError(f"batch_size must be positive, got {batch_size}.")
-    return batch_size
+class _Batches(Dataset):
+    """What batches of both kinds of dataset have in common."""
+
+    def _take(self, batch_size: int, drop_remainder: bool, batch_fn: BatchFn | None) -> None:
+        if batch_size <= 0:
+            raise ValueError(f"batch_size must be positive, got {batch_size}.")
+        self._batch_size = batch_size
+        self._drop_remainder = drop_remainder
+        self._given_fn = batch_fn
+
+    @property
+    def _batch_fn(self) -> BatchFn:
+        return self._given_fn or make_batch
+
+    def enable_shared_memory_output(self) -> None:
+        """From now on batches are `SharedMemoryArray`s, for a process that attaches to them by name.
+
+        Worker processes need none of it: what they hand over is in shared memory of their own. A function that was given for
+        the batch is asked to do the same, if it can.
+        """
+        if self._given_fn is None:
+            self._given_fn = functools.partial(make_batch, output_to_shared_memory=True)
+        elif isinstance(self._given_fn, SupportsSharedMemoryOutput):
+            self._given_fn.enable_shared_memory_output()
+
+    @property
+    def _element_spec(self) -> Any:
+        return _batch_spec(self._parents[0]._element_spec, self._batch_size, self._drop_remainder, self._batch_fn)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}(batch_size={self._batch_size}, drop_remainder={self._drop_remainder})"
 
 
-class BatchMapDataset(CoreMapDataset[Any]):
+class BatchMapDataset(_Batches, CoreMapDataset[Any]):
     """Batches of consecutive elements of an epoch."""
 
     def __init__(
-        self,
-        parent: MapDataset[Any],
-        batch_size: int,
-        drop_remainder: bool = False,
-        batch_fn: BatchFn | None = None,
+        self, parent: MapDataset[Any], batch_size: int, drop_remainder: bool = False, batch_fn: BatchFn | None = None
     ) -> None:
         super().__init__(parent)
-        self._batch_size = _positive(batch_size)
-        self._drop_remainder = drop_remainder
-        self._given_fn = batch_fn
-        self._batch_fn = batch_fn or make_batch
+        self._take(batch_size, drop_remainder, batch_fn)
         self._refuse_holes(parent)
         rows = len(parent)
         self._length = rows // batch_size if drop_remainder else -(-rows // batch_size)
@@ -99,52 +124,29 @@ class BatchMapDataset(CoreMapDataset[Any]):
     def __len__(self) -> int:
         return self._length
 
-    def _core(self, dense: bool = False) -> gm.MapDataset:
-        # An empty slot has no place in a batch.
-        return super()._core(True)
+    def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
+        # A function may make `None` of an element, and a batch has a place for each.
+        return parents[0].slots().batch(self._batch_size, self._drop_remainder, self._given_fn)
 
-    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
-        return parents[0].batch(self._batch_size, self._drop_remainder, self._given_fn)
-
-    @property
-    def _element_spec(self) -> Any:
-        return _batch_spec(self._parent._element_spec, self._batch_size, self._drop_remainder, self._given_fn)
-
-    def __str__(self) -> str:
-        return f"BatchMapDataset(batch_size={self._batch_size}, drop_remainder={self._drop_remainder})"
+    def enable_shared_memory_output(self) -> None:
+        super().enable_shared_memory_output()
+        self._cached = None
 
 
-class BatchIterDataset(CoreIterDataset[Any]):
+class BatchIterDataset(_Batches, CoreIterDataset[Any]):
     """Batches of consecutive elements of a stream."""
 
     def __init__(
-        self,
-        parent: IterDataset[Any],
-        batch_size: int,
-        drop_remainder: bool = False,
-        batch_fn: BatchFn | None = None,
+        self, parent: IterDataset[Any], batch_size: int, drop_remainder: bool = False, batch_fn: BatchFn | None = None
     ) -> None:
         super().__init__(parent)
-        self._batch_size = _positive(batch_size)
-        self._drop_remainder = drop_remainder
-        self._given_fn = batch_fn
-        self._batch_fn = batch_fn or make_batch
+        self._take(batch_size, drop_remainder, batch_fn)
 
-    def _build(self, plan: Plan) -> gm.IterDataset:
-        core: gm.IterDataset = self._parent._core(plan)
+    def _behind(self, core: gm.IterDataset) -> gm.IterDataset:
         return core.batch(self._batch_size, self._drop_remainder, self._given_fn)
 
     def state_at(self, index: int) -> dict[str, Any]:
-        state: dict[str, Any] = self._parent.state_at(index * self._batch_size)
-        return state
+        return cast("dict[str, Any]", self._parent.state_at(index * self._batch_size))
 
     def index_of(self, state: dict[str, Any]) -> int:
-        elements: int = self._parent.index_of(state)
-        return -(-elements // self._batch_size)
-
-    @property
-    def _element_spec(self) -> Any:
-        return _batch_spec(self._parent._element_spec, self._batch_size, self._drop_remainder, self._given_fn)
-
-    def __str__(self) -> str:
-        return f"BatchIterDataset(batch_size={self._batch_size}, drop_remainder={self._drop_remainder})"
+        return -(-cast(int, self._parent.index_of(state)) // self._batch_size)

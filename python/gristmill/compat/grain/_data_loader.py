@@ -10,7 +10,8 @@ from typing import Any, cast
 
 from gristmill.compat.grain import _operations, _transforms
 from gristmill.compat.grain._batch import make_batch
-from gristmill.compat.grain._dataset import DatasetIterator, IterDataset, MapDataset
+from gristmill.compat.grain._dataset import IterDataset, MapDataset
+from gristmill.compat.grain._dataset_iterator import DatasetIterator
 from gristmill.compat.grain._flatmap import FlatMapIterDataset
 from gristmill.compat.grain._options import MultiprocessingOptions, ReadOptions
 from gristmill.compat.grain._record import Record

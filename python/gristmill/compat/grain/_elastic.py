@@ -3,7 +3,8 @@
 from typing import Any
 
 from gristmill.compat.grain import _functions
-from gristmill.compat.grain._dataset import DatasetIterator, MapDataset
+from gristmill.compat.grain._dataset import MapDataset
+from gristmill.compat.grain._dataset_iterator import DatasetIterator
 from gristmill.compat.grain._options import MultiprocessingOptions, ReadOptions
 from gristmill.compat.grain._sharding import ShardOptions
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import gristmill as gm
 from gristmill.compat.grain import _transforms
-from gristmill.compat.grain._dataset import INFINITE, CoreIterDataset, CoreMapDataset, IterDataset, MapDataset, Plan
+from gristmill.compat.grain._dataset import INFINITE, IterDataset, MapDataset
+from gristmill.compat.grain._stages import CoreIterDataset, CoreMapDataset
 
 
 class FlatMapMapDataset(CoreMapDataset[Any]):
@@ -18,7 +19,7 @@ class FlatMapMapDataset(CoreMapDataset[Any]):
     def __len__(self) -> int:
         return min(self._transform.max_fan_out * len(self._parent), INFINITE)
 
-    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+    def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
         return parents[0].flat_map(self._transform.flat_map, self._transform.max_fan_out)
 
     def __str__(self) -> str:
@@ -32,8 +33,7 @@ class FlatMapIterDataset(CoreIterDataset[Any]):
         super().__init__(parent)
         self._transform = transform
 
-    def _build(self, plan: Plan) -> gm.IterDataset:
-        core: gm.IterDataset = self._parent._core(plan)
+    def _behind(self, core: gm.IterDataset) -> gm.IterDataset:
         return core.flat_map(self._transform.flat_map)
 
     def __str__(self) -> str:

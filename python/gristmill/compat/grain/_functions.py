@@ -8,7 +8,10 @@ import numpy as np
 
 import gristmill as gm
 from gristmill.compat.grain import _transforms
-from gristmill.compat.grain._dataset import CoreIterDataset, CoreMapDataset, IterDataset, MapDataset, Plan, numbers_of
+from gristmill.compat.grain._dataset import IterDataset, MapDataset
+from gristmill.compat.grain._plan import Plan
+from gristmill.compat.grain._seeds import numbers_of
+from gristmill.compat.grain._stages import CoreIterDataset, CoreMapDataset, Counting, InStep, SameElements
 
 
 def _function(transform: Any, kinds: dict[type[Any], str]) -> Callable[..., Any]:
@@ -43,11 +46,12 @@ class _Present:
     """A function that `None` passes by: a stream may have elements that are none."""
 
     def __init__(self, function: Callable[..., Any], at: int = 0) -> None:
-        self._function = function
+        # The name under which `functools.partial` has it: it is found there when it is sent to another process.
+        self.func = function
         self._at = at
 
     def __call__(self, *args: Any) -> Any:
-        return None if args[self._at] is None else self._function(*args)
+        return None if args[self._at] is None else self.func(*args)
 
 
 class _Transformed:
@@ -70,12 +74,20 @@ class _Transformed:
 
 
 class _MapStage(_Transformed, CoreMapDataset[Any]):
+    """A function of the elements; one that it makes `None` leaves its slot empty."""
+
     def __init__(self, parent: MapDataset[Any], transform: Any) -> None:
         super().__init__(parent)
         self._transform = transform
 
     def __len__(self) -> int:
         return len(self._parent)
+
+    def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
+        return self._applied(parents[0]).drop_none()
+
+    def _applied(self, core: gm.MapDataset) -> gm.MapDataset:
+        raise NotImplementedError
 
 
 class _IterStage(_Transformed, CoreIterDataset[Any]):
@@ -99,11 +111,6 @@ def _random_seed(seed: int | None, default: int | None) -> int:
     return chosen if chosen is not None and chosen > _MOST_SEED else numbers_of(chosen, "random_map")
 
 
-def _dropping(mapped: gm.MapDataset, dense: bool) -> gm.MapDataset:
-    """Without the elements that a function made `None`, unless none are expected."""
-    return mapped if dense else mapped.drop_none()
-
-
 class MapMapDataset(_MapStage):
     """A function of every element."""
 
@@ -111,8 +118,8 @@ class MapMapDataset(_MapStage):
         super().__init__(parent, transform)
         self._map_fn = _map(transform)
 
-    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
-        return _dropping(parents[0].map(self._map_fn), dense)
+    def _applied(self, core: gm.MapDataset) -> gm.MapDataset:
+        return core.map(self._map_fn)
 
 
 class MapWithIndexMapDataset(_MapStage):
@@ -122,8 +129,8 @@ class MapWithIndexMapDataset(_MapStage):
         super().__init__(parent, transform)
         self._map_fn = _with_index(transform)
 
-    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
-        return _dropping(parents[0].map_with_index(self._map_fn), dense)
+    def _applied(self, core: gm.MapDataset) -> gm.MapDataset:
+        return core.map_with_index(self._map_fn)
 
 
 class RandomMapMapDataset(_MapStage):
@@ -134,67 +141,58 @@ class RandomMapMapDataset(_MapStage):
         self._map_fn = _random(transform)
         self._seed = _random_seed(seed, self._default_seed)
 
-    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+    def _applied(self, core: gm.MapDataset) -> gm.MapDataset:
         if self._seed > _MOST_SEED:
-            return _dropping(parents[0].map_with_index(_seeded(self._map_fn, self._seed)), dense)
-        return _dropping(parents[0].random_map(self._map_fn, seed=self._seed), dense)
+            return core.map_with_index(_seeded(self._map_fn, self._seed))
+        return core.random_map(self._map_fn, seed=self._seed)
 
 
-class FilterMapDataset(_MapStage):
+class _Filtering(SameElements):
+    """Elements of the parent. A filter that is a class goes by the name of that."""
+
+    _transform: Any
+
+    def __str__(self) -> str:
+        transform = self._transform
+        is_class = isinstance(transform, _transforms.Filter)
+        name = type(transform).__name__ if is_class else _transforms.get_pretty_transform_name(transform)
+        return f"{type(self).__name__}(transform={name})"
+
+
+class FilterMapDataset(_Filtering, _MapStage):
     """Empty slots where a function does not hold."""
 
     def __init__(self, parent: MapDataset[Any], transform: Any) -> None:
         super().__init__(parent, transform)
         self._filter_fn = _filter(transform)
 
-    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+    def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
         return parents[0].filter(self._filter_fn)
 
-    @property
-    def _element_spec(self) -> Any:
-        return self._parent._element_spec
 
-
-class MapIterDataset(_IterStage):
+class MapIterDataset(_IterStage, InStep[Any]):
     """A function of every element of a stream."""
 
     def __init__(self, parent: IterDataset[Any], transform: Any) -> None:
         super().__init__(parent, transform)
         self._map_fn = _Present(_map(transform))
 
-    def _build(self, plan: Plan) -> gm.IterDataset:
-        core: gm.IterDataset = self._parent._core(plan)
+    def _behind(self, core: gm.IterDataset) -> gm.IterDataset:
         return core.map(self._map_fn)
 
-    def state_at(self, index: int) -> dict[str, Any]:
-        state: dict[str, Any] = self._parent.state_at(index)
-        return state
 
-    def index_of(self, state: dict[str, Any]) -> int:
-        index: int = self._parent.index_of(state)
-        return index
-
-
-class MapWithIndexIterDataset(_IterStage):
+class MapWithIndexIterDataset(_IterStage, Counting[Any]):
     """A function of every element of a stream and its number there."""
 
     def __init__(self, parent: IterDataset[Any], transform: Any) -> None:
         super().__init__(parent, transform)
         self._map_fn = _Present(_with_index(transform), at=1)
 
-    def _build(self, plan: Plan) -> gm.IterDataset:
-        core: gm.IterDataset = self._parent._core(plan)
+    def _behind(self, core: gm.IterDataset) -> gm.IterDataset:
         return core.map_with_index(self._map_fn)
 
-    def state_at(self, index: int) -> dict[str, Any]:
-        return {"parent": self._parent.state_at(index), "counter": index}
 
-    def index_of(self, state: dict[str, Any]) -> int:
-        index: int = self._parent.index_of(state["parent"])
-        return index
-
-
-class RandomMapIterDataset(_IterStage):
+class RandomMapIterDataset(_IterStage, Counting[Any]):
     """A function of every element of a stream and random numbers of its place."""
 
     def __init__(self, parent: IterDataset[Any], transform: Any, seed: int | None = None) -> None:
@@ -202,21 +200,13 @@ class RandomMapIterDataset(_IterStage):
         self._map_fn = _Present(_random(transform))
         self._seed = _random_seed(seed, self._default_seed)
 
-    def _build(self, plan: Plan) -> gm.IterDataset:
-        core: gm.IterDataset = self._parent._core(plan)
+    def _behind(self, core: gm.IterDataset) -> gm.IterDataset:
         if self._seed > _MOST_SEED:
             return core.map_with_index(_seeded(self._map_fn, self._seed))
         return core.random_map(self._map_fn, seed=self._seed)
 
-    def state_at(self, index: int) -> dict[str, Any]:
-        return {"parent": self._parent.state_at(index), "counter": index}
 
-    def index_of(self, state: dict[str, Any]) -> int:
-        index: int = self._parent.index_of(state["parent"])
-        return index
-
-
-class FilterIterDataset(_IterStage):
+class FilterIterDataset(_Filtering, _IterStage):
     """The elements of a stream that a function holds of."""
 
     def __init__(self, parent: IterDataset[Any], transform: Any) -> None:
@@ -225,11 +215,7 @@ class FilterIterDataset(_IterStage):
 
     def _build(self, plan: Plan) -> gm.IterDataset:
         core: gm.IterDataset = self._parent._core(plan)
-        return core.filter(self._filter_fn)
-
-    @property
-    def _element_spec(self) -> Any:
-        return self._parent._element_spec
+        return core.filter(self._filter_fn, **plan.thresholds)
 
 
 class RngPool:

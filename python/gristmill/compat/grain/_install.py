@@ -38,7 +38,9 @@ MODULES: Mapping[str, Sequence[str]] = {
     "grain._src.python.data_sources": (f"{_HERE}._data_sources",),
     "grain._src.python.dataset": (),
     f"{_DATASET}.base": (f"{_HERE}._base",),
-    f"{_DATASET}.dataset": (f"{_HERE}._dataset", f"{_HERE}._orders"),
+    f"{_DATASET}.dataset": tuple(
+        f"{_HERE}.{name}" for name in ("_dataset", "_dataset_iterator", "_stages", "_apply", "_orders")
+    ),
     f"{_DATASET}.elastic_iterator": (f"{_HERE}._elastic",),
     f"{_DATASET}.sources": (),
     f"{_DATASET}.sources.parquet_dataset": (f"{_HERE}._parquet",),

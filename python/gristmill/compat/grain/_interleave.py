@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import gristmill as gm
-from gristmill.compat.grain._dataset import CoreIterDataset, MapDataset, Plan
+from gristmill.compat.grain._dataset import MapDataset
+from gristmill.compat.grain._plan import Plan
+from gristmill.compat.grain._stages import CoreIterDataset
 
 
 class _Streams:

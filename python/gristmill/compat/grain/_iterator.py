@@ -1,22 +1,32 @@
 """A pass that the core makes."""
 
+import copy
 from typing import Any, cast
 
 import gristmill as gm
 from gristmill.compat.grain import _states
-from gristmill.compat.grain._dataset import CoreIterDataset, DatasetIterator, IterDataset, Plan
+from gristmill.compat.grain._dataset import IterDataset
+from gristmill.compat.grain._dataset_iterator import DatasetIterator
+from gristmill.compat.grain._failures import explain, in_grains_words, warn_in_grains_words
+from gristmill.compat.grain._plan import Plan
+from gristmill.compat.grain._stages import CoreIterDataset
+from gristmill.compat.grain._tracebacks import filter_frames
 
 
 class CoreIterator(DatasetIterator[Any]):
-    """A pass over a whole pipeline of the core's stages; its state is theirs, under Grain's names."""
+    """A pass over a whole pipeline of the core's stages; its state is theirs, under Grain's names.
+
+    Threads and worker processes start when they are needed: by the first element, or by `start_prefetch`.
+    """
 
     def __init__(self, dataset: IterDataset[Any]) -> None:
         super().__init__()
         self._dataset = dataset
-        plan = Plan()
-        self._pipeline = self._start(plan)
-        self._threads = plan.threads
+        self._plan = Plan()
+        self._pipeline = self._start(self._plan)
         self._loader: gm.DatasetIterator | None = None
+        # The state to begin at, where there are workers that have not been started.
+        self._begin: dict[str, Any] | None = None
 
     def _start(self, plan: Plan) -> gm.IterDataset:
         return self._dataset._core(plan)
@@ -24,21 +34,59 @@ class CoreIterator(DatasetIterator[Any]):
     def _running(self) -> gm.DatasetIterator:
         self._assert_not_closed()
         if self._loader is None:
-            # As with Grain, a trainer may write into its batches.
-            self._loader = self._pipeline.loader(threads=self._threads, writable=True)
+            try:
+                # As with Grain, a trainer may write into its batches.
+                self._loader = self._pipeline.loader(threads=self._plan.threads, writable=True)
+            except gm.ConfigError as error:
+                explain(error, self._dataset)
+                raise
+            if self._begin is not None:
+                begin, self._begin = self._begin, None
+                self._go_to(begin)
         return self._loader
 
+    def _at_rest(self) -> gm.DatasetIterator:
+        """What knows the state: the pass itself, or one that reads nothing ahead as long as this has not begun to."""
+        if self._loader is not None or not self._plan.reads_ahead:
+            return self._running()
+        self._assert_not_closed()
+        return self._pipeline.loader(workers=False)
+
     def __next__(self) -> Any:
-        return next(self._loader or self._running())
+        try:
+            return next(self._loader or self._running())
+        except StopIteration:
+            raise
+        except gm.Error as error:
+            told = in_grains_words(error, self._dataset)
+            filter_frames(told)
+            if told is error:
+                raise
+            raise told from told.__cause__
+        except Exception as error:
+            filter_frames(error)
+            raise
+
+    def _core_state(self) -> Any:
+        return self._at_rest().get_state()["state"]
 
     def get_state(self) -> dict[str, Any]:
-        state = self._running().get_state()["state"]
+        if self._begin is not None:
+            return copy.deepcopy(self._begin)
+        state = self._core_state()
         # Of a stream of the user's own with nothing behind it the state is the user's.
         given: dict[str, Any] = state["python"] if _states.is_opaque(state) else _states.to_grain(state)
         return given
 
     def set_state(self, state: dict[str, Any]) -> None:
+        self._assert_not_closed()
         self._dataset_check(state)
+        if self._loader is None and self._plan.has_workers:
+            self._begin = copy.deepcopy(state)
+        else:
+            self._go_to(state)
+
+    def _go_to(self, state: dict[str, Any]) -> None:
         loader = self._running()
         checkpoint = loader.get_state()
         opaque = _states.is_opaque(checkpoint["state"])
@@ -67,11 +115,7 @@ class CoreIterator(DatasetIterator[Any]):
         return cast("CoreIterDataset[Any]", self._dataset).index_of(self.get_state())
 
     def start_prefetch(self) -> None:
-        loader = self._running()
-        # Without threads there is nobody to read ahead.
-        start = getattr(loader, "start_prefetch", None)
-        if start is not None:
-            start()
+        self._running().start_prefetch()
 
     def close(self) -> None:
         super().close()
@@ -85,3 +129,6 @@ class CoreIterator(DatasetIterator[Any]):
 
     def __str__(self) -> str:
         return f"DatasetIterator({self._dataset})"
+
+
+warn_in_grains_words(CoreIterator.__next__.__code__)

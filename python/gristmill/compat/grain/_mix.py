@@ -6,8 +6,10 @@ from typing import Any, cast
 import gristmill as gm
 from gristmill.compat.grain import _states
 from gristmill.compat.grain._base import DatasetSelectionMap
-from gristmill.compat.grain._dataset import INFINITE, CoreIterDataset, CoreMapDataset, IterDataset, MapDataset, Plan
+from gristmill.compat.grain._dataset import INFINITE, IterDataset, MapDataset
 from gristmill.compat.grain._iterator import CoreIterator
+from gristmill.compat.grain._plan import Plan
+from gristmill.compat.grain._stages import CoreIterDataset, CoreMapDataset
 
 # Longer orders are not written down, but asked for as they are needed.
 _WRITTEN_DOWN = 1 << 20
@@ -62,11 +64,11 @@ class MixedMapDataset(CoreMapDataset[Any]):
         self._proportions = proportions
         self._selection_map = selection_map
 
-    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+    def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
         if self._selection_map is None:
             return gm.MapDataset.mix(parents, self._proportions)
         if len(self._selection_map) > _WRITTEN_DOWN:
-            return gm.MapDataset.computed(_Selected(self.parents, self._selection_map), dense=dense)
+            return gm.MapDataset.computed(_Selected(self.parents, self._selection_map))
         return gm.MapDataset.select_from_datasets(parents, self._selection_map)
 
     def __len__(self) -> int:
@@ -79,6 +81,15 @@ class MixedMapDataset(CoreMapDataset[Any]):
     def __str__(self) -> str:
         return f"MixedMapDataset[{len(self.parents)} parents]"
 
+    def __repr__(self) -> str:
+        order: Any = self._selection_map
+        if order is None:
+            weights = self._proportions or [1] * len(self.parents)
+            # The whole numbers that stand for the weights.
+            shares = tuple(int(weight * 100 / min(weights)) if self._proportions else 1 for weight in weights)
+            order = f"SelectionWithProportionsMap(proportions={shares}, length={len(self)})"
+        return f"MixedMapDataset(parent_lengths={[len(parent) for parent in self.parents]}, selection_map={order})"
+
 
 class ConcatenateMapDataset(CoreMapDataset[Any]):
     """One dataset behind the other, epoch by epoch."""
@@ -88,7 +99,7 @@ class ConcatenateMapDataset(CoreMapDataset[Any]):
         if any(len(parent) >= INFINITE for parent in self.parents):
             raise ValueError("Cannot concatenate infinite datasets")
 
-    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+    def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
         return gm.MapDataset.concatenate(parents)
 
     def __len__(self) -> int:
@@ -168,7 +179,7 @@ class _NamedMixIterator(CoreIterator):
         return {**state, "parents": dict(zip(self._names, state["parents"], strict=True))}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        fresh = _states.to_grain(self._pipeline.loader().get_state()["state"])["parents"]
+        fresh = _states.to_grain(self._core_state())["parents"]
         known: Mapping[str, Any] = state["parents"]
         parents = [known.get(name, start) for name, start in zip(self._names, fresh, strict=True)]
         super().set_state({**state, "parents": parents})

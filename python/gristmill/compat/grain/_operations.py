@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gristmill._tree import registered
 from gristmill.compat.grain import _tree_lib
 from gristmill.compat.grain._batch import make_batch
 from gristmill.compat.grain._record import Record
@@ -90,6 +91,9 @@ class BatchOperation:
         return Record(records[-1].metadata.remove_record_key(), batch)
 
     def _stack(self, data: Sequence[Any]) -> Any:
+        if dataclasses.is_dataclass(data[0]) and registered(data[0]) is None:
+            # DIFFERENCE to `make_batch`: operations take such an object for one thing.
+            return np.array(data)
         others = [at for at, other in enumerate(data) if not _alike(data[0], other)]
         if others:
             raise TypeError(

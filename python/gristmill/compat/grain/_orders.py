@@ -5,31 +5,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import gristmill as gm
-from gristmill.compat.grain._dataset import (
-    INFINITE,
-    CoreIterDataset,
-    CoreMapDataset,
-    IterDataset,
-    MapDataset,
-    Plan,
-    numbers_of,
-)
+from gristmill.compat.grain._dataset import INFINITE, IterDataset, MapDataset
+from gristmill.compat.grain._seeds import numbers_of
+from gristmill.compat.grain._stages import CoreIterDataset, CoreMapDataset, Counting, InStep, SameElements
 
 
-class _SameElements(CoreMapDataset[Any]):
+class _SameElements(SameElements, CoreMapDataset[Any]):
     """A stage that yields elements of its parent."""
 
-    @property
-    def _element_spec(self) -> Any:
-        return self._parent._element_spec
 
-
-class _SameStream(CoreIterDataset[Any]):
+class _SameStream(SameElements, CoreIterDataset[Any]):
     """The same of streams."""
-
-    @property
-    def _element_spec(self) -> Any:
-        return self._parent._element_spec
 
 
 class SeedMapDataset(_SameElements):
@@ -42,30 +28,21 @@ class SeedMapDataset(_SameElements):
     def __len__(self) -> int:
         return len(self._parent)
 
-    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+    def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
         return parents[0]
 
     def __str__(self) -> str:
         return f"WithSeedMapDataset(seed={self._seed_root})"
 
 
-class SeedIterDataset(_SameStream):
+class SeedIterDataset(_SameStream, InStep[Any]):
     """The same of streams."""
 
     def __init__(self, parent: IterDataset[Any], *, seed: int) -> None:
         super().__init__(parent)
         self._seed_root = numbers_of(seed, "seed")
 
-    def state_at(self, index: int) -> dict[str, Any]:
-        state: dict[str, Any] = self._parent.state_at(index)
-        return state
-
-    def index_of(self, state: dict[str, Any]) -> int:
-        index: int = self._parent.index_of(state)
-        return index
-
-    def _build(self, plan: Plan) -> gm.IterDataset:
-        core: gm.IterDataset = self._parent._core(plan)
+    def _behind(self, core: gm.IterDataset) -> gm.IterDataset:
         return core
 
     def __str__(self) -> str:
@@ -87,7 +64,7 @@ class ShuffleMapDataset(_SameElements):
     def __len__(self) -> int:
         return len(self._parent)
 
-    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+    def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
         shuffled = parents[0].shuffle(self._seed)
         return shuffled if self._reshuffle_each_epoch else shuffled.repeat(reseed_each_epoch=False)
 
@@ -106,7 +83,7 @@ class WindowShuffleMapDataset(_SameElements):
     def __len__(self) -> int:
         return len(self._parent)
 
-    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+    def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
         return parents[0].window_shuffle(self._window_size, self._seed)
 
 
@@ -120,8 +97,7 @@ class WindowShuffleIterDataset(_SameStream):
         self._window_size = window_size
         self._seed = numbers_of(self._default_seed if seed is None else seed, "WindowShuffleIterDataset")
 
-    def _build(self, plan: Plan) -> gm.IterDataset:
-        core: gm.IterDataset = self._parent._core(plan)
+    def _behind(self, core: gm.IterDataset) -> gm.IterDataset:
         return core.window_shuffle(self._window_size, self._seed)
 
     def __str__(self) -> str:
@@ -142,7 +118,7 @@ class SliceMapDataset(_SameElements):
     def __len__(self) -> int:
         return self._length
 
-    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+    def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
         return parents[0].slice(self._slice)
 
     def __str__(self) -> str:
@@ -168,7 +144,7 @@ class RepeatMapDataset(_SameElements):
     def __len__(self) -> int:
         return self._length
 
-    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+    def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
         return parents[0].repeat(self._num_epochs, reseed_each_epoch=self._reseed_each_epoch)
 
     def __str__(self) -> str:
@@ -184,15 +160,14 @@ class RepeatIterDataset(_SameStream):
             raise ValueError(f"`num_epochs` must be positive, but got {num_epochs}.")
         self._num_epochs = num_epochs
 
-    def _build(self, plan: Plan) -> gm.IterDataset:
-        core: gm.IterDataset = self._parent._core(plan)
+    def _behind(self, core: gm.IterDataset) -> gm.IterDataset:
         return core.repeat(self._num_epochs)
 
     def __str__(self) -> str:
         return f"RepeatIterDataset(num_epochs={self._num_epochs})"
 
 
-class LimitIterDataset(_SameStream):
+class LimitIterDataset(_SameStream, Counting[Any]):
     """The first `count` elements."""
 
     def __init__(self, parent: IterDataset[Any], count: int) -> None:
@@ -201,16 +176,8 @@ class LimitIterDataset(_SameStream):
             raise ValueError(f"Count must be a positive integer. Got {count}")
         self._count = count
 
-    def _build(self, plan: Plan) -> gm.IterDataset:
-        core: gm.IterDataset = self._parent._core(plan)
+    def _behind(self, core: gm.IterDataset) -> gm.IterDataset:
         return core.limit(self._count)
-
-    def state_at(self, index: int) -> dict[str, Any]:
-        return {"parent": self._parent.state_at(index), "counter": index}
-
-    def index_of(self, state: dict[str, Any]) -> int:
-        index: int = self._parent.index_of(state["parent"])
-        return index
 
     def __str__(self) -> str:
         return f"LimitIterDataset(count={self._count})"
@@ -219,6 +186,5 @@ class LimitIterDataset(_SameStream):
 class CacheIterDataset(_SameStream):
     """Keeps every element in memory for the next epoch."""
 
-    def _build(self, plan: Plan) -> gm.IterDataset:
-        core: gm.IterDataset = self._parent._core(plan)
+    def _behind(self, core: gm.IterDataset) -> gm.IterDataset:
         return core.cache()

@@ -9,7 +9,8 @@ import numpy as np
 import gristmill as gm
 from gristmill.compat.grain import _tree_lib
 from gristmill.compat.grain._base import ShapeDtypeStruct
-from gristmill.compat.grain._dataset import CoreIterDataset, IterDataset, Plan
+from gristmill.compat.grain._dataset import IterDataset
+from gristmill.compat.grain._stages import CoreIterDataset
 
 # Between the keys of a nested feature.
 _SEPARATOR = "\x1f"
@@ -22,9 +23,13 @@ def get_non_sequence_meta_features(length_struct: Any, meta_features: Sequence[s
 
 
 class _Features:
-    """Elements as flat dicts of the features that are packed, and rows as trees again."""
+    """Elements as flat dicts of the features that are packed, and rows as trees again.
 
-    def __init__(self, length_struct: Mapping[str, Any], meta_features: Sequence[str]) -> None:
+    Other features are left out, or refused where the lengths are `exact`.
+    """
+
+    def __init__(self, length_struct: Mapping[str, Any], meta_features: Sequence[str], exact: bool) -> None:
+        self._exact = exact
         self._struct = length_struct
         self._collected = get_non_sequence_meta_features(length_struct, meta_features)
         self._nested = [name for name, length in length_struct.items() if not isinstance(length, int)]
@@ -49,9 +54,10 @@ class _Features:
         return {_SEPARATOR.join(map(str, path)): leaf for path, leaf in _tree_lib.flatten_with_path(struct)}
 
     def element(self, element: Mapping[str, Any]) -> dict[str, Any]:
-        """What is packed of an element; one that has other features than those with a length is refused."""
+        """What is packed of an element."""
         rest = {name: value for name, value in element.items() if name in self._collected}
-        packed = {name: value for name, value in element.items() if name not in self._collected}
+        known = element if self._exact else self._struct
+        packed = {name: element[name] for name in element if name in known and name not in rest}
         leaves: list[Any] = []
         try:
             _tree_lib.map_structure_up_to(self._struct, leaves.append, packed)
@@ -69,7 +75,37 @@ class _Features:
         return row
 
 
-class PackIterDataset(CoreIterDataset[Any]):
+class _PackedIterDataset(CoreIterDataset[Any]):
+    """Rows of sequences. `length_struct` has their lengths, and `meta_features` names what is no sequence of its own."""
+
+    _EXACT: ClassVar[bool] = False
+
+    def __init__(self, parent: IterDataset[Any], length_struct: Any, meta_features: Sequence[str]) -> None:
+        super().__init__(parent)
+        self._length_struct = length_struct
+        self._meta_features = meta_features
+
+    def _behind(self, core: gm.IterDataset) -> gm.IterDataset:
+        features = _Features(self._length_struct, self._meta_features, self._EXACT)
+        elements = core.map(features.element)
+        if not set(self._length_struct) - set(self._meta_features):
+            # Elements of other features are refused before it is, for they are what is wrong then.
+            return elements.map(_refuse_meta_features)
+        return self._packed(elements, features)
+
+    def _packed(self, elements: gm.IterDataset, features: _Features) -> gm.IterDataset:
+        raise NotImplementedError
+
+    @property
+    def _element_spec(self) -> Any:
+        return _packed_spec(self._parent._element_spec, self._length_struct, self._meta_features)
+
+
+def _refuse_meta_features(_element: Any) -> Any:
+    raise ValueError("packing needs at least one feature that is not a meta feature")
+
+
+class PackIterDataset(_PackedIterDataset):
     """Sequences packed into `num_packing_bins` rows at a time."""
 
     _METHOD: ClassVar[Literal["first_fit_pack", "best_fit_pack"]]
@@ -88,26 +124,22 @@ class PackIterDataset(CoreIterDataset[Any]):
         padding_struct: Any = None,
         max_sequences_per_bin: int | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__(parent, length_struct, meta_features)
         if max_sequences_per_bin is not None and max_sequences_per_bin <= 0:
             raise ValueError(
                 "If specified, `max_sequences_per_bin` must be a positive integer, "
                 f"but got {max_sequences_per_bin}."
             )
-        self._length_struct = length_struct
         self._num_packing_bins = num_packing_bins
         self._seed = seed
         self._shuffle_bins = shuffle_bins
         self._group_by = shuffle_bins_group_by_feature
-        self._meta_features = meta_features
         self._alignment = pack_alignment_struct
         self._padding = padding_struct
         self._max_sequences = max_sequences_per_bin
 
-    def _build(self, plan: Plan) -> gm.IterDataset:
-        core: gm.IterDataset = self._parent._core(plan)
-        features = _Features(self._length_struct, self._meta_features)
-        packed = getattr(core.map(features.element), self._METHOD)(
+    def _packed(self, elements: gm.IterDataset, features: _Features) -> gm.IterDataset:
+        packed = getattr(elements, self._METHOD)(
             length=features.lengths,
             num_packing_bins=self._num_packing_bins,
             seed=self._seed,
@@ -121,10 +153,6 @@ class PackIterDataset(CoreIterDataset[Any]):
             ),
         )
         return cast(gm.IterDataset, packed.map(features.row))
-
-    @property
-    def _element_spec(self) -> Any:
-        return _packed_spec(self._parent._element_spec, self._length_struct, self._meta_features)
 
     def __str__(self) -> str:
         return f"{type(self).__name__}(num_packing_bins={self._num_packing_bins})"
@@ -173,11 +201,13 @@ class BOSHandling(enum.Enum):
     REPLACE_FIRST_TOKEN_WITH_BOS = 2
 
 
-class ConcatThenSplitIterDataset(CoreIterDataset[Any]):
+class ConcatThenSplitIterDataset(_PackedIterDataset):
     """Sequences one behind the other, cut into rows.
 
     DIFFERENCE: with several features none loses or repeats a token where an element is cut twice.
     """
+
+    _EXACT = True
 
     def __init__(
         self,
@@ -190,20 +220,16 @@ class ConcatThenSplitIterDataset(CoreIterDataset[Any]):
         bos_features: Sequence[str] = (),
         bos_token_id: int | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__(parent, length_struct, meta_features)
         if bos_handling is BOSHandling.REPLACE_FIRST_TOKEN_WITH_BOS and bos_token_id is None:
             raise ValueError("`bos_token_id` must be set if `bos_handling` is `REPLACE_FIRST_TOKEN_WITH_BOS`.")
-        self._length_struct = length_struct
-        self._meta_features = meta_features
         self._split_full_length_features = split_full_length_features
         self._bos_handling = bos_handling
         self._bos_features = bos_features
         self._bos_token_id = bos_token_id
 
-    def _build(self, plan: Plan) -> gm.IterDataset:
-        core: gm.IterDataset = self._parent._core(plan)
-        features = _Features(self._length_struct, self._meta_features)
-        return core.map(features.element).concat_then_split_pack(
+    def _packed(self, elements: gm.IterDataset, features: _Features) -> gm.IterDataset:
+        return elements.concat_then_split_pack(
             length=features.lengths,
             split_full_length_features=self._split_full_length_features,
             **_given(
@@ -213,7 +239,3 @@ class ConcatThenSplitIterDataset(CoreIterDataset[Any]):
                 meta_features=features.meta or None,
             ),
         )
-
-    @property
-    def _element_spec(self) -> Any:
-        return _packed_spec(self._parent._element_spec, self._length_struct, self._meta_features)

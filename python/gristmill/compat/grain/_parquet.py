@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from gristmill.compat.grain._dataset import DatasetIterator, IterDataset
+from gristmill.compat.grain._dataset import IterDataset
+from gristmill.compat.grain._dataset_iterator import DatasetIterator
 
 _CYCLE = 16
 
@@ -67,6 +68,13 @@ class ParquetIterDataset(IterDataset[dict[str, Any]]):
         super().__init__()
         self._path = path
         self._read_kwargs = read_kwargs
+
+    def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
+        """Reads only those of the files: a host's own part."""
+        del sequential_slice
+        if isinstance(self._path, str) or not isinstance(self._path, Sequence):
+            raise ValueError(f"one file cannot be divided: {self._path}")
+        self._path = self._path[sl]
 
     def _interleaved(self) -> IterDataset[Any] | None:
         if isinstance(self._path, str) or not isinstance(self._path, Sequence):

@@ -5,53 +5,17 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import gristmill as gm
-from gristmill.compat.grain._dataset import (
-    CoreIterDataset,
-    DatasetIterator,
-    IterDataset,
-    MapDataset,
-    Plan,
-)
+from gristmill.compat.grain._dataset import IterDataset, MapDataset
+from gristmill.compat.grain._dataset_iterator import DatasetIterator
 from gristmill.compat.grain._options import MultiprocessingOptions, ReadOptions
-
+from gristmill.compat.grain._plan import Plan
+from gristmill.compat.grain._stages import CoreIterDataset, InStep, SameElements
 
 # More threads than this gain nothing, whatever is read.
 _MOST_THREADS = 64
 
 
-class _Slots:
-    """The slots of a `MapDataset` in order, empty ones too, as a stream with a state."""
-
-    def __init__(self, parent: MapDataset[Any]) -> None:
-        self._parent = parent
-
-    def __iter__(self) -> Iterator[Any]:
-        return _SlotIterator(self._parent)
-
-
-class _SlotIterator:
-    def __init__(self, parent: MapDataset[Any]) -> None:
-        self._parent = parent
-        self._next_index = 0
-
-    def __iter__(self) -> "_SlotIterator":
-        return self
-
-    def __next__(self) -> Any:
-        if self._next_index >= len(self._parent):
-            raise StopIteration
-        element = self._parent[self._next_index]
-        self._next_index += 1
-        return element
-
-    def get_state(self) -> dict[str, int]:
-        return {"next_index": self._next_index}
-
-    def set_state(self, state: dict[str, int]) -> None:
-        self._next_index = state["next_index"]
-
-
-class PrefetchIterDataset(CoreIterDataset[Any]):
+class PrefetchIterDataset(SameElements, CoreIterDataset[Any]):
     """One epoch of a `MapDataset` as a stream."""
 
     def __init__(
@@ -74,45 +38,25 @@ class PrefetchIterDataset(CoreIterDataset[Any]):
 
     def _build(self, plan: Plan) -> gm.IterDataset:
         plan.read(self._read_options)
-        parent = cast("MapDataset[Any]", self._parent)
-        if self._allow_nones:
-            return gm.IterDataset.source(_Slots(parent))
-        thresholds = {
-            "warn": plan.options.filter_warn_threshold_ratio,
-            "raise": plan.options.filter_raise_threshold_ratio,
-        }
-        given: dict[str, Any] = {name: ratio for name, ratio in thresholds.items() if ratio}
-        return parent._core().to_iter(**given)
-
-    @property
-    def _element_spec(self) -> Any:
-        return self._parent._element_spec
+        core = cast("MapDataset[Any]", self._parent)._core()
+        return (core.slots() if self._allow_nones else core).to_iter(**plan.thresholds)
 
     def __str__(self) -> str:
         return f"PrefetchIterDataset(read_options={self._read_options}, allow_nones={self._allow_nones})"
 
 
-class _Ahead(CoreIterDataset[Any]):
+class _Ahead(SameElements, InStep[Any]):
     """A stream that is evaluated ahead of whoever reads it."""
 
     _threads: int = 0
 
     def _build(self, plan: Plan) -> gm.IterDataset:
-        core: gm.IterDataset = self._parent._core(plan)
+        core = super()._build(plan)
         plan.threads = max(plan.threads, min(self._threads, _MOST_THREADS))
         return core
 
-    def state_at(self, index: int) -> dict[str, Any]:
-        state: dict[str, Any] = self._parent.state_at(index)
-        return state
-
-    def index_of(self, state: dict[str, Any]) -> int:
-        index: int = self._parent.index_of(state)
-        return index
-
-    @property
-    def _element_spec(self) -> Any:
-        return self._parent._element_spec
+    def _behind(self, core: gm.IterDataset) -> gm.IterDataset:
+        return core
 
 
 class MultiprocessPrefetchIterDataset(_Ahead):
@@ -137,7 +81,8 @@ class MultiprocessPrefetchIterDataset(_Ahead):
         self._sequential_slice = sequential_slice
 
     def _build(self, plan: Plan) -> gm.IterDataset:
-        core: gm.IterDataset = self._parent._core(plan)
+        core = super()._build(plan)
+        plan.has_workers = True
         options = self._multiprocessing_options
         return core.mp_prefetch(
             num_workers=options.num_workers,

@@ -6,7 +6,8 @@ import gristmill as gm
 from gristmill.compat.grain import _tree_lib
 from gristmill.compat.grain._base import ShapeDtypeStruct
 from gristmill.compat.grain._columns import Columns
-from gristmill.compat.grain._dataset import CoreIterDataset, IterDataset, Plan
+from gristmill.compat.grain._dataset import IterDataset
+from gristmill.compat.grain._stages import CoreIterDataset
 
 
 class RebatchIterDataset(CoreIterDataset[Any]):
@@ -19,8 +20,7 @@ class RebatchIterDataset(CoreIterDataset[Any]):
         self._batch_size = batch_size
         self._drop_remainder = drop_remainder
 
-    def _build(self, plan: Plan) -> gm.IterDataset:
-        core: gm.IterDataset = self._parent._core(plan)
+    def _behind(self, core: gm.IterDataset) -> gm.IterDataset:
         columns = Columns()
         remainder: Literal["drop", "keep"] = "drop" if self._drop_remainder else "keep"
         return core.map(columns.rows).rebatch(self._batch_size, remainder=remainder).map(columns.tree)

@@ -17,3 +17,15 @@ def default_seed(ds: Any) -> int | None:
         else:
             waiting.extend((parent, depth + 1) for parent in node.parents)
     return int(np.random.SeedSequence(words).generate_state(1, np.uint32)[0]) if words else None
+
+
+def numbers_of(seed: int | None, what: str) -> int:
+    """A seed, or an error that says how to give one."""
+    if seed is None:
+        raise ValueError(
+            f"`{what}` requires a seed. Please either provide it with `ds.seed(seed)` before it "
+            f"or pass it directly with `{what}(seed=seed)`."
+        )
+    if not 0 <= seed <= np.iinfo(np.uint32).max:
+        raise ValueError(f"Seed must be an integer between 0 and 2**32-1 (got {seed=}).")
+    return int(seed)

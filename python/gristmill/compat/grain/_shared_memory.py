@@ -66,3 +66,12 @@ class SharedMemoryArray(np.ndarray[Any, Any]):
     def __del__(self) -> None:
         if getattr(self, "_unlink_on_del", False) and self.shm is not None:
             self.shm.unlink()
+
+
+def shared(leaf: Any) -> Any:
+    """A copy of an array in shared memory; anything else, and what refers to Python objects, as it is."""
+    if not isinstance(leaf, np.ndarray) or leaf.dtype.hasobject:
+        return leaf
+    array = SharedMemoryArray(leaf.shape, leaf.dtype)
+    np.copyto(array, leaf, casting="no")
+    return array

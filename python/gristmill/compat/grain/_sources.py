@@ -5,8 +5,9 @@ from typing import Any
 
 import gristmill as gm
 from gristmill.compat.grain._base import ShapeDtypeStruct, spec_of
-from gristmill.compat.grain._dataset import INFINITE, CoreMapDataset
+from gristmill.compat.grain._dataset import INFINITE
 from gristmill.compat.grain._options import ReadOptions
+from gristmill.compat.grain._stages import CoreMapDataset
 
 import numpy as np
 
@@ -31,7 +32,7 @@ class SourceMapDataset(CoreMapDataset[Any]):
         super().__init__()
         self._source = source
 
-    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+    def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
         try:
             length = len(self._source)
         except TypeError:
@@ -64,7 +65,7 @@ class RangeMapDataset(CoreMapDataset[int]):
         self.step = step
         self._length = len(range(self.start, self.stop, self.step))
 
-    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+    def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
         return gm.MapDataset.range(self.start, self.stop, self.step)
 
     def __len__(self) -> int:

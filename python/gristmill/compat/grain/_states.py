@@ -4,7 +4,7 @@ A state of the core is a tree with one node for each stage that has a position. 
 known by its fields, so no pipeline is needed to rename them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 # Fields of the core, Grain's names for them, and fields that Grain's states lack, with what they are when they matter not.
@@ -19,6 +19,14 @@ _KINDS: list[tuple[dict[str, str], dict[str, Any]]] = [
 _OF_CORE = {frozenset([*names, *rest]): (names, rest) for names, rest in _KINDS}
 _OF_GRAIN = {frozenset(names.values()): (names, rest) for names, rest in _KINDS}
 
+# A filter of a stream, which in Grain has the state of its parent; the core reads that, too.
+_FILTER = frozenset(["parent", "seen", "dropped"])
+
+# Counts for thresholds and reports, which start anew.
+_PASSING = frozenset(["dropped", "skipped"])
+
+_Node = dict[str, Any]
+
 
 def is_opaque(state: Mapping[str, Any]) -> bool:
     """Whether it is what an iterator of the user's own returned."""
@@ -27,36 +35,43 @@ def is_opaque(state: Mapping[str, Any]) -> bool:
 
 def to_grain(state: Any) -> Any:
     """A state of the core under Grain's names."""
-    if isinstance(state, list):
-        parts: list[Any] = state
-        return [to_grain(part) for part in parts]
-    if not isinstance(state, dict) or is_opaque(cast("dict[str, Any]", state)):
-        return cast(Any, state)
-    node = cast("dict[str, Any]", state)
-    kind = _OF_CORE.get(frozenset(node))
-    if kind is None:
-        return {name: to_grain(part) for name, part in node.items()}
-    names, rest = kind
-    out = {theirs: to_grain(node[ours]) for ours, theirs in names.items()}
-    out.update({name: node[name] for name, usual in rest.items() if node[name] != usual and name not in _PASSING})
-    return out
-
-
-# Counts for thresholds and reports, which start anew.
-_PASSING = frozenset(["dropped", "skipped"])
+    return _each_node(state, _node_to_grain)
 
 
 def to_core(state: Any) -> Any:
     """The core's state that `to_grain` was given."""
-    if isinstance(state, list):
-        parts: list[Any] = state
-        return [to_core(part) for part in parts]
-    if not isinstance(state, dict) or is_opaque(cast("dict[str, Any]", state)):
-        return cast(Any, state)
-    node = cast("dict[str, Any]", state)
+    return _each_node(state, _node_to_core)
+
+
+def _each_node(state: Any, rename: Callable[[_Node, Callable[[Any], Any]], Any]) -> Any:
+    """A tree of what `rename` makes of its nodes; it is given what does the same to the nodes inside."""
+
+    def go(part: Any) -> Any:
+        if isinstance(part, list):
+            return [go(one) for one in part]
+        if not isinstance(part, dict) or is_opaque(cast(_Node, part)):
+            return cast(Any, part)
+        return rename(cast(_Node, part), go)
+
+    return go(state)
+
+
+def _node_to_grain(node: _Node, inside: Callable[[Any], Any]) -> Any:
+    if node.keys() == _FILTER:
+        return inside(node["parent"])
+    kind = _OF_CORE.get(frozenset(node))
+    if kind is None:
+        return {name: inside(part) for name, part in node.items()}
+    names, rest = kind
+    out = {theirs: inside(node[ours]) for ours, theirs in names.items()}
+    out.update({name: node[name] for name, usual in rest.items() if node[name] != usual and name not in _PASSING})
+    return out
+
+
+def _node_to_core(node: _Node, inside: Callable[[Any], Any]) -> Any:
     for fields, (names, rest) in _OF_GRAIN.items():
         if fields <= node.keys() <= fields | rest.keys():
-            out = {ours: to_core(node[theirs]) for ours, theirs in names.items()}
+            out = {ours: inside(node[theirs]) for ours, theirs in names.items()}
             out.update({name: node.get(name, usual) for name, usual in rest.items()})
             return out
-    return {name: to_core(part) for name, part in node.items()}
+    return {name: inside(part) for name, part in node.items()}

@@ -8,7 +8,8 @@ import os
 import struct
 from typing import Any, BinaryIO
 
-from gristmill.compat.grain._dataset import DatasetIterator, IterDataset
+from gristmill.compat.grain._dataset import IterDataset
+from gristmill.compat.grain._dataset_iterator import DatasetIterator
 
 _CRC_MASK_DELTA = 0xA282EAD8
 _POLYNOMIAL = 0x82F63B78

@@ -11,6 +11,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from gristmill._tree import registered
+
+
 def _keys(mapping: Mapping[Any, Any]) -> list[Any]:
     try:
         return sorted(mapping)
@@ -42,6 +45,9 @@ def _registered_children(tree: Any) -> list[tuple[Any, Any]] | None:
     if hasattr(tree, "shape") and hasattr(tree, "dtype"):
         return None
     names = _attrs_names(tree)
+    told = registered(tree)
+    if told is not None:
+        return list(enumerate(told[0]))
     if names is None and dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         names = [field.name for field in dataclasses.fields(tree)]
     return None if names is None else [(name, getattr(tree, name)) for name in names]
@@ -64,6 +70,9 @@ def _rebuild(tree: Any, parts: Sequence[Any]) -> Any:
         return type(cast(Any, tree))(*parts)
     if isinstance(tree, (list, tuple)):
         return type(cast("list[Any]", tree))(parts)
+    told = registered(tree)
+    if told is not None:
+        return told[1](parts)
     names = [key for key, _ in _children(tree) or ()]
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         return dataclasses.replace(tree, **dict(zip(names, parts, strict=True)))
@@ -173,9 +182,9 @@ def _leaf_spec(leaf: Any) -> str:
         kind = type(inner[0]).__name__ if inner else ""
         size = "unknown shape" if inner and hasattr(inner[0], "shape") else len(inner)
         return f"{type(inner).__name__}<{kind}>[{size}]"
-    names = [name for name, _ in _registered_children(leaf) or ()]
-    if names:
-        return f"{type(leaf).__name__}\n{ {name: spec_like(getattr(leaf, name)) for name in names} }[]"
+    parts = _registered_children(leaf)
+    if parts:
+        return f"{type(leaf).__name__}\n{ {name: spec_like(part) for name, part in parts} }[]"
     return f"{_name(leaf)}{list(getattr(leaf, 'shape', ()))}"
 
 

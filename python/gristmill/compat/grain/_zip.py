@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import gristmill as gm
-from gristmill.compat.grain._dataset import CoreIterDataset, CoreMapDataset, IterDataset, MapDataset, Plan
+from gristmill.compat.grain._dataset import IterDataset, MapDataset
+from gristmill.compat.grain._plan import Plan
+from gristmill.compat.grain._stages import CoreIterDataset, CoreMapDataset
 
 
 class ZipMapDataset(CoreMapDataset[Any]):
@@ -21,7 +23,7 @@ class ZipMapDataset(CoreMapDataset[Any]):
     def __len__(self) -> int:
         return len(self.parents[0])
 
-    def _build(self, parents: Sequence[gm.MapDataset], dense: bool) -> gm.MapDataset:
+    def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
         return gm.MapDataset.zip(parents)
 
     @property

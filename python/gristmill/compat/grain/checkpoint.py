@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gristmill import orbax
 from gristmill.compat.grain._sharding import get_process_index_and_count
 
 
@@ -35,7 +36,7 @@ async def load_state(iterator: Any, directory: Any) -> None:
     iterator.start_prefetch()
 
 
-class CheckpointHandler:
+class CheckpointHandler(orbax.CheckpointHandler[Any]):
     """Saves and restores iterators of datasets and of `DataLoader`s, as Orbax asks of a handler."""
 
     def save(self, directory: Any, item: Any = None, args: Any = None) -> None:
@@ -62,17 +63,6 @@ class CheckpointHandler:
     def metadata(self, directory: Any) -> Any:
         """Nothing."""
         return None
-
-    def finalize(self, directory: Any) -> None:
-        """Nothing is left to do."""
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-    @classmethod
-    def typestr(cls) -> str:
-        """The name of the handler."""
-        return f"{cls.__module__}.{cls.__qualname__}"
 
 
 class CheckpointSave:

@@ -7,11 +7,11 @@ from gristmill.compat.grain._base import ExecutionTrackingMode as ExecutionTrack
 from gristmill.compat.grain._base import ShapeDtypeStruct as ShapeDtypeStruct
 from gristmill.compat.grain._base import ShapeDtypeStructProtocol as ShapeDtypeStructProtocol
 from gristmill.compat.grain._batch import batch_and_pad as batch_and_pad
-from gristmill.compat.grain._dataset import apply_transformations as apply_transformations
-from gristmill.compat.grain._dataset import get_element_spec as get_element_spec
-from gristmill.compat.grain._dataset import get_next_index as get_next_index
-from gristmill.compat.grain._dataset import set_next_index as set_next_index
-from gristmill.compat.grain._dataset import WithOptionsIterDataset as WithOptionsIterDataset
+from gristmill.compat.grain._apply import apply_transformations as apply_transformations
+from gristmill.compat.grain._apply import get_element_spec as get_element_spec
+from gristmill.compat.grain._dataset_iterator import get_next_index as get_next_index
+from gristmill.compat.grain._dataset_iterator import set_next_index as set_next_index
+from gristmill.compat.grain._stages import WithOptionsIterDataset as WithOptionsIterDataset
 from gristmill.compat.grain._device_put import device_put as device_put
 from gristmill.compat.grain._elastic import ElasticIterator as ElasticIterator
 from gristmill.compat.grain._flatmap import FlatMapIterDataset as FlatMapIterDataset

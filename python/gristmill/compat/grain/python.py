@@ -9,9 +9,9 @@ from gristmill.compat.grain._data_loader import DataLoaderIterator as PyGrainDat
 from gristmill.compat.grain._data_sources import ArrayRecordDataSource as ArrayRecordDataSource
 from gristmill.compat.grain._data_sources import RangeDataSource as RangeDataSource
 from gristmill.compat.grain._data_sources import SharedMemoryDataSource as InMemoryDataSource
-from gristmill.compat.grain._dataset import DatasetIterator as DatasetIterator
 from gristmill.compat.grain._dataset import IterDataset as IterDataset
 from gristmill.compat.grain._dataset import MapDataset as MapDataset
+from gristmill.compat.grain._dataset_iterator import DatasetIterator as DatasetIterator
 from gristmill.compat.grain._load import load as load
 from gristmill.compat.grain._operations import BatchOperation as BatchOperation
 from gristmill.compat.grain._operations import FilterOperation as FilterOperation
