@@ -163,7 +163,32 @@ fn a_consumer_that_cannot_be_is_refused_before_anything_runs() {
     assert!(told(&["--consumer", "emulated"]).contains("--step-time 5ms"));
     assert!(told(&["--consumer", "tpu"]).contains("pjrt: and the path of a plugin"));
     assert!(told(&["--step-time", "5min"]).contains("the units are us, ms and s"));
-    assert!(told(&["--consumer", "pjrt:/a.so"]).contains("build with `--features pjrt`"));
+    let told = told(&["--consumer", "pjrt:/absent.so"]);
+    let why = if cfg!(feature = "pjrt") { "No such file" } else { "build with `--features pjrt`" };
+    assert!(told.contains("/absent.so") && told.contains(why), "{told}");
+}
+
+#[test]
+#[cfg(feature = "pjrt")]
+fn a_device_takes_the_batches() {
+    let Some(paths) = std::env::var_os("GRISTMILL_PJRT_PLUGIN") else {
+        eprintln!("SKIPPED: GRISTMILL_PJRT_PLUGIN names no plugin");
+        return;
+    };
+    let folder = folder();
+    for path in std::env::split_paths(&paths) {
+        let consumer = format!("pjrt:{}", path.display());
+        let hash = |args: &[&str]| {
+            let result = bench(folder.path(), &[&["--warmup", "1", "--steps", "20", "--runs", "1"], args].concat());
+            let figures = &result["rows"][0]["figures"];
+            (figures["order_hash"].clone(), figures["accelerator"].clone())
+        };
+        let (sent, transfers) = hash(&["--consumer", &consumer]);
+        assert_eq!(transfers["steps"], 20);
+        let (also_sent, steps) = hash(&["--consumer", &consumer, "--step-time", "2ms"]);
+        assert!(steps["step_ms"].as_f64().is_some_and(|ms| ms >= 1.9), "{steps}");
+        assert_eq!([&sent, &also_sent], [&hash(&[]).0; 2]);
+    }
 }
 
 #[test]

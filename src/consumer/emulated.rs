@@ -29,17 +29,22 @@ impl Emulated {
     pub fn new(step_time: Duration) -> Self {
         Self { step_time, free_at: None }
     }
+
+    /// A step that can begin at `ready_at`, behind those before it.
+    pub(super) fn step(&mut self, ready_at: Instant) -> EmulatedStep {
+        let ends_at = self.free_at.map_or(ready_at, |free_at| free_at.max(ready_at)) + self.step_time;
+        self.free_at = Some(ends_at);
+        EmulatedStep { ready_at, ends_at }
+    }
 }
 
 impl<B> Consumer<B> for Emulated {
     type Handle = EmulatedStep;
 
     fn submit(&mut self, batch: B) -> Result<EmulatedStep> {
-        let ready_at = Instant::now();
-        let ends_at = self.free_at.map_or(ready_at, |free_at| free_at.max(ready_at)) + self.step_time;
-        self.free_at = Some(ends_at);
+        let step = self.step(Instant::now());
         drop(batch);
-        Ok(EmulatedStep { ready_at, ends_at })
+        Ok(step)
     }
 }
 

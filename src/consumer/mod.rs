@@ -23,6 +23,8 @@
 
 mod emulated;
 mod metrics;
+#[cfg(feature = "pjrt")]
+mod pjrt;
 mod recorder;
 mod text;
 mod timeline;
@@ -33,6 +35,8 @@ use crate::error::Result;
 
 pub use emulated::{Emulated, EmulatedStep};
 pub use metrics::{InputBound, Metrics};
+#[cfg(feature = "pjrt")]
+pub use pjrt::{Pjrt, PjrtStep};
 pub use recorder::Recorder;
 pub use timeline::{Step, Timeline};
 

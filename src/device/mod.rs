@@ -36,3 +36,4 @@ pub use placement::Placement;
 pub use plugin::Plugin;
 pub use put::{DevicePut, PutStats};
 pub use staging::Staging;
+pub(crate) use staging::arrays;

@@ -20,22 +20,28 @@ pub(super) struct Leaf<'a> {
 /// The arrays of `batch`, in order.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) that names what no device can hold, or what cannot be split.
+/// As [`arrays`]; for what cannot be split.
 pub(super) fn leaves<'a>(batch: &'a Batch, placement: &Placement) -> Result<Vec<Leaf<'a>>> {
+    let leaf = |(name, array): (Name, _)| Ok(Leaf { shards: placement.shards(&name, array)?, name, array });
+    arrays(batch)?.into_iter().map(leaf).collect()
+}
+
+/// The arrays of a batch with their names; inside a tree, `left/tokens`.
+///
+/// # Errors
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) that names what no device can hold.
+pub(crate) fn arrays(batch: &Batch) -> Result<Vec<(Name, &Array)>> {
     let mut found = Vec::with_capacity(batch.len());
-    collect("", batch, placement, &mut found)?;
+    collect("", batch, &mut found)?;
     Ok(found)
 }
 
-fn collect<'a>(prefix: &str, batch: &'a Batch, placement: &Placement, found: &mut Vec<Leaf<'a>>) -> Result<()> {
+fn collect<'a>(prefix: &str, batch: &'a Batch, found: &mut Vec<(Name, &'a Array)>) -> Result<()> {
     for (name, value) in batch.iter() {
         let name = if prefix.is_empty() { Name::new(name) } else { Name::from(format!("{prefix}/{name}")) };
         match value {
-            Value::Array(array) => {
-                let shards = placement.shards(&name, array)?;
-                found.push(Leaf { name, array, shards });
-            }
-            Value::Tree(tree) => collect(&name, tree, placement, found)?,
+            Value::Array(array) => found.push((name, array)),
+            Value::Tree(tree) => collect(&name, tree, found)?,
             other => {
                 let text = format!("{name} is {}, and only arrays go to a device", other.kind());
                 return Err(Error::data(text).help("take the field out of the batches before they are sent"));

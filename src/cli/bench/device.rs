@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::consumer::Emulated;
-use crate::{Error, Result};
+use crate::consumer::{Consumer, Emulated, EmulatedStep, Handle, Ran};
+#[cfg(feature = "pjrt")]
+use crate::consumer::{Pjrt, PjrtStep};
+use crate::{Element, Error, Result};
 use serde::Serialize;
 
 /// The value of `--consumer`.
@@ -27,26 +29,108 @@ impl Kind {
     }
 }
 
-/// The step time of the accelerator that was asked for, if one was.
-///
-/// # Errors
-/// For a consumer that this build does not have, and an emulated one without its time.
-pub(super) fn step_time(consumer: Option<&Kind>, step_time: Option<Duration>) -> Result<Option<Duration>> {
-    match consumer {
-        None => Ok(step_time),
-        Some(Kind::Emulated) => {
-            let missing = || Error::config("an emulated accelerator needs to know how long a step takes");
-            step_time.map(Some).ok_or_else(|| missing().help("for example --step-time 5ms"))
+/// What every run makes its consumer of.
+#[derive(Clone, Debug)]
+pub(super) enum Device {
+    /// Takes batches as fast as they come.
+    None,
+    Emulated(Duration),
+    /// With a step that is emulated, or none.
+    #[cfg(feature = "pjrt")]
+    Pjrt(crate::device::Device, Option<Duration>),
+}
+
+impl Device {
+    /// What was asked for.
+    ///
+    /// # Errors
+    /// For a consumer that this build does not have, an emulated one without its time, and what a plugin reports.
+    pub(super) fn new(kind: Option<&Kind>, step_time: Option<Duration>) -> Result<Self> {
+        match (kind, step_time) {
+            (None, None) => Ok(Self::None),
+            (None | Some(Kind::Emulated), Some(step_time)) => Ok(Self::Emulated(step_time)),
+            (Some(Kind::Emulated), None) => {
+                Err(Error::config("an emulated accelerator needs to know how long a step takes")
+                    .help("for example --step-time 5ms"))
+            }
+            #[cfg(feature = "pjrt")]
+            (Some(Kind::Pjrt(path)), step_time) => {
+                let device = crate::device::Plugin::load(path)?.client()?.device(0)?;
+                Ok(Self::Pjrt(device, step_time))
+            }
+            #[cfg(not(feature = "pjrt"))]
+            (Some(Kind::Pjrt(path)), _) => Err(Error::unsupported("this build runs no PJRT devices")
+                .path(path)
+                .help("build with `--features pjrt`; `--consumer emulated --step-time 5ms` works everywhere")),
         }
-        Some(Kind::Pjrt(path)) => Err(Error::unsupported("this build runs no PJRT devices")
-            .path(path)
-            .help("build with `--features pjrt`; `--consumer emulated --step-time 5ms` works everywhere")),
+    }
+
+    /// Whether there is anything to say of it.
+    pub(super) fn is_some(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    /// A consumer for a run.
+    pub(super) fn start(&self) -> Running {
+        match self {
+            Self::None => Running::Emulated(Emulated::new(Duration::ZERO)),
+            Self::Emulated(step_time) => Running::Emulated(Emulated::new(*step_time)),
+            #[cfg(feature = "pjrt")]
+            Self::Pjrt(device, step_time) => {
+                let device = Pjrt::new(device.clone());
+                Running::Pjrt(match step_time {
+                    Some(step_time) => device.emulate(*step_time),
+                    None => device,
+                })
+            }
+        }
+    }
+
+    /// Steps that are left running while the next batch is asked for: none in MLPerf Storage's benchmark, and two where a
+    /// device works behind the loop.
+    pub(super) fn in_flight(&self) -> usize {
+        match self {
+            Self::None | Self::Emulated(_) => 0,
+            #[cfg(feature = "pjrt")]
+            Self::Pjrt(..) => 2,
+        }
     }
 }
 
-/// A new accelerator for a run; without a step time it takes batches as fast as they come.
-pub(super) fn start(step_time: Option<Duration>) -> Emulated {
-    Emulated::new(step_time.unwrap_or_default())
+/// A consumer at work.
+pub(super) enum Running {
+    Emulated(Emulated),
+    #[cfg(feature = "pjrt")]
+    Pjrt(Pjrt),
+}
+
+/// A step of it.
+pub(super) enum Step {
+    Emulated(EmulatedStep),
+    #[cfg(feature = "pjrt")]
+    Pjrt(PjrtStep),
+}
+
+impl Consumer<Element> for Running {
+    type Handle = Step;
+
+    fn submit(&mut self, batch: Element) -> Result<Step> {
+        match self {
+            Self::Emulated(device) => device.submit(batch).map(Step::Emulated),
+            #[cfg(feature = "pjrt")]
+            Self::Pjrt(device) => device.submit(batch).map(Step::Pjrt),
+        }
+    }
+}
+
+impl Handle for Step {
+    fn wait(self) -> Result<Ran> {
+        match self {
+            Self::Emulated(step) => step.wait(),
+            #[cfg(feature = "pjrt")]
+            Self::Pjrt(step) => step.wait(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -65,10 +149,11 @@ mod tests {
     #[test]
     fn an_emulated_one_needs_its_time() {
         let five = Some(Duration::from_millis(5));
-        assert_eq!(step_time(None, None).unwrap(), None);
-        assert_eq!(step_time(None, five).unwrap(), five);
-        assert_eq!(step_time(Some(&Kind::Emulated), five).unwrap(), five);
-        let error = step_time(Some(&Kind::Emulated), None).unwrap_err();
+        assert!(!Device::new(None, None).unwrap().is_some());
+        for kind in [None, Some(&Kind::Emulated)] {
+            assert!(matches!(Device::new(kind, five).unwrap(), Device::Emulated(time) if Some(time) == five));
+        }
+        let error = Device::new(Some(&Kind::Emulated), None).unwrap_err();
         assert!(error.help_text().unwrap().contains("--step-time 5ms"));
     }
 }

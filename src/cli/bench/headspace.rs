@@ -13,7 +13,7 @@ const MOST_BYTES: usize = 256 << 20;
 ///
 /// # Errors
 /// Those of the pipeline.
-pub(super) fn run(dataset: BoxIter<Element>, shape: Shape) -> Result<Option<Run>> {
+pub(super) fn run(dataset: BoxIter<Element>, shape: Shape<'_>) -> Result<Option<Run>> {
     let batches = first(dataset, shape.all())?;
     if batches.is_empty() {
         return Ok(None);

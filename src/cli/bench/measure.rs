@@ -1,28 +1,28 @@
 //! One run: the loop of a trainer, with a clock.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::consumer::{Consumer, Metrics, Recorder};
 use crate::element::OrderHash;
 use crate::{Element, Error, ErrorKind, Result};
 use serde::Serialize;
 
-use super::device;
+use super::device::Device;
 use crate::cli::interrupt;
 use crate::cli::tokens::TokenCount;
 
 /// How long to run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct Shape<'a> {
     /// Batches before it counts.
     pub(super) warmup: u64,
     /// Batches that count.
     pub(super) steps: u64,
-    /// What an emulated accelerator takes for each, if there is one.
-    pub(super) step: Option<Duration>,
+    /// What takes them.
+    pub(super) device: &'a Device,
 }
 
-impl Shape {
+impl Shape<'_> {
     /// Batches of a run.
     pub(super) fn all(self) -> u64 {
         self.warmup.saturating_add(self.steps)
@@ -65,12 +65,12 @@ impl Run {
 pub(super) fn run(
     started: Instant,
     batches: &mut dyn Iterator<Item = Result<Element>>,
-    shape: Shape,
+    shape: Shape<'_>,
     mut progress: impl FnMut(u64),
 ) -> Result<Run> {
     let mut run = Run::default();
-    let mut accelerator = device::start(shape.step);
-    let mut recorder = Recorder::new(0);
+    let mut consumer = shape.device.start();
+    let mut recorder = Recorder::new(shape.device.in_flight());
     while run.batches < shape.all() {
         if interrupt::asked() {
             return Err(Error::new(ErrorKind::Cancelled, "interrupted"));
@@ -79,7 +79,7 @@ pub(super) fn run(
         if run.batches == 0 {
             run.first_batch_s = started.elapsed().as_secs_f64();
         }
-        let step = accelerator.submit(batch.clone())?;
+        let step = consumer.submit(batch.clone())?;
         run.order_hash.update(&batch);
         if run.batches >= shape.warmup {
             run.tokens.add(&batch);
@@ -102,12 +102,14 @@ pub(super) fn run(
     run.wall_s = timeline.wall().saturating_sub(first.asked).as_secs_f64();
     run.next_s = counted.iter().map(|step| step.load().as_secs_f64()).collect();
     // Batches per second keep the first step, where there is no warm-up; utilisation does not.
-    run.accelerator = shape.step.and_then(|_| Metrics::of(&timeline, warmup.max(1)));
+    run.accelerator = Metrics::of(&timeline, warmup.max(1)).filter(|_| shape.device.is_some());
     Ok(run)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn numbered(n: usize) -> impl Iterator<Item = Result<Element>> {
@@ -115,7 +117,8 @@ mod tests {
     }
 
     fn measure(n: usize, warmup: u64, steps: u64, step: Option<Duration>) -> Result<Run> {
-        run(Instant::now(), &mut numbered(n), Shape { warmup, steps, step }, |_| {})
+        let device = Device::new(None, step).unwrap();
+        run(Instant::now(), &mut numbered(n), Shape { warmup, steps, device: &device }, |_| {})
     }
 
     #[test]
@@ -134,7 +137,7 @@ mod tests {
     #[test]
     fn an_error_of_the_pipeline_is_the_error_of_the_run() {
         let mut batches = [Err(Error::data("bad"))].into_iter();
-        let shape = Shape { warmup: 0, steps: 1, step: None };
+        let shape = Shape { warmup: 0, steps: 1, device: &Device::None };
         assert_eq!(run(Instant::now(), &mut batches, shape, |_| {}).unwrap_err().message(), "bad");
     }
 

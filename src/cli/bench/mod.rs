@@ -18,7 +18,7 @@ use crate::spec::Pipeline;
 use crate::{Error, ErrorKind, Result};
 
 use self::baseline::Baseline;
-use self::device::Kind;
+use self::device::{Device, Kind};
 use self::measure::{Run, Shape};
 use self::row::{Failed, Figures, Row};
 use self::sweep::{Point, Sweep, label};
@@ -53,10 +53,12 @@ pub(crate) struct Args {
     #[arg(long = "sweep", value_name = "KEY=A,B,C", value_parser = Sweep::parse)]
     sweeps: Vec<Sweep>,
     /// What takes the batches, and whether it waits: `emulated`, an accelerator that sleeps for --step-time, as that of MLPerf
-    /// Storage does; `pjrt:PATH`, a device of the PJRT plugin in that file [default: emulated if there is a --step-time]
+    /// Storage does; `pjrt:PATH`, the first device of the PJRT plugin in that file, to which they are sent [default: emulated
+    /// if there is a --step-time]
     #[arg(long, value_name = "WHAT", value_parser = Kind::parse)]
     consumer: Option<Kind>,
-    /// What the emulated accelerator takes for a batch: 5ms, 0.3s, 800us
+    /// What the accelerator takes for a batch: 5ms, 0.3s, 800us. On a device this is emulated behind the transfer, which is real;
+    /// without it, the transfer is the step
     #[arg(long, alias = "step-ms", value_name = "TIME", value_parser = step_time)]
     step_time: Option<Duration>,
     /// Also run the same loop over batches in memory: the most that a perfect pipeline could gain
@@ -78,7 +80,8 @@ pub(crate) struct Args {
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
     interrupt::listen();
-    let shape = shape(args)?;
+    let device = Device::new(args.consumer.as_ref(), args.step_time)?;
+    let shape = Shape { warmup: args.warmup, steps: args.steps, device: &device };
     let pipeline = Pipeline::from_file(&args.pipeline)?;
     let points = Point::all(&args.sweeps)?;
     // Before anything is measured: it may not be one.
@@ -126,18 +129,13 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     }
 }
 
-fn shape(args: &Args) -> Result<Shape> {
-    let step = device::step_time(args.consumer.as_ref(), args.step_time)?;
-    Ok(Shape { warmup: args.warmup, steps: args.steps, step })
-}
-
 /// The file's pipeline with the parameters of a point.
 fn changed(pipeline: &Pipeline, data: &[(String, String)]) -> Result<Pipeline> {
     data.iter().try_fold(pipeline.clone(), |pipeline, (key, value)| pipeline.with(key, value))
 }
 
 /// All runs of one point.
-fn measure_point(args: &Args, shape: Shape, pipeline: &Pipeline, point: &Point, of: &str) -> Result<Figures> {
+fn measure_point(args: &Args, shape: Shape<'_>, pipeline: &Pipeline, point: &Point, of: &str) -> Result<Figures> {
     let pipeline = changed(pipeline, &point.data())?;
     let how = args.how.with(&point.0)?;
     let (watch, cpu) = (Watch::start(), Cpu::now());
@@ -156,7 +154,7 @@ fn measure_point(args: &Args, shape: Shape, pipeline: &Pipeline, point: &Point, 
     Figures::new(executor, runs, watch.finish(), others).ok_or_else(nothing)
 }
 
-fn measure_run(shape: Shape, pipeline: &Pipeline, how: &How, steps: &Steps, executor: &mut String) -> Result<Run> {
+fn measure_run(shape: Shape<'_>, pipeline: &Pipeline, how: &How, steps: &Steps, executor: &mut String) -> Result<Run> {
     let dataset = pipeline.build()?;
     let started = Instant::now();
     let mut loader = how.loader(dataset, pipeline)?.build()?;
@@ -166,7 +164,7 @@ fn measure_run(shape: Shape, pipeline: &Pipeline, how: &How, steps: &Steps, exec
 }
 
 /// Once for each set of parameters that change the data. True if somebody interrupted.
-fn add_headspace(shape: Shape, pipeline: &Pipeline, bench: &mut Bench) -> Result<bool> {
+fn add_headspace(shape: Shape<'_>, pipeline: &Pipeline, bench: &mut Bench) -> Result<bool> {
     for i in 0..bench.rows.len() {
         let data = bench.rows[i].data.clone();
         if bench.rows[..i].iter().any(|before| before.data == data && before.figures.is_some()) {

@@ -1,5 +1,6 @@
 //! Tests against a plugin that fails as it is told, and against real ones where there are any.
 
+mod consumer;
 mod events;
 mod faults;
 mod plugins;

@@ -1,0 +1,202 @@
+//! A device behind a PJRT plugin.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::{Consumer, Emulated, Handle, Ran};
+use crate::device::{Device, DeviceBatch, DeviceBuffer, Event, Executable, arrays};
+use crate::element::Batch;
+use crate::error::{Error, ErrorKind, Result};
+
+/// A transfer or a step that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A device that batches are sent to. Clocks stop in the plugin's own callbacks, so that nobody has to wait for them.
+///
+/// What it does with a batch that has arrived is its step: [nothing](Self::new), so that the transfer itself is what is
+/// measured; [as good as nothing for a time](Self::emulate); or [a program](Self::run). Let two steps be in flight, and
+/// a batch is sent while the device works on the one before.
+///
+/// It takes batches of the host, which it sends itself, and those that [`DevicePut`](crate::device::DevicePut) has sent ahead.
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use gristmill::consumer::{Metrics, Pjrt, feed};
+/// use gristmill::dataset::map::Range;
+/// use gristmill::device::Plugin;
+/// use gristmill::{Array, Element, IterDataset, MapDataset};
+///
+/// let device = Plugin::load("pjrt_c_api_cpu_plugin.so")?.client()?.device(0)?;
+/// let mut device = Pjrt::new(device).emulate(Duration::from_millis(5));
+/// let batches = Range::new(0, 8000).map(|x| Element::new().with("x", Array::scalar(x as i32))).to_iter().batch(8);
+/// let timeline = feed(batches.loader().threads(2).build()?, &mut device, 2, |_| 8)?;
+/// println!("{}", Metrics::of(&timeline, 1).expect("a thousand steps"));
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Pjrt {
+    device: Device,
+    step: StepKind,
+}
+
+enum StepKind {
+    Transfer,
+    Emulated(Arc<Mutex<Emulated>>),
+    Program { program: Executable, constants: Vec<DeviceBuffer> },
+}
+
+/// A batch on its way to a device, and the step on it.
+#[derive(Debug)]
+#[must_use = "a step is not over before it has been waited for"]
+pub struct PjrtStep {
+    submitted_at: Instant,
+    /// When the step had been asked for.
+    asked_at: Instant,
+    transfers: Vec<Stamp>,
+    results: Vec<Stamp>,
+    emulated: Option<Arc<Mutex<Emulated>>>,
+    /// Until the step is over.
+    #[expect(dead_code, reason = "it is there to be dropped")]
+    held: Held,
+}
+
+#[derive(Debug)]
+#[expect(dead_code, reason = "it is there to be dropped")]
+enum Held {
+    Buffers(Vec<DeviceBuffer>),
+    Batch(DeviceBatch),
+}
+
+impl Pjrt {
+    /// A device for which a step is the transfer of a batch.
+    pub fn new(device: Device) -> Self {
+        Self { device, step: StepKind::Transfer }
+    }
+
+    /// With steps that take `step_time` from the arrival of their batch on, and leave the device idle: transfers are real,
+    /// computing is emulated. On a device that shares its cores with the loader, such as XLA's CPU, a program would take
+    /// them from it.
+    #[must_use]
+    pub fn emulate(self, step_time: Duration) -> Self {
+        Self { step: StepKind::Emulated(Arc::new(Mutex::new(Emulated::new(step_time)))), ..self }
+    }
+
+    /// With `program` as the step, whose arguments are `constants`, which stay on the device, and the arrays of a batch in
+    /// their order.
+    #[must_use]
+    pub fn run(self, program: Executable, constants: Vec<DeviceBuffer>) -> Self {
+        Self { step: StepKind::Program { program, constants }, ..self }
+    }
+
+    /// Has the step begin on `buffers`, whose transfers are `events`.
+    fn start<'a>(
+        &'a self,
+        submitted_at: Instant,
+        buffers: impl Iterator<Item = &'a DeviceBuffer>,
+        events: impl Iterator<Item = Result<Event>>,
+    ) -> Result<PjrtStep> {
+        let transfers = events.map(|event| Stamp::new(event?)).collect::<Result<_>>()?;
+        let (mut results, mut emulated) = (Vec::new(), None);
+        match &self.step {
+            StepKind::Transfer => {}
+            StepKind::Emulated(device) => emulated = Some(device.clone()),
+            StepKind::Program { program, constants } => {
+                let outputs = program.run(&constants.iter().chain(buffers).collect::<Vec<_>>())?;
+                results = outputs.iter().map(|output| Stamp::new(output.ready()?)).collect::<Result<_>>()?;
+            }
+        }
+        let held = Held::Buffers(Vec::new());
+        Ok(PjrtStep { submitted_at, asked_at: Instant::now(), transfers, results, emulated, held })
+    }
+}
+
+impl Consumer<Batch> for Pjrt {
+    type Handle = PjrtStep;
+
+    /// Sends every array of `batch`, from where it lies.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`] that names a field which is no array, [`ErrorKind::Device`] with what the plugin said.
+    fn submit(&mut self, batch: Batch) -> Result<PjrtStep> {
+        let submitted_at = Instant::now();
+        let put = |(name, array): (crate::element::Name, _)| {
+            self.device.put(array).map_err(|error| error.and(&format!(", in array {name}")))
+        };
+        let buffers = arrays(&batch)?.into_iter().map(put).collect::<Result<Vec<_>>>()?;
+        let step = self.start(submitted_at, buffers.iter(), buffers.iter().map(DeviceBuffer::ready))?;
+        Ok(PjrtStep { held: Held::Buffers(buffers), ..step })
+    }
+}
+
+impl Consumer<DeviceBatch> for Pjrt {
+    type Handle = PjrtStep;
+
+    /// Has the step begin on the parts of `batch` that its first device has.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Device`] with what the plugin said.
+    fn submit(&mut self, batch: DeviceBatch) -> Result<PjrtStep> {
+        let buffers = batch.arrays().map(|(_, array)| array.buffer());
+        let step = self.start(Instant::now(), buffers, batch.events().cloned().map(Ok))?;
+        Ok(PjrtStep { held: Held::Batch(batch), ..step })
+    }
+}
+
+impl Handle for PjrtStep {
+    fn wait(self) -> Result<Ran> {
+        let there_at = last(self.transfers, self.submitted_at)?;
+        if let Some(device) = self.emulated {
+            let step = device.lock().unwrap_or_else(PoisonError::into_inner).step(there_at.max(self.asked_at));
+            return step.wait();
+        }
+        if self.results.is_empty() {
+            return Ok(Ran { ready_at: self.submitted_at, done_at: there_at });
+        }
+        let ready_at = there_at.max(self.asked_at);
+        Ok(Ran { ready_at, done_at: last(self.results, ready_at)? })
+    }
+}
+
+/// When all of `stamps` were there; no earlier than `from`.
+fn last(stamps: Vec<Stamp>, from: Instant) -> Result<Instant> {
+    stamps.into_iter().try_fold(from, |last, stamp| Ok(last.max(stamp.wait()?)))
+}
+
+/// Notes when an event is over.
+#[derive(Debug)]
+struct Stamp {
+    event: Event,
+    at: Arc<OnceLock<Instant>>,
+}
+
+impl Stamp {
+    fn new(event: Event) -> Result<Self> {
+        let at = Arc::new(OnceLock::new());
+        let noted = at.clone();
+        event.on_ready(move |_| {
+            // Nobody else sets it.
+            let _ = noted.set(Instant::now());
+        })?;
+        Ok(Self { event, at })
+    }
+
+    fn wait(self) -> Result<Instant> {
+        if !self.event.wait_timeout(PATIENCE)? {
+            let text = format!("a transfer or a step is not over after {PATIENCE:?}");
+            return Err(Error::new(ErrorKind::Device, text).help("the device hangs"));
+        }
+        // It may be over a moment before the callback.
+        Ok(self.at.get().copied().unwrap_or_else(Instant::now))
+    }
+}
+
+impl fmt::Debug for StepKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transfer => f.write_str("Transfer"),
+            Self::Emulated(_) => f.write_str("Emulated"),
+            Self::Program { program, .. } => program.fmt(f),
+        }
+    }
+}
