@@ -66,19 +66,6 @@ impl DeviceBatch {
     pub fn wait(&self, patience: Duration) -> Result<()> {
         wait_all(self.events(), patience).map_err(|error| error.index(self.index))
     }
-
-    /// How its transfers ended, or `None` while they have not; an error as soon as there is one.
-    pub(super) fn outcome(&self) -> Option<Result<()>> {
-        let mut all_over = true;
-        for event in self.events() {
-            match event.outcome() {
-                Some(Err(error)) => return Some(Err(error)),
-                Some(Ok(())) => {}
-                None => all_over = false,
-            }
-        }
-        all_over.then_some(Ok(()))
-    }
 }
 
 impl DeviceArray {

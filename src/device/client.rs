@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytemuck::Zeroable;
 
 use super::abi::*;
-use super::event::in_callback;
+use super::event::outside_callbacks;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The value of an option of a client: see [`Plugin::client_with`](super::Plugin::client_with).
@@ -168,15 +168,8 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         let (api, raw) = (self.api, Raw(self.raw.0));
-        // The end of a client waits for its threads, and this may be one of them.
-        if in_callback() {
-            let end = move || destroy(api, raw);
-            if std::thread::Builder::new().name("gristmill-device-end".into()).spawn(end).is_err() {
-                tracing::warn!(plugin = %api.path().display(), "no thread to end a client on: it stays");
-            }
-        } else {
-            destroy(api, raw);
-        }
+        // The end of a client waits for its threads.
+        outside_callbacks(move || destroy(api, raw));
     }
 }
 

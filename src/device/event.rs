@@ -148,9 +148,14 @@ thread_local! {
     static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is inside a callback, and so may be one that a client's end would wait for.
-pub(super) fn in_callback() -> bool {
-    IN_CALLBACK.get()
+/// Does `work` here, or on a thread of its own inside a callback: that thread is the plugin's, and `work` may wait for it.
+pub(super) fn outside_callbacks(work: impl FnOnce() + Send + 'static) {
+    if !IN_CALLBACK.get() {
+        return work();
+    }
+    if let Err(error) = std::thread::Builder::new().name("gristmill-device".into()).spawn(work) {
+        tracing::warn!(%error, "no thread to end a client or unpin memory on: they stay");
+    }
 }
 
 /// What the plugin calls.

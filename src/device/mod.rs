@@ -15,6 +15,7 @@ mod discover;
 mod event;
 mod executable;
 mod host;
+mod in_flight;
 mod memory;
 mod options;
 mod placement;

@@ -2,20 +2,21 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::abi::Semantics;
 use super::batch::{DeviceArray, DeviceBatch};
 use super::buffer::Transfer;
+use super::host::HostBytes;
+use super::in_flight::{HostUse, Late};
 use super::options::PutOptions;
 use super::placement::Placement;
 use super::slots::SlotPool;
 use super::staging::{Leaf, Staging, leaves, stage};
 use crate::checkpoint::Checkpoint;
 use crate::dataset::IterDataset;
-use crate::element::Batch;
+use crate::element::{Batch, Name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::loader::{Loader, StateOf};
 use crate::report::Report;
@@ -27,12 +28,13 @@ use crate::report::Report;
 /// Transfers are started on the thread that calls it.
 ///
 /// # Errors
-/// An error of the pipeline, and of a transfer that has failed by then, comes out at its batch. A transfer that fails after its batch was handed
-/// out is an error of its buffers, and of the next `next`, with the index of that batch. One that is not over after
-/// [`timeout`](PutOptions::timeout) is an error with its index, too. After an error it ends.
+/// An error of the pipeline, and of a transfer that has failed by then, comes out at its batch. A transfer that fails after
+/// its batch was handed out is an error of its buffers, and of the next `next`, with the index of that batch. One that is
+/// not over after [`timeout`](PutOptions::timeout) is an error with its index, too. After an error it ends.
 ///
 /// # Determinism
-/// The batches are the loader's. [`state`](Self::state) counts what was handed out: what is on its way is sent again after a resume.
+/// The batches are the loader's. [`state`](Self::state) counts what was handed out: what is on its way is sent again after
+/// a resume.
 ///
 /// # Cost
 /// Arrays whose parts start at multiples of 64 bytes are read where they lie, which is kept until the plugin has done with
@@ -73,21 +75,6 @@ struct Sent<S> {
     state: S,
     started: Instant,
     host: Arc<HostUse>,
-}
-
-/// A batch that was handed out, as far as there is something to wait for.
-struct Late {
-    index: u64,
-    started: Instant,
-    events: Vec<super::Event>,
-    host: Arc<HostUse>,
-}
-
-/// What the plugin has said of a batch's memory on the host.
-#[derive(Debug, Default)]
-struct HostUse {
-    transfers: AtomicUsize,
-    trouble: Mutex<Option<Error>>,
 }
 
 /// What was sent so far.
@@ -164,17 +151,8 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
         let Some(sent) = self.ahead.pop_front() else { return Ok(None) };
         let Sent { batch, state, started, host } = sent?;
         let index = batch.index;
-        let over = match batch.outcome() {
-            Some(outcome) => outcome.map(|()| true).map_err(|error| at(index, error))?,
-            None => false,
-        };
-        if let Some(error) = host.take_trouble() {
-            return Err(at(index, error));
-        }
-        if !over || !self.is_host_free(&host) {
-            let events = batch.events().cloned().collect();
-            let late = Late { index, started, events, host };
-            self.check_age(&late)?;
+        let late = Late { index, started, events: batch.events().cloned().collect(), host };
+        if !self.is_over(&late)? {
             self.late.push(late);
         }
         self.state = state;
@@ -206,12 +184,7 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
         Ok(Sent { batch: DeviceBatch { index, columns }, state, started, host })
     }
 
-    fn send_columns(
-        &mut self,
-        batch: &Batch,
-        host: &Arc<HostUse>,
-        now: Instant,
-    ) -> Result<Vec<(crate::element::Name, DeviceArray)>> {
+    fn send_columns(&mut self, batch: &Batch, host: &Arc<HostUse>, now: Instant) -> Result<Vec<(Name, DeviceArray)>> {
         let leaves = leaves(batch, &self.placement)?;
         let patience = self.patience(now);
         let staged = stage(&leaves, self.options.staging, &mut self.slots, patience)?;
@@ -227,12 +200,7 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
         Ok(columns)
     }
 
-    fn send_leaf(
-        &self,
-        leaf: &Leaf<'_>,
-        hosts: Vec<super::host::HostBytes>,
-        host_use: &Arc<HostUse>,
-    ) -> Result<DeviceArray> {
+    fn send_leaf(&self, leaf: &Leaf<'_>, hosts: Vec<HostBytes>, host_use: &Arc<HostUse>) -> Result<DeviceArray> {
         let semantics = match self.options.zero_copy {
             true => Semantics::ImmutableZeroCopy,
             false => Semantics::UntilTransferCompletes,
@@ -264,25 +232,11 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
     }
 
     fn is_over(&self, late: &Late) -> Result<bool> {
-        let mut over = self.is_host_free(&late.host);
-        for event in &late.events {
-            match event.outcome() {
-                Some(outcome) => outcome.map_err(|error| at(late.index, error))?,
-                None => over = false,
-            }
-        }
-        if let Some(error) = late.host.take_trouble() {
-            return Err(at(late.index, error));
-        }
+        let over = late.outcome(!self.options.zero_copy).map_err(|error| at(late.index, error))?;
         if !over {
             self.check_age(late)?;
         }
         Ok(over)
-    }
-
-    /// Whether the plugin reads the host's memory no more; with zero copies that is the consumer's affair.
-    fn is_host_free(&self, host: &HostUse) -> bool {
-        self.options.zero_copy || host.transfers.load(Ordering::Acquire) == 0
     }
 
     fn check_age(&self, late: &Late) -> Result<()> {
@@ -314,24 +268,6 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
 #[cold]
 fn at(index: u64, error: Error) -> Error {
     error.index(index).stage("device_put")
-}
-
-impl HostUse {
-    /// Counts a transfer; what it gives is to be called with its end.
-    fn begin(this: &Arc<Self>) -> impl FnOnce(Result<()>) + Send + 'static {
-        this.transfers.fetch_add(1, Ordering::Relaxed);
-        let this = this.clone();
-        move |outcome| {
-            if let Err(error) = outcome {
-                this.trouble.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-            }
-            this.transfers.fetch_sub(1, Ordering::Release);
-        }
-    }
-
-    fn take_trouble(&self) -> Option<Error> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
 }
 
 impl<D: IterDataset<Item = Batch> + 'static> Iterator for DevicePut<D> {

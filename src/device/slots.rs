@@ -6,6 +6,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::client::Client;
+use super::event::outside_callbacks;
 use super::memory::Pages;
 use crate::error::Result;
 
@@ -93,8 +94,11 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // Without a pool to go to, the pages go with what could not be sent.
-        let _ = self.pages.take().map(|pages| self.home.send(pages));
+        let Some(pages) = self.pages.take() else { return };
+        // Without a pool to go to they are unpinned, which plugins may not like in a callback.
+        if let Err(homeless) = self.home.send(pages) {
+            outside_callbacks(move || drop(homeless));
+        }
     }
 }
 

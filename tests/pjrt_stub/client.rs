@@ -1,5 +1,6 @@
 //! Clients, their devices, and memory that is mapped for them.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -32,6 +33,11 @@ pub struct Client {
     pub shared: Arc<Shared>,
 }
 
+thread_local! {
+    /// Whether this is a thread of a client.
+    static OWN: Cell<bool> = const { Cell::new(false) };
+}
+
 /// What outlives a client in its threads.
 pub struct Shared {
     pub faults: Faults,
@@ -49,6 +55,7 @@ impl Shared {
         *self.running.lock().unwrap() += 1;
         let this = self.clone();
         std::thread::spawn(move || {
+            OWN.set(true);
             std::thread::sleep(Duration::from_micros(this.faults.delay_us as u64));
             work();
             *this.running.lock().unwrap() -= 1;
@@ -257,6 +264,10 @@ pub unsafe extern "C" fn dma_map(args: *mut DmaArgs) -> *mut Error {
 
 pub unsafe extern "C" fn dma_unmap(args: *mut DmaArgs) -> *mut Error {
     let args = checked!(args, "PJRT_Client_DmaUnmap_Args", 32);
+    if OWN.get() {
+        eprintln!("the stub is asked to unmap memory in a callback");
+        std::process::abort();
+    }
     // SAFETY: a live client.
     let removed = unsafe { &*args.client }.shared.mapped.lock().unwrap().remove(&(args.data as usize));
     if removed.is_some() { std::ptr::null_mut() } else { fail(5, "memory that is not mapped") }

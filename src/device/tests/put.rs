@@ -172,9 +172,9 @@ fn slots_are_pinned_where_the_plugin_can() {
 
 #[test]
 fn what_is_on_its_way_may_be_left_behind() {
-    for delay in [0, 3000] {
-        let client = client(&[("delay_us", delay)]);
-        let options = PutOptions::default().depth(5).staging(Staging::Always);
+    for (delay, dma) in [(0, 0), (3000, 0), (3000, 1)] {
+        let client = client(&[("delay_us", delay), ("dma", dma)]);
+        let options = PutOptions::default().depth(5).staging(Staging::Always).pinned(dma == 1);
         let mut put = DevicePut::new(loader(batches(50, 8)), device_0(&client), options).unwrap();
         drop(put.next().unwrap().unwrap());
         drop((put, client));
