@@ -51,7 +51,13 @@ fn latency(device: &Device) -> Result<()> {
         let mut stream = put(device, vec![one.clone()], PutOptions::default().depth(1).staging(staging))?;
         let array = one.array("tokens")?;
         let (mut nexts, mut calls) = (Vec::new(), Vec::new());
-        for _ in 0..2000 {
+        let mut before = 0;
+        for round in 0..2200 {
+            if round == 200 {
+                nexts.clear();
+                calls.clear();
+                before = page_faults();
+            }
             let mut sent = None;
             nexts.push(micros(|| stream.next().transpose().map(|batch| sent = batch))?);
             sent.expect("endless").wait(PATIENCE)?;
@@ -59,82 +65,86 @@ fn latency(device: &Device) -> Result<()> {
             calls.push(micros(|| device.put(array).map(|sent| buffer = Some(sent)))?);
             buffer.expect("sent").ready()?.wait()?;
         }
+        let faults = (page_faults() - before) as f64 / nexts.len() as f64;
         let (next, call) = (median(&mut nexts), median(&mut calls));
         println!(
-            "[32,1024] int32, {name}: next() {next:.1} µs, of which the plugin's call {call:.1}; p99 {:.1}",
+            "[32,1024] int32, {name}: next() {next:.1} µs, of which the plugin's call {call:.1}; p99 {:.1}; page faults per \
+             batch {faults:.1}",
             nexts[nexts.len() * 99 / 100]
         );
     }
     Ok(())
 }
 
-/// Batches of 8 MiB, each waited for, against memcpy of as much and against the plugin's call alone. All write to memory
-/// that was used before, in turns: as many places as there are batches on their way, and one.
+/// Batches of 8 MiB, each waited for, against memcpy of as much and against the plugin's call alone, in blocks that take
+/// turns. All write to memory that was used before, to as many places as there are batches on their way, and one.
 fn throughput(device: &Device) -> Result<()> {
     let shape = [2 * MIB / 1024, 1024];
     let sources: Vec<Batch> = (0..4).map(|_| batch(&shape, 0)).collect();
     let source = |round: usize| sources[round % sources.len()].array("tokens");
     let mut targets = vec![vec![1u8; 8 * MIB]; 3];
-    let alone = |round: usize| device.put(source(round)?)?.ready()?.wait();
-    let mut copy = |round: usize| {
+    let mut memcpy = |round: usize| {
         black_box(&mut targets[round % 3]).copy_from_slice(source(round)?.bytes());
         Ok(())
     };
+    // As many are alive at a time as with the stream.
+    let mut held = None;
+    let mut alone = |round: usize| held.insert(device.put(source(round)?)?).ready()?.wait();
     for (name, options) in [
         ("in place", PutOptions::default()),
         ("through a slot", PutOptions::default().staging(Staging::Always)),
-        ("viewed, on a CPU", PutOptions::default().zero_copy(true)),
+        ("viewed", PutOptions::default().zero_copy(true)),
     ] {
-        if name.starts_with("viewed") && device.client().platform() != "cpu" {
+        if name == "viewed" && device.client().platform() != "cpu" {
             continue;
         }
         let mut stream = put(device, sources.clone(), options)?;
-        let mut send = |_: usize| stream.next().expect("endless")?.wait(PATIENCE);
-        let mut all = [Sums::default(), Sums::default(), Sums::default()];
-        for round in 0..120 {
-            let count = round >= 40;
-            all[0].add(count, || copy(round + 1))?;
-            all[1].add(count, || alone(round + 2))?;
-            all[2].add(count, || send(round))?;
+        let next = |_: usize| stream.next().expect("endless")?.wait(PATIENCE);
+        let [memcpy, alone, next] = turns([&mut memcpy, &mut alone, &mut { next }])?;
+        let share = |other: &Block| 100.0 * next.rate / other.rate;
+        match name {
+            "viewed" => println!("8 MiB, viewed: {:.1} µs", 8.0 * MIB as f64 / 1e3 / next.rate),
+            _ => println!(
+                "8 MiB, {name}: {:.1} GB/s, {:.0} % of memcpy ({:.1}), {:.0} % of the plugin alone ({:.1}); \
+                 page faults per batch {:.1}, of the plugin alone {:.1}",
+                next.rate,
+                share(&memcpy),
+                memcpy.rate,
+                share(&alone),
+                alone.rate,
+                next.faults,
+                alone.faults,
+            ),
         }
-        let [copy, alone, send] = all.map(|mut sums| (sums.rate(), sums.faults));
-        println!(
-            "8 MiB, {name}: {:.1} GB/s until it is there, {:.0} % of memcpy ({:.1}), {:.0} % of the plugin alone ({:.1}); \
-             page faults in 80 batches {}, of the plugin alone {}",
-            send.0,
-            100.0 * send.0 / copy.0,
-            copy.0,
-            100.0 * send.0 / alone.0,
-            alone.0,
-            send.1,
-            alone.1,
-        );
     }
     Ok(())
 }
 
-/// What many rounds took.
-#[derive(Default)]
-struct Sums {
-    micros: Vec<f64>,
-    faults: u64,
+/// What a block of batches of 8 MiB took: GB/s, and page faults per batch.
+#[derive(Clone, Copy)]
+struct Block {
+    rate: f64,
+    faults: f64,
 }
 
-impl Sums {
-    fn add(&mut self, count: bool, work: impl FnOnce() -> Result<()>) -> Result<()> {
-        let before = page_faults();
-        let took = micros(work)?;
-        if count {
-            self.faults += page_faults() - before;
-            self.micros.push(took);
+/// The median blocks of three that take turns.
+fn turns(mut works: [&mut dyn FnMut(usize) -> Result<()>; 3]) -> Result<[Block; 3]> {
+    const ROUNDS: usize = 25;
+    let mut blocks = [Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..9 {
+        for (work, blocks) in works.iter_mut().zip(&mut blocks) {
+            // What the turn before left behind is no part of it.
+            (0..5).try_for_each(&mut *work)?;
+            let before = page_faults();
+            let took = micros(|| (0..ROUNDS).try_for_each(work))?;
+            let rate = (ROUNDS * 8 * MIB) as f64 / 1e3 / took;
+            blocks.push(Block { rate, faults: (page_faults() - before) as f64 / ROUNDS as f64 });
         }
-        Ok(())
     }
-
-    /// GB/s of 8 MiB in the median time.
-    fn rate(&mut self) -> f64 {
-        8.0 * MIB as f64 / 1e3 / median(&mut self.micros)
-    }
+    Ok(blocks.map(|blocks| {
+        let of = |field: fn(&Block) -> f64| median(&mut blocks.iter().map(field).collect::<Vec<_>>());
+        Block { rate: of(|block| block.rate), faults: of(|block| block.faults) }
+    }))
 }
 
 /// Minor page faults of this process so far.
