@@ -87,6 +87,8 @@ pub struct PutStats {
     pub bytes_in_place: u64,
     /// Bytes that were copied into slots first.
     pub bytes_copied: u64,
+    /// Time for which a batch waited for a slot: for transfers to end.
+    pub waited: Duration,
 }
 
 impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
@@ -186,9 +188,12 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
 
     fn send_columns(&mut self, batch: &Batch, host: &Arc<HostUse>, now: Instant) -> Result<Vec<(Name, DeviceArray)>> {
         let leaves = leaves(batch, &self.placement)?;
-        let patience = self.patience(now);
+        let (patience, waits) = (self.patience(now), !self.slots.has_free());
         let staged = stage(&leaves, self.options.staging, &mut self.slots, patience)?;
         let staged = staged.ok_or_else(|| self.no_slot())?;
+        if waits && staged.copied > 0 {
+            self.stats.waited += now.elapsed();
+        }
         self.stats.bytes_copied += staged.copied as u64;
         self.stats.bytes_in_place += (batch.nbytes() - staged.copied) as u64;
         let mut columns = Vec::with_capacity(leaves.len());

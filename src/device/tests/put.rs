@@ -156,6 +156,9 @@ fn with_zero_copies_buffers_view_the_memory_for_as_long_as_they_live() {
         let put = DevicePut::new(loader(batches(20, 8)), device_0(client), options).unwrap();
         let held: Vec<_> = put.map(Result::unwrap).collect();
         assert!(held.iter().all(|batch| number(batch) == Some(batch.index() as i64)), "{client:?}");
+        // Slots begin where pages do, and nothing that a plugin allocates does.
+        let at = held[0].array("x").unwrap().buffer().address().unwrap();
+        assert!(at.is_multiple_of(4096), "{client:?}");
     }
 }
 
@@ -179,4 +182,42 @@ fn what_is_on_its_way_may_be_left_behind() {
         drop(put.next().unwrap().unwrap());
         drop((put, client));
     }
+}
+
+/// Whatever the sizes: each part of each array starts where a device can read it, and none lies on another.
+#[test]
+fn parts_in_slots_are_aligned() {
+    use crate::device::slots::SlotPool;
+    use crate::device::staging::{leaves, stage};
+    let client = client(&[("devices", 3)]);
+    let placement = Placement::rows(&client.devices()).unwrap();
+    let mut slots = SlotPool::new(2, None);
+    for width in [1, 5, 64, 100] {
+        let column = |name: &str, first: u8| {
+            let bytes = (0..6 * width).map(|i| first.wrapping_add(i as u8)).collect::<Vec<u8>>();
+            (name.to_owned(), Array::new(DType::U8, &[6, width], Buffer::from_vec(bytes)).unwrap())
+        };
+        let columns = [column("a", 0), column("b", 100), column("c", 200)];
+        let batch = columns.iter().fold(Element::new(), |batch, (name, array)| batch.with(name, array.clone()));
+        let found = leaves(&batch, &placement).unwrap();
+        let staged = stage(&found, Staging::Always, &mut slots, LONG).unwrap().unwrap();
+        assert_eq!(staged.copied, 18 * width);
+        for ((_, array), hosts) in columns.iter().zip(&staged.hosts) {
+            assert!(hosts.iter().all(|host| host.bytes().as_ptr().addr().is_multiple_of(64)));
+            assert_eq!(hosts.iter().flat_map(|host| host.bytes()).copied().collect::<Vec<_>>(), array.bytes());
+        }
+    }
+}
+
+#[test]
+fn time_spent_waiting_for_slots_is_counted() {
+    let client = client(&[("delay_us", 2000)]);
+    let waited = |slots: usize| {
+        let options = PutOptions::default().staging(Staging::Always).slots(slots);
+        let mut put = DevicePut::new(loader(batches(8, 2)), device_0(&client), options).unwrap();
+        assert_eq!(put.by_ref().map(Result::unwrap).count(), 8);
+        put.stats().waited
+    };
+    assert!(waited(1) > Duration::ZERO);
+    assert_eq!(waited(8), Duration::ZERO);
 }
