@@ -141,7 +141,7 @@ impl PyMapDataset {
     #[staticmethod]
     fn arrow(table: &Bound<'_, PyAny>) -> PyResult<Self> {
         let rows = Source::new(super::arrow::Rows::of(table)?).boxed();
-        Self::new(table.py(), Maps::Elements(rows, crate::spec::chain::Context::new(std::path::PathBuf::new()).blind()))
+        Self::new(table.py(), Maps::Elements(rows, crate::spec::chain::Context::unknown()))
     }
 
     /// Lines of text files.

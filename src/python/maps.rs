@@ -1,7 +1,5 @@
 //! What a `MapDataset` of the package holds.
 
-use std::path::PathBuf;
-
 use pyo3::prelude::*;
 
 use super::callable::Callable;
@@ -85,7 +83,7 @@ impl Maps {
     pub(crate) fn native(&self, name: &str, arguments: Tree) -> Result<Self> {
         let (ds, context) = match self {
             Self::Elements(ds, context) => (ds.clone(), context.clone()),
-            Self::Items(ds) => (convert::map(ds.clone(), Item::into_element), Context::new(PathBuf::new()).blind()),
+            Self::Items(ds) => (convert::map(ds.clone(), Item::into_element), Context::unknown()),
         };
         let (chain, context) = by_name::stage(Chain::Map(ds), name, arguments, &context)?;
         Self::from_chain(name, chain, context)
@@ -162,7 +160,7 @@ impl Several {
     pub(crate) fn new(parts: Vec<Maps>) -> Self {
         let elements = |part: &Maps| if let Maps::Elements(ds, _) = part { Some(ds.clone()) } else { None };
         match parts.iter().map(elements).collect() {
-            Some(elements) if !parts.is_empty() => Self::Elements(elements, Context::new(PathBuf::new()).blind()),
+            Some(elements) if !parts.is_empty() => Self::Elements(elements, Context::unknown()),
             _ => Self::Items(parts.iter().map(Maps::items).collect()),
         }
     }

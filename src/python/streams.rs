@@ -117,9 +117,7 @@ impl Streams {
     pub(crate) fn native(&self, name: &str, arguments: Tree) -> Result<Self> {
         let (chain, context) = match self {
             Self::Elements(chain, context) => (chain.clone(), context.clone()),
-            Self::Items(chain) => {
-                (convert::chain(chain.clone(), Item::into_element), Context::new(PathBuf::new()).blind())
-            }
+            Self::Items(chain) => (convert::chain(chain.clone(), Item::into_element), Context::unknown()),
         };
         let (chain, context) = by_name::stage(chain, name, arguments, &context)?;
         Ok(Self::Elements(chain, context))

@@ -111,6 +111,12 @@ impl Context {
         Self { folder, columns: None, indices: None, looks: true }
     }
 
+    /// Nothing is known of the elements, and nothing is read to learn it.
+    #[cfg(feature = "python")]
+    pub(crate) fn unknown() -> Self {
+        Self::new(PathBuf::new()).blind()
+    }
+
     /// The same, behind a function of the user.
     #[cfg(feature = "python")]
     pub(crate) fn blind(self) -> Self {
