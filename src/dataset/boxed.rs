@@ -10,9 +10,9 @@ use serde_json::Value as Json;
 
 use super::iter::{DatasetIterator, IterDataset, NextStacked};
 use super::map::{Many, MapDataset};
-use super::memory::{Memory, Sample};
+use super::memory::Sample;
 use super::sample;
-use super::stage::{Role, Stage};
+use super::stage::{Stage, same_stage};
 use crate::cx::Cx;
 use crate::element::Stack;
 use crate::error::{Error, Result};
@@ -78,44 +78,10 @@ impl<T: Send + 'static> IterDataset for BoxIter<T> {
 macro_rules! forward_stage {
     ($name:ident, [$($bound:tt)+], $sample:path) => {
         impl<T: $($bound)+> Stage for $name<T> {
-            fn name(&self) -> &'static str {
-                self.0.name()
-            }
-            fn params(&self) -> String {
-                self.0.params()
-            }
-            fn role(&self) -> Role {
-                self.0.role()
-            }
-            fn parents(&self) -> Vec<&dyn Stage> {
-                self.0.parents()
-            }
-            fn seed_root(&self) -> Option<u32> {
-                self.0.seed_root()
-            }
-            fn is_border(&self) -> bool {
-                self.0.is_border()
-            }
-            fn is_native(&self) -> bool {
-                self.0.is_native()
-            }
-            fn reads_together(&self) -> bool {
-                self.0.reads_together()
-            }
-            fn has_every_index(&self) -> bool {
-                self.0.has_every_index()
-            }
-            fn memory(&self) -> Option<Memory> {
-                self.0.memory()
-            }
+            same_stage!(.0);
+
             fn sample(&self) -> Option<Sample> {
                 $sample(self)
-            }
-            fn remark(&self) -> Option<String> {
-                self.0.remark()
-            }
-            fn check(&self) -> Result<()> {
-                self.0.check()
             }
         }
 

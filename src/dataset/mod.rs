@@ -19,6 +19,8 @@ pub use iter::{DatasetIterator, IterDataset};
 pub use map::MapDataset;
 pub use memory::{Held, Memory, Sample};
 pub use remainder::Remainder;
+#[cfg(feature = "python")]
+pub(crate) use stage::same_stage;
 pub use stage::{Role, Stage, StageSeed, default_seed, label, stage_after};
 
 /// The length of a dataset that never ends: Grain's `sys.maxsize`.

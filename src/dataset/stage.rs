@@ -229,3 +229,46 @@ impl fmt::Display for StageSeed {
         }
     }
 }
+
+/// What a [`Stage`] says of itself that is another one in another shape; how it is [sampled](Stage::sample) is its own.
+macro_rules! same_stage {
+    ($($inner:tt)+) => {
+        fn name(&self) -> &'static str {
+            self$($inner)+.name()
+        }
+        fn params(&self) -> String {
+            self$($inner)+.params()
+        }
+        fn role(&self) -> $crate::dataset::Role {
+            self$($inner)+.role()
+        }
+        fn parents(&self) -> Vec<&dyn $crate::dataset::Stage> {
+            self$($inner)+.parents()
+        }
+        fn seed_root(&self) -> Option<u32> {
+            self$($inner)+.seed_root()
+        }
+        fn is_border(&self) -> bool {
+            self$($inner)+.is_border()
+        }
+        fn is_native(&self) -> bool {
+            self$($inner)+.is_native()
+        }
+        fn reads_together(&self) -> bool {
+            self$($inner)+.reads_together()
+        }
+        fn has_every_index(&self) -> bool {
+            self$($inner)+.has_every_index()
+        }
+        fn memory(&self) -> Option<$crate::dataset::Memory> {
+            self$($inner)+.memory()
+        }
+        fn remark(&self) -> Option<String> {
+            self$($inner)+.remark()
+        }
+        fn check(&self) -> $crate::error::Result<()> {
+            self$($inner)+.check()
+        }
+    };
+}
+pub(crate) use same_stage;

@@ -9,7 +9,7 @@ use super::interpreter::released;
 use super::item::Item;
 use crate::cx::Cx;
 use crate::dataset::map::Many;
-use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Memory, Role, Sample, Stage};
+use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Sample, Stage, same_stage};
 use crate::element::Element;
 use crate::error::Result;
 use crate::exec::Runtime;
@@ -37,44 +37,10 @@ impl<D, F> Converted<D, F> {
 }
 
 impl<D: Stage, F> Stage for Converted<D, F> {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-    fn params(&self) -> String {
-        self.inner.params()
-    }
-    fn role(&self) -> Role {
-        self.inner.role()
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        self.inner.parents()
-    }
-    fn seed_root(&self) -> Option<u32> {
-        self.inner.seed_root()
-    }
-    fn is_border(&self) -> bool {
-        self.inner.is_border()
-    }
-    fn is_native(&self) -> bool {
-        self.inner.is_native()
-    }
-    fn reads_together(&self) -> bool {
-        self.inner.reads_together()
-    }
-    fn has_every_index(&self) -> bool {
-        self.inner.has_every_index()
-    }
-    fn memory(&self) -> Option<Memory> {
-        self.inner.memory()
-    }
+    same_stage!(.inner);
+
     fn sample(&self) -> Option<Sample> {
         self.inner.sample()
-    }
-    fn remark(&self) -> Option<String> {
-        self.inner.remark()
-    }
-    fn check(&self) -> Result<()> {
-        self.inner.check()
     }
 }
 

@@ -3,7 +3,7 @@
 use super::item::Item;
 use crate::cx::Cx;
 use crate::dataset::map::{Many, Range};
-use crate::dataset::{MapDataset, Role, Stage};
+use crate::dataset::{MapDataset, Stage, same_stage};
 use crate::error::Result;
 
 /// A range whose numbers are items. A conversion that may fail would hold each of them back for longer than it takes to make
@@ -12,21 +12,7 @@ use crate::error::Result;
 pub(crate) struct Numbers(pub(crate) Range);
 
 impl Stage for Numbers {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-    fn params(&self) -> String {
-        self.0.params()
-    }
-    fn role(&self) -> Role {
-        self.0.role()
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        self.0.parents()
-    }
-    fn is_native(&self) -> bool {
-        self.0.is_native()
-    }
+    same_stage!(.0);
 }
 
 impl MapDataset for Numbers {
