@@ -15,7 +15,7 @@ use crate::dataset::{BoxIter, Stage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::loader::LoaderBuilder;
 use crate::workers::control::Session;
-use crate::workers::launch::WorkerCommand;
+use crate::workers::launch::{Starter, WorkerCommand};
 use crate::workers::start::Launch;
 use crate::workers::{Count, MpOptions, Poison};
 
@@ -32,7 +32,7 @@ pub(crate) fn is_one() -> bool {
 pub(crate) struct Workers {
     /// What `gristmill._worker` makes the pipeline of.
     payload: Arc<[u8]>,
-    command: Arc<WorkerCommand>,
+    command: WorkerCommand,
     /// The stages of that pipeline, a line each.
     stages: Vec<String>,
     options: MpOptions,
@@ -83,7 +83,7 @@ impl Workers {
         let stages = (&dataset.get().dataset() as &dyn Stage).lines();
         let arguments = arguments.into_iter().map(Into::into).collect();
         let to_fork = to_fork.map(|arguments| arguments.into_iter().map(Into::into).collect());
-        let command = Arc::new(WorkerCommand { program, arguments, folder, to_fork, ..WorkerCommand::default() });
+        let command = WorkerCommand { program, arguments, folder, to_fork };
         Ok(Some(Self { payload: payload.into(), command, stages, options: options.chosen()?, buffer }))
     }
 
@@ -93,8 +93,9 @@ impl Workers {
         loader: LoaderBuilder<BoxIter<Item>>,
         buffer: usize,
     ) -> Result<LoaderBuilder<BoxIter<Item>>> {
-        let (payload, command) = (self.payload.clone(), Arc::new(self.command.anew()));
-        let launch = Launch::of_bytes(rebuild, payload, command, self.stages.clone(), self.options.clone())?;
+        // A pass has a process of its own that forks its workers, which ends with it.
+        let (payload, starter) = (self.payload.clone(), Arc::new(Starter::new(self.command.clone())));
+        let launch = Launch::of_bytes(rebuild, payload, starter, self.stages.clone(), self.options.clone())?;
         Ok(loader.buffer(buffer.max(self.buffer)).launch(launch))
     }
 }

@@ -34,7 +34,7 @@ impl Launch {
         Ok(Self { program: Program::new(factory, cfg, serve::serve::<D>)?, options, stages: None })
     }
 
-    /// Workers that `command` starts, where `factory` makes of `cfg` the first `stages` of the pipeline.
+    /// Workers that `starter` starts, where `factory` makes of `cfg` the first `stages` of the pipeline.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for options that cannot be.
@@ -42,12 +42,12 @@ impl Launch {
     pub(crate) fn of_bytes<D: IterDataset + 'static>(
         factory: super::launch::FromBytes<D>,
         cfg: Arc<[u8]>,
-        command: Arc<super::launch::WorkerCommand>,
+        starter: Arc<super::launch::Starter>,
         stages: Vec<String>,
         options: MpOptions,
     ) -> Result<Self> {
         options.check()?;
-        let program = Program::of_bytes(factory, cfg, command, serve::serve::<D>)?;
+        let program = Program::of_bytes(factory, cfg, starter, serve::serve::<D>)?;
         Ok(Self { program, options, stages: Some(stages) })
     }
 

@@ -40,38 +40,19 @@ pub fn set_worker_command<A: Into<OsString>>(program: impl Into<PathBuf>, argume
 }
 
 /// A program that becomes a worker because it calls [`init`](super::init) in the library that holds gristmill.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct WorkerCommand {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<OsString>,
     /// Where it is started; in the parent's folder, if it is none.
     pub(crate) folder: Option<PathBuf>,
     /// The arguments with which it becomes a process that forks workers.
-    #[cfg(feature = "python")]
+    #[cfg(any(feature = "python", test))]
     pub(crate) to_fork: Option<Vec<OsString>>,
-    /// That process, once there is one.
-    #[cfg(feature = "python")]
-    pub(crate) zygote: std::sync::OnceLock<Option<std::sync::Arc<super::zygote::Zygote>>>,
-}
-
-#[cfg(feature = "python")]
-impl WorkerCommand {
-    /// The same, for workers of another pool.
-    pub(crate) fn anew(&self) -> Self {
-        let Self { program, arguments, folder, to_fork, .. } = self;
-        let (program, arguments, folder) = (program.clone(), arguments.clone(), folder.clone());
-        Self { program, arguments, folder, to_fork: to_fork.clone(), ..Self::default() }
-    }
-
-    /// The process that forks workers, if there can be one.
-    pub(super) fn zygote(&self) -> Option<&std::sync::Arc<super::zygote::Zygote>> {
-        self.to_fork.as_ref()?;
-        self.zygote.get_or_init(|| super::zygote::Zygote::start(self).map(std::sync::Arc::new)).as_ref()
-    }
 }
 
 /// The command for the process that forks workers, which is told to by `control`.
-#[cfg(feature = "python")]
+#[cfg(any(feature = "python", test))]
 pub(super) fn zygote(given: &WorkerCommand, control: Stdio) -> Result<Command, LaunchFailure> {
     if std::env::var_os(WORKER).is_some() {
         return Err(LaunchFailure::WorkerAstray);

@@ -13,10 +13,11 @@ mod hook;
 mod identity;
 mod program;
 mod spawn;
+mod starter;
 #[cfg(test)]
 mod tests;
 mod worker;
-#[cfg(feature = "python")]
+#[cfg(any(feature = "python", test))]
 mod zygote;
 
 pub use command::set_worker_command;
@@ -31,4 +32,6 @@ pub(crate) use failure::LaunchFailure;
 pub(crate) use program::FromBytes;
 pub(crate) use program::Program;
 pub(crate) use spawn::{Options, start};
+#[cfg(feature = "python")]
+pub(crate) use starter::Starter;
 pub(crate) use worker::Worker;

@@ -15,8 +15,8 @@ use std::time::Instant;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::command::WorkerCommand;
 use super::identity::Identity;
+use super::starter::Starter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workers::control::Session;
 use crate::workers::sys::modules;
@@ -38,7 +38,7 @@ pub(crate) struct RustProgram {
     cfg: Arc<[u8]>,
     /// What is started to run it, where that is not this program.
     #[serde(skip)]
-    command: Option<Arc<WorkerCommand>>,
+    starter: Option<Arc<Starter>>,
 }
 
 /// Makes a pipeline of bytes.
@@ -63,11 +63,11 @@ impl Program {
             factory: CodePlace::of(factory as *const ())?,
             serve: CodePlace::of(serve as *const ())?,
             cfg: cfg.into(),
-            command: None,
+            starter: None,
         }))
     }
 
-    /// Runs `serve(factory(cfg)?, session)` in a worker that `command` starts.
+    /// Runs `serve(factory(cfg)?, session)` in a worker that `starter` starts.
     ///
     /// # Errors
     /// [`ErrorKind::Worker`] if the functions lie in no module of this process.
@@ -75,7 +75,7 @@ impl Program {
     pub(crate) fn of_bytes<D>(
         factory: FromBytes<D>,
         cfg: Arc<[u8]>,
-        command: Arc<WorkerCommand>,
+        starter: Arc<Starter>,
         serve: fn(D, Session) -> Result<()>,
     ) -> Result<Self> {
         Ok(Self::Rust(RustProgram {
@@ -83,14 +83,14 @@ impl Program {
             factory: CodePlace::of(factory as *const ())?,
             serve: CodePlace::of(serve as *const ())?,
             cfg,
-            command: Some(command),
+            starter: Some(starter),
         }))
     }
 
     /// What is started to run it, where that is not this program.
-    pub(super) fn command(&self) -> Option<&WorkerCommand> {
+    pub(super) fn starter(&self) -> Option<&Starter> {
         let Self::Rust(program) = self;
-        program.command.as_deref()
+        program.starter.as_deref()
     }
 
     /// The configuration, which travels by itself: it may be large.

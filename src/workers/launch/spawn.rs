@@ -8,8 +8,6 @@ use crossbeam_channel::Sender;
 use ipc_channel::ipc::{self, IpcReceiver, IpcSender};
 use rustix::event::EventfdFlags;
 
-#[cfg(feature = "python")]
-use super::command::WorkerCommand;
 use super::command::{self, Call};
 use super::exit::Exit;
 use super::failure::LaunchFailure;
@@ -17,6 +15,7 @@ use super::handshake::{Order, Rendezvous, Start, Unmet};
 use super::hook;
 use super::identity::Identity;
 use super::program::Program;
+use super::starter::Starter;
 use super::worker::Worker;
 use crate::error::Result;
 use crate::workers::control::{Event, ToWorker, Up};
@@ -63,7 +62,7 @@ fn try_start(
     make_sure_of_descriptors()?;
     let rendezvous = Rendezvous::open()?;
     let call = Call {
-        in_main: program.command().is_some() || hook::init_was_called(),
+        in_main: program.starter().is_some() || hook::init_was_called(),
         forked: false,
         parent: std::process::id(),
         socket: rendezvous.path().to_owned(),
@@ -97,12 +96,10 @@ fn make_sure_of_descriptors() -> Result<(), LaunchFailure> {
 
 fn spawn(call: &Call, program: &Program, options: &Options<'_>) -> Result<Process, LaunchFailure> {
     #[cfg(feature = "python")]
-    if let Some(zygote) = program.command().and_then(WorkerCommand::zygote)
-        && let Some(process) = zygote.fork(&Call { forked: true, ..call.clone() }, options.slab)
-    {
+    if let Some(process) = program.starter().and_then(|starter| starter.fork(call, options.slab)) {
         return Ok(process);
     }
-    let (mut command, program) = command::build(call, options.slab, program.command())?;
+    let (mut command, program) = command::build(call, options.slab, program.starter().map(Starter::command))?;
     let mut child = command.spawn().map_err(|e| LaunchFailure::Spawn { program, source: e })?;
     Process::open(child.id()).map_err(|e| {
         let _ = child.kill();

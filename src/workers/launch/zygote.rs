@@ -22,7 +22,7 @@ const NEWS: Duration = Duration::from_secs(5);
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Zygote {
+pub(super) struct Zygote {
     /// Asked by one thread at a time, from the request to the answer.
     control: Mutex<UnixStream>,
     heard: Arc<Heard>,
@@ -46,7 +46,7 @@ struct News {
 
 impl Zygote {
     /// Starts one; `None` where that fails, and workers are better started one by one.
-    pub(crate) fn start(given: &WorkerCommand) -> Option<Self> {
+    pub(super) fn start(given: &WorkerCommand) -> Option<Self> {
         let (ours, theirs) = UnixStream::pair().ok()?;
         let mut command = command::zygote(given, OwnedFd::from(theirs).into()).ok()?;
         let mut child = command.spawn().ok()?;
@@ -67,7 +67,7 @@ impl Zygote {
     }
 
     /// A worker for `call`, which takes `slab` as its standard input; `None` where that fails.
-    pub(crate) fn fork(self: &Arc<Self>, call: &Call, slab: Option<BorrowedFd<'_>>) -> Option<Process> {
+    pub(super) fn fork(self: &Arc<Self>, call: &Call, slab: Option<BorrowedFd<'_>>) -> Option<Process> {
         if !self.process.is_ours() {
             return None;
         }
@@ -151,4 +151,70 @@ fn say(mut control: &UnixStream, words: &str) -> Option<()> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Says what it forks and how that ends, as the one of Python does; what a "worker" runs stands where its socket would.
+    const SCRIPT: &str = r#"
+        exec 2> /dev/null
+        while read -r word first second; do
+            case $word in
+                start) sh -c "${second##*;}" < /dev/null & echo "started $!" >&0 ;;
+                opened)
+                    wait "$first"; status=$?
+                    if [ $status -gt 128 ]; then echo "ended $first 0 $((status - 128)) 0" >&0
+                    else echo "ended $first $status 0 0" >&0; fi ;;
+            esac
+        done"#;
+
+    fn zygote(script: &str) -> Option<Arc<Zygote>> {
+        let to_fork = Some(["-c", script].map(Into::into).to_vec());
+        Zygote::start(&WorkerCommand { program: "/bin/sh".into(), to_fork, ..WorkerCommand::default() }).map(Arc::new)
+    }
+
+    fn call(program: &str) -> Call {
+        Call { in_main: true, forked: true, parent: std::process::id(), socket: program.into() }
+    }
+
+    #[test]
+    fn it_tells_how_its_workers_end() {
+        let zygote = zygote(SCRIPT).unwrap();
+        let sleeps = zygote.fork(&call("exec sleep 1000"), None).unwrap();
+        assert!(!sleeps.ends_within(Duration::ZERO));
+        sleeps.kill();
+        assert_eq!(sleeps.wait(), Status::Signal { number: 9, core: false });
+        assert_eq!(zygote.fork(&call("exit 3"), None).unwrap().wait(), Status::Code(3));
+    }
+
+    #[test]
+    fn where_it_ends_its_workers_are_seen_to_and_no_more_are_forked() {
+        let zygote = zygote(SCRIPT).unwrap();
+        let sleeps = zygote.fork(&call("exec sleep 1000"), None).unwrap();
+        zygote.process.kill();
+        assert!(zygote.fork(&call("exec sleep 1000"), None).is_none());
+        sleeps.kill();
+        assert_eq!(sleeps.wait(), Status::Unknown);
+    }
+
+    #[test]
+    fn one_that_cannot_fork_is_none() {
+        let nowhere = WorkerCommand { program: "/nowhere/sh".into(), ..WorkerCommand::default() };
+        assert!(Zygote::start(&nowhere).is_none());
+        for script in ["exit 0", "read -r line; echo 'sorry' >&0; exit 1", "read -r line; echo 'started 0' >&0; exit 1"]
+        {
+            assert!(zygote(script).unwrap().fork(&call("exit 0"), None).is_none(), "{script}");
+        }
+    }
+
+    #[test]
+    fn it_is_gone_when_nobody_has_it() {
+        let zygote = zygote(SCRIPT).unwrap();
+        let folder = format!("/proc/{}", zygote.process.pid());
+        assert!(std::path::Path::new(&folder).exists());
+        drop(zygote);
+        assert!(!std::path::Path::new(&folder).exists());
+    }
 }

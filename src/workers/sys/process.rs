@@ -56,7 +56,7 @@ impl Process {
     }
 
     /// The child `pid` of another process, which tells how it `ends`, and has not taken its status yet.
-    #[cfg(feature = "python")]
+    #[cfg(any(feature = "python", test))]
     pub(crate) fn of_another(pid: u32, ends: Arc<dyn Ends>) -> io::Result<Self> {
         let mut process = Self::open(pid)?;
         process.ends = Some(ends);

@@ -1,0 +1,42 @@
+//! What starts the workers of one pool, where that is not this program started again.
+
+#[cfg(feature = "python")]
+use std::os::fd::BorrowedFd;
+#[cfg(feature = "python")]
+use std::sync::{Arc, OnceLock};
+
+#[cfg(feature = "python")]
+use super::command::Call;
+use super::command::WorkerCommand;
+#[cfg(feature = "python")]
+use super::zygote::Zygote;
+#[cfg(feature = "python")]
+use crate::workers::sys::process::Process;
+
+/// A command, and the process that forks workers instead, if it can have one.
+#[derive(Debug)]
+pub(crate) struct Starter {
+    command: WorkerCommand,
+    /// That process, once it was asked for.
+    #[cfg(feature = "python")]
+    zygote: OnceLock<Option<Arc<Zygote>>>,
+}
+
+impl Starter {
+    #[cfg(feature = "python")]
+    pub(crate) fn new(command: WorkerCommand) -> Self {
+        Self { command, zygote: OnceLock::new() }
+    }
+
+    pub(super) fn command(&self) -> &WorkerCommand {
+        &self.command
+    }
+
+    /// A worker for `call` that was forked; `None` where it has to be started.
+    #[cfg(feature = "python")]
+    pub(super) fn fork(&self, call: &Call, slab: Option<BorrowedFd<'_>>) -> Option<Process> {
+        self.command.to_fork.as_ref()?;
+        let zygote = self.zygote.get_or_init(|| Zygote::start(&self.command).map(Arc::new));
+        zygote.as_ref()?.fork(&Call { forked: true, ..call.clone() }, slab)
+    }
+}
