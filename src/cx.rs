@@ -6,14 +6,17 @@
 //! stage's part of one is measured as a whole. Its owner hands the counts over to the shared [`Recorder`] at times of its own
 //! choosing.
 
+mod local;
+mod recorder;
 mod sample;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
-use serde::{Deserialize, Serialize};
-
+use self::local::{Local, UNITS, Unit};
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) use self::recorder::Tally;
+pub use self::recorder::{Counts, Recorder, StageTally};
 use self::sample::{Sample, clock_ns};
 use crate::error::Error;
 
@@ -28,191 +31,6 @@ impl StageId {
     /// The position as a number.
     pub fn index(self) -> usize {
         self.0 as usize
-    }
-}
-
-/// What one stage did: plain numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Elements that left the stage.
-    pub elements: u64,
-    /// Payload bytes that left it: counted, or estimated from the sample.
-    pub bytes: u64,
-    /// Nanoseconds in the stage's own work, estimated from the sample.
-    pub self_ns: u64,
-    /// Of those, what was spent by those who evaluate elements ahead: threads, here or in worker processes.
-    pub ahead_ns: u64,
-    /// Nanoseconds spent blocked in the stage, waiting for elements from other threads.
-    pub wait_ns: u64,
-}
-
-impl Counts {
-    /// Estimated time in the stage's own work.
-    pub fn self_time(&self) -> Duration {
-        Duration::from_nanos(self.self_ns)
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.elements += other.elements;
-        self.bytes += other.bytes;
-        self.self_ns += other.self_ns;
-        self.ahead_ns += other.ahead_ns;
-        self.wait_ns += other.wait_ns;
-    }
-}
-
-/// What one stage did on all threads together.
-#[derive(Clone, Debug)]
-pub struct StageTally {
-    /// The sums.
-    pub counts: Counts,
-    /// Nanoseconds of a piece of work; a measured one stands for those that were not, too.
-    pub latency: Histogram<u64>,
-}
-
-impl Default for StageTally {
-    fn default() -> Self {
-        // Two significant digits, growing with the range: a few kilobytes a stage.
-        let mut latency = Histogram::new(2).expect("2 significant digits are valid");
-        latency.auto(true);
-        Self { counts: Counts::default(), latency }
-    }
-}
-
-/// What one stage did on one thread since it last handed its counts over.
-#[derive(Debug, Default)]
-struct Local {
-    counts: Counts,
-    sampled: [Sampled; UNITS],
-    times: Vec<(u64, u64)>,
-    rare: Rare,
-}
-
-/// Of the sampled elements, or chunks: their time and bytes, each times what it stands for.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sampled {
-    ns: f64,
-    bytes: f64,
-}
-
-/// What a sample is taken of.
-#[derive(Clone, Copy, Debug)]
-enum Unit {
-    /// Elements that are evaluated, or looked at, one by one.
-    Element,
-    /// Elements that are evaluated together.
-    Chunk,
-}
-
-const UNITS: usize = 2;
-
-/// Pieces of work that belong to no single element.
-#[derive(Debug, Default)]
-struct Rare {
-    /// How many more are not measured.
-    skip: u32,
-    skipped: u32,
-    last_ns: u64,
-}
-
-impl Local {
-    /// `scales` correct the samples for what is behind the last of each.
-    fn hand_over(&mut self, scales: [f64; UNITS], ahead: bool, total: &mut StageTally) {
-        let mut counts = std::mem::take(&mut self.counts);
-        for (sampled, scale) in std::mem::take(&mut self.sampled).iter().zip(scales) {
-            counts.self_ns += (sampled.ns * scale) as u64;
-            counts.bytes += (sampled.bytes * scale) as u64;
-        }
-        counts.self_ns += u64::from(std::mem::take(&mut self.rare.skipped)) * self.rare.last_ns;
-        counts.ahead_ns = if ahead { counts.self_ns } else { 0 };
-        total.counts.add(&counts);
-        for (ns, stands_for) in self.times.drain(..) {
-            // The histogram grows on demand, so no value is out of its range.
-            let _ = total.latency.record_n(ns.max(1), stands_for);
-        }
-    }
-}
-
-/// Totals of every stage, shared by all threads of a run.
-#[derive(Debug, Default)]
-pub struct Recorder {
-    stages: Mutex<Vec<StageTally>>,
-    notes: Mutex<Vec<(String, u64)>>,
-}
-
-impl Recorder {
-    /// A recorder for a pipeline of `stages` stages.
-    pub fn new(stages: usize) -> Arc<Self> {
-        Arc::new(Self { stages: Mutex::new(vec![StageTally::default(); stages]), notes: Mutex::default() })
-    }
-
-    /// The totals so far, by stage id.
-    pub fn totals(&self) -> Vec<StageTally> {
-        self.stages.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Counted remarks so far (`"sequences split"`, `"bad records skipped"`), in the order they first came up.
-    pub fn notes(&self) -> Vec<(String, u64)> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// What was recorded since this was called last, to be added to the recorder of another process.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn drain(&self) -> Tally {
-        let mut stages = self.stages.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = stages.iter_mut().enumerate().filter(|(_, tally)| tally.counts != Counts::default());
-        let stages = taken.map(|(stage, tally)| StageCounts::take(stage as u32, tally)).collect();
-        let notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
-        Tally { stages, notes }
-    }
-
-    /// Adds what another process recorded; of stages that this one does not have, nothing.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn add(&self, tally: Tally) {
-        let mut stages = self.stages.lock().unwrap_or_else(PoisonError::into_inner);
-        for own in tally.stages {
-            let Some(total) = stages.get_mut(own.stage as usize) else { continue };
-            total.counts.add(&own.counts);
-            for (ns, count) in own.latency {
-                let _ = total.latency.record_n(ns, count);
-            }
-        }
-        drop(stages);
-        tally.notes.iter().for_each(|(what, count)| self.note(what, *count));
-    }
-
-    pub(crate) fn note(&self, what: &str, count: u64) {
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        match notes.iter_mut().find(|(name, _)| name == what) {
-            Some((_, total)) => *total += count,
-            None => notes.push((what.to_owned(), count)),
-        }
-    }
-}
-
-/// What was recorded in another process.
-#[cfg(all(feature = "workers", target_os = "linux"))]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Tally {
-    stages: Vec<StageCounts>,
-    notes: Vec<(String, u64)>,
-}
-
-#[cfg(all(feature = "workers", target_os = "linux"))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct StageCounts {
-    stage: u32,
-    counts: Counts,
-    /// Nanoseconds, and how often.
-    latency: Vec<(u64, u64)>,
-}
-
-#[cfg(all(feature = "workers", target_os = "linux"))]
-impl StageCounts {
-    fn take(stage: u32, tally: &mut StageTally) -> Self {
-        let latency = tally.latency.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect();
-        tally.latency.reset();
-        Self { stage, counts: std::mem::take(&mut tally.counts), latency }
     }
 }
 
@@ -258,7 +76,7 @@ impl Default for Cx {
 impl Cx {
     /// A context that reports to `recorder`.
     pub fn new(recorder: &Arc<Recorder>) -> Self {
-        let stages = recorder.stages.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let stages = recorder.stages().len();
         Self::build(Some(recorder.clone()), stages)
     }
 
@@ -485,7 +303,7 @@ impl Cx {
     /// Hands the counts over.
     pub(crate) fn flush(&mut self) {
         if let Some(recorder) = &self.recorder {
-            let mut totals = recorder.stages.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut totals = recorder.stages();
             let scales = self.samples.each_mut().map(Sample::close);
             totals.iter_mut().zip(&mut self.tally).for_each(|(total, own)| own.hand_over(scales, self.ahead, total));
             self.last_flush = Instant::now();
@@ -500,97 +318,4 @@ impl Drop for Cx {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn spin(ns: u64) {
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_nanos(ns) {}
-    }
-
-    #[test]
-    fn cheap_elements_are_sampled_and_dear_ones_are_not() {
-        let recorder = Recorder::new(2);
-        let mut cx = Cx::new(&recorder);
-        let mut measured = 0;
-        for _ in 0..64_000 {
-            cx.begin_element();
-            measured += u32::from(cx.is_timing());
-            cx.timed(StageId(0), || ());
-        }
-        assert!((20..20_000).contains(&measured), "{measured}");
-        // The next sample starts at most 2047 elements later; from then on every one is timed.
-        let mut dear = 0;
-        for _ in 0..2200 {
-            cx.begin_element();
-            dear += u32::from(cx.is_timing());
-            cx.within(1, |cx| cx.timed(StageId(0), || spin(100_000)));
-        }
-        cx.flush();
-        let totals = recorder.totals();
-        assert_eq!((totals[0].counts.elements, totals[1].counts.elements), (64_000, 2200));
-        assert!(dear >= 153, "{dear}");
-    }
-
-    /// Elements alone and in chunks of any size are counted, and what is measured of either is in the sum.
-    #[test]
-    fn chunks_and_elements_are_counted_together() {
-        let recorder = Recorder::new(2);
-        let mut cx = Cx::new(&recorder);
-        let mut elements = 0;
-        for i in 0..400u64 {
-            let size = 1 + i % 256;
-            cx.begin_chunk(size);
-            cx.timed_many(StageId(0), size as usize, || ());
-            cx.consumed_many(StageId(1), size as usize, || ());
-            elements += size;
-            if i % 5 == 0 {
-                cx.begin_element();
-                cx.timed(StageId(0), || spin(1000));
-                elements += 1;
-            }
-            if i % 70 == 0 {
-                cx.flush();
-            }
-        }
-        cx.flush();
-        let totals = recorder.totals();
-        assert_eq!((totals[0].counts.elements, totals[1].counts.elements), (elements, 0));
-        assert!(totals[0].counts.self_ns > 0 && !totals[0].latency.is_empty());
-    }
-
-    #[test]
-    fn a_chunk_that_broke_off_is_not_counted() {
-        let recorder = Recorder::new(2);
-        let mut cx = Cx::new(&recorder);
-        cx.begin_chunk(4);
-        cx.timed_many(StageId(0), 4, || ());
-        cx.begin_chunk(9);
-        cx.timed_many(StageId(0), 9, || ());
-        cx.produced(StageId(1), 3, 100);
-        cx.undo_chunk();
-        cx.flush();
-        let totals = recorder.totals();
-        assert_eq!((totals[0].counts.elements, totals[1].counts.elements, totals[1].counts.bytes), (4, 0, 0));
-    }
-
-    #[test]
-    fn short_rare_work_is_sampled_and_counted_in_full() {
-        let recorder = Recorder::new(1);
-        let mut cx = Cx::new(&recorder);
-        for _ in 0..1000 {
-            cx.timed_exactly(StageId(0), || spin(2000));
-        }
-        let measured = cx.tally[0].times.len();
-        assert!((60..300).contains(&measured), "{measured}");
-        cx.flush();
-        let tally = &recorder.totals()[0];
-        assert!((1000 * 2000 * 9 / 10..).contains(&tally.counts.self_ns), "{tally:?}");
-    }
-
-    #[test]
-    fn a_context_without_recorder_just_runs() {
-        let mut cx = Cx::default();
-        assert_eq!(cx.timed(StageId(7), || 3), 3);
-    }
-}
+mod tests;

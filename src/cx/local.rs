@@ -1,0 +1,57 @@
+//! Counts of one thread.
+
+use super::recorder::{Counts, StageTally};
+
+/// What one stage did on one thread since it last handed its counts over.
+#[derive(Debug, Default)]
+pub(super) struct Local {
+    pub(super) counts: Counts,
+    pub(super) sampled: [Sampled; UNITS],
+    pub(super) times: Vec<(u64, u64)>,
+    pub(super) rare: Rare,
+}
+
+/// Of the sampled elements, or chunks: their time and bytes, each times what it stands for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sampled {
+    pub(super) ns: f64,
+    pub(super) bytes: f64,
+}
+
+/// What a sample is taken of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Unit {
+    /// Elements that are evaluated, or looked at, one by one.
+    Element,
+    /// Elements that are evaluated together.
+    Chunk,
+}
+
+pub(super) const UNITS: usize = 2;
+
+/// Pieces of work that belong to no single element.
+#[derive(Debug, Default)]
+pub(super) struct Rare {
+    /// How many more are not measured.
+    pub(super) skip: u32,
+    pub(super) skipped: u32,
+    pub(super) last_ns: u64,
+}
+
+impl Local {
+    /// `scales` correct the samples for what is behind the last of each.
+    pub(super) fn hand_over(&mut self, scales: [f64; UNITS], ahead: bool, total: &mut StageTally) {
+        let mut counts = std::mem::take(&mut self.counts);
+        for (sampled, scale) in std::mem::take(&mut self.sampled).iter().zip(scales) {
+            counts.self_ns += (sampled.ns * scale) as u64;
+            counts.bytes += (sampled.bytes * scale) as u64;
+        }
+        counts.self_ns += u64::from(std::mem::take(&mut self.rare.skipped)) * self.rare.last_ns;
+        counts.ahead_ns = if ahead { counts.self_ns } else { 0 };
+        total.counts.add(&counts);
+        for (ns, stands_for) in self.times.drain(..) {
+            // The histogram grows on demand, so no value is out of its range.
+            let _ = total.latency.record_n(ns.max(1), stands_for);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Counts of all threads together, and those of other processes.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// What one stage did: plain numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Elements that left the stage.
+    pub elements: u64,
+    /// Payload bytes that left it: counted, or estimated from the sample.
+    pub bytes: u64,
+    /// Nanoseconds in the stage's own work, estimated from the sample.
+    pub self_ns: u64,
+    /// Of those, what was spent by those who evaluate elements ahead: threads, here or in worker processes.
+    pub ahead_ns: u64,
+    /// Nanoseconds spent blocked in the stage, waiting for elements from other threads.
+    pub wait_ns: u64,
+}
+
+impl Counts {
+    /// Estimated time in the stage's own work.
+    pub fn self_time(&self) -> Duration {
+        Duration::from_nanos(self.self_ns)
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.elements += other.elements;
+        self.bytes += other.bytes;
+        self.self_ns += other.self_ns;
+        self.ahead_ns += other.ahead_ns;
+        self.wait_ns += other.wait_ns;
+    }
+}
+
+/// What one stage did on all threads together.
+#[derive(Clone, Debug)]
+pub struct StageTally {
+    /// The sums.
+    pub counts: Counts,
+    /// Nanoseconds of a piece of work; a measured one stands for those that were not, too.
+    pub latency: Histogram<u64>,
+}
+
+impl Default for StageTally {
+    fn default() -> Self {
+        // Two significant digits, growing with the range: a few kilobytes a stage.
+        let mut latency = Histogram::new(2).expect("2 significant digits are valid");
+        latency.auto(true);
+        Self { counts: Counts::default(), latency }
+    }
+}
+
+/// Totals of every stage, shared by all threads of a run.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    stages: Mutex<Vec<StageTally>>,
+    notes: Mutex<Vec<(String, u64)>>,
+}
+
+impl Recorder {
+    /// A recorder for a pipeline of `stages` stages.
+    pub fn new(stages: usize) -> Arc<Self> {
+        Arc::new(Self { stages: Mutex::new(vec![StageTally::default(); stages]), notes: Mutex::default() })
+    }
+
+    /// The totals so far, by stage id.
+    pub fn totals(&self) -> Vec<StageTally> {
+        self.stages().clone()
+    }
+
+    pub(super) fn stages(&self) -> MutexGuard<'_, Vec<StageTally>> {
+        self.stages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counted remarks so far (`"sequences split"`, `"bad records skipped"`), in the order they first came up.
+    pub fn notes(&self) -> Vec<(String, u64)> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What was recorded since this was called last, to be added to the recorder of another process.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn drain(&self) -> Tally {
+        let mut stages = self.stages();
+        let taken = stages.iter_mut().enumerate().filter(|(_, tally)| tally.counts != Counts::default());
+        let stages = taken.map(|(stage, tally)| StageCounts::take(stage as u32, tally)).collect();
+        let notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
+        Tally { stages, notes }
+    }
+
+    /// Adds what another process recorded; of stages that this one does not have, nothing.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn add(&self, tally: Tally) {
+        let mut stages = self.stages();
+        for own in tally.stages {
+            let Some(total) = stages.get_mut(own.stage as usize) else { continue };
+            total.counts.add(&own.counts);
+            for (ns, count) in own.latency {
+                let _ = total.latency.record_n(ns, count);
+            }
+        }
+        drop(stages);
+        tally.notes.iter().for_each(|(what, count)| self.note(what, *count));
+    }
+
+    pub(crate) fn note(&self, what: &str, count: u64) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        match notes.iter_mut().find(|(name, _)| name == what) {
+            Some((_, total)) => *total += count,
+            None => notes.push((what.to_owned(), count)),
+        }
+    }
+}
+
+/// What was recorded in another process.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tally {
+    stages: Vec<StageCounts>,
+    notes: Vec<(String, u64)>,
+}
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct StageCounts {
+    stage: u32,
+    counts: Counts,
+    /// Nanoseconds, and how often.
+    latency: Vec<(u64, u64)>,
+}
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+impl StageCounts {
+    fn take(stage: u32, tally: &mut StageTally) -> Self {
+        let latency = tally.latency.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect();
+        tally.latency.reset();
+        Self { stage, counts: std::mem::take(&mut tally.counts), latency }
+    }
+}
