@@ -10,6 +10,12 @@ mod dtype;
 mod rows;
 mod spec;
 mod stack;
+#[cfg(any(feature = "python", test, fuzzing))]
+#[cfg_attr(
+    not(all(feature = "workers", target_os = "linux")),
+    expect(dead_code, reason = "trees come from worker processes")
+)]
+mod tree;
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,6 +29,9 @@ pub use spec::{ElementSpec, LeafSpec};
 pub use stack::Stack;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use stack::{StackSink, stack_into};
+
+#[cfg(any(feature = "python", test, fuzzing))]
+pub(crate) use tree::Tree;
 
 use crate::error::{Error, Result};
 

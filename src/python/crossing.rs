@@ -7,32 +7,18 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyT
 
 use super::apart::{Apart, Sequence};
 use super::item::Item;
-use super::tree::Tree;
 use super::{buffer, error};
-use crate::element::{DType, Element};
+use crate::element::{Element, Tree};
 use crate::error::{Error, Result};
+use crate::workers::wire::tree::{
+    self, BYTES, DICT, FALSE, FLOAT, INT, LIST, NONE, PICKLED, STR, TRUE, TUPLE, pair, write_array, write_bytes,
+    write_rows,
+};
 use crate::workers::wire::{Cross, In, Out, Stop};
 
-/// What follows, in the lowest byte of a word.
-const NONE: u64 = 0;
-const FALSE: u64 = 1;
-const TRUE: u64 = 2;
-const INT: u64 = 3;
-const FLOAT: u64 = 4;
-const STR: u64 = 5;
-const BYTES: u64 = 6;
-/// The dtype is in the second byte, the rank in the upper half.
-const ARRAY: u64 = 7;
-const LIST: u64 = 8;
-const TUPLE: u64 = 9;
-const DICT: u64 = 10;
-const PICKLED: u64 = 11;
-/// What is native, and stays so.
-const ELEMENT: u64 = 12;
-const ITEMS: u64 = 13;
-
-/// Where arrays begin: what JAX and Arrow alias.
-const ALIGN: usize = 64;
+/// Beside the tags of trees: what is native and stays so, and items side by side.
+const ELEMENT: u64 = tree::TAGS;
+const ITEMS: u64 = tree::TAGS + 1;
 
 impl Cross for Item {
     const KIND: u32 = 64;
@@ -53,10 +39,7 @@ impl Cross for Item {
                 out.leave();
                 Ok(())
             }
-            Self::Tree(tree) => Python::attach(|py| {
-                let object = (**tree).clone().into_python(py, buffer::Access::Read).map_err(error::caught)?;
-                write_object(&object, out)
-            }),
+            Self::Tree(tree) => tree.write(out),
             Self::Python(object) => Python::attach(|py| write_object(object.bind(py), out)),
             Self::Apart(batch) => Python::attach(|py| write_batch(py, batch, out)),
         }
@@ -65,8 +48,8 @@ impl Cross for Item {
     fn read(from: &mut In<'_>) -> Result<Self> {
         match from.word()? {
             ELEMENT => Element::read(from).map(Self::Element),
-            ITEMS => many(from, Self::read).map(Self::Tuple),
-            tag => Ok(match read_tree(tag, from)? {
+            ITEMS => tree::many(from, Self::read).map(Self::Tuple),
+            tag => Ok(match tree::read(tag, from)? {
                 Tree::Int(number) => Self::Int(number),
                 Tree::Float(number) => Self::Float(number),
                 Tree::Array(array) => Self::Array(Box::new(array)),
@@ -74,22 +57,6 @@ impl Cross for Item {
             }),
         }
     }
-}
-
-fn pair(out: &mut Out<'_>, tag: u64, word: u64) -> Result<(), Stop> {
-    out.word(tag)?;
-    out.word(word)
-}
-
-fn write_array(out: &mut Out<'_>, dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<(), Stop> {
-    out.word(ARRAY | (dtype as u64) << 8 | (shape.len() as u64) << 32)?;
-    shape.iter().try_for_each(|&dim| out.word(dim as u64))?;
-    out.bytes(ALIGN, bytes)
-}
-
-fn write_bytes(out: &mut Out<'_>, bytes: &[u8]) -> Result<(), Stop> {
-    out.word(bytes.len() as u64)?;
-    out.bytes(ALIGN, bytes)
 }
 
 /// Only what is exactly of a known type: subclasses stay what they are, pickled.
@@ -206,13 +173,6 @@ fn write_batch(py: Python<'_>, batch: &Apart, out: &mut Out<'_>) -> Result<(), S
     }
 }
 
-fn write_rows(out: &mut Out<'_>, dtype: DType, shape: &[usize], rows: &[&[u8]]) -> Result<(), Stop> {
-    out.word(ARRAY | (dtype as u64) << 8 | (1 + shape.len() as u64) << 32)?;
-    out.word(rows.len() as u64)?;
-    shape.iter().try_for_each(|&dim| out.word(dim as u64))?;
-    out.rows(ALIGN, rows.iter().copied())
-}
-
 #[cold]
 fn changed() -> Error {
     Error::data("an array has another shape or dtype than when it was put into its batch")
@@ -245,57 +205,4 @@ fn unpicklable(value: &Bound<'_, PyAny>, exception: PyErr) -> Error {
     let kind = value.get_type().fully_qualified_name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
     Error::data(format!("an element holds a {kind}, which cannot leave the worker: {exception}"))
         .help("return arrays, numbers, text, and dicts, lists, tuples and dataclasses of these, or use threads")
-}
-
-fn read_tree(tag: u64, from: &mut In<'_>) -> Result<Tree> {
-    Ok(match tag {
-        NONE => Tree::None,
-        FALSE => Tree::Bool(false),
-        TRUE => Tree::Bool(true),
-        INT => Tree::Int(from.word()? as i64),
-        FLOAT => Tree::Float(f64::from_bits(from.word()?)),
-        STR => Tree::Str(from.text(|text| Box::from(text))?),
-        BYTES => Tree::Bytes(sized(from)?),
-        LIST => Tree::List(many(from, read_any)?),
-        TUPLE => Tree::Tuple(many(from, read_any)?),
-        DICT => Tree::Dict(many(from, |from| Ok((from.text(|text| Box::from(text))?, read_any(from)?)))?),
-        PICKLED => Tree::Pickled(sized(from)?, many(from, sized)?),
-        tag if tag as u8 == ARRAY as u8 => read_array(tag, from)?,
-        tag => return Err(from.damaged(format!("there is no item of kind {tag:#x}"))),
-    })
-}
-
-fn read_any(from: &mut In<'_>) -> Result<Tree> {
-    let tag = from.word()?;
-    read_tree(tag, from)
-}
-
-fn sized(from: &mut In<'_>) -> Result<crate::element::Buffer> {
-    let len = from.length()?;
-    from.buffer(len)
-}
-
-fn many<T>(from: &mut In<'_>, one: impl Fn(&mut In<'_>) -> Result<T>) -> Result<Vec<T>> {
-    let len = from.length()?;
-    from.claim(len)?;
-    from.enter()?;
-    let mut all = Vec::with_capacity(len);
-    for _ in 0..len {
-        all.push(one(from)?);
-    }
-    from.leave();
-    Ok(all)
-}
-
-fn read_array(tag: u64, from: &mut In<'_>) -> Result<Tree> {
-    let rank = (tag >> 32) as usize;
-    let Some(&dtype) = DType::ALL.get((tag >> 8) as usize & 0xff_ffff) else {
-        return Err(from.damaged(format!("there is no dtype in {tag:#x}")));
-    };
-    from.claim(rank)?;
-    let dims = (0..rank).map(|_| from.length()).collect::<Result<Vec<_>>>()?;
-    let len = dims.iter().try_fold(dtype.size(), |n, &dim| n.checked_mul(dim));
-    let len = len.ok_or_else(|| from.damaged(format!("an array {dtype}{dims:?} has no size")))?;
-    let data = from.buffer(len)?;
-    crate::element::Array::new(dtype, &dims, data).map(Tree::Array)
 }

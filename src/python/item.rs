@@ -8,9 +8,8 @@ use pyo3::types::{PyFloat, PyInt, PyList, PyTuple};
 use super::apart::{self, Apart};
 use super::buffer::Access;
 use super::interpreter::released;
-use super::tree::Tree;
 use super::{buffer, element, error, workers};
-use crate::element::{Array, Element, Stack, Value};
+use crate::element::{Array, Element, Stack, Tree, Value};
 use crate::error::Result;
 
 /// An element of a Python pipeline: native for as long as it can be.

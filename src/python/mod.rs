@@ -33,10 +33,6 @@ mod report;
 mod source;
 mod stream_source;
 mod streams;
-#[cfg_attr(
-    not(all(feature = "workers", target_os = "linux")),
-    expect(dead_code, reason = "trees come from worker processes")
-)]
 mod tree;
 mod warnings;
 #[cfg_attr(not(all(feature = "workers", target_os = "linux")), path = "no_workers.rs")]

@@ -1,28 +1,10 @@
-//! Trees of native leaves: Python objects that came from a worker, before anybody has asked for them.
+//! Python objects that came from a worker, once somebody asks for them.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use super::buffer::{self, Access};
-use crate::element::{Array, Buffer, DType};
-
-/// What crosses without being pickled, and pickled leaves. It is made without the interpreter; arrays are views of the memory
-/// that they came in.
-#[derive(Clone, Debug)]
-pub(crate) enum Tree {
-    None,
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-    Str(Box<str>),
-    Bytes(Buffer),
-    Array(Array),
-    List(Vec<Tree>),
-    Tuple(Vec<Tree>),
-    Dict(Vec<(Box<str>, Tree)>),
-    /// Anything else, and the memory that its pickle refers to: a dataclass, an object of a user's own class.
-    Pickled(Buffer, Vec<Buffer>),
-}
+use crate::element::{Array, DType, Tree};
 
 impl Tree {
     /// The Python object; arrays may be written to, if `access` says so.
@@ -56,18 +38,5 @@ impl Tree {
                 py.import("gristmill._remote")?.call_method1("loads", (pickle, parts))?
             }
         })
-    }
-
-    pub(crate) fn nbytes(&self) -> usize {
-        match self {
-            Self::None | Self::Bool(_) => 1,
-            Self::Int(_) | Self::Float(_) => size_of::<i64>(),
-            Self::Str(text) => text.len(),
-            Self::Bytes(bytes) => bytes.len(),
-            Self::Array(array) => array.bytes().len(),
-            Self::List(trees) | Self::Tuple(trees) => trees.iter().map(Self::nbytes).sum(),
-            Self::Dict(fields) => fields.iter().map(|(_, tree)| tree.nbytes()).sum(),
-            Self::Pickled(pickle, parts) => pickle.len() + parts.iter().map(Buffer::len).sum::<usize>(),
-        }
     }
 }

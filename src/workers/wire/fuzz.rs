@@ -1,10 +1,10 @@
 //! The reader, on any bytes: what `fuzz/` runs, and the tests of damage.
 
-use super::samples::{chunk, extent, slots};
+use super::samples::{chunk, extent, slots, trees};
 use super::{Cross, Crossing, HEADER, MAGIC, VERSION, read, read_lane, read_parts};
 use crate::dataset::iter::Padded;
 use crate::dataset::iter::evaluate::Part;
-use crate::element::{Element, Value};
+use crate::element::{Element, Tree, Value};
 use crate::error::{Error, Result};
 
 /// Any bytes: as a chunk, as what stands behind a sound header, and as places in which a sound chunk is damaged.
@@ -30,6 +30,11 @@ pub(crate) fn wire(data: &[u8]) {
                     written.expect("room for all of them");
                 }
                 writer.push_end(None).expect("room for the end");
+            });
+            damage(&mut bytes, rest);
+            survives(&bytes);
+            let (mut bytes, _) = chunk(1 << 16, |writer| {
+                trees().into_iter().for_each(|tree| writer.push(&Ok(Some(tree))).expect("room for all of them"));
             });
             damage(&mut bytes, rest);
             survives(&bytes);
@@ -79,6 +84,13 @@ pub(super) fn survives(bytes: &[u8]) {
     if let Ok(slots) = read::<Vec<Element>>(&owner, bytes.len()) {
         same_again(&slots);
     }
+    if let Ok(trees) = read::<Tree>(&owner, bytes.len()) {
+        let held: usize = trees.iter().flatten().flatten().map(|tree| size_of_val(tree) + heap_of_tree(tree)).sum();
+        assert!(held <= 32 * bytes.len(), "{held} bytes held by trees of {}", bytes.len());
+        let once = trees_as_bytes(&trees);
+        let again = read::<Tree>(&extent(&once), once.len()).expect("what was written a moment ago");
+        assert_eq!(trees_as_bytes(&again), once, "{again:?} was {trees:?}");
+    }
     drop(read::<Vec<i64>>(&owner, bytes.len()));
     drop(read::<(String, Padded<Vec<u8>>)>(&owner, bytes.len()));
 }
@@ -96,6 +108,14 @@ fn same_again<T: Cross + PartialEq + std::fmt::Debug>(slots: &[Result<Option<T>>
     assert!(again.iter().zip(slots).all(same), "{again:?} was {slots:?}");
 }
 
+/// Of trees there is nothing to compare but the bytes: a number that is none is not even itself.
+fn trees_as_bytes(trees: &[Result<Option<Tree>>]) -> Vec<u8> {
+    chunk(1 << 20, |writer| {
+        let _ = trees.iter().try_for_each(|tree| writer.push(tree));
+    })
+    .0
+}
+
 /// Bytes of a part.
 fn held_by(part: &Part<Element, Element>) -> usize {
     let own = |element: &Element| size_of::<Element>() + heap_of(element);
@@ -110,6 +130,22 @@ fn held_by(part: &Part<Element, Element>) -> usize {
 /// Bytes on the heap that belong to an element, without those that it views.
 fn heap_of(element: &Element) -> usize {
     element.iter().map(|(name, value)| 24 + name.len() + size_of::<Value>() + heap_of_value(value)).sum()
+}
+
+/// The same of a tree.
+fn heap_of_tree(tree: &Tree) -> usize {
+    match tree {
+        Tree::Str(text) => text.len(),
+        Tree::Array(array) => size_of_val(array.shape()),
+        Tree::List(trees) | Tree::Tuple(trees) => {
+            size_of_val(&trees[..]) + trees.iter().map(heap_of_tree).sum::<usize>()
+        }
+        Tree::Dict(fields) => {
+            size_of_val(&fields[..]) + fields.iter().map(|(name, tree)| name.len() + heap_of_tree(tree)).sum::<usize>()
+        }
+        Tree::Pickled(_, parts) => size_of_val(&parts[..]),
+        _ => 0,
+    }
 }
 
 fn heap_of_value(value: &Value) -> usize {

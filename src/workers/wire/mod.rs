@@ -40,6 +40,8 @@ mod stacked;
 mod structure;
 #[cfg(test)]
 mod tests;
+#[cfg(any(feature = "python", test, fuzzing))]
+pub(crate) mod tree;
 mod write;
 
 pub(crate) use cross::Cross;

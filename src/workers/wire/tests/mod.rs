@@ -3,6 +3,7 @@ mod generate;
 mod lanes;
 mod round_trip;
 mod speed;
+mod trees;
 mod types;
 
 use std::sync::Arc;
