@@ -98,3 +98,11 @@ def test_every_stage_of_a_pipeline_file_is_a_method() -> None:
     assert len(names) > 15
     for name in names:
         assert hasattr(gm.MapDataset, name) or hasattr(gm.IterDataset, name), name
+
+
+def test_token_files_are_named_first(tmp_path: Path) -> None:
+    np.arange(100, dtype=np.uint16).tofile(tmp_path / "ids.bin")
+    crops = gm.MapDataset.crops(tmp_path / "ids.bin", seq_len=7, layout="u16")
+    assert len(crops) == 14 and crops[2]["tokens"].tolist() == list(range(14, 21))
+    anywhere = gm.MapDataset.random_crops([tmp_path / "ids.bin"], seq_len=7, seed=1, layout="u16")[5]["tokens"]
+    assert (anywhere - anywhere[0]).tolist() == list(range(7))

@@ -22,8 +22,8 @@ pub(super) const SOURCES: &[SourceEntry] = &[
     SourceEntry { name: "lines", main: Some("paths"), build: lines },
     SourceEntry { name: "npy", main: Some("path"), build: npy },
     SourceEntry { name: "parquet", main: Some("paths"), build: parquet },
-    SourceEntry { name: "crops", main: None, build: crops },
-    SourceEntry { name: "random_crops", main: None, build: random_crops },
+    SourceEntry { name: "crops", main: Some("paths"), build: crops },
+    SourceEntry { name: "random_crops", main: Some("paths"), build: random_crops },
 ];
 
 /// `jsonl: {paths: [a.jsonl, "b-*.jsonl"], columns: [text], index_cache: beside}`.
