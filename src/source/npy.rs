@@ -70,7 +70,7 @@ impl RandomAccess for Npy {
             _ => usize::try_from(index).ok().and_then(|row| self.array.row(row)),
         };
         let row = row.ok_or_else(|| Error::data(format!("no row {index}: there are {}", self.len())))?;
-        Ok(Element::with_capacity(1).with(&self.field, aligned(row)?))
+        Ok(Element::from_unique(vec![(self.field.clone(), aligned(row)?.into())]))
     }
 
     fn name(&self) -> &'static str {

@@ -6,7 +6,7 @@ use super::tokens::{TokenFile, Tokens};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
 use crate::dataset::{INFINITE, Role, Stage};
-use crate::element::{Array, DType, Element};
+use crate::element::{Array, DType, Element, Name};
 use crate::error::{Error, Result};
 use crate::rng::PhiloxKey;
 
@@ -50,7 +50,7 @@ impl Shape {
     fn read(&self, file: usize, from: u64) -> Result<Element> {
         let file = self.tokens.files().get(file).ok_or_else(|| Error::data("the crop is behind the last file"))?;
         let array = if self.as_stored { self.view(file, from) } else { self.copy(file, from) };
-        Ok(Element::with_capacity(1).with("tokens", array?))
+        Ok(Element::from_unique(vec![(Name::new_static("tokens"), array?.into())]))
     }
 
     #[inline]
