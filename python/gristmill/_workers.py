@@ -6,6 +6,7 @@ import dataclasses
 import marshal
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from gristmill._options import MpOptions, given, size
 from gristmill._recipe import Plan, datasets_in, recipe
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gristmill._recipe import Dataset
 
 #: How a payload was written.
@@ -45,7 +48,8 @@ class Launch:
     """How to start the workers that evaluate `dataset`."""
 
     dataset: IterDataset
-    payload: bytes
+    #: Writes what workers are sent, and names what they need loaded. The process that forks them starts meanwhile.
+    payload: Callable[[], tuple[bytes, list[str]]]
     program: str
     arguments: list[str]
     folder: str | None
@@ -64,9 +68,10 @@ def launch(dataset: Dataset) -> Launch | None:
     plan = Plan(evaluated)
     native = not plan.foreign and init is None
     chosen = _chosen(options, native)
-    payload = MARSHALLED + marshal.dumps(plan.steps) if native else PICKLED + _pickled(plan, init, chosen)
-    to_fork = None if native else _to_fork(payload)
+    forks = not native and chosen.workers != 0
     buffer = options.per_worker_buffer_size * max(1, chosen.workers or 1)
+    payload = partial(_native, plan) if native else partial(_pickled, plan, init, chosen)
+    to_fork = _to_fork() if forks else None
     return Launch(evaluated, payload, _interpreter(), _arguments(native), _folder(), to_fork, chosen, buffer)
 
 
@@ -132,10 +137,8 @@ def _places() -> str:
     return f"import sys; sys.path[:] = {sys.path!r}; sys.argv[:] = {sys.argv!r}"
 
 
-def _to_fork(payload: bytes) -> list[str]:
-    # What functions refer to is loaded once for all workers.
-    loaded = [name for name in ("cloudpickle", "numpy") if name.encode() in payload]
-    return ["-c", f"{_places()}; from gristmill._zygote import main; main({os.getpid()}, {loaded!r})"]
+def _to_fork() -> list[str]:
+    return ["-c", f"{_places()}; from gristmill._zygote import main; main({os.getpid()})"]
 
 
 def _folder() -> str | None:
@@ -145,9 +148,15 @@ def _folder() -> str | None:
         return None
 
 
-def _pickled(plan: Plan, init: Any, chosen: Choices) -> bytes:
+def _native(plan: Plan) -> tuple[bytes, list[str]]:
+    return MARSHALLED + marshal.dumps(plan.steps), []
+
+
+def _pickled(plan: Plan, init: Any, chosen: Choices) -> tuple[bytes, list[str]]:
     if chosen.workers == 0:
         # The functions that are here are called here.
-        return b""
+        return PICKLED, []
     values = [*plan.foreign, ("worker_init_fn", init)]
-    return pickled((plan.steps, init, chosen.workers or chosen.max_workers or 1), values)
+    payload = pickled((plan.steps, init, chosen.workers or chosen.max_workers or 1), values)
+    # What functions refer to is loaded once for all workers.
+    return PICKLED + payload, [name for name in ("cloudpickle", "numpy") if name.encode() in payload]

@@ -7,7 +7,7 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from gristmill import _gristmill
@@ -17,7 +17,7 @@ from gristmill._worker import prepare
 _MEMORY = 64 << 20
 
 
-def main(trainer: int, modules: Sequence[str]) -> NoReturn:
+def main(trainer: int) -> NoReturn:
     """Serves the process `trainer`, whose child this is, until it ends or closes the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     watch = os.pidfd_open(trainer)
@@ -29,12 +29,16 @@ def main(trainer: int, modules: Sequence[str]) -> NoReturn:
     os.dup2(empty, 0)
     os.close(empty)
     prepare()
+    _Zygote(control, watch).run()
+    os._exit(0)
+
+
+def _load(modules: Iterable[str]) -> None:
     for name in modules:
         importlib.import_module(name)
-    if len(os.listdir("/proc/self/task")) == 1:
+    if len(os.listdir("/proc/self/task")) != 1:
         # With other threads no fork is safe; then the trainer starts workers one by one.
-        _Zygote(control, watch).run()
-    os._exit(0)
+        os._exit(0)
 
 
 class _Zygote:
@@ -68,7 +72,9 @@ class _Zygote:
 
     def _obey(self, line: str) -> None:
         word, _, rest = line.partition(" ")
-        if word == "start":
+        if word == "load":
+            _load(rest.split())
+        elif word == "start":
             slab, _, call = rest.partition(" ")
             pid = os.fork()
             if pid == 0:

@@ -1,8 +1,8 @@
 //! Worker processes of Python: what they are started with, and how they make the pipeline again.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -33,6 +33,10 @@ pub(crate) struct Workers {
     /// What `gristmill._worker` makes the pipeline of.
     payload: Arc<[u8]>,
     command: WorkerCommand,
+    /// What the process that forks workers has loaded.
+    modules: Vec<String>,
+    /// What starts those of the first pass: begun while the payload was written.
+    begun: Arc<Mutex<Option<Starter>>>,
     /// The stages of that pipeline, a line each.
     stages: Vec<String>,
     options: MpOptions,
@@ -44,7 +48,7 @@ pub(crate) struct Workers {
 #[derive(FromPyObject)]
 struct Found<'py> {
     dataset: Bound<'py, PyIterDataset>,
-    payload: Vec<u8>,
+    payload: Bound<'py, PyAny>,
     program: PathBuf,
     arguments: Vec<String>,
     folder: Option<PathBuf>,
@@ -84,7 +88,12 @@ impl Workers {
         let arguments = arguments.into_iter().map(Into::into).collect();
         let to_fork = to_fork.map(|arguments| arguments.into_iter().map(Into::into).collect());
         let command = WorkerCommand { program, arguments, folder, to_fork };
-        Ok(Some(Self { payload: payload.into(), command, stages, options: options.chosen()?, buffer }))
+        let (options, starter) = (options.chosen()?, Starter::new(command.clone()));
+        starter.begin();
+        let (payload, modules): (Vec<u8>, Vec<String>) = payload.call0()?.extract()?;
+        starter.load(&modules);
+        let begun = Arc::new(Mutex::new(Some(starter)));
+        Ok(Some(Self { payload: payload.into(), command, modules, begun, stages, options, buffer }))
     }
 
     /// Has them run what `loader` was to run, `buffer` elements ahead.
@@ -93,10 +102,21 @@ impl Workers {
         loader: LoaderBuilder<BoxIter<Item>>,
         buffer: usize,
     ) -> Result<LoaderBuilder<BoxIter<Item>>> {
-        // A pass has a process of its own that forks its workers, which ends with it.
-        let (payload, starter) = (self.payload.clone(), Arc::new(Starter::new(self.command.clone())));
+        let (payload, starter) = (self.payload.clone(), Arc::new(self.starter()));
         let launch = Launch::of_bytes(rebuild, payload, starter, self.stages.clone(), self.options.clone())?;
         Ok(loader.buffer(buffer.max(self.buffer)).launch(launch))
+    }
+}
+
+impl Workers {
+    /// What starts the workers of one pass: a process that forks them ends with it.
+    fn starter(&self) -> Starter {
+        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
+        begun.unwrap_or_else(|| {
+            let starter = Starter::new(self.command.clone());
+            starter.load(&self.modules);
+            starter
+        })
     }
 }
 

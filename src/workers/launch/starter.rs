@@ -32,11 +32,29 @@ impl Starter {
         &self.command
     }
 
+    /// Has the process that forks workers started, if there is to be one: there is something to do until they are wanted.
+    #[cfg(feature = "python")]
+    pub(crate) fn begin(&self) {
+        let _ = self.zygote();
+    }
+
+    /// Has it load what all workers need.
+    #[cfg(feature = "python")]
+    pub(crate) fn load(&self, modules: &[String]) {
+        if let Some(zygote) = self.zygote() {
+            zygote.load(modules);
+        }
+    }
+
+    #[cfg(feature = "python")]
+    fn zygote(&self) -> Option<&Arc<Zygote>> {
+        self.command.to_fork.as_ref()?;
+        self.zygote.get_or_init(|| Zygote::start(&self.command).map(Arc::new)).as_ref()
+    }
+
     /// A worker for `call` that was forked; `None` where it has to be started.
     #[cfg(feature = "python")]
     pub(super) fn fork(&self, call: &Call, slab: Option<BorrowedFd<'_>>) -> Option<Process> {
-        self.command.to_fork.as_ref()?;
-        let zygote = self.zygote.get_or_init(|| Zygote::start(&self.command).map(Arc::new));
-        zygote.as_ref()?.fork(&Call { forked: true, ..call.clone() }, slab)
+        self.zygote()?.fork(&Call { forked: true, ..call.clone() }, slab)
     }
 }

@@ -66,6 +66,12 @@ impl Zygote {
         Some(Self { control: Mutex::new(ours), heard, process, listener: Some(listener) })
     }
 
+    /// Has it load these modules, before it forks for the first time.
+    pub(super) fn load(&self, modules: &[String]) {
+        // One that hears nothing is found out when it is to fork.
+        let _ = say(&lock(&self.control), &format!("load {}\n", modules.join(" ")));
+    }
+
     /// A worker for `call`, which takes `slab` as its standard input; `None` where that fails.
     pub(super) fn fork(self: &Arc<Self>, call: &Call, slab: Option<BorrowedFd<'_>>) -> Option<Process> {
         if !self.process.is_ours() {
@@ -162,7 +168,8 @@ mod tests {
         exec 2> /dev/null
         while read -r word first second; do
             case $word in
-                start) sh -c "${second##*;}" < /dev/null & echo "started $!" >&0 ;;
+                load) code=$second ;;
+                start) sh -c "${second##*;} $code" < /dev/null & echo "started $!" >&0 ;;
                 opened)
                     wait "$first"; status=$?
                     if [ $status -gt 128 ]; then echo "ended $first 0 $((status - 128)) 0" >&0
@@ -186,7 +193,8 @@ mod tests {
         assert!(!sleeps.ends_within(Duration::ZERO));
         sleeps.kill();
         assert_eq!(sleeps.wait(), Status::Signal { number: 9, core: false });
-        assert_eq!(zygote.fork(&call("exit 3"), None).unwrap().wait(), Status::Code(3));
+        zygote.load(&["numpy".into(), "3".into()]);
+        assert_eq!(zygote.fork(&call("exit"), None).unwrap().wait(), Status::Code(3));
     }
 
     #[test]
