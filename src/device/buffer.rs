@@ -157,7 +157,7 @@ impl DeviceBuffer {
 
     /// Bytes of its numbers.
     pub fn nbytes(&self) -> usize {
-        self.shape.iter().product::<usize>() * self.dtype.size()
+        if self.shape.contains(&0) { 0 } else { self.shape.iter().product::<usize>() * self.dtype.size() }
     }
 
     /// The client of its device.

@@ -49,7 +49,7 @@ impl Event {
         self.checked(unsafe { self.inner.client.api().call(args) }).map(|args| args.is_ready != 0)
     }
 
-    /// How it ended, or `None` while it has not.
+    /// How it ended, with [`ErrorKind::Device`](crate::ErrorKind::Device) if badly; `None` while it has not. Never blocks.
     pub fn outcome(&self) -> Option<Result<()>> {
         match self.is_ready() {
             Ok(false) => None,

@@ -60,7 +60,7 @@ fn the_oldest_version_works_and_lacks_what_it_lacks() {
 fn arrays_come_back_as_they_were() {
     for client in [client(&[]), client(&[("delay_us", 500)])].into_iter().chain(real_clients()) {
         for dtype in DType::ALL {
-            for shape in [&[][..], &[3], &[2, 0], &[2, 3, 5], &[1, 2, 1, 3, 2]] {
+            for shape in [&[][..], &[3], &[2, 0], &[2, 3, 5], &[1, 2, 1, 3, 2], &[1; 40]] {
                 let mut array = Array::builder(dtype, shape).unwrap();
                 let bytes = array.bytes_mut();
                 let ones = bytes.iter_mut().enumerate();
@@ -69,6 +69,20 @@ fn arrays_come_back_as_they_were() {
                 let buffer = client.device(0).unwrap().put(&array).unwrap();
                 assert_eq!((buffer.dtype(), buffer.shape(), buffer.nbytes()), (dtype, shape, array.bytes().len()));
                 assert_eq!(buffer.to_array().unwrap(), array, "{client:?}");
+            }
+        }
+    }
+}
+
+/// Of no bytes, so that arrays of them can be made. A plugin may take them or refuse.
+#[test]
+fn dimensions_that_no_device_has_end_no_process() {
+    for client in [client(&[])].into_iter().chain(real_clients()) {
+        for huge in [1 << 40, 1 << 62, usize::MAX] {
+            let array = Array::new(DType::F64, &[0, huge, huge], crate::Buffer::EMPTY).unwrap();
+            match client.device(0).unwrap().put(&array) {
+                Ok(buffer) => assert_eq!(buffer.nbytes(), 0),
+                Err(error) => assert!(matches!(error.kind(), ErrorKind::Data | ErrorKind::Device), "{error}"),
             }
         }
     }
