@@ -133,3 +133,20 @@ def test_samples_are_rows_or_what_a_function_says(batch: object, samples: int) -
 
     assert count() == samples
     assert count(samples=lambda _: 7) == 7
+
+
+def test_steps_of_jax_go_on_behind_the_loop() -> None:
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    step = jax.jit(lambda weight, batch: weight + batch.sum())
+    # A batch that is given away cannot be waited for, and was there when the step began.
+    given = jax.jit(lambda batch: batch + 1, donate_argnums=0)
+    ds = gm.MapDataset.range(80).to_iter_dataset().batch(8)
+    weight = 0.0
+    with gm.jax.device_put(ds.loader()) as batches, gm.measure(batches) as measured:
+        for batch in measured:
+            weight = step(weight, batch)
+            measured.running({"weight": weight, "other": [given(batch)]})
+    figures = measured.metrics().as_dict()
+    assert float(weight) == sum(range(80)) and figures["steps"] == 9
+    assert figures["samples_per_s"] * figures["wall_s"] == pytest.approx(72)
+    assert 0 < figures["utilisation"] <= 1
