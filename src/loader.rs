@@ -220,6 +220,12 @@ impl<D: IterDataset + 'static> Loader<D> {
         self.poll(Some(patience))
     }
 
+    /// Whether worker processes wait for shared memory that views of elements hold: for those that the consumer may let go of,
+    /// by collecting what it has lost sight of. If none go, elements are copied out in a moment, and counted.
+    pub fn is_short_of_memory(&self) -> bool {
+        self.run.demand().is_short()
+    }
+
     fn poll(&mut self, patience: Option<Duration>) -> Poll<Option<Result<D::Item>>> {
         if self.ended {
             return Poll::Ready(None);

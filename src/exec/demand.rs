@@ -16,13 +16,15 @@ pub(crate) struct Demand {
     steps: AtomicU64,
     /// Whether we keep it from asking.
     aside: AtomicBool,
+    /// Whether those who work for it wait for memory that only it can give back.
+    short: AtomicBool,
 }
 
 impl Default for Demand {
     fn default() -> Self {
         let [waited_ns, since_ns, got_ns, longest_ns, steps] = [0; 5].map(AtomicU64::new);
-        let aside = AtomicBool::new(false);
-        Self { start: Instant::now(), waited_ns, since_ns, got_ns, longest_ns, steps, aside }
+        let [aside, short] = [false; 2].map(AtomicBool::new);
+        Self { start: Instant::now(), waited_ns, since_ns, got_ns, longest_ns, steps, aside, short }
     }
 }
 
@@ -68,6 +70,25 @@ impl Demand {
         let present = if asked { 0 } else { self.ns(Instant::now()).saturating_sub(self.got_ns.load(Relaxed)) };
         let longest = self.longest_ns.swap(0, Relaxed).max(present);
         (self.steps.load(Relaxed), std::time::Duration::from_nanos(longest))
+    }
+
+    /// For how long it has been waiting, if it is: until it has asked for the first time, it waits for all to begin.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn waiting(&self, now: Instant) -> Option<std::time::Duration> {
+        let since = self.since_ns.load(Relaxed);
+        let waits = since > 0 || self.steps.load(Relaxed) == 0;
+        waits.then(|| std::time::Duration::from_nanos(self.ns(now).saturating_sub(since)))
+    }
+
+    /// Says whether those who work for it wait for memory that only it can give back.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn set_short(&self, short: bool) {
+        self.short.store(short, Relaxed);
+    }
+
+    /// What was said so last.
+    pub(crate) fn is_short(&self) -> bool {
+        self.short.load(Relaxed)
     }
 
     fn ns(&self, now: Instant) -> u64 {

@@ -34,6 +34,9 @@ pub(crate) struct How {
 
 /// How long a consumer waits before it sees to signals, such as Ctrl-C, and goes on waiting.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// The same where worker processes may come to wait for memory that only it can give back, and while they do.
+const WITH_WORKERS: Duration = Duration::from_millis(5);
+const SHORT: Duration = Duration::from_millis(1);
 
 /// A pass over a dataset, which knows where it is and where its time went.
 #[pyclass(name = "DatasetIterator", module = "gristmill", frozen, weakref)]
@@ -97,15 +100,32 @@ impl PyDatasetIterator {
         }))
     }
 
-    /// The next element, or that it is not there yet; and how many were delivered.
-    fn advance(&self, py: Python<'_>) -> PyResult<(Poll<Option<Result<Item>>>, u64)> {
+    /// The next element, or that it is not there yet; and what is known of the pass then.
+    fn advance(&self, py: Python<'_>, patience: Duration) -> PyResult<(Poll<Option<Result<Item>>>, Seen)> {
         let writable = self.how.writable;
         let advance = |loader: &mut Loader<BoxIter<Item>>| {
-            let next = loader.next_within(PATIENCE);
+            let next = loader.next_within(patience);
             let next = if writable { next.map(|next| next.map(|item| item.map(Item::into_exclusive))) } else { next };
-            (next, loader.delivered())
+            (next, Seen { delivered: loader.delivered(), short: loader.is_short_of_memory() })
         };
         if self.holds { self.running(py, |loader| held(|| advance(loader))) } else { self.running(py, advance) }
+    }
+
+    /// The next element, however long it takes, and how many were delivered. The interpreter is let go of while it waits.
+    fn wait(&self, py: Python<'_>) -> PyResult<(Option<Result<Item>>, u64)> {
+        let mut patience = if self.workers.is_some() { SHORT } else { PATIENCE };
+        loop {
+            match self.advance(py, patience)? {
+                (Poll::Ready(next), seen) => return Ok((next, seen.delivered)),
+                (Poll::Pending, Seen { short: true, .. }) => {
+                    nudge(py)?;
+                    patience = SHORT;
+                }
+                (Poll::Pending, _) if self.workers.is_some() => patience = WITH_WORKERS,
+                (Poll::Pending, _) => {}
+            }
+            py.check_signals()?;
+        }
     }
 
     /// A function that was interrupted has not failed: its element is the next one again.
@@ -125,6 +145,18 @@ impl PyDatasetIterator {
     ) -> PyResult<T> {
         self.alone(py, |loader| loader.as_mut().map(ask))?.ok_or_else(closed)
     }
+}
+
+/// What is known of a pass when it has been asked for an element.
+struct Seen {
+    delivered: u64,
+    short: bool,
+}
+
+/// Has arrays let go of that are garbage already: by JAX, which queues memory that it is done with until it is called next or
+/// Python collects, and those of the youngest cycles. It takes a microsecond where there is nothing.
+fn nudge(py: Python<'_>) -> PyResult<()> {
+    py.import("gc")?.call_method1("collect", (0,)).map(drop)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -172,13 +204,7 @@ impl PyDatasetIterator {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let access = if self.how.writable { Access::Write } else { Access::Read };
-        let (next, delivered) = loop {
-            let (next, delivered) = self.advance(py)?;
-            if let Poll::Ready(next) = next {
-                break (next, delivered);
-            }
-            py.check_signals()?;
-        };
+        let (next, delivered) = self.wait(py)?;
         warnings::log(py);
         match next {
             Some(Ok(item)) => item.into_python_for(py, access).map(Some),

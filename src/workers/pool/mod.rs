@@ -7,6 +7,7 @@
 
 mod coordinator;
 mod crew;
+mod drought;
 mod job;
 mod lanes;
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::workers::slab::{Grant, PAGE};
 impl Coordinator {
     /// Gives work to workers as long as there is work, a worker that is free for it, and memory.
     pub(super) fn hand_out(&mut self) {
+        self.look_again = None;
         let mut from = 0;
         while let Some(job) = self.queue.first(from) {
             let (seq, border, need) = (job.seq, job.border, job.need);
@@ -60,7 +61,7 @@ impl Coordinator {
 
     /// Memory for the next task of the head of the line, of `least` to `len` indices. Others wait behind it, so it is
     /// always served first.
-    fn room_for(&self, need: usize, border: Border, least: u64, len: u64) -> Option<Grant> {
+    fn room_for(&mut self, need: usize, border: Border, least: u64, len: u64) -> Option<Grant> {
         let index = self.index_bytes.get(&border).copied().unwrap_or(0.0);
         // Room for one at least; what is not used of it comes back as soon as it is written.
         let one = (index * 1.02 * least as f64) as usize + 4096;
@@ -68,9 +69,14 @@ impl Coordinator {
         let size = all.max(one.min(self.plan.max_element as usize)).max(need).max(PAGE);
         let grant = self.slab.grant(size);
         if grant.is_some() || self.crew.values().any(|member| !member.tasks.is_empty()) {
+            self.drought.over(&self.figures.demand);
             return grant;
         }
-        // Nothing is under way that could give memory back, and views may keep theirs for ever.
+        // Nothing is under way that could give memory back. Views may be about to go, or keep theirs for ever.
+        self.look_again = self.drought.goes_on(Instant::now(), &self.figures.demand);
+        if self.look_again.is_some() {
+            return None;
+        }
         self.slab.grant_reserve(self.plan.max_element as usize)
     }
 

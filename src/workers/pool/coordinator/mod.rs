@@ -18,6 +18,7 @@ use crossbeam_channel::{Receiver, Sender, after, select, unbounded};
 
 use super::Figures;
 use super::crew::{Member, Respawn};
+use super::drought::Drought;
 use super::job::Queue;
 use super::lanes::Lanes;
 use super::tuner::Tuner;
@@ -83,6 +84,9 @@ pub(super) struct Coordinator {
     /// Borders whose groups are too large to come as one.
     apart: HashSet<Border>,
     lanes: Lanes,
+    drought: Drought,
+    /// When to look again whether it goes on.
+    look_again: Option<Duration>,
     /// Those who wait for counts, and the workers whose counts are missing.
     syncs: Vec<(Sender<()>, BTreeSet<u64>)>,
     /// Why nothing can be evaluated any more.
@@ -140,6 +144,8 @@ impl Coordinator {
             index_bytes: HashMap::new(),
             apart: HashSet::new(),
             lanes: Lanes::default(),
+            drought: Drought::new(Instant::now()),
+            look_again: None,
             syncs: Vec::new(),
             over: None,
         }
@@ -173,6 +179,11 @@ impl Coordinator {
 
     /// How long nothing may happen before it looks around by itself.
     fn patience(&mut self) -> Duration {
+        let rest = self.rest();
+        self.look_again.map_or(rest, |soon| rest.min(soon))
+    }
+
+    fn rest(&mut self) -> Duration {
         if self.over.is_some() || !self.is_short() {
             return TICK;
         }
