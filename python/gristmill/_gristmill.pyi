@@ -650,6 +650,25 @@ class Metrics:
         """Every number."""
 
 @final
+class Lease:
+    """The memory of an array, lent read-only to a consumer of DLPack that never writes to it, as JAX never does.
+
+    It is the array's own where that is gristmill's, and else a copy. A consumer that asks for version 1.0 of the protocol
+    is told that the memory is read-only; one that does not could not be told. Whoever lets go of it needs no interpreter.
+    """
+
+    def __new__(cls, array: np.ndarray[Any, Any]) -> Self: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+
+@final
 class RecordBatch:
     """A batch as Arrow's record batch: its columns view the memory of the arrays wherever that is gristmill's own.
 

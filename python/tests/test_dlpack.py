@@ -1,11 +1,15 @@
 """Arrays go to other libraries where they lie, and come from them."""
 
+import ctypes
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import gristmill as gm
 import numpy as np
 import pytest
+from gristmill._gristmill import Lease
 
 
 def batch(npy: Path, *, writable: bool = False) -> np.ndarray[Any, Any]:
@@ -50,6 +54,146 @@ def test_torch(npy: Path) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch, which is large")
     array = batch(npy, writable=True)
     assert torch.from_dlpack(array).data_ptr() == address(array)
+
+
+def test_the_buffer_protocol_says_that_memory_is_read_only(npy: Path) -> None:
+    for writable in (False, True):
+        array = batch(npy, writable=writable)
+        view = memoryview(array)
+        assert view.readonly != writable and view.format == "f" and view.shape == (8, 4)
+        assert np.frombuffer(view, np.float32).ctypes.data == address(array)
+
+
+class Tensor(ctypes.Structure):
+    """`DLTensor` of dlpack.h, flat."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("rank", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class Unversioned(ctypes.Structure):
+    _fields_ = (("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
+
+
+class Versioned(ctypes.Structure):
+    _fields_ = (
+        ("version", ctypes.c_uint32 * 2),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", Tensor),
+    )
+
+
+def inside(capsule: Any, name: bytes, kind: Any) -> Any:
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    return kind.from_address(pointer(capsule, name))
+
+
+@pytest.mark.parametrize("max_version", [None, (0, 8), (1, 0), (1, 3), (2, 0)])
+def test_a_lease_is_what_dlpack_says(npy: Path, max_version: tuple[int, int] | None) -> None:
+    array = batch(npy)
+    capsule = Lease(array).__dlpack__(max_version=max_version)
+    if max_version is None or max_version < (1, 0):
+        tensor = inside(capsule, b"dltensor", Unversioned).tensor
+    else:
+        lent = inside(capsule, b"dltensor_versioned", Versioned)
+        assert list(lent.version) == [1, 0] and lent.flags == 1
+        tensor = lent.tensor
+    assert (tensor.data, tensor.byte_offset) == (address(array), 0)
+    assert (list(tensor.device), tensor.rank, tensor.code, tensor.bits, tensor.lanes) == ([1, 0], 2, 2, 32, 1)
+    assert (tensor.shape[:2], tensor.strides[:2]) == ([8, 4], [4, 1])
+    assert Lease(array).__dlpack_device__() == (1, 0)
+
+
+@pytest.mark.parametrize("name", "bool uint8 int8 uint16 int16 float16 uint32 int32 float32 uint64 int64 float64".split())
+def test_a_lease_of_any_dtype_and_shape(name: str) -> None:
+    for shape in [(), (0,), (2, 0, 3), (1,), (3, 4, 5)]:
+        array = np.asarray(np.arange(np.prod(shape, dtype=int)).reshape(shape) % 2, name)
+        taken = np.from_dlpack(Lease(array))
+        assert taken.dtype == array.dtype and np.array_equal(taken, array) and not taken.flags.writeable
+        # What Python may write to is copied.
+        assert taken.size == 0 or address(taken) != address(array)
+
+
+def test_what_a_lease_does_not_do(npy: Path) -> None:
+    lease = Lease(batch(npy))
+    for asked in ({"stream": 1}, {"dl_device": (2, 0)}, {"copy": True}):
+        with pytest.raises(BufferError):
+            lease.__dlpack__(**asked)  # type: ignore[arg-type]
+    with pytest.raises(gm.DataError, match="no arrays of dtype complex64"):
+        Lease(np.zeros(3, np.complex64))
+
+
+def test_jax_takes_a_lease_of_any_version(npy: Path) -> None:
+    jax = pytest.importorskip("jax")
+    array = batch(npy)
+    assert jax.dlpack.from_dlpack(Lease(array)).unsafe_buffer_pointer() == address(array)
+    shared = gm.jax.share({"x": array, "in": (array[2:], 3)})
+    assert shared["x"].unsafe_buffer_pointer() == address(array)
+    assert np.array_equal(shared["in"][0], array[2:]) and int(shared["in"][1]) == 3
+    with pytest.raises(gm.DataError, match=r"batch\['t'\] is str, and a device holds numbers only"):
+        gm.jax.share({"t": "text"})
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc/self/maps")
+def test_memory_is_given_back_at_once(npy: Path) -> None:
+    jax = pytest.importorskip("jax")
+
+    def mapped() -> bool:
+        return str(npy) in Path("/proc/self/maps").read_text()
+
+    def row() -> Any:
+        return gm.MapDataset.npy(npy)[0]["data"]
+
+    # A capsule that nobody has taken, one that NumPy has, and JAX, which is not called again.
+    for take in (lambda x: Lease(x).__dlpack__(), lambda x: np.from_dlpack(Lease(x)), gm.jax.share):
+        taken = take(row())
+        assert mapped()
+        jax.block_until_ready(taken)
+        del taken
+        assert not mapped()
+
+
+NATIVE_THREAD = """
+import ctypes, sys
+import gristmill as gm
+sys.path.insert(0, sys.argv[1])
+from test_dlpack import Versioned, inside
+from gristmill._gristmill import Lease
+
+def mapped():
+    return sys.argv[2] in open("/proc/self/maps").read()
+
+capsule = Lease(gm.MapDataset.npy(sys.argv[2])[0]["data"]).__dlpack__(max_version=(1, 0))
+lent = inside(capsule, b"dltensor_versioned", Versioned)
+ctypes.pythonapi.PyCapsule_SetName(ctypes.py_object(capsule), taken := b"used_dltensor_versioned")
+assert mapped()
+# A thread that Python knows nothing of; it is waited for with the interpreter held.
+threads, number = ctypes.PyDLL(None), ctypes.c_ulong()
+start = (ctypes.byref(number), None, ctypes.c_void_p(lent.deleter), ctypes.c_void_p(ctypes.addressof(lent)))
+assert threads.pthread_create(*start) == 0
+assert threads.pthread_join(number, None) == 0
+assert not mapped()
+del capsule
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc/self/maps")
+def test_who_gives_memory_back_needs_no_interpreter(npy: Path) -> None:
+    command = [sys.executable, "-c", NATIVE_THREAD, str(Path(__file__).parent), str(npy)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 class Exported:

@@ -12,6 +12,9 @@ COUNT = 60
 WORKERS: dict[str, Any] = {"num_workers": 1, "ram_budget": "276MiB", "worker_heap": "192MiB", "max_element": "1MiB"}
 
 
+TOLD = "views hold all of 10 MiB of shared memory, so elements are copied: keep fewer, or raise ram_budget"
+
+
 def numbers() -> gm.IterDataset:
     """800 KiB each."""
     ds = gm.MapDataset.range(COUNT).map(lambda x: {"x": np.full(200 << 10, x, np.int32)})
@@ -49,7 +52,7 @@ def test_what_only_a_collection_gives_back_is_collected(collects: bool, monkeypa
 
 
 @pytest.mark.parametrize("keeps", [True, False])
-def test_jax_may_keep_as_much_as_it_likes(keeps: bool) -> None:
+def test_jax_may_keep_as_much_as_it_likes(keeps: bool, caplog: pytest.LogCaptureFixture) -> None:
     jax = pytest.importorskip("jax", reason="JAX is not installed: pip install jax")
     kept: list[Any] = []
     step = jax.jit(lambda x: x.max())
@@ -63,3 +66,5 @@ def test_jax_may_keep_as_much_as_it_likes(keeps: bool) -> None:
     assert [int(one) for one in greatest] == list(range(COUNT))
     assert all(np.all(np.asarray(batch["x"]) == x) for x, batch in enumerate(kept))
     assert 20 < copied < COUNT if keeps else copied < 10
+    told = [record.message for record in caplog.records if "elements are copied" in record.message]
+    assert told == [TOLD] * (copied > 0)

@@ -16,6 +16,7 @@ mod computed;
 mod convert;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 mod crossing;
+mod dlpack;
 mod element;
 mod error;
 mod index_shuffle;
@@ -97,6 +98,7 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<arrow::PyRecordBatch>()?;
     #[cfg(feature = "parquet")]
     module.add_class::<arrow::PyRecordBatchStream>()?;
+    module.add_class::<dlpack::Lease>()?;
     module.add_function(wrap_pyfunction!(index_shuffle::index_shuffle, module)?)?;
     module.add_class::<metrics::PyMetrics>()?;
     module.add_class::<report::PyReport>()

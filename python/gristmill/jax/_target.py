@@ -38,7 +38,7 @@ class Target:
     def put(self, batch: Any) -> Any:
         """Starts the transfer, by one call for all arrays of a batch."""
         for path, leaf in _jax.tree_util.tree_flatten_with_path(batch)[0]:
-            _check(f"batch{_jax.tree_util.keystr(path)}", leaf)
+            check_leaf(f"batch{_jax.tree_util.keystr(path)}", leaf)
         if not self._parts:
             return _jax.device_put(batch, self._sharding)
         leaves, tree = _jax.tree_util.tree_flatten(batch)
@@ -73,7 +73,7 @@ class Target:
         return (shape[0] * parts, *shape[1:])
 
 
-def _check(name: str, leaf: Any) -> None:
+def check_leaf(name: str, leaf: Any) -> None:
     """Refuses what a device cannot hold."""
     if isinstance(leaf, (bool, int, float, complex, jax.Array)):
         return

@@ -1,6 +1,7 @@
 //! From the queue to a worker, with memory.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -76,6 +77,12 @@ impl Coordinator {
         self.look_again = self.drought.goes_on(Instant::now(), &self.figures.demand);
         if self.look_again.is_some() {
             return None;
+        }
+        if !mem::replace(&mut self.told_of_copies, true) {
+            let slab = Bytes(self.plan.slab);
+            tracing::warn!(
+                "views hold all of {slab} of shared memory, so elements are copied: keep fewer, or raise ram_budget"
+            );
         }
         self.slab.grant_reserve(self.plan.max_element as usize)
     }

@@ -87,6 +87,8 @@ pub(super) struct Coordinator {
     drought: Drought,
     /// When to look again whether it goes on.
     look_again: Option<Duration>,
+    /// Whether it was said that elements are copied.
+    told_of_copies: bool,
     /// Those who wait for counts, and the workers whose counts are missing.
     syncs: Vec<(Sender<()>, BTreeSet<u64>)>,
     /// Why nothing can be evaluated any more.
@@ -146,6 +148,7 @@ impl Coordinator {
             lanes: Lanes::default(),
             drought: Drought::new(Instant::now()),
             look_again: None,
+            told_of_copies: false,
             syncs: Vec::new(),
             over: None,
         }
