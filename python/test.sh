@@ -25,6 +25,12 @@ if [ -n "${GRISTMILL_TEST_TORCH:-}" ] &&
     echo "python/test.sh: PyTorch's tests skipped: its wheel cannot be had" >&2
 fi
 
+# XLA's plugin for the CPU, through which JAX goes as it does to a TPU or GPU. `test.sh` has it already.
+if [ -z "${GRISTMILL_PJRT_PLUGIN:-}" ] &&
+    ! pip install --quiet --disable-pip-version-check --no-deps lammps-jax-pjrt-cpu==0.11.2; then
+    echo "python/test.sh: JAX's tests with a plugin skipped: its wheel cannot be had" >&2
+fi
+
 # Grain itself, to be held against our module of its name: in a folder of its own, where nothing finds it by accident.
 if pip install --quiet --disable-pip-version-check --no-deps --target "$folder/grain" grain==0.2.18; then
     export GRAIN_WHEEL="$folder/grain"
