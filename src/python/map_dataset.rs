@@ -1,8 +1,8 @@
 //! `MapDataset`: random access.
 
-use std::ops::Bound as Limit;
+mod inside;
 
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyDict, PySlice, PyTuple};
@@ -12,7 +12,6 @@ use super::callable::Callable;
 use super::computed::Computed;
 use super::convert;
 use super::error::OrRaise;
-use super::interpreter::detached;
 use super::item::Item;
 use super::iter_dataset::PyIterDataset;
 use super::iterator::{How, PyDatasetIterator};
@@ -21,9 +20,8 @@ use super::numbers::Numbers;
 use super::recipe::{self, Recipe};
 use super::source::{PythonSource, Selection};
 use super::streams::Streams;
-use crate::cx::Cx;
 use crate::dataset::map::{Concatenate, Mix, Range, Select, Source, ZipAll};
-use crate::dataset::{BoxIter, BoxMap, INFINITE, MapDataset};
+use crate::dataset::{INFINITE, MapDataset};
 use crate::spec::by_name;
 use crate::spec::chain::Border;
 
@@ -33,73 +31,6 @@ use crate::spec::chain::Border;
 pub(crate) struct PyMapDataset(Maps, Recipe);
 
 type Keywords<'py> = Bound<'py, PyDict>;
-
-impl PyMapDataset {
-    fn new(py: Python<'_>, maps: Maps) -> PyResult<Self> {
-        Ok(Self::of(maps.checked(py)?))
-    }
-
-    /// What calls a Python function.
-    fn calling(py: Python<'_>, maps: Maps, function: Callable) -> PyResult<Self> {
-        Ok(Self(maps.checked(py)?, Recipe::new(vec![function], Vec::new())))
-    }
-
-    /// What is made of several.
-    fn over_all(py: Python<'_>, maps: Maps, parts: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
-        let parts = parts.into_iter().map(|part| Py::from(part).into_any()).collect();
-        Ok(Self(maps.checked(py)?, Recipe::new(Vec::new(), parts)))
-    }
-
-    fn of(maps: Maps) -> Self {
-        Self(maps, Recipe::default())
-    }
-
-    fn source_named(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        detached(py, || Maps::source(name, arguments)).or_raise(py).map(Self::of)
-    }
-
-    fn native(&self, name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        detached(py, || self.0.native(name, arguments)).or_raise(py).map(Self::of)
-    }
-
-    /// Its elements as the streams that they are.
-    pub(super) fn made_streams(&self) -> BoxMap<BoxIter<Item>> {
-        convert::map(self.0.items(), PyIterDataset::from_item)
-    }
-
-    fn several(datasets: &[PyRef<'_, Self>]) -> Several {
-        Several::new(datasets.iter().map(|ds| ds.0.clone()).collect())
-    }
-
-    /// One index of `ds[i]`; negative ones count from the end.
-    fn at<'py>(&self, py: Python<'py>, index: i64) -> PyResult<Bound<'py, PyAny>> {
-        let len = self.0.len();
-        let place = if index >= 0 { Some(index.unsigned_abs()) } else { len.checked_sub(index.unsigned_abs()) };
-        let Some(place) = place.filter(|_| len > 0) else {
-            return Err(PyIndexError::new_err(format!("index {index} of a dataset of {len} elements")));
-        };
-        let item = detached(py, || match &self.0 {
-            Maps::Elements(ds, _) => Ok(ds.get(place, &mut Cx::default())?.map(Item::Element)),
-            Maps::Items(ds) => ds.get(place, &mut Cx::default()),
-        });
-        match item.map_err(|e| e.index(place)).or_raise(py)? {
-            Some(item) => item.into_python(py),
-            None => Ok(py.None().into_bound(py)),
-        }
-    }
-
-    fn sliced(&self, slice: &Bound<'_, PySlice>) -> PyResult<Self> {
-        let part = |name: &str| slice.getattr(name)?.extract::<Option<i64>>();
-        let range = (
-            part("start")?.map_or(Limit::Unbounded, Limit::Included),
-            part("stop")?.map_or(Limit::Unbounded, Limit::Excluded),
-        );
-        let step = part("step")?.unwrap_or(1);
-        Self::new(slice.py(), over!(&self.0, ds => ds.slice_step(range, step)))
-    }
-}
 
 #[pymethods]
 impl PyMapDataset {

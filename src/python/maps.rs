@@ -29,11 +29,11 @@ macro_rules! over {
         match $maps {
             Maps::Elements($ds, context) => {
                 let $ds = $ds.clone();
-                Maps::Elements(BoxMap::new($new), context.clone())
+                Maps::Elements($crate::dataset::BoxMap::new($new), context.clone())
             }
             Maps::Items($ds) => {
                 let $ds = $ds.clone();
-                Maps::Items(BoxMap::new($new))
+                Maps::Items($crate::dataset::BoxMap::new($new))
             }
         }
     };
