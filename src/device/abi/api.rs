@@ -142,7 +142,7 @@ impl Api {
         // SAFETY: the error lives until it is freed below.
         let said = unsafe { self.call_silent(ErrorMessage { error, ..Zeroable::zeroed() }) };
         // SAFETY: the plugin wrote where the message lies and how long it is; it lives as long as the error.
-        let message = unsafe { text(said.message, said.message_len) };
+        let message = one_line(&unsafe { text(said.message, said.message_len) });
         // SAFETY: as above.
         let code = unsafe { self.call(ErrorGetCode { error, ..Zeroable::zeroed() }) }.map_or(UNKNOWN, |args| args.code);
         // SAFETY: the error is not used again.
@@ -179,6 +179,12 @@ pub(in crate::device) unsafe fn text(start: *const u8, len: usize) -> String {
     }
     // SAFETY: the caller says so.
     String::from_utf8_lossy(unsafe { std::slice::from_raw_parts(start, len) }).trim_end().to_owned()
+}
+
+/// A message in one line, without the places in XLA's code that it may end with.
+fn one_line(message: &str) -> String {
+    let lines = message.lines().map(str::trim).take_while(|line| !line.starts_with("==="));
+    lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 const UNKNOWN: i32 = 2;
@@ -255,6 +261,13 @@ mod tests {
                 assert_eq!(error.to_string(), expected);
             }
         }
+    }
+
+    #[test]
+    fn messages_are_one_line() {
+        let said = "No device:\n  looked for one\n\n=== Source Location Trace: ===\n./xla/util.h:304\n";
+        assert_eq!(one_line(said), "No device:; looked for one");
+        assert_eq!(one_line(""), "");
     }
 
     #[test]

@@ -109,9 +109,15 @@ fn programs_are_compiled_and_run() {
         assert_eq!(results[0].to_array().unwrap(), array([0., 2., 4., 6., 8., 10.]));
         assert_eq!((results.len(), results[1].shape(), results[1].dtype()), (2, &[][..], DType::F32));
         assert_eq!(results[1].to_array().unwrap().as_slice::<f32>().unwrap(), [30.]);
-        assert_eq!(add.run(&[&a]).unwrap_err().kind(), ErrorKind::Device);
+        let short = device.put(&filled(0, 1)).unwrap();
+        for arguments in [&[&a][..], &[&a, &short], &[&a, &a, &a]] {
+            // Some refuse at once, others when it is run.
+            let outcome = add.run(arguments).and_then(|results| results[0].to_array());
+            assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Device, "{client:?}");
+        }
         let error = client.compile("module { nonsense }").unwrap_err();
         assert!(error.to_string().contains("PJRT_Client_Compile of PJRT API 0."), "{error}");
+        assert_eq!(error.to_string().lines().count(), 1, "{error}");
         let other = super::client(&[]);
         let foreign = other.device(0).unwrap().put(&array([0.; 6])).unwrap();
         assert_eq!(add.run(&[&a, &foreign]).unwrap_err().kind(), ErrorKind::Config);
