@@ -56,6 +56,8 @@ class Measured(Generic[_Batch]):
     def __next__(self) -> _Batch:
         asked = perf_counter()
         self._finish_step(asked)
+        # Kept no longer than the loop itself keeps it: its memory may be what the next one needs.
+        self._batch = None
         try:
             batch = next(self._batches)
         except StopIteration:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import gristmill as gm
@@ -105,6 +106,27 @@ def test_what_cannot_be_measured_is_told() -> None:
         measured.metrics()
     with pytest.raises(gm.ConfigError, match="0 steps were measured"):
         gm.measure([]).metrics()
+
+
+def test_a_batch_is_let_go_of_before_the_next_is_asked_for() -> None:
+    alive: list[int] = []
+
+    class Batch:
+        def __init__(self) -> None:
+            alive.append(1)
+
+        def __del__(self) -> None:
+            alive.pop()
+
+    def batches() -> Iterator[Batch]:
+        for _ in range(3):
+            assert not alive
+            yield Batch()
+
+    measured = gm.measure(batches(), exclude_first=0)
+    while next(measured, None):
+        pass
+    assert not alive
 
 
 def test_errors_of_batches_and_of_the_loop_pass() -> None:

@@ -10,6 +10,7 @@ use crate::stats::Stats;
 /// The time that counts is that of the whole loop without the first steps, which have to wait for the pipeline to start:
 /// `wall - (sum of what the excluded steps took)`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Metrics {
     /// Steps that count.
     pub steps: u64,
