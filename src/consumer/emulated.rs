@@ -74,7 +74,8 @@ mod tests {
         assert!(second.ready_at - first.ready_at < STEP || second.ends_at - second.ready_at >= STEP);
         let (first, second) = (first.wait().unwrap(), second.wait().unwrap());
         assert!(first.done_at - first.ready_at >= STEP);
-        assert!(second.done_at - first.ready_at >= 2 * STEP && second.done_at >= first.done_at);
+        // Waiting for the first may have taken until behind the end of the second, which then ended when it was to.
+        assert!(second.done_at - first.ready_at >= 2 * STEP);
     }
 
     #[test]
