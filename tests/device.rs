@@ -85,10 +85,10 @@ fn example(
     // Shown:
     let plugin = Plugin::load("pjrt_c_api_cpu_plugin.so")?;       // or one that `discover(site_packages())` finds
     let client = plugin.client()?;
-    let step = client.compile(STEP)?;                         // StableHLO, as MLIR's text
-    let rows = Placement::rows(&client.devices())?;               // or `on` one device, or `copies` on all
+    let step = client.compile(STEP)?;                             // StableHLO, as MLIR's text
+    let place = Placement::on(&client.device(0)?);                // or `rows` split over devices, or `copies` on all
 
-    let mut batches = DevicePut::new(pipeline.loader().threads(4).build()?, rows, PutOptions::default().depth(2))?;
+    let mut batches = DevicePut::new(pipeline.loader().threads(4).build()?, place, PutOptions::default().depth(2))?;
     for batch in batches.by_ref() {
         let batch = batch?;                                        // on its way, or there: programs wait for it themselves
         let _results = step.run(&[&weights, batch.array("tokens")?.buffer()])?;
