@@ -432,6 +432,45 @@ fn parquet() {
     });
 }
 
+#[cfg(feature = "array_record")]
+#[test]
+fn array_record() {
+    use gristmill::source::ArrayRecord;
+    check_all("arrayrecord", |path, case| {
+        let what = case["file"].as_str().unwrap();
+        let source = ArrayRecord::open(path)?;
+        let all: Vec<u64> = (0..source.len()).collect();
+        let mut read = Read::default();
+        let (mut failed, mut first) = (Vec::new(), None);
+        for (i, record) in source.read_many(&all).into_iter().enumerate() {
+            match record {
+                Ok(record) => read.records.push(record.unwrap().as_bytes().to_vec()),
+                Err(error) => {
+                    failed.push(i as u64);
+                    first.get_or_insert(error);
+                }
+            }
+        }
+        let Some(error) = first else {
+            assert_records(&read, case);
+            return Ok(read);
+        };
+        if error.kind() == ErrorKind::Unsupported {
+            let text = error.to_string();
+            assert!(text.contains(what) && text.contains("transposed chunk") && text.contains("byte "), "{text}");
+        }
+        if let Ok(damaged) = serde_json::from_value::<[u64; 2]>(case["damaged_records"].clone()) {
+            assert_eq!(failed, (damaged[0]..damaged[1]).collect::<Vec<_>>(), "{what}");
+            let whole =
+                ArrayRecord::open(path.ancestors().nth(2).unwrap().join(case["derived_from"].as_str().unwrap()))?;
+            for i in all.iter().filter(|i| !failed.contains(i)) {
+                assert_eq!(source.read(*i)?, whole.read(*i)?, "{what} record {i}");
+            }
+        }
+        Err(error)
+    });
+}
+
 /// Damage in one row group leaves the others.
 #[cfg(feature = "parquet")]
 #[test]

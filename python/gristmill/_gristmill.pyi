@@ -113,6 +113,15 @@ class MapDataset:
         """Rows of Parquet files: dicts of arrays and text."""
 
     @staticmethod
+    def array_record(
+        paths: _Paths, *, field: str | None = None, cache_bytes: int | None = None
+    ) -> MapDataset:
+        """Records of ArrayRecord files: `bytes`, or, if `field` names it, dicts of one field, which native stages take.
+
+        `cache_bytes` bounds what is kept of decoded chunks, where chunks hold several records.
+        """
+
+    @staticmethod
     def npy(path: _Path, *, field: str = "data") -> MapDataset:
         """Rows of a `.npy` file along its first dimension: views of the file."""
 

@@ -36,6 +36,12 @@ pub(crate) fn tree(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<
     Ok(Tree::Map(named))
 }
 
+/// Whether an argument is given, and not `None`.
+pub(crate) fn is_given(kwargs: Option<&Bound<'_, PyDict>>, name: &str) -> PyResult<bool> {
+    let value = kwargs.map_or(Ok(None), |kwargs| kwargs.get_item(name))?;
+    Ok(value.is_some_and(|value| !value.is_none()))
+}
+
 fn field(key: String, value: Tree) -> Field {
     Field { key, line: 0, value: Node::new(value, 0, 0) }
 }

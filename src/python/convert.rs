@@ -10,7 +10,7 @@ use super::item::Item;
 use crate::cx::Cx;
 use crate::dataset::map::Many;
 use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Sample, Stage, same_stage};
-use crate::element::Element;
+use crate::element::{Element, Tree, Value};
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::spec::chain::Chain;
@@ -133,6 +133,17 @@ pub(crate) fn chain<T: Send + 'static, U: Send + 'static>(
 /// What native stages yield, as items.
 pub(crate) fn native_map(ds: BoxMap<Element>) -> BoxMap<Item> {
     Converted { inner: ds, convert: to_item, releases: true, object: None }.boxed()
+}
+
+/// What native sources of one field of bytes yield, as Python's `bytes`.
+pub(crate) fn native_bytes(ds: BoxMap<Element>) -> BoxMap<Item> {
+    let convert = |element: Element| {
+        Ok(match element.into_fields().next() {
+            Some((_, Value::Bytes(bytes))) => Item::Tree(Box::new(Tree::Bytes(bytes))),
+            other => Item::Element(other.into_iter().fold(Element::new(), |e, (name, value)| e.with(name, value))),
+        })
+    };
+    Converted { inner: ds, convert, releases: true, object: None }.boxed()
 }
 
 /// The same of whatever stands in a chain.

@@ -89,6 +89,13 @@ impl PyMapDataset {
         Self::source_named("parquet", args, kwargs)
     }
 
+    /// Records of ArrayRecord files.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn array_record(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::records_named("array_record", args, kwargs)
+    }
+
     /// Rows of a `.npy` file, along its first dimension.
     #[staticmethod]
     #[pyo3(signature = (*args, **kwargs))]

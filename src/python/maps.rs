@@ -79,6 +79,14 @@ impl Maps {
         Self::from_chain(name, chain, context)
     }
 
+    /// Elements of one field of bytes, as those bytes.
+    pub(crate) fn bytes(self) -> Self {
+        match self {
+            Self::Elements(ds, _) => Self::Items(convert::native_bytes(ds)),
+            items => items,
+        }
+    }
+
     /// The native stage of that name.
     pub(crate) fn native(&self, name: &str, arguments: Tree) -> Result<Self> {
         let (ds, context) = match self {

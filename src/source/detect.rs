@@ -28,6 +28,8 @@ pub enum Format {
     Npz,
     /// Parquet: `Parquet`.
     Parquet,
+    /// ArrayRecord: `ArrayRecord`.
+    ArrayRecord,
 }
 
 impl Format {
@@ -42,6 +44,7 @@ impl Format {
             Self::Npy => "npy",
             Self::Npz => "npz",
             Self::Parquet => "parquet",
+            Self::ArrayRecord => "array_record",
         }
     }
 
@@ -50,6 +53,7 @@ impl Format {
         match self {
             Self::LineStream | Self::JsonlStream | Self::Npz => Some("compress"),
             Self::Parquet => Some("parquet"),
+            Self::ArrayRecord => Some("array_record"),
             Self::Lines | Self::Jsonl | Self::Tokens | Self::Npy => None,
         }
     }
@@ -101,7 +105,7 @@ fn by_content(head: &[u8], name: &str) -> Result<Format> {
             return Ok(format);
         }
     }
-    if let Some(promised) = [".gz", ".zst", ".npy", ".npz", ".parquet"].iter().find(|ext| name.ends_with(*ext)) {
+    if let Some(promised) = PROMISES.iter().find(|ext| name.ends_with(*ext)) {
         let text = format!("the name ends with {promised}, the content does not begin as such a file does");
         return Err(Error::data(text).offset(0));
     }
@@ -115,10 +119,15 @@ fn by_content(head: &[u8], name: &str) -> Result<Format> {
         return Ok(Format::Lines);
     }
     Err(Error::unsupported("neither the name nor the first bytes say what this is")
-        .help("read are .jsonl, .txt, .gz, .zst, .bin, .npy, .npz and .parquet files"))
+        .help("read are .jsonl, .txt, .gz, .zst, .bin, .npy, .npz, .parquet and .array_record files"))
 }
 
-const MAGIC: [(&[u8], Format); 6] = [
+/// Endings of files that have a magic number.
+const PROMISES: [&str; 7] = [".gz", ".zst", ".npy", ".npz", ".parquet", ".array_record", ".arrayrecord"];
+
+const MAGIC: [(&[u8], Format); 7] = [
+    // The hash of a header that says what it says in every file of Riegeli's.
+    (b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f", Format::ArrayRecord),
     (b"PAR1", Format::Parquet),
     (b"\x93NUMPY", Format::Npy),
     (b"PK\x03\x04", Format::Npz),
@@ -158,6 +167,8 @@ mod tests {
         assert_eq!(is(b"\x28\xb5\x2f\xfd", "a"), Some(Format::LineStream));
         assert_eq!(is(b"\x50\x2a\x4d\x18", "a.json"), Some(Format::JsonlStream));
         assert_eq!(is(b"PAR1", "a.bin"), Some(Format::Parquet));
+        assert_eq!(is(&0x3f4a_880d_d170_af83u64.to_le_bytes(), "a.bin"), Some(Format::ArrayRecord));
+        assert_eq!(is(b"{", "a.array_record"), None);
         assert_eq!(is(&20_240_520i32.to_le_bytes(), "x"), Some(Format::Tokens));
         assert_eq!(is(&20_240_801i32.to_le_bytes(), "x"), Some(Format::Tokens));
         assert_eq!(is(b"{", "a.ndjson"), Some(Format::Jsonl));

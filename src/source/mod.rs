@@ -8,6 +8,7 @@
 //! | token ids: `.bin`, `.npy` | [`Tokens`] | crops by number, consecutive or random | |
 //! | NumPy: `.npy` | [`Npy`] | rows by number | |
 //! | NumPy: `.npz` | [`Npz`] | arrays by name | `compress` |
+//! | ArrayRecord | [`ArrayRecord`] | by number | `array_record` |
 //! | Parquet | [`Parquet`] | rows by number | `parquet` |
 //!
 //! What is read by number is a [`RandomAccess`](crate::dataset::map::RandomAccess), which
@@ -21,6 +22,8 @@
 //!
 //! Files are mapped: see [`Mapping`] for what must not be done to them meanwhile.
 
+#[cfg(feature = "array_record")]
+mod array_record;
 mod columns;
 mod detect;
 mod files;
@@ -46,9 +49,13 @@ mod text_stream;
 mod token_crops;
 mod tokens;
 mod utf8;
+#[cfg(feature = "array_record")]
+mod varint;
 
 #[cfg(feature = "parquet")]
 pub use self::parquet::{Parquet, ParquetOptions};
+#[cfg(feature = "array_record")]
+pub use array_record::{ArrayRecord, ArrayRecordOptions, ArrayRecordWriter, ArrayRecordWriterOptions, Compression};
 pub use detect::{Format, detect};
 pub use files::{Patterns, find};
 pub use index_cache::IndexCache;

@@ -8,9 +8,7 @@ use crate::dataset::map::RandomAccess;
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::{Array, Element};
 use crate::error::{Error, Result};
-#[cfg(not(all(feature = "compress", feature = "parquet")))]
-use crate::source::Format;
-use crate::source::{Jsonl, Npy, Patterns, TokenLayout, Tokens, find};
+use crate::source::{Format, Jsonl, Npy, Patterns, TokenLayout, Tokens, detect, find};
 
 /// Files of one format, opened.
 #[derive(Debug)]
@@ -20,7 +18,7 @@ pub struct Data {
     chain: Chain,
 }
 
-/// A format that [`Data`] knows by the ending of file names.
+/// A format that [`Data`] knows, by content where that says what it is, else by the ending of file names.
 struct Known {
     format: &'static str,
     endings: &'static [&'static str],
@@ -42,13 +40,14 @@ const KNOWN: &[Known] = &[
     Known { format: "jsonl", endings: JSONL_PACKED, open: jsonl_stream },
     Known { format: "lines", endings: &[".txt.gz", ".txt.zst"], open: line_stream },
     Known { format: "parquet", endings: &[".parquet"], open: parquet },
+    Known { format: "array_record", endings: &[".array_record", ".arrayrecord"], open: array_record },
     Known { format: "npy", endings: &[".npy"], open: npy },
     Known { format: "npz", endings: &[".npz"], open: npz },
     Known { format: "tokens", endings: &[".bin"], open: tokens },
 ];
 
 impl Data {
-    /// Opens files, globs or folders; the ending of the first file says what all are. Where the format can, only `column` is read.
+    /// Opens files, globs or folders; the first file says what all are. Where the format can, only `column` is read.
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if nothing is found, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for an
@@ -106,7 +105,13 @@ impl Data {
     }
 }
 
+/// Formats whose files go by many names, and say themselves what they are.
+const BY_CONTENT: [Format; 1] = [Format::ArrayRecord];
+
 fn known(file: &Path) -> Option<&'static Known> {
+    if let Some(format) = detect(file).ok().filter(|format| BY_CONTENT.contains(format)) {
+        return KNOWN.iter().find(|known| known.format == format.as_str());
+    }
     let name = file.file_name()?.to_str()?.to_ascii_lowercase();
     KNOWN.iter().find(|known| known.endings.iter().any(|ending| name.ends_with(ending)))
 }
@@ -142,6 +147,16 @@ fn parquet(files: &[PathBuf], &Wanted { column, .. }: &Wanted<'_>) -> Result<Cha
     let options = crate::source::Parquet::options();
     let options = if let Some(column) = column { options.columns([column]) } else { options };
     Ok(source_of(options.open(files)?))
+}
+
+#[cfg(feature = "array_record")]
+fn array_record(files: &[PathBuf], _: &Wanted<'_>) -> Result<Chain> {
+    Ok(Chain::Map(file_sources::record_elements(crate::source::ArrayRecord::open(files)?, file_sources::RECORD)))
+}
+
+#[cfg(not(feature = "array_record"))]
+fn array_record(files: &[PathBuf], _: &Wanted<'_>) -> Result<Chain> {
+    Err(Format::ArrayRecord.lacking().path(&files[0]))
 }
 
 #[cfg(not(feature = "compress"))]

@@ -12,8 +12,10 @@ use crate::dataset::IterDataset;
 use crate::dataset::map::{RandomAccess, Source};
 use crate::dataset::{BoxMap, MapDataset};
 use crate::element::Element;
+#[cfg(feature = "array_record")]
+use crate::element::{Buffer, Value};
 use crate::error::Result;
-#[cfg(not(all(feature = "compress", feature = "parquet")))]
+#[cfg(not(all(feature = "compress", feature = "parquet", feature = "array_record")))]
 use crate::source::Format;
 use crate::source::{IndexCache, Jsonl, JsonlOptions, Lines, Npy, TokenLayout, Tokens};
 
@@ -22,6 +24,7 @@ pub(super) const SOURCES: &[SourceEntry] = &[
     SourceEntry { name: "lines", main: Some("paths"), build: lines },
     SourceEntry { name: "npy", main: Some("path"), build: npy },
     SourceEntry { name: "parquet", main: Some("paths"), build: parquet },
+    SourceEntry { name: "array_record", main: Some("paths"), build: array_record },
     SourceEntry { name: "crops", main: Some("paths"), build: crops },
     SourceEntry { name: "random_crops", main: Some("paths"), build: random_crops },
 ];
@@ -163,6 +166,35 @@ fn parquet(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
 #[cfg(not(feature = "parquet"))]
 fn parquet(_: &Fields<'_>, _: &Context) -> Result<Chain> {
     Err(Format::Parquet.lacking())
+}
+
+/// `array_record: {paths: "train-*.array_record", field: record}`: elements of one field of bytes.
+#[cfg(feature = "array_record")]
+fn array_record(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let paths = paths(fields.required_node("paths")?, context)?;
+    let mut options = crate::source::ArrayRecord::options();
+    if let Some(bytes) = fields.optional("cache_bytes")? {
+        options = options.cache_bytes(bytes);
+    }
+    let source = options.open(&paths)?;
+    Ok(Chain::Map(record_elements(source, &fields.or("field", RECORD.to_owned())?)))
+}
+
+#[cfg(not(feature = "array_record"))]
+fn array_record(_: &Fields<'_>, _: &Context) -> Result<Chain> {
+    Err(Format::ArrayRecord.lacking())
+}
+
+/// The field that holds a record of bytes, unless it is given another name.
+#[cfg(feature = "array_record")]
+pub(super) const RECORD: &str = "record";
+
+/// Records of bytes as elements of one field.
+#[cfg(feature = "array_record")]
+pub(super) fn record_elements(source: impl RandomAccess<Record = Buffer> + 'static, field: &str) -> BoxMap<Element> {
+    let name = field.to_owned();
+    let element = move |record: Buffer| Ok(Element::with_capacity(1).with(&name, Value::Bytes(record)));
+    NamedFn::map("to_element", field.to_owned(), element).after(Source::new(source)).boxed()
 }
 
 /// `crops: {paths: train.bin, seq_len: 1024, layout: u16}`: pre-tokenised ids, one crop after the other.

@@ -26,6 +26,7 @@
 //! | `jsonl` | `paths`, `columns?`, `index_cache?`: `beside`, `off` or a folder; `.gz` and `.zst` are read as streams, file `k` in lane `k` modulo `lanes?` |
 //! | `lines` | `paths`, `column?`: `text`, `blank_lines?`, `index_cache?`, `lanes?` |
 //! | `parquet` | `paths`, `columns?`, `cache_bytes?`; with the feature `parquet` |
+//! | `array_record` | `paths`, `field?`: `record`, `cache_bytes?`; with the feature `array_record` |
 //! | `npy` | `path`, `field?`: `data` |
 //! | `crops` | `paths`, `seq_len`, `layout?`: `detect`, `llm_c`, `u16` or `u32`, `with_next?` |
 //! | `random_crops` | as `crops`, and `seed`, `epoch?` |

@@ -44,6 +44,17 @@ impl PyMapDataset {
         detached(py, || Maps::source(name, arguments)).or_raise(py).map(Self::of)
     }
 
+    /// A source of records of bytes: as `bytes`, or in a dict if their field is named.
+    pub(super) fn records_named(
+        name: &str,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Keywords<'_>>,
+    ) -> PyResult<Self> {
+        let named = arguments::is_given(kwargs, "field")?;
+        let Self(maps, recipe) = Self::source_named(name, args, kwargs)?;
+        Ok(Self(if named { maps } else { maps.bytes() }, recipe))
+    }
+
     pub(super) fn native(
         &self,
         name: &str,

@@ -1,0 +1,110 @@
+//! Chunks on their way into a file, and the block headers between their bytes.
+
+use std::io::{self, Write};
+
+use super::chunk::{HEADER, hash};
+use super::layout::{BLOCK, BLOCK_HEADER, end_of, round_up};
+
+const PADDING: u8 = b'p';
+
+/// A file that is written chunk by chunk.
+pub(super) struct Blocks<W> {
+    out: W,
+    at: u64,
+}
+
+impl<W: Write> Blocks<W> {
+    pub(super) fn new(out: W) -> Self {
+        Self { out, at: 0 }
+    }
+
+    /// Writes a chunk whose data is `parts` one behind the other, and says where it begins.
+    pub(super) fn chunk(&mut self, kind: u8, records: u64, decoded: u64, parts: &[&[u8]]) -> io::Result<u64> {
+        let begin = self.at;
+        let size = parts.iter().map(|part| part.len() as u64).sum::<u64>();
+        let end = end_of(begin, HEADER + size).max(round_up(begin + records));
+        let end = end.ok_or_else(|| io::Error::other("a file of 2^64 bytes"))?;
+        let header = header(kind, records, decoded, size, hash(parts.iter().copied()));
+        self.put(&header, begin, end)?;
+        parts.iter().try_for_each(|part| self.put(part, begin, end))?;
+        // No chunk is shorter than it has records.
+        while self.at < end {
+            let zeros = [0; 256];
+            let room = (end - self.at).min(BLOCK - self.at % BLOCK).min(zeros.len() as u64);
+            match self.at.is_multiple_of(BLOCK) {
+                true => self.block_header(begin, end)?,
+                false => self.put(&zeros[..room as usize], begin, end)?,
+            }
+        }
+        Ok(begin)
+    }
+
+    /// Fills up to the end of the block; to that of the next where no chunk has room in this one.
+    pub(super) fn pad(&mut self) -> io::Result<()> {
+        let rest = self.at.wrapping_neg() % BLOCK;
+        let size = match rest {
+            0 => return Ok(()),
+            HEADER.. => rest - HEADER,
+            _ => rest + BLOCK - BLOCK_HEADER - HEADER,
+        };
+        self.chunk(PADDING, 0, 0, &[&vec![0; size as usize]]).map(drop)
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn put(&mut self, mut bytes: &[u8], begin: u64, end: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            if self.at.is_multiple_of(BLOCK) {
+                self.block_header(begin, end)?;
+            }
+            let room = (BLOCK - self.at % BLOCK).min(bytes.len() as u64);
+            let (now, later) = bytes.split_at(room as usize);
+            self.out.write_all(now)?;
+            self.at += room;
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// Says how far away the chunk that it interrupts begins and ends.
+    fn block_header(&mut self, begin: u64, end: u64) -> io::Result<()> {
+        let (before, after) = ((self.at - begin).to_le_bytes(), (end - self.at).to_le_bytes());
+        let hash = hash([before.as_slice(), &after]).to_le_bytes();
+        [hash, before, after].iter().try_for_each(|word| self.out.write_all(word))?;
+        self.at += BLOCK_HEADER;
+        Ok(())
+    }
+}
+
+fn header(kind: u8, records: u64, decoded: u64, size: u64, data_hash: u64) -> Vec<u8> {
+    let words = [size, data_hash, u64::from(kind) | records << 8, decoded];
+    let words: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    [hash([words.as_slice()]).to_le_bytes().as_slice(), &words].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn padding_ends_at_a_block_from_anywhere() {
+        for before in (0..70).chain([BLOCK - 200, BLOCK - 65, BLOCK - 64]) {
+            let mut blocks = Blocks::new(Vec::new());
+            let data = vec![1; (BLOCK - BLOCK_HEADER - HEADER - before.min(BLOCK - 64)) as usize];
+            blocks.chunk(b'r', 0, 0, &[&data]).unwrap();
+            blocks.pad().unwrap();
+            assert!(blocks.at.is_multiple_of(BLOCK), "{before} bytes before the end of a block");
+            assert_eq!(blocks.out.len() as u64, blocks.at);
+        }
+    }
+
+    #[test]
+    fn a_chunk_is_as_long_as_it_has_records() {
+        let mut blocks = Blocks::new(Vec::new());
+        blocks.chunk(b'r', 200_000, 0, &[b"x"]).unwrap();
+        assert_eq!(Some(blocks.at), round_up(200_000));
+        assert_eq!(blocks.out.len() as u64, blocks.at);
+    }
+}

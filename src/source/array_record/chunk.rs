@@ -1,0 +1,103 @@
+//! A chunk as it stands in a file: its header, and the hashes of it and of what is in it.
+
+use std::ops::Range;
+
+use highway::{HighwayHash, HighwayHasher, Key};
+
+use super::layout::Span;
+use crate::error::{Error, Result};
+
+pub(super) const HEADER: u64 = 40;
+/// Records one behind the other, sizes apart.
+pub(super) const SIMPLE: u8 = b'r';
+/// Messages taken apart, field by field.
+const TRANSPOSED: u8 = b't';
+
+/// HighwayHash-64 with the key of the format.
+pub(super) fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
+    const KEY: Key = Key([0x2f69_6c65_6765_6952, 0x0a73_6472_6f63_6572, 0x2f69_6c65_6765_6952, 0x0a73_6472_6f63_6572]);
+    let mut hasher = HighwayHasher::new(KEY);
+    pieces.into_iter().for_each(|piece| hasher.append(piece));
+    hasher.finalize64()
+}
+
+/// A chunk whose header is right and which lies inside of its file.
+pub(super) struct Chunk<'a> {
+    /// Header and data.
+    pub(super) span: Span<'a>,
+    pub(super) begin: u64,
+    pub(super) records: u64,
+    /// Bytes of all records together.
+    pub(super) decoded: u64,
+    kind: u8,
+    data_hash: u64,
+}
+
+impl<'a> Chunk<'a> {
+    /// The chunk at `begin`, which ends at `limit` or before.
+    ///
+    /// # Errors
+    /// Data, at the offset of the chunk, if its header is damaged or says what cannot be.
+    pub(super) fn at(file: &'a [u8], begin: u64, limit: u64) -> Result<Self> {
+        let fault = |text: String| Error::data(text).offset(begin);
+        let header = Span::new(file, begin, HEADER, limit);
+        let header = header.ok_or_else(|| fault("there is no room for a chunk".to_owned()))?.read(0..HEADER);
+        let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
+        let (stored, computed) = (word(0), hash([&header[8..]]));
+        if stored != computed {
+            return Err(fault(format!("the hash of the chunk header is {stored:#018x}, computed {computed:#018x}")));
+        }
+        let (size, kind, records) = (word(8), header[24], word(24) >> 8);
+        let span = size.checked_add(HEADER).and_then(|len| Span::new(file, begin, len, limit));
+        let Some(span) = span else {
+            return Err(fault(format!(
+                "a chunk of {size} bytes, where there is room for {}",
+                limit.saturating_sub(begin)
+            )));
+        };
+        Ok(Self { span, begin, records, decoded: word(32), kind, data_hash: word(16) })
+    }
+
+    /// The bytes behind the header, in the span.
+    pub(super) fn data(&self) -> Range<u64> {
+        HEADER..self.span.len()
+    }
+
+    /// That its data is what was written.
+    pub(super) fn check_data(&self) -> Result<()> {
+        let (stored, computed) = (self.data_hash, hash(self.span.pieces(self.data())));
+        if stored != computed {
+            return Err(self.fault(format!("the hash of the chunk is {stored:#018x}, computed {computed:#018x}")));
+        }
+        Ok(())
+    }
+
+    /// That it holds records, in the way that is read.
+    pub(super) fn check_kind(&self) -> Result<()> {
+        match self.kind {
+            SIMPLE => Ok(()),
+            TRANSPOSED => Err(Error::unsupported("a transposed chunk, which is not read")
+                .offset(self.begin)
+                .help("write the file without the option `transpose`")),
+            other => Err(self.fault(format!("a chunk of type {other:#04x}, records are in type 0x72"))),
+        }
+    }
+
+    /// An error in this chunk.
+    #[cold]
+    pub(super) fn fault(&self, text: impl Into<String>) -> Error {
+        Error::data(text).offset(self.begin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_the_one_of_the_format() {
+        // The block header that every file begins with: nothing before it, 64 bytes to the next chunk.
+        let numbers = [0u64.to_le_bytes(), 64u64.to_le_bytes()];
+        assert_eq!(hash(numbers.iter().map(<[u8; 8]>::as_slice)), 0x3f4a_880d_d170_af83);
+    }
+}

@@ -1,0 +1,243 @@
+//! The index of a file: where its chunks are, out of the footer.
+
+use super::super::varint::{Field, fields};
+use super::chunk::Chunk;
+use super::layout::BLOCK;
+use super::records::Records;
+use crate::element::Buffer;
+use crate::error::{Error, Result};
+
+/// Says that a file is an ArrayRecord.
+pub(super) const MAGIC: u64 = 0x7193_0e70_4fda_e05e;
+/// Where the first chunk begins, behind the signature.
+pub(super) const FIRST_CHUNK: u64 = 64;
+
+/// Where the chunks of a file are, and how many records are in each.
+#[derive(Debug)]
+pub(super) struct Index {
+    chunks: Vec<Entry>,
+    firsts: Firsts,
+    len: u64,
+    /// Where the footer begins, and the last chunk ends.
+    end: u64,
+}
+
+/// One chunk.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    begin: u64,
+    decoded: u64,
+}
+
+/// Records before each chunk.
+#[derive(Debug)]
+enum Firsts {
+    /// So many in each, but for the last: what every writer makes.
+    Even(u64),
+    Uneven(Vec<u64>),
+}
+
+/// One chunk of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) chunk: usize,
+    pub(super) begin: u64,
+    /// Where the next begins.
+    pub(super) limit: u64,
+    pub(super) decoded: u64,
+    pub(super) records: u64,
+    /// Records of the file before it.
+    pub(super) first: u64,
+}
+
+impl Index {
+    /// Reads postscript and footer. What is kept is 16 bytes a chunk, 24 where chunks are of different numbers of records.
+    ///
+    /// # Errors
+    /// Data, with the offset of what is damaged.
+    pub(super) fn read(file: &Buffer) -> Result<Self> {
+        let size = file.len() as u64;
+        if size < 2 * BLOCK || !size.is_multiple_of(BLOCK) {
+            let text =
+                format!("{size} bytes, where an ArrayRecord has a multiple of {BLOCK} and at least {}", 2 * BLOCK);
+            return Err(Error::data(text).offset(size).help("the file is cut, or its writer was not closed"));
+        }
+        let footer = footer_offset(file, size - BLOCK).map_err(|e| e.offset(size - BLOCK))?;
+        if !(FIRST_CHUNK..size - BLOCK).contains(&footer) {
+            let text =
+                format!("the footer is said to be at {footer}, which is no place between {FIRST_CHUNK} and here");
+            return Err(Error::data(text).offset(size - BLOCK));
+        }
+        Self::of_footer(file, footer, size - BLOCK).map_err(|e| e.and(" (in the footer)").offset(footer))
+    }
+
+    fn of_footer(file: &Buffer, begin: u64, limit: u64) -> Result<Self> {
+        let footer = records(file, begin, limit)?;
+        let head = footer.record(0, file).ok_or_else(|| Error::data("no records"))?;
+        let (chunks, len) = totals(head.as_bytes())?;
+        if footer.len() as u64 - 1 != chunks {
+            return Err(Error::data(format!("{} chunks, {chunks} are announced", footer.len() - 1)));
+        }
+        let mut entries = Vec::with_capacity(footer.len() - 1);
+        let (mut counts, mut last) = (Vec::with_capacity(footer.len() - 1), FIRST_CHUNK - 1);
+        for place in 1..footer.len() {
+            let record = footer.record(place, file).unwrap_or(Buffer::EMPTY);
+            let (entry, records) = entry(record.as_bytes()).ok_or_else(|| Error::data("a damaged entry"))?;
+            if entry.begin <= last || entry.begin >= begin {
+                let text = format!("chunk {} at {}, behind one at {last}", place - 1, entry.begin);
+                return Err(Error::data(text));
+            }
+            last = entry.begin;
+            entries.push(entry);
+            counts.push(records);
+        }
+        let firsts = Firsts::of(&counts, len)?;
+        Ok(Self { chunks: entries, firsts, len, end: begin })
+    }
+
+    /// Records in the file.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Chunks in the file.
+    pub(super) fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Whether a chunk holds more than one record.
+    pub(super) fn is_grouped(&self) -> bool {
+        !matches!(self.firsts, Firsts::Even(0 | 1))
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        let firsts = if let Firsts::Uneven(firsts) = &self.firsts { size_of_val(firsts.as_slice()) } else { 0 };
+        firsts + size_of_val(self.chunks.as_slice())
+    }
+
+    /// The chunk that holds a record.
+    #[inline]
+    pub(super) fn find(&self, record: u64) -> Option<Place> {
+        let chunk = match &self.firsts {
+            Firsts::Even(count) => record.checked_div(*count)?,
+            Firsts::Uneven(firsts) => firsts.partition_point(|&first| first <= record).checked_sub(1)? as u64,
+        };
+        let chunk = usize::try_from(chunk).ok().filter(|_| record < self.len)?;
+        let entry = self.chunks.get(chunk)?;
+        let limit = self.chunks.get(chunk + 1).map_or(self.end, |next| next.begin);
+        let (first, next) = (self.first(chunk), self.first(chunk + 1));
+        Some(Place { chunk, begin: entry.begin, limit, decoded: entry.decoded, records: next - first, first })
+    }
+
+    /// Records before a chunk.
+    fn first(&self, chunk: usize) -> u64 {
+        match &self.firsts {
+            Firsts::Even(count) => count.saturating_mul(chunk as u64).min(self.len),
+            Firsts::Uneven(firsts) => firsts.get(chunk).copied().unwrap_or(self.len),
+        }
+    }
+}
+
+impl Firsts {
+    fn of(counts: &[u64], total: u64) -> Result<Self> {
+        let mut firsts = Vec::with_capacity(counts.len());
+        let mut sum = 0u64;
+        for &count in counts {
+            firsts.push(sum);
+            sum = sum.checked_add(count).ok_or_else(|| Error::data("more than 2^64 records"))?;
+        }
+        if sum != total {
+            return Err(Error::data(format!("chunks of {sum} records together, {total} are announced")));
+        }
+        let Some((&last, others)) = counts.split_last() else { return Ok(Self::Even(0)) };
+        let count = others.first().copied().unwrap_or(last);
+        let even = last > 0 && last <= count && others.iter().all(|&other| other == count);
+        Ok(if even { Self::Even(count) } else { Self::Uneven(firsts) })
+    }
+}
+
+/// All records of a chunk that is part of the index.
+fn records(file: &Buffer, begin: u64, limit: u64) -> Result<Records> {
+    let chunk = Chunk::at(file.as_bytes(), begin, limit)?;
+    chunk.check_data()?;
+    Records::decode(&chunk)
+}
+
+/// What the postscript says.
+fn footer_offset(file: &Buffer, begin: u64) -> Result<u64> {
+    let records = records(file, begin, begin + BLOCK).map_err(|e| e.and(" (in the postscript)"))?;
+    let record = records.record(0, file).unwrap_or(Buffer::EMPTY);
+    let (mut offset, mut magic) = (0, 0);
+    let whole = fields(record.as_bytes(), |number, field| match number {
+        1 => offset = field.number(),
+        2 => magic = field.number(),
+        _ => {}
+    });
+    if whole.is_none() || magic != MAGIC {
+        return Err(Error::data(format!("magic {magic:#018x} in the postscript, an ArrayRecord has {MAGIC:#018x}"))
+            .help("a Riegeli file without the index of an ArrayRecord is not read"));
+    }
+    Ok(offset)
+}
+
+/// Chunks and records, as the first record of the footer has them.
+fn totals(record: &[u8]) -> Result<(u64, u64)> {
+    let mut message = None;
+    let damaged = || Error::data("a damaged head");
+    let take = |number, field| {
+        if let (1, Field::Bytes(bytes)) = (number, field) {
+            message = Some(bytes);
+        }
+    };
+    fields(record, take).ok_or_else(damaged)?;
+    let (mut version, mut chunks, mut records) = (0, 0, 0);
+    let take = |number, field: Field<'_>| match number {
+        1 => version = field.number(),
+        2 => chunks = field.number(),
+        3 => records = field.number(),
+        _ => {}
+    };
+    fields(message.ok_or_else(damaged)?, take).ok_or_else(damaged)?;
+    match version {
+        1 => Ok((chunks, records)),
+        other => Err(Error::unsupported(format!("version {other} of the format, 1 is read"))),
+    }
+}
+
+fn entry(record: &[u8]) -> Option<(Entry, u64)> {
+    let (mut entry, mut records) = (Entry { begin: 0, decoded: 0 }, 0);
+    fields(record, |number, field| match number {
+        1 => entry.begin = field.number(),
+        2 => entry.decoded = field.number(),
+        3 => records = field.number(),
+        _ => {}
+    })?;
+    Some((entry, records))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn even_and_uneven_chunks_are_found() {
+        for (counts, even) in
+            [(vec![3, 3, 2], true), (vec![3, 2, 3], false), (vec![2, 3], false), (vec![5], true), (vec![0, 2], false)]
+        {
+            let len = counts.iter().sum();
+            let firsts = Firsts::of(&counts, len).unwrap();
+            assert_eq!(matches!(firsts, Firsts::Even(_)), even, "{counts:?}");
+            let chunks = (0..counts.len() as u64).map(|i| Entry { begin: 64 + 100 * i, decoded: i }).collect();
+            let index = Index { chunks, firsts, len, end: 9000 };
+            let owners = counts.iter().enumerate().flat_map(|(chunk, &count)| vec![chunk; count as usize]);
+            for (record, owner) in owners.enumerate() {
+                let place = index.find(record as u64).unwrap();
+                assert_eq!((place.chunk, place.records), (owner, counts[owner]), "{counts:?} {record}");
+                assert_eq!(place.first, counts[..owner].iter().sum::<u64>());
+            }
+            assert_eq!(index.find(len), None);
+        }
+        assert!(Firsts::of(&[1, 1], 3).is_err());
+        assert!(Firsts::of(&[u64::MAX, 2], 1).is_err());
+    }
+}

@@ -1,0 +1,132 @@
+//! Where the bytes of a chunk lie: at every multiple of 65,536 a block header interrupts whatever is there.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Bytes from one block header to the next.
+pub(super) const BLOCK: u64 = 1 << 16;
+pub(super) const BLOCK_HEADER: u64 = 24;
+/// Bytes of chunks in a block.
+const USABLE: u64 = BLOCK - BLOCK_HEADER;
+
+/// The end of `len` bytes from `begin` on, where a chunk begins, with the block headers between them.
+pub(super) fn end_of(begin: u64, len: u64) -> Option<u64> {
+    let before = begin.checked_add(USABLE - 1)? % BLOCK;
+    let headers = len.checked_add(before)? / USABLE;
+    begin.checked_add(len)?.checked_add(headers * BLOCK_HEADER)
+}
+
+/// The first place from `at` on where a chunk may begin: not in a block header, nor right behind one.
+pub(super) fn round_up(at: u64) -> Option<u64> {
+    let to_block = at.wrapping_neg() % BLOCK;
+    at.checked_add(to_block.saturating_sub(USABLE - 1))
+}
+
+/// Bytes of a chunk: those of a file from `begin` on, but for the block headers among them.
+#[derive(Clone, Copy)]
+pub(super) struct Span<'a> {
+    file: &'a [u8],
+    begin: u64,
+    len: u64,
+}
+
+impl<'a> Span<'a> {
+    /// `None` if a chunk cannot begin at `begin`, or the bytes reach over `limit` or the end of the file.
+    pub(super) fn new(file: &'a [u8], begin: u64, len: u64, limit: u64) -> Option<Self> {
+        let fits = end_of(begin, len)? <= limit.min(file.len() as u64);
+        (fits && round_up(begin)? == begin).then_some(Self { file, begin, len })
+    }
+
+    pub(super) fn len(self) -> u64 {
+        self.len
+    }
+
+    /// Where byte `at`, which is one of it, lies in the file.
+    fn place(self, at: u64) -> u64 {
+        end_of(self.begin, at + 1).map_or(0, |end| end - 1)
+    }
+
+    /// Bytes `range` as they lie in the file: the parts between block headers.
+    pub(super) fn pieces(self, range: Range<u64>) -> impl Iterator<Item = &'a [u8]> {
+        let mut left = range.end.min(self.len).saturating_sub(range.start);
+        let mut at = self.place(range.start);
+        std::iter::from_fn(move || {
+            let take = left.min(BLOCK - at % BLOCK);
+            let piece = self.file.get(at as usize..(at + take) as usize).filter(|_| take > 0)?;
+            left -= take;
+            at += take + BLOCK_HEADER;
+            Some(piece)
+        })
+    }
+
+    /// Bytes `range`: a copy only if a block header is among them.
+    pub(super) fn read(self, range: Range<u64>) -> Cow<'a, [u8]> {
+        let mut pieces = self.pieces(range);
+        let first = pieces.next().unwrap_or_default();
+        let Some(second) = pieces.next() else { return Cow::Borrowed(first) };
+        let mut bytes = [first, second].concat();
+        pieces.for_each(|piece| bytes.extend_from_slice(piece));
+        Cow::Owned(bytes)
+    }
+
+    /// Where bytes `range` lie in the file, unless a block header is among them.
+    pub(super) fn unbroken(self, range: Range<u64>) -> Option<Range<usize>> {
+        let (start, len) = (self.place(range.start), range.end.checked_sub(range.start)?);
+        (range.end <= self.len && len <= BLOCK - start % BLOCK).then(|| start as usize..(start + len) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Byte by byte, over every header.
+    fn naive_end(begin: u64, len: u64) -> u64 {
+        let mut at = begin;
+        for _ in 0..len {
+            if at.is_multiple_of(BLOCK) {
+                at += BLOCK_HEADER;
+            }
+            at += 1;
+        }
+        at
+    }
+
+    #[test]
+    fn ends_are_those_of_counting() {
+        for begin in [0, 25, 64, 1000, BLOCK - 41, BLOCK - 1, BLOCK, BLOCK + 25] {
+            for len in [0, 1, 39, 40, 41, USABLE - 64, USABLE - 1, USABLE, USABLE + 1, 2 * USABLE, 200_000] {
+                assert_eq!(end_of(begin, len), Some(naive_end(begin, len)), "{len} bytes from {begin}");
+            }
+        }
+        assert_eq!(end_of(64, u64::MAX), None);
+        assert_eq!(end_of(u64::MAX - 1, 1), None);
+    }
+
+    #[test]
+    fn no_chunk_begins_in_or_right_behind_a_block_header() {
+        let begins = |at| round_up(at) == Some(at);
+        assert!([0, 25, 64, BLOCK - 1, BLOCK, BLOCK + 25].into_iter().all(begins));
+        for at in 1..=24 {
+            assert_eq!(round_up(BLOCK + at), Some(BLOCK + 25));
+        }
+    }
+
+    #[test]
+    fn headers_are_left_out() {
+        let file: Vec<u8> = (0..3 * BLOCK).map(|at| if at % BLOCK < 24 { 0xff } else { (at % 251) as u8 }).collect();
+        let bytes: Vec<u8> = (100..3 * BLOCK).filter(|at| at % BLOCK >= 24).map(|at| (at % 251) as u8).collect();
+        let span = Span::new(&file, 100, bytes.len() as u64, file.len() as u64).unwrap();
+        for range in
+            [0..0, 0..10, 65_400..65_500, 65_435..65_436, 65_436..65_437, 0..bytes.len() as u64, 70_000..140_000]
+        {
+            let want = &bytes[range.start as usize..range.end as usize];
+            assert_eq!(span.read(range.clone()), want, "{range:?}");
+            let unbroken = span.unbroken(range.clone());
+            assert_eq!(unbroken.is_some(), span.pieces(range.clone()).count() <= 1, "{range:?}");
+            assert!(unbroken.is_none_or(|place| file[place] == *want), "{range:?}");
+        }
+        assert!(Span::new(&file, 100, bytes.len() as u64 + 1, u64::MAX).is_none());
+        assert!(Span::new(&file, 100, 10, 109).is_none());
+    }
+}

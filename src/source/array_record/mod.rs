@@ -1,0 +1,270 @@
+//! ArrayRecord files: records of bytes, by number.
+//!
+//! The layout is that of [`google/array_record`](https://github.com/google/array_record) and of
+//! [Riegeli](https://github.com/google/riegeli), whose container it is.
+
+mod blocks;
+mod cache;
+mod chunk;
+mod codec;
+mod index;
+mod layout;
+mod records;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use rayon::prelude::*;
+
+use self::cache::Cache;
+use self::chunk::Chunk;
+pub use self::codec::Compression;
+use self::index::{Index, Place};
+use self::records::Records;
+pub use self::writer::{ArrayRecordWriter, ArrayRecordWriterOptions};
+use super::files::{self, FileId, Patterns};
+use super::mmap::{Access, Mapping};
+use crate::dataset::map::{Many, RandomAccess};
+use crate::element::Buffer;
+use crate::error::{Error, Result};
+
+/// Records of ArrayRecord files, by number: a [`RandomAccess`] source of bytes ([`Buffer`]).
+///
+/// Simple chunks are read, uncompressed or by brotli, zstd and snappy, with any number of records each. Transposed chunks,
+/// an option of the writer for protocol buffers, are [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) when a record of one is read.
+///
+/// ```no_run
+/// use gristmill::source::ArrayRecord;
+/// use gristmill::{MapDataset, dataset::map::Source};
+/// let ds = Source::new(ArrayRecord::open("train-*.array_record")?).shuffle(42);
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+///
+/// # Errors
+/// Damage is [`ErrorKind::Data`](crate::ErrorKind::Data) with file, record and the byte offset of the chunk; the records of other chunks are read.
+/// Header and data of a chunk are held against their hashes when it is first read.
+///
+/// # Cost
+/// Opening reads the footer; 16 bytes a chunk are held. Reading takes the same time in files of any size. A record that is not
+/// compressed is a view of the mapped file. A chunk of several records is decoded once for all that are read at a time
+/// ([`read_many`](RandomAccess::read_many)), and kept, up to [`cache_bytes`](ArrayRecordOptions::cache_bytes), for those that are read
+/// next; shuffled reading of a larger data set decodes a chunk a record. See [`Mapping`] for what must not be done to the
+/// files meanwhile.
+pub struct ArrayRecord {
+    files: Vec<File>,
+    /// Records before each file.
+    firsts: Vec<u64>,
+    len: u64,
+    cache: Cache,
+    cache_bytes: usize,
+    identity: String,
+}
+
+struct File {
+    path: PathBuf,
+    content: Buffer,
+    index: Index,
+    /// A bit for each chunk whose hashes were found right.
+    checked: Vec<AtomicU64>,
+}
+
+impl ArrayRecord {
+    /// Opens files, globs or directories (of `.array_record` and `.arrayrecord` files).
+    ///
+    /// # Errors
+    /// If nothing is found, or the index of a file is damaged.
+    pub fn open(patterns: impl Patterns) -> Result<Self> {
+        Self::options().open(patterns)
+    }
+
+    /// The options, to change before opening.
+    pub fn options() -> ArrayRecordOptions {
+        ArrayRecordOptions::default()
+    }
+
+    /// The file that holds a record, and the place of its chunk there.
+    #[inline]
+    fn find(&self, index: u64) -> Result<(usize, Place)> {
+        let at = match self.files.len() {
+            1 => 0,
+            _ => self.firsts.partition_point(|&first| first <= index).saturating_sub(1),
+        };
+        let place = self.files.get(at).and_then(|file| file.index.find(index - self.firsts[at]));
+        Ok((at, place.ok_or_else(|| Error::data(format!("no record {index}: there are {}", self.len)))?))
+    }
+
+    /// The records of a chunk: out of the cache, unless there is but one.
+    fn chunk(&self, at: usize, place: Place) -> Result<Arc<Records>> {
+        let file = &self.files[at];
+        if place.records == 1 {
+            return file.decode(place).map(Arc::new);
+        }
+        self.cache.get((at, place.chunk), || file.decode(place))
+    }
+
+    /// One record; of the same chunk as the last where `held` has that.
+    fn record(&self, index: u64, held: &mut Option<(usize, usize, Arc<Records>)>) -> Result<Buffer> {
+        let (at, place) = self.find(index)?;
+        let file = &self.files[at];
+        let record = index - self.firsts[at];
+        let fault = |e: Error| e.path(&file.path).record(record);
+        let records = match held {
+            Some((file, chunk, records)) if (*file, *chunk) == (at, place.chunk) => records.clone(),
+            _ => {
+                let records = self.chunk(at, place).map_err(fault)?;
+                *held = Some((at, place.chunk, records.clone()));
+                records
+            }
+        };
+        let bytes = records.record((record - place.first) as usize, &file.content);
+        bytes.ok_or_else(|| fault(Error::data("lies outside of its chunk").offset(place.begin)))
+    }
+}
+
+impl File {
+    fn open(path: PathBuf, content: Buffer) -> Result<(Self, FileId)> {
+        let index = Index::read(&content).map_err(|e| e.path(&path))?;
+        let id = FileId::new(&path, content.as_bytes());
+        let checked = (0..index.chunks().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Ok((Self { path, content, index, checked }, id))
+    }
+
+    /// The records of a chunk. What its header says must be what the footer says; all else is checked before it is believed.
+    fn decode(&self, place: Place) -> Result<Records> {
+        let chunk = Chunk::at(self.content.as_bytes(), place.begin, place.limit)?;
+        if (chunk.records, chunk.decoded) != (place.records, place.decoded) {
+            let text = format!(
+                "a chunk of {} records and {} bytes, the footer says {} and {}",
+                chunk.records, chunk.decoded, place.records, place.decoded
+            );
+            return Err(chunk.fault(text));
+        }
+        // Once is enough: the mapping stays what it is.
+        let (word, bit) = (&self.checked[place.chunk / 64], 1 << (place.chunk % 64));
+        if word.load(Relaxed) & bit == 0 {
+            chunk.check_data()?;
+            word.fetch_or(bit, Relaxed);
+        }
+        Records::decode(&chunk)
+    }
+}
+
+/// How [`ArrayRecord`] files are opened.
+#[derive(Clone, Debug)]
+#[must_use = "options do nothing until `open`"]
+pub struct ArrayRecordOptions {
+    cache_bytes: usize,
+    access: Access,
+}
+
+impl Default for ArrayRecordOptions {
+    fn default() -> Self {
+        Self { cache_bytes: 64 << 20, access: Access::Normal }
+    }
+}
+
+impl ArrayRecordOptions {
+    /// Bytes of decoded chunks that are kept; 64 MiB at first. Some of the latest chunks are kept whatever their size.
+    pub fn cache_bytes(mut self, bytes: usize) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// How the files will be read.
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Opens files, globs or directories (of `.array_record` and `.arrayrecord` files).
+    ///
+    /// # Errors
+    /// As [`ArrayRecord::open`].
+    pub fn open(self, patterns: impl Patterns) -> Result<ArrayRecord> {
+        let map = |path: PathBuf| {
+            let content = Mapping::open(&path, self.access)?;
+            Ok((path, Buffer::from_owner(Arc::new(content))))
+        };
+        let paths = files::find(patterns, &[".array_record", ".arrayrecord"])?;
+        let contents = paths.into_iter().map(map).collect::<Result<_>>()?;
+        self.open_contents(contents)
+    }
+
+    /// The same, of files that are in memory already.
+    pub(super) fn open_contents(self, contents: Vec<(PathBuf, Buffer)>) -> Result<ArrayRecord> {
+        let opened = contents.into_par_iter().map(|(path, content)| File::open(path, content));
+        let (files, ids): (Vec<_>, Vec<_>) = opened.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let (mut firsts, mut len) = (Vec::with_capacity(files.len()), 0u64);
+        for file in &files {
+            firsts.push(len);
+            len = len
+                .checked_add(file.index.len())
+                .ok_or_else(|| Error::data("more than 2^64 records").path(&file.path).offset(0))?;
+        }
+        let (cache, identity) = (Cache::new(self.cache_bytes), files::identity(&ids));
+        Ok(ArrayRecord { files, firsts, len, cache, cache_bytes: self.cache_bytes, identity })
+    }
+}
+
+impl RandomAccess for ArrayRecord {
+    type Record = Buffer;
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+
+    fn read(&self, index: u64) -> Result<Buffer> {
+        self.record(index, &mut None)
+    }
+
+    /// In the order of the files, so that each chunk is decoded once.
+    fn read_many(&self, indices: &[u64]) -> Many<Buffer> {
+        let mut held = None;
+        if indices.is_sorted() {
+            return Many::one_by_one(indices, |index| self.record(index, &mut held).map(Some));
+        }
+        let mut order: Vec<usize> = (0..indices.len()).collect();
+        order.sort_unstable_by_key(|&place| indices[place]);
+        let mut slots: Vec<_> = indices.iter().map(|_| Ok(None)).collect();
+        order.into_iter().for_each(|place| slots[place] = self.record(indices[place], &mut held).map(Some));
+        let mut many = Many::with_capacity(slots.len());
+        slots.into_iter().for_each(|slot| many.push(slot));
+        many
+    }
+
+    fn reads_together(&self) -> bool {
+        self.files.iter().any(|file| file.index.is_grouped())
+    }
+
+    fn name(&self) -> &'static str {
+        "array_record"
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+
+    fn record_bytes(&self, record: &Buffer) -> u64 {
+        record.len() as u64
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        let indices: usize = self.files.iter().map(|file| file.index.memory()).sum();
+        Some((self.cache_bytes + indices) as u64)
+    }
+}
+
+impl fmt::Debug for ArrayRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ArrayRecord({} records, {} files)", self.len, self.files.len())
+    }
+}

@@ -1,0 +1,142 @@
+//! The records of a simple chunk: sizes first, then all records one behind the other.
+
+use std::ops::Range;
+
+use super::super::varint::varint;
+use super::chunk::Chunk;
+use super::codec::Codec;
+use super::layout::Span;
+use crate::element::Buffer;
+use crate::error::Result;
+
+/// The records of one chunk.
+pub(super) struct Records {
+    /// Where each ends in the values.
+    ends: Vec<u64>,
+    values: Values,
+}
+
+enum Values {
+    /// In the chunk that begins there, from this byte of it on.
+    InFile {
+        begin: u64,
+        start: u64,
+    },
+    Decoded(Buffer),
+}
+
+impl Records {
+    /// Decodes a chunk whose hashes are right.
+    ///
+    /// # Errors
+    /// Data, at the offset of the chunk, if it says of itself what is not so; unsupported if it is transposed.
+    pub(super) fn decode(chunk: &Chunk<'_>) -> Result<Self> {
+        chunk.check_kind()?;
+        let (codec, sizes, values) = parts(chunk)?;
+        if codec == Codec::None {
+            let len = values.end - values.start;
+            if len != chunk.decoded {
+                return Err(chunk.fault(format!("{len} bytes of records, the header says {}", chunk.decoded)));
+            }
+            let ends = ends(chunk, &chunk.span.read(sizes))?;
+            return Ok(Self { ends, values: Values::InFile { begin: chunk.begin, start: values.start } });
+        }
+        let sizes = unpack(chunk, codec, sizes, "sizes", |size| size / 10 <= chunk.records)?;
+        let ends = ends(chunk, &sizes)?;
+        let values = unpack(chunk, codec, values, "records", |size| size == chunk.decoded)?;
+        Ok(Self { ends, values: Values::Decoded(Buffer::from_vec(values)) })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Bytes it holds in memory.
+    pub(super) fn memory(&self) -> usize {
+        let values = if let Values::Decoded(values) = &self.values { values.len() } else { 0 };
+        values + 8 * self.ends.len()
+    }
+
+    fn range(&self, place: usize) -> Option<Range<u64>> {
+        let end = *self.ends.get(place)?;
+        Some(place.checked_sub(1).map_or(0, |before| self.ends[before])..end)
+    }
+
+    /// The record at `place`: a view of the file where it is stored as it is and in one piece, a view of what was decoded
+    /// where that is the record alone, else a copy, so that none keeps the others.
+    pub(super) fn record(&self, place: usize, file: &Buffer) -> Option<Buffer> {
+        let range = self.range(place)?;
+        match &self.values {
+            Values::Decoded(values) if range.end - range.start == values.len() as u64 => Some(values.clone()),
+            Values::Decoded(values) => {
+                values.as_bytes().get(range.start as usize..range.end as usize).map(Buffer::copy_from)
+            }
+            Values::InFile { begin, start } => {
+                let range = start + range.start..start + range.end;
+                let span = Span::new(file.as_bytes(), *begin, range.end, u64::MAX)?;
+                match span.unbroken(range.clone()) {
+                    Some(place) => file.slice(place),
+                    None => Some(Buffer::from_vec(span.read(range).into_owned())),
+                }
+            }
+        }
+    }
+}
+
+/// The codec, and where in the span the sizes and the records are.
+fn parts(chunk: &Chunk<'_>) -> Result<(Codec, Range<u64>, Range<u64>)> {
+    let data = chunk.data();
+    let head = chunk.span.read(data.start..data.end.min(data.start + 11));
+    let Some((&byte, rest)) = head.split_first() else { return Err(chunk.fault("an empty chunk of records")) };
+    let codec = Codec::of(byte);
+    let codec = codec
+        .ok_or_else(|| chunk.fault(format!("compression {byte:#04x}, known are none, brotli, zstd and snappy")))?;
+    let sizes = varint(rest).and_then(|(len, used)| {
+        let start = data.start + 1 + used as u64;
+        let end = start.checked_add(len)?;
+        (end <= data.end).then_some(start..end)
+    });
+    let sizes = sizes.ok_or_else(|| chunk.fault("the sizes of the records reach over the end of the chunk"))?;
+    let values = sizes.end..data.end;
+    Ok((codec, sizes, values))
+}
+
+/// Decompresses a part, which begins with its size. What it may be is asked before anything is taken for it.
+fn unpack(
+    chunk: &Chunk<'_>,
+    codec: Codec,
+    range: Range<u64>,
+    what: &str,
+    may_be: impl Fn(u64) -> bool,
+) -> Result<Vec<u8>> {
+    let bytes = chunk.span.read(range);
+    let (size, used) = varint(&bytes).ok_or_else(|| chunk.fault(format!("no size of the {what}")))?;
+    if !may_be(size) {
+        let (records, decoded) = (chunk.records, chunk.decoded);
+        let text = format!("{size} bytes of {what}, for {records} records of {decoded} bytes together");
+        return Err(chunk.fault(text));
+    }
+    let unpacked = codec.decompress(&bytes[used..], size);
+    unpacked.map_err(|e| chunk.fault(format!("the {what} cannot be decompressed: {e}")))
+}
+
+/// Where the records end: exactly as many as the header says, of as many bytes.
+fn ends(chunk: &Chunk<'_>, mut sizes: &[u8]) -> Result<Vec<u64>> {
+    if chunk.records > sizes.len() as u64 {
+        return Err(chunk.fault(format!("{} records, and {} bytes of their sizes", chunk.records, sizes.len())));
+    }
+    let mut ends = Vec::with_capacity(chunk.records as usize);
+    let mut end = 0u64;
+    while !sizes.is_empty() {
+        let next = varint(sizes).and_then(|(size, used)| Some((end.checked_add(size)?, used)));
+        let (next, used) = next.ok_or_else(|| chunk.fault("a damaged size of a record"))?;
+        (end, sizes) = (next, &sizes[used..]);
+        ends.push(end);
+    }
+    if (ends.len() as u64, end) != (chunk.records, chunk.decoded) {
+        let text =
+            format!("{} records of {end} bytes, the header says {} of {}", ends.len(), chunk.records, chunk.decoded);
+        return Err(chunk.fault(text));
+    }
+    Ok(ends)
+}

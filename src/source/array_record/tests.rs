@@ -1,0 +1,134 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn write(path: &std::path::Path, records: &[Vec<u8>], options: ArrayRecordWriterOptions) {
+    let mut writer = options.create(path).unwrap();
+    records.iter().for_each(|record| writer.write(record).unwrap());
+    assert_eq!(writer.len(), records.len() as u64);
+    writer.finish().unwrap();
+}
+
+fn compression() -> impl Strategy<Value = Compression> {
+    prop_oneof![
+        Just(Compression::None),
+        (1..6).prop_map(Compression::Zstd),
+        (0..6u32).prop_map(Compression::Brotli),
+        Just(Compression::Snappy)
+    ]
+}
+
+/// Mostly short, some over one block, some over several.
+fn record() -> impl Strategy<Value = Vec<u8>> {
+    let len = prop_oneof![4 => 0..100usize, 2 => 0..5000usize, 1 => 60_000..70_000usize, 1 => 130_000..200_000usize];
+    (len, any::<u8>(), any::<bool>()).prop_map(|(len, first, even)| {
+        let byte = |i: usize| if even { first } else { (i.wrapping_mul(0x9e37_79b9) >> 13) as u8 ^ first };
+        (0..len).map(byte).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn what_is_written_is_read(
+        records in prop::collection::vec(record(), 0..40),
+        group_size in 1..12u64,
+        compression in compression(),
+        seed: u64,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.array_record");
+        write(&path, &records, ArrayRecordWriter::options().group_size(group_size).compression(compression));
+        // Hardly any cache, so that it is filled and emptied.
+        let source = ArrayRecord::options().cache_bytes((seed % 100_000) as usize).open(&path).unwrap();
+        prop_assert_eq!(source.len(), records.len() as u64);
+        prop_assert!(source.read(source.len()).is_err());
+        let mut indices: Vec<u64> = (0..source.len()).chain(0..source.len() / 2).collect();
+        indices.sort_by_key(|i| (i + 1).wrapping_mul(seed | 1));
+        for &i in &indices {
+            prop_assert!(source.read(i).unwrap().as_bytes() == records[i as usize], "record {}", i);
+        }
+        let together = source.read_many(&indices).dense().unwrap();
+        for (record, &i) in together.iter().zip(&indices) {
+            prop_assert!(record.as_bytes() == records[i as usize], "record {} among many", i);
+        }
+    }
+}
+
+fn ten(dir: &std::path::Path, compression: Compression) -> (PathBuf, Vec<u8>) {
+    let path = dir.join("ten.array_record");
+    let records: Vec<Vec<u8>> = (0..10).map(|i| format!("record number {i}").into_bytes()).collect();
+    write(&path, &records, ArrayRecordWriter::options().group_size(2).compression(compression));
+    let bytes = std::fs::read(&path).unwrap();
+    (path, bytes)
+}
+
+fn open(bytes: &[u8]) -> Result<ArrayRecord> {
+    ArrayRecord::options().open_contents(vec![("x.array_record".into(), Buffer::copy_from(bytes))])
+}
+
+#[test]
+fn records_that_are_not_compressed_are_views_of_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, bytes) = ten(dir.path(), Compression::None);
+    let source = open(&bytes).unwrap();
+    let mapped = source.files[0].content.as_bytes().as_ptr_range();
+    for i in 0..10 {
+        assert!(mapped.contains(&source.read(i).unwrap().as_bytes().as_ptr()), "record {i}");
+    }
+}
+
+#[test]
+fn damage_of_a_chunk_costs_its_records_and_says_where() {
+    let dir = tempfile::tempdir().unwrap();
+    for compression in [Compression::None, Compression::Zstd(3), Compression::Brotli(5), Compression::Snappy] {
+        let (_, mut bytes) = ten(dir.path(), compression);
+        let place = open(&bytes).unwrap().files[0].index.find(4).unwrap();
+        bytes[place.begin as usize + 45] ^= 4;
+        let source = open(&bytes).unwrap();
+        let read = |i| source.read(i).map_err(|e| e.to_string());
+        assert!((0..10).filter(|i| ![4, 5].contains(i)).all(|i| read(i).is_ok()));
+        // Not once only: what was wrong is not taken for right later.
+        for i in [5, 4, 5] {
+            let want = format!("x.array_record: record {i}: byte {}: the hash of the chunk is", place.begin);
+            assert!(read(i).unwrap_err().starts_with(&want), "{:?}", read(i));
+        }
+        let many = source.read_many(&[9, 4, 0]).into_iter().map(|slot| slot.is_ok()).collect::<Vec<_>>();
+        assert_eq!(many, [true, false, true]);
+    }
+}
+
+/// Whatever single byte is wrong, reading neither panics nor gives another record.
+#[test]
+fn no_flipped_byte_changes_a_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, good) = ten(dir.path(), Compression::Zstd(3));
+    let whole = open(&good).unwrap();
+    let end = good.len() - good[..65_536].iter().rev().take_while(|&&b| b == 0).count();
+    for at in (0..800).chain(65_536..65_536 + 200).filter(|&at| at < end) {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x10;
+        let Ok(source) = open(&bytes) else { continue };
+        for i in 0..source.len() {
+            assert!(
+                source.read(i).is_err() || source.read(i).unwrap() == whole.read(i).unwrap(),
+                "byte {at}, record {i}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_or_another_says_what_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, bytes) = ten(dir.path(), Compression::None);
+    let message = |bytes: &[u8]| open(bytes).unwrap_err().to_string();
+    assert_eq!(
+        message(&[]),
+        "x.array_record: byte 0: 0 bytes, where an ArrayRecord has a multiple of 65536 and at least 131072"
+    );
+    assert!(message(&bytes[..bytes.len() - 1]).contains("byte 131071: 131071 bytes"));
+    let mut other = bytes.clone();
+    other[65_536..].fill(0);
+    assert!(message(&other).contains("byte 65536: the hash of the chunk header is"), "{}", message(&other));
+}

@@ -1,0 +1,107 @@
+//! Numbers of variable length, and the messages of protocol buffers that are made of them.
+
+/// The number at the start of `bytes`, and how many bytes it takes: 7 bits a byte, the lowest first, 10 bytes at most.
+#[inline]
+pub(super) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut value = 0u64;
+    for (i, &byte) in bytes.iter().enumerate().take(10) {
+        // The tenth byte has room for one bit.
+        if i == 9 && byte > 1 {
+            return None;
+        }
+        value |= u64::from(byte & 0x7f) << (7 * i);
+        if byte < 0x80 {
+            return Some((value, i + 1));
+        }
+    }
+    None
+}
+
+/// Adds `value` to `out`.
+pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// What a field of a message holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+    /// 4 or 8 bytes, which none of the messages read here has.
+    Fixed,
+}
+
+impl Field<'_> {
+    /// The number; 0 if it is something else.
+    pub(super) fn number(self) -> u64 {
+        if let Self::Number(value) = self { value } else { 0 }
+    }
+}
+
+/// Calls `f` with the number and the content of every field of `message`; `None` if that is no message.
+pub(super) fn fields<'a>(mut message: &'a [u8], mut f: impl FnMut(u64, Field<'a>)) -> Option<()> {
+    while !message.is_empty() {
+        let (tag, used) = varint(message)?;
+        message = &message[used..];
+        let (field, used) = match tag & 7 {
+            0 => varint(message).map(|(value, used)| (Field::Number(value), used))?,
+            1 => (Field::Fixed, 8),
+            2 => {
+                let (len, used) = varint(message)?;
+                let end = used.checked_add(usize::try_from(len).ok()?)?;
+                (Field::Bytes(message.get(used..end)?), end)
+            }
+            5 => (Field::Fixed, 4),
+            _ => return None,
+        };
+        message = message.get(used..)?;
+        f(tag >> 3, field);
+    }
+    Some(())
+}
+
+/// Adds a field with a number.
+pub(super) fn put_number(out: &mut Vec<u8>, field: u64, value: u64) {
+    put_varint(out, field << 3);
+    put_varint(out, value);
+}
+
+/// Adds a field with bytes.
+pub(super) fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
+    put_varint(out, field << 3 | 2);
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_and_overlong_ones_are_refused() {
+        for value in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX] {
+            let mut bytes = Vec::new();
+            put_varint(&mut bytes, value);
+            assert_eq!(varint(&bytes), Some((value, bytes.len())));
+            assert_eq!(varint(&bytes[..bytes.len() - 1]), None);
+        }
+        assert_eq!(varint(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]), None);
+    }
+
+    #[test]
+    fn fields_are_read_and_unknown_ones_passed_over() {
+        let mut message = Vec::new();
+        put_number(&mut message, 1, 300);
+        message.extend_from_slice(&[5 << 3 | 5, 1, 2, 3, 4]);
+        put_bytes(&mut message, 2, b"ab");
+        let mut seen = Vec::new();
+        fields(&message, |number, field| seen.push((number, field))).unwrap();
+        assert_eq!(seen, [(1, Field::Number(300)), (5, Field::Fixed), (2, Field::Bytes(b"ab"))]);
+        assert_eq!(fields(&message[..message.len() - 1], |_, _| ()), None);
+        assert_eq!(fields(&[1 << 3 | 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], |_, _| ()), None);
+    }
+}
