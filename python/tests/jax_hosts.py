@@ -139,7 +139,17 @@ def memory() -> Any:
     return [address - host.ctypes.data for address in at]
 
 
-PARTS = {part.__name__: part for part in (drop, agree, failing, pad, settings, memory)}
+def mixed() -> Any:
+    """Columns over all processes, the same on all, and of one device."""
+    everywhere = jax.sharding.NamedSharding(MESH, jax.sharding.PartitionSpec())
+    target = {"x": ROWS, "same": everywhere, "own": (jax.local_devices()[1], everywhere)}
+    batch = {"x": np.full((2, 3), HOST), "same": np.arange(3), "own": (np.full(4, HOST), 7)}
+    sent = next(gm.jax.device_put(gm.MapDataset.source([batch]), target, global_batch=4))
+    shapes = [list(leaf.shape) for leaf in jax.tree_util.tree_leaves(sent)]
+    return shapes, [sent["own"][0].tolist(), sent["own"][0].devices() == {jax.local_devices()[1]}, int(sent["own"][1])]
+
+
+PARTS = {part.__name__: part for part in (drop, agree, failing, pad, settings, memory, mixed)}
 
 try:
     print(json.dumps(PARTS[sys.argv[3]]()), flush=True)

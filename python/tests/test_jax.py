@@ -319,6 +319,20 @@ def test_rows_are_sharded_over_the_devices() -> None:
             assert np.array_equal(shard.data, whole["x"][2 * place : 2 * place + 2])
 
 
+@pytest.mark.parametrize("numbers", [16, 24, 3])
+def test_rows_on_a_cpu_are_shared_where_a_device_begins_at_64_bytes(tmp_path: Path, numbers: int) -> None:
+    # Two rows of so many float32 for each of four devices.
+    np.save(tmp_path / "rows.npy", np.arange(8 * numbers, dtype=np.float32).reshape(8, numbers))
+    host = next(iter(gm.MapDataset.npy(tmp_path / "rows.npy").to_iter_dataset().batch(8)))
+    begin = host["data"].__array_interface__["data"][0]
+    assert begin % 64 == 0
+    batch = next(gm.jax.device_put(gm.MapDataset.source([host]), over(mesh(4), "data")))
+    places = mesh(4).devices.tolist()
+    for shard in batch["data"].addressable_shards:
+        at = begin + 8 * numbers * places.index(shard.device)
+        assert (shard.data.unsafe_buffer_pointer() == at) == (at % 64 == 0)
+
+
 def test_a_tree_of_shardings() -> None:
     both = mesh(2, 2)
     target = {"x": over(both, "data", "model"), "in": over(both)}

@@ -127,6 +127,11 @@ def test_the_arrays_of_a_process_lie_where_its_batch_did() -> None:
     assert run("memory") == [[0, 512]] * 2
 
 
+def test_columns_go_where_each_is_sent() -> None:
+    shapes = [[4], [], [3], [4, 3]]
+    assert run("mixed") == [[shapes, [[host] * 4, True, 7]] for host in range(2)]
+
+
 @pytest.mark.parametrize(
     ("length", "batch", "drop", "pad"), [(0, 4, 0, 0), (3, 4, 0, 1), (4, 4, 1, 1), (5, 4, 1, 2), (9, 2, 4, 5)]
 )
