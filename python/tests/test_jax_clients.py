@@ -53,3 +53,21 @@ def test_batches_through_the_plugin() -> None:
     run: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 240, "check": False}
     done = subprocess.run(command, env=environment("plugin"), cwd=FOLDER.parents[1], **run)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("topology", ["v5e:2x2", "v6e:2x2"])
+def test_a_step_compiles_once_for_tpus_that_are_not_there(topology: str) -> None:
+    if not os.environ.get("GRISTMILL_TEST_TPU"):
+        pytest.skip("set GRISTMILL_TEST_TPU where libtpu is installed, which is large: pip install libtpu")
+    spec = find_spec("libtpu")
+    assert spec is not None and spec.origin is not None, "GRISTMILL_TEST_TPU is set, and there is no libtpu"
+    # What it would ask a machine of Google's for, and wait.
+    machine = {"TPU_SKIP_MDS_QUERY": "1", "TPU_ACCELERATOR_TYPE": "v5litepod-4", "TPU_WORKER_HOSTNAMES": "localhost"}
+    machine |= {"TPU_WORKER_ID": "0", "TPU_LIBRARY_PATH": str(Path(spec.origin).with_name("libtpu.so"))}
+    run: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 240, "check": False}
+    command = [sys.executable, str(FOLDER / "jax_tpu.py"), topology]
+    done = subprocess.run(command, env=dict(os.environ, JAX_PLATFORMS="tpu,cpu", **machine), **run)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    # 32 rows over 4 devices: 8 each, which fill tiles of 8 by 128.
+    assert told["specs"] == 1 and told["layout"].count("s32[8,1024]{1,0:T(8,128)}") == 3
