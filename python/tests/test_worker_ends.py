@@ -1,7 +1,7 @@
 """Workers may die in any way, and the program may be written in any way: the data stays, and nothing is left behind."""
 
-import hashlib
 import gc
+import hashlib
 import os
 import signal
 import subprocess

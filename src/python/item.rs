@@ -8,7 +8,7 @@ use pyo3::types::{PyFloat, PyInt, PyList, PyTuple};
 use super::apart::{self, Apart};
 use super::buffer::Access;
 use super::interpreter::released;
-use super::{buffer, element, error, workers};
+use super::{buffer, element, error, process};
 use crate::element::{Array, Element, Stack, Tree, Value};
 use crate::error::Result;
 
@@ -203,7 +203,7 @@ fn in_python(items: Vec<Item>) -> Result<Item> {
     Python::attach(|py| {
         let objects = items.into_iter().map(|item| item.into_python(py)).collect::<PyResult<Vec<_>>>()?;
         let objects = PyList::new(py, objects)?;
-        if workers::is_one() {
+        if process::is_worker() {
             return Ok(Item::Apart(Arc::new(Apart::of(&objects)?)));
         }
         Ok(Item::Python(apart::stack(&objects)?.unbind()))

@@ -28,6 +28,7 @@ mod map_dataset;
 mod maps;
 mod metrics;
 mod numbers;
+mod process;
 mod random;
 mod recipe;
 mod report;

@@ -7,11 +7,6 @@ use crate::dataset::BoxIter;
 use crate::error::Result;
 use crate::loader::LoaderBuilder;
 
-/// Whether this process is a worker.
-pub(crate) fn is_one() -> bool {
-    false
-}
-
 /// There are none.
 #[derive(Clone, Debug)]
 pub(crate) enum Workers {}

@@ -1,7 +1,6 @@
 //! Worker processes of Python: what they are started with, and how they make the pipeline again.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use pyo3::types::{PyAny, PyBytes};
 
 use super::item::Item;
 use super::iter_dataset::PyIterDataset;
+use super::process;
 use crate::dataset::{BoxIter, Stage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::loader::LoaderBuilder;
@@ -18,14 +18,6 @@ use crate::workers::control::Session;
 use crate::workers::launch::{Starter, WorkerCommand};
 use crate::workers::start::Launch;
 use crate::workers::{Count, MpOptions, Poison};
-
-/// Whether this process is a worker: what it makes leaves it.
-static IS_ONE: AtomicBool = AtomicBool::new(false);
-
-/// Whether this process is a worker.
-pub(crate) fn is_one() -> bool {
-    IS_ONE.load(Ordering::Relaxed)
-}
 
 /// How to start the workers of a pipeline.
 #[derive(Clone, Debug)]
@@ -168,7 +160,7 @@ fn rebuild(payload: &[u8], session: &Session) -> Result<BoxIter<Item>> {
 /// In a process that was not started as one.
 #[pyfunction]
 pub(crate) fn _serve(py: Python<'_>) -> PyResult<()> {
-    IS_ONE.store(true, Ordering::Relaxed);
+    process::becomes_worker();
     py.detach(crate::workers::init);
     Err(PyRuntimeError::new_err("this process was not started as a worker of gristmill"))
 }

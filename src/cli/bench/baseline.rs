@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::{Error, Result};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use super::change::Change;
 use super::row::Row;
 
 /// Rows of a file that `--output FILE.json` wrote.
@@ -35,19 +36,6 @@ struct Rate {
     std_dev: Option<f64>,
 }
 
-/// How a row differs from the one with its settings in the baseline.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Change {
-    /// Batches per second then.
-    pub(super) batches_per_s: f64,
-    /// What came since, as a share: 0.13 for 13 % more.
-    pub(super) change: f64,
-    /// Whether that is more than the standard deviations of both together; `None` where one of them was a single run.
-    pub(super) beyond_noise: Option<bool>,
-    /// Whether the same batches were delivered; `None` where their numbers differ.
-    pub(super) same_batches: Option<bool>,
-}
-
 impl Baseline {
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read, [`ErrorKind::Data`](crate::ErrorKind::Data) if it is
@@ -75,31 +63,5 @@ impl Baseline {
             same_batches: same_number.then(|| before.order_hash == now.order_hash.to_string()),
         })
         .filter(|change| change.change.is_finite())
-    }
-}
-
-impl Change {
-    /// `+13.0 %`, with an arrow if it is more than noise.
-    pub(super) fn cell(self) -> String {
-        let arrow = match self.beyond_noise {
-            Some(true) if self.change > 0.0 => " ▲",
-            Some(true) => " ▼",
-            _ => "",
-        };
-        format!("{:+.1} %{arrow}", 100.0 * self.change)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_change_is_marked_where_it_is_more_than_noise() {
-        let change = Change { batches_per_s: 100.0, change: 0.13, beyond_noise: Some(true), same_batches: None };
-        assert_eq!(change.cell(), "+13.0 % ▲");
-        assert_eq!(Change { change: -0.021, ..change }.cell(), "-2.1 % ▼");
-        assert_eq!(Change { change: -0.021, beyond_noise: Some(false), ..change }.cell(), "-2.1 %");
-        assert_eq!(Change { beyond_noise: None, ..change }.cell(), "+13.0 %");
     }
 }

@@ -1,24 +1,23 @@
 //! The columns of the tables.
 
-use super::baseline::Change;
-use super::row::{Figures, Row};
-use super::table::Bench;
+use super::change::Change;
+use super::row::{Figures, Row, best};
 use crate::cli::format::{bytes, count, percent, time};
 use crate::consumer::Metrics;
 
-/// A column of figures; empty where there is none.
+/// A column of figures of a row among all rows; empty where there is none.
 pub(super) struct Column {
     pub(super) head: &'static str,
     /// Left out if it is empty everywhere.
     pub(super) optional: bool,
-    pub(super) cell: fn(&Bench, &Row) -> String,
+    pub(super) cell: fn(&[Row], &Row) -> String,
 }
 
-const fn always(head: &'static str, cell: fn(&Bench, &Row) -> String) -> Column {
+const fn always(head: &'static str, cell: fn(&[Row], &Row) -> String) -> Column {
     Column { head, optional: false, cell }
 }
 
-const fn optional(head: &'static str, cell: fn(&Bench, &Row) -> String) -> Column {
+const fn optional(head: &'static str, cell: fn(&[Row], &Row) -> String) -> Column {
     Column { head, optional: true, cell }
 }
 
@@ -54,13 +53,9 @@ pub(super) const SPEED: [Column; 9] = [
     always("max", |_, row| ms(row, |f| f.next_ms.max)),
     optional("first batch", |_, row| some(row, |f| Some(format!("{:.2} s", f.first_batch_s.mean)))),
     optional("baseline", |_, row| row.baseline.map_or_else(String::new, Change::cell)),
-    optional("best is", |bench, row| {
-        if bench.rows.len() < 2 {
-            return String::new();
-        }
-        bench
-            .best(row)
-            .map_or_else(String::new, |best| if best > 1.0 { format!("{best:.2}×") } else { "▶ this".into() })
+    optional("best is", |rows, row| {
+        let best = best(rows, row).filter(|_| rows.len() > 1);
+        best.map_or_else(String::new, |best| if best > 1.0 { format!("{best:.2}×") } else { "▶ this".into() })
     }),
 ];
 

@@ -1,6 +1,7 @@
 //! `gristmill bench`: how fast a pipeline is, under which settings; and that they all deliver the same.
 
 mod baseline;
+mod change;
 mod columns;
 mod device;
 mod export;

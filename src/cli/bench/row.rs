@@ -4,7 +4,7 @@ use crate::Error;
 use crate::element::OrderHash;
 use serde::Serialize;
 
-use super::baseline::Change;
+use super::change::Change;
 use super::measure::Run;
 use super::usage::Memory;
 use crate::cli::tokens::TokenCount;
@@ -30,6 +30,13 @@ impl Row {
     pub(super) fn accelerator(&self) -> Option<&Metrics> {
         self.figures.as_ref()?.accelerator.as_ref()
     }
+}
+
+/// How much faster than `row` the best of its group among `rows` is.
+pub(super) fn best(rows: &[Row], row: &Row) -> Option<f64> {
+    let rate = row.figures.as_ref()?.batches_per_s.mean;
+    let rates = rows.iter().filter(|other| other.data == row.data).filter_map(|other| other.figures.as_ref());
+    rates.map(|figures| figures.batches_per_s.mean / rate).max_by(f64::total_cmp)
 }
 
 fn as_map<S: serde::Serializer>(settings: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {

@@ -122,13 +122,6 @@ impl Bench {
         None
     }
 
-    /// How much faster the best row of its group is.
-    pub(super) fn best(&self, row: &Row) -> Option<f64> {
-        let rate = row.figures.as_ref()?.batches_per_s.mean;
-        let rates = self.rows.iter().filter(|other| other.data == row.data).filter_map(|other| other.figures.as_ref());
-        rates.map(|figures| figures.batches_per_s.mean / rate).max_by(f64::total_cmp)
-    }
-
     pub(super) fn text(&self) -> String {
         let mut text = output::table(&self.head(&SPEED), &self.cells(&SPEED), &[]);
         text += "\n";
@@ -192,7 +185,7 @@ impl Bench {
     }
 
     fn shown<'c>(&'c self, columns: &'c [Column]) -> impl Iterator<Item = &'c Column> {
-        columns.iter().filter(|c| !c.optional || self.rows.iter().any(|row| !(c.cell)(self, row).is_empty()))
+        columns.iter().filter(|c| !c.optional || self.rows.iter().any(|row| !(c.cell)(&self.rows, row).is_empty()))
     }
 
     fn head<'c>(&'c self, columns: &'c [Column]) -> Vec<&'c str> {
@@ -210,7 +203,7 @@ impl Bench {
             };
             let cells = self.shown(columns).map(|column| {
                 let failed = row.figures.is_none() && column.head == columns[0].head;
-                if failed { "failed".to_owned() } else { (column.cell)(self, row) }
+                if failed { "failed".to_owned() } else { (column.cell)(&self.rows, row) }
             });
             settings.into_iter().chain(cells).collect()
         };
@@ -235,7 +228,7 @@ impl Bench {
 #[cfg(test)]
 mod tests {
     use super::super::measure::Run;
-    use super::super::row::Failed;
+    use super::super::row::{Failed, best};
     use super::*;
     use crate::{Element, ErrorKind};
     use clap::Parser;
@@ -298,7 +291,7 @@ mod tests {
         assert_eq!(bench.warnings.iter().filter(|warning| warning.contains("up to 50.0 % of all cores")).count(), 1);
         let text = bench.text();
         assert!(text.contains("failed") && text.contains("✗ workers=9 batch=8: no room (more)"), "{text}");
-        assert_eq!(bench.best(&bench.rows[2]), None);
+        assert_eq!(best(&bench.rows, &bench.rows[2]), None);
         let (head, rows) = bench.wide();
         assert!(rows.iter().all(|row| row.len() == head.len()));
     }

@@ -1,0 +1,16 @@
+//! What kind of process this is.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static IS_WORKER: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process is a worker: what it makes leaves it.
+pub(super) fn is_worker() -> bool {
+    IS_WORKER.load(Ordering::Relaxed)
+}
+
+/// From here on this process is a worker.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(super) fn becomes_worker() {
+    IS_WORKER.store(true, Ordering::Relaxed);
+}
