@@ -12,6 +12,7 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 features=libfuzzer
 case $target in
     parquet) features=libfuzzer,parquet ;;
+    array_record | tf_record) features=libfuzzer,records ;;
     pipeline) features=libfuzzer,spec ;;
     wire) features=libfuzzer,workers ;;
 esac

@@ -31,7 +31,7 @@
 //! |---|---|
 //! | [`dataset`] | the two worlds and all combinators |
 //! | [`element`] | elements where they must be dynamic: a tree of arrays, text and bytes |
-//! | [`source`] | files: lines, JSONL, compressed streams, token files, Parquet, ArrayRecord |
+//! | [`source`] | files: lines, JSONL, compressed streams, token files, Parquet, ArrayRecord, TFRecord |
 //! | [`text`] | tokenizers |
 //! | [`pack`] | sequences into rows: the kernels under the packing stages |
 //! | [`spec`] | pipelines declared in YAML, TOML or JSON |
@@ -53,6 +53,7 @@
 //! | `workers` | yes | worker processes (Linux; elsewhere threads do the work) |
 //! | `compress` | yes | `.gz` and `.zst` streams |
 //! | `array_record` | no | ArrayRecord files, with every codec of theirs |
+//! | `tf_record` | no | TFRecord files |
 //! | `parquet` | no | Parquet files through `arrow` and `parquet` |
 //! | `pjrt` | no | accelerators by the PJRT C API |
 //! | `python` | no | the extension module of the Python package, which maturin builds: see `pyproject.toml` |

@@ -432,6 +432,40 @@ fn parquet() {
     });
 }
 
+#[cfg(all(feature = "tf_record", feature = "compress"))]
+#[test]
+fn tfrecord() {
+    use gristmill::IterDataset;
+    use gristmill::source::{TfRecord, TfRecordStream};
+    check_all("tfrecord", |path, case| {
+        let mut read = Read::default();
+        let mut records = TfRecordStream::open(path)?.loader().build()?;
+        for record in records.by_ref() {
+            match record {
+                Ok(record) => read.records.push(record.as_bytes().to_vec()),
+                Err(error) => {
+                    assert_good(read.records.len() as u64, case);
+                    // By number it is refused when it is opened, or where the record is damaged, and there alone.
+                    if !is_compressed(path)
+                        && let Ok(source) = TfRecord::open(path)
+                    {
+                        let bad: Vec<_> = (0..source.len()).filter(|&i| source.read(i).is_err()).collect();
+                        assert_eq!(bad, [read.records.len() as u64], "{}", case["file"]);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        if !is_compressed(path) {
+            let source = TfRecord::open(path)?;
+            let all: Vec<_> = (0..source.len()).map(|i| source.read(i).unwrap().as_bytes().to_vec()).collect();
+            assert!(all == read.records, "{}", case["file"]);
+        }
+        assert_records(&read, case);
+        Ok(read)
+    });
+}
+
 #[cfg(feature = "array_record")]
 #[test]
 fn array_record() {

@@ -13,6 +13,10 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("npz", fuzzing::npz),
     ("tokens", fuzzing::tokens),
     ("stream", fuzzing::stream),
+    #[cfg(feature = "records")]
+    ("array_record", fuzzing::array_record),
+    #[cfg(feature = "records")]
+    ("tf_record", fuzzing::tf_record),
     #[cfg(feature = "parquet")]
     ("parquet", fuzzing::parquet),
     ("checkpoint", checkpoint),

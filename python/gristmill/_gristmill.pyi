@@ -122,6 +122,15 @@ class MapDataset:
         """
 
     @staticmethod
+    def tfrecord(
+        paths: _Paths, *, field: str | None = None, index_cache: _Path | None = None
+    ) -> MapDataset:
+        """Records of TFRecord files that are not compressed: `bytes`, or dicts of one field if `field` names it.
+
+        `index_cache` says where the positions of the records are kept: "beside" the file, "off" or a folder.
+        """
+
+    @staticmethod
     def npy(path: _Path, *, field: str = "data") -> MapDataset:
         """Rows of a `.npy` file along its first dimension: views of the file."""
 
@@ -337,6 +346,19 @@ class IterDataset:
         lanes: int | None = None,
     ) -> IterDataset:
         """Lines of text files in order; `.gz` and `.zst` are read as streams, as many at a time as `lanes`."""
+
+    @staticmethod
+    def tfrecord(
+        paths: _Paths,
+        *,
+        field: str | None = None,
+        index_cache: _Path | None = None,
+        lanes: int | None = None,
+    ) -> IterDataset:
+        """Records of TFRecord files in order, `bytes`, or dicts of one field if `field` names it.
+
+        Compressed ones are read as streams, as many at a time as `lanes`.
+        """
 
     @staticmethod
     def source(source: Iterable[Any]) -> IterDataset:

@@ -1,5 +1,6 @@
 """Files of records of bytes, held against the readers and writers of those who made the formats."""
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +51,45 @@ def test_damage_names_file_and_record(written: Path) -> None:
     written.write_bytes(damaged)
     with pytest.raises(gm.DataError, match="a.array_record: record [0-9]+: byte 64: "):
         list(gm.MapDataset.array_record(written))
+
+
+def framed(record: bytes) -> bytes:
+    """A record as TensorFlow writes it, with a checksum computed bit by bit."""
+
+    def masked(data: bytes) -> bytes:
+        crc = 0xFFFFFFFF
+        for byte in data:
+            crc ^= byte
+            for _ in range(8):
+                crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        crc ^= 0xFFFFFFFF
+        return ((crc >> 15 | crc << 17) + 0xA282EAD8 & 0xFFFFFFFF).to_bytes(4, "little")
+
+    length = len(record).to_bytes(8, "little")
+    return length + masked(length) + record + masked(record)
+
+
+def test_tfrecord_yields_bytes_by_number_and_in_order(tmp_path: Path) -> None:
+    records = [bytes([i]) * (5 * i) for i in range(40)]
+    content = b"".join(map(framed, records))
+    plain, packed = tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"
+    plain.write_bytes(content)
+    packed.write_bytes(gzip.compress(content))
+    ds = gm.MapDataset.tfrecord(plain)
+    assert ds[7] == records[7] and isinstance(ds[7], bytes)
+    assert sorted(ds.shuffle(seed=1)) == sorted(records)
+    assert list(gm.IterDataset.tfrecord([plain, packed])) == records + records
+    assert next(iter(gm.IterDataset.tfrecord(packed, field="x"))) == {"x": b""}
+    with pytest.raises(gm.Error, match="compressed with gzip|a stream"):
+        gm.MapDataset.tfrecord(packed)
+
+
+def test_tfrecord_stream_goes_on_from_a_state(tmp_path: Path) -> None:
+    records = [bytes([i]) * 3 for i in range(9)]
+    (tmp_path / "a.tfrecord.gz").write_bytes(gzip.compress(b"".join(map(framed, records))))
+    ds = gm.IterDataset.tfrecord(tmp_path)
+    first = iter(ds)
+    assert [next(first) for _ in range(4)] == records[:4]
+    second = iter(ds)
+    second.set_state(first.get_state())
+    assert list(second) == records[4:]

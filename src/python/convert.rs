@@ -137,13 +137,12 @@ pub(crate) fn native_map(ds: BoxMap<Element>) -> BoxMap<Item> {
 
 /// What native sources of one field of bytes yield, as Python's `bytes`.
 pub(crate) fn native_bytes(ds: BoxMap<Element>) -> BoxMap<Item> {
-    let convert = |element: Element| {
-        Ok(match element.into_fields().next() {
-            Some((_, Value::Bytes(bytes))) => Item::Tree(Box::new(Tree::Bytes(bytes))),
-            other => Item::Element(other.into_iter().fold(Element::new(), |e, (name, value)| e.with(name, value))),
-        })
-    };
-    Converted { inner: ds, convert, releases: true, object: None }.boxed()
+    Converted { inner: ds, convert: to_bytes, releases: true, object: None }.boxed()
+}
+
+/// The same of whatever stands in a chain.
+pub(crate) fn native_bytes_chain(chain: Chain) -> Chain<Item> {
+    convert_chain(chain, to_bytes, true)
 }
 
 /// The same of whatever stands in a chain.
@@ -164,6 +163,13 @@ fn convert_chain<T: Send + 'static, U: Send + 'static>(
         Chain::Lanes(parts, count) => Chain::Lanes(parts.into_iter().map(iter).collect(), count),
         Chain::Iter(ds) => Chain::Iter(iter(ds)),
     }
+}
+
+fn to_bytes(element: Element) -> Result<Item> {
+    Ok(match element.into_fields().next() {
+        Some((_, Value::Bytes(bytes))) => Item::Tree(Box::new(Tree::Bytes(bytes))),
+        other => Item::Element(other.into_iter().fold(Element::new(), |e, (name, value)| e.with(name, value))),
+    })
 }
 
 fn to_item(element: Element) -> Result<Item> {

@@ -99,6 +99,15 @@ impl PyIterDataset {
         Self::source_named("lines", args, kwargs)
     }
 
+    /// Records of TFRecord files in order, compressed or not.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn tfrecord(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        let named = arguments::is_given(kwargs, "field")?;
+        let Self(streams, recipe) = Self::source_named("tfrecord", args, kwargs)?;
+        Ok(Self(if named { streams } else { streams.bytes() }, recipe))
+    }
+
     /// A stream written in Python: what each `iter(source)` yields.
     #[staticmethod]
     fn source(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {

@@ -96,6 +96,13 @@ impl PyMapDataset {
         Self::records_named("array_record", args, kwargs)
     }
 
+    /// Records of TFRecord files that are not compressed.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn tfrecord(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::records_named("tfrecord", args, kwargs)
+    }
+
     /// Rows of a `.npy` file, along its first dimension.
     #[staticmethod]
     #[pyo3(signature = (*args, **kwargs))]

@@ -113,6 +113,14 @@ impl Streams {
         Ok(Self::Elements(chain.into_stream(), context))
     }
 
+    /// Elements of one field of bytes, as those bytes.
+    pub(crate) fn bytes(self) -> Self {
+        match self {
+            Self::Elements(chain, _) => Self::Items(convert::native_bytes_chain(chain)),
+            items => items,
+        }
+    }
+
     /// The native stage of that name.
     pub(crate) fn native(&self, name: &str, arguments: Tree) -> Result<Self> {
         let (chain, context) = match self {

@@ -30,6 +30,10 @@ pub enum Format {
     Parquet,
     /// ArrayRecord: `ArrayRecord`.
     ArrayRecord,
+    /// TFRecord: `TfRecord`.
+    TfRecord,
+    /// Compressed TFRecord: `TfRecordStream`.
+    TfRecordStream,
 }
 
 impl Format {
@@ -45,6 +49,8 @@ impl Format {
             Self::Npz => "npz",
             Self::Parquet => "parquet",
             Self::ArrayRecord => "array_record",
+            Self::TfRecord => "tfrecord",
+            Self::TfRecordStream => "tfrecord_stream",
         }
     }
 
@@ -54,6 +60,7 @@ impl Format {
             Self::LineStream | Self::JsonlStream | Self::Npz => Some("compress"),
             Self::Parquet => Some("parquet"),
             Self::ArrayRecord => Some("array_record"),
+            Self::TfRecord | Self::TfRecordStream => Some("tf_record"),
             Self::Lines | Self::Jsonl | Self::Tokens | Self::Npy => None,
         }
     }
@@ -68,7 +75,7 @@ impl Format {
 
     /// Whether records can be read by number.
     pub const fn has_random_access(self) -> bool {
-        !matches!(self, Self::LineStream | Self::JsonlStream)
+        !matches!(self, Self::LineStream | Self::JsonlStream | Self::TfRecordStream)
     }
 }
 
@@ -80,7 +87,8 @@ impl fmt::Display for Format {
 
 /// The format of the file at `path`.
 ///
-/// A magic number decides where a format has one, the name where it has none; a name that promises a magic number which
+/// A magic number decides where a format has one, for TFRecord the checksum in front (also behind compression, as far as the
+/// features read it), the name where it has none; a name that promises a magic number which
 /// is not there is an error.
 ///
 /// # Errors
@@ -89,8 +97,27 @@ impl fmt::Display for Format {
 pub fn detect(path: impl AsRef<Path>) -> Result<Format> {
     let path = path.as_ref();
     let mut head = Vec::new();
-    File::open(path).and_then(|file| file.take(8).read_to_end(&mut head)).map_err(|e| Error::io(e, path))?;
+    File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head)).map_err(|e| Error::io(e, path))?;
     by_content(&head, &file_name(path).to_lowercase()).map_err(|e| e.path(path))
+}
+
+/// Bytes that are looked at: enough for the first block of a compressed file to yield something.
+const HEAD: u64 = 64 << 10;
+
+/// Whether TFRecords begin so, where they can be read.
+fn is_tf_record(head: &[u8]) -> bool {
+    #[cfg(feature = "tf_record")]
+    return super::tf_record::is_tf_record(head);
+    #[cfg(not(feature = "tf_record"))]
+    return head.is_empty() && cfg!(feature = "tf_record");
+}
+
+/// The first bytes of what is compressed.
+fn inflated(head: &[u8]) -> Vec<u8> {
+    #[cfg(feature = "compress")]
+    return super::inflate::beginning(head, 16);
+    #[cfg(not(feature = "compress"))]
+    return head[..0].to_vec();
 }
 
 fn by_content(head: &[u8], name: &str) -> Result<Format> {
@@ -98,12 +125,18 @@ fn by_content(head: &[u8], name: &str) -> Result<Format> {
     let json = |name: &str| [".jsonl", ".ndjson", ".json"].iter().any(|ext| name.ends_with(ext));
     if compression(head).is_some() {
         let inner = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
+        if is_tf_record(&inflated(head)) || TF_RECORD.iter().any(|ext| inner.ends_with(ext)) {
+            return Ok(Format::TfRecordStream);
+        }
         return Ok(if json(inner) { Format::JsonlStream } else { Format::LineStream });
     }
     for (magic, format) in MAGIC {
         if head.starts_with(magic) {
             return Ok(format);
         }
+    }
+    if is_tf_record(head) || ends(&TF_RECORD) {
+        return Ok(Format::TfRecord);
     }
     if let Some(promised) = PROMISES.iter().find(|ext| name.ends_with(*ext)) {
         let text = format!("the name ends with {promised}, the content does not begin as such a file does");
@@ -119,11 +152,14 @@ fn by_content(head: &[u8], name: &str) -> Result<Format> {
         return Ok(Format::Lines);
     }
     Err(Error::unsupported("neither the name nor the first bytes say what this is")
-        .help("read are .jsonl, .txt, .gz, .zst, .bin, .npy, .npz, .parquet and .array_record files"))
+        .help("read are .jsonl, .txt, .gz, .zst, .bin, .npy, .npz, .parquet, .array_record and .tfrecord files"))
 }
 
 /// Endings of files that have a magic number.
 const PROMISES: [&str; 7] = [".gz", ".zst", ".npy", ".npz", ".parquet", ".array_record", ".arrayrecord"];
+
+/// Endings of TFRecord files, which hold nothing at all where there are no records.
+const TF_RECORD: [&str; 2] = [".tfrecord", ".tfrecords"];
 
 const MAGIC: [(&[u8], Format); 7] = [
     // The hash of a header that says what it says in every file of Riegeli's.

@@ -108,3 +108,30 @@ pub fn parquet(data: &[u8]) {
         [0, 1, len / 2, len.saturating_sub(1)].into_iter().for_each(|row| drop(source.read(row)));
     }
 }
+
+/// An ArrayRecord file. Hashes are not checked here, or damage would never get behind them.
+#[cfg(feature = "array_record")]
+pub fn array_record(data: &[u8]) {
+    use crate::dataset::map::RandomAccess;
+    let contents = vec![("x.array_record".into(), Buffer::copy_from(data))];
+    if let Ok(source) = super::ArrayRecordOptions::default().open_contents(contents) {
+        let len = source.len();
+        [0, 1, len / 2, len.saturating_sub(1)].into_iter().for_each(|record| drop(source.read(record)));
+    }
+}
+
+/// A TFRecord file, compressed or not. Checksums are not checked here, either.
+#[cfg(feature = "tf_record")]
+pub fn tf_record(data: &[u8]) {
+    use crate::dataset::{DatasetIterator, IterDataset};
+    let stream = super::TfRecordStream::of(vec![("x.tfrecord".into(), Buffer::copy_from(data))]);
+    let mut cx = crate::Cx::default();
+    let Ok(mut records) = stream.iter(&crate::exec::Runtime::inline()) else { return };
+    // A small file can hold very long records.
+    let (mut count, mut bytes) = (0, 0);
+    while count < 1000 && bytes < 16 << 20 {
+        let Ok(Some(record)) = records.next(&mut cx) else { return };
+        count += 1;
+        bytes += record.len();
+    }
+}

@@ -95,6 +95,13 @@ impl LineIndex {
         Some((start, span.strip_suffix(b"\r").unwrap_or(span)))
     }
 
+    /// Where a record starts.
+    #[cfg(feature = "tf_record")]
+    #[inline]
+    pub(crate) fn start_of(&self, record: u64) -> Option<usize> {
+        self.start(self.starts.as_slice::<u32>()?, record)
+    }
+
     #[inline]
     fn start(&self, starts: &[u32], line: u64) -> Option<usize> {
         let low = *starts.get(usize::try_from(line).ok()?)? as usize;

@@ -3,6 +3,7 @@
 //! A cache file is used only if size, time of change and sampled content of the text file are those it was made for and
 //! its own hash is right. Anything else, unwritable folders included, means that the index is built again in memory.
 
+use std::convert::Infallible;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -57,23 +58,50 @@ pub(crate) fn load_or_build(path: &Path, bytes: &[u8], keep_blank: bool, cache: 
 }
 
 fn cached(path: &Path, bytes: &[u8], keep_blank: bool, cache: &IndexCache) -> LineIndex {
-    let Some(at) = cache.path_for(path) else { return LineIndex::build(bytes, keep_blank) };
-    let Some(key) = Key::of(path, bytes, keep_blank) else { return LineIndex::build(bytes, keep_blank) };
+    let key = Key::of(path, bytes, keep_blank);
+    let Ok(index) = cached_by(path, key, cache, || Ok::<_, Infallible>(LineIndex::build(bytes, keep_blank)));
+    index
+}
+
+/// The same of records in frames, which `find` finds.
+#[cfg(feature = "tf_record")]
+pub(crate) fn load_or_frame<E>(
+    path: &Path,
+    bytes: &[u8],
+    cache: &IndexCache,
+    find: impl FnOnce(&[u8]) -> Result<LineIndex, E>,
+) -> Result<LineIndex, E> {
+    if bytes.len() < MIN_BYTES {
+        return find(bytes);
+    }
+    let key = Key::of(path, bytes, false).map(|key| Key { framed: true, ..key });
+    cached_by(path, key, cache, || find(bytes))
+}
+
+fn cached_by<E>(
+    path: &Path,
+    key: Option<Key>,
+    cache: &IndexCache,
+    build: impl FnOnce() -> Result<LineIndex, E>,
+) -> Result<LineIndex, E> {
+    let (Some(at), Some(key)) = (cache.path_for(path), key) else { return build() };
     let file = Mapping::open(&at, Access::Normal).ok().map(|file| Buffer::from_owner(Arc::new(file)));
     if let Some(index) = file.and_then(|file| decode(&file, &key)) {
-        return index;
+        return Ok(index);
     }
-    let index = LineIndex::build(bytes, keep_blank);
+    let index = build()?;
     if let Err(error) = store(&at, &key, &index) {
         tracing::debug!(path = %at.display(), %error, "the line index is not cached");
     }
-    index
+    Ok(index)
 }
 
 /// What a cache file must have been made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     keep_blank: bool,
+    /// Records in frames instead of lines.
+    framed: bool,
     size: u64,
     changed_ns: u64,
     sample: u64,
@@ -83,20 +111,20 @@ impl Key {
     fn of(path: &Path, bytes: &[u8], keep_blank: bool) -> Option<Self> {
         let changed = fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
         let changed_ns = u64::try_from(changed.as_nanos()).ok()?;
-        Some(Self { keep_blank, size: bytes.len() as u64, changed_ns, sample: sample(bytes) })
+        Some(Self { keep_blank, framed: false, size: bytes.len() as u64, changed_ns, sample: sample(bytes) })
     }
 }
 
 const MAGIC: &[u8; 8] = b"gmlines1";
-/// Magic and 8 numbers, all little-endian `u64`: keep_blank, size, changed_ns, sample, lines, pages, blanks, hash. Then the
+/// Magic and 8 numbers, all little-endian `u64`: keep_blank (2 for records in frames), size, changed_ns, sample, lines, pages, blanks, hash. Then the
 /// pages (`u64` each) and the starts (`u32` each), to the end of the file.
 const HEADER: usize = 72;
 
 fn header(key: &Key, index: &LineIndex) -> Vec<u8> {
     let mut header = MAGIC.to_vec();
     let (lines, pages) = (index.len(), index.pages.len() as u64);
-    let numbers =
-        [u64::from(key.keep_blank), key.size, key.changed_ns, key.sample, lines, pages, index.blanks, index.hash];
+    let kind = if key.framed { 2 } else { u64::from(key.keep_blank) };
+    let numbers = [kind, key.size, key.changed_ns, key.sample, lines, pages, index.blanks, index.hash];
     numbers.iter().for_each(|n| header.extend_from_slice(&n.to_le_bytes()));
     header
 }
@@ -123,12 +151,13 @@ fn store(at: &Path, key: &Key, index: &LineIndex) -> io::Result<()> {
 pub(crate) fn stored_key(bytes: &[u8]) -> Option<Key> {
     let numbers = bytes.get(..HEADER)?.strip_prefix(MAGIC)?;
     let number = |i: usize| u64::from_le_bytes(numbers[i * 8..i * 8 + 8].try_into().expect("8 bytes"));
-    let keep_blank = match number(0) {
-        0 => false,
-        1 => true,
+    let (keep_blank, framed) = match number(0) {
+        0 => (false, false),
+        1 => (true, false),
+        2 => (false, true),
         _ => return None,
     };
-    Some(Key { keep_blank, size: number(1), changed_ns: number(2), sample: number(3) })
+    Some(Key { keep_blank, framed, size: number(1), changed_ns: number(2), sample: number(3) })
 }
 
 /// The index in a cache file, or `None` if it is not exactly one made for `key`.
@@ -178,6 +207,7 @@ mod tests {
         assert!(is_mapped(&cached(&path, &bytes, false, &IndexCache::Beside), &bytes));
         for other in [
             Key { keep_blank: true, ..key },
+            Key { framed: true, ..key },
             Key { size: 1, ..key },
             Key { changed_ns: 1, ..key },
             Key { sample: 1, ..key },

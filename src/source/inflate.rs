@@ -40,14 +40,14 @@ impl BufRead for Content {
 }
 
 /// A file, decompressed by its magic number.
-enum Decoder {
+pub(super) enum Decoder {
     Plain(Content),
     Gzip(Box<MultiGzDecoder<Content>>),
     Zstd(Box<zstd::stream::read::Decoder<'static, Content>>),
 }
 
 impl Decoder {
-    fn new(file: Buffer, window_log: Option<u32>) -> io::Result<Self> {
+    pub(super) fn new(file: Buffer, window_log: Option<u32>) -> io::Result<Self> {
         let (codec, size) = (super::detect::compression(file.as_bytes()), file.as_bytes().len());
         let content = Content { file, at: 0 };
         Ok(match codec {
@@ -61,7 +61,7 @@ impl Decoder {
         })
     }
 
-    fn codec(&self) -> Option<&'static str> {
+    pub(super) fn codec(&self) -> Option<&'static str> {
         match self {
             Self::Plain(_) => None,
             Self::Gzip(_) => Some("gzip"),
@@ -79,13 +79,40 @@ impl Decoder {
         content.at as u64
     }
 
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(content) => content.read(out),
             Self::Gzip(decoder) => decoder.read(out),
             Self::Zstd(decoder) => decoder.read(out),
         }
     }
+
+    /// What an error of [`read`](Self::read) means, and where.
+    #[cold]
+    pub(super) fn fault(&self, error: io::Error) -> Error {
+        let (codec, at) = (self.codec().unwrap_or("file"), self.consumed());
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            return Error::data(format!("the file ends inside a {codec} stream")).offset(at);
+        }
+        if error.to_string().contains("too much memory") {
+            let text = format!("the zstd frame asks for more memory than it may: {error}");
+            return Error::data(text).offset(at).help("raise `max_window_log` if the file is right");
+        }
+        Error::data(format!("the {codec} stream is damaged: {error}")).offset(at)
+    }
+}
+
+/// The first bytes of a file of which this is the beginning, up to so many; none where it cannot be decompressed.
+pub(super) fn beginning(head: &[u8], most: usize) -> Vec<u8> {
+    let mut out = vec![0; most];
+    let mut got = 0;
+    if let Ok(mut decoder) = Decoder::new(Buffer::copy_from(head), None) {
+        while let Ok(read @ 1..) = decoder.read(&mut out[got..]) {
+            got += read;
+        }
+    }
+    out.truncate(got);
+    out
 }
 
 /// The largest window that a file of this size may ask for: 32 MiB, more for a larger file, 128 MiB (what `zstd --long`
@@ -272,16 +299,7 @@ impl LineReader {
         self.ended = true;
         self.offset += (self.to - self.from) as u64;
         self.from = self.to;
-        let codec = self.decoder.codec().unwrap_or("file");
-        let at = self.decoder.consumed();
-        if error.kind() == io::ErrorKind::UnexpectedEof {
-            return Error::data(format!("the file ends inside a {codec} stream")).offset(at);
-        }
-        if error.to_string().contains("too much memory") {
-            let text = format!("the zstd frame asks for more memory than it may: {error}");
-            return Error::data(text).offset(at).help("raise `max_window_log` if the file is right");
-        }
-        Error::data(format!("the {codec} stream is damaged: {error}")).offset(at)
+        self.decoder.fault(error)
     }
 }
 

@@ -9,6 +9,8 @@
 //! | NumPy: `.npy` | [`Npy`] | rows by number | |
 //! | NumPy: `.npz` | [`Npz`] | arrays by name | `compress` |
 //! | ArrayRecord | [`ArrayRecord`] | by number | `array_record` |
+//! | TFRecord | [`TfRecord`] | by number | `tf_record` |
+//! | TFRecord of gzip | [`TfRecordStream`] | in order | `tf_record`, `compress` |
 //! | Parquet | [`Parquet`] | rows by number | `parquet` |
 //!
 //! What is read by number is a [`RandomAccess`](crate::dataset::map::RandomAccess), which
@@ -46,6 +48,8 @@ mod npz;
 pub(crate) mod parquet;
 #[cfg(feature = "compress")]
 mod text_stream;
+#[cfg(feature = "tf_record")]
+mod tf_record;
 mod token_crops;
 mod tokens;
 mod utf8;
@@ -70,5 +74,9 @@ pub use text_stream::{
     JsonLines, JsonlStream, LineParser, LineStream, PlainLines, StreamOptions, TextStream, TextStreamIter,
     TextStreamState,
 };
+#[cfg(feature = "tf_record")]
+pub use tf_record::{TfRecord, TfRecordOptions};
+#[cfg(all(feature = "tf_record", feature = "compress"))]
+pub use tf_record::{TfRecordIter, TfRecordState, TfRecordStream};
 pub use token_crops::{Crops, RandomCrops};
 pub use tokens::{TokenLayout, TokenType, Tokens};

@@ -41,6 +41,11 @@ const KNOWN: &[Known] = &[
     Known { format: "lines", endings: &[".txt.gz", ".txt.zst"], open: line_stream },
     Known { format: "parquet", endings: &[".parquet"], open: parquet },
     Known { format: "array_record", endings: &[".array_record", ".arrayrecord"], open: array_record },
+    Known {
+        format: "tfrecord",
+        endings: &[".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz"],
+        open: tfrecord,
+    },
     Known { format: "npy", endings: &[".npy"], open: npy },
     Known { format: "npz", endings: &[".npz"], open: npz },
     Known { format: "tokens", endings: &[".bin"], open: tokens },
@@ -106,11 +111,12 @@ impl Data {
 }
 
 /// Formats whose files go by many names, and say themselves what they are.
-const BY_CONTENT: [Format; 1] = [Format::ArrayRecord];
+const BY_CONTENT: [Format; 3] = [Format::ArrayRecord, Format::TfRecord, Format::TfRecordStream];
 
 fn known(file: &Path) -> Option<&'static Known> {
     if let Some(format) = detect(file).ok().filter(|format| BY_CONTENT.contains(format)) {
-        return KNOWN.iter().find(|known| known.format == format.as_str());
+        let name = if format == Format::TfRecordStream { "tfrecord" } else { format.as_str() };
+        return KNOWN.iter().find(|known| known.format == name);
     }
     let name = file.file_name()?.to_str()?.to_ascii_lowercase();
     KNOWN.iter().find(|known| known.endings.iter().any(|ending| name.ends_with(ending)))
@@ -152,6 +158,20 @@ fn parquet(files: &[PathBuf], &Wanted { column, .. }: &Wanted<'_>) -> Result<Cha
 #[cfg(feature = "array_record")]
 fn array_record(files: &[PathBuf], _: &Wanted<'_>) -> Result<Chain> {
     Ok(Chain::Map(file_sources::record_elements(crate::source::ArrayRecord::open(files)?, file_sources::RECORD)))
+}
+
+#[cfg(feature = "tf_record")]
+fn tfrecord(files: &[PathBuf], _: &Wanted<'_>) -> Result<Chain> {
+    #[cfg(feature = "compress")]
+    if files.iter().any(|file| file_sources::is_compressed(file)) {
+        return Ok(Chain::Iter(file_sources::record_stream(files, file_sources::RECORD)?));
+    }
+    Ok(Chain::Map(file_sources::record_elements(crate::source::TfRecord::open(files)?, file_sources::RECORD)))
+}
+
+#[cfg(not(feature = "tf_record"))]
+fn tfrecord(files: &[PathBuf], _: &Wanted<'_>) -> Result<Chain> {
+    Err(Format::TfRecord.lacking().path(&files[0]))
 }
 
 #[cfg(not(feature = "array_record"))]

@@ -12,10 +12,10 @@ use crate::dataset::IterDataset;
 use crate::dataset::map::{RandomAccess, Source};
 use crate::dataset::{BoxMap, MapDataset};
 use crate::element::Element;
-#[cfg(feature = "array_record")]
+#[cfg(any(feature = "array_record", feature = "tf_record"))]
 use crate::element::{Buffer, Value};
 use crate::error::Result;
-#[cfg(not(all(feature = "compress", feature = "parquet", feature = "array_record")))]
+#[cfg(not(all(feature = "compress", feature = "parquet", feature = "array_record", feature = "tf_record")))]
 use crate::source::Format;
 use crate::source::{IndexCache, Jsonl, JsonlOptions, Lines, Npy, TokenLayout, Tokens};
 
@@ -25,6 +25,7 @@ pub(super) const SOURCES: &[SourceEntry] = &[
     SourceEntry { name: "npy", main: Some("path"), build: npy },
     SourceEntry { name: "parquet", main: Some("paths"), build: parquet },
     SourceEntry { name: "array_record", main: Some("paths"), build: array_record },
+    SourceEntry { name: "tfrecord", main: Some("paths"), build: tfrecord },
     SourceEntry { name: "crops", main: Some("paths"), build: crops },
     SourceEntry { name: "random_crops", main: Some("paths"), build: random_crops },
 ];
@@ -86,7 +87,16 @@ fn packed(
     stream: impl Fn(&[PathBuf]) -> Result<crate::dataset::BoxIter<Element>>,
 ) -> Result<Chain> {
     let Some(count) = fields.at_least("lanes", 1)? else { return Ok(Chain::Iter(stream(paths)?)) };
-    let files = crate::source::find(paths, &[".gz", ".zst"])?;
+    lanes_of(&crate::source::find(paths, &[".gz", ".zst"])?, count, stream)
+}
+
+/// So many streams, each of every so-manieth file.
+#[cfg(feature = "compress")]
+fn lanes_of(
+    files: &[PathBuf],
+    count: u64,
+    stream: impl Fn(&[PathBuf]) -> Result<crate::dataset::BoxIter<Element>>,
+) -> Result<Chain> {
     let lanes = (0..files.len()).take(usize::try_from(count).unwrap_or(usize::MAX));
     let lane = |first| stream(&files.iter().skip(first).step_by(count as usize).cloned().collect::<Vec<_>>());
     Ok(Chain::Lanes(lanes.map(lane).collect::<Result<_>>()?, count as usize))
@@ -185,16 +195,59 @@ fn array_record(_: &Fields<'_>, _: &Context) -> Result<Chain> {
     Err(Format::ArrayRecord.lacking())
 }
 
+/// `tfrecord: {paths: "train-*.tfrecord", field: record}`: the same; compressed files are a stream.
+#[cfg(feature = "tf_record")]
+fn tfrecord(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    use crate::source::{TfRecord, find};
+    let files = find(paths(fields.required_node("paths")?, context)?, &TF_RECORD)?;
+    let field = fields.or("field", RECORD.to_owned())?;
+    #[cfg(feature = "compress")]
+    if files.iter().any(|file| is_compressed(file)) {
+        let Some(count) = fields.at_least("lanes", 1)? else { return Ok(Chain::Iter(record_stream(&files, &field)?)) };
+        return lanes_of(&files, count, |files| record_stream(files, &field));
+    }
+    refuse_lanes(fields)?;
+    let source = TfRecord::options().cache(index_cache(fields, context)?).open(&files)?;
+    Ok(Chain::Map(record_elements(source, &field)))
+}
+
+#[cfg(not(feature = "tf_record"))]
+fn tfrecord(_: &Fields<'_>, _: &Context) -> Result<Chain> {
+    Err(Format::TfRecord.lacking())
+}
+
+/// What a TFRecord file is compressed by is not always part of its name.
+#[cfg(all(feature = "tf_record", feature = "compress"))]
+pub(super) fn is_compressed(file: &Path) -> bool {
+    matches!(crate::source::detect(file), Ok(crate::source::Format::TfRecordStream))
+}
+
+/// Endings of TFRecord files.
+#[cfg(feature = "tf_record")]
+const TF_RECORD: [&str; 4] = [".tfrecord.gz", ".tfrecords.gz", ".tfrecord", ".tfrecords"];
+
+/// Records of compressed files as elements of one field.
+#[cfg(all(feature = "tf_record", feature = "compress"))]
+pub(super) fn record_stream(files: &[PathBuf], field: &str) -> Result<crate::dataset::BoxIter<Element>> {
+    Ok(to_record(field).after(crate::source::TfRecordStream::open(files)?).boxed())
+}
+
 /// The field that holds a record of bytes, unless it is given another name.
-#[cfg(feature = "array_record")]
+#[cfg(any(feature = "array_record", feature = "tf_record"))]
 pub(super) const RECORD: &str = "record";
 
 /// Records of bytes as elements of one field.
-#[cfg(feature = "array_record")]
+#[cfg(any(feature = "array_record", feature = "tf_record"))]
 pub(super) fn record_elements(source: impl RandomAccess<Record = Buffer> + 'static, field: &str) -> BoxMap<Element> {
+    to_record(field).after(Source::new(source)).boxed()
+}
+
+/// Bytes as an element of one field.
+#[cfg(any(feature = "array_record", feature = "tf_record"))]
+fn to_record(field: &str) -> NamedFn<Buffer> {
     let name = field.to_owned();
     let element = move |record: Buffer| Ok(Element::with_capacity(1).with(&name, Value::Bytes(record)));
-    NamedFn::map("to_element", field.to_owned(), element).after(Source::new(source)).boxed()
+    NamedFn::map("to_element", field.to_owned(), element)
 }
 
 /// `crops: {paths: train.bin, seq_len: 1024, layout: u16}`: pre-tokenised ids, one crop after the other.

@@ -27,6 +27,7 @@
 //! | `lines` | `paths`, `column?`: `text`, `blank_lines?`, `index_cache?`, `lanes?` |
 //! | `parquet` | `paths`, `columns?`, `cache_bytes?`; with the feature `parquet` |
 //! | `array_record` | `paths`, `field?`: `record`, `cache_bytes?`; with the feature `array_record` |
+//! | `tfrecord` | `paths`, `field?`: `record`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `tf_record` |
 //! | `npy` | `path`, `field?`: `data` |
 //! | `crops` | `paths`, `seq_len`, `layout?`: `detect`, `llm_c`, `u16` or `u32`, `with_next?` |
 //! | `random_crops` | as `crops`, and `seed`, `epoch?` |

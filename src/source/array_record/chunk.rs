@@ -13,6 +13,9 @@ pub(super) const SIMPLE: u8 = b'r';
 /// Messages taken apart, field by field.
 const TRANSPOSED: u8 = b't';
 
+/// A fuzzer that has to find hashes finds nothing else.
+const CHECKED: bool = !cfg!(fuzzing);
+
 /// HighwayHash-64 with the key of the format.
 pub(super) fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     const KEY: Key = Key([0x2f69_6c65_6765_6952, 0x0a73_6472_6f63_6572, 0x2f69_6c65_6765_6952, 0x0a73_6472_6f63_6572]);
@@ -44,7 +47,7 @@ impl<'a> Chunk<'a> {
         let header = header.ok_or_else(|| fault("there is no room for a chunk".to_owned()))?.read(0..HEADER);
         let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
         let (stored, computed) = (word(0), hash([&header[8..]]));
-        if stored != computed {
+        if stored != computed && CHECKED {
             return Err(fault(format!("the hash of the chunk header is {stored:#018x}, computed {computed:#018x}")));
         }
         let (size, kind, records) = (word(8), header[24], word(24) >> 8);
@@ -66,7 +69,7 @@ impl<'a> Chunk<'a> {
     /// That its data is what was written.
     pub(super) fn check_data(&self) -> Result<()> {
         let (stored, computed) = (self.data_hash, hash(self.span.pieces(self.data())));
-        if stored != computed {
+        if stored != computed && CHECKED {
             return Err(self.fault(format!("the hash of the chunk is {stored:#018x}, computed {computed:#018x}")));
         }
         Ok(())

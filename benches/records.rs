@@ -1,0 +1,130 @@
+//! How fast records of bytes are read, beside copying the same bytes out of memory in the same order.
+//!
+//! `cargo bench --bench records --no-default-features --features array_record,tf_record [-- NAME …]`. CPU time of one
+//! thread; median of five rounds. The files are in the page cache.
+
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gristmill::Result;
+use gristmill::dataset::map::RandomAccess;
+use gristmill::source::{ArrayRecord, ArrayRecordWriter, Compression, IndexCache, TfRecord};
+
+#[path = "support/cpu_clock.rs"]
+mod cpu_clock;
+
+use cpu_clock::on_core;
+
+/// Seconds of CPU time on this thread.
+fn cpu(mut work: impl FnMut()) -> f64 {
+    work();
+    let mut times: Vec<Duration> = (0..5)
+        .map(|_| {
+            let start = on_core();
+            work();
+            on_core() - start
+        })
+        .collect();
+    times.sort();
+    times[times.len() / 2].as_secs_f64()
+}
+
+fn wanted(name: &str) -> bool {
+    let names: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    names.is_empty() || names.iter().any(|n| name.contains(n.as_str()))
+}
+
+fn main() -> Result<()> {
+    let dir = tempfile::tempdir().expect("a folder for temporary files");
+    if wanted("array_record") {
+        array_record(dir.path())?;
+    }
+    if wanted("tfrecord") {
+        tfrecord(dir.path())?;
+    }
+    Ok(())
+}
+
+/// `len` bytes of letters in words, of which zstd leaves about a half.
+fn record(i: u64, len: usize) -> Vec<u8> {
+    let mut state = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let letter = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        b"etaoin shrdlu cmfwyp"[(state % 20) as usize]
+    };
+    (0..len).map(letter).collect()
+}
+
+/// Places all over, as many as `sample`, and none twice if there are as many.
+fn shuffled(len: u64, sample: u64) -> Vec<u64> {
+    (0..sample).map(|i| (i * 611_953) % len).collect()
+}
+
+/// Nanoseconds to read a record, and to copy as many bytes from the same places of a block of memory.
+fn beside_memcpy(source: &impl RandomAccess<Record = gristmill::Buffer>, order: &[u64], size: usize) -> (f64, f64) {
+    let read = cpu(|| order.iter().for_each(|&i| drop(black_box(source.read(i)))));
+    let memory = vec![1u8; size * source.len() as usize];
+    let copy = cpu(|| {
+        for &i in order {
+            let from = size * i as usize;
+            drop(black_box(memory[from..from + size].to_vec()));
+        }
+    });
+    (read * 1e9 / order.len() as f64, copy * 1e9 / order.len() as f64)
+}
+
+fn array_record(dir: &Path) -> Result<()> {
+    println!("ArrayRecord, 1 KiB a record, shuffled");
+    let write = |name: String, records: u64, group: u64, compression| -> Result<PathBuf> {
+        let path = dir.join(name);
+        let mut writer = ArrayRecordWriter::options().group_size(group).compression(compression).create(&path)?;
+        (0..records).try_for_each(|i| writer.write(&record(i, 1024)))?;
+        writer.finish()?;
+        Ok(path)
+    };
+    for (name, compression) in [("uncompressed", Compression::None), ("zstd:3", Compression::Zstd(3))] {
+        for (records, group) in [(1_000, 1), (1_000_000, 1), (1_000_000, 64)] {
+            let path = write(format!("{name}-{records}-{group}.array_record"), records, group, compression)?;
+            let source = ArrayRecord::open(&path)?;
+            let order = shuffled(records, 100_000);
+            let (read, copy) = beside_memcpy(&source, &order, 1024);
+            println!(
+                "{name:<13} {records:>8} records, {group:>2} a chunk {read:>8.0} ns  {:>6.2} M/s   copying {copy:>5.0} ns",
+                1e3 / read
+            );
+            let ordered: Vec<u64> = (0..records.min(100_000)).collect();
+            let together = cpu(|| drop(black_box(source.read_many(&ordered))));
+            println!("{:>43} in order {:>8.0} ns", "", together * 1e9 / ordered.len() as f64);
+            let opened = cpu(|| drop(black_box(ArrayRecord::open(&path))));
+            println!("{:>43} open     {:>8.2} ms", "", opened * 1e3);
+            std::fs::remove_file(path).expect("a file of this bench");
+        }
+    }
+    Ok(())
+}
+
+fn tfrecord(dir: &Path) -> Result<()> {
+    println!("TFRecord, both checksums of each record");
+    for (size, records) in [(1 << 10, 400_000u64), (16 << 10, 25_000), (1 << 20, 400)] {
+        let path = dir.join("a.tfrecord");
+        let bytes: Vec<u8> = (0..records).flat_map(|i| TfRecord::framed(&record(i, size))).collect();
+        std::fs::write(&path, &bytes).expect("room for 400 MB");
+        drop(bytes);
+        let open = || TfRecord::options().cache(IndexCache::Off).open(&path);
+        let source = open()?;
+        for (name, order) in [("in order", (0..records).collect()), ("shuffled", shuffled(records, records))] {
+            let (read, copy) = beside_memcpy(&source, &order, size);
+            println!(
+                "{size:>8} bytes, {name} {:>7.2} GB/s {read:>9.0} ns   copying {:>6.2} GB/s",
+                size as f64 / read,
+                size as f64 / copy
+            );
+        }
+        let opened = cpu(|| drop(black_box(open())));
+        println!("{size:>8} bytes, open     {:>7.2} ms", opened * 1e3);
+    }
+    Ok(())
+}

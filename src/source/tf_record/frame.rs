@@ -1,0 +1,86 @@
+//! A record in its frame: length, checksum of the length, data, checksum of the data.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+
+/// Length (`u64`) and its checksum (`u32`), little-endian.
+pub(super) const HEAD: usize = 12;
+/// The checksum of the data.
+pub(super) const FOOT: usize = 4;
+
+/// A fuzzer that has to find checksums finds nothing else.
+const CHECKED: bool = !cfg!(fuzzing);
+
+/// CRC-32C, turned and moved, so that the checksum of data that holds checksums is a good one, too.
+pub(super) fn masked(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+fn stored(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// The length that the first 12 bytes of a frame say, if their checksum is right.
+pub(super) fn length(head: &[u8]) -> Result<u64> {
+    let (Some(length), Some(stored)) = (head.get(..8), stored(head, 8)) else {
+        return Err(Error::data(format!(
+            "the file ends inside of a record's length, after {} bytes of {HEAD}",
+            head.len()
+        )));
+    };
+    let computed = masked(length);
+    if stored != computed && CHECKED {
+        return Err(Error::data(format!("the checksum of the length is {stored:#010x}, computed {computed:#010x}")));
+    }
+    Ok(u64::from_le_bytes(length.try_into().expect("8 bytes")))
+}
+
+/// Where the data of the record lies whose frame begins at `at`, in a file that is all there.
+///
+/// # Errors
+/// Data, at the offset of the frame, if its length is damaged or reaches over the end of the file.
+pub(super) fn data(file: &[u8], at: usize) -> Result<Range<usize>> {
+    let rest = file.get(at..).unwrap_or_default();
+    let fault = |e: Error| e.offset(at as u64);
+    let length = length(&rest[..rest.len().min(HEAD)]).map_err(fault)?;
+    let room = rest.len() - HEAD;
+    let fits = usize::try_from(length).ok().filter(|&length| room.checked_sub(FOOT).is_some_and(|room| length <= room));
+    let start = at + HEAD;
+    let text = || format!("a record of {length} bytes and a checksum, where there are {room} bytes");
+    fits.map(|length| start..start + length).ok_or_else(|| fault(Error::data(text())))
+}
+
+/// That data is what was written, by the checksum behind it.
+pub(super) fn check(data: &[u8], stored: [u8; FOOT]) -> Result<()> {
+    let (stored, computed) = (u32::from_le_bytes(stored), masked(data));
+    if stored != computed && CHECKED {
+        return Err(Error::data(format!("the checksum of the data is {stored:#010x}, computed {computed:#010x}")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `crc32c(b"123456789")` is `0xe3069283` in the literature.
+    #[test]
+    fn checksums_are_turned_and_moved() {
+        assert_eq!(masked(b"123456789"), 0xe306_9283u32.rotate_right(15).wrapping_add(0xa282_ead8));
+    }
+
+    #[test]
+    fn lengths_are_held_against_what_is_there() {
+        let mut file = 2u64.to_le_bytes().to_vec();
+        file.extend_from_slice(&masked(&2u64.to_le_bytes()).to_le_bytes());
+        file.extend_from_slice(b"ab....");
+        assert_eq!(data(&file, 0).unwrap(), 12..14);
+        let message = |file: &[u8]| data(file, 0).unwrap_err().to_string();
+        assert_eq!(message(&file[..17]), "byte 0: a record of 2 bytes and a checksum, where there are 5 bytes");
+        assert_eq!(message(&file[..12]), "byte 0: a record of 2 bytes and a checksum, where there are 0 bytes");
+        assert!(message(&file[..11]).starts_with("byte 0: the file ends inside of a record's length"));
+        file[0] = 3;
+        assert!(message(&file).starts_with("byte 0: the checksum of the length is"));
+    }
+}

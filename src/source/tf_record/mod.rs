@@ -1,0 +1,274 @@
+//! TFRecord files: records of bytes, each with two checksums.
+
+mod frame;
+#[cfg(feature = "compress")]
+mod reader;
+#[cfg(feature = "compress")]
+mod stream;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use self::frame::{FOOT, HEAD};
+#[cfg(feature = "compress")]
+pub use self::stream::{TfRecordIter, TfRecordState, TfRecordStream};
+use super::detect::{Format, compression};
+use super::files::{self, FileId, Patterns};
+use super::index::LineIndex;
+use super::index_cache::{IndexCache, load_or_frame};
+use super::mmap::{Access, Mapping};
+use crate::dataset::map::RandomAccess;
+use crate::element::Buffer;
+use crate::error::{Error, Result};
+
+const ENDINGS: [&str; 2] = [".tfrecord", ".tfrecords"];
+
+/// Whether a file of this beginning is one of TFRecords: the first length has the right checksum.
+pub(crate) fn is_tf_record(head: &[u8]) -> bool {
+    head.get(..HEAD).is_some_and(|head| frame::length(head).is_ok())
+}
+
+/// Records of TFRecord files that are not compressed, by number: a [`RandomAccess`] source of bytes ([`Buffer`]), views of the
+/// mapped files. Those of gzip are read in order, by `TfRecordStream`.
+///
+/// ```
+/// use gristmill::dataset::map::RandomAccess;
+/// use gristmill::source::TfRecord;
+/// # let dir = std::env::temp_dir().join(format!("gristmill-doc-tf-record-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// # let path = dir.join("a.tfrecord");
+/// let record = gristmill::source::TfRecord::framed(b"hi");
+/// std::fs::write(&path, &record).unwrap();
+/// assert_eq!(TfRecord::open(&path)?.read(0)?.as_bytes(), b"hi");
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+///
+/// # Errors
+/// Opening a file whose lengths are damaged is [`ErrorKind::Data`](crate::ErrorKind::Data) with the record and its byte offset: nothing says
+/// where the next one begins. Reading a record checks both checksums; a wrong one is an error of that record alone.
+///
+/// # Cost
+/// Opening walks over the lengths of all records, or takes where they are from the [`IndexCache`]; 4 bytes a record are held.
+/// Reading takes the time of a checksum of the data. See [`Mapping`] for what must not be done to the files meanwhile.
+pub struct TfRecord {
+    files: Vec<File>,
+    /// Records before each file.
+    firsts: Vec<u64>,
+    len: u64,
+    identity: String,
+}
+
+struct File {
+    path: PathBuf,
+    content: Buffer,
+    index: LineIndex,
+}
+
+impl TfRecord {
+    /// Opens files, globs or directories (of `.tfrecord` and `.tfrecords` files).
+    ///
+    /// # Errors
+    /// If nothing is found, a file is compressed, or a length in it is damaged.
+    pub fn open(patterns: impl Patterns) -> Result<Self> {
+        Self::options().open(patterns)
+    }
+
+    /// The options, to change before opening.
+    pub fn options() -> TfRecordOptions {
+        TfRecordOptions::default()
+    }
+
+    /// A record as a TFRecord file has it: behind its length and a checksum of that, in front of its own.
+    pub fn framed(record: &[u8]) -> Vec<u8> {
+        let length = (record.len() as u64).to_le_bytes();
+        let mut framed = Vec::with_capacity(record.len() + HEAD + FOOT);
+        framed.extend_from_slice(&length);
+        framed.extend_from_slice(&frame::masked(&length).to_le_bytes());
+        framed.extend_from_slice(record);
+        framed.extend_from_slice(&frame::masked(record).to_le_bytes());
+        framed
+    }
+}
+
+/// How [`TfRecord`] files are opened.
+#[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing until `open`"]
+pub struct TfRecordOptions {
+    cache: IndexCache,
+    access: Access,
+}
+
+impl TfRecordOptions {
+    /// Where the places of the records are kept; beside the file at first.
+    pub fn cache(mut self, cache: IndexCache) -> Self {
+        self.cache = cache;
+        self
+    }
+
+    /// How the files will be read.
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Opens files, globs or directories (of `.tfrecord` and `.tfrecords` files).
+    ///
+    /// # Errors
+    /// As [`TfRecord::open`].
+    pub fn open(self, patterns: impl Patterns) -> Result<TfRecord> {
+        let paths = files::find(patterns, &ENDINGS)?;
+        let open = |path: PathBuf| {
+            let content = Buffer::from_owner(Arc::new(Mapping::open(&path, self.access)?));
+            File::open(path, content, &self.cache)
+        };
+        let files = paths.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
+        let id = |file: &File| {
+            let id = FileId::new(&file.path, file.content.as_bytes());
+            FileId { hash: id.hash ^ file.index.hash().rotate_left(1), ..id }
+        };
+        let identity = files::identity(&files.iter().map(id).collect::<Vec<_>>());
+        let (mut firsts, mut len) = (Vec::with_capacity(files.len()), 0);
+        for file in &files {
+            firsts.push(len);
+            len += file.index.len();
+        }
+        Ok(TfRecord { files, firsts, len, identity })
+    }
+}
+
+impl File {
+    fn open(path: PathBuf, content: Buffer, cache: &IndexCache) -> Result<Self> {
+        if let Some(codec) = compression(content.as_bytes()) {
+            return Err(compressed(&path, codec));
+        }
+        let index = load_or_frame(&path, content.as_bytes(), cache, starts).map_err(|e| e.path(&path))?;
+        Ok(Self { path, content, index })
+    }
+
+    fn read(&self, record: u64) -> Result<Buffer> {
+        let at = self.index.start_of(record).ok_or_else(|| Error::data("no such record"))?;
+        let file = self.content.as_bytes();
+        let range = frame::data(file, at)?;
+        // `data` has asked for the checksum, too.
+        let stored = file[range.end..].first_chunk::<FOOT>().copied().unwrap_or_default();
+        frame::check(&file[range.clone()], stored).map_err(|e| e.offset(at as u64))?;
+        self.content.slice(range).ok_or_else(|| Error::data("lies outside of the file"))
+    }
+}
+
+fn compressed(path: &Path, codec: &str) -> Error {
+    if cfg!(not(feature = "compress")) {
+        return Format::LineStream.lacking().path(path);
+    }
+    Error::unsupported(format!("is compressed with {codec}, which has no random access"))
+        .path(path)
+        .help("read it as a stream (`TfRecordStream`; from Python `IterDataset.tfrecord`), or decompress it")
+}
+
+/// Where the records of a file begin.
+fn starts(file: &[u8]) -> Result<LineIndex> {
+    let (mut starts, mut pages, mut at) = (Vec::new(), Vec::new(), 0);
+    while at < file.len() {
+        while pages.len() <= at >> 32 {
+            pages.push(starts.len() as u64);
+        }
+        let range = frame::data(file, at).map_err(|e| e.record(starts.len() as u64))?;
+        starts.push(at as u32);
+        at = range.end + FOOT;
+    }
+    Ok(LineIndex::new(pages, Buffer::from_vec(starts), 0, false, file.len() as u64))
+}
+
+impl RandomAccess for TfRecord {
+    type Record = Buffer;
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+
+    fn read(&self, index: u64) -> Result<Buffer> {
+        let at = match self.files.len() {
+            1 => 0,
+            _ => self.firsts.partition_point(|&first| first <= index).saturating_sub(1),
+        };
+        let file = self.files.get(at).filter(|_| index < self.len);
+        let file = file.ok_or_else(|| Error::data(format!("no record {index}: there are {}", self.len)))?;
+        let record = index - self.firsts[at];
+        file.read(record).map_err(|e| e.path(&file.path).record(record))
+    }
+
+    fn name(&self) -> &'static str {
+        "tfrecord"
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+
+    fn record_bytes(&self, record: &Buffer) -> u64 {
+        record.len() as u64
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        Some(self.files.iter().map(|file| file.index.memory_bytes()).sum())
+    }
+}
+
+impl fmt::Debug for TfRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TfRecord({} records, {} files)", self.len, self.files.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_follow_each_other_and_damage_says_where() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, records: &[&[u8]]| {
+            let bytes: Vec<u8> = records.iter().flat_map(|record| TfRecord::framed(record)).collect();
+            std::fs::write(dir.path().join(name), &bytes).unwrap();
+            bytes
+        };
+        write("a.tfrecord", &[b"one", b""]);
+        write("b.tfrecord", &[]);
+        let mut bytes = write("c.tfrecord", &[b"three", b"four"]);
+        let source = TfRecord::open(dir.path()).unwrap();
+        assert_eq!(source.len(), 4);
+        let read = |source: &TfRecord, i| source.read(i).map(|record| record.as_bytes().to_vec());
+        let all: Vec<_> = (0..4).map(|i| read(&source, i).unwrap()).collect();
+        assert_eq!(all, [b"one".as_slice(), b"", b"three", b"four"]);
+        assert!(source.read(4).is_err());
+
+        bytes[12 + 5 + 4 + 12] ^= 1;
+        let path = dir.path().join("d.tfrecord");
+        std::fs::write(&path, &bytes).unwrap();
+        let damaged = TfRecord::open(&path).unwrap();
+        assert_eq!(read(&damaged, 0).unwrap(), b"three");
+        let error = damaged.read(1).unwrap_err().to_string();
+        assert!(error.contains("d.tfrecord: record 1: byte 21: the checksum of the data is 0x"), "{error}");
+        std::fs::write(&path, &bytes[..30]).unwrap();
+        let error = TfRecord::open(&path).unwrap_err().to_string();
+        assert!(error.contains("d.tfrecord: record 1: byte 21: the file ends inside of a record's length"), "{error}");
+    }
+
+    #[cfg(feature = "compress")]
+    #[test]
+    fn a_compressed_file_is_refused_with_advice() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.tfrecord");
+        std::fs::write(&path, b"\x1f\x8b\x08rest").unwrap();
+        let error = TfRecord::open(&path).unwrap_err();
+        assert!(error.message().contains("gzip") && error.help_text().unwrap().contains("stream"), "{error:?}");
+    }
+}
