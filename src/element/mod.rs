@@ -10,7 +10,7 @@ mod dtype;
 mod rows;
 mod spec;
 mod stack;
-#[cfg(any(feature = "python", test, fuzzing))]
+#[cfg(any(feature = "python", all(any(test, fuzzing), feature = "workers", target_os = "linux")))]
 #[cfg_attr(
     not(all(feature = "workers", target_os = "linux")),
     expect(dead_code, reason = "trees come from worker processes")
@@ -30,7 +30,7 @@ pub use stack::Stack;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use stack::{StackSink, stack_into};
 
-#[cfg(any(feature = "python", test, fuzzing))]
+#[cfg(any(feature = "python", all(any(test, fuzzing), feature = "workers", target_os = "linux")))]
 pub(crate) use tree::Tree;
 
 use crate::error::{Error, Result};
