@@ -13,9 +13,15 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+# Classes of tests that the wheel has only the base class of, which names them.
+MISSING = {
+    "python/dataset/transformations/interleave_test.py": (
+        "\n\nclass InterleaveIterDatasetTest(_InterleaveIterDatasetTestBase):\n  pass\n"
+    )
+}
 # Some look at the folder that they are in.
 PLACE = Path("_src")
-FILES = [line for line in (HERE / "files.txt").read_text().split() if line]
+FILES = [line for line in (HERE / "files.txt").read_text().splitlines() if not line.startswith("#")]
 
 
 def main() -> int:
@@ -29,6 +35,8 @@ def main() -> int:
             target = Path(folder, PLACE, file)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(Path(wheel, "grain", "_src", file), target)
+            with target.open("a") as copy:
+                copy.write(MISSING.get(file, ""))
         os.chdir(folder)
         options = ["-p", "plugin", "--import-mode=importlib", "-q", "-p", "no:cacheprovider", f"--rootdir={folder}"]
         return pytest.main([*options, *more, *(str(PLACE / file) for file in files)])

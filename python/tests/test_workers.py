@@ -66,6 +66,9 @@ PIPELINES: dict[str, Callable[[], gm.IterDataset]] = {
     ).batch(3),
     "random": lambda: numbers().random_map(lambda x, rng: (x, rng.random())).to_iter_dataset().window_shuffle(20),
     "mix": lambda: gm.IterDataset.mix([numbers().to_iter_dataset(), numbers().map(str).to_iter_dataset()], [2, 1]),
+    "flat_map": lambda: numbers().to_iter_dataset().flat_map(lambda x: [x, str(x)] * (x % 3)).filter(bool).batch(
+        4, batch_fn=list
+    ),
     "batch_fn": lambda: numbers().to_iter_dataset().batch(5, batch_fn=sum),
     "everything": lambda: numbers(60).map(everything).to_iter_dataset(),
 }

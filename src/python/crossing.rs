@@ -14,7 +14,10 @@ use crate::workers::wire::tree::{
     self, BYTES, DICT, FALSE, FLOAT, INT, LIST, NONE, PICKLED, STR, TRUE, TUPLE, pair, write_array, write_bytes,
     write_rows,
 };
-use crate::workers::wire::{Cross, In, Out, Stop};
+use crate::workers::wire::{Cross, Crossing, Entry, In, Out, Stop};
+
+/// An item, and the pieces that one element becomes.
+pub(crate) const CROSSINGS: &[Entry] = &[&Crossing::<Item>::OF, &Crossing::<Vec<Item>>::OF];
 
 /// Beside the tags of trees: what is native and stays so, and items side by side.
 const ELEMENT: u64 = tree::TAGS;

@@ -85,7 +85,7 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(all(feature = "workers", target_os = "linux"))]
     {
         crate::error::pack_by(error::pack);
-        crate::workers::wire::also(&crate::workers::wire::Crossing::<item::Item>::OF);
+        crate::workers::wire::also(crossing::CROSSINGS);
         module.add_function(wrap_pyfunction!(workers::_serve, module)?)?;
     }
     warnings::listen();

@@ -1,6 +1,7 @@
 """Random pipelines of whatever `grain` is imported, printed as JSON: run by `test_side_by_side.py`, once for each library.
 
-`pipelines.py SHIM|WHEEL COUNT`: WHEEL is a folder with Grain in it.
+`pipelines.py SHIM|WHEEL COUNT [FILE]`: WHEEL is a folder with Grain in it. The shim evaluates some of them by workers. FILE is
+what Grain printed; with it each pass of the shim begins at states that Grain wrote, and what is left of it is printed.
 """
 
 import json
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 which, count = sys.argv[1], int(sys.argv[2])
+written = [json.loads(line) for line in open(sys.argv[3])] if len(sys.argv) > 3 else []
 if which == "SHIM":
     import gristmill.compat.grain
 
@@ -105,7 +107,16 @@ def map_stage(rng: random.Random, ds: Any) -> Any:
 
 def stream_stage(rng: random.Random, ds: Any) -> tuple[Any, bool]:
     """A stage behind a stream, and whether the state of both libraries has the same fields."""
-    kind = rng.choice(["map", "filter", "batch", "random", "index", "limit", "window", "flat", "repeat"])
+    kinds = ["map", "filter", "batch", "random", "index", "limit", "window", "flat", "repeat", "zip", "mix", "interleave"]
+    kind = rng.choice(kinds)
+    if kind == "zip":
+        return experimental.ZipIterDataset([ds, ds.map(number)]), True
+    if kind == "mix":
+        weights = [rng.uniform(0.2, 3.0) for _ in range(2)]
+        return grain.IterDataset.mix([ds, ds.map(lambda x: (x,))], weights), True
+    if kind == "interleave":
+        parts = [ds, experimental.LimitIterDataset(ds, rng.randrange(1, 9)), ds.map(number)]
+        return experimental.InterleaveIterDataset(parts, cycle_length=rng.randrange(1, 4)), False
     if kind == "map":
         return ds.map(lambda x: [x]), True
     if kind == "filter":
@@ -144,23 +155,42 @@ def run(seed: int) -> dict[str, Any]:
     length = len(ds)
     far = [shown(ds[i]) for i in range(length, length + 5)] if length else []
     stream: Any = ds.to_iter_dataset(grain.ReadOptions(num_threads=0, prefetch_buffer_size=0))
-    same = True
+    same, packs = True, False
     for _ in range(rng.randrange(4)):
         stream, alike = stream_stage(rng, stream)
         same = same and alike
     if rng.random() < 0.3:
-        stream, same = packed(rng, stream), False
+        stream, same, packs = packed(rng, stream), False, True
+    if written:
+        return {"packs": packs, "rest": [] if packs else list(resumed(stream, written[seed]))}
+    if which == "SHIM" and seed % 6 == 0:
+        stream = stream.mp_prefetch(grain.MultiprocessingOptions(num_workers=1 + seed % 3))
     iterator = stream.__iter__()
-    elements, states = [], [iterator.get_state()] if same else []
+    # What Grain writes goes through JSON, as on its way to a disk.
+    elements, states = [], [json.loads(json.dumps(iterator.get_state()))]
     try:
         for element in iterator:
             elements.append(shown(element))
-            if same:
-                states.append(iterator.get_state())
+            states.append(json.loads(json.dumps(iterator.get_state())))
     except Exception as error:
         # An endless repeat of nothing: which kind of error is each library's own.
         return {"error": bool(error)}
-    return {"length": length, "far": far, "elements": elements, "states": states}
+    return {"length": length, "far": far, "elements": elements, "states": states, "same": same}
+
+
+def resumed(stream: Any, theirs: dict[str, Any]) -> Any:
+    """What a pass yields behind some of the states that Grain wrote, with the number of elements before."""
+    for done in range(0, len(theirs.get("states", ())), 7):
+        state = theirs["states"][done]
+        iterator = stream.__iter__()
+        try:
+            iterator.set_state(state)
+        except ValueError as refused:
+            # Where all of a window or all pieces of an element are given out, Grain stays there, and here it is no place.
+            assert "window" in str(refused) or "given out" in str(refused), refused
+            yield done, None
+        else:
+            yield done, [shown(element) for element in iterator]
 
 
 for seed in range(count):

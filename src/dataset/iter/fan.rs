@@ -236,6 +236,7 @@ pub struct FanStreamIter<D: MapDataset, T> {
 #[serde(deny_unknown_fields)]
 pub struct FanState {
     /// Where the stream is before the record that is given out in pieces.
+    #[serde(alias = "parent")]
     pub stream: StreamState,
     /// Pieces of it that were given out.
     pub given: u64,

@@ -35,19 +35,19 @@ impl<T: Cross> Crossing<T> {
 /// The crossing of `T`, or `None` if it is a type that only the program itself knows.
 pub(crate) fn crossing<T: 'static>() -> Option<Crossing<T>> {
     let entries = ELEMENTS.into_iter().chain(LONE.into_iter().flatten()).chain(PAIRS.into_iter().flatten().flatten());
-    let mut entries = entries.chain(MORE.get().copied());
+    let mut entries = entries.chain(MORE.get().copied().unwrap_or_default().iter().copied());
     entries.find_map(|entry| (entry as &dyn Any).downcast_ref()).copied()
 }
 
-type Entry = &'static (dyn Any + Sync);
+pub(crate) type Entry = &'static (dyn Any + Sync);
 
-/// The [`Crossing`] of a type that those have who are not known here.
-static MORE: OnceLock<Entry> = OnceLock::new();
+/// The [`Crossing`]s of types that are not known here.
+static MORE: OnceLock<&'static [Entry]> = OnceLock::new();
 
-/// Items of one more type cross from now on; the first one stands.
+/// Items of more types cross from now on; what was said first stands.
 #[cfg(feature = "python")]
-pub(crate) fn also(crossing: Entry) {
-    let _ = MORE.set(crossing);
+pub(crate) fn also(crossings: &'static [Entry]) {
+    let _ = MORE.set(crossings);
 }
 
 /// Batches of elements are elements.

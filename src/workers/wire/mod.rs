@@ -45,9 +45,9 @@ pub(crate) mod tree;
 mod write;
 
 pub(crate) use cross::Cross;
-#[cfg(feature = "python")]
-pub(crate) use crossing::also;
 pub(crate) use crossing::{Crossing, crossing};
+#[cfg(feature = "python")]
+pub(crate) use crossing::{Entry, also};
 #[cfg(fuzzing)]
 pub(super) use fuzz::wire as fuzz_wire;
 #[cfg(feature = "python")]

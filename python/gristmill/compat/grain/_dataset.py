@@ -160,10 +160,12 @@ class MapDataset(Dataset, Generic[T]):
         self, read_options: ReadOptions | None = None, *, allow_nones: bool = False
     ) -> "IterDataset[T]":
         """One epoch as a stream, empty slots skipped unless `allow_nones`."""
-        if read_options is None:
-            read_options = self._read_options()
         made = make("_prefetch", "PrefetchIterDataset", self, read_options=read_options, allow_nones=allow_nones)
         return cast("IterDataset[T]", made)
+
+    def _default_read_options(self) -> ReadOptions:
+        """What Grain reads it with where nobody says."""
+        return ReadOptions()
 
     def _read_options(self) -> ReadOptions:
         for parent in self.parents:

@@ -1,12 +1,13 @@
 """Several streams in turn."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import gristmill as gm
 from gristmill.compat.grain._dataset import MapDataset
 from gristmill.compat.grain._plan import Plan
 from gristmill.compat.grain._stages import CoreIterDataset
+from gristmill.compat.grain._states import to_core, to_grain
 
 
 class _Streams:
@@ -55,6 +56,24 @@ class InterleaveIterDataset(CoreIterDataset[Any]):
     def _build(self, plan: Plan) -> gm.IterDataset:
         made = gm.MapDataset.computed(_Streams(self._datasets, plan))
         return gm.IterDataset.interleave(made, self._cycle_length)
+
+    def _only(self, what: str) -> Any:
+        if len(self._datasets) != 1:
+            raise NotImplementedError(f"{what} is not supported for {self}")
+        return self._datasets[0]
+
+    def state_at(self, index: int) -> dict[str, Any]:
+        state: Any = self._only("set_next_index").state_at(index)
+        slot = {"lane": 0, "state": to_core(state)}
+        return cast("dict[str, Any]", to_grain({"next_slot": 0, "next_lane": 1, "slots": [slot]}))
+
+    def index_of(self, state: dict[str, Any]) -> int:
+        only = self._only("get_next_index")
+        (inner,) = state["iterators_in_use_states"]
+        # Before the first element no stream has begun; behind the last one none is left.
+        if inner is None:
+            return only.length_of_source() if state["next_index_in_datasets"] else 0
+        return cast(int, only.index_of(inner))
 
     @property
     def _element_spec(self) -> Any:

@@ -22,7 +22,9 @@ class PrefetchIterDataset(SameElements, CoreIterDataset[Any]):
         self, parent: MapDataset[Any], *, read_options: ReadOptions | None = None, allow_nones: bool = False
     ) -> None:
         super().__init__(parent)
-        self._read_options = read_options or ReadOptions()
+        self._read_options = read_options or parent._default_read_options()
+        # Where nobody says, what is read from numbers alone is read without threads.
+        self._chosen_options = read_options or parent._read_options()
         self._allow_nones = allow_nones
 
     def length_of_source(self) -> int:
@@ -37,7 +39,7 @@ class PrefetchIterDataset(SameElements, CoreIterDataset[Any]):
         return index
 
     def _build(self, plan: Plan) -> gm.IterDataset:
-        plan.read(self._read_options)
+        plan.read(self._chosen_options)
         core = cast("MapDataset[Any]", self._parent)._core()
         return (core.slots() if self._allow_nones else core).to_iter(**plan.thresholds)
 
@@ -141,7 +143,8 @@ class ThreadPrefetchDatasetIterator(DatasetIterator[Any]):
     """A pass that is read ahead on another thread. Its state is that of the pass behind the element given last."""
 
     def __init__(self, parent: DatasetIterator[Any], prefetch_buffer_size: int) -> None:
-        super().__init__(parent)
+        # Any iterator with a state will do.
+        super().__init__((parent,))
         if prefetch_buffer_size <= 0:
             raise ValueError("`buffer_size` must be greater than 0")
         self._loader: gm.DatasetIterator | None = None

@@ -71,6 +71,9 @@ class RangeMapDataset(CoreMapDataset[int]):
     def __len__(self) -> int:
         return self._length
 
+    def _default_read_options(self) -> ReadOptions:
+        return ReadOptions(prefetch_buffer_size=0)
+
     def _read_options(self) -> ReadOptions:
         return ReadOptions(num_threads=0, prefetch_buffer_size=0)
 

@@ -1,7 +1,7 @@
 """States under Grain's names, and back under the core's.
 
 A state of the core is a tree with one node for each stage that has a position. What kind of stage a node belongs to is
-known by its fields, so no pipeline is needed to rename them.
+known by its fields, so no pipeline is needed to rename them. States that Grain wrote are read, too, but for those of packing.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,6 +18,17 @@ _KINDS: list[tuple[dict[str, str], dict[str, Any]]] = [
 ]
 _OF_CORE = {frozenset([*names, *rest]): (names, rest) for names, rest in _KINDS}
 _OF_GRAIN = {frozenset(names.values()): (names, rest) for names, rest in _KINDS}
+# What Grain has other names for where the core has one, and what it keeps of its cache.
+_OF_GRAIN[frozenset(["parent", "index_for_rng"])] = ({"parent": "parent", "counter": "index_for_rng"}, {})
+_OF_GRAIN[frozenset(["parent", "count_elements_read"])] = ({"parent": "parent", "counter": "count_elements_read"}, {})
+_OF_GRAIN[frozenset(["parent", "position", "cache_filled"])] = ({"position": "position"}, {})
+
+# A stage that makes several elements of one, where it is evaluated with what is in front of it.
+_FAN = frozenset(["given", "stream"])
+
+# Streams in turn: Grain has a list for each field of a place.
+_LANES = frozenset(["next_slot", "next_lane", "slots"])
+_INTERLEAVED = "iterators_in_use_indices"
 
 # A filter of a stream, which in Grain has the state of its parent; the core reads that, too.
 _FILTER = frozenset(["parent", "seen", "dropped"])
@@ -59,6 +70,10 @@ def _each_node(state: Any, rename: Callable[[_Node, Callable[[Any], Any]], Any])
 def _node_to_grain(node: _Node, inside: Callable[[Any], Any]) -> Any:
     if node.keys() == _FILTER:
         return inside(node["parent"])
+    if node.keys() == _FAN:
+        return {"parent": inside(node["stream"]), "next_index_in_buffer": node["given"]}
+    if node.keys() == _LANES:
+        return _interleaved(node, inside)
     kind = _OF_CORE.get(frozenset(node))
     if kind is None:
         return {name: inside(part) for name, part in node.items()}
@@ -69,9 +84,34 @@ def _node_to_grain(node: _Node, inside: Callable[[Any], Any]) -> Any:
 
 
 def _node_to_core(node: _Node, inside: Callable[[Any], Any]) -> Any:
+    if _INTERLEAVED in node:
+        return _lanes(node, inside)
     for fields, (names, rest) in _OF_GRAIN.items():
         if fields <= node.keys() <= fields | rest.keys():
             out = {ours: inside(node[theirs]) for ours, theirs in names.items()}
             out.update({name: node.get(name, usual) for name, usual in rest.items()})
             return out
     return {name: inside(part) for name, part in node.items()}
+
+
+def _interleaved(node: _Node, inside: Callable[[Any], Any]) -> _Node:
+    slots: list[_Node | None] = node["slots"]
+    return {
+        "next_index_in_cycle": node["next_slot"],
+        "next_index_in_datasets": node["next_lane"],
+        _INTERLEAVED: [-1 if slot is None else slot["lane"] for slot in slots],
+        "iterators_in_use_states": [None if slot is None else inside(slot["state"]) for slot in slots],
+        # A place whose stream has ended and one that had none yet are the same: the next stream comes there.
+        "exhausted": [int(slot is None) for slot in slots],
+        "future_states": {},
+    }
+
+
+def _lanes(node: _Node, inside: Callable[[Any], Any]) -> _Node:
+    if node["future_states"]:
+        raise ValueError("a state with states of streams whose turn has not come cannot be restored")
+    places = zip(node[_INTERLEAVED], node["iterators_in_use_states"], node["exhausted"], strict=True)
+    slots = [
+        None if ended or state is None else {"lane": lane, "state": inside(state)} for lane, state, ended in places
+    ]
+    return {"next_slot": node["next_index_in_cycle"], "next_lane": node["next_index_in_datasets"], "slots": slots}
