@@ -1,5 +1,6 @@
 """What goes wrong is said in Grain's words, and what the core knows of it stays beside them."""
 
+import gc
 import sys
 import traceback
 from collections.abc import Iterator
@@ -9,6 +10,13 @@ from typing import Any
 import gristmill as gm
 import gristmill.compat.grain as grain
 import pytest
+
+@pytest.fixture(autouse=True)
+def no_leftovers() -> Iterator[None]:
+    """A traceback holds a pass, and that its worker processes."""
+    yield
+    gc.collect()
+
 
 NUMBERS = grain.MapDataset.range(2000).to_iter_dataset()
 WORKER = grain.MultiprocessingOptions(num_workers=1)
