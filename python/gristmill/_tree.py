@@ -9,6 +9,8 @@ import numpy as np
 
 
 _INT64 = 1 << 63
+# In bytes: what native stages align to, and from which size on it pays.
+_ALIGNMENT, _LARGE = 64, 1 << 16
 # What is a tree or a leaf without JAX.
 _KNOWN = (Mapping, list, tuple, np.ndarray, np.generic, int, float, str, bytes)
 
@@ -34,7 +36,20 @@ def stack(items: Sequence[Any]) -> Any:
         return np.array(items)
     if type(first) is int and all(type(item) is int and -_INT64 <= item < _INT64 for item in items):
         return np.array(items, np.int64)
-    return np.stack([np.asarray(item) for item in items])
+    return _stack_arrays([np.asarray(item) for item in items])
+
+
+def _stack_arrays(arrays: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """What `np.stack` makes; where it is large, in memory that begins where JAX on a CPU takes it over without a copy."""
+    first = arrays[0]
+    size = first.nbytes * len(arrays)
+    alike = size >= _LARGE and all(array.dtype == first.dtype and array.shape == first.shape for array in arrays)
+    if not alike or first.dtype.hasobject:
+        return np.stack(arrays)
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    stacked = memory[start : start + size].view(first.dtype).reshape(len(arrays), *first.shape)
+    return np.stack(arrays, out=stacked)
 
 
 def registered(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]] | None:

@@ -87,3 +87,21 @@ def test_impossible_batches_are_refused_at_once() -> None:
         gm.MapDataset.range(3).to_iter_dataset().batch(0)
     with pytest.raises(gm.ConfigError):
         gm.MapDataset.range(3).filter(bool).batch(2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", ">f4", "uint8", "M8[s]", "S3", "complex64"])
+def test_large_batches_of_python_s_begin_at_64_bytes(dtype: str) -> None:
+    rows = [(np.arange(30_000).reshape(100, 300) + x).astype(dtype) for x in range(4)]
+    for layout in (np.ascontiguousarray, np.asfortranarray):
+        source = gm.MapDataset.source([{"x": layout(row)} for row in rows])
+        for batch in source.batch(4):
+            assert batch["x"].ctypes.data % 64 == 0
+            assert batch["x"].dtype == rows[0].dtype and np.array_equal(batch["x"], np.stack(rows))
+            assert batch["x"].flags.c_contiguous
+
+
+def test_large_arrays_that_are_not_alike_are_stacked_as_numpy_does() -> None:
+    short, long = np.zeros((100, 300), np.float32), np.ones((100, 300), np.float64)
+    assert gm.MapDataset.source([short, long]).batch(2)[0].dtype == np.float64
+    with pytest.raises(ValueError, match="same shape"):
+        gm.MapDataset.source([short, short[:99]]).batch(2)[0]
