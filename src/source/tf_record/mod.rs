@@ -262,6 +262,24 @@ mod tests {
         assert!(error.contains("d.tfrecord: record 1: byte 21: the file ends inside of a record's length"), "{error}");
     }
 
+    #[test]
+    fn a_large_file_is_walked_over_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.tfrecord");
+        let bytes: Vec<u8> = (0..10).flat_map(|i| TfRecord::framed(&vec![i; 1 << 20])).collect();
+        std::fs::write(&path, bytes).unwrap();
+        let open = || TfRecord::open(&path).unwrap();
+        let (first, cached) = (open(), dir.path().join(".a.tfrecord.gmi"));
+        let index = std::fs::read(&cached).unwrap();
+        let second = open();
+        assert_eq!((second.len(), second.identity()), (first.len(), first.identity()));
+        assert_eq!(second.read(9).unwrap(), first.read(9).unwrap());
+        // What is not the index of this file is made again.
+        std::fs::write(&cached, &index[..index.len() - 4]).unwrap();
+        assert_eq!(open().read(9).unwrap(), first.read(9).unwrap());
+        assert_eq!(std::fs::read(&cached).unwrap(), index);
+    }
+
     #[cfg(feature = "compress")]
     #[test]
     fn a_compressed_file_is_refused_with_advice() {
