@@ -4,6 +4,7 @@ import dataclasses
 import os
 import pickle
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from itertools import islice
@@ -279,7 +280,13 @@ def test_the_report_has_a_row_for_every_worker() -> None:
         list(it)
         stages = {stage["name"]: stage for stage in it.report().as_dict()["stages"]}
     assert stages["map"]["elements"] == 3000
-    with numbers().repeat().map(str).mp_prefetch(num_workers=2, **WORKERS).loader() as it:
+
+    def slow(x: int) -> int:
+        # One worker alone would do where it is ready before the next element is asked for.
+        time.sleep(0.002)
+        return x
+
+    with numbers().repeat().map(slow).mp_prefetch(num_workers=2, **WORKERS).loader() as it:
         rows: list[Any] = []
         while len([row for row in rows if row["tasks"] > 0]) < 2:
             next(it)
