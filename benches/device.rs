@@ -1,6 +1,8 @@
 //! Transfers to devices, on every plugin that `GRISTMILL_PJRT_PLUGIN` names (paths separated as in `PATH`):
 //!
-//!     GRISTMILL_PJRT_PLUGIN=PATH[:PATH …] cargo bench --features pjrt --bench device
+//!     GRISTMILL_PJRT_PLUGIN=PATH[:PATH …] cargo bench --features pjrt --bench device [-- keep]
+//!
+//! With `keep` the C library keeps what is freed (`gristmill::device::keep_freed_memory`).
 //!
 //! Wall time, medians; what is held against a limit takes turns with it. Page faults are those of the whole process.
 
@@ -8,7 +10,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use gristmill::dataset::map::Range;
-use gristmill::device::{Client, Device, DevicePut, Placement, Plugin, PutOptions, Staging};
+use gristmill::device::{Client, Device, DevicePut, Placement, Plugin, PutOptions, Staging, keep_freed_memory};
 use gristmill::{Array, Batch, Buffer, DType, Element, IterDataset, MapDataset, Result};
 
 const MIB: usize = 1 << 20;
@@ -181,6 +183,9 @@ fn measure(client: &Client) -> Result<()> {
 }
 
 fn main() -> Result<()> {
+    if std::env::args().any(|arg| arg == "keep") {
+        println!("what is freed is kept: {}", keep_freed_memory());
+    }
     let Some(paths) = std::env::var_os("GRISTMILL_PJRT_PLUGIN") else {
         println!("skipped: GRISTMILL_PJRT_PLUGIN names no plugin");
         return Ok(());

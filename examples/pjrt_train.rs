@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use gristmill::dataset::Remainder;
 use gristmill::dataset::map::Source;
 use gristmill::demo::{corpus, tokenizer};
-use gristmill::device::{DevicePut, Placement, Plugin, PutOptions, discover, site_packages};
+use gristmill::device::{DevicePut, Placement, Plugin, PutOptions, discover, keep_freed_memory, site_packages};
 use gristmill::pack::{OverLong, Packing, RowSpec, WindowPackOptions};
 use gristmill::source::Jsonl;
 use gristmill::text::{TextEncoder, Tokenise, TokeniseMap, TokeniseOptions};
@@ -59,6 +59,9 @@ fn main() -> Result<()> {
     let loader = if let Some(at) = saved.batches { loader.resume(at) } else { loader };
 
     let device = Plugin::load(&plugin.path)?.client()?.device(0)?;
+    if device.client().platform() == "cpu" {
+        keep_freed_memory();
+    }
     let step = device.client().compile(include_str!("pjrt_train/step.mlir"))?;
     let weights = |shape: &[usize], values| device.put(&Array::new(DType::F32, shape, Buffer::from_vec(values))?);
     let mut embed = weights(&EMBED, saved.embed)?;

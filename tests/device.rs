@@ -105,3 +105,22 @@ fn the_readme_shows_what_compiles() {
     let shown: String = shown.lines().map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect();
     assert!(include_str!("../README.md").contains(&shown));
 }
+
+/// Minor page faults of this thread so far.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn page_faults() -> u64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    stat.rsplit_once(") ").unwrap().1.split(' ').nth(7).unwrap().parse().unwrap()
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn freed_memory_is_kept_where_that_was_asked_for() {
+    let fill = || drop(std::hint::black_box(vec![1u8; 8 << 20]));
+    assert!(gristmill::device::keep_freed_memory());
+    fill();
+    let before = page_faults();
+    (0..20).for_each(|_| fill());
+    // Of 20 times 2048 pages.
+    assert!(page_faults() - before < 2048, "{}", page_faults() - before);
+}

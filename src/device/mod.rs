@@ -21,6 +21,7 @@ mod options;
 mod placement;
 mod plugin;
 mod put;
+mod recycle;
 mod slots;
 mod staging;
 #[cfg(test)]
@@ -36,5 +37,6 @@ pub use options::PutOptions;
 pub use placement::Placement;
 pub use plugin::Plugin;
 pub use put::{DevicePut, PutStats};
+pub use recycle::keep_freed_memory;
 pub use staging::Staging;
 pub(crate) use staging::arrays;
