@@ -97,7 +97,8 @@ class Measured(Generic[_Batch]):
         metrics = Metrics.of(steps, (self._end or start) - start, self._exclude)
         if metrics is None:
             told = f"{len(steps)} steps were measured, the first {self._exclude} do not count"
-            raise _errors.make("config", told, "measure more steps, or a smaller exclude_first")
+            more = "measure more steps, or a smaller exclude_first"
+            raise _errors.make("config", told, more if steps else "loop over what gm.measure gives, in place of the batches")
         return metrics if resident is None else metrics.beside(resident)
 
     def __enter__(self) -> Self:

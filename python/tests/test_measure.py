@@ -104,8 +104,9 @@ def test_what_cannot_be_measured_is_told() -> None:
     assert len(list(measured)) == 1
     with pytest.raises(gm.ConfigError, match="1 steps were measured, the first 1 do not count"):
         measured.metrics()
-    with pytest.raises(gm.ConfigError, match="0 steps were measured"):
+    with pytest.raises(gm.ConfigError, match="0 steps were measured") as refused:
         gm.measure([]).metrics()
+    assert refused.value.help == "loop over what gm.measure gives, in place of the batches"
 
 
 def test_a_batch_is_let_go_of_before_the_next_is_asked_for() -> None:
