@@ -130,7 +130,7 @@ fn from_files(workload: &'static Workload) -> Result<()> {
 
 /// 4 ms of producing for every step of 5.
 fn produced() -> Result<()> {
-    println!("producer: batches of [32, 1024] int32 that take 4 ms each, one after the other: 80 % of the step");
+    println!("producer: batches of [32, 1024] int32 that take 4 ms each: 80 % of the step");
     for busy in [false, true] {
         for by in By::ALL {
             let metrics = by.run(&Made::Produced { us: 4000, busy }, Duration::from_millis(5))?;
