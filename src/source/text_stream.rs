@@ -10,7 +10,7 @@ use super::files::{self, FileId, Patterns};
 use super::index::is_space;
 use super::inflate::{Bounds, LineReader, RawLine};
 use super::jsonl::RecordParser;
-use super::mmap::{Access, Mapping};
+use super::mmap::Access;
 use super::utf8;
 use crate::cx::{Cx, StageId};
 use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
@@ -201,12 +201,7 @@ struct Shared<P> {
 
 impl<P: LineParser> TextStream<P> {
     fn open(patterns: impl Patterns, extensions: &[&str], bounds: Bounds, parser: P) -> Result<Self> {
-        let paths = files::find(patterns, extensions)?;
-        let open = |path: PathBuf| {
-            let file = Mapping::open(&path, Access::Sequential)?;
-            Ok((path, Buffer::from_owner(Arc::new(file))))
-        };
-        let files = paths.into_iter().map(open).collect::<Result<Vec<_>>>()?;
+        let files = files::find_mapped(patterns, extensions, Access::Sequential)?;
         let ids: Vec<FileId> = files.iter().map(|(path, file)| FileId::new(path, file.as_bytes())).collect();
         let identity = files::identity(&ids) + &parser.params();
         Ok(Self { shared: Arc::new(Shared { files, bounds, parser, identity }) })

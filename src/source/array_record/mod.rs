@@ -28,7 +28,7 @@ use self::index::{Index, Place};
 use self::records::Records;
 pub use self::writer::{ArrayRecordWriter, ArrayRecordWriterOptions};
 use super::files::{self, FileId, Patterns};
-use super::mmap::{Access, Mapping};
+use super::mmap::Access;
 use crate::dataset::map::{Many, RandomAccess};
 use crate::element::Buffer;
 use crate::error::{Error, Result};
@@ -53,7 +53,7 @@ use crate::error::{Error, Result};
 /// Opening reads the footer; 16 bytes a chunk are held. Reading takes the same time in files of any size. A record that is not
 /// compressed is a view of the mapped file. A chunk of several records is decoded once for all that are read at a time
 /// ([`read_many`](RandomAccess::read_many)), and kept, up to [`cache_bytes`](ArrayRecordOptions::cache_bytes), for those that are read
-/// next; shuffled reading of a larger data set decodes a chunk a record. See [`Mapping`] for what must not be done to the
+/// next; shuffled reading of a larger data set decodes a chunk a record. See [`Mapping`](crate::source::Mapping) for what must not be done to the
 /// files meanwhile.
 pub struct ArrayRecord {
     files: Vec<File>,
@@ -186,12 +186,7 @@ impl ArrayRecordOptions {
     /// # Errors
     /// As [`ArrayRecord::open`].
     pub fn open(self, patterns: impl Patterns) -> Result<ArrayRecord> {
-        let map = |path: PathBuf| {
-            let content = Mapping::open(&path, self.access)?;
-            Ok((path, Buffer::from_owner(Arc::new(content))))
-        };
-        let paths = files::find(patterns, &[".array_record", ".arrayrecord"])?;
-        let contents = paths.into_iter().map(map).collect::<Result<_>>()?;
+        let contents = files::find_mapped(patterns, &[".array_record", ".arrayrecord"], self.access)?;
         self.open_contents(contents)
     }
 
@@ -236,9 +231,7 @@ impl RandomAccess for ArrayRecord {
         order.sort_unstable_by_key(|&place| indices[place]);
         let mut slots: Vec<_> = indices.iter().map(|_| Ok(None)).collect();
         order.into_iter().for_each(|place| slots[place] = self.record(indices[place], &mut held).map(Some));
-        let mut many = Many::with_capacity(slots.len());
-        slots.into_iter().for_each(|slot| many.push(slot));
-        many
+        slots.into_iter().collect()
     }
 
     fn reads_together(&self) -> bool {

@@ -22,7 +22,7 @@ use self::chunk::Chunks;
 use self::group::{File, Group, contained};
 use super::columns::instead;
 use super::files::{self, FileId, Patterns};
-use super::mmap::{Access, Mapping};
+use super::mmap::Access;
 use crate::dataset::map::RandomAccess;
 use crate::element::{Buffer, Element, Name};
 use crate::error::{Error, Result};
@@ -159,12 +159,7 @@ impl ParquetOptions {
     /// # Errors
     /// As [`Parquet::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is named.
     pub fn open(self, patterns: impl Patterns) -> Result<Parquet> {
-        let paths = files::find(patterns, &[".parquet"])?;
-        let map = |path: PathBuf| {
-            let content = Mapping::open(&path, self.access)?;
-            Ok((path, Buffer::from_owner(Arc::new(content))))
-        };
-        let contents = paths.into_iter().map(map).collect::<Result<_>>()?;
+        let contents = files::find_mapped(patterns, &[".parquet"], self.access)?;
         self.open_contents(contents)
     }
 

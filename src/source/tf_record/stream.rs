@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::super::files::{self, FileId, Patterns};
-use super::super::mmap::{Access, Mapping};
+use super::super::mmap::Access;
 use super::reader::Reader;
 use crate::cx::{Cx, StageId};
 use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
@@ -46,12 +46,7 @@ impl TfRecordStream {
     /// # Errors
     /// If nothing is found, or a file cannot be mapped.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
-        let open = |path: PathBuf| {
-            let file = Mapping::open(&path, Access::Sequential)?;
-            Ok((path, Buffer::from_owner(Arc::new(file))))
-        };
-        let files = files::find(patterns, &ENDINGS)?.into_iter().map(open).collect::<Result<Vec<_>>>()?;
-        Ok(Self::of(files))
+        Ok(Self::of(files::find_mapped(patterns, &ENDINGS, Access::Sequential)?))
     }
 
     /// Files that are in memory already.
