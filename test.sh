@@ -24,5 +24,5 @@ if [ -z "${GRISTMILL_PJRT_PLUGIN:-}" ]; then
 fi
 
 # All features but `python`, whose tests are in Python: linking it into Rust's would ask for Python's own library.
-cargo test --features parquet,array_record,tf_record,pjrt --locked "$@"
+cargo test --features formats,image,riegeli,stores,pjrt --locked "$@"
 bash python/test.sh

@@ -226,7 +226,8 @@ fn explain_inspect_and_analyze_padding_speak_json() {
         all.iter().find(|s| s["strategy"] == strategy).unwrap()["padding_share"].as_f64().unwrap()
     };
     assert!(share("pad_to_max") > 0.5 && share("window_best_fit") < 0.05, "{padding}");
-    assert_eq!(fails(folder, &["analyze-padding", "gristmill-demo/corpus.jsonl", "--column", "txt"]).0, 1);
+    let (code, text) = fails(folder, &["analyze-padding", "gristmill-demo/corpus.jsonl", "--column", "txt"]);
+    assert!(code == 2 && text.contains("did you mean `text`?"), "{text}");
 }
 
 #[test]

@@ -71,20 +71,6 @@ pub fn find(patterns: impl Patterns, extensions: &[&str]) -> Result<Vec<PathBuf>
     Ok(files)
 }
 
-/// The same files, mapped.
-#[cfg(any(feature = "array_record", feature = "compress", feature = "parquet"))]
-pub(super) fn find_mapped(
-    patterns: impl Patterns,
-    extensions: &[&str],
-    access: super::mmap::Access,
-) -> Result<Vec<(PathBuf, crate::element::Buffer)>> {
-    let map = |path: PathBuf| {
-        let content = super::mmap::Mapping::open(&path, access)?;
-        Ok((path, crate::element::Buffer::from_owner(std::sync::Arc::new(content))))
-    };
-    find(patterns, extensions)?.into_iter().map(map).collect()
-}
-
 fn find_one(pattern: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     if pattern.is_dir() {
         return in_directory(pattern, extensions);

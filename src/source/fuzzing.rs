@@ -76,7 +76,7 @@ pub fn tokens(data: &[u8]) {
 /// A `.gz`, `.zst` or plain text: lines, and the same lines again from the middle.
 pub fn stream(data: &[u8]) {
     let bounds = Bounds { line_bytes: 1 << 16, window_log: None };
-    let open = |offset, lines| LineReader::open("x".as_ref(), Buffer::copy_from(data), bounds, offset, lines);
+    let open = |offset, lines| LineReader::open("x".as_ref(), &Buffer::copy_from(data).into(), bounds, offset, lines);
     let read = |reader: &mut LineReader| {
         // A small file can hold a very long text.
         let mut lines = Vec::new();
@@ -102,7 +102,7 @@ pub fn stream(data: &[u8]) {
 #[cfg(feature = "parquet")]
 pub fn parquet(data: &[u8]) {
     use crate::dataset::map::RandomAccess;
-    let contents = vec![("x.parquet".into(), Buffer::copy_from(data))];
+    let contents = vec![("x.parquet".into(), Buffer::copy_from(data).into())];
     if let Ok(source) = super::ParquetOptions::default().open_contents(contents) {
         let len = source.len();
         [0, 1, len / 2, len.saturating_sub(1)].into_iter().for_each(|row| drop(source.read(row)));
@@ -113,7 +113,7 @@ pub fn parquet(data: &[u8]) {
 #[cfg(feature = "array_record")]
 pub fn array_record(data: &[u8]) {
     use crate::dataset::map::RandomAccess;
-    let contents = vec![("x.array_record".into(), Buffer::copy_from(data))];
+    let contents = vec![("x.array_record".into(), Buffer::copy_from(data).into())];
     if let Ok(source) = super::ArrayRecordOptions::default().open_contents(contents) {
         let len = source.len();
         [0, 1, len / 2, len.saturating_sub(1)].into_iter().for_each(|record| drop(source.read(record)));
@@ -124,7 +124,9 @@ pub fn array_record(data: &[u8]) {
 #[cfg(feature = "tf_record")]
 pub fn tf_record(data: &[u8]) {
     use crate::dataset::{DatasetIterator, IterDataset};
-    let stream = super::TfRecordStream::of(vec![("x.tfrecord".into(), Buffer::copy_from(data))]);
+    let Ok(stream) = super::TfRecordStream::of(vec![("x.tfrecord".into(), Buffer::copy_from(data).into())]) else {
+        return;
+    };
     let mut cx = crate::Cx::default();
     let Ok(mut records) = stream.iter(&crate::exec::Runtime::inline()) else { return };
     // A small file can hold very long records.

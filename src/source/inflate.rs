@@ -1,63 +1,36 @@
 //! Text out of a `.gz`, `.zst` or plain file, line by line, with bounded memory.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 use memchr::memchr;
 
-use crate::element::Buffer;
+use super::content::{Content, Stream};
 use crate::error::{Error, Result};
-
-/// The bytes of a file as a stream.
-pub(super) struct Content {
-    file: Buffer,
-    at: usize,
-}
-
-impl Content {
-    fn rest(&self) -> &[u8] {
-        self.file.as_bytes().get(self.at..).unwrap_or_default()
-    }
-}
-
-impl Read for Content {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let read = self.rest().read(out)?;
-        self.at += read;
-        Ok(read)
-    }
-}
-
-impl BufRead for Content {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        Ok(self.rest())
-    }
-
-    fn consume(&mut self, bytes: usize) {
-        self.at += bytes;
-    }
-}
 
 /// A file, decompressed by its magic number.
 pub(super) enum Decoder {
-    Plain(Content),
-    Gzip(Box<MultiGzDecoder<Content>>),
-    Zstd(Box<zstd::stream::read::Decoder<'static, Content>>),
+    Plain(Stream),
+    Gzip(Box<MultiGzDecoder<Stream>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, Stream>>),
 }
 
 impl Decoder {
-    pub(super) fn new(file: Buffer, window_log: Option<u32>) -> io::Result<Self> {
-        let (codec, size) = (super::detect::compression(file.as_bytes()), file.as_bytes().len());
-        let content = Content { file, at: 0 };
-        Ok(match codec {
-            Some("gzip") => Self::Gzip(Box::new(MultiGzDecoder::new(content))),
+    pub(super) fn new(file: &Content, window_log: Option<u32>) -> Result<Self> {
+        let head = file.read(0..file.len().min(4))?;
+        let stream = file.stream();
+        Ok(match super::detect::compression(head.as_bytes()) {
+            Some("gzip") => Self::Gzip(Box::new(MultiGzDecoder::new(stream))),
             Some(_) => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(content)?;
-                decoder.window_log_max(window_log.unwrap_or_else(|| default_window_log(size)))?;
-                Self::Zstd(Box::new(decoder))
+                let log = window_log.unwrap_or_else(|| default_window_log(file.len()));
+                let decoder = zstd::stream::read::Decoder::with_buffer(stream).and_then(|mut decoder| {
+                    decoder.window_log_max(log)?;
+                    Ok(decoder)
+                });
+                Self::Zstd(Box::new(decoder.map_err(|e| Error::data(e.to_string()).offset(0))?))
             }
-            None => Self::Plain(content),
+            None => Self::Plain(stream),
         })
     }
 
@@ -71,17 +44,17 @@ impl Decoder {
 
     /// Bytes of the file that were taken in.
     fn consumed(&self) -> u64 {
-        let content = match self {
-            Self::Plain(content) => content,
+        let stream = match self {
+            Self::Plain(stream) => stream,
             Self::Gzip(decoder) => decoder.get_ref(),
             Self::Zstd(decoder) => decoder.get_ref(),
         };
-        content.at as u64
+        stream.position()
     }
 
     pub(super) fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Plain(content) => content.read(out),
+            Self::Plain(stream) => stream.read(out),
             Self::Gzip(decoder) => decoder.read(out),
             Self::Zstd(decoder) => decoder.read(out),
         }
@@ -90,6 +63,10 @@ impl Decoder {
     /// What an error of [`read`](Self::read) means, and where.
     #[cold]
     pub(super) fn fault(&self, error: io::Error) -> Error {
+        let error = match error.downcast::<Error>() {
+            Ok(ours) => return ours,
+            Err(error) => error,
+        };
         let (codec, at) = (self.codec().unwrap_or("file"), self.consumed());
         if error.kind() == io::ErrorKind::UnexpectedEof {
             return Error::data(format!("the file ends inside a {codec} stream")).offset(at);
@@ -106,7 +83,7 @@ impl Decoder {
 pub(super) fn beginning(head: &[u8], most: usize) -> Vec<u8> {
     let mut out = vec![0; most];
     let mut got = 0;
-    if let Ok(mut decoder) = Decoder::new(Buffer::copy_from(head), None) {
+    if let Ok(mut decoder) = Decoder::new(&Content::from(crate::element::Buffer::copy_from(head)), None) {
         while let Ok(read @ 1..) = decoder.read(&mut out[got..]) {
             got += read;
         }
@@ -117,8 +94,8 @@ pub(super) fn beginning(head: &[u8], most: usize) -> Vec<u8> {
 
 /// The largest window that a file of this size may ask for: 32 MiB, more for a larger file, 128 MiB (what `zstd --long`
 /// writes) at most. So a small damaged file cannot take much memory, and every file that `zstd` writes by default is read.
-fn default_window_log(size: usize) -> u32 {
-    (size as u64).saturating_add(32 << 20).ilog2().clamp(25, 27)
+fn default_window_log(size: u64) -> u32 {
+    size.saturating_add(32 << 20).ilog2().clamp(25, 27)
 }
 
 /// Bounds on what one file may take.
@@ -156,8 +133,8 @@ const BUFFER: usize = 256 << 10;
 impl LineReader {
     /// Starts in front of line `lines + 1`, which begins at byte `offset` of the decompressed text. Compressed text is
     /// read up to there.
-    pub(super) fn open(path: &Path, file: Buffer, bounds: Bounds, offset: u64, lines: u64) -> Result<Self> {
-        let decoder = Decoder::new(file, bounds.window_log).map_err(|e| Error::io(e, path))?;
+    pub(super) fn open(path: &Path, file: &Content, bounds: Bounds, offset: u64, lines: u64) -> Result<Self> {
+        let decoder = Decoder::new(file, bounds.window_log).map_err(|e| e.path(path))?;
         let buffer = vec![0; BUFFER];
         let mut reader = Self { decoder, bounds, buffer, from: 0, to: 0, offset: 0, lines, ended: false };
         reader.skip_to(offset).map_err(|e| e.path(path))?;
@@ -165,9 +142,10 @@ impl LineReader {
     }
 
     fn skip_to(&mut self, offset: u64) -> Result<()> {
-        if let Decoder::Plain(content) = &mut self.decoder {
-            let at = usize::try_from(offset).ok().filter(|&at| at <= content.file.len());
-            content.at = at.ok_or_else(|| short(offset))?;
+        if let Decoder::Plain(stream) = &mut self.decoder {
+            if !stream.seek(offset) {
+                return Err(short(offset));
+            }
             self.offset = offset;
         }
         while self.offset < offset {

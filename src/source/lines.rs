@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use rayon::prelude::*;
 
-use super::detect::{Format, compression};
+use super::detect::compression;
 use super::files::{self, FileId, Patterns};
+use super::firsts::Firsts;
+use super::format::Format;
 use super::index::LineIndex;
 use super::index_cache::{IndexCache, load_or_build};
 use super::mmap::{Access, Mapping};
@@ -25,9 +27,7 @@ pub(crate) struct LineOptions {
 /// Text files that are mapped and indexed: lines by number, over all of them.
 pub(crate) struct LineFiles {
     files: Vec<LineFile>,
-    /// Lines before each file.
-    firsts: Vec<u64>,
-    len: u64,
+    firsts: Firsts,
 }
 
 struct LineFile {
@@ -49,29 +49,20 @@ impl LineFiles {
     pub(crate) fn open(patterns: impl Patterns, extensions: &[&str], options: &LineOptions) -> Result<Self> {
         let paths = files::find(patterns, extensions)?;
         let files = paths.into_par_iter().map(|path| LineFile::open(path, options)).collect::<Result<Vec<_>>>()?;
-        let (mut firsts, mut len) = (Vec::with_capacity(files.len()), 0);
-        for file in &files {
-            firsts.push(len);
-            len += file.index.len();
-        }
-        Ok(Self { files, firsts, len })
+        let firsts = Firsts::of(files.iter().map(|file| file.index.len()))?;
+        Ok(Self { files, firsts })
     }
 
     pub(crate) fn len(&self) -> u64 {
-        self.len
+        self.firsts.len()
     }
 
     #[inline]
     pub(crate) fn line(&self, index: u64) -> Result<Line<'_>> {
-        let at = match self.files.len() {
-            1 => 0,
-            _ => self.firsts.partition_point(|&first| first <= index).saturating_sub(1),
-        };
-        let missing = || Error::data(format!("no line {index}: there are {}", self.len));
-        let file = self.files.get(at).ok_or_else(missing)?;
-        let record = index - self.firsts[at];
+        let (at, record) = self.firsts.find(index)?;
+        let file = &self.files[at];
         let line = file.index.line(record, file.content.bytes());
-        let (start, bytes) = line.ok_or_else(|| missing().path(&file.path))?;
+        let (start, bytes) = line.ok_or_else(|| Error::data("the index is of another file").path(&file.path))?;
         Ok(Line { file, record, start, bytes })
     }
 
@@ -109,7 +100,7 @@ fn compressed(codec: &str) -> Error {
 
 impl fmt::Debug for LineFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} lines in {} files", self.len, self.files.len())
+        write!(f, "{} lines in {} files", self.len(), self.files.len())
     }
 }
 

@@ -27,8 +27,11 @@
 #[cfg(feature = "array_record")]
 mod array_record;
 mod columns;
+mod content;
 mod detect;
 mod files;
+mod firsts;
+mod format;
 #[cfg(all(fuzzing, feature = "compress"))]
 pub mod fuzzing;
 mod index;
@@ -60,8 +63,11 @@ mod varint;
 pub use self::parquet::{Parquet, ParquetOptions};
 #[cfg(feature = "array_record")]
 pub use array_record::{ArrayRecord, ArrayRecordOptions, ArrayRecordWriter, ArrayRecordWriterOptions, Compression};
-pub use detect::{Format, detect};
+#[cfg(feature = "spec")]
+pub(crate) use detect::any_compressed;
+pub use detect::detect;
 pub use files::{Patterns, find};
+pub use format::Format;
 pub use index_cache::IndexCache;
 pub use jsonl::{Jsonl, JsonlOptions};
 pub use lines::{Lines, LinesOptions};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::content::{self, Content};
 use super::files::{self, FileId, Patterns};
 use super::index::is_space;
 use super::inflate::{Bounds, LineReader, RawLine};
@@ -14,7 +15,7 @@ use super::mmap::Access;
 use super::utf8;
 use crate::cx::{Cx, StageId};
 use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
-use crate::element::{Buffer, Element, Name};
+use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
@@ -193,7 +194,7 @@ pub struct TextStream<P> {
 }
 
 struct Shared<P> {
-    files: Vec<(PathBuf, Buffer)>,
+    files: Vec<(PathBuf, Content)>,
     bounds: Bounds,
     parser: P,
     identity: String,
@@ -201,8 +202,8 @@ struct Shared<P> {
 
 impl<P: LineParser> TextStream<P> {
     fn open(patterns: impl Patterns, extensions: &[&str], bounds: Bounds, parser: P) -> Result<Self> {
-        let files = files::find_mapped(patterns, extensions, Access::Sequential)?;
-        let ids: Vec<FileId> = files.iter().map(|(path, file)| FileId::new(path, file.as_bytes())).collect();
+        let files = content::open_all(patterns, extensions, Access::Sequential)?;
+        let ids = files.iter().map(|(path, file)| file.id(path)).collect::<Result<Vec<FileId>>>()?;
         let identity = files::identity(&ids) + &parser.params();
         Ok(Self { shared: Arc::new(Shared { files, bounds, parser, identity }) })
     }
@@ -271,7 +272,7 @@ impl<P: LineParser> TextStreamIter<P> {
         while let Some((path, file)) = shared.files.get(self.file) {
             let reader = match &mut self.reader {
                 Some(reader) => reader,
-                none => none.insert(LineReader::open(path, file.clone(), shared.bounds, 0, 0)?),
+                none => none.insert(LineReader::open(path, file, shared.bounds, 0, 0)?),
             };
             let compressed = reader.is_compressed();
             match reader.next().map_err(|e| e.path(path))? {
@@ -330,9 +331,7 @@ impl<P: LineParser> DatasetIterator for TextStreamIter<P> {
         self.file = file.ok_or_else(|| Error::state(format!("file {} of {}", state.file, files.len())))?;
         self.reader = match files.get(self.file) {
             _ if state.byte == 0 => None,
-            Some((path, file)) => {
-                Some(LineReader::open(path, file.clone(), self.shared.bounds, state.byte, state.line)?)
-            }
+            Some((path, file)) => Some(LineReader::open(path, file, self.shared.bounds, state.byte, state.line)?),
             None => return Err(Error::state(format!("byte {} behind the last file", state.byte))),
         };
         Ok(())

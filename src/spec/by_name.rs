@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::chain::{Border, Chain, Context};
+#[cfg(feature = "python")]
+use super::chain::Border;
+use super::chain::{Chain, Context};
 use super::node::{Field, Node, Tree};
 use super::registry;
 use crate::error::Result;
@@ -15,6 +17,7 @@ pub(crate) fn source(name: &str, arguments: Tree) -> Result<(Chain, Context)> {
 }
 
 /// `chain` and the stage `name` behind it. A dataset of random access stays one wherever the stage can be in either world.
+#[cfg(feature = "python")]
 pub(crate) fn stage(chain: Chain, name: &str, arguments: Tree, context: &Context) -> Result<(Chain, Context)> {
     let mut context = context.clone();
     let chain = registry::stage(chain, &call(name, arguments), true, &mut context)?;
@@ -22,6 +25,7 @@ pub(crate) fn stage(chain: Chain, name: &str, arguments: Tree, context: &Context
 }
 
 /// What `to_iter` is told by these arguments.
+#[cfg(feature = "python")]
 pub(crate) fn border(arguments: Tree) -> Result<Border> {
     registry::border(&argument("to_iter", arguments))
 }

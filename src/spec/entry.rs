@@ -6,6 +6,7 @@ use crate::dataset::iter::Stream;
 use crate::dataset::{BoxIter, BoxMap};
 use crate::element::Element;
 use crate::error::Result;
+use crate::source::Format;
 
 /// Builds a stage of random access.
 pub(crate) type MapFn = fn(BoxMap<Element>, &Fields<'_>, &Context) -> Result<BoxMap<Element>>;
@@ -96,5 +97,39 @@ impl StageEntry {
 pub(crate) struct SourceEntry {
     pub(crate) name: &'static str,
     pub(crate) main: Option<&'static str>,
-    pub(crate) build: SourceFn,
+    /// The argument by which columns are chosen, where they can be.
+    pub(crate) columns: Option<&'static str>,
+    build: Build,
+}
+
+enum Build {
+    By(SourceFn),
+    /// The feature of this format is off.
+    Lacks(Format),
+}
+
+impl SourceEntry {
+    /// A source that this build has.
+    pub(crate) const fn new(name: &'static str, main: Option<&'static str>, build: SourceFn) -> Self {
+        Self { name, main, columns: None, build: Build::By(build) }
+    }
+
+    /// One that it lacks, and says so.
+    #[allow(dead_code, reason = "not where every feature is on")]
+    pub(crate) const fn lacking(name: &'static str, format: Format) -> Self {
+        Self { name, main: None, columns: None, build: Build::Lacks(format) }
+    }
+
+    /// The argument by which it reads some columns only.
+    pub(crate) const fn chooses(self, columns: &'static str) -> Self {
+        Self { columns: Some(columns), ..self }
+    }
+
+    /// What the arguments describe.
+    pub(crate) fn build(&self, fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+        match self.build {
+            Build::By(build) => build(fields, context),
+            Build::Lacks(format) => Err(format.lacking()),
+        }
+    }
 }

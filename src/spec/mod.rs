@@ -29,6 +29,8 @@
 //! | `array_record` | `paths`, `field?`: `record`, `cache_bytes?`; with the feature `array_record` |
 //! | `tfrecord` | `paths`, `field?`: `record`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `tf_record` |
 //! | `npy` | `path`, `field?`: `data` |
+//! | `npz` | `paths`: a record for each archive, its arrays the columns |
+//! | `tokens` | `paths`, `layout?`: a record for each file |
 //! | `crops` | `paths`, `seq_len`, `layout?`: `detect`, `llm_c`, `u16` or `u32`, `with_next?` |
 //! | `random_crops` | as `crops`, and `seed`, `epoch?` |
 //! | `memory` | `records`: a list of mappings |
@@ -57,7 +59,6 @@
 //! | `limit` | `count` |
 //! | `cache` | |
 
-#[cfg(feature = "python")]
 pub(crate) mod by_name;
 pub(crate) mod chain;
 mod change;
@@ -66,7 +67,7 @@ pub(crate) mod columns;
 mod data;
 mod decode;
 mod entry;
-mod file_sources;
+mod files;
 mod iter_stages;
 mod json;
 pub(crate) mod node;

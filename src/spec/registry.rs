@@ -4,13 +4,13 @@ use super::chain::{Border, Chain, Context};
 use super::decode::{Fields, suggest, variant};
 use super::entry::{SourceEntry, StageEntry};
 use super::node::{Node, at, on_line};
-use super::{column_stages, file_sources, iter_stages, order_stages, pack_stages, sources, text_stages};
+use super::{column_stages, files, iter_stages, order_stages, pack_stages, sources, text_stages};
 use crate::dataset::iter::{BadRecords, FilterThresholds};
 use crate::error::{Error, Result};
 
 const STAGES: &[&[StageEntry]] =
     &[column_stages::STAGES, order_stages::STAGES, text_stages::STAGES, iter_stages::STAGES, pack_stages::STAGES];
-const SOURCES: &[&[SourceEntry]] = &[file_sources::SOURCES, sources::SOURCES];
+const SOURCES: &[&[SourceEntry]] = &[files::SOURCES, sources::SOURCES];
 /// The border between the worlds, handled here.
 const BORDER: &str = "to_iter";
 
@@ -36,13 +36,18 @@ pub(crate) fn source(node: &Node, context: &mut Context) -> Result<Chain> {
         return Err(suggest(error, &name, source_entries().map(|e| e.name)));
     };
     let fields = Fields::with_short(&args, entry.main)?;
-    let chain = (entry.build)(&fields, context).map_err(|e| on_line(e, line))?;
+    let chain = entry.build(&fields, context).map_err(|e| on_line(e, line))?;
     fields.finish()?;
     chain.check().map_err(|e| on_line(e, line))?;
     if let Chain::Map(ds) = &chain {
         context.peek(ds);
     }
     Ok(chain)
+}
+
+/// The argument by which the source `name` reads some columns only.
+pub(crate) fn columns_argument(name: &str) -> Option<&'static str> {
+    source_entries().find(|e| e.name == name).and_then(|e| e.columns)
 }
 
 /// `chain` and the stages of a list behind it.

@@ -13,13 +13,13 @@ use crate::element::{Array, Element, Value};
 use crate::error::{Error, Result};
 
 pub(super) const SOURCES: &[SourceEntry] = &[
-    SourceEntry { name: "concatenate", main: Some("parts"), build: concatenate },
-    SourceEntry { name: "mix", main: Some("parts"), build: mix },
-    SourceEntry { name: "interleave", main: None, build: interleave_parts },
-    SourceEntry { name: "lanes", main: None, build: lanes_of_parts },
-    SourceEntry { name: "zip", main: Some("parts"), build: zip },
-    SourceEntry { name: "memory", main: Some("records"), build: memory },
-    SourceEntry { name: "range", main: Some("stop"), build: range },
+    SourceEntry::new("concatenate", Some("parts"), concatenate),
+    SourceEntry::new("mix", Some("parts"), mix),
+    SourceEntry::new("interleave", None, interleave_parts),
+    SourceEntry::new("lanes", None, lanes_of_parts),
+    SourceEntry::new("zip", Some("parts"), zip),
+    SourceEntry::new("memory", Some("records"), memory),
+    SourceEntry::new("range", Some("stop"), range),
 ];
 
 /// `concatenate: {parts: [{jsonl: {paths: a.jsonl}}, {source: {jsonl: {paths: b.jsonl}}, stages: [{shuffle: 1}]}]}`.

@@ -27,7 +27,9 @@ pub use self::codec::Compression;
 use self::index::{Index, Place};
 use self::records::Records;
 pub use self::writer::{ArrayRecordWriter, ArrayRecordWriterOptions};
+use super::content::{self, Content};
 use super::files::{self, FileId, Patterns};
+use super::firsts::Firsts;
 use super::mmap::Access;
 use crate::dataset::map::{Many, RandomAccess};
 use crate::element::Buffer;
@@ -57,9 +59,7 @@ use crate::error::{Error, Result};
 /// files meanwhile.
 pub struct ArrayRecord {
     files: Vec<File>,
-    /// Records before each file.
-    firsts: Vec<u64>,
-    len: u64,
+    firsts: Firsts,
     cache: Cache,
     cache_bytes: usize,
     identity: String,
@@ -90,12 +90,9 @@ impl ArrayRecord {
     /// The file that holds a record, and the place of its chunk there.
     #[inline]
     fn find(&self, index: u64) -> Result<(usize, Place)> {
-        let at = match self.files.len() {
-            1 => 0,
-            _ => self.firsts.partition_point(|&first| first <= index).saturating_sub(1),
-        };
-        let place = self.files.get(at).and_then(|file| file.index.find(index - self.firsts[at]));
-        Ok((at, place.ok_or_else(|| Error::data(format!("no record {index}: there are {}", self.len)))?))
+        let (at, record) = self.firsts.find(index)?;
+        let place = self.files[at].index.find(record);
+        Ok((at, place.ok_or_else(|| Error::data("in no chunk").path(&self.files[at].path).record(record))?))
     }
 
     /// The records of a chunk: out of the cache, unless there is but one.
@@ -111,7 +108,7 @@ impl ArrayRecord {
     fn record(&self, index: u64, held: &mut Option<(usize, usize, Arc<Records>)>) -> Result<Buffer> {
         let (at, place) = self.find(index)?;
         let file = &self.files[at];
-        let record = index - self.firsts[at];
+        let record = index - self.firsts.before(at);
         let fault = |e: Error| e.path(&file.path).record(record);
         let records = match held {
             Some((file, chunk, records)) if (*file, *chunk) == (at, place.chunk) => records.clone(),
@@ -127,9 +124,9 @@ impl ArrayRecord {
 }
 
 impl File {
-    fn open(path: PathBuf, content: Buffer) -> Result<(Self, FileId)> {
+    fn open(path: PathBuf, content: Content) -> Result<(Self, FileId)> {
+        let (id, content) = (content.id(&path)?, content.whole()?);
         let index = Index::read(&content).map_err(|e| e.path(&path))?;
-        let id = FileId::new(&path, content.as_bytes());
         let checked = (0..index.chunks().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         Ok((Self { path, content, index, checked }, id))
     }
@@ -186,23 +183,17 @@ impl ArrayRecordOptions {
     /// # Errors
     /// As [`ArrayRecord::open`].
     pub fn open(self, patterns: impl Patterns) -> Result<ArrayRecord> {
-        let contents = files::find_mapped(patterns, &[".array_record", ".arrayrecord"], self.access)?;
+        let contents = content::open_all(patterns, &[".array_record", ".arrayrecord"], self.access)?;
         self.open_contents(contents)
     }
 
     /// The same, of files that are in memory already.
-    pub(super) fn open_contents(self, contents: Vec<(PathBuf, Buffer)>) -> Result<ArrayRecord> {
+    pub(super) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<ArrayRecord> {
         let opened = contents.into_par_iter().map(|(path, content)| File::open(path, content));
         let (files, ids): (Vec<_>, Vec<_>) = opened.collect::<Result<Vec<_>>>()?.into_iter().unzip();
-        let (mut firsts, mut len) = (Vec::with_capacity(files.len()), 0u64);
-        for file in &files {
-            firsts.push(len);
-            len = len
-                .checked_add(file.index.len())
-                .ok_or_else(|| Error::data("more than 2^64 records").path(&file.path).offset(0))?;
-        }
+        let firsts = Firsts::of(files.iter().map(|file: &File| file.index.len()))?;
         let (cache, identity) = (Cache::new(self.cache_bytes), files::identity(&ids));
-        Ok(ArrayRecord { files, firsts, len, cache, cache_bytes: self.cache_bytes, identity })
+        Ok(ArrayRecord { files, firsts, cache, cache_bytes: self.cache_bytes, identity })
     }
 }
 
@@ -210,7 +201,7 @@ impl RandomAccess for ArrayRecord {
     type Record = Buffer;
 
     fn len(&self) -> u64 {
-        self.len
+        self.firsts.len()
     }
 
     fn is_native(&self) -> bool {
@@ -258,6 +249,6 @@ impl RandomAccess for ArrayRecord {
 
 impl fmt::Debug for ArrayRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ArrayRecord({} records, {} files)", self.len, self.files.len())
+        write!(f, "ArrayRecord({} records, {} files)", self.len(), self.files.len())
     }
 }

@@ -64,7 +64,7 @@ fn ten(dir: &std::path::Path, compression: Compression) -> (PathBuf, Vec<u8>) {
 }
 
 fn open(bytes: &[u8]) -> Result<ArrayRecord> {
-    ArrayRecord::options().open_contents(vec![("x.array_record".into(), Buffer::copy_from(bytes))])
+    ArrayRecord::options().open_contents(vec![("x.array_record".into(), Buffer::copy_from(bytes).into())])
 }
 
 #[test]

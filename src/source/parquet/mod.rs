@@ -21,10 +21,12 @@ use self::cache::Cache;
 use self::chunk::Chunks;
 use self::group::{File, Group, contained};
 use super::columns::instead;
+use super::content::{self, Content};
 use super::files::{self, FileId, Patterns};
+use super::firsts::Firsts;
 use super::mmap::Access;
 use crate::dataset::map::RandomAccess;
-use crate::element::{Buffer, Element, Name};
+use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 
 /// Rows of Parquet files, by number: a [`RandomAccess`] source of [`Element`].
@@ -57,9 +59,8 @@ use crate::error::{Error, Result};
 pub struct Parquet {
     files: Vec<File>,
     groups: Vec<Group>,
-    /// Rows before each group.
-    firsts: Vec<u64>,
-    len: u64,
+    /// Over the groups.
+    firsts: Firsts,
     columns: Vec<Name>,
     cache: Cache,
     /// Large groups that keep a decoder, oldest first.
@@ -159,12 +160,12 @@ impl ParquetOptions {
     /// # Errors
     /// As [`Parquet::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is named.
     pub fn open(self, patterns: impl Patterns) -> Result<Parquet> {
-        let contents = files::find_mapped(patterns, &[".parquet"], self.access)?;
+        let contents = content::open_all(patterns, &[".parquet"], self.access)?;
         self.open_contents(contents)
     }
 
     /// The same, of files that are in memory already.
-    pub(super) fn open_contents(self, contents: Vec<(PathBuf, Buffer)>) -> Result<Parquet> {
+    pub(super) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<Parquet> {
         let opened = contents.into_par_iter().map(|(path, content)| self.open_file(path, content));
         let opened = opened.collect::<Result<Vec<_>>>()?;
         let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
@@ -176,19 +177,14 @@ impl ParquetOptions {
                 groups.push(Group::new(at, file, group).map_err(|e| e.path(&file.path))?);
             }
         }
-        let (mut firsts, mut len) = (Vec::with_capacity(groups.len()), 0u64);
-        for group in &groups {
-            firsts.push(len);
-            let path = &files[group.file].path;
-            len = len.checked_add(group.rows).ok_or_else(|| Error::data("more than 2^64 rows").path(path))?;
-        }
+        let firsts = Firsts::of(groups.iter().map(|group| group.rows))?;
         let identity = format!("{}, columns=[{}]", files::identity(&ids), columns.join(", "));
         let cache = Cache::new(self.cache_bytes);
-        Ok(Parquet { files, groups, firsts, len, columns, cache, live: Mutex::default(), identity })
+        Ok(Parquet { files, groups, firsts, columns, cache, live: Mutex::default(), identity })
     }
 
-    fn open_file(&self, path: PathBuf, content: Buffer) -> Result<(File, FileId)> {
-        let id = FileId::new(&path, content.as_bytes());
+    fn open_file(&self, path: PathBuf, content: Content) -> Result<(File, FileId)> {
+        let (id, content) = (content.id(&path)?, content.whole()?);
         footer(content.as_bytes()).map_err(|e| e.path(&path))?;
         let chunks = Chunks::new(content);
         let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
@@ -288,7 +284,7 @@ impl RandomAccess for Parquet {
     type Record = Element;
 
     fn len(&self) -> u64 {
-        self.len
+        self.firsts.len()
     }
 
     fn is_native(&self) -> bool {
@@ -296,11 +292,7 @@ impl RandomAccess for Parquet {
     }
 
     fn read(&self, index: u64) -> Result<Element> {
-        if index >= self.len {
-            return Err(Error::data(format!("no row {index}: there are {}", self.len)));
-        }
-        let at = self.firsts.partition_point(|&first| first <= index) - 1;
-        let row = index - self.firsts[at];
+        let (at, row) = self.firsts.find(index)?;
         let file = &self.files[self.groups[at].file];
         let (batch, place) = self.span(at, row).map_err(|e| e.record(index))?;
         let mut element = Element::with_capacity(self.columns.len());
@@ -330,6 +322,6 @@ impl RandomAccess for Parquet {
 
 impl fmt::Debug for Parquet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Parquet({} rows, {} row groups, {} files)", self.len, self.groups.len(), self.files.len())
+        write!(f, "Parquet({} rows, {} row groups, {} files)", self.len(), self.groups.len(), self.files.len())
     }
 }

@@ -8,18 +8,20 @@ mod stream;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use self::frame::{FOOT, HEAD};
 #[cfg(feature = "compress")]
 pub use self::stream::{TfRecordIter, TfRecordState, TfRecordStream};
-use super::detect::{Format, compression};
+use super::content::{self, Content};
+use super::detect::compression;
 use super::files::{self, FileId, Patterns};
+use super::firsts::Firsts;
+use super::format::Format;
 use super::index::LineIndex;
 use super::index_cache::{IndexCache, load_or_frame};
-use super::mmap::{Access, Mapping};
+use super::mmap::Access;
 use crate::dataset::map::RandomAccess;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
@@ -56,9 +58,7 @@ pub(crate) fn is_tf_record(head: &[u8]) -> bool {
 /// Reading takes the time of a checksum of the data. See [`Mapping`] for what must not be done to the files meanwhile.
 pub struct TfRecord {
     files: Vec<File>,
-    /// Records before each file.
-    firsts: Vec<u64>,
-    len: u64,
+    firsts: Firsts,
     identity: String,
 }
 
@@ -120,33 +120,25 @@ impl TfRecordOptions {
     /// # Errors
     /// As [`TfRecord::open`].
     pub fn open(self, patterns: impl Patterns) -> Result<TfRecord> {
-        let paths = files::find(patterns, &ENDINGS)?;
-        let open = |path: PathBuf| {
-            let content = Buffer::from_owner(Arc::new(Mapping::open(&path, self.access)?));
-            File::open(path, content, &self.cache)
-        };
-        let files = paths.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
-        let id = |file: &File| {
-            let id = FileId::new(&file.path, file.content.as_bytes());
-            FileId { hash: id.hash ^ file.index.hash().rotate_left(1), ..id }
-        };
-        let identity = files::identity(&files.iter().map(id).collect::<Vec<_>>());
-        let (mut firsts, mut len) = (Vec::with_capacity(files.len()), 0);
-        for file in &files {
-            firsts.push(len);
-            len += file.index.len();
-        }
-        Ok(TfRecord { files, firsts, len, identity })
+        let open = |(path, content)| File::open(path, content, &self.cache);
+        let contents = content::open_all(patterns, &ENDINGS, self.access)?;
+        let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
+        let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
+        let firsts = Firsts::of(files.iter().map(|file| file.index.len()))?;
+        Ok(TfRecord { files, firsts, identity: files::identity(&ids) })
     }
 }
 
 impl File {
-    fn open(path: PathBuf, content: Buffer, cache: &IndexCache) -> Result<Self> {
+    fn open(path: PathBuf, content: Content, cache: &IndexCache) -> Result<(Self, FileId)> {
+        let id = content.id(&path)?;
+        let content = content.whole()?;
         if let Some(codec) = compression(content.as_bytes()) {
             return Err(compressed(&path, codec));
         }
         let index = load_or_frame(&path, content.as_bytes(), cache, starts).map_err(|e| e.path(&path))?;
-        Ok(Self { path, content, index })
+        let id = FileId { hash: id.hash ^ index.hash().rotate_left(1), ..id };
+        Ok((Self { path, content, index }, id))
     }
 
     fn read(&self, record: u64) -> Result<Buffer> {
@@ -187,7 +179,7 @@ impl RandomAccess for TfRecord {
     type Record = Buffer;
 
     fn len(&self) -> u64 {
-        self.len
+        self.firsts.len()
     }
 
     fn is_native(&self) -> bool {
@@ -195,13 +187,8 @@ impl RandomAccess for TfRecord {
     }
 
     fn read(&self, index: u64) -> Result<Buffer> {
-        let at = match self.files.len() {
-            1 => 0,
-            _ => self.firsts.partition_point(|&first| first <= index).saturating_sub(1),
-        };
-        let file = self.files.get(at).filter(|_| index < self.len);
-        let file = file.ok_or_else(|| Error::data(format!("no record {index}: there are {}", self.len)))?;
-        let record = index - self.firsts[at];
+        let (at, record) = self.firsts.find(index)?;
+        let file = &self.files[at];
         file.read(record).map_err(|e| e.path(&file.path).record(record))
     }
 
@@ -224,7 +211,7 @@ impl RandomAccess for TfRecord {
 
 impl fmt::Debug for TfRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TfRecord({} records, {} files)", self.len, self.files.len())
+        write!(f, "TfRecord({} records, {} files)", self.len(), self.files.len())
     }
 }
 

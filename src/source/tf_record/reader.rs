@@ -1,5 +1,6 @@
 //! Records out of one file, gzip or plain, front to back.
 
+use super::super::content::Content;
 use super::super::inflate::Decoder;
 use super::frame::{self, FOOT, HEAD};
 use crate::element::Buffer;
@@ -20,8 +21,8 @@ pub(super) struct Reader {
 const STEP: u64 = 1 << 20;
 
 impl Reader {
-    pub(super) fn open(file: Buffer) -> Result<Self> {
-        let decoder = Decoder::new(file, None).map_err(|e| Error::data(e.to_string()).offset(0))?;
+    pub(super) fn open(file: &Content) -> Result<Self> {
+        let decoder = Decoder::new(file, None)?;
         Ok(Self { decoder, byte: 0, record: 0, lost: false })
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::content::{self, Content};
 use super::super::files::{self, FileId, Patterns};
 use super::super::mmap::Access;
 use super::reader::Reader;
@@ -36,7 +37,7 @@ pub struct TfRecordStream {
 }
 
 struct Shared {
-    files: Vec<(PathBuf, Buffer)>,
+    files: Vec<(PathBuf, Content)>,
     identity: String,
 }
 
@@ -46,14 +47,14 @@ impl TfRecordStream {
     /// # Errors
     /// If nothing is found, or a file cannot be mapped.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
-        Ok(Self::of(files::find_mapped(patterns, &ENDINGS, Access::Sequential)?))
+        Self::of(content::open_all(patterns, &ENDINGS, Access::Sequential)?)
     }
 
     /// Files that are in memory already.
-    pub(in super::super) fn of(files: Vec<(PathBuf, Buffer)>) -> Self {
-        let ids: Vec<FileId> = files.iter().map(|(path, file)| FileId::new(path, file.as_bytes())).collect();
+    pub(in super::super) fn of(files: Vec<(PathBuf, Content)>) -> Result<Self> {
+        let ids = files.iter().map(|(path, file)| file.id(path)).collect::<Result<Vec<FileId>>>()?;
         let identity = files::identity(&ids);
-        Self { shared: Arc::new(Shared { files, identity }) }
+        Ok(Self { shared: Arc::new(Shared { files, identity }) })
     }
 }
 
@@ -108,7 +109,7 @@ impl TfRecordIter {
         while let Some((path, file)) = shared.files.get(self.file) {
             let reader = match &mut self.reader {
                 Some(reader) => reader,
-                none => none.insert(Reader::open(file.clone()).map_err(|e| e.path(path))?),
+                none => none.insert(Reader::open(file).map_err(|e| e.path(path))?),
             };
             match reader.next() {
                 Ok(Some(record)) => return Ok(Some(record)),
@@ -160,7 +161,7 @@ impl DatasetIterator for TfRecordIter {
             Some((path, file)) => {
                 let short =
                     || Error::state(format!("the file has fewer than the {} bytes that were read of it", state.byte));
-                let mut reader = Reader::open(file.clone()).map_err(|e| e.path(path))?;
+                let mut reader = Reader::open(file).map_err(|e| e.path(path))?;
                 reader.skip_to(state.byte, state.record).map_err(|e| short().path(path).caused_by(e))?;
                 Some(reader)
             }
@@ -200,7 +201,8 @@ mod tests {
     }
 
     fn stream(files: &[(&str, Vec<u8>)]) -> TfRecordStream {
-        TfRecordStream::of(files.iter().map(|(name, bytes)| (name.into(), Buffer::copy_from(bytes))).collect())
+        TfRecordStream::of(files.iter().map(|(name, bytes)| (name.into(), Buffer::copy_from(bytes).into())).collect())
+            .unwrap()
     }
 
     #[test]

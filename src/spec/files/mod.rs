@@ -1,0 +1,88 @@
+//! Sources that read files.
+
+mod arrays;
+#[cfg(feature = "parquet")]
+mod parquet;
+#[cfg(any(feature = "array_record", feature = "tf_record"))]
+mod records;
+mod text;
+mod tokens;
+mod whole;
+
+use std::path::PathBuf;
+
+use super::chain::{Chain, Context, missing};
+use super::decode::{Decode, Fields};
+use super::entry::SourceEntry;
+use super::node::Node;
+use crate::dataset::BoxIter;
+use crate::element::Element;
+use crate::error::Result;
+use crate::source::{IndexCache, TokenLayout};
+
+pub(super) const SOURCES: &[SourceEntry] = &[
+    SourceEntry::new("jsonl", Some("paths"), text::jsonl).chooses("columns"),
+    SourceEntry::new("lines", Some("paths"), text::lines),
+    #[cfg(feature = "parquet")]
+    SourceEntry::new("parquet", Some("paths"), parquet::parquet).chooses("columns"),
+    #[cfg(not(feature = "parquet"))]
+    SourceEntry::lacking("parquet", crate::source::Format::Parquet),
+    #[cfg(feature = "array_record")]
+    SourceEntry::new("array_record", Some("paths"), records::array_record),
+    #[cfg(not(feature = "array_record"))]
+    SourceEntry::lacking("array_record", crate::source::Format::ArrayRecord),
+    #[cfg(feature = "tf_record")]
+    SourceEntry::new("tfrecord", Some("paths"), records::tfrecord),
+    #[cfg(not(feature = "tf_record"))]
+    SourceEntry::lacking("tfrecord", crate::source::Format::TfRecord),
+    SourceEntry::new("npy", Some("path"), arrays::npy),
+    #[cfg(feature = "compress")]
+    SourceEntry::new("npz", Some("paths"), arrays::npz),
+    #[cfg(not(feature = "compress"))]
+    SourceEntry::lacking("npz", crate::source::Format::Npz),
+    SourceEntry::new("tokens", Some("paths"), tokens::tokens),
+    SourceEntry::new("crops", Some("paths"), tokens::crops),
+    SourceEntry::new("random_crops", Some("paths"), tokens::random_crops),
+];
+
+/// Where there is random access, lanes are nothing but another order.
+fn refuse_lanes(fields: &Fields<'_>) -> Result<()> {
+    match fields.node("lanes") {
+        Some(node) => Err(node.error("these files have random access, and lanes are for `.gz` and `.zst`").help(
+            "leave it out: whoever evaluates the pipeline reads anywhere in them; or name `lanes` as the source, with `parts`",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// So many streams, each of every so-manieth file.
+fn lanes_of(files: &[PathBuf], count: u64, stream: impl Fn(&[PathBuf]) -> Result<BoxIter<Element>>) -> Result<Chain> {
+    let lanes = (0..files.len()).take(usize::try_from(count).unwrap_or(usize::MAX));
+    let lane = |first| stream(&files.iter().skip(first).step_by(count as usize).cloned().collect::<Vec<_>>());
+    Ok(Chain::Lanes(lanes.map(lane).collect::<Result<_>>()?, count as usize))
+}
+
+/// Paths, globs and folders, seen from here; one that is no glob must exist.
+fn paths(node: &Node, context: &Context) -> Result<Vec<PathBuf>> {
+    let one = |node: &Node| {
+        let path = context.resolve(&String::decode(node)?);
+        let is_glob = path.to_string_lossy().contains(['*', '?', '[']);
+        if is_glob || path.exists() { Ok(path) } else { Err(missing(node, &path)) }
+    };
+    Vec::<Node>::decode(node)?.iter().map(one).collect()
+}
+
+/// `index_cache: beside`, `off`, or a folder.
+fn index_cache(fields: &Fields<'_>, context: &Context) -> Result<IndexCache> {
+    Ok(match fields.optional::<String>("index_cache")?.as_deref() {
+        None | Some("beside") => IndexCache::Beside,
+        Some("off") => IndexCache::Off,
+        Some(folder) => IndexCache::Folder(context.resolve(folder)),
+    })
+}
+
+/// `layout: u16`: what files of bare token ids are.
+fn layout(fields: &Fields<'_>) -> Result<TokenLayout> {
+    let choice = fields.choice("layout", &TokenLayout::NAMES.map(|(name, _)| name))?;
+    Ok(choice.map_or_else(TokenLayout::default, |at| TokenLayout::NAMES[at].1))
+}

@@ -1,0 +1,49 @@
+//! Files that are one record each.
+
+use crate::dataset::BoxMap;
+use crate::dataset::map::{RandomAccess, Source};
+use crate::element::Element;
+use crate::error::{Error, Result};
+
+/// A record for each file, which views it.
+#[derive(Debug)]
+pub(super) struct Whole {
+    pub(super) name: &'static str,
+    pub(super) elements: Vec<Element>,
+    pub(super) identity: String,
+}
+
+impl Whole {
+    pub(super) fn dataset(self) -> BoxMap<Element> {
+        BoxMap::new(Source::new(self))
+    }
+}
+
+impl RandomAccess for Whole {
+    type Record = Element;
+
+    fn len(&self) -> u64 {
+        self.elements.len() as u64
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+
+    fn read(&self, index: u64) -> Result<Element> {
+        let element = usize::try_from(index).ok().and_then(|at| self.elements.get(at));
+        element.cloned().ok_or_else(|| Error::data(format!("no file {index}: there are {}", self.elements.len())))
+    }
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+
+    fn record_bytes(&self, record: &Element) -> u64 {
+        record.nbytes() as u64
+    }
+}
