@@ -9,12 +9,11 @@ shift; [ $# -gt 0 ] && shift
 mkdir -p "corpus/$target" "artifacts/$target"
 for seed in "$@"; do cp "$seed" "corpus/$target/"; done
 host=$(rustc -vV | sed -n 's/^host: //p')
-features=libfuzzer
 case $target in
-    parquet) features=libfuzzer,parquet ;;
-    array_record | tf_record) features=libfuzzer,records ;;
+    jsonl | line_index | npy | npz | tokens | stream | checkpoint) features=libfuzzer ;;
     pipeline) features=libfuzzer,spec ;;
     wire) features=libfuzzer,workers ;;
+    *) features=libfuzzer,formats ;;
 esac
 RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \

@@ -13,11 +13,11 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("npz", fuzzing::npz),
     ("tokens", fuzzing::tokens),
     ("stream", fuzzing::stream),
-    #[cfg(feature = "records")]
+    #[cfg(feature = "formats")]
     ("array_record", fuzzing::array_record),
-    #[cfg(feature = "records")]
+    #[cfg(feature = "formats")]
     ("tf_record", fuzzing::tf_record),
-    #[cfg(feature = "parquet")]
+    #[cfg(feature = "formats")]
     ("parquet", fuzzing::parquet),
     ("checkpoint", checkpoint),
     #[cfg(feature = "spec")]
