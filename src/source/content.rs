@@ -1,4 +1,5 @@
 //! The bytes of a file, wherever it lies.
+#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 #[cfg(feature = "compress")]
 use std::io::{self, BufRead, Read};

@@ -41,7 +41,7 @@ pub fn line_index(data: &[u8]) {
         }
     }
     let Some(key) = stored_key(data) else { return };
-    if let Some(index) = decode(&Buffer::copy_from(data), &key) {
+    if let Some(index) = decode(&Buffer::copy_from(data), &key).map(LineIndex) {
         for i in 0..index.len().min(1000) {
             index.line(i, data);
         }

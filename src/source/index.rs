@@ -1,10 +1,9 @@
-//! Where the lines of a text file start: found once, in parallel, 4 bytes a line.
+//! Where the lines of a text file start: found once, in parallel.
 
 use memchr::{memchr, memchr_iter};
 use rayon::prelude::*;
-use xxhash_rust::xxh3::Xxh3;
 
-use crate::element::Buffer;
+use super::starts::{Facts, Starts, StartsBuilder};
 
 /// Bytes that one task searches. A divisor of 2^32, so that a chunk never spans two pages.
 const CHUNK: usize = 4 << 20;
@@ -12,24 +11,8 @@ const CHUNK: usize = 4 << 20;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Start of every line of a file.
-///
-/// The file is seen as pages of 2^32 bytes. `starts` holds the low 32 bits of every start, `pages` the number of lines
-/// that start before each page, so a line costs 4 bytes in a file of any size, and finding it a search over pages.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct LineIndex {
-    /// Lines that start before page k.
-    pub(super) pages: Vec<u64>,
-    /// Low half of the start of every line, `u32`: on the heap, or mapped from a cache file.
-    pub(super) starts: Buffer,
-    /// Lines that were left out because they are blank.
-    pub(super) blanks: u64,
-    /// Whether blank lines are kept.
-    pub(super) keep_blank: bool,
-    /// Size of the file.
-    pub(super) size: u64,
-    /// A hash of all of the above.
-    pub(super) hash: u64,
-}
+pub(crate) struct LineIndex(pub(super) Starts);
 
 impl LineIndex {
     /// Finds the lines of `bytes`. Lines of nothing but white space are left out unless `keep_blank`.
@@ -41,53 +24,36 @@ impl LineIndex {
             .into_par_iter()
             .map(|i| Chunk::find(bytes, i * CHUNK, bytes.len().min((i + 1) * CHUNK), keep_blank))
             .collect();
-        let mut starts = Vec::with_capacity(chunks.iter().map(|c| c.starts.len()).sum());
-        let (mut pages, mut blanks) = (Vec::new(), 0);
+        let mut starts = StartsBuilder::with_capacity(chunks.iter().map(|c| c.starts.len()).sum());
         for (i, chunk) in chunks.iter().enumerate() {
-            if (i * CHUNK).trailing_zeros() >= u32::BITS {
-                pages.push(starts.len() as u64);
-            }
-            starts.extend_from_slice(&chunk.starts);
-            blanks += chunk.blanks;
+            starts.extend((i * CHUNK) as u64, &chunk.starts);
         }
-        Self::new(pages, Buffer::from_vec(starts), blanks, keep_blank, bytes.len() as u64)
-    }
-
-    /// An index of these parts, with its hash computed.
-    pub(super) fn new(pages: Vec<u64>, starts: Buffer, blanks: u64, keep_blank: bool, size: u64) -> Self {
-        let mut hasher = Xxh3::new();
-        for number in [size, u64::from(keep_blank), blanks, pages.len() as u64] {
-            hasher.update(&number.to_le_bytes());
-        }
-        hasher.update(bytemuck::cast_slice(&pages));
-        hasher.update(starts.as_bytes());
-        Self { pages, starts, blanks, keep_blank, size, hash: hasher.digest() }
+        let blanks = chunks.iter().map(|chunk| chunk.blanks).sum();
+        Self(starts.finish(Facts { size: bytes.len() as u64, keep_blank, blanks }))
     }
 
     /// Number of lines, without those left out.
     pub(crate) fn len(&self) -> u64 {
-        (self.starts.len() / 4) as u64
+        self.0.len()
     }
 
     /// A hash of every line's place: equal where the lines of two files are of equal lengths.
     pub(crate) fn hash(&self) -> u64 {
-        self.hash
+        self.0.hash()
     }
 
     /// Bytes it holds in memory, or maps.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.starts.len() + self.pages.len() * 8) as u64
+        self.0.memory_bytes()
     }
 
     /// Where line `line` starts, and its bytes without the line end; `None` if there is none, or if the index is not of these bytes.
     pub(crate) fn line<'a>(&self, line: u64, bytes: &'a [u8]) -> Option<(usize, &'a [u8])> {
-        let starts = self.starts.as_slice::<u32>()?;
-        let start = self.start(starts, line)?;
-        // The last line has no next one; a start is never 0 for any other.
-        let next = self.start(starts, line + 1).unwrap_or(bytes.len());
+        let start = usize::try_from(self.0.get(line)?).ok()?;
+        let next = self.0.get(line + 1).map_or(Some(bytes.len()), |next| usize::try_from(next).ok())?;
         let span = bytes.get(start..next)?;
         // Where blank lines were left out, some may follow.
-        let end = if self.blanks > 0 { memchr(b'\n', span) } else { span.len().checked_sub(1) };
+        let end = if self.0.facts().blanks > 0 { memchr(b'\n', span) } else { span.len().checked_sub(1) };
         let span = match end {
             Some(end) if span[end] == b'\n' => &span[..end],
             _ => span,
@@ -95,27 +61,10 @@ impl LineIndex {
         Some((start, span.strip_suffix(b"\r").unwrap_or(span)))
     }
 
-    /// Where a record starts.
-    #[cfg(feature = "tf_record")]
-    #[inline]
-    pub(crate) fn start_of(&self, record: u64) -> Option<usize> {
-        self.start(self.starts.as_slice::<u32>()?, record)
-    }
-
-    #[inline]
-    fn start(&self, starts: &[u32], line: u64) -> Option<usize> {
-        let low = *starts.get(usize::try_from(line).ok()?)? as usize;
-        let page = match self.pages.len() {
-            1 => 0,
-            _ => self.pages.partition_point(|&first| first <= line).checked_sub(1)?,
-        };
-        (page << 32).checked_add(low)
-    }
-
     /// The number of a line in the file, from 1, blank ones counted. Reads the file up to it where some were left out.
     pub(crate) fn line_number(&self, line: u64, bytes: &[u8]) -> u64 {
         match self.line(line, bytes) {
-            Some((start, _)) if self.blanks > 0 => memchr_iter(b'\n', &bytes[..start]).count() as u64 + 1,
+            Some((start, _)) if self.0.facts().blanks > 0 => memchr_iter(b'\n', &bytes[..start]).count() as u64 + 1,
             _ => line + 1,
         }
     }
@@ -211,18 +160,14 @@ mod tests {
     fn numbers_count_blank_lines() {
         let bytes = b"a\n\n  \nb\nc";
         let index = LineIndex::build(bytes, false);
-        assert_eq!((index.len(), index.blanks), (3, 2));
+        assert_eq!((index.len(), index.0.facts().blanks), (3, 2));
         assert_eq!(index.line_number(1, bytes), 4);
         assert_eq!(LineIndex::build(bytes, true).line_number(3, bytes), 4);
     }
 
     #[test]
-    fn pages_hold_the_upper_half_of_a_start() {
-        // Two lines in page 0, none in page 1, one in page 2.
-        let starts = Buffer::from_vec(vec![0u32, 9, 7]);
-        let index = LineIndex::new(vec![0, 2, 2], starts, 0, true, 0);
-        let starts = index.starts.as_slice::<u32>().unwrap();
-        assert_eq!([0, 1, 2].map(|i| index.start(starts, i).unwrap()), [0, 9, (2 << 32) + 7]);
-        assert!(index.line(1, b"a line of another file").is_none());
+    fn an_index_of_another_file_finds_nothing() {
+        let index = LineIndex::build(b"a\nlonger\nfile\n", true);
+        assert!(index.line(2, b"a").is_none());
     }
 }

@@ -1,9 +1,8 @@
-//! Line indices kept on disk, so that a large file is searched once.
+//! Where the records of files start, kept on disk, so that a large file is searched once.
 //!
-//! A cache file is used only if size, time of change and sampled content of the text file are those it was made for and
+//! A cache file is used only if size, time of change and sampled content of the file are those it was made for and
 //! its own hash is right. Anything else, unwritable folders included, means that the index is built again in memory.
 
-use std::convert::Infallible;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,15 +13,15 @@ use std::time::UNIX_EPOCH;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::files::{file_name, sample};
-use super::index::LineIndex;
 use super::mmap::{Access, Mapping};
+use super::starts::{Facts, Starts};
 use crate::element::Buffer;
 
-/// Where line indices are kept.
+/// Where the places of lines and records are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IndexCache {
-    /// Beside the text file, as `.NAME.gmi`.
+    /// Beside the file, as `.NAME.gmi`.
     #[default]
     Beside,
     /// In this folder, which is made if it is not there.
@@ -49,88 +48,96 @@ impl IndexCache {
 /// Smaller files are searched faster than a cache file is looked up and checked.
 const MIN_BYTES: usize = 8 << 20;
 
-/// The index of the text file at `path`, whose content is `bytes`: from the cache, or built and then cached.
-pub(crate) fn load_or_build(path: &Path, bytes: &[u8], keep_blank: bool, cache: &IndexCache) -> LineIndex {
-    if bytes.len() < MIN_BYTES {
-        return LineIndex::build(bytes, keep_blank);
+/// What starts at the places of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Records {
+    /// Lines that are not blank.
+    Lines,
+    /// Every line.
+    AllLines,
+    /// Records of TFRecord.
+    #[cfg_attr(not(feature = "tf_record"), allow(dead_code, reason = "for that format"))]
+    Frames,
+}
+
+impl Records {
+    const ALL: [Self; 3] = [Self::Lines, Self::AllLines, Self::Frames];
+
+    /// As a cache file has it: its place in [`ALL`](Self::ALL).
+    fn number(self) -> u64 {
+        Self::ALL.iter().position(|&other| other == self).unwrap_or_default() as u64
     }
-    cached(path, bytes, keep_blank, cache)
 }
 
-fn cached(path: &Path, bytes: &[u8], keep_blank: bool, cache: &IndexCache) -> LineIndex {
-    let key = Key::of(path, bytes, keep_blank);
-    let Ok(index) = cached_by(path, key, cache, || Ok::<_, Infallible>(LineIndex::build(bytes, keep_blank)));
-    index
-}
-
-/// The same of records in frames, which `find` finds.
-#[cfg(feature = "tf_record")]
-pub(crate) fn load_or_frame<E>(
+/// Where `records` start in the file at `path`, whose content is `bytes`: from the cache, or found and then cached.
+///
+/// # Errors
+/// What `find` reports.
+pub(crate) fn load_or_find<E>(
     path: &Path,
     bytes: &[u8],
+    records: Records,
     cache: &IndexCache,
-    find: impl FnOnce(&[u8]) -> Result<LineIndex, E>,
-) -> Result<LineIndex, E> {
+    find: impl FnOnce(&[u8]) -> Result<Starts, E>,
+) -> Result<Starts, E> {
     if bytes.len() < MIN_BYTES {
         return find(bytes);
     }
-    let key = Key::of(path, bytes, false).map(|key| Key { framed: true, ..key });
-    cached_by(path, key, cache, || find(bytes))
+    cached(path, bytes, records, cache, find)
 }
 
-fn cached_by<E>(
+fn cached<E>(
     path: &Path,
-    key: Option<Key>,
+    bytes: &[u8],
+    records: Records,
     cache: &IndexCache,
-    build: impl FnOnce() -> Result<LineIndex, E>,
-) -> Result<LineIndex, E> {
-    let (Some(at), Some(key)) = (cache.path_for(path), key) else { return build() };
+    find: impl FnOnce(&[u8]) -> Result<Starts, E>,
+) -> Result<Starts, E> {
+    let (Some(at), Some(key)) = (cache.path_for(path), Key::of(path, bytes, records)) else { return find(bytes) };
     let file = Mapping::open(&at, Access::Normal).ok().map(|file| Buffer::from_owner(Arc::new(file)));
-    if let Some(index) = file.and_then(|file| decode(&file, &key)) {
-        return Ok(index);
+    if let Some(starts) = file.and_then(|file| decode(&file, &key)) {
+        return Ok(starts);
     }
-    let index = build()?;
-    if let Err(error) = store(&at, &key, &index) {
-        tracing::debug!(path = %at.display(), %error, "the line index is not cached");
+    let starts = find(bytes)?;
+    if let Err(error) = store(&at, &key, &starts) {
+        tracing::debug!(path = %at.display(), %error, "the index is not cached");
     }
-    Ok(index)
+    Ok(starts)
 }
 
 /// What a cache file must have been made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    keep_blank: bool,
-    /// Records in frames instead of lines.
-    framed: bool,
+    records: Records,
     size: u64,
     changed_ns: u64,
     sample: u64,
 }
 
 impl Key {
-    fn of(path: &Path, bytes: &[u8], keep_blank: bool) -> Option<Self> {
+    fn of(path: &Path, bytes: &[u8], records: Records) -> Option<Self> {
         let changed = fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
         let changed_ns = u64::try_from(changed.as_nanos()).ok()?;
-        Some(Self { keep_blank, framed: false, size: bytes.len() as u64, changed_ns, sample: sample(bytes) })
+        Some(Self { records, size: bytes.len() as u64, changed_ns, sample: sample(bytes) })
     }
 }
 
 const MAGIC: &[u8; 8] = b"gmlines1";
-/// Magic and 8 numbers, all little-endian `u64`: keep_blank (2 for records in frames), size, changed_ns, sample, lines, pages, blanks, hash. Then the
+/// Magic and 8 numbers, all little-endian `u64`: what starts there, size, changed_ns, sample, lines, pages, blanks, hash. Then the
 /// pages (`u64` each) and the starts (`u32` each), to the end of the file.
 const HEADER: usize = 72;
 
-fn header(key: &Key, index: &LineIndex) -> Vec<u8> {
+fn header(key: &Key, starts: &Starts) -> Vec<u8> {
     let mut header = MAGIC.to_vec();
-    let (lines, pages) = (index.len(), index.pages.len() as u64);
-    let kind = if key.framed { 2 } else { u64::from(key.keep_blank) };
-    let numbers = [kind, key.size, key.changed_ns, key.sample, lines, pages, index.blanks, index.hash];
+    let (records, pages) = (starts.len(), starts.parts().0.len() as u64);
+    let found = [records, pages, starts.facts().blanks, starts.hash()];
+    let numbers = [[key.records.number(), key.size, key.changed_ns, key.sample], found].concat();
     numbers.iter().for_each(|n| header.extend_from_slice(&n.to_le_bytes()));
     header
 }
 
 /// Writes a temporary file beside `at` and renames it, so that no reader ever sees a part.
-fn store(at: &Path, key: &Key, index: &LineIndex) -> io::Result<()> {
+fn store(at: &Path, key: &Key, starts: &Starts) -> io::Result<()> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     if let Some(folder) = at.parent() {
         fs::create_dir_all(folder)?;
@@ -139,9 +146,10 @@ fn store(at: &Path, key: &Key, index: &LineIndex) -> io::Result<()> {
     let temporary = at.with_file_name(unique);
     let write = || {
         let mut file = fs::File::create(&temporary)?;
-        file.write_all(&header(key, index))?;
-        file.write_all(bytemuck::cast_slice(&index.pages))?;
-        file.write_all(index.starts.as_bytes())?;
+        let (pages, lows) = starts.parts();
+        file.write_all(&header(key, starts))?;
+        file.write_all(bytemuck::cast_slice(pages))?;
+        file.write_all(lows.as_bytes())?;
         fs::rename(&temporary, at)
     };
     write().inspect_err(|_| drop(fs::remove_file(&temporary)))
@@ -151,17 +159,12 @@ fn store(at: &Path, key: &Key, index: &LineIndex) -> io::Result<()> {
 pub(crate) fn stored_key(bytes: &[u8]) -> Option<Key> {
     let numbers = bytes.get(..HEADER)?.strip_prefix(MAGIC)?;
     let number = |i: usize| u64::from_le_bytes(numbers[i * 8..i * 8 + 8].try_into().expect("8 bytes"));
-    let (keep_blank, framed) = match number(0) {
-        0 => (false, false),
-        1 => (true, false),
-        2 => (false, true),
-        _ => return None,
-    };
-    Some(Key { keep_blank, framed, size: number(1), changed_ns: number(2), sample: number(3) })
+    let records = *Records::ALL.get(usize::try_from(number(0)).ok()?)?;
+    Some(Key { records, size: number(1), changed_ns: number(2), sample: number(3) })
 }
 
 /// The index in a cache file, or `None` if it is not exactly one made for `key`.
-pub(crate) fn decode(file: &Buffer, key: &Key) -> Option<LineIndex> {
+pub(crate) fn decode(file: &Buffer, key: &Key) -> Option<Starts> {
     let bytes = file.as_bytes();
     if stored_key(bytes)? != *key {
         return None;
@@ -175,13 +178,14 @@ pub(crate) fn decode(file: &Buffer, key: &Key) -> Option<LineIndex> {
     }
     let pages = bytes[HEADER..pages_end].chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("8 bytes")));
     let pages = pages.collect();
-    let starts = file.slice(pages_end..end)?;
-    let index = LineIndex::new(pages, starts, blanks, key.keep_blank, key.size);
-    (index.hash == hash).then_some(index)
+    let facts = Facts { size: key.size, keep_blank: key.records == Records::AllLines, blanks };
+    let starts = Starts::new(pages, file.slice(pages_end..end)?, facts);
+    (starts.hash() == hash).then_some(starts)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::index::LineIndex;
     use super::*;
 
     fn text(dir: &Path) -> (PathBuf, Vec<u8>) {
@@ -191,8 +195,13 @@ mod tests {
         (path, bytes)
     }
 
-    fn is_mapped(index: &LineIndex, bytes: &[u8]) -> bool {
-        *index == LineIndex::build(bytes, index.keep_blank) && index.line(2, bytes).unwrap().1 == b"three"
+    fn is_right(starts: Starts, bytes: &[u8]) -> bool {
+        let index = LineIndex(starts);
+        index == LineIndex::build(bytes, index.0.facts().keep_blank) && index.line(2, bytes).unwrap().1 == b"three"
+    }
+
+    fn lines(path: &Path, bytes: &[u8], cache: &IndexCache) -> Starts {
+        cached(path, bytes, Records::Lines, cache, |bytes| Ok::<_, ()>(LineIndex::build(bytes, false).0)).unwrap()
     }
 
     #[test]
@@ -200,14 +209,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, bytes) = text(dir.path());
         let beside = dir.path().join(".t.jsonl.gmi");
-        let key = Key::of(&path, &bytes, false).unwrap();
-        assert!(is_mapped(&cached(&path, &bytes, false, &IndexCache::Beside), &bytes));
+        let key = Key::of(&path, &bytes, Records::Lines).unwrap();
+        assert!(is_right(lines(&path, &bytes, &IndexCache::Beside), &bytes));
         let open = |key: &Key| decode(&Buffer::copy_from(&fs::read(&beside).unwrap()), key);
-        assert!(is_mapped(&open(&key).unwrap(), &bytes));
-        assert!(is_mapped(&cached(&path, &bytes, false, &IndexCache::Beside), &bytes));
+        assert!(is_right(open(&key).unwrap(), &bytes));
+        assert!(is_right(lines(&path, &bytes, &IndexCache::Beside), &bytes));
         for other in [
-            Key { keep_blank: true, ..key },
-            Key { framed: true, ..key },
+            Key { records: Records::AllLines, ..key },
+            Key { records: Records::Frames, ..key },
             Key { size: 1, ..key },
             Key { changed_ns: 1, ..key },
             Key { sample: 1, ..key },
@@ -221,10 +230,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, bytes) = text(dir.path());
         let cache = IndexCache::Folder(dir.path().join("new/folder"));
-        cached(&path, &bytes, false, &cache);
+        lines(&path, &bytes, &cache);
         let at = cache.path_for(&path).unwrap();
         let good = fs::read(&at).unwrap();
-        let key = Key::of(&path, &bytes, false).unwrap();
+        let key = Key::of(&path, &bytes, Records::Lines).unwrap();
         for i in 0..good.len() {
             let mut bad = good.clone();
             bad[i] ^= 0x40;
@@ -232,7 +241,7 @@ mod tests {
             assert!(decode(&Buffer::copy_from(&good[..i]), &key).is_none(), "cut at {i}");
         }
         fs::write(&at, &good[..good.len() - 1]).unwrap();
-        assert!(is_mapped(&cached(&path, &bytes, false, &cache), &bytes));
+        assert!(is_right(lines(&path, &bytes, &cache), &bytes));
         assert_eq!(fs::read(&at).unwrap(), good);
         assert_eq!(fs::read_dir(dir.path().join("new/folder")).unwrap().count(), 1);
     }
@@ -242,6 +251,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, bytes) = text(dir.path());
         let cache = IndexCache::Folder(path.join("below a file"));
-        assert!(is_mapped(&cached(&path, &bytes, false, &cache), &bytes));
+        assert!(is_right(lines(&path, &bytes, &cache), &bytes));
     }
 }

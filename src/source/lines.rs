@@ -1,5 +1,6 @@
 //! Text files, a record a line.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::format::Format;
 use super::index::LineIndex;
-use super::index_cache::{IndexCache, load_or_build};
+use super::index_cache::{IndexCache, Records, load_or_find};
 use super::mmap::{Access, Mapping};
 use super::utf8;
 use crate::dataset::map::RandomAccess;
@@ -85,8 +86,11 @@ impl LineFile {
         if let Some(codec) = compression(content.bytes()) {
             return Err(compressed(codec).path(path));
         }
-        let index = load_or_build(&path, content.bytes(), options.keep_blank, &options.cache);
-        Ok(Self { path, content, index })
+        let keep_blank = options.keep_blank;
+        let records = if keep_blank { Records::AllLines } else { Records::Lines };
+        let find = |bytes: &[u8]| Ok::<_, Infallible>(LineIndex::build(bytes, keep_blank).0);
+        let Ok(starts) = load_or_find(&path, content.bytes(), records, &options.cache, find);
+        Ok(Self { path, content, index: LineIndex(starts) })
     }
 }
 

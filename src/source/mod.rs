@@ -49,6 +49,7 @@ mod npy_header;
 mod npz;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet;
+mod starts;
 #[cfg(feature = "compress")]
 mod text_stream;
 #[cfg(feature = "tf_record")]

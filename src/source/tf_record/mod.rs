@@ -19,9 +19,9 @@ use super::detect::compression;
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::format::Format;
-use super::index::LineIndex;
-use super::index_cache::{IndexCache, load_or_frame};
+use super::index_cache::{IndexCache, Records, load_or_find};
 use super::mmap::Access;
+use super::starts::{Facts, Starts, StartsBuilder};
 use crate::dataset::map::RandomAccess;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
@@ -55,7 +55,7 @@ pub(crate) fn is_tf_record(head: &[u8]) -> bool {
 ///
 /// # Cost
 /// Opening walks over the lengths of all records, or takes where they are from the [`IndexCache`]; 4 bytes a record are held.
-/// Reading takes the time of a checksum of the data. See [`Mapping`] for what must not be done to the files meanwhile.
+/// Reading takes the time of a checksum of the data. See [`Mapping`](super::Mapping) for what must not be done to the files meanwhile.
 pub struct TfRecord {
     files: Vec<File>,
     firsts: Firsts,
@@ -65,7 +65,7 @@ pub struct TfRecord {
 struct File {
     path: PathBuf,
     content: Buffer,
-    index: LineIndex,
+    starts: Starts,
 }
 
 impl TfRecord {
@@ -124,7 +124,7 @@ impl TfRecordOptions {
         let contents = content::open_all(patterns, &ENDINGS, self.access)?;
         let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
         let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
-        let firsts = Firsts::of(files.iter().map(|file| file.index.len()))?;
+        let firsts = Firsts::of(files.iter().map(|file| file.starts.len()))?;
         Ok(TfRecord { files, firsts, identity: files::identity(&ids) })
     }
 }
@@ -136,13 +136,15 @@ impl File {
         if let Some(codec) = compression(content.as_bytes()) {
             return Err(compressed(&path, codec));
         }
-        let index = load_or_frame(&path, content.as_bytes(), cache, starts).map_err(|e| e.path(&path))?;
-        let id = FileId { hash: id.hash ^ index.hash().rotate_left(1), ..id };
-        Ok((Self { path, content, index }, id))
+        let starts =
+            load_or_find(&path, content.as_bytes(), Records::Frames, cache, starts).map_err(|e| e.path(&path))?;
+        let id = FileId { hash: id.hash ^ starts.hash().rotate_left(1), ..id };
+        Ok((Self { path, content, starts }, id))
     }
 
     fn read(&self, record: u64) -> Result<Buffer> {
-        let at = self.index.start_of(record).ok_or_else(|| Error::data("no such record"))?;
+        let at = self.starts.get(record).and_then(|at| usize::try_from(at).ok());
+        let at = at.ok_or_else(|| Error::data("no such record"))?;
         let file = self.content.as_bytes();
         let range = frame::data(file, at)?;
         // `data` has asked for the checksum, too.
@@ -161,18 +163,15 @@ fn compressed(path: &Path, codec: &str) -> Error {
         .help("read it as a stream (`TfRecordStream`; from Python `IterDataset.tfrecord`), or decompress it")
 }
 
-/// Where the records of a file begin.
-fn starts(file: &[u8]) -> Result<LineIndex> {
-    let (mut starts, mut pages, mut at) = (Vec::new(), Vec::new(), 0);
+/// Where the records of a file start.
+fn starts(file: &[u8]) -> Result<Starts> {
+    let (mut starts, mut at) = (StartsBuilder::default(), 0);
     while at < file.len() {
-        while pages.len() <= at >> 32 {
-            pages.push(starts.len() as u64);
-        }
-        let range = frame::data(file, at).map_err(|e| e.record(starts.len() as u64))?;
-        starts.push(at as u32);
+        let range = frame::data(file, at).map_err(|e| e.record(starts.len()))?;
+        starts.push(at as u64);
         at = range.end + FOOT;
     }
-    Ok(LineIndex::new(pages, Buffer::from_vec(starts), 0, false, file.len() as u64))
+    Ok(starts.finish(Facts { size: file.len() as u64, ..Facts::default() }))
 }
 
 impl RandomAccess for TfRecord {
@@ -205,7 +204,7 @@ impl RandomAccess for TfRecord {
     }
 
     fn memory_bytes(&self) -> Option<u64> {
-        Some(self.files.iter().map(|file| file.index.memory_bytes()).sum())
+        Some(self.files.iter().map(|file| file.starts.memory_bytes()).sum())
     }
 }
 
