@@ -50,8 +50,10 @@ impl<W: Write> Blocks<W> {
         self.chunk(PADDING, 0, 0, &[&vec![0; size as usize]]).map(drop)
     }
 
-    pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+    /// Gives back what it wrote to, with nothing held back.
+    pub(super) fn finish(mut self) -> io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
     }
 
     fn put(&mut self, mut bytes: &[u8], begin: u64, end: u64) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::super::varint::{put_bytes, put_number, put_varint};
@@ -10,7 +10,7 @@ use super::blocks::Blocks;
 use super::chunk::SIMPLE;
 use super::codec::{Compression, Compressor};
 use super::index::MAGIC;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 const SIGNATURE: u8 = b's';
 const FORMAT_VERSION: u64 = 1;
@@ -39,9 +39,10 @@ const FORMAT_VERSION: u64 = 1;
 /// # Cost
 /// Records are copied once into their chunk, and compressed when that is full. Held are one chunk and 24 bytes for each written.
 #[must_use = "a file that is not finished cannot be read"]
-pub struct ArrayRecordWriter {
-    out: Blocks<BufWriter<File>>,
-    path: PathBuf,
+pub struct ArrayRecordWriter<W = BufWriter<File>> {
+    out: Blocks<W>,
+    /// For errors, where it is a file that it created.
+    path: Option<PathBuf>,
     options: ArrayRecordWriterOptions,
     compressor: Compressor,
     group: Group,
@@ -105,14 +106,33 @@ impl ArrayRecordWriterOptions {
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
     pub fn create(self, path: impl AsRef<Path>) -> Result<ArrayRecordWriter> {
-        let path = path.as_ref().to_owned();
-        let file = File::create(&path).map_err(|e| Error::io(e, &path))?;
-        let mut out = Blocks::new(BufWriter::with_capacity(1 << 18, file));
-        out.chunk(SIGNATURE, 0, 0, &[]).map_err(|e| Error::io(e, &path))?;
-        let compressor = Compressor::new(self.compression).map_err(|e| Error::io(e, &path))?;
-        let (group, chunks) = (Group::default(), Vec::new());
-        Ok(ArrayRecordWriter { out, path, options: self, compressor, group, chunks, records: 0 })
+        let path = path.as_ref();
+        let file = File::create(path).map_err(|e| Error::io(e, path))?;
+        let writer = self.write_to(BufWriter::with_capacity(1 << 18, file)).map_err(|e| e.path(path))?;
+        Ok(ArrayRecordWriter { path: Some(path.to_owned()), ..writer })
     }
+
+    /// Begins a file in `out`, in pieces of a chunk or less.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
+    pub fn write_to<W: Write>(self, out: W) -> Result<ArrayRecordWriter<W>> {
+        let mut out = Blocks::new(out);
+        out.chunk(SIGNATURE, 0, 0, &[]).map_err(failed)?;
+        let compressor = Compressor::new(self.compression).map_err(failed)?;
+        let (group, chunks) = (Group::default(), Vec::new());
+        Ok(ArrayRecordWriter { out, path: None, options: self, compressor, group, chunks, records: 0 })
+    }
+}
+
+#[cold]
+fn failed(error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
+}
+
+#[cold]
+fn at(path: Option<&Path>, error: io::Error) -> Error {
+    path.into_iter().fold(failed(error), Error::path)
 }
 
 impl ArrayRecordWriter {
@@ -128,7 +148,9 @@ impl ArrayRecordWriter {
     pub fn options() -> ArrayRecordWriterOptions {
         ArrayRecordWriterOptions::default()
     }
+}
 
+impl<W: Write> ArrayRecordWriter<W> {
     /// Adds a record.
     ///
     /// # Errors
@@ -149,11 +171,11 @@ impl ArrayRecordWriter {
         self.records == 0
     }
 
-    /// Writes what is left and the index.
+    /// Writes what is left and the index, and gives back what it wrote to.
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; the file is none then.
-    pub fn finish(mut self) -> Result<()> {
+    pub fn finish(mut self) -> Result<W> {
         if self.group.records > 0 {
             self.flush()?;
         }
@@ -165,11 +187,11 @@ impl ArrayRecordWriter {
         put_number(&mut record, 2, MAGIC);
         (0..3).for_each(|_| postscript.push(&record));
         self.compressor = Compressor::none();
-        let end = |writer: &mut Self| writer.out.pad().map_err(|e| Error::io(e, &writer.path));
-        end(&mut self)?;
+        self.pad()?;
         self.put(&postscript)?;
-        end(&mut self)?;
-        self.out.flush().map_err(|e| Error::io(e, &self.path))
+        self.pad()?;
+        let Self { out, path, .. } = self;
+        out.finish().map_err(|e| at(path.as_deref(), e))
     }
 
     /// Writes the chunk that is being filled.
@@ -185,9 +207,13 @@ impl ArrayRecordWriter {
         Ok(())
     }
 
+    fn pad(&mut self) -> Result<()> {
+        self.out.pad().map_err(|e| at(self.path.as_deref(), e))
+    }
+
     /// Writes a chunk of records, and says where it begins.
     fn put(&mut self, group: &Group) -> Result<u64> {
-        let io = |e| Error::io(e, &self.path);
+        let io = |e| at(self.path.as_deref(), e);
         let sizes = self.compressor.part(&group.sizes).map_err(io)?;
         let values = self.compressor.part(&group.values).map_err(io)?;
         let mut head = vec![self.compressor.byte()];
@@ -218,8 +244,9 @@ impl ArrayRecordWriter {
     }
 }
 
-impl fmt::Debug for ArrayRecordWriter {
+impl<W> fmt::Debug for ArrayRecordWriter<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ArrayRecordWriter({}, {} records)", self.path.display(), self.records)
+        let path = self.path.as_deref().unwrap_or(Path::new("-"));
+        write!(f, "ArrayRecordWriter({}, {} records)", path.display(), self.records)
     }
 }
