@@ -37,11 +37,6 @@ impl LineIndex {
         self.0.len()
     }
 
-    /// A hash of every line's place: equal where the lines of two files are of equal lengths.
-    pub(crate) fn hash(&self) -> u64 {
-        self.0.hash()
-    }
-
     /// Bytes it holds in memory, or maps.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.0.memory_bytes()

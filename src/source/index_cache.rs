@@ -12,7 +12,7 @@ use std::time::UNIX_EPOCH;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::files::{file_name, sample};
+use super::files::{FileId, file_name};
 use super::mmap::{Access, Mapping};
 use super::starts::{Facts, Starts};
 use crate::element::Buffer;
@@ -69,12 +69,14 @@ impl Records {
     }
 }
 
-/// Where `records` start in the file at `path`, whose content is `bytes`: from the cache, or found and then cached.
+/// Where `records` start in the file at `path`, whose content is `bytes` and which `id` tells from others: from the cache, or
+/// found and then cached.
 ///
 /// # Errors
 /// What `find` reports.
 pub(crate) fn load_or_find<E>(
     path: &Path,
+    id: &FileId,
     bytes: &[u8],
     records: Records,
     cache: &IndexCache,
@@ -83,17 +85,18 @@ pub(crate) fn load_or_find<E>(
     if bytes.len() < MIN_BYTES {
         return find(bytes);
     }
-    cached(path, bytes, records, cache, find)
+    cached(path, id, bytes, records, cache, find)
 }
 
 fn cached<E>(
     path: &Path,
+    id: &FileId,
     bytes: &[u8],
     records: Records,
     cache: &IndexCache,
     find: impl FnOnce(&[u8]) -> Result<Starts, E>,
 ) -> Result<Starts, E> {
-    let (Some(at), Some(key)) = (cache.path_for(path), Key::of(path, bytes, records)) else { return find(bytes) };
+    let (Some(at), Some(key)) = (cache.path_for(path), Key::of(path, id, records)) else { return find(bytes) };
     let file = Mapping::open(&at, Access::Normal).ok().map(|file| Buffer::from_owner(Arc::new(file)));
     if let Some(starts) = file.and_then(|file| decode(&file, &key)) {
         return Ok(starts);
@@ -115,10 +118,10 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    fn of(path: &Path, bytes: &[u8], records: Records) -> Option<Self> {
+    fn of(path: &Path, id: &FileId, records: Records) -> Option<Self> {
         let changed = fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
         let changed_ns = u64::try_from(changed.as_nanos()).ok()?;
-        Some(Self { records, size: bytes.len() as u64, changed_ns, sample: sample(bytes) })
+        Some(Self { records, size: id.size, changed_ns, sample: id.hash })
     }
 }
 
@@ -201,7 +204,10 @@ mod tests {
     }
 
     fn lines(path: &Path, bytes: &[u8], cache: &IndexCache) -> Starts {
-        cached(path, bytes, Records::Lines, cache, |bytes| Ok::<_, ()>(LineIndex::build(bytes, false).0)).unwrap()
+        cached(path, &FileId::new(path, bytes), bytes, Records::Lines, cache, |bytes| {
+            Ok::<_, ()>(LineIndex::build(bytes, false).0)
+        })
+        .unwrap()
     }
 
     #[test]
@@ -209,7 +215,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, bytes) = text(dir.path());
         let beside = dir.path().join(".t.jsonl.gmi");
-        let key = Key::of(&path, &bytes, Records::Lines).unwrap();
+        let key = Key::of(&path, &FileId::new(&path, &bytes), Records::Lines).unwrap();
         assert!(is_right(lines(&path, &bytes, &IndexCache::Beside), &bytes));
         let open = |key: &Key| decode(&Buffer::copy_from(&fs::read(&beside).unwrap()), key);
         assert!(is_right(open(&key).unwrap(), &bytes));
@@ -233,7 +239,7 @@ mod tests {
         lines(&path, &bytes, &cache);
         let at = cache.path_for(&path).unwrap();
         let good = fs::read(&at).unwrap();
-        let key = Key::of(&path, &bytes, Records::Lines).unwrap();
+        let key = Key::of(&path, &FileId::new(&path, &bytes), Records::Lines).unwrap();
         for i in 0..good.len() {
             let mut bad = good.clone();
             bad[i] ^= 0x40;

@@ -105,7 +105,7 @@ impl JsonlOptions {
     pub fn open(self, patterns: impl Patterns) -> Result<Jsonl> {
         let parser = RecordParser::new(self.columns)?;
         let files = LineFiles::open(patterns, &[".jsonl", ".ndjson", ".json"], &self.lines)?;
-        let identity = files.identity() + &parser.identity();
+        let identity = files.identity().to_owned() + &parser.identity();
         Ok(Jsonl { files, parser, identity })
     }
 }

@@ -29,6 +29,7 @@ pub(crate) struct LineOptions {
 pub(crate) struct LineFiles {
     files: Vec<LineFile>,
     firsts: Firsts,
+    identity: String,
 }
 
 struct LineFile {
@@ -49,9 +50,10 @@ pub(crate) struct Line<'a> {
 impl LineFiles {
     pub(crate) fn open(patterns: impl Patterns, extensions: &[&str], options: &LineOptions) -> Result<Self> {
         let paths = files::find(patterns, extensions)?;
-        let files = paths.into_par_iter().map(|path| LineFile::open(path, options)).collect::<Result<Vec<_>>>()?;
+        let opened = paths.into_par_iter().map(|path| LineFile::open(path, options)).collect::<Result<Vec<_>>>()?;
+        let (files, ids): (Vec<LineFile>, Vec<FileId>) = opened.into_iter().unzip();
         let firsts = Firsts::of(files.iter().map(|file| file.index.len()))?;
-        Ok(Self { files, firsts })
+        Ok(Self { files, firsts, identity: files::identity(&ids) })
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -67,12 +69,8 @@ impl LineFiles {
         Ok(Line { file, record, start, bytes })
     }
 
-    pub(crate) fn identity(&self) -> String {
-        let id = |file: &LineFile| {
-            let id = FileId::new(&file.path, file.content.bytes());
-            FileId { hash: id.hash ^ file.index.hash().rotate_left(1), ..id }
-        };
-        files::identity(&self.files.iter().map(id).collect::<Vec<_>>())
+    pub(crate) fn identity(&self) -> &str {
+        &self.identity
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
@@ -81,7 +79,7 @@ impl LineFiles {
 }
 
 impl LineFile {
-    fn open(path: PathBuf, options: &LineOptions) -> Result<Self> {
+    fn open(path: PathBuf, options: &LineOptions) -> Result<(Self, FileId)> {
         let content = Mapping::open(&path, options.access)?;
         if let Some(codec) = compression(content.bytes()) {
             return Err(compressed(codec).path(path));
@@ -89,8 +87,10 @@ impl LineFile {
         let keep_blank = options.keep_blank;
         let records = if keep_blank { Records::AllLines } else { Records::Lines };
         let find = |bytes: &[u8]| Ok::<_, Infallible>(LineIndex::build(bytes, keep_blank).0);
-        let Ok(starts) = load_or_find(&path, content.bytes(), records, &options.cache, find);
-        Ok(Self { path, content, index: LineIndex(starts) })
+        let id = FileId::new(&path, content.bytes());
+        let Ok(starts) = load_or_find(&path, &id, content.bytes(), records, &options.cache, find);
+        let id = FileId { hash: id.hash ^ starts.hash().rotate_left(1), ..id };
+        Ok((Self { path, content, index: LineIndex(starts) }, id))
     }
 }
 
@@ -202,7 +202,7 @@ impl LinesOptions {
         let files = LineFiles::open(patterns, &[".txt"], &self.0)?;
         let identity = match self.0.keep_blank {
             true => format!("{}, blank_lines=true", files.identity()),
-            false => files.identity(),
+            false => files.identity().to_owned(),
         };
         Ok(Lines { files, identity })
     }

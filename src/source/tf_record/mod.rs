@@ -137,7 +137,7 @@ impl File {
             return Err(compressed(&path, codec));
         }
         let starts =
-            load_or_find(&path, content.as_bytes(), Records::Frames, cache, starts).map_err(|e| e.path(&path))?;
+            load_or_find(&path, &id, content.as_bytes(), Records::Frames, cache, starts).map_err(|e| e.path(&path))?;
         let id = FileId { hash: id.hash ^ starts.hash().rotate_left(1), ..id };
         Ok((Self { path, content, starts }, id))
     }

@@ -1,0 +1,84 @@
+//! How long it takes to open a folder of a thousand shards, the first time and after it.
+//!
+//! `cargo bench --bench opening --no-default-features --features array_record,tf_record [-- NAME …]`. Wall time; median of
+//! nine, beside mapping and unmapping the same files one after the other. The files are in the page cache.
+
+use std::hint::black_box;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use gristmill::Result;
+use gristmill::dataset::map::RandomAccess;
+use gristmill::source::{Access, ArrayRecord, ArrayRecordWriter, Jsonl, Mapping, TfRecord};
+
+const SHARDS: usize = 1000;
+
+fn main() -> Result<()> {
+    println!("{SHARDS} shards              first     after it     mapping alone");
+    folder("jsonl-1MiB", write_lines, |dir| Ok(Jsonl::open(dir)?.len()))?;
+    folder("jsonl-9MiB", write_long_lines, |dir| Ok(Jsonl::open(dir)?.len()))?;
+    folder("array_record", write_array_record, |dir| Ok(ArrayRecord::open(dir)?.len()))?;
+    folder("tfrecord-1MiB", write_tf_record, |dir| Ok(TfRecord::open(dir)?.len()))
+}
+
+/// Milliseconds of wall time.
+fn ms(work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    start.elapsed().as_secs_f64() * 1e3
+}
+
+fn median(mut work: impl FnMut()) -> f64 {
+    let mut times: Vec<f64> = (0..9).map(|_| ms(&mut work)).collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn folder(name: &str, write: fn(&Path) -> Result<()>, open: fn(&Path) -> Result<u64>) -> Result<()> {
+    let names: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    if !(names.is_empty() || names.iter().any(|n| name.contains(n.as_str()))) {
+        return Ok(());
+    }
+    let dir = tempfile::tempdir().expect("a folder for temporary files");
+    let mut paths = Vec::new();
+    for shard in 0..SHARDS {
+        paths.push(dir.path().join(format!("{shard:05}.{}", name.split('-').next().unwrap_or(name))));
+        write(&paths[shard])?;
+    }
+    let first = ms(|| drop(black_box(open(dir.path()))));
+    let records = open(dir.path())?;
+    let after = median(|| drop(black_box(open(dir.path()))));
+    let alone = median(|| paths.iter().for_each(|path| drop(black_box(Mapping::open(path, Access::Normal)))));
+    println!("{name:<16} {first:>9.1} ms {after:>9.1} ms {alone:>14.1} ms   {records} records");
+    Ok(())
+}
+
+fn write_lines(path: &Path) -> Result<()> {
+    let line = format!("{{\"text\": \"{}\"}}\n", "x".repeat(1011));
+    std::fs::write(path, line.repeat(1024)).expect("room for 1 GiB");
+    Ok(())
+}
+
+/// Files large enough for an index to be kept, mostly holes: what is in them is not read again.
+fn write_long_lines(path: &Path) -> Result<()> {
+    let mut file = std::fs::File::create(path).expect("a file of this bench");
+    let write = |file: &mut std::fs::File| {
+        file.write_all("{\"a\": 1}\n".repeat(1000).as_bytes())?;
+        file.seek(SeekFrom::Start(9 << 20))?;
+        file.write_all(b"\n")
+    };
+    write(&mut file).expect("room for a few pages");
+    Ok(())
+}
+
+fn write_array_record(path: &Path) -> Result<()> {
+    let mut writer = ArrayRecordWriter::options().create(path)?;
+    (0..100).try_for_each(|_| writer.write(&[7; 1000]))?;
+    writer.finish().map(drop)
+}
+
+fn write_tf_record(path: &Path) -> Result<()> {
+    std::fs::write(path, TfRecord::framed(&[7; 1008]).repeat(1024)).expect("room for 1 GiB");
+    Ok(())
+}
