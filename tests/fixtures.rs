@@ -400,6 +400,60 @@ fn tokens_bin() {
     }
 }
 
+#[cfg(feature = "bagz")]
+#[test]
+fn bagz() {
+    use gristmill::source::Bagz;
+    check_all("bagz", |path, case| {
+        let what = case["file"].as_str().unwrap();
+        let source = Bagz::open(path)?;
+        let (mut read, mut failed, mut first) = (Read::default(), Vec::new(), None);
+        for i in 0..source.len() {
+            match source.read(i) {
+                Ok(record) => read.records.push(record.as_bytes().to_vec()),
+                Err(error) => {
+                    failed.push(i);
+                    first.get_or_insert(error);
+                }
+            }
+        }
+        let Some(error) = first else {
+            assert_records(&read, case);
+            return Ok(read);
+        };
+        let damaged: [u64; 2] = serde_json::from_value(case["damaged_records"].clone()).unwrap();
+        assert_eq!(failed, (damaged[0]..damaged[1]).collect::<Vec<_>>(), "{what}");
+        let whole = Bagz::open(path.ancestors().nth(2).unwrap().join(case["derived_from"].as_str().unwrap()))?;
+        for i in (0..source.len()).filter(|i| !failed.contains(i)) {
+            assert_eq!(source.read(i)?, whole.read(i)?, "{what} record {i}");
+        }
+        Err(error)
+    });
+}
+
+#[test]
+fn megatron() {
+    use gristmill::source::{Megatron, MegatronUnit};
+    check_all("megatron", |path, case| {
+        let what = case["file"].as_str().unwrap();
+        let (sequences, documents) =
+            (Megatron::open(path)?, Megatron::options().unit(MegatronUnit::Document).open(path)?);
+        let tokens = |source: &Megatron, i| Ok(source.read(i)?.array("tokens")?.clone());
+        let ids = (0..sequences.len()).map(|i| tokens(&sequences, i)).collect::<Result<Vec<_>>>()?;
+        let joined = (0..documents.len()).map(|i| tokens(&documents, i)).collect::<Result<Vec<_>>>()?;
+        let read = Read { records: ids.iter().map(|ids| ids.bytes().to_vec()).collect() };
+        assert_records(&read, case);
+        let numbers = |name: &str| -> Vec<usize> { serde_json::from_value(case[name].clone()).unwrap_or_default() };
+        assert_eq!(ids.iter().map(Array::size).collect::<Vec<_>>(), numbers("sequence_lengths"), "{what}");
+        let ends = numbers("document_indices");
+        assert_eq!(documents.len() as usize, ends.len() - 1, "{what}");
+        for (document, ends) in joined.iter().zip(ends.windows(2)) {
+            assert_eq!(document.bytes(), read.records[ends[0]..ends[1]].concat(), "{what}");
+        }
+        Ok(read)
+    });
+}
+
 #[cfg(feature = "parquet")]
 #[test]
 fn parquet() {

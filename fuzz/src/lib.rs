@@ -13,6 +13,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("npz", fuzzing::npz),
     ("tokens", fuzzing::tokens),
     ("stream", fuzzing::stream),
+    ("megatron", fuzzing::megatron),
+    #[cfg(feature = "formats")]
+    ("bagz", fuzzing::bagz),
     #[cfg(feature = "formats")]
     ("array_record", fuzzing::array_record),
     #[cfg(feature = "formats")]

@@ -131,6 +131,20 @@ class MapDataset:
         """
 
     @staticmethod
+    def bagz(paths: _Paths, *, field: str | None = None, interleaved: bool = False) -> MapDataset:
+        """Records of Bagz files: `bytes`, or, if `field` names it, dicts of one field, which native stages take.
+
+        `x@4.bagz` names four files. `interleaved` says that records were dealt out to the files in turn.
+        """
+
+    @staticmethod
+    def megatron(paths: _Paths, *, by: Literal["sequence", "document"] = "sequence") -> MapDataset:
+        """Token ids of Megatron's indexed datasets, each named by its `.idx`, its `.bin` or what these names share.
+
+        Dicts of `tokens`, views of the file in the number type that it states, and of `mode` where there are modes.
+        """
+
+    @staticmethod
     def npy(path: _Path, *, field: str = "data") -> MapDataset:
         """Rows of a `.npy` file along its first dimension: views of the file."""
 

@@ -103,6 +103,20 @@ impl PyMapDataset {
         Self::records_named("tfrecord", args, kwargs)
     }
 
+    /// Records of Bagz files.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn bagz(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::records_named("bagz", args, kwargs)
+    }
+
+    /// Sequences or documents of Megatron's indexed datasets.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn megatron(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::source_named("megatron", args, kwargs)
+    }
+
     /// Rows of a `.npy` file, along its first dimension.
     #[staticmethod]
     #[pyo3(signature = (*args, **kwargs))]

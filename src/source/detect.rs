@@ -1,11 +1,13 @@
 //! What a file is, by its content; by its name only where the content could be anything.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::content::Content;
 use super::files::file_name;
 use super::format::Format;
+use super::megatron;
 use super::mmap::Access;
+use super::signs::{ends_with_limits, limits_path};
 use crate::element::Buffer;
 use crate::error::{Error, Result};
 
@@ -21,7 +23,7 @@ use crate::error::{Error, Result};
 pub fn detect(path: impl AsRef<Path>) -> Result<Format> {
     let path = path.as_ref();
     let content = Content::open(path, Access::Normal)?;
-    let probe = Probe::new(&content, file_name(path).to_lowercase()).map_err(|e| e.path(path))?;
+    let probe = Probe::new(&content, path).map_err(|e| e.path(path))?;
     probe.format().map_err(|e| e.path(path))
 }
 
@@ -40,9 +42,16 @@ pub(crate) fn any_compressed(files: &[std::path::PathBuf]) -> Result<bool> {
 /// Bytes that are looked at: enough for the first block of a compressed file to yield something.
 const HEAD: u64 = 64 << 10;
 
+/// Bytes that are looked at from the end.
+const TAIL: u64 = 4 << 10;
+
 /// What is looked at of a file.
 struct Probe {
+    size: u64,
     head: Buffer,
+    tail: Buffer,
+    path: PathBuf,
+    /// In lower case.
     name: String,
 }
 
@@ -51,6 +60,9 @@ type Recognise = fn(&Probe) -> bool;
 
 /// What content says, in the order in which it is asked.
 const BY_CONTENT: &[(Format, Recognise)] = &[
+    (Format::Megatron, |probe| megatron::is_index(probe.head()) || megatron::has_index_beside(&probe.path)),
+    // Before what is compressed, as its first record may be.
+    (Format::Bagz, |probe| ends_with_limits(probe.size, probe.tail.as_bytes()) || limits_path(&probe.path).exists()),
     (Format::TfRecordStream, |probe| probe.is_compressed() && begins_tf_record(&inflated(probe.head()))),
     (Format::JsonlStream, |probe| probe.is_compressed() && begins_json(&inflated(probe.head()))),
     // The hash of a header that says what it says in every file of Riegeli's.
@@ -65,8 +77,10 @@ const BY_CONTENT: &[(Format, Recognise)] = &[
 ];
 
 impl Probe {
-    fn new(content: &Content, name: String) -> Result<Self> {
-        Ok(Self { head: content.read(0..content.len().min(HEAD))?, name })
+    fn new(content: &Content, path: &Path) -> Result<Self> {
+        let (size, path, name) = (content.len(), path.to_owned(), file_name(path).to_lowercase());
+        let (head, tail) = (content.read(0..size.min(HEAD))?, content.read(size.saturating_sub(TAIL)..size)?);
+        Ok(Self { size, head, tail, path, name })
     }
 
     fn head(&self) -> &[u8] {
@@ -116,7 +130,7 @@ impl Probe {
             Format::Lines | Format::Jsonl | Format::Tokens => !self.is_compressed(),
             Format::LineStream | Format::JsonlStream | Format::TfRecordStream => self.is_compressed(),
             // It holds nothing at all where there are no records; where the first is damaged, the reader says so.
-            Format::TfRecord => true,
+            Format::TfRecord | Format::Bagz => true,
             _ => false,
         }
     }
@@ -182,7 +196,7 @@ mod tests {
 
     fn is(head: &[u8], name: &str) -> Option<Format> {
         let content = Content::from(Buffer::copy_from(head));
-        Probe::new(&content, name.to_owned()).unwrap().format().ok()
+        Probe::new(&content, Path::new(name)).unwrap().format().ok()
     }
 
     #[test]

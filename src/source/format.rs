@@ -26,6 +26,10 @@ pub enum Format {
     Parquet,
     /// ArrayRecord: `ArrayRecord`.
     ArrayRecord,
+    /// Bagz: `Bagz`.
+    Bagz,
+    /// Megatron's indexed datasets: [`Megatron`](super::Megatron).
+    Megatron,
     /// TFRecord: `TfRecord`.
     TfRecord,
     /// Compressed TFRecord: `TfRecordStream`.
@@ -51,18 +55,20 @@ macro_rules! feature {
 
 impl Format {
     /// All of them. Where an ending belongs to several, the first is meant.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Jsonl,
         Self::Lines,
         Self::JsonlStream,
         Self::LineStream,
         Self::Parquet,
         Self::ArrayRecord,
+        Self::Bagz,
         Self::TfRecord,
         Self::TfRecordStream,
         Self::Npy,
         Self::Npz,
         Self::Tokens,
+        Self::Megatron,
     ];
 
     const fn facts(self) -> Facts {
@@ -110,6 +116,16 @@ impl Format {
                 by_number: true,
                 feature: feature!("array_record"),
             },
+            Self::Bagz => Facts {
+                name: "bagz",
+                source: "bagz",
+                endings: &[".bagz", ".bag"],
+                by_number: true,
+                feature: feature!("bagz"),
+            },
+            Self::Megatron => {
+                Facts { name: "megatron", source: "megatron", endings: &[".idx"], by_number: true, feature: None }
+            }
             Self::TfRecord => Facts {
                 name: "tfrecord",
                 source: "tfrecord",

@@ -3,6 +3,11 @@
 //! Each takes any bytes. None may panic, hang or take much more memory than it is given; some hold the parser against a
 //! second way to the same answer.
 
+mod plain;
+
+#[cfg(feature = "bagz")]
+pub use self::plain::bagz;
+pub use self::plain::megatron;
 use super::index::LineIndex;
 use super::index_cache::{decode, stored_key};
 use super::inflate::{Bounds, LineReader};

@@ -9,6 +9,8 @@
 //! | NumPy: `.npy` | [`Npy`] | rows by number | |
 //! | NumPy: `.npz` | [`Npz`] | arrays by name | `compress` |
 //! | ArrayRecord | [`ArrayRecord`] | by number | `array_record` |
+//! | Megatron: `.bin` and `.idx` | [`Megatron`] | sequences or documents by number | |
+//! | Bagz | [`Bagz`] | by number | `bagz` |
 //! | TFRecord | [`TfRecord`] | by number | `tf_record` |
 //! | TFRecord of gzip | [`TfRecordStream`] | in order | `tf_record`, `compress` |
 //! | Parquet | [`Parquet`] | rows by number | `parquet` |
@@ -26,6 +28,8 @@
 
 #[cfg(feature = "array_record")]
 mod array_record;
+#[cfg(feature = "bagz")]
+mod bagz;
 mod columns;
 mod content;
 mod detect;
@@ -42,6 +46,7 @@ mod json;
 mod json_text;
 mod jsonl;
 mod lines;
+mod megatron;
 mod mmap;
 mod npy;
 mod npy_header;
@@ -49,6 +54,7 @@ mod npy_header;
 mod npz;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet;
+mod signs;
 mod starts;
 #[cfg(feature = "compress")]
 mod text_stream;
@@ -59,11 +65,17 @@ mod tokens;
 mod utf8;
 #[cfg(feature = "array_record")]
 mod varint;
+#[cfg(feature = "bagz")]
+mod zstd_frame;
 
 #[cfg(feature = "parquet")]
 pub use self::parquet::{Parquet, ParquetOptions};
 #[cfg(feature = "array_record")]
 pub use array_record::{ArrayRecord, ArrayRecordOptions, ArrayRecordWriter, ArrayRecordWriterOptions, Compression};
+#[cfg(all(feature = "spec", feature = "bagz"))]
+pub(crate) use bagz::expand as sharded_names;
+#[cfg(feature = "bagz")]
+pub use bagz::{Bagz, BagzOptions};
 #[cfg(feature = "spec")]
 pub(crate) use detect::any_compressed;
 pub use detect::detect;
@@ -72,6 +84,9 @@ pub use format::Format;
 pub use index_cache::IndexCache;
 pub use jsonl::{Jsonl, JsonlOptions};
 pub use lines::{Lines, LinesOptions};
+#[cfg(feature = "spec")]
+pub(crate) use megatron::index_of as megatron_index;
+pub use megatron::{Megatron, MegatronOptions, MegatronUnit, MegatronWriter, MegatronWriterOptions};
 pub use mmap::{Access, Mapping};
 pub use npy::Npy;
 #[cfg(feature = "compress")]

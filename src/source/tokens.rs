@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::files::{FileId, Patterns, find, identity};
+use super::megatron;
 use super::mmap::{Access, Mapping, prefetch};
 use super::npy_header::Header;
 use crate::element::{Array, Buffer, DType};
@@ -105,6 +106,20 @@ pub(super) enum Coding {
 }
 
 impl Coding {
+    fn of(dtype: DType, big_endian: bool) -> Result<Self> {
+        Ok(match (dtype, big_endian) {
+            (DType::U16, false) => Self::U16,
+            (DType::U16, true) => Self::U16Big,
+            (DType::U32 | DType::I32, false) => Self::U32,
+            (DType::U32 | DType::I32, true) => Self::U32Big,
+            (other, _) => {
+                return Err(Error::unsupported(format!(
+                    "token ids of type {other}, uint16, uint32 and int32 are read"
+                )));
+            }
+        })
+    }
+
     fn size(self) -> usize {
         match self {
             Self::U16 | Self::U16Big => 2,
@@ -123,13 +138,15 @@ impl From<TokenType> for Coding {
 }
 
 impl Tokens {
-    /// Opens files, globs or directories (of `.bin` and `.npy` files). `layout` is that of the `.bin` files.
+    /// Opens files, globs or directories (of `.bin` and `.npy` files). `layout` is that of the `.bin` files; left to be detected,
+    /// it is also what an index of Megatron's beside the file says, whose sequences are then one text.
     ///
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a header or a size cannot be right, [`ErrorKind::Config`](crate::ErrorKind::Config)
     /// if `layout` leaves open what the ids are.
     pub fn open(patterns: impl Patterns, layout: TokenLayout) -> Result<Self> {
-        let paths = find(patterns, &[".bin", ".npy"])?;
+        let named: Vec<PathBuf> = patterns.patterns().iter().map(|path| megatron::ids_of(path)).collect();
+        let paths = find(named, &[".bin", ".npy"])?;
         let opened = paths.into_par_iter().map(|path| TokenFile::open(path, layout)).collect::<Result<Vec<_>>>()?;
         let (files, ids): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
         let codings: Vec<String> = files.iter().map(|f| format!("{:?}@{}", f.coding, f.start)).collect();
@@ -177,9 +194,11 @@ impl TokenFile {
         let content = Mapping::open(&path, Access::Normal)?;
         let id = FileId::new(&path, content.bytes());
         let npy = path.extension().is_some_and(|ext| ext.eq_ignore_ascii_case("npy"));
-        let (start, coding) = match npy {
-            true => npy_layout(content.bytes()),
-            false => bin_layout(content.bytes(), layout),
+        let stored = (layout == TokenLayout::Detect && !npy).then(|| megatron::stored_type(&path)).flatten();
+        let (start, coding) = match stored {
+            Some(dtype) => dtype.and_then(|dtype| whole(content.bytes(), Coding::of(dtype, false)?)),
+            None if npy => npy_layout(content.bytes()),
+            None => bin_layout(content.bytes(), layout),
         }
         .map_err(|e| e.path(&path))?;
         let content = Buffer::from_owner(Arc::new(content));
@@ -261,15 +280,7 @@ fn widen<const N: usize>(bytes: &[u8], out: &mut [i32], id: impl Fn([u8; N]) -> 
 
 fn npy_layout(file: &[u8]) -> Result<(usize, Coding)> {
     let header = Header::parse(file)?;
-    let coding = match (header.dtype, header.big_endian) {
-        (DType::U16, false) => Coding::U16,
-        (DType::U16, true) => Coding::U16Big,
-        (DType::U32 | DType::I32, false) => Coding::U32,
-        (DType::U32 | DType::I32, true) => Coding::U32Big,
-        (other, _) => {
-            return Err(Error::unsupported(format!("token ids of type {other}, uint16, uint32 and int32 are read")));
-        }
-    };
+    let coding = Coding::of(header.dtype, header.big_endian)?;
     match header.shape.as_slice() {
         [_] => Ok((header.start, coding)),
         shape => Err(Error::unsupported(format!("token ids of shape {shape:?}, one dimension is read"))),
@@ -295,12 +306,18 @@ pub(super) fn bin_layout(file: &[u8], layout: TokenLayout) -> Result<(usize, Cod
     }
 }
 
-fn bare(file: &[u8], token: TokenType) -> Result<(usize, Coding)> {
-    let over = file.len() % token.size();
+/// Nothing but ids.
+fn whole(file: &[u8], coding: Coding) -> Result<(usize, Coding)> {
+    let over = file.len() % coding.size();
     if over != 0 {
-        let text = format!("{} bytes is no whole number of {}-byte ids", file.len(), token.size());
+        let text = format!("{} bytes is no whole number of {}-byte ids", file.len(), coding.size());
         return Err(Error::data(text).offset((file.len() - over) as u64));
     }
+    Ok((0, coding))
+}
+
+fn bare(file: &[u8], token: TokenType) -> Result<(usize, Coding)> {
+    let found = whole(file, token.into())?;
     // A count that fits the file, in a header that is otherwise empty: llm.c's, with another magic.
     let empty = file.get(12..LLMC_HEADER).is_some_and(|rest| rest.iter().all(|&b| b == 0));
     let count = file.get(8..12).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize);
@@ -309,7 +326,7 @@ fn bare(file: &[u8], token: TokenType) -> Result<(usize, Coding)> {
             Error::data("this is laid out as an llm.c file, but its magic is not 20240520 or 20240801").offset(0)
         );
     }
-    Ok((0, token.into()))
+    Ok(found)
 }
 
 fn llmc(file: &[u8], version: i32, token: TokenType) -> Result<(usize, Coding)> {

@@ -28,8 +28,10 @@
 //! | `parquet` | `paths`, `columns?`, `cache_bytes?`; with the feature `parquet` |
 //! | `array_record` | `paths`, `field?`: `record`, `cache_bytes?`; with the feature `array_record` |
 //! | `tfrecord` | `paths`, `field?`: `record`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `tf_record` |
+//! | `bagz` | `paths`, `field?`: `record`, `interleaved?`; `x@4.bagz` names four files; with the feature `bagz` |
 //! | `npy` | `path`, `field?`: `data` |
 //! | `npz` | `paths`: a record for each archive, its arrays the columns |
+//! | `megatron` | `paths`, `by?`: `sequence` or `document`; a dataset by its `.idx`, its `.bin`, or what their names share |
 //! | `tokens` | `paths`, `layout?`: a record for each file |
 //! | `crops` | `paths`, `seq_len`, `layout?`: `detect`, `llm_c`, `u16` or `u32`, `with_next?` |
 //! | `random_crops` | as `crops`, and `seed`, `epoch?` |

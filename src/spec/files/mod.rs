@@ -3,7 +3,7 @@
 mod arrays;
 #[cfg(feature = "parquet")]
 mod parquet;
-#[cfg(any(feature = "array_record", feature = "tf_record"))]
+#[cfg(any(feature = "array_record", feature = "bagz", feature = "tf_record"))]
 mod records;
 mod text;
 mod tokens;
@@ -35,11 +35,16 @@ pub(super) const SOURCES: &[SourceEntry] = &[
     SourceEntry::new("tfrecord", Some("paths"), records::tfrecord),
     #[cfg(not(feature = "tf_record"))]
     SourceEntry::lacking("tfrecord", crate::source::Format::TfRecord),
+    #[cfg(feature = "bagz")]
+    SourceEntry::new("bagz", Some("paths"), records::bagz),
+    #[cfg(not(feature = "bagz"))]
+    SourceEntry::lacking("bagz", crate::source::Format::Bagz),
     SourceEntry::new("npy", Some("path"), arrays::npy),
     #[cfg(feature = "compress")]
     SourceEntry::new("npz", Some("paths"), arrays::npz),
     #[cfg(not(feature = "compress"))]
     SourceEntry::lacking("npz", crate::source::Format::Npz),
+    SourceEntry::new("megatron", Some("paths"), tokens::megatron),
     SourceEntry::new("tokens", Some("paths"), tokens::tokens),
     SourceEntry::new("crops", Some("paths"), tokens::crops),
     SourceEntry::new("random_crops", Some("paths"), tokens::random_crops),
@@ -64,12 +69,22 @@ fn lanes_of(files: &[PathBuf], count: u64, stream: impl Fn(&[PathBuf]) -> Result
 
 /// Paths, globs and folders, seen from here; one that is no glob must exist.
 fn paths(node: &Node, context: &Context) -> Result<Vec<PathBuf>> {
-    let one = |node: &Node| {
-        let path = context.resolve(&String::decode(node)?);
+    paths_by(node, context, |path| vec![path])
+}
+
+/// The same, where a name may stand for other files.
+fn paths_by(node: &Node, context: &Context, files: impl Fn(PathBuf) -> Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+    let one = |node: &Node, path: PathBuf| {
         let is_glob = path.to_string_lossy().contains(['*', '?', '[']);
         if is_glob || path.exists() { Ok(path) } else { Err(missing(node, &path)) }
     };
-    Vec::<Node>::decode(node)?.iter().map(one).collect()
+    let mut all = Vec::new();
+    for node in Vec::<Node>::decode(node)? {
+        for path in files(context.resolve(&String::decode(&node)?)) {
+            all.push(one(&node, path)?);
+        }
+    }
+    Ok(all)
 }
 
 /// `index_cache: beside`, `off`, or a folder.

@@ -1,5 +1,6 @@
 //! Files of records of bytes: ArrayRecord, TFRecord.
 
+#[cfg(any(feature = "array_record", feature = "tf_record"))]
 use super::paths;
 #[cfg(feature = "tf_record")]
 use super::{index_cache, lanes_of, refuse_lanes};
@@ -22,6 +23,15 @@ pub(super) fn array_record(fields: &Fields<'_>, context: &Context) -> Result<Cha
         options = options.cache_bytes(bytes);
     }
     let source = options.open(&paths)?;
+    Ok(Chain::Map(record_elements(source, &fields.or("field", RECORD.to_owned())?)))
+}
+
+/// `bagz: {paths: "train@4.bagz", field: record, interleaved: false}`: the same.
+#[cfg(feature = "bagz")]
+pub(super) fn bagz(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    use crate::source::{Bagz, sharded_names};
+    let paths = super::paths_by(fields.required_node("paths")?, context, |path| sharded_names(&path))?;
+    let source = Bagz::options().interleaved(fields.or("interleaved", false)?).open(&paths)?;
     Ok(Chain::Map(record_elements(source, &fields.or("field", RECORD.to_owned())?)))
 }
 

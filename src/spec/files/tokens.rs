@@ -1,11 +1,12 @@
 //! Files of token ids.
 
 use super::whole::Whole;
-use super::{layout, paths};
+use super::{layout, paths_by};
 use crate::dataset::MapDataset;
+use crate::dataset::map::Source;
 use crate::element::{Array, Element};
 use crate::error::Result;
-use crate::source::Tokens;
+use crate::source::{Megatron, MegatronUnit, Tokens, megatron_index};
 use crate::spec::chain::{Chain, Context};
 use crate::spec::decode::Fields;
 
@@ -34,5 +35,21 @@ pub(super) fn tokens(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
 }
 
 fn open(fields: &Fields<'_>, context: &Context) -> Result<Tokens> {
-    Tokens::open(&paths(fields.required_node("paths")?, context)?, layout(fields)?)
+    let paths = paths_by(fields.required_node("paths")?, context, |path| vec![dataset(path)])?;
+    Tokens::open(&paths, layout(fields)?)
+}
+
+/// The index of a dataset of Megatron's that is named by what its files have in common; any other path as it is.
+fn dataset(path: std::path::PathBuf) -> std::path::PathBuf {
+    if path.exists() { path } else { megatron_index(&path) }
+}
+
+/// `megatron: {paths: corpus_text_document, by: document}`: sequences of token ids, or documents.
+pub(super) fn megatron(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let paths = paths_by(fields.required_node("paths")?, context, |path| vec![dataset(path)])?;
+    let unit = match fields.choice("by", &["sequence", "document"])? {
+        Some(1) => MegatronUnit::Document,
+        _ => MegatronUnit::Sequence,
+    };
+    Ok(Chain::Map(Source::new(Megatron::options().unit(unit).open(&paths)?).boxed()))
 }

@@ -1,0 +1,193 @@
+//! Bagz files: records of bytes by number, each compressed by itself.
+//!
+//! The format: <https://github.com/google-deepmind/bagz>. Records lie one behind the other; where each of them ends is
+//! said by its *limit*, a little-endian `u64`. Limits are at the tail of the file, or in a file of their own beside it.
+
+mod shard;
+mod shards;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use self::shard::Shard;
+pub(crate) use self::shards::expand;
+use super::content;
+use super::files::{self, FileId, Patterns};
+use super::firsts::Firsts;
+use super::mmap::Access;
+use crate::dataset::map::RandomAccess;
+use crate::element::Buffer;
+use crate::error::{Error, Result};
+
+const ENDINGS: [&str; 2] = [".bagz", ".bag"];
+
+/// Records of Bagz files, by number: a [`RandomAccess`] source of bytes ([`Buffer`]).
+///
+/// Records of a `.bagz` file are frames of zstd, those of a `.bag` file are as they are, views of the mapped file; of a file of
+/// another name, the first record says which. An empty record takes no bytes in either. Limits are read from the file
+/// `limits.NAME` if there is one beside `NAME`, else from the tail of the file itself. The name `x@4.bagz` stands for the four
+/// files `x-00000-of-00004.bagz` and so on, and `x@*.bagz` for as many as there are, as in Bagz itself.
+///
+/// ```
+/// use gristmill::dataset::map::RandomAccess;
+/// use gristmill::source::Bagz;
+/// # let dir = std::env::temp_dir().join(format!("gristmill-doc-bagz-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// # let path = dir.join("a.bag");
+/// let mut file = b"oatrye".to_vec();
+/// file.extend([3u64, 6].map(u64::to_le_bytes).as_flattened());
+/// std::fs::write(&path, &file).unwrap();
+/// assert_eq!(Bagz::open(&path)?.read(1)?.as_bytes(), b"rye");
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+///
+/// # Errors
+/// Opening a file whose last limit does not fit its size is [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset. Any other
+/// limit is checked when its record is read, and costs that record and its neighbour alone. A record may be 64 MiB and 1000
+/// times its compressed size.
+///
+/// # Cost
+/// Opening looks at the last limit, however many there are. Reading looks at two, and decompresses one record.
+pub struct Bagz {
+    shards: Vec<Shard>,
+    firsts: Firsts,
+    interleaved: bool,
+    identity: String,
+}
+
+impl Bagz {
+    /// Opens files, globs, sharded names or directories (of `.bagz` and `.bag` files).
+    ///
+    /// # Errors
+    /// If nothing is found, or the last limit of a file does not fit.
+    pub fn open(patterns: impl Patterns) -> Result<Self> {
+        Self::options().open(patterns)
+    }
+
+    /// The options, to change before opening.
+    pub fn options() -> BagzOptions {
+        BagzOptions::default()
+    }
+}
+
+/// How [`Bagz`] files are opened.
+#[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing until `open`"]
+pub struct BagzOptions {
+    access: Access,
+    interleaved: bool,
+}
+
+impl BagzOptions {
+    /// How the files will be read.
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Whether records were dealt out to the files in turn, Bagz's `INTERLEAVED`: record `i` of all is record `i / n` of file
+    /// `i % n`. `false` at first: the records of one file follow those of the one before.
+    pub fn interleaved(mut self, interleaved: bool) -> Self {
+        self.interleaved = interleaved;
+        self
+    }
+
+    /// Opens files, globs, sharded names or directories (of `.bagz` and `.bag` files).
+    ///
+    /// # Errors
+    /// As [`Bagz::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if the files are to be interleaved and their lengths do not
+    /// allow it.
+    pub fn open(self, patterns: impl Patterns) -> Result<Bagz> {
+        let named: Vec<PathBuf> = patterns.patterns().iter().flat_map(|path| expand(path)).collect();
+        let files = files::find(named, &ENDINGS)?.into_iter().filter(|path| !holds_limits(path)).collect::<Vec<_>>();
+        let contents = content::open_all(files, &ENDINGS, self.access)?;
+        let open = |(path, content)| Shard::open(path, content, self.access);
+        let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
+        self.of(opened)
+    }
+
+    fn of(self, opened: Vec<(Shard, FileId)>) -> Result<Bagz> {
+        let (shards, ids): (Vec<Shard>, Vec<FileId>) = opened.into_iter().unzip();
+        let firsts = Firsts::of(shards.iter().map(Shard::len))?;
+        let mut identity = files::identity(&ids);
+        if self.interleaved {
+            check_turns(&shards, firsts.len())?;
+            identity += ", interleaved";
+        }
+        Ok(Bagz { shards, firsts, interleaved: self.interleaved, identity })
+    }
+
+    /// A file that is in memory already.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn open_bytes(self, name: &str, bytes: &[u8]) -> Result<Bagz> {
+        let shard = Shard::open(name.into(), Buffer::copy_from(bytes).into(), self.access)?;
+        self.of(vec![shard])
+    }
+}
+
+/// Whether a file is the limits of another one, beside which it lies.
+fn holds_limits(path: &Path) -> bool {
+    let name = files::file_name(path);
+    name.strip_prefix("limits.").is_some_and(|records| path.with_file_name(records).exists())
+}
+
+/// That records can have been dealt out in turn.
+fn check_turns(shards: &[Shard], all: u64) -> Result<()> {
+    let count = shards.len() as u64;
+    for (turn, shard) in (0..count).zip(shards) {
+        let due = (all + count - 1 - turn) / count;
+        if shard.len() != due {
+            let text = format!("{} records, where one of {count} interleaved files of {all} has {due}", shard.len());
+            return Err(Error::config(text)
+                .path(shard.path())
+                .help("leave `interleaved` out: these follow each other"));
+        }
+    }
+    Ok(())
+}
+
+impl RandomAccess for Bagz {
+    type Record = Buffer;
+
+    fn len(&self) -> u64 {
+        self.firsts.len()
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+
+    fn read(&self, index: u64) -> Result<Buffer> {
+        let (mut at, mut record) = self.firsts.find(index)?;
+        if self.interleaved {
+            let count = self.shards.len() as u64;
+            (at, record) = ((index % count) as usize, index / count);
+        }
+        let shard = &self.shards[at];
+        shard.read(record).map_err(|e| e.path(shard.path()).record(record))
+    }
+
+    fn name(&self) -> &'static str {
+        "bagz"
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+
+    fn record_bytes(&self, record: &Buffer) -> u64 {
+        record.len() as u64
+    }
+}
+
+impl fmt::Debug for Bagz {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bagz({} records, {} files)", self.len(), self.shards.len())
+    }
+}
+
+#[cfg(test)]
+mod tests;

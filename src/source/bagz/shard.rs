@@ -1,0 +1,141 @@
+//! One file of records, and where their limits are.
+
+use std::path::{Path, PathBuf};
+
+use super::super::content::Content;
+use super::super::files::FileId;
+use super::super::mmap::Access;
+use super::super::signs::limits_path;
+use super::super::zstd_frame;
+use crate::element::Buffer;
+use crate::error::{Error, Result};
+
+/// Bytes of a limit.
+const LIMIT: u64 = 8;
+
+/// A file of records.
+pub(super) struct Shard {
+    path: PathBuf,
+    content: Content,
+    /// Bytes of the records together.
+    records: u64,
+    limits: Limits,
+    packed: bool,
+}
+
+/// Where each record ends.
+struct Limits {
+    /// The file they are in, if that is not the one of the records.
+    path: Option<PathBuf>,
+    /// Where they begin in it.
+    start: u64,
+    bytes: Buffer,
+}
+
+impl Shard {
+    pub(super) fn open(path: PathBuf, content: Content, access: Access) -> Result<(Self, FileId)> {
+        let mut id = content.id(&path)?;
+        let beside = limits_path(&path);
+        let limits = if beside.exists() {
+            let content = Content::open(&beside, access)?;
+            id.hash ^= content.id(&beside)?.hash.rotate_left(1);
+            Limits::separate(beside, &content)?
+        } else {
+            Limits::tail(&content).map_err(|e| e.path(&path))?
+        };
+        let records = if limits.path.is_some() { content.len() } else { limits.start };
+        let mut shard = Self { path, content, records, limits, packed: false };
+        shard.packed = shard.is_packed();
+        Ok((shard, id))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.limits.bytes.len() as u64 / LIMIT
+    }
+
+    pub(super) fn read(&self, record: u64) -> Result<Buffer> {
+        let (start, end) = self.limits.of(record, self.records)?;
+        if start == end {
+            return Ok(Buffer::EMPTY);
+        }
+        let stored = self.content.read(start..end)?;
+        if !self.packed {
+            return Ok(stored);
+        }
+        zstd_frame::decompress(stored.as_bytes()).map(Buffer::from_vec).map_err(|e| e.offset(start))
+    }
+
+    /// Whether records are frames of zstd: the name says so, or else the first of them that is not empty.
+    fn is_packed(&self) -> bool {
+        /// Records that are looked at.
+        const LOOKED_AT: u64 = 64;
+        match self.path.extension().and_then(|ending| ending.to_str()) {
+            Some("bagz") => return true,
+            Some("bag") => return false,
+            _ => {}
+        }
+        let mut ranges = (0..self.len().min(LOOKED_AT)).filter_map(|record| self.limits.of(record, self.records).ok());
+        let first = ranges.find(|(start, end)| start < end);
+        let head = first.and_then(|(start, end)| self.content.read(start..end.min(start + 4)).ok());
+        head.is_some_and(|head| head.as_bytes() == b"\x28\xb5\x2f\xfd")
+    }
+}
+
+impl Limits {
+    /// Those at the tail of the file of the records: the last one is where they begin.
+    fn tail(content: &Content) -> Result<Self> {
+        let size = content.len();
+        if size == 0 {
+            return Ok(Self { path: None, start: 0, bytes: Buffer::EMPTY });
+        }
+        let last = size.checked_sub(LIMIT);
+        let last = last.ok_or_else(|| Error::data(format!("{size} bytes, a limit alone has {LIMIT}")).offset(0))?;
+        let start = limit(content.read(last..size)?.as_bytes(), 0).unwrap_or(u64::MAX);
+        if start > last || !(size - start).is_multiple_of(LIMIT) {
+            let text = format!("the last limit, {start}, is not where limits can begin in a file of {size} bytes");
+            return Err(Error::data(text).offset(last).help("the file is cut or damaged, or its limits are elsewhere"));
+        }
+        Ok(Self { path: None, start, bytes: content.read(start..size)? })
+    }
+
+    /// Those in a file of their own.
+    fn separate(path: PathBuf, content: &Content) -> Result<Self> {
+        let over = content.len() % LIMIT;
+        if over != 0 {
+            let text = format!("{} bytes are no whole number of limits of {LIMIT}", content.len());
+            return Err(Error::data(text).path(path).offset(content.len() - over));
+        }
+        Ok(Self { path: Some(path), start: 0, bytes: content.whole()? })
+    }
+
+    /// Where a record begins and ends, among `records` bytes.
+    ///
+    /// Limits ascend. One that both of those before it are above, or both of those behind it below, is damaged, and not they.
+    fn of(&self, record: u64, records: u64) -> Result<(u64, u64)> {
+        let limits = self.bytes.as_bytes();
+        let count = limits.len() as u64 / LIMIT;
+        if record >= count {
+            return Err(Error::data(format!("no record {record}: there are {count}")));
+        }
+        // Where record `place` begins and the one before it ends.
+        let at = |place: u64| place.checked_sub(1).map_or(0, |before| limit(limits, before).unwrap_or(records));
+        let (start, end) = (at(record), at(record + 1));
+        let is_below = at(record.saturating_sub(1)).min(at(record.saturating_sub(2))) > start;
+        let is_above = at(record + 2).max(at(record + 3)) < end;
+        if start > end || end > records || is_below || is_above {
+            let text = format!("its limits are {start} and {end}, in {records} bytes of records");
+            let error = Error::data(text).offset(self.start + record * LIMIT);
+            return Err(self.path.iter().fold(error, |error, path| error.path(path)));
+        }
+        Ok((start, end))
+    }
+}
+
+fn limit(limits: &[u8], record: u64) -> Option<u64> {
+    let at = usize::try_from(record.checked_mul(LIMIT)?).ok()?;
+    limits.get(at..)?.first_chunk().copied().map(u64::from_le_bytes)
+}

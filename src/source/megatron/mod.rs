@@ -1,0 +1,295 @@
+//! Megatron's indexed datasets: a `.bin` file of token ids, and an `.idx` file that says where sequences and documents are.
+//!
+//! The formats: `IndexedDataset` of Megatron-Core (`megatron/core/datasets/indexed_dataset.py`), whose index begins with
+//! `MMIDIDX`; and the cached datasets of fairseq and of Megatron-LM before it, whose index begins with `TNTIDX`.
+
+mod index;
+mod writer;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use self::index::Index;
+pub use self::writer::{MegatronWriter, MegatronWriterOptions};
+use super::content::{self, Content};
+use super::files::{self, FileId, Patterns};
+use super::firsts::Firsts;
+use super::mmap::Access;
+use super::npy::aligned;
+use crate::dataset::map::RandomAccess;
+use crate::element::{Array, Buffer, DType, Element};
+use crate::error::{Error, Result};
+
+pub(crate) use self::index::is_index;
+
+const ENDINGS: [&str; 1] = [".idx"];
+
+/// What a record of [`Megatron`] files is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MegatronUnit {
+    /// A sequence: what was written at once.
+    #[default]
+    Sequence,
+    /// A document: the sequences between two ends of documents, as one.
+    Document,
+}
+
+/// Token ids of Megatron's indexed datasets, by number: a [`RandomAccess`] source of [`Element`].
+///
+/// A record is `{tokens: [ids]}`, of the number type that the index states: `uint8`, `int8`, `uint16`, `int16`, `int32`, `int64`,
+/// `float32` or `float64`. It is a view of the mapped file, but for a document whose sequences do not follow each other. Where the
+/// index has modes, there is `mode` too: an `int8` of a sequence, or an array of one for each sequence of a document.
+///
+/// A dataset is named by its `.idx` file, by its `.bin` file, or by what the two names share. Both kinds of index are read:
+/// `MMIDIDX` of Megatron-Core, and `TNTIDX` of its predecessors and fairseq. For crops of the ids regardless of sequences,
+/// open it as [`Tokens`](super::Tokens).
+///
+/// # Errors
+/// Opening an index that is cut, or of an unknown version or number type, is [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte
+/// offset. Places and lengths are checked when their sequence or document is read, and cost it alone.
+///
+/// # Cost
+/// Opening maps both files and reads the head of the index; reading looks at one entry of it, or those of a document's sequences.
+pub struct Megatron {
+    pairs: Vec<Pair>,
+    firsts: Firsts,
+    unit: MegatronUnit,
+    identity: String,
+}
+
+/// An index and its data.
+struct Pair {
+    path: PathBuf,
+    index: Index,
+    data: Content,
+}
+
+impl Megatron {
+    /// Opens datasets, globs of their `.idx` files, or directories of them; a record is a sequence.
+    ///
+    /// # Errors
+    /// If nothing is found, a `.bin` file is missing, or the head of an index is damaged.
+    pub fn open(patterns: impl Patterns) -> Result<Self> {
+        Self::options().open(patterns)
+    }
+
+    /// The options, to change before opening.
+    pub fn options() -> MegatronOptions {
+        MegatronOptions::default()
+    }
+}
+
+/// How [`Megatron`] datasets are opened.
+#[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing until `open`"]
+pub struct MegatronOptions {
+    access: Access,
+    unit: MegatronUnit,
+}
+
+impl MegatronOptions {
+    /// How the files will be read.
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// What a record is; a sequence at first.
+    pub fn unit(mut self, unit: MegatronUnit) -> Self {
+        self.unit = unit;
+        self
+    }
+
+    /// Opens datasets, globs of their `.idx` files, or directories of them.
+    ///
+    /// # Errors
+    /// As [`Megatron::open`].
+    pub fn open(self, patterns: impl Patterns) -> Result<Megatron> {
+        let named: Vec<PathBuf> = patterns.patterns().iter().map(|path| index_of(path)).collect();
+        let contents = content::open_all(named, &ENDINGS, self.access)?;
+        let open = |(path, index): (PathBuf, Content)| {
+            let data = Content::open(&data_of(&path), self.access)?;
+            Pair::open(path, &index, data)
+        };
+        let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
+        self.of(opened)
+    }
+
+    fn of(self, opened: Vec<(Pair, FileId)>) -> Result<Megatron> {
+        let (pairs, ids): (Vec<Pair>, Vec<FileId>) = opened.into_iter().unzip();
+        let (count, by): (fn(&Pair) -> u64, _) = match self.unit {
+            MegatronUnit::Sequence => (|pair| pair.index.sequences(), "sequence"),
+            MegatronUnit::Document => (|pair| pair.index.documents(), "document"),
+        };
+        let firsts = Firsts::of(pairs.iter().map(count))?;
+        let identity = format!("{}, by={by}", files::identity(&ids));
+        Ok(Megatron { pairs, firsts, unit: self.unit, identity })
+    }
+
+    /// A dataset that is in memory already.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn open_bytes(self, index: &[u8], data: &[u8]) -> Result<Megatron> {
+        let (index, data) = (Buffer::copy_from(index).into(), Buffer::copy_from(data).into());
+        self.of(vec![Pair::open("a.idx".into(), &index, data)?])
+    }
+}
+
+/// The index of the dataset that a path names.
+pub(crate) fn index_of(path: &Path) -> PathBuf {
+    if path.extension().is_some_and(|ending| ending == "bin") {
+        return path.with_extension("idx");
+    }
+    let longer = append(path, ".idx");
+    if path.is_file() || !longer.is_file() { path.to_owned() } else { longer }
+}
+
+/// The data of the dataset whose index this is.
+fn data_of(index: &Path) -> PathBuf {
+    index.with_extension("bin")
+}
+
+/// The ids of the dataset that a path names; of any other path, itself.
+pub(crate) fn ids_of(path: &Path) -> PathBuf {
+    let index = index_of(path);
+    if index.extension().is_some_and(|ending| ending == "idx") { data_of(&index) } else { path.to_owned() }
+}
+
+fn append(path: &Path, ending: &str) -> PathBuf {
+    let mut longer = path.as_os_str().to_owned();
+    longer.push(ending);
+    longer.into()
+}
+
+/// Whether a `.bin` file has an index of Megatron's beside it.
+pub(crate) fn has_index_beside(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "bin") && stored_type(path).is_some()
+}
+
+/// The number type of a `.bin` file's ids, if there is an index of Megatron's beside it that can be read.
+pub(crate) fn stored_type(path: &Path) -> Option<Result<DType>> {
+    let path = path.with_extension("idx");
+    let content = path.is_file().then(|| Content::open(&path, Access::Normal).ok()).flatten()?;
+    let head = content.read(0..content.len().min(16)).ok()?;
+    is_index(head.as_bytes()).then(|| Index::open(&content).map(|index| index.dtype()).map_err(|e| e.path(&path)))
+}
+
+impl Pair {
+    fn open(path: PathBuf, index: &Content, data: Content) -> Result<(Self, FileId)> {
+        let mut id = index.id(&path)?;
+        id.hash ^= data.id(&path)?.hash.rotate_left(1);
+        let index = Index::open(index).map_err(|e| e.path(&path))?;
+        Ok((Self { path, index, data }, id))
+    }
+
+    fn sequence(&self, number: u64) -> Result<Element> {
+        let bytes = self.index.sequence(number)?;
+        let element = Element::with_capacity(2).with("tokens", self.ids(bytes)?);
+        Ok(match self.index.modes() {
+            Some(modes) => element.with("mode", modes.row(number as usize).ok_or_else(|| Error::data("no such mode"))?),
+            None => element,
+        })
+    }
+
+    fn document(&self, number: u64) -> Result<Element> {
+        let range = self.index.document(number)?;
+        let mut parts: Vec<std::ops::Range<u64>> = Vec::new();
+        for sequence in range.clone() {
+            let next = self.index.sequence(sequence)?;
+            match parts.last_mut() {
+                Some(last) if last.end == next.start => last.end = next.end,
+                _ => parts.push(next),
+            }
+        }
+        let tokens = match parts.as_slice() {
+            [] => self.ids(0..0)?,
+            [one] => self.ids(one.clone())?,
+            several => self.joined(several)?,
+        };
+        let element = Element::with_capacity(2).with("tokens", tokens);
+        let modes = self.index.modes().map(|modes| modes.rows(range.start as usize..range.end as usize));
+        Ok(match modes.flatten() {
+            Some(modes) => element.with("mode", modes),
+            None => element,
+        })
+    }
+
+    /// The ids in a range of the data's bytes.
+    fn ids(&self, range: std::ops::Range<u64>) -> Result<Array> {
+        let bytes = self.bytes(range)?;
+        let dtype = self.index.dtype();
+        aligned(Array::new(dtype, &[bytes.len() / dtype.size()], bytes)?)
+    }
+
+    fn bytes(&self, range: std::ops::Range<u64>) -> Result<Buffer> {
+        self.data.read(range.clone()).map_err(|_| {
+            let (name, size) = (data_of(&self.path), self.data.len());
+            let text =
+                format!("bytes {} to {} of {}, which has {size}", range.start, range.end, files::file_name(&name));
+            Error::data(text).help("one of the two files is cut, damaged, or of another dataset")
+        })
+    }
+
+    /// The ids of sequences that do not follow each other.
+    fn joined(&self, parts: &[std::ops::Range<u64>]) -> Result<Array> {
+        let size: u64 = parts.iter().map(|part| part.end - part.start).fold(0, u64::saturating_add);
+        if size > self.data.len() {
+            return Err(Error::data(format!("its sequences overlap: they have {size} bytes together")));
+        }
+        let dtype = self.index.dtype();
+        let mut ids = Array::builder(dtype, &[size as usize / dtype.size()])?;
+        let mut rest = ids.bytes_mut();
+        for part in parts {
+            let bytes = self.bytes(part.clone())?;
+            let (out, behind) = rest.split_at_mut(bytes.len());
+            out.copy_from_slice(bytes.as_bytes());
+            rest = behind;
+        }
+        Ok(ids.freeze())
+    }
+}
+
+impl RandomAccess for Megatron {
+    type Record = Element;
+
+    fn len(&self) -> u64 {
+        self.firsts.len()
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+
+    fn read(&self, index: u64) -> Result<Element> {
+        let (at, number) = self.firsts.find(index)?;
+        let pair = &self.pairs[at];
+        let element = match self.unit {
+            MegatronUnit::Sequence => pair.sequence(number),
+            MegatronUnit::Document => pair.document(number),
+        };
+        element.map_err(|e| e.path(&pair.path).record(number))
+    }
+
+    fn name(&self) -> &'static str {
+        "megatron"
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+
+    fn record_bytes(&self, record: &Element) -> u64 {
+        record.nbytes() as u64
+    }
+}
+
+impl fmt::Debug for Megatron {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Megatron({} records, {} files)", self.len(), self.pairs.len())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! Records that are a frame of zstd each, decompressed with bounded memory.
+
+use std::cell::RefCell;
+use std::io::{self, Read};
+
+use zstd::bulk::Decompressor;
+use zstd::zstd_safe::get_frame_content_size;
+
+use crate::error::{Error, Result};
+
+/// What any frame may decompress to.
+const LARGEST: u64 = 64 << 20;
+/// What a byte of a frame may decompress to beyond that.
+const RATIO: u64 = 1000;
+/// What is believed at once of the size that a frame states; of more only as much as comes out of it.
+const AT_ONCE: u64 = 16 << 20;
+const AT_ONCE_RATIO: u64 = 256;
+/// 32 MiB, which every level of zstd but the `--long` ones keeps to.
+const WINDOW_LOG: u32 = 25;
+
+/// The bytes of which `frame` was made.
+///
+/// # Errors
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) if it is damaged, or would be longer than 64 MiB and 1000 times the frame.
+pub(crate) fn decompress(frame: &[u8]) -> Result<Vec<u8>> {
+    let length = frame.len() as u64;
+    let most = LARGEST.saturating_add(length.saturating_mul(RATIO));
+    let stated = get_frame_content_size(frame).map_err(|_| Error::data("no frame of zstd begins here"))?;
+    if let Some(size) = stated.filter(|&size| size > most) {
+        return Err(Error::data(format!("a frame of {length} bytes says that it holds {size}, {most} are the most")));
+    }
+    let believed = AT_ONCE.saturating_add(length.saturating_mul(AT_ONCE_RATIO));
+    let out = match stated {
+        Some(size) if size <= believed => at_once(frame, size as usize),
+        _ => in_steps(frame, stated.unwrap_or(most)),
+    };
+    let out = out.map_err(|e| Error::data(format!("the frame of zstd is damaged: {e}")))?;
+    match (out.len() as u64, stated) {
+        (got, Some(size)) if got != size => {
+            Err(Error::data(format!("a frame of zstd holds {got} bytes or more, and says {size}")))
+        }
+        (got, None) if got > most => {
+            Err(Error::data(format!("a frame of {length} bytes holds more than {most}, which are the most")))
+        }
+        _ => Ok(out),
+    }
+}
+
+/// By a context that each thread keeps: making one takes longer than a small frame.
+fn at_once(frame: &[u8], size: usize) -> io::Result<Vec<u8>> {
+    thread_local!(static CONTEXT: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) });
+    CONTEXT.with_borrow_mut(|kept| {
+        let context = match kept {
+            Some(context) => context,
+            None => kept.insert(Decompressor::new()?),
+        };
+        let mut out = Vec::with_capacity(size);
+        context.decompress_to_buffer(frame, &mut out)?;
+        Ok(out)
+    })
+}
+
+/// Memory grows with what comes out; a byte more than `most` is read, so that it is seen.
+fn in_steps(frame: &[u8], most: u64) -> io::Result<Vec<u8>> {
+    let mut stream = zstd::stream::read::Decoder::with_buffer(frame)?;
+    stream.window_log_max(WINDOW_LOG)?;
+    let mut out = Vec::new();
+    stream.take(most.saturating_add(1)).read_to_end(&mut out)?;
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn frames_with_and_without_their_size() {
+        let text = b"oat rye oat rye".repeat(1000);
+        assert_eq!(decompress(&zstd::bulk::compress(&text, 3).unwrap()).unwrap(), text);
+        let mut stream = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
+        stream.write_all(&text).unwrap();
+        let unsized_frame = stream.finish().unwrap();
+        assert!(matches!(get_frame_content_size(&unsized_frame), Ok(None)));
+        assert_eq!(decompress(&unsized_frame).unwrap(), text);
+        assert!(decompress(&unsized_frame[..unsized_frame.len() - 4]).is_err());
+        assert!(decompress(b"oat").unwrap_err().message().contains("no frame"));
+    }
+
+    #[test]
+    fn a_frame_is_not_believed_beyond_its_bounds() {
+        // A header alone: a frame of one segment whose size, of 8 bytes, is 2^40.
+        let mut bomb = b"\x28\xb5\x2f\xfd\xe0".to_vec();
+        bomb.extend_from_slice(&(1u64 << 40).to_le_bytes());
+        assert!(decompress(&bomb).unwrap_err().message().contains("says that it holds 1099511627776"));
+        // 70 MB of zeros in a few kB, whose size is not stated.
+        let mut stream = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
+        let zeros = vec![0; 1 << 20];
+        (0..90).for_each(|_| stream.write_all(&zeros).unwrap());
+        let frame = stream.finish().unwrap();
+        assert!(frame.len() < 20_000, "{}", frame.len());
+        assert!(decompress(&frame).unwrap_err().message().contains("which are the most"));
+    }
+}
