@@ -32,6 +32,7 @@
 //! | [`dataset`] | the two worlds and all combinators |
 //! | [`element`] | elements where they must be dynamic: a tree of arrays, text and bytes |
 //! | [`source`] | files: lines, JSONL, compressed streams, token files, Parquet, ArrayRecord, TFRecord |
+//! | [`sink`] | data sets written: shards, compressed in the background, published whole |
 //! | [`text`] | tokenizers |
 //! | [`pack`] | sequences into rows: the kernels under the packing stages |
 //! | [`spec`] | pipelines declared in YAML, TOML or JSON |
@@ -83,6 +84,7 @@ pub mod pack;
 mod python;
 pub mod report;
 pub mod rng;
+pub mod sink;
 pub mod source;
 #[cfg(feature = "spec")]
 pub mod spec;

@@ -2,6 +2,7 @@
 
 mod bench;
 mod consume;
+mod convert;
 mod demo;
 mod explain;
 mod format;
@@ -17,6 +18,7 @@ mod saved;
 mod step_time;
 mod tokens;
 mod tune;
+mod write;
 
 use std::ffi::OsString;
 
@@ -55,6 +57,8 @@ enum Command {
     AnalyzePadding(padding::Args),
     /// Shows the stages of a pipeline file, what they hold in memory and what comes out
     Explain(explain::Args),
+    /// Writes data in another format, in shards
+    Convert(convert::Args),
     /// Finds out with how many threads and how much memory a pipeline should run
     Tune(tune::Args),
 }
@@ -87,6 +91,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Inspect(args) => (inspect::main(args), args.json),
         Command::AnalyzePadding(args) => (padding::main(args), args.json),
         Command::Explain(args) => (explain::main(args), args.json),
+        Command::Convert(args) => (convert::main(args), args.json),
         Command::Tune(args) => (tune::main(args), args.json),
     };
     match result {

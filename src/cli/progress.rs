@@ -94,6 +94,51 @@ impl Counter {
     }
 }
 
+/// Records that are written: a spinner on a terminal, a plain line now and then elsewhere.
+pub(crate) struct Written {
+    bar: Option<ProgressBar>,
+    started: Instant,
+    shown: Instant,
+    before: u64,
+}
+
+impl Written {
+    /// So many were there before.
+    pub(crate) fn new(before: u64) -> Self {
+        let bar = output::is_terminal().then(|| bar(None, None));
+        let now = Instant::now();
+        Self { bar, started: now, shown: now, before }
+    }
+
+    /// So many are there, of so many bytes since it began, if it is time to say so.
+    pub(crate) fn show(&mut self, records: u64, bytes: impl FnOnce() -> u64) {
+        // A look at the clock takes as long as a small record.
+        if !records.is_multiple_of(16) {
+            return;
+        }
+        let every = if self.bar.is_some() { BAR_EVERY } else { LINE_EVERY };
+        let now = Instant::now();
+        if now - self.shown < every {
+            return;
+        }
+        self.shown = now;
+        let seconds = (now - self.started).as_secs_f64().max(1e-9);
+        let rate = |n: u64| count(n as f64 / seconds);
+        let text = format!("{records} records · {}/s · {}B/s", rate(records - self.before), rate(bytes()));
+        match &self.bar {
+            Some(bar) => bar.set_message(text),
+            None => output::say(&format!("{seconds:.0} s · {text}")),
+        }
+    }
+
+    /// Removes the bar.
+    pub(crate) fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 /// All templates are constants that parse.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use glob::MatchOptions;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::listed::listed;
 use crate::error::{Error, Result};
 
 /// What names files: a path, a glob, a directory, or a list of those.
@@ -52,7 +53,7 @@ impl<P: Patterns + ?Sized> Patterns for &P {
 /// The files that `patterns` name, in a fixed order: patterns as given, the files of each sorted by path.
 ///
 /// A name that exists is taken as it stands, even if it looks like a glob. A directory stands for the files directly in
-/// it that end with one of `extensions`. Hidden files (`.name`) must be named in full. A file named twice is kept once,
+/// it that end with one of `extensions`; if a [`sink`](crate::sink) wrote it, for those that its manifest lists. Hidden files (`.name`) must be named in full. A file named twice is kept once,
 /// at its first place.
 ///
 /// # Errors
@@ -73,7 +74,8 @@ pub fn find(patterns: impl Patterns, extensions: &[&str]) -> Result<Vec<PathBuf>
 
 fn find_one(pattern: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     if pattern.is_dir() {
-        return in_directory(pattern, extensions);
+        let listed = listed(pattern, extensions)?;
+        return listed.map_or_else(|| in_directory(pattern, extensions), Ok);
     }
     if pattern.exists() {
         return Ok(vec![pattern.to_owned()]);

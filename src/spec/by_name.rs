@@ -17,7 +17,7 @@ pub(crate) fn source(name: &str, arguments: Tree) -> Result<(Chain, Context)> {
 }
 
 /// `chain` and the stage `name` behind it. A dataset of random access stays one wherever the stage can be in either world.
-#[cfg(feature = "python")]
+#[cfg(any(feature = "cli", feature = "python"))]
 pub(crate) fn stage(chain: Chain, name: &str, arguments: Tree, context: &Context) -> Result<(Chain, Context)> {
     let mut context = context.clone();
     let chain = registry::stage(chain, &call(name, arguments), true, &mut context)?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::by_name;
-use super::chain::Chain;
+use super::chain::{Chain, Context};
 use super::node::{Field, Node, Tree};
 use super::registry::columns_argument;
 use crate::dataset::{BoxIter, IterDataset, MapDataset};
@@ -17,6 +17,7 @@ pub struct Data {
     format: &'static str,
     files: Vec<PathBuf>,
     chain: Chain,
+    context: Context,
 }
 
 impl Data {
@@ -47,8 +48,29 @@ impl Data {
             let name = TokenLayout::NAMES.iter().find(|(_, known)| *known == layout).map(|(name, _)| *name);
             arguments.push(field("layout", name.map_or(Tree::Null, |name| Tree::Str(name.to_owned()))));
         }
-        let (chain, _) = by_name::source(source, Tree::Map(arguments))?;
-        Ok(Self { format: source, files, chain })
+        let (chain, context) = by_name::source(source, Tree::Map(arguments))?;
+        Ok(Self { format: source, files, chain, context })
+    }
+
+    /// What a pipeline makes of the files that it names.
+    ///
+    /// # Errors
+    /// As [`build`](super::Pipeline::build).
+    #[cfg(feature = "cli")]
+    pub(crate) fn of_pipeline(pipeline: &super::Pipeline) -> Result<Self> {
+        let (chain, context) = (Chain::Iter(pipeline.build()?), Context::new(pipeline.folder()));
+        Ok(Self { format: "pipeline", files: Vec::new(), chain, context })
+    }
+
+    /// The records as the stage `name` of pipeline files makes them, with its arguments.
+    ///
+    /// # Errors
+    /// As in a pipeline file.
+    #[cfg(feature = "cli")]
+    pub(crate) fn then(self, name: &str, arguments: &serde_json::Value) -> Result<Self> {
+        let arguments = super::json::parse(&arguments.to_string())?.value;
+        let (chain, context) = by_name::stage(self.chain, name, arguments, &self.context)?;
+        Ok(Self { chain, context, ..self })
     }
 
     /// The name of the format; of the source in a pipeline file, where there is one.

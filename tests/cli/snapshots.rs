@@ -243,6 +243,7 @@ fn what_the_commands_are() {
       inspect          Shows what is in files of data
       analyze-padding  Shows what padding would cost on your documents, and what removes it
       explain          Shows the stages of a pipeline file, what they hold in memory and what comes out
+      convert          Writes data in another format, in shards
       tune             Finds out with how many threads and how much memory a pipeline should run
       help             Print this message or the help of the given subcommand(s)
 

@@ -32,6 +32,8 @@ mod thresholds;
 mod window_shuffle;
 mod zip;
 
+use std::path::Path;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -68,9 +70,10 @@ use super::stage::Stage;
 use crate::cx::Cx;
 use crate::element::{Batch, Element, Stack};
 use crate::error::Result;
-use crate::exec::Runtime;
+use crate::exec::{Executor, Runtime};
 use crate::loader::LoaderBuilder;
 use crate::rng::ElementRng;
+use crate::sink::{SinkOptions, SinkReport};
 
 /// Read in order. [`iter`](Self::iter) starts a pass; the dataset itself never changes.
 ///
@@ -389,6 +392,18 @@ pub trait IterDataset: Stage + Send + Sync {
         Self: Sized + 'static,
     {
         LoaderBuilder::new(self)
+    }
+
+    /// Runs it to its end, on all cores, and writes what it yields into shards in `folder`: see [`sink`](crate::sink). A
+    /// [`loader`](Self::loader) of your own has the method of that name, too.
+    ///
+    /// # Errors
+    /// As [`LoaderBuilder::write_to`].
+    fn write_to(self, options: SinkOptions, folder: impl AsRef<Path>) -> Result<SinkReport>
+    where
+        Self: IterDataset<Item = Element> + Sized + 'static,
+    {
+        self.loader().executor(Executor::all_cores()).write_to(options, folder)
     }
 
     /// Reads everything into memory, on this thread.

@@ -1,0 +1,62 @@
+//! `gristmill convert`: data in another format.
+
+use std::path::{Path, PathBuf};
+
+use crate::sink::SinkFormat;
+use crate::spec::{Data, Pipeline};
+use crate::{BoxIter, Element, IterDataset, Result};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::json;
+
+use crate::cli::Outcome;
+use crate::cli::write::Shards;
+
+/// Writes files of data, or what a pipeline file makes, as shards of another format.
+///
+/// Shards appear whole, one after the other, and manifest.json says what is in them. Where they end follows from the data alone:
+/// a run that was interrupted and resumed leaves the same bytes as one that was not.
+#[derive(clap::Args)]
+#[command(after_help = crate::cli::EXIT_CODES)]
+pub(crate) struct Args {
+    /// Files, globs or folders; or a pipeline file (.yaml, .yml or .toml)
+    #[arg(required = true)]
+    data: Vec<PathBuf>,
+    /// The format to write
+    #[arg(long, value_name = "FORMAT", value_parser = format())]
+    to: SinkFormat,
+    /// Only these columns, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    columns: Vec<String>,
+    #[command(flatten)]
+    shards: Shards,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// One of the names of formats.
+pub(crate) fn format() -> impl TypedValueParser<Value = SinkFormat> {
+    let names = SinkFormat::ALL.iter().map(|format| format.as_str());
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<SinkFormat>())
+}
+
+pub(crate) fn main(args: &Args) -> Result<Outcome> {
+    let written = args.shards.write(args.to, args.records()?.loader())?;
+    Ok(args.shards.tell(&written, args.json))
+}
+
+impl Args {
+    fn records(&self) -> Result<BoxIter<Element>> {
+        let data = match self.data.as_slice() {
+            [file] if is_pipeline(file) => Data::of_pipeline(&Pipeline::from_file(file)?)?,
+            files => Data::open(files, None)?,
+        };
+        let columns = json!({"columns": self.columns});
+        Ok(if self.columns.is_empty() { data } else { data.then("select_columns", &columns)? }.stream())
+    }
+}
+
+fn is_pipeline(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|ending| ["yaml", "yml", "toml"].iter().any(|known| ending.eq_ignore_ascii_case(known)))
+}

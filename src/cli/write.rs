@@ -1,0 +1,126 @@
+//! What commands that write shards have in common: where to, how, progress, and Ctrl-C.
+
+use std::path::{Path, PathBuf};
+
+use crate::sink::{Compression, Sink, SinkFormat, SinkOptions, SinkReport};
+use crate::{BoxIter, Element, LoaderBuilder, Result};
+use serde::Serialize;
+
+use crate::cli::how::memory;
+use crate::cli::progress::Written;
+use crate::cli::{Outcome, interrupt, output};
+
+/// Where shards go, and how they are written.
+#[derive(clap::Args)]
+pub(crate) struct Shards {
+    /// Folder of the shards, which is made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// A shard ends behind the record with which its values have so many bytes, before they are encoded
+    #[arg(long, value_name = "BYTES", value_parser = memory, default_value = "256MiB")]
+    shard_size: u64,
+    /// Records in a shard at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    shard_records: Option<u64>,
+    /// none, zstd:LEVEL, gzip:LEVEL, brotli:QUALITY, lz4 or snappy, as far as the format has it [default: the format's]
+    #[arg(long, value_name = "CODEC")]
+    compression: Option<Compression>,
+    /// Records encoded together, in formats that have such a thing
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    group: Option<u64>,
+    /// What names of shards begin with
+    #[arg(long, value_name = "NAME", default_value = "shard")]
+    prefix: String,
+    /// Threads that read, and as many that encode [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Memory of what waits to be encoded
+    #[arg(long, value_name = "BYTES", value_parser = memory, default_value = "1GiB")]
+    ram: u64,
+    /// Continue behind the last shard in the folder
+    #[arg(long)]
+    resume: bool,
+}
+
+/// How it ended.
+pub(crate) struct Ended {
+    report: SinkReport,
+    interrupted: bool,
+}
+
+/// What a command prints as JSON.
+#[derive(Serialize)]
+struct Summary<'a> {
+    stopped: &'static str,
+    folder: &'a Path,
+    report: &'a SinkReport,
+}
+
+impl Shards {
+    /// Writes what a pipeline yields, to its end or until somebody interrupts.
+    ///
+    /// # Errors
+    /// Those of the pipeline and of the sink; what is published stands.
+    pub(crate) fn write(&self, format: SinkFormat, pipeline: LoaderBuilder<BoxIter<Element>>) -> Result<Ended> {
+        interrupt::listen();
+        let pipeline = match self.threads {
+            Some(n) => pipeline.threads(n),
+            None => pipeline.executor(crate::Executor::all_cores()),
+        };
+        let (mut sink, mut loader) = Sink::of_pipeline(self.options(format), &self.out, pipeline)?;
+        if self.resume && sink.records() > 0 {
+            output::say(&format!("going on behind {} records in {}", sink.records(), self.out.display()));
+        }
+        let mut progress = Written::new(sink.records());
+        let written = loop {
+            if interrupt::asked() {
+                break sink.stop().map(|report| Ended { report, interrupted: true });
+            }
+            match sink.write_next(&mut loader) {
+                Ok(true) => progress.show(sink.records(), || sink.bytes_in()),
+                Ok(false) => {
+                    break sink.finish_pipeline(&loader).map(|report| Ended { report, interrupted: false });
+                }
+                Err(error) => break Err(error),
+            }
+        };
+        progress.finish();
+        written
+    }
+
+    fn options(&self, format: SinkFormat) -> SinkOptions {
+        let mut options = Sink::options(format).shard_bytes(self.shard_size).prefix(&self.prefix);
+        if let Some(records) = self.shard_records {
+            options = options.shard_records(records);
+        }
+        if let Some(compression) = self.compression {
+            options = options.compression(compression);
+        }
+        if let Some(records) = self.group {
+            options = options.group(records);
+        }
+        if let Some(threads) = self.threads {
+            options = options.threads(threads);
+        }
+        options.memory(self.ram).resume(self.resume)
+    }
+
+    /// Tells what was written.
+    pub(crate) fn tell(&self, written: &Ended, json: bool) -> Outcome {
+        let stopped = if written.interrupted { "interrupted" } else { "end" };
+        if json {
+            output::json(&Summary { stopped, folder: &self.out, report: &written.report });
+        } else {
+            output::data(&format!("{}\n", written.report));
+        }
+        if written.interrupted {
+            output::say(&format!(
+                "interrupted: {} records stand in {}; the same command with --resume goes on behind them",
+                written.report.records,
+                self.out.display()
+            ));
+            return Outcome::Interrupted;
+        }
+        Outcome::Done
+    }
+}

@@ -1,0 +1,97 @@
+//! How much may wait in memory.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bytes that may wait to be written, of all shards together.
+#[derive(Debug)]
+pub(super) struct Budget {
+    limit: u64,
+    used: Mutex<Used>,
+    freed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    now: u64,
+    most: u64,
+}
+
+/// Part of a [`Budget`], given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Room {
+    budget: Arc<Budget>,
+    bytes: u64,
+}
+
+impl Budget {
+    pub(super) fn new(limit: u64) -> Arc<Self> {
+        Arc::new(Self { limit, used: Mutex::default(), freed: Condvar::new() })
+    }
+
+    /// Room for `bytes`, and how long it took to become free. What is larger than the budget gets all of it.
+    pub(super) fn take(self: &Arc<Self>, bytes: u64) -> (Room, Duration) {
+        let has_room = |used: &Used| used.now == 0 || used.now.saturating_add(bytes) <= self.limit;
+        let mut used = self.used();
+        let mut waited = Duration::ZERO;
+        if !has_room(&used) {
+            let start = Instant::now();
+            used = self.freed.wait_while(used, |used| !has_room(used)).unwrap_or_else(PoisonError::into_inner);
+            waited = start.elapsed();
+        }
+        used.now = used.now.saturating_add(bytes);
+        used.most = used.most.max(used.now);
+        (Room { budget: self.clone(), bytes }, waited)
+    }
+
+    /// The most that ever waited.
+    pub(super) fn most(&self) -> u64 {
+        self.used().most
+    }
+
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn used(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let mut used = self.budget.used();
+        used.now = used.now.saturating_sub(self.bytes);
+        drop(used);
+        self.budget.freed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_finds_no_room_waits_for_it() {
+        let budget = Budget::new(10);
+        let (first, waited) = budget.take(6);
+        assert!(waited.is_zero());
+        let waiting = {
+            let budget = budget.clone();
+            std::thread::spawn(move || budget.take(5).1)
+        };
+        assert!(!waiting.is_finished());
+        drop(first);
+        waiting.join().unwrap();
+        assert_eq!((budget.most(), budget.used().now), (6, 0));
+    }
+
+    #[test]
+    fn what_is_larger_than_all_of_it_goes_alone() {
+        let budget = Budget::new(10);
+        let (room, waited) = budget.take(1000);
+        assert!(waited.is_zero() && budget.used().now == 1000);
+        drop(room);
+        assert_eq!(budget.used().now, 0);
+    }
+}

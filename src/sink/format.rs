@@ -1,0 +1,127 @@
+//! The formats that are written.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::compression::Compression;
+use crate::error::{Error, Result};
+
+/// A format that a [`Sink`](super::Sink) writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SinkFormat {
+    /// JSON Lines: an object for each element. Holds numbers, text, lists and trees; not bytes.
+    Jsonl,
+    /// ArrayRecord: the bytes or the text of elements with one field.
+    ArrayRecord,
+}
+
+/// What is known of a format.
+struct Facts {
+    name: &'static str,
+    ending: &'static str,
+    /// Those that it can have, by name, the first at first.
+    compressions: &'static [Compression],
+    feature: Option<(&'static str, bool)>,
+}
+
+const WHOLE_FILE: &[Compression] = &[Compression::None, Compression::Zstd(3), Compression::Gzip(6)];
+
+macro_rules! feature {
+    ($name:literal) => {
+        Some(($name, cfg!(feature = $name)))
+    };
+}
+
+impl SinkFormat {
+    /// All of them.
+    pub const ALL: &[Self] = &[Self::Jsonl, Self::ArrayRecord];
+
+    const fn facts(self) -> Facts {
+        match self {
+            Self::Jsonl => Facts { name: "jsonl", ending: ".jsonl", compressions: WHOLE_FILE, feature: None },
+            Self::ArrayRecord => Facts {
+                name: "array_record",
+                ending: ".array_record",
+                compressions: &[Compression::Zstd(3), Compression::None, Compression::Brotli(5), Compression::Snappy],
+                feature: feature!("array_record"),
+            },
+        }
+    }
+
+    /// The name, as the command line and Python have it.
+    pub const fn as_str(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// The compression that it has unless another is chosen.
+    pub fn default_compression(self) -> Compression {
+        self.facts().compressions[0]
+    }
+
+    /// The ending of names of its shards.
+    pub(super) fn ending(self, compression: Compression) -> String {
+        let packed = match compression {
+            Compression::Zstd(_) if self.packs_files() => ".zst",
+            Compression::Gzip(_) if self.packs_files() => ".gz",
+            _ => "",
+        };
+        format!("{}{packed}", self.facts().ending)
+    }
+
+    /// Whether whole files are compressed, not what is in them.
+    pub(super) fn packs_files(self) -> bool {
+        matches!(self, Self::Jsonl)
+    }
+
+    /// # Errors
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where this build does not write it, or not with `compression`;
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) where the format has no such compression.
+    pub(super) fn check(self, compression: Compression) -> Result<()> {
+        let Facts { name, compressions, feature, .. } = self.facts();
+        if let Some((_, false)) = feature {
+            return Err(self.lacking());
+        }
+        if !compressions.iter().any(|known| known.name() == compression.name()) {
+            let known: Vec<&str> = compressions.iter().map(|known| known.name()).collect();
+            return Err(Error::config(format!("{name} has no compression {}", compression.name()))
+                .help(format!("it has {}", known.join(", "))));
+        }
+        if self.packs_files() && compression != Compression::None && !cfg!(feature = "compress") {
+            return Err(lacking("compressed", "compress"));
+        }
+        Ok(())
+    }
+
+    /// That this build lacks its feature.
+    pub(super) fn lacking(self) -> Error {
+        lacking(self.as_str(), self.facts().feature.map_or("", |(feature, _)| feature))
+    }
+}
+
+fn lacking(what: &str, feature: &str) -> Error {
+    Error::unsupported(format!("{what} files need the feature `{feature}`, which this build lacks"))
+        .help(format!("build with `--features {feature}`"))
+}
+
+impl fmt::Display for SinkFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// By [name](SinkFormat::as_str).
+impl FromStr for SinkFormat {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.iter().copied().find(|format| format.as_str() == name).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|format| format.as_str()).collect();
+            Error::config(format!("`{name}` is no format that is written"))
+                .help(format!("there are {}", names.join(", ")))
+        })
+    }
+}

@@ -1,0 +1,60 @@
+//! Data sets written: a stream of elements into shards of a format, compressed in the background, published whole.
+//!
+//! A [`Sink`] takes elements, one by one, from whoever makes them: features, activations, token ids. They wait in memory, within a
+//! budget, while threads encode and compress them; whoever writes goes on at once, and waits only where the budget is used up.
+//!
+//! ```
+//! use gristmill::sink::{Sink, SinkFormat};
+//! use gristmill::{Array, Element, IterDataset, MapDataset, dataset::map::Range};
+//! # let folder = std::env::temp_dir().join(format!("gristmill-doc-sink-{}", std::process::id()));
+//! let mut sink = Sink::options(SinkFormat::Jsonl).shard_records(40).open(&folder)?;
+//! for step in 0..100i64 {
+//!     sink.write(Element::new().with("step", Array::scalar(step)))?;
+//! }
+//! let report = sink.finish()?;
+//! assert_eq!((report.records, report.shards), (100, 3));
+//! # std::fs::remove_dir_all(&folder).unwrap();
+//!
+//! // The same at the end of a pipeline, which goes on where it was after it was stopped at any moment.
+//! let numbers = || Range::new(0, 100).map(|i| Element::new().with("step", Array::scalar(i))).to_iter();
+//! let options = Sink::options(SinkFormat::Jsonl).shard_records(40).resume(true);
+//! assert_eq!(numbers().write_to(options.clone(), &folder)?.records, 100);
+//! assert_eq!(numbers().write_to(options, &folder)?.resumed, Some(100));
+//! # std::fs::remove_dir_all(&folder).unwrap();
+//! # Ok::<(), gristmill::Error>(())
+//! ```
+//!
+//! # What a folder holds
+//! Shards named `PREFIX-00000.ENDING`, and `manifest.json`: see [`Manifest`]. A shard has its name only once it is whole and on
+//! the disk, and counts only once the manifest lists it: a kill at any moment leaves a folder that is right as it is, and
+//! from which [`resume`](SinkOptions::resume) goes on without a record lost or repeated.
+//!
+//! # Determinism
+//! Where shards end follows from the records and the options alone, and what is in them, too: a run that was killed and resumed
+//! leaves the same bytes as one that was not, whatever the threads and the budget, for one version of the codecs.
+
+mod budget;
+mod compression;
+mod crew;
+mod cut;
+mod folder;
+mod format;
+mod manifest;
+mod options;
+mod pipeline;
+mod plan;
+mod publish;
+mod push;
+mod report;
+mod shard_file;
+mod task;
+#[cfg(test)]
+mod tests;
+mod writers;
+
+pub use compression::Compression;
+pub use format::SinkFormat;
+pub use manifest::{FORMAT, FileEntry, MANIFEST, Manifest, Origin, ShardEntry};
+pub use options::SinkOptions;
+pub use push::Sink;
+pub use report::SinkReport;

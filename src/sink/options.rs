@@ -1,0 +1,141 @@
+//! How a sink writes.
+
+use std::path::Path;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::compression::Compression;
+use super::format::SinkFormat;
+use super::manifest::{FORMAT, Manifest};
+use super::push::Sink;
+use crate::error::{Error, Result};
+
+/// How a [`Sink`] writes: see [`Sink::options`].
+#[derive(Clone, Debug)]
+#[must_use = "options do nothing until `open`"]
+pub struct SinkOptions {
+    pub(super) format: SinkFormat,
+    pub(super) compression: Compression,
+    pub(super) prefix: String,
+    pub(super) shard_bytes: u64,
+    pub(super) shard_records: Option<u64>,
+    pub(super) group: Option<u64>,
+    pub(super) threads: usize,
+    pub(super) memory: u64,
+    pub(super) resume: bool,
+}
+
+const SHARD_BYTES: u64 = 256 << 20;
+const MEMORY: u64 = 1 << 30;
+
+impl SinkOptions {
+    pub(super) fn new(format: SinkFormat) -> Self {
+        Self {
+            format,
+            compression: format.default_compression(),
+            prefix: "shard".to_owned(),
+            shard_bytes: SHARD_BYTES,
+            shard_records: None,
+            group: None,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            memory: MEMORY,
+            resume: false,
+        }
+    }
+
+    /// A shard ends behind the record with which the bytes of its values, as they are in memory, are as many; 256 MiB at first.
+    pub fn shard_bytes(mut self, bytes: u64) -> Self {
+        self.shard_bytes = bytes.max(1);
+        self
+    }
+
+    /// A shard has so many records at most; any number at first.
+    pub fn shard_records(mut self, records: u64) -> Self {
+        self.shard_records = Some(records.max(1));
+        self
+    }
+
+    /// How shards are compressed; at first as the format mostly is: see [`SinkFormat::default_compression`].
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.compression = compression;
+        self
+    }
+
+    /// Records that are encoded together, in formats that have such a thing: a chunk of ArrayRecord (1 at first).
+    pub fn group(mut self, records: u64) -> Self {
+        self.group = Some(records.max(1));
+        self
+    }
+
+    /// What names of shards begin with; `shard` at first.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Threads that encode and compress, each a shard at a time; one for every core at first. They change no byte.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// Bytes of elements that may wait to be encoded; 1 GiB at first. Several threads work at once where it is several
+    /// times [`shard_bytes`](Self::shard_bytes). What encoders hold themselves comes on top.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Whether a folder that holds shards is continued behind the last of them. Else it is refused.
+    pub fn resume(mut self, resume: bool) -> Self {
+        self.resume = resume;
+        self
+    }
+
+    /// Begins to write to `folder`, which is made if it is not there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a compression that the format does not have, and for a folder that
+    /// holds shards if it is not to be [resumed](Self::resume), or to which another sink writes;
+    /// [`ErrorKind::State`](crate::ErrorKind::State) for one that was begun otherwise;
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written to.
+    pub fn open(self, folder: impl AsRef<Path>) -> Result<Sink> {
+        Sink::open(self, folder.as_ref())
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        self.format.check(self.compression)?;
+        let plain = |c: char| c.is_alphanumeric() || "._-+=@".contains(c);
+        if self.prefix.is_empty() || self.prefix.starts_with('.') || !self.prefix.chars().all(plain) {
+            return Err(Error::config(format!("{:?} cannot begin the names of files", self.prefix))
+                .help("letters, digits and ._-+=@ can, and no dot at the start"));
+        }
+        Ok(())
+    }
+
+    /// What the manifest of an empty folder says.
+    pub(super) fn manifest(&self) -> Manifest {
+        Manifest {
+            gristmill_manifest: FORMAT,
+            crate_version: env!("CARGO_PKG_VERSION").to_owned(),
+            format: self.format,
+            compression: self.compression,
+            options: self.shape(),
+            pipeline: None,
+            complete: false,
+            records: 0,
+            shards: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+
+    /// What decides what is in which shard.
+    fn shape(&self) -> Map<String, Json> {
+        let mut shape = Map::new();
+        shape.insert("prefix".to_owned(), json!(self.prefix));
+        shape.insert("shard_bytes".to_owned(), json!(self.shard_bytes));
+        shape.insert("shard_records".to_owned(), json!(self.shard_records));
+        shape.insert("group".to_owned(), json!(self.group));
+        shape
+    }
+}

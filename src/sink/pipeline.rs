@@ -1,0 +1,94 @@
+//! A sink at the end of a pipeline.
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+use super::manifest::{Manifest, Origin};
+use super::options::SinkOptions;
+use super::push::Sink;
+use super::report::SinkReport;
+use crate::checkpoint::Checkpoint;
+use crate::dataset::IterDataset;
+use crate::element::Element;
+use crate::error::{Error, Result};
+use crate::loader::{Loader, LoaderBuilder};
+
+impl Sink {
+    /// Begins or resumes a folder with what a pipeline yields: a loader that goes on where the folder ends.
+    ///
+    /// # Errors
+    /// As [`open`](SinkOptions::open) and [`build`](LoaderBuilder::build); [`ErrorKind::State`](crate::ErrorKind::State) where
+    /// the folder was begun with another pipeline.
+    pub fn of_pipeline<D>(
+        options: SinkOptions,
+        folder: impl AsRef<Path>,
+        builder: LoaderBuilder<D>,
+    ) -> Result<(Self, Loader<D>)>
+    where
+        D: IterDataset<Item = Element> + 'static,
+    {
+        let sink = options.open(folder)?;
+        let begun = sink.with_manifest(|manifest| (manifest.checkpoint(), manifest.records));
+        let builder = match begun {
+            (Some(checkpoint), _) => builder.resume(checkpoint),
+            (None, 0) => builder,
+            (None, _) => {
+                return Err(Error::state("the folder holds records that were not written by a pipeline")
+                    .help("write to another folder"));
+            }
+        };
+        let loader = builder.build()?;
+        let Checkpoint { fingerprint, pipeline, .. } = loader.state()?;
+        sink.with_manifest(|manifest: &mut Manifest| {
+            manifest.pipeline = Some(Origin { fingerprint, stages: pipeline })
+        });
+        Ok((sink, loader))
+    }
+
+    /// Writes the next element of `loader`; `false` where there is none.
+    ///
+    /// # Errors
+    /// Those of the pipeline and of [`write`](Self::write).
+    pub fn write_next<D>(&mut self, loader: &mut Loader<D>) -> Result<bool>
+    where
+        D: IterDataset<Item = Element> + 'static,
+    {
+        if self.is_complete() {
+            return Ok(false);
+        }
+        let Some(element) = loader.next().transpose()? else { return Ok(false) };
+        self.write_at(element, || state_of(loader).map(Some))?;
+        Ok(true)
+    }
+
+    /// Writes what is left, where `loader` has come to its end.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish).
+    pub fn finish_pipeline<D>(self, loader: &Loader<D>) -> Result<SinkReport>
+    where
+        D: IterDataset<Item = Element> + 'static,
+    {
+        let state = state_of(loader)?;
+        self.finish_at(Some(state))
+    }
+}
+
+fn state_of<D: IterDataset + 'static>(loader: &Loader<D>) -> Result<Json> {
+    Ok(loader.state()?.state)
+}
+
+impl<D: IterDataset<Item = Element> + 'static> LoaderBuilder<D> {
+    /// Runs the pipeline to its end and writes what it yields to `folder`; with [`resume`](SinkOptions::resume) from where the
+    /// folder ends.
+    ///
+    /// # Errors
+    /// Those of the pipeline, with the place of the element; those of [`of_pipeline`](Sink::of_pipeline) and
+    /// [`write`](Sink::write). What is published stands.
+    pub fn write_to(self, options: SinkOptions, folder: impl AsRef<Path>) -> Result<SinkReport> {
+        let (mut sink, mut loader) = Sink::of_pipeline(options, folder, self)?;
+        while sink.write_next(&mut loader)? {}
+        sink.finish_pipeline(&loader)
+    }
+}

@@ -1,0 +1,42 @@
+//! Shards become part of the data set, in their order.
+
+use std::collections::BTreeMap;
+
+use super::folder::Folder;
+use super::manifest::{FileEntry, MANIFEST, Manifest, ShardEntry};
+use crate::error::Result;
+
+/// The manifest, and shards that wait for others in front of them.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    pub(super) manifest: Manifest,
+    waiting: BTreeMap<u64, ShardEntry>,
+}
+
+impl Publisher {
+    pub(super) fn new(manifest: Manifest) -> Self {
+        Self { manifest, waiting: BTreeMap::new() }
+    }
+
+    /// Lists a shard that is on the disk, once all in front of it are listed.
+    pub(super) fn publish(&mut self, folder: &Folder, number: u64, shard: ShardEntry) -> Result<()> {
+        self.waiting.insert(number, shard);
+        let before = self.manifest.shards.len();
+        while let Some(shard) = self.waiting.remove(&(self.manifest.shards.len() as u64)) {
+            self.manifest.records += shard.records;
+            self.manifest.shards.push(shard);
+        }
+        if self.manifest.shards.len() > before { self.save(folder) } else { Ok(()) }
+    }
+
+    /// Says that there is nothing to come.
+    pub(super) fn complete(&mut self, folder: &Folder, files: Vec<FileEntry>) -> Result<()> {
+        self.manifest.complete = true;
+        self.manifest.files = files;
+        self.save(folder)
+    }
+
+    pub(super) fn save(&self, folder: &Folder) -> Result<()> {
+        folder.replace(MANIFEST, self.manifest.to_json().as_bytes())
+    }
+}

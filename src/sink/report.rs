@@ -1,0 +1,167 @@
+//! What a sink did, and who was the limit.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::crew::Work;
+use super::manifest::Manifest;
+use super::options::SinkOptions;
+use crate::report::format::{count, percent};
+
+/// What a [`Sink`](super::Sink) did since it was opened.
+#[derive(Clone, Debug, Serialize)]
+pub struct SinkReport {
+    /// The format, by name.
+    pub format: &'static str,
+    /// How it is compressed.
+    pub compression: String,
+    /// Shards in the folder.
+    pub shards: u64,
+    /// Records in the folder.
+    pub records: u64,
+    /// Records that were there when it was opened, where it went on with a folder.
+    pub resumed: Option<u64>,
+    /// Bytes of the values that came in.
+    pub bytes_in: u64,
+    /// Bytes of the files that were written of them.
+    pub bytes_out: u64,
+    /// `bytes_in` for each of `bytes_out`; 0 before anything is written.
+    pub ratio: f64,
+    /// Seconds from opening to the last element.
+    pub producing_s: f64,
+    /// Seconds from opening until everything was on the disk.
+    pub wall_s: f64,
+    /// Seconds that [`write`](super::Sink::write) waited for room in memory.
+    pub wait_s: f64,
+    /// The share of `producing_s` in that.
+    pub wait_share: f64,
+    /// Million bytes that came in in a second of `wall_s`.
+    pub mb_per_s: f64,
+    /// Threads that encoded.
+    pub threads: usize,
+    /// Seconds of all threads in encoding and compressing.
+    pub encode_s: f64,
+    /// Seconds of all threads in bringing files to the disk and naming them.
+    pub publish_s: f64,
+    /// The most bytes that waited.
+    pub peak_bytes: u64,
+    /// How many might have.
+    pub budget_bytes: u64,
+    /// What limited it: `producer`, `encoding`, `disk` or `memory`.
+    pub bottleneck: &'static str,
+    /// That in words, and what to do.
+    pub verdict: String,
+}
+
+/// What a report is made of.
+pub(super) struct Figures<'a> {
+    pub(super) manifest: &'a Manifest,
+    pub(super) work: Work,
+    pub(super) options: &'a SinkOptions,
+    pub(super) resumed: Option<u64>,
+    pub(super) bytes_before: u64,
+    pub(super) producing: Duration,
+    pub(super) whole: Duration,
+    pub(super) waited: Duration,
+    pub(super) bytes_in: u64,
+    pub(super) most: u64,
+    pub(super) budget: u64,
+}
+
+/// Below this share of waiting, the sink is not the limit.
+const KEEPS_UP: f64 = 0.02;
+/// Above this share of their time, threads are busy.
+const BUSY: f64 = 0.7;
+
+impl SinkReport {
+    pub(super) fn new(figures: Figures<'_>) -> Self {
+        let Figures { manifest, work, options, .. } = figures;
+        let bytes_out = manifest.bytes().saturating_sub(figures.bytes_before);
+        let over = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
+        let (producing_s, wall_s) = (figures.producing.as_secs_f64(), figures.whole.as_secs_f64());
+        let wait_s = figures.waited.as_secs_f64();
+        let report = Self {
+            format: options.format.as_str(),
+            compression: options.compression.to_string(),
+            shards: manifest.shards.len() as u64,
+            records: manifest.records,
+            resumed: figures.resumed,
+            bytes_in: figures.bytes_in,
+            bytes_out,
+            ratio: over(figures.bytes_in as f64, bytes_out as f64),
+            producing_s,
+            wall_s,
+            wait_s,
+            wait_share: over(wait_s, producing_s),
+            mb_per_s: over(figures.bytes_in as f64 / 1e6, wall_s),
+            threads: work.threads,
+            encode_s: work.encoding.as_secs_f64(),
+            publish_s: work.publishing.as_secs_f64(),
+            peak_bytes: figures.most,
+            budget_bytes: figures.budget,
+            bottleneck: "producer",
+            verdict: String::new(),
+        };
+        report.judged()
+    }
+
+    /// With the verdict that the figures lead to.
+    pub(super) fn judged(mut self) -> Self {
+        let of_threads = |seconds: f64| seconds / (self.wall_s * self.threads.max(1) as f64).max(1e-9);
+        let (encoding, publishing) = (of_threads(self.encode_s), of_threads(self.publish_s));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let waited = percent(self.wait_share);
+        (self.bottleneck, self.verdict) = if self.wait_share < KEEPS_UP {
+            ("producer", format!("not the sink: whoever writes waited {waited} of the time"))
+        } else if encoding >= BUSY {
+            let more = if self.threads < cores {
+                format!("threads {} → {cores}", self.threads)
+            } else {
+                "a lower level of compression, or a cheaper format".to_owned()
+            };
+            let busy = percent(encoding);
+            ("encoding", format!("encoding limits the run: threads were busy {busy}, writing waited {waited}; {more}"))
+        } else if publishing > encoding {
+            (
+                "disk",
+                format!("the disk limits the run: threads waited {} for it, writing {waited}", percent(publishing)),
+            )
+        } else {
+            let text = "memory limits the run: threads were idle while writing waited";
+            ("memory", format!("{text} {waited}; more memory, or smaller shards: a thread works on one at a time"))
+        };
+        self
+    }
+}
+
+impl fmt::Display for SinkReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mb = |bytes: u64| format!("{}B", count(bytes as f64));
+        let threads = if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
+        writeln!(
+            f,
+            "{:.1} s · {} records in {} shards of {} ({})",
+            self.wall_s,
+            count(self.records as f64),
+            self.shards,
+            self.format,
+            self.compression
+        )?;
+        if let Some(resumed) = self.resumed {
+            writeln!(f, "{} records were there already", count(resumed as f64))?;
+        }
+        writeln!(
+            f,
+            "{} in · {} out · ratio {:.2} · {:.1} MB/s · {threads} · {} of {} waited at most",
+            mb(self.bytes_in),
+            mb(self.bytes_out),
+            self.ratio,
+            self.mb_per_s,
+            mb(self.peak_bytes),
+            mb(self.budget_bytes)
+        )?;
+        write!(f, "VERDICT  {}", self.verdict)
+    }
+}

@@ -1,0 +1,35 @@
+//! What goes from whoever writes to the threads that encode.
+
+use crossbeam_channel::Receiver;
+use serde_json::Value as Json;
+
+use super::budget::Room;
+use crate::element::Element;
+
+/// A shard to be written by one thread, while its elements still arrive.
+#[derive(Debug)]
+pub(super) struct Task {
+    /// Of the shard, from 0.
+    pub(super) number: u64,
+    pub(super) first_record: u64,
+    /// Ends without an [`End`](Part::End) where the shard is given up.
+    pub(super) parts: Receiver<Part>,
+}
+
+/// A piece of a shard.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// Elements, and the room in memory that they take.
+    Elements(Vec<Element>, Room),
+    /// The shard is whole.
+    End(Box<Ending>),
+}
+
+/// What is known of a shard when it ends.
+#[derive(Debug)]
+pub(super) struct Ending {
+    pub(super) records: u64,
+    pub(super) raw_bytes: u64,
+    /// Where the pipeline was behind its last record.
+    pub(super) state: Option<Json>,
+}

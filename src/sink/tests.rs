@@ -1,0 +1,193 @@
+//! What a sink leaves in its folder, whatever happens to it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::dataset::map::{RandomAccess, Range};
+use crate::source::Jsonl;
+use crate::{Array, Element, ErrorKind, IterDataset, MapDataset, Value};
+
+fn element(i: i64) -> Element {
+    let text = "x".repeat((i * 37 % 101) as usize);
+    Element::new().with("i", Array::scalar(i)).with("text", text.as_str())
+}
+
+fn options() -> SinkOptions {
+    Sink::options(SinkFormat::Jsonl).shard_bytes(1000).threads(2)
+}
+
+/// Every file of a folder, by name.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    entries.map(|e| (e.file_name().into_string().unwrap(), fs::read(e.path()).unwrap())).collect()
+}
+
+fn manifest(folder: &Path) -> Manifest {
+    Manifest::from_json(&fs::read_to_string(folder.join(MANIFEST)).unwrap()).unwrap()
+}
+
+fn write_all(options: SinkOptions, folder: &Path, elements: std::ops::Range<i64>) -> SinkReport {
+    let mut sink = options.open(folder).unwrap();
+    elements.for_each(|i| sink.write(element(i)).unwrap());
+    sink.finish().unwrap()
+}
+
+#[test]
+fn a_folder_says_what_is_in_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let report = write_all(options(), temp.path(), 0..100);
+    let manifest = manifest(temp.path());
+    assert!(manifest.complete && manifest.records == 100 && manifest.shards.len() > 3);
+    assert_eq!((report.records, report.shards), (100, manifest.shards.len() as u64));
+    let mut next = 0;
+    for (at, shard) in manifest.shards.iter().enumerate() {
+        let file = &shard.files[0];
+        assert_eq!((&*file.name, shard.first_record), (&*format!("shard-{at:05}.jsonl"), next));
+        let bytes = fs::read(temp.path().join(&file.name)).unwrap();
+        assert_eq!(file.bytes, bytes.len() as u64);
+        assert_eq!(file.xxh3, format!("{:032x}", xxhash_rust::xxh3::xxh3_128(&bytes)));
+        let raw: usize = (next..next + shard.records).map(|i| element(i as i64).nbytes()).sum();
+        assert_eq!(shard.raw_bytes, raw as u64);
+        assert!(raw >= 1000 || at + 1 == manifest.shards.len());
+        next += shard.records;
+    }
+    assert_eq!(files(temp.path()).len(), manifest.shards.len() + 1);
+    let read = Jsonl::open(temp.path()).unwrap();
+    assert_eq!((0..100).map(|i| read.read(i).unwrap()).collect::<Vec<_>>(), (0..100).map(element).collect::<Vec<_>>());
+}
+
+#[test]
+fn neither_threads_nor_memory_change_a_byte() {
+    let temp = tempfile::tempdir().unwrap();
+    let folders = [(1, 1 << 30), (4, 1 << 30), (3, 0), (2, 5000)].map(|(threads, memory)| {
+        let folder = temp.path().join(format!("{threads}-{memory}"));
+        let report = write_all(options().threads(threads).memory(memory), &folder, 0..600);
+        assert!(report.threads <= threads);
+        files(&folder)
+    });
+    assert!(folders.iter().all(|folder| *folder == folders[0]));
+}
+
+#[cfg(feature = "compress")]
+#[test]
+fn a_row_of_a_batch_is_an_element_and_files_are_compressed() {
+    let temp = tempfile::tempdir().unwrap();
+    for compression in [Compression::Zstd(3), Compression::Gzip(6)] {
+        let folder = temp.path().join(compression.name());
+        let mut sink = options().compression(compression).open(&folder).unwrap();
+        let rows = Array::new(crate::DType::I32, &[3, 2], crate::Buffer::from_vec((0..6i32).collect())).unwrap();
+        let names = Value::List(vec!["a".into(), "b".into(), "c".into()]);
+        sink.write_batch(&Element::new().with("n", rows).with("name", names)).unwrap();
+        assert!(sink.write_batch(&Element::new().with("x", Array::scalar(1i32))).is_err());
+        let report = sink.finish().unwrap();
+        assert_eq!((report.records, report.bytes_in), (3, 6 * 4 + 3));
+        let read = crate::source::StreamOptions::new().jsonl(&folder).unwrap().collect().unwrap();
+        assert_eq!(read[2].text("name").unwrap(), "c");
+        assert_eq!(read[2].array("n").unwrap().as_slice::<i64>().unwrap(), [4, 5]);
+    }
+}
+
+#[test]
+fn what_was_stopped_is_continued_to_the_same_bytes() {
+    let temp = tempfile::tempdir().unwrap();
+    let whole = temp.path().join("whole");
+    write_all(options(), &whole, 0..500);
+    let folder = temp.path().join("stopped");
+    for stop in [1, 0, 137, 40, 300] {
+        let mut sink = options().resume(true).open(&folder).unwrap();
+        let first = sink.records() as i64;
+        (first..(first + stop).min(500)).for_each(|i| sink.write(element(i)).unwrap());
+        // As a process that is killed would leave it.
+        drop(sink);
+        fs::write(folder.join(".shard-00077.jsonl.unfinished"), "{").unwrap();
+        fs::write(folder.join("shard-00078.jsonl"), "{}").unwrap();
+    }
+    let mut sink = options().resume(true).open(&folder).unwrap();
+    let first = sink.records();
+    assert!(first > 100 && !sink.is_complete());
+    (first as i64..500).for_each(|i| sink.write(element(i)).unwrap());
+    assert_eq!(sink.finish().unwrap().resumed, Some(first));
+    assert_eq!(files(&folder), files(&whole));
+    let mut sink = options().resume(true).open(&folder).unwrap();
+    assert!(sink.is_complete() && sink.write(element(0)).is_err());
+    assert_eq!(sink.finish().unwrap().records, 500);
+    assert_eq!(files(&folder), files(&whole));
+}
+
+#[test]
+fn a_pipeline_goes_on_where_the_folder_ends() {
+    let temp = tempfile::tempdir().unwrap();
+    let pipeline = || Range::new(0, 2000).seed(3).shuffle(None).map(element).to_iter().filter(|e| e.nbytes() > 20);
+    let whole = temp.path().join("whole");
+    pipeline().write_to(options(), &whole).unwrap();
+    let folder = temp.path().join("stopped");
+    for count in [30, 0, 700, 1] {
+        let loader = pipeline().loader().threads(2);
+        let (mut sink, mut loader) = Sink::of_pipeline(options().resume(true), &folder, loader).unwrap();
+        for _ in 0..count {
+            assert!(sink.write_next(&mut loader).unwrap());
+        }
+        sink.stop().unwrap();
+    }
+    let report = pipeline().write_to(options().resume(true), &folder).unwrap();
+    assert!(report.resumed.is_some_and(|records| records > 600));
+    assert_eq!(files(&folder), files(&whole));
+    // Nothing is left to be written.
+    pipeline().write_to(options().resume(true), &folder).unwrap();
+    assert_eq!(files(&folder), files(&whole));
+    let other = Range::new(0, 1999).map(element).to_iter();
+    assert_eq!(other.write_to(options().resume(true), &folder).unwrap_err().kind(), ErrorKind::State);
+}
+
+#[test]
+fn folders_that_are_not_to_be_touched_are_left_alone() {
+    let temp = tempfile::tempdir().unwrap();
+    let error = |options: SinkOptions, folder: &Path| options.open(folder).unwrap_err();
+    let theirs = temp.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    fs::write(theirs.join("shard-00003.jsonl"), "{}\n").unwrap();
+    assert_eq!(error(options().resume(true), &theirs).kind(), ErrorKind::Config);
+    assert!(options().prefix("mine").open(&theirs).is_ok());
+    assert!(theirs.join("shard-00003.jsonl").exists());
+    let ours = temp.path().join("ours");
+    write_all(options(), &ours, 0..50);
+    let before = files(&ours);
+    assert!(error(options(), &ours).help_text().unwrap().contains("resume"));
+    assert!(error(options().shard_bytes(7).resume(true), &ours).message().contains("shard_bytes 1000"));
+    fs::write(ours.join("shard-00000.jsonl"), "{}").unwrap();
+    assert_eq!(error(options().resume(true), &ours).kind(), ErrorKind::State);
+    fs::write(ours.join("shard-00000.jsonl"), &before["shard-00000.jsonl"]).unwrap();
+    fs::write(ours.join(MANIFEST), "{\"gristmill_manifest\": 9}").unwrap();
+    assert!(error(options().resume(true), &ours).message().contains("format 9"));
+    for prefix in ["", ".x", "a/b"] {
+        assert_eq!(error(options().prefix(prefix), &ours).kind(), ErrorKind::Config);
+    }
+}
+
+#[test]
+fn an_element_that_cannot_be_written_is_named_and_the_rest_stands() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut sink = options().threads(1).open(temp.path()).unwrap();
+    let bad = Element::new().with("x", Array::scalar(f32::NAN));
+    let wrote = (0..10_000).try_for_each(|i| sink.write(if i == 170 { bad.clone() } else { element(i) }));
+    let error = wrote.and_then(|()| sink.finish().map(drop)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Data);
+    let text = error.to_string();
+    assert!(text.contains("shard-0000") && text.contains("record 170") && text.contains("\"x\""), "{text}");
+    let manifest = manifest(temp.path());
+    assert!(!manifest.complete && manifest.records > 0 && manifest.records <= 170);
+    assert!(files(temp.path()).keys().all(|name| !name.starts_with('.')));
+    let mut sink = options().resume(true).open(temp.path()).unwrap();
+    (sink.records() as i64..200).for_each(|i| sink.write(element(i)).unwrap());
+    assert_eq!(sink.finish().unwrap().records, 200);
+}
+
+#[test]
+fn a_sink_without_elements_is_an_empty_data_set() {
+    let temp = tempfile::tempdir().unwrap();
+    let report = write_all(options(), temp.path(), 0..0);
+    assert_eq!((report.records, report.shards, report.bottleneck), (0, 0, "producer"));
+    assert!(manifest(temp.path()).complete);
+}

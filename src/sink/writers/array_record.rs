@@ -1,0 +1,32 @@
+//! ArrayRecord.
+
+use super::record::record_of;
+use super::{Create, Finished, ShardWriter};
+use crate::element::Element;
+use crate::error::{Error, Result};
+use crate::sink::compression::Compression;
+use crate::sink::options::SinkOptions;
+use crate::sink::shard_file::ShardFile;
+use crate::source::{ArrayRecordWriter, Compression as Codec};
+
+pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
+    let codec = match options.compression {
+        Compression::None => Codec::None,
+        Compression::Zstd(level) => Codec::Zstd(level),
+        Compression::Brotli(quality) => Codec::Brotli(quality),
+        Compression::Snappy => Codec::Snappy,
+        other => return Err(Error::config(format!("array_record has no compression {}", other.name()))),
+    };
+    let writer = ArrayRecordWriter::options().group_size(options.group.unwrap_or(1)).compression(codec);
+    Ok(Box::new(writer.write_to(create(None)?)?))
+}
+
+impl ShardWriter for ArrayRecordWriter<ShardFile> {
+    fn write(&mut self, element: &Element) -> Result<()> {
+        self.write(record_of(element)?)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Finished> {
+        Ok((*self).finish()?.into())
+    }
+}

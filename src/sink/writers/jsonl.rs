@@ -1,0 +1,21 @@
+//! JSON Lines.
+
+use super::{Create, Finished, ShardWriter};
+use crate::element::Element;
+use crate::error::Result;
+use crate::sink::shard_file::ShardFile;
+use crate::source::JsonlWriter;
+
+pub(super) fn open(create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
+    Ok(Box::new(JsonlWriter::new(create(None)?)))
+}
+
+impl ShardWriter for JsonlWriter<ShardFile> {
+    fn write(&mut self, element: &Element) -> Result<()> {
+        self.write(element)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Finished> {
+        Ok((*self).finish()?.into())
+    }
+}

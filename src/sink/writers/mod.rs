@@ -1,0 +1,58 @@
+//! One adapter a format: elements into the files of a shard.
+
+#[cfg(feature = "array_record")]
+mod array_record;
+mod jsonl;
+#[cfg(feature = "array_record")]
+mod record;
+
+use serde_json::Value as Json;
+
+use super::format::SinkFormat;
+use super::manifest::{FileEntry, Manifest};
+use super::options::SinkOptions;
+use super::plan::Plan;
+use super::shard_file::ShardFile;
+use crate::element::Element;
+use crate::error::Result;
+
+/// Writes a shard. What it writes follows from the elements and the options alone.
+pub(super) trait ShardWriter: Send {
+    fn write(&mut self, element: &Element) -> Result<()>;
+
+    /// Writes what is left; the files are published by whoever asks.
+    fn finish(self: Box<Self>) -> Result<Finished>;
+}
+
+/// A shard that is written and not yet published.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) files: Vec<ShardFile>,
+    /// What is kept of it in the manifest for [`beside`].
+    pub(super) note: Option<Json>,
+}
+
+impl From<ShardFile> for Finished {
+    fn from(file: ShardFile) -> Self {
+        Self { files: vec![file], note: None }
+    }
+}
+
+/// Begins files of a shard: its own, or one with another ending.
+type Create<'a> = &'a mut dyn FnMut(Option<&str>) -> Result<ShardFile>;
+
+/// Begins a shard.
+pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
+    match options.format {
+        SinkFormat::Jsonl => jsonl::open(create),
+        #[cfg(feature = "array_record")]
+        SinkFormat::ArrayRecord => array_record::open(options, create),
+        #[cfg(not(feature = "array_record"))]
+        format => Err(format.lacking()),
+    }
+}
+
+/// Writes what the format has once for all shards, where it has such a thing.
+pub(super) fn beside(_: &Plan, _: &Manifest) -> Result<Vec<FileEntry>> {
+    Ok(Vec::new())
+}

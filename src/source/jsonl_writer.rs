@@ -1,0 +1,75 @@
+//! Writing JSON Lines.
+
+use std::fmt;
+use std::io::Write;
+
+use super::json_write::object;
+use crate::element::Element;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Writes elements as JSON Lines, an object a line.
+///
+/// | value | JSON |
+/// |---|---|
+/// | text | string |
+/// | scalar | number; `bool` as `true` or `false` |
+/// | array | list, of lists where it has several dimensions |
+/// | list, tree, null | list, object, `null` |
+///
+/// Numbers have as many digits as it takes to read the same number again, in their own precision.
+///
+/// ```
+/// use gristmill::source::JsonlWriter;
+/// use gristmill::{Array, Element};
+/// let mut writer = JsonlWriter::new(Vec::new());
+/// writer.write(&Element::new().with("id", Array::scalar(7u8)).with("x", Array::from_vec(vec![0.1f32, -2.0])))?;
+/// assert_eq!(writer.finish()?, b"{\"id\":7,\"x\":[0.1,-2.0]}\n");
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the field, for what JSON has nothing for: bytes, and numbers that are not finite.
+#[must_use = "what is not finished may not be written"]
+pub struct JsonlWriter<W> {
+    out: W,
+    line: Vec<u8>,
+}
+
+impl<W: Write> JsonlWriter<W> {
+    /// Writes to `out`, a line at a time.
+    pub fn new(out: W) -> Self {
+        Self { out, line: Vec::new() }
+    }
+
+    /// Writes a line.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a value that JSON cannot hold; [`ErrorKind::Io`](crate::ErrorKind::Io) if it
+    /// cannot be written.
+    pub fn write(&mut self, element: &Element) -> Result<()> {
+        self.line.clear();
+        object(&mut self.line, element)?;
+        self.line.push(b'\n');
+        self.out.write_all(&self.line).map_err(failed)
+    }
+
+    /// Gives back what it wrote to.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
+    pub fn finish(mut self) -> Result<W> {
+        self.out.flush().map_err(failed)?;
+        Ok(self.out)
+    }
+}
+
+#[cold]
+fn failed(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
+}
+
+impl<W> fmt::Debug for JsonlWriter<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JsonlWriter")
+    }
+}
