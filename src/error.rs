@@ -160,10 +160,10 @@ impl Error {
         self
     }
 
-    /// Adds the file. The innermost caller's word stands, here and in the other context methods.
+    /// Adds the file; of a URL what may be shown. The innermost caller's word stands, here and in the other context methods.
     #[must_use]
     pub fn path(mut self, path: impl AsRef<Path>) -> Self {
-        self.0.context.path.get_or_insert_with(|| path.as_ref().to_owned());
+        self.0.context.path.get_or_insert_with(|| crate::place::shown(path.as_ref()).into_owned());
         self
     }
 

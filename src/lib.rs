@@ -56,6 +56,7 @@
 //! | `array_record` | no | ArrayRecord files, with every codec of theirs |
 //! | `tf_record` | no | TFRecord files |
 //! | `parquet` | no | Parquet files through `arrow` and `parquet` |
+//! | `s3`, `gcs`, `azure`, `http` | no | files of object stores and web servers: see [`store`] |
 //! | `pjrt` | no | accelerators by the PJRT C API |
 //! | `python` | no | the extension module of the Python package, which maturin builds: see `pyproject.toml` |
 
@@ -80,6 +81,7 @@ mod events;
 pub mod exec;
 mod loader;
 pub mod pack;
+mod place;
 #[cfg(feature = "python")]
 mod python;
 pub mod report;
@@ -89,9 +91,11 @@ pub mod source;
 #[cfg(feature = "spec")]
 pub mod spec;
 mod stats;
+pub mod store;
 #[cfg(feature = "text")]
 pub mod text;
 pub mod tune;
+mod units;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub mod workers;
 

@@ -1,7 +1,6 @@
 //! The bytes of a file, wherever it lies.
 #![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
-#[cfg(feature = "compress")]
 use std::io::{self, BufRead, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,20 +10,49 @@ use super::files::{self, FileId, Patterns};
 use super::mmap::{Access, Mapping};
 use crate::element::Buffer;
 use crate::error::{Error, Result};
+use crate::place;
+#[cfg(feature = "store")]
+use crate::store::Object;
 
 /// What a file holds. Formats read the ranges they need and no others, so that what lies far away need not come whole.
 #[derive(Clone, Debug)]
-pub(crate) struct Content(Buffer);
+pub(crate) struct Content(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    /// In memory, or mapped.
+    Here(Buffer),
+    #[cfg(feature = "store")]
+    Far(Arc<Object>),
+}
 
 impl Content {
-    /// Maps a file.
+    /// Maps a file, or asks a store for its size and version.
     pub(crate) fn open(path: &Path, access: Access) -> Result<Self> {
-        Ok(Self(Buffer::from_owner(Arc::new(Mapping::open(path, access)?))))
+        if place::is_remote(path) {
+            return Self::open_far(&[path.to_owned()]).pop().unwrap_or_else(|| Err(Error::config("no file")));
+        }
+        Ok(Self::from(Buffer::from_owner(Arc::new(Mapping::open(path, access)?))))
+    }
+
+    /// Objects of stores, many at a time.
+    #[cfg(feature = "store")]
+    fn open_far(paths: &[PathBuf]) -> Vec<Result<Self>> {
+        Object::open_all(paths).into_iter().map(|object| Ok(Self(Kind::Far(object?)))).collect()
+    }
+
+    #[cfg(not(feature = "store"))]
+    fn open_far(paths: &[PathBuf]) -> Vec<Result<Self>> {
+        paths.iter().map(|path| Err(crate::store::lacking(path))).collect()
     }
 
     /// Bytes in it.
     pub(crate) fn len(&self) -> u64 {
-        self.0.len() as u64
+        match &self.0 {
+            Kind::Here(bytes) => bytes.len() as u64,
+            #[cfg(feature = "store")]
+            Kind::Far(object) => object.len(),
+        }
     }
 
     /// A range of its bytes: a view where they are mapped.
@@ -39,7 +67,42 @@ impl Content {
         let (Ok(start), Ok(end)) = (usize::try_from(range.start), usize::try_from(range.end)) else {
             return Err(outside());
         };
-        self.0.slice(start..end).ok_or_else(outside)
+        match &self.0 {
+            Kind::Here(bytes) => bytes.slice(start..end).ok_or_else(outside),
+            #[cfg(feature = "store")]
+            Kind::Far(object) if start <= end && range.end <= object.len() => object.read(range),
+            #[cfg(feature = "store")]
+            Kind::Far(_) => Err(outside()),
+        }
+    }
+
+    /// At least these bytes, without a copy where they are in memory or mapped: there it is all of the file.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), of what lies far away.
+    pub(crate) fn view(&self, range: Range<u64>) -> Result<View<'_>> {
+        match self.here() {
+            Some(all) => Ok(View::All(all)),
+            None => Ok(View::Part { at: range.start, bytes: self.read(range)? }),
+        }
+    }
+
+    /// Its bytes where they are in memory or mapped: what is read of them costs nothing.
+    pub(crate) fn here(&self) -> Option<&[u8]> {
+        match &self.0 {
+            Kind::Here(bytes) => Some(bytes.as_bytes()),
+            #[cfg(feature = "store")]
+            Kind::Far(_) => None,
+        }
+    }
+
+    /// Says that these ranges will be read soon: what lies far away begins to come, all of it at once.
+    pub(crate) fn fetch(&self, ranges: &[Range<u64>]) {
+        match (&self.0, ranges) {
+            (Kind::Here(_), _) => {}
+            #[cfg(feature = "store")]
+            (Kind::Far(object), ranges) => object.fetch(ranges),
+        }
     }
 
     /// All of its bytes.
@@ -48,19 +111,55 @@ impl Content {
     }
 
     /// Its bytes front to back.
-    #[cfg(feature = "compress")]
     pub(crate) fn stream(&self) -> Stream {
         Stream { content: self.clone(), piece: Buffer::EMPTY, taken: 0, next: 0 }
     }
 
     /// Its part in the identity of a source.
     pub(crate) fn id(&self, path: &Path) -> Result<FileId> {
-        Ok(FileId::new(path, self.0.as_bytes()))
+        match &self.0 {
+            Kind::Here(bytes) => Ok(FileId::new(path, bytes.as_bytes())),
+            #[cfg(feature = "store")]
+            Kind::Far(object) => {
+                Ok(FileId { name: files::file_name(path).into_owned(), size: object.len(), hash: object.hash() })
+            }
+        }
+    }
+
+    /// What comes from `at` on, at least a byte of it unless that is the end: a piece of what is read front to back.
+    fn piece(&self, at: u64) -> Result<Buffer> {
+        match &self.0 {
+            Kind::Here(_) => self.read(at..self.len().min(at + PIECE)),
+            #[cfg(feature = "store")]
+            Kind::Far(object) => object.read_on(at),
+        }
+    }
+}
+
+/// A part of a file, or all of it.
+pub(crate) enum View<'a> {
+    All(&'a [u8]),
+    Part { bytes: Buffer, at: u64 },
+}
+
+impl View<'_> {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::All(bytes) => bytes,
+            Self::Part { bytes, .. } => bytes.as_bytes(),
+        }
+    }
+
+    /// Where they begin in the file.
+    pub(crate) fn at(&self) -> u64 {
+        match self {
+            Self::All(_) => 0,
+            Self::Part { at, .. } => *at,
+        }
     }
 }
 
 /// The bytes of a [`Content`], front to back.
-#[cfg(feature = "compress")]
 #[derive(Debug)]
 pub(crate) struct Stream {
     content: Content,
@@ -72,10 +171,8 @@ pub(crate) struct Stream {
 }
 
 /// Bytes of a piece.
-#[cfg(feature = "compress")]
 const PIECE: u64 = 4 << 20;
 
-#[cfg(feature = "compress")]
 impl Stream {
     /// Bytes of the file that were taken.
     pub(crate) fn position(&self) -> u64 {
@@ -92,7 +189,6 @@ impl Stream {
     }
 }
 
-#[cfg(feature = "compress")]
 impl Read for Stream {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let read = self.fill_buf()?.read(out)?;
@@ -101,13 +197,11 @@ impl Read for Stream {
     }
 }
 
-#[cfg(feature = "compress")]
 impl BufRead for Stream {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.taken == self.piece.len() && self.next < self.content.len() {
-            let end = self.content.len().min(self.next + PIECE);
-            self.piece = self.content.read(self.next..end).map_err(io::Error::other)?;
-            (self.taken, self.next) = (0, end);
+            self.piece = self.content.piece(self.next).map_err(io::Error::other)?;
+            (self.taken, self.next) = (0, self.next + self.piece.len() as u64);
         }
         Ok(&self.piece.as_bytes()[self.taken..])
     }
@@ -120,7 +214,7 @@ impl BufRead for Stream {
 /// Bytes that are in memory already.
 impl From<Buffer> for Content {
     fn from(bytes: Buffer) -> Self {
-        Self(bytes)
+        Self(Kind::Here(bytes))
     }
 }
 
@@ -130,15 +224,20 @@ pub(crate) fn open_all(
     extensions: &[&str],
     access: Access,
 ) -> Result<Vec<(PathBuf, Content)>> {
-    let open = |path: PathBuf| Ok((path.clone(), Content::open(&path, access)?));
-    files::find(patterns, extensions)?.into_iter().map(open).collect()
+    let paths = files::find(patterns, extensions)?;
+    let (far, _): (Vec<PathBuf>, Vec<PathBuf>) = paths.iter().cloned().partition(|path| place::is_remote(path));
+    let mut far = Content::open_far(&far).into_iter();
+    let open = |path: PathBuf| {
+        let far = if place::is_remote(&path) { far.next() } else { None };
+        Ok((path.clone(), far.unwrap_or_else(|| Content::open(&path, access))?))
+    };
+    paths.into_iter().map(open).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[cfg(feature = "compress")]
     #[test]
     fn a_stream_crosses_its_pieces_and_goes_back() {
         let bytes: Vec<u8> = (0..2 * PIECE + 10).map(|i| (i % 251) as u8).collect();

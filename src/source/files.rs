@@ -1,13 +1,16 @@
 //! Which files: names, globs, directories; and what tells one set of files from another.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use glob::MatchOptions;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::braces;
 use super::listed::listed;
 use crate::error::{Error, Result};
+use crate::place;
 
 /// What names files: a path, a glob, a directory, or a list of those.
 pub trait Patterns {
@@ -53,8 +56,11 @@ impl<P: Patterns + ?Sized> Patterns for &P {
 /// The files that `patterns` name, in a fixed order: patterns as given, the files of each sorted by path.
 ///
 /// A name that exists is taken as it stands, even if it looks like a glob. A directory stands for the files directly in
-/// it that end with one of `extensions`; if a [`sink`](crate::sink) wrote it, for those that its manifest lists. Hidden files (`.name`) must be named in full. A file named twice is kept once,
-/// at its first place.
+/// it that end with one of `extensions`; if a [`sink`](crate::sink) wrote it, for those that its manifest lists. Hidden files
+/// (`.name`) must be named in full. Ranges and lists in braces stand for all their names: `train-{00000..00127}.tar`,
+/// `{a,b}.jsonl`. A file named twice is kept once, at its first place.
+///
+/// URLs of [stores](crate::store) are taken like paths; whether a single object is there shows when it is opened.
 ///
 /// # Errors
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) that names the pattern if nothing matches it, and whatever the system reports while looking.
@@ -66,13 +72,37 @@ pub fn find(patterns: impl Patterns, extensions: &[&str]) -> Result<Vec<PathBuf>
     let mut files: Vec<PathBuf> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for pattern in &patterns {
-        let found = find_one(pattern, extensions)?;
-        files.extend(found.into_iter().filter(|file| seen.insert(file.clone())));
+        for pattern in &expanded(pattern)? {
+            let found = find_one(pattern, extensions)?;
+            files.extend(found.into_iter().filter(|file| seen.insert(file.clone())));
+        }
     }
     Ok(files)
 }
 
+/// The names that braces stand for, unless there is a file of the very name.
+fn expanded(pattern: &Path) -> Result<Vec<PathBuf>> {
+    match pattern.to_str().filter(|text| text.contains('{')) {
+        Some(text) if place::is_remote(pattern) || !pattern.exists() => {
+            Ok(braces::expand(text)?.into_iter().map(PathBuf::from).collect())
+        }
+        _ => Ok(vec![pattern.to_owned()]),
+    }
+}
+
+#[cfg(feature = "store")]
+use crate::store::find as find_far;
+
+#[cfg(not(feature = "store"))]
+fn find_far(url: &Path, _: &[&str]) -> Result<Vec<PathBuf>> {
+    Err(crate::store::lacking(url))
+}
+
 fn find_one(pattern: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
+    if place::is_remote(pattern) {
+        return find_far(pattern, extensions);
+    }
+    let pattern = &*place::local(pattern);
     if pattern.is_dir() {
         let listed = listed(pattern, extensions)?;
         return listed.map_or_else(|| in_directory(pattern, extensions), Ok);
@@ -119,9 +149,13 @@ fn by_glob(pattern: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The last part of a path, for names and messages.
-pub(crate) fn file_name(path: &Path) -> std::borrow::Cow<'_, str> {
-    path.file_name().unwrap_or(OsStr::new("")).to_string_lossy()
+/// The last part of a path or URL, for names and messages.
+pub(crate) fn file_name(path: &Path) -> Cow<'_, str> {
+    let name = |path: &Path| path.file_name().unwrap_or(OsStr::new("")).to_string_lossy().into_owned();
+    match place::shown(path) {
+        Cow::Borrowed(path) => path.file_name().unwrap_or(OsStr::new("")).to_string_lossy(),
+        Cow::Owned(path) => Cow::Owned(name(&path)),
+    }
 }
 
 /// One file's part in the identity of a source.

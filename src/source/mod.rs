@@ -17,7 +17,7 @@
 //!
 //! What is read by number is a [`RandomAccess`](crate::dataset::map::RandomAccess), which
 //! [`Source::new`](crate::dataset::map::Source::new) makes a dataset; crops and streams are datasets themselves. Paths
-//! may be files, globs, folders or lists of them: see [`find`].
+//! may be files, globs, folders, URLs of [stores](crate::store) or lists of them: see [`find`].
 //!
 //! # What they promise
 //! - Reading is pure: record `i` depends on the files and the options alone.
@@ -30,6 +30,7 @@
 mod array_record;
 #[cfg(feature = "bagz")]
 mod bagz;
+mod braces;
 mod columns;
 mod content;
 mod detect;
@@ -82,6 +83,7 @@ pub use bagz::{Bagz, BagzOptions};
 #[cfg(feature = "spec")]
 pub(crate) use detect::any_compressed;
 pub use detect::detect;
+pub(crate) use files::file_name;
 pub use files::{Patterns, find};
 pub use format::Format;
 pub use index_cache::IndexCache;

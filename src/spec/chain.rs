@@ -10,6 +10,7 @@ use crate::dataset::iter::{BadRecords, FilterThresholds, Stream, lanes};
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Stage};
 use crate::element::Element;
 use crate::error::{Error, Result};
+use crate::place;
 
 /// The stages so far.
 #[derive(Debug)]
@@ -165,8 +166,12 @@ impl Context {
         Vec::<Node>::decode(node)?.iter().map(name).collect()
     }
 
-    /// A path of the pipeline file, seen from here.
+    /// A path of the pipeline file, seen from here; a URL as it is.
     pub(crate) fn resolve(&self, path: &str) -> PathBuf {
+        let url = Path::new(path);
+        if place::scheme(url).is_some() {
+            return place::local(url).into_owned();
+        }
         // `join` takes an absolute path as it is.
         self.folder.join(path)
     }
@@ -175,7 +180,7 @@ impl Context {
     pub(crate) fn existing(&self, node: &Node) -> Result<PathBuf> {
         let given: String = Decode::decode(node)?;
         let path = self.resolve(&given);
-        if path.exists() { Ok(path) } else { Err(missing(node, &path)) }
+        if place::is_remote(&path) || path.exists() { Ok(path) } else { Err(missing(node, &path)) }
     }
 }
 

@@ -6,6 +6,7 @@ use super::decode::{Decode, Fields};
 use super::node::{Node, Tree};
 use crate::error::Result;
 use crate::exec::Executor;
+pub use crate::units::parse_bytes;
 
 /// What a pipeline file says besides its source and stages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,34 +102,6 @@ fn bytes(node: &Node) -> Result<u64> {
             .ok_or_else(|| node.error(format!("`{text}` is no amount of memory")).help("such as 512MiB or 2GiB")),
         _ => u64::decode(node),
     }
-}
-
-/// Bytes of an amount of memory: `2GiB`, `512 MiB`, `1.5GB`, `4096`; `None` if it is none.
-///
-/// ```
-/// use gristmill::spec::parse_bytes;
-/// assert_eq!(parse_bytes("2GiB"), Some(2 << 30));
-/// assert_eq!(parse_bytes("1.5 MB"), Some(1_500_000));
-/// assert_eq!(parse_bytes("much"), None);
-/// ```
-pub fn parse_bytes(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let number: f64 = text[..end].parse().ok()?;
-    let unit = match text[end..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1.0,
-        "kb" => 1e3,
-        "mb" => 1e6,
-        "gb" => 1e9,
-        "tb" => 1e12,
-        "k" | "kib" => f64::from(1 << 10),
-        "m" | "mib" => f64::from(1 << 20),
-        "g" | "gib" => f64::from(1 << 30),
-        "t" | "tib" => (1u64 << 40) as f64,
-        _ => return None,
-    };
-    let bytes = number * unit;
-    (bytes.is_finite() && bytes < (1u64 << 60) as f64).then_some(bytes as u64)
 }
 
 impl CheckpointSettings {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use highway::{HighwayHash, HighwayHasher, Key};
 
-use super::layout::Span;
+use super::layout::{Part, Span};
 use crate::error::{Error, Result};
 
 pub(super) const HEADER: u64 = 40;
@@ -41,7 +41,7 @@ impl<'a> Chunk<'a> {
     ///
     /// # Errors
     /// Data, at the offset of the chunk, if its header is damaged or says what cannot be.
-    pub(super) fn at(file: &'a [u8], begin: u64, limit: u64) -> Result<Self> {
+    pub(super) fn at(file: Part<'a>, begin: u64, limit: u64) -> Result<Self> {
         let fault = |text: String| Error::data(text).offset(begin);
         let header = Span::new(file, begin, HEADER, limit);
         let header = header.ok_or_else(|| fault("there is no room for a chunk".to_owned()))?.read(0..HEADER);

@@ -1,8 +1,9 @@
 //! The index of a file: where its chunks are, out of the footer.
 
+use super::super::content::Content;
 use super::super::varint::{Field, fields};
 use super::chunk::Chunk;
-use super::layout::BLOCK;
+use super::layout::{BLOCK, Part};
 use super::records::Records;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
@@ -55,8 +56,8 @@ impl Index {
     ///
     /// # Errors
     /// Data, with the offset of what is damaged.
-    pub(super) fn read(file: &Buffer) -> Result<Self> {
-        let size = file.len() as u64;
+    pub(super) fn read(file: &Content) -> Result<Self> {
+        let size = file.len();
         if size < 2 * BLOCK || !size.is_multiple_of(BLOCK) {
             let text =
                 format!("{size} bytes, where an ArrayRecord has a multiple of {BLOCK} and at least {}", 2 * BLOCK);
@@ -71,9 +72,9 @@ impl Index {
         Self::of_footer(file, footer, size - BLOCK).map_err(|e| e.and(" (in the footer)").offset(footer))
     }
 
-    fn of_footer(file: &Buffer, begin: u64, limit: u64) -> Result<Self> {
+    fn of_footer(file: &Content, begin: u64, limit: u64) -> Result<Self> {
         let footer = records(file, begin, limit)?;
-        let head = footer.record(0, file).ok_or_else(|| Error::data("no records"))?;
+        let head = footer.record(0, file)?.ok_or_else(|| Error::data("no records"))?;
         let (chunks, len) = totals(head.as_bytes())?;
         if footer.len() as u64 - 1 != chunks {
             return Err(Error::data(format!("{} chunks, {chunks} are announced", footer.len() - 1)));
@@ -81,7 +82,7 @@ impl Index {
         let mut entries = Vec::with_capacity(footer.len() - 1);
         let (mut counts, mut last) = (Vec::with_capacity(footer.len() - 1), FIRST_CHUNK - 1);
         for place in 1..footer.len() {
-            let record = footer.record(place, file).unwrap_or(Buffer::EMPTY);
+            let record = footer.record(place, file)?.unwrap_or(Buffer::EMPTY);
             let (entry, records) = entry(record.as_bytes()).ok_or_else(|| Error::data("a damaged entry"))?;
             if entry.begin <= last || entry.begin >= begin {
                 let text = format!("chunk {} at {}, behind one at {last}", place - 1, entry.begin);
@@ -157,16 +158,17 @@ impl Firsts {
 }
 
 /// All records of a chunk that is part of the index.
-fn records(file: &Buffer, begin: u64, limit: u64) -> Result<Records> {
-    let chunk = Chunk::at(file.as_bytes(), begin, limit)?;
+fn records(file: &Content, begin: u64, limit: u64) -> Result<Records> {
+    let view = file.view(begin..limit)?;
+    let chunk = Chunk::at(Part { bytes: view.bytes(), at: view.at() }, begin, limit)?;
     chunk.check_data()?;
     Records::decode(&chunk)
 }
 
 /// What the postscript says.
-fn footer_offset(file: &Buffer, begin: u64) -> Result<u64> {
+fn footer_offset(file: &Content, begin: u64) -> Result<u64> {
     let records = records(file, begin, begin + BLOCK).map_err(|e| e.and(" (in the postscript)"))?;
-    let record = records.record(0, file).unwrap_or(Buffer::EMPTY);
+    let record = records.record(0, file)?.unwrap_or(Buffer::EMPTY);
     let (mut offset, mut magic) = (0, 0);
     let whole = fields(record.as_bytes(), |number, field| match number {
         1 => offset = field.number(),

@@ -22,19 +22,37 @@ pub(super) fn round_up(at: u64) -> Option<u64> {
     at.checked_add(to_block.saturating_sub(USABLE - 1))
 }
 
+/// A part of a file, from this offset on.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) at: u64,
+}
+
+impl<'a> Part<'a> {
+    fn end(self) -> u64 {
+        self.at + self.bytes.len() as u64
+    }
+
+    /// Bytes of the file.
+    fn get(self, range: Range<u64>) -> Option<&'a [u8]> {
+        self.bytes.get(range.start.checked_sub(self.at)? as usize..range.end.checked_sub(self.at)? as usize)
+    }
+}
+
 /// Bytes of a chunk: those of a file from `begin` on, but for the block headers among them.
 #[derive(Clone, Copy)]
 pub(super) struct Span<'a> {
-    file: &'a [u8],
+    file: Part<'a>,
     begin: u64,
     len: u64,
 }
 
 impl<'a> Span<'a> {
-    /// `None` if a chunk cannot begin at `begin`, or the bytes reach over `limit` or the end of the file.
-    pub(super) fn new(file: &'a [u8], begin: u64, len: u64, limit: u64) -> Option<Self> {
-        let fits = end_of(begin, len)? <= limit.min(file.len() as u64);
-        (fits && round_up(begin)? == begin).then_some(Self { file, begin, len })
+    /// `None` if a chunk cannot begin at `begin`, or the bytes reach over `limit` or the end of what is there of the file.
+    pub(super) fn new(file: Part<'a>, begin: u64, len: u64, limit: u64) -> Option<Self> {
+        let fits = end_of(begin, len)? <= limit.min(file.end());
+        (fits && begin >= file.at && round_up(begin)? == begin).then_some(Self { file, begin, len })
     }
 
     pub(super) fn len(self) -> u64 {
@@ -43,7 +61,7 @@ impl<'a> Span<'a> {
 
     /// Where byte `at`, which is one of it, lies in the file.
     fn place(self, at: u64) -> u64 {
-        end_of(self.begin, at + 1).map_or(0, |end| end - 1)
+        place(self.begin, at)
     }
 
     /// Bytes `range` as they lie in the file: the parts between block headers.
@@ -52,7 +70,7 @@ impl<'a> Span<'a> {
         let mut at = self.place(range.start);
         std::iter::from_fn(move || {
             let take = left.min(BLOCK - at % BLOCK);
-            let piece = self.file.get(at as usize..(at + take) as usize).filter(|_| take > 0)?;
+            let piece = self.file.get(at..at + take).filter(|_| take > 0)?;
             left -= take;
             at += take + BLOCK_HEADER;
             Some(piece)
@@ -69,11 +87,21 @@ impl<'a> Span<'a> {
         Cow::Owned(bytes)
     }
 
-    /// Where bytes `range` lie in the file, unless a block header is among them.
-    pub(super) fn unbroken(self, range: Range<u64>) -> Option<Range<usize>> {
-        let (start, len) = (self.place(range.start), range.end.checked_sub(range.start)?);
-        (range.end <= self.len && len <= BLOCK - start % BLOCK).then(|| start as usize..(start + len) as usize)
+    #[cfg(test)]
+    fn unbroken(self, range: Range<u64>) -> Option<Range<u64>> {
+        unbroken(self.begin, range).filter(|place| place.end <= self.file.end())
     }
+}
+
+/// Where byte `at` of a chunk lies in the file.
+fn place(begin: u64, at: u64) -> u64 {
+    at.checked_add(1).and_then(|len| end_of(begin, len)).map_or(0, |end| end - 1)
+}
+
+/// Where bytes `range` of a chunk lie in the file, unless a block header is among them.
+pub(super) fn unbroken(begin: u64, range: Range<u64>) -> Option<Range<u64>> {
+    let (start, len) = (place(begin, range.start), range.end.checked_sub(range.start)?);
+    (len <= BLOCK - start % BLOCK).then(|| start..start + len)
 }
 
 #[cfg(test)]
@@ -116,7 +144,9 @@ mod tests {
     fn headers_are_left_out() {
         let file: Vec<u8> = (0..3 * BLOCK).map(|at| if at % BLOCK < 24 { 0xff } else { (at % 251) as u8 }).collect();
         let bytes: Vec<u8> = (100..3 * BLOCK).filter(|at| at % BLOCK >= 24).map(|at| (at % 251) as u8).collect();
-        let span = Span::new(&file, 100, bytes.len() as u64, file.len() as u64).unwrap();
+        // What is in front of it need not be there.
+        let part = Part { bytes: &file[90..], at: 90 };
+        let span = Span::new(part, 100, bytes.len() as u64, file.len() as u64).unwrap();
         for range in
             [0..0, 0..10, 65_400..65_500, 65_435..65_436, 65_436..65_437, 0..bytes.len() as u64, 70_000..140_000]
         {
@@ -124,9 +154,10 @@ mod tests {
             assert_eq!(span.read(range.clone()), want, "{range:?}");
             let unbroken = span.unbroken(range.clone());
             assert_eq!(unbroken.is_some(), span.pieces(range.clone()).count() <= 1, "{range:?}");
-            assert!(unbroken.is_none_or(|place| file[place] == *want), "{range:?}");
+            assert!(unbroken.is_none_or(|place| file[place.start as usize..place.end as usize] == *want), "{range:?}");
         }
-        assert!(Span::new(&file, 100, bytes.len() as u64 + 1, u64::MAX).is_none());
-        assert!(Span::new(&file, 100, 10, 109).is_none());
+        assert!(Span::new(part, 100, bytes.len() as u64 + 1, u64::MAX).is_none());
+        assert!(Span::new(part, 100, 10, 109).is_none());
+        assert!(Span::new(part, 64, 10, u64::MAX).is_none());
     }
 }

@@ -14,7 +14,9 @@ mod records;
 mod tests;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -25,6 +27,7 @@ use self::cache::Cache;
 use self::chunk::Chunk;
 pub use self::codec::Compression;
 use self::index::{Index, Place};
+use self::layout::Part;
 use self::records::Records;
 pub use self::writer::{ArrayRecordWriter, ArrayRecordWriterOptions};
 use super::content::{self, Content};
@@ -67,7 +70,7 @@ pub struct ArrayRecord {
 
 struct File {
     path: PathBuf,
-    content: Buffer,
+    content: Content,
     index: Index,
     /// A bit for each chunk whose hashes were found right.
     checked: Vec<AtomicU64>,
@@ -104,6 +107,19 @@ impl ArrayRecord {
         self.cache.get((at, place.chunk), || file.decode(place))
     }
 
+    /// Begins to fetch the chunks of these records, where they lie far away: all at once, not one after the other.
+    fn fetch(&self, indices: &[u64]) {
+        let mut wanted: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();
+        for &index in indices {
+            if let Ok((at, place)) = self.find(index)
+                && self.files[at].content.here().is_none()
+            {
+                wanted.entry(at).or_default().push(place.begin..place.limit);
+            }
+        }
+        wanted.iter().for_each(|(&at, ranges)| self.files[at].content.fetch(ranges));
+    }
+
     /// One record; of the same chunk as the last where `held` has that.
     fn record(&self, index: u64, held: &mut Option<(usize, usize, Arc<Records>)>) -> Result<Buffer> {
         let (at, place) = self.find(index)?;
@@ -118,14 +134,14 @@ impl ArrayRecord {
                 records
             }
         };
-        let bytes = records.record((record - place.first) as usize, &file.content);
+        let bytes = records.record((record - place.first) as usize, &file.content).map_err(fault)?;
         bytes.ok_or_else(|| fault(Error::data("lies outside of its chunk").offset(place.begin)))
     }
 }
 
 impl File {
     fn open(path: PathBuf, content: Content) -> Result<(Self, FileId)> {
-        let (id, content) = (content.id(&path)?, content.whole()?);
+        let id = content.id(&path)?;
         let index = Index::read(&content).map_err(|e| e.path(&path))?;
         let checked = (0..index.chunks().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         Ok((Self { path, content, index, checked }, id))
@@ -133,7 +149,8 @@ impl File {
 
     /// The records of a chunk. What its header says must be what the footer says; all else is checked before it is believed.
     fn decode(&self, place: Place) -> Result<Records> {
-        let chunk = Chunk::at(self.content.as_bytes(), place.begin, place.limit)?;
+        let view = self.content.view(place.begin..place.limit)?;
+        let chunk = Chunk::at(Part { bytes: view.bytes(), at: view.at() }, place.begin, place.limit)?;
         if (chunk.records, chunk.decoded) != (place.records, place.decoded) {
             let text = format!(
                 "a chunk of {} records and {} bytes, the footer says {} and {}",
@@ -214,6 +231,7 @@ impl RandomAccess for ArrayRecord {
 
     /// In the order of the files, so that each chunk is decoded once.
     fn read_many(&self, indices: &[u64]) -> Many<Buffer> {
+        self.fetch(indices);
         let mut held = None;
         if indices.is_sorted() {
             return Many::one_by_one(indices, |index| self.record(index, &mut held).map(Some));
@@ -226,7 +244,7 @@ impl RandomAccess for ArrayRecord {
     }
 
     fn reads_together(&self) -> bool {
-        self.files.iter().any(|file| file.index.is_grouped())
+        self.files.iter().any(|file| file.index.is_grouped() || file.content.here().is_none())
     }
 
     fn name(&self) -> &'static str {

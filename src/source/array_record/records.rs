@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use super::super::content::Content;
 use super::super::varint::varint;
 use super::chunk::Chunk;
 use super::codec::Codec;
-use super::layout::Span;
+use super::layout::{Part, Span, end_of, unbroken};
 use crate::element::Buffer;
 use crate::error::Result;
 
@@ -64,23 +65,28 @@ impl Records {
 
     /// The record at `place`: a view of the file where it is stored as it is and in one piece, a view of what was decoded
     /// where that is the record alone, else a copy, so that none keeps the others.
-    pub(super) fn record(&self, place: usize, file: &Buffer) -> Option<Buffer> {
-        let range = self.range(place)?;
+    pub(super) fn record(&self, place: usize, file: &Content) -> Result<Option<Buffer>> {
+        let Some(range) = self.range(place) else { return Ok(None) };
         match &self.values {
-            Values::Decoded(values) if range.end - range.start == values.len() as u64 => Some(values.clone()),
+            Values::Decoded(values) if range.end - range.start == values.len() as u64 => Ok(Some(values.clone())),
             Values::Decoded(values) => {
-                values.as_bytes().get(range.start as usize..range.end as usize).map(Buffer::copy_from)
+                let bytes = values.as_bytes().get(range.start as usize..range.end as usize);
+                Ok(bytes.map(Buffer::copy_from))
             }
-            Values::InFile { begin, start } => {
-                let range = start + range.start..start + range.end;
-                let span = Span::new(file.as_bytes(), *begin, range.end, u64::MAX)?;
-                match span.unbroken(range.clone()) {
-                    Some(place) => file.slice(place),
-                    None => Some(Buffer::from_vec(span.read(range).into_owned())),
-                }
-            }
+            Values::InFile { begin, start } => in_file(file, *begin, start + range.start..start + range.end),
         }
     }
+}
+
+/// Bytes `range` of the chunk that begins there.
+fn in_file(file: &Content, begin: u64, range: Range<u64>) -> Result<Option<Buffer>> {
+    if let Some(place) = unbroken(begin, range.clone()) {
+        return file.read(place).map(Some);
+    }
+    let Some(end) = end_of(begin, range.end) else { return Ok(None) };
+    let view = file.view(begin..end)?;
+    let span = Span::new(Part { bytes: view.bytes(), at: view.at() }, begin, range.end, u64::MAX);
+    Ok(span.map(|span| Buffer::from_vec(span.read(range).into_owned())))
 }
 
 /// The codec, and where in the span the sizes and the records are.

@@ -72,7 +72,7 @@ fn records_that_are_not_compressed_are_views_of_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let (_, bytes) = ten(dir.path(), Compression::None);
     let source = open(&bytes).unwrap();
-    let mapped = source.files[0].content.as_bytes().as_ptr_range();
+    let mapped = source.files[0].content.here().unwrap().as_ptr_range();
     for i in 0..10 {
         assert!(mapped.contains(&source.read(i).unwrap().as_bytes().as_ptr()), "record {i}");
     }

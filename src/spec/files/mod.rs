@@ -18,6 +18,7 @@ use super::node::Node;
 use crate::dataset::BoxIter;
 use crate::element::Element;
 use crate::error::Result;
+use crate::place;
 use crate::source::{IndexCache, TokenLayout};
 
 pub(super) const SOURCES: &[SourceEntry] = &[
@@ -67,7 +68,7 @@ fn lanes_of(files: &[PathBuf], count: u64, stream: impl Fn(&[PathBuf]) -> Result
     Ok(Chain::Lanes(lanes.map(lane).collect::<Result<_>>()?, count as usize))
 }
 
-/// Paths, globs and folders, seen from here; one that is no glob must exist.
+/// Paths, globs, folders and URLs, seen from here; a path that is no glob must exist.
 fn paths(node: &Node, context: &Context) -> Result<Vec<PathBuf>> {
     paths_by(node, context, |path| vec![path])
 }
@@ -75,8 +76,8 @@ fn paths(node: &Node, context: &Context) -> Result<Vec<PathBuf>> {
 /// The same, where a name may stand for other files.
 fn paths_by(node: &Node, context: &Context, files: impl Fn(PathBuf) -> Vec<PathBuf>) -> Result<Vec<PathBuf>> {
     let one = |node: &Node, path: PathBuf| {
-        let is_glob = path.to_string_lossy().contains(['*', '?', '[']);
-        if is_glob || path.exists() { Ok(path) } else { Err(missing(node, &path)) }
+        let is_pattern = place::is_remote(&path) || path.to_string_lossy().contains(['*', '?', '[', '{']);
+        if is_pattern || path.exists() { Ok(path) } else { Err(missing(node, &path)) }
     };
     let mut all = Vec::new();
     for node in Vec::<Node>::decode(node)? {

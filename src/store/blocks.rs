@@ -1,0 +1,219 @@
+//! Blocks of objects in memory: those that are here, and those that are on their way.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::retry::Failure;
+use crate::element::Buffer;
+
+/// Bytes of a block; the last of an object is shorter.
+pub(super) const BLOCK: u64 = 1 << 20;
+
+/// A version of an object, and the number of a block in it.
+pub(super) type Key = (u128, u64);
+
+/// Blocks by key, in shards with a lock each. Of those that are here the one that was not used for longest goes first.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    shards: Vec<Shard>,
+    /// Bytes of a shard.
+    budget: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    state: Mutex<State>,
+    landed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    entries: HashMap<Key, Entry>,
+    /// Those that are here, in the order in which they go.
+    order: BTreeMap<u64, Key>,
+    clock: u64,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+enum Entry {
+    /// Somebody fetches it.
+    Coming,
+    Here {
+        bytes: Buffer,
+        /// Its place in the order.
+        used: u64,
+    },
+    /// It was fetched in vain. Who waited is told, who comes later tries again.
+    Failed(Failure),
+}
+
+const SHARDS: usize = 16;
+/// Blocks of a shard that stay whatever the budget, so that what was fetched ahead is still there when it is read.
+const LEAST: usize = 2;
+
+impl Blocks {
+    pub(super) fn new(budget: u64) -> Self {
+        Self { shards: (0..SHARDS).map(|_| Shard::default()).collect(), budget: budget / SHARDS as u64 }
+    }
+
+    /// Bytes for blocks.
+    pub(super) fn budget(&self) -> u64 {
+        self.budget * SHARDS as u64
+    }
+
+    /// Whether the caller is to fetch a block. Then it must [`land`](Self::land) or [`fail`](Self::fail).
+    pub(super) fn claim(&self, key: Key) -> bool {
+        let mut state = self.shard(key).lock();
+        let is_free = matches!(state.entries.get(&key), None | Some(Entry::Failed(_)));
+        if is_free {
+            state.entries.insert(key, Entry::Coming);
+        }
+        is_free
+    }
+
+    /// A block, if it is here.
+    pub(super) fn get(&self, key: Key) -> Option<Buffer> {
+        self.shard(key).lock().get(key)
+    }
+
+    /// A block that may be on its way: `None` if it is not.
+    pub(super) fn wait(&self, key: Key) -> Result<Option<Buffer>, Failure> {
+        let shard = self.shard(key);
+        let is_coming = |state: &mut State| matches!(state.entries.get(&key), Some(Entry::Coming));
+        let state = shard.landed.wait_while(shard.lock(), is_coming);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        match state.entries.get(&key) {
+            Some(Entry::Failed(failure)) => Err(failure.clone()),
+            _ => Ok(state.get(key)),
+        }
+    }
+
+    /// A block has come.
+    pub(super) fn land(&self, key: Key, bytes: Buffer) {
+        let shard = self.shard(key);
+        shard.lock().put(key, bytes, self.budget);
+        shard.landed.notify_all();
+    }
+
+    /// A block does not come.
+    pub(super) fn fail(&self, key: Key, failure: &Failure) {
+        let shard = self.shard(key);
+        shard.lock().entries.insert(key, Entry::Failed(failure.clone()));
+        shard.landed.notify_all();
+    }
+
+    /// A block will hardly be read again: it is the first to go.
+    pub(super) fn release(&self, key: Key) {
+        let mut state = self.shard(key).lock();
+        let State { entries, order, .. } = &mut *state;
+        if let Some(Entry::Here { used, .. }) = entries.get_mut(&key) {
+            let first = order.first_key_value().map_or(*used, |(&first, _)| first);
+            // Numbers begin high enough to have some below them.
+            if let (true, Some(before)) = (first < *used, first.checked_sub(1)) {
+                order.remove(used);
+                *used = before;
+                order.insert(before, key);
+            }
+        }
+    }
+
+    fn shard(&self, key: Key) -> &Shard {
+        &self.shards[(key.0 as usize).wrapping_add(key.1 as usize) % SHARDS]
+    }
+}
+
+impl Shard {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// A time later than all before.
+    fn now(&mut self) -> u64 {
+        const BEGIN: u64 = 1 << 32;
+        self.clock = (self.clock + 1).max(BEGIN);
+        self.clock
+    }
+
+    fn get(&mut self, key: Key) -> Option<Buffer> {
+        let now = self.now();
+        let Some(Entry::Here { bytes, used }) = self.entries.get_mut(&key) else { return None };
+        self.order.remove(used);
+        self.order.insert(now, key);
+        *used = now;
+        Some(bytes.clone())
+    }
+
+    fn put(&mut self, key: Key, bytes: Buffer, budget: u64) {
+        let (now, len) = (self.now(), bytes.len() as u64);
+        if let Some(Entry::Here { bytes, used }) = self.entries.insert(key, Entry::Here { bytes, used: now }) {
+            self.order.remove(&used);
+            self.bytes -= bytes.len() as u64;
+        }
+        self.order.insert(now, key);
+        self.bytes += len;
+        while self.bytes > budget && self.order.len() > LEAST {
+            let Some((_, oldest)) = self.order.pop_first() else { return };
+            if let Some(Entry::Here { bytes, .. }) = self.entries.remove(&oldest) {
+                self.bytes -= bytes.len() as u64;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn bytes(len: usize) -> Buffer {
+        Buffer::from_vec(vec![7u8; len])
+    }
+
+    /// Keys of one shard.
+    fn key(number: u64) -> Key {
+        (0, number * SHARDS as u64)
+    }
+
+    #[test]
+    fn one_fetches_and_the_others_wait() {
+        let blocks = Blocks::new(1 << 20);
+        assert!(blocks.claim(key(1)) && !blocks.claim(key(1)));
+        std::thread::scope(|scope| {
+            let waiting: Vec<_> = (0..3).map(|_| scope.spawn(|| blocks.wait(key(1)).unwrap().unwrap().len())).collect();
+            blocks.land(key(1), bytes(5));
+            assert!(waiting.into_iter().all(|thread| thread.join().unwrap() == 5));
+        });
+        assert!(!blocks.claim(key(1)));
+        assert!(blocks.wait(key(2)).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_failure_is_told_and_the_next_tries_again() {
+        let blocks = Blocks::new(1 << 20);
+        assert!(blocks.claim(key(1)));
+        blocks.fail(key(1), &Failure::new(ErrorKind::Io, "no"));
+        assert_eq!(blocks.wait(key(1)).unwrap_err().message, "no");
+        assert!(blocks.claim(key(1)));
+        blocks.land(key(1), bytes(1));
+        assert!(blocks.get(key(1)).is_some());
+    }
+
+    #[test]
+    fn what_was_used_last_stays_and_what_was_released_goes() {
+        let blocks = Blocks::new(SHARDS as u64 * 30);
+        (1..=3).for_each(|number| blocks.land(key(number), bytes(10)));
+        assert!(blocks.get(key(1)).is_some());
+        blocks.land(key(4), bytes(10));
+        let here = |number| blocks.get(key(number)).is_some();
+        assert_eq!([1, 2, 3, 4].map(here), [true, false, true, true]);
+        blocks.release(key(4));
+        blocks.land(key(5), bytes(10));
+        assert_eq!([1, 3, 4, 5].map(here), [true, true, false, true]);
+        // The same again takes no more room.
+        (0..9).for_each(|_| blocks.land(key(5), bytes(10)));
+        assert_eq!([1, 3, 5].map(here), [true; 3]);
+    }
+}

@@ -1,0 +1,165 @@
+//! Where an object lies, and the client that speaks with its store.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use object_store::path::Path as Key;
+use object_store::{ObjectStore, RetryConfig};
+use url::Url;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::options;
+use super::service::Connector;
+use crate::error::{Error, ErrorKind, Result};
+use crate::place;
+
+/// A bucket, a container or a web server.
+#[derive(Clone, Debug)]
+pub(super) struct Bucket {
+    /// Reports what fails at once: reading is repeated by us, who know what pause is wanted and what has arrived already.
+    pub(super) reader: Arc<dyn ObjectStore>,
+    /// Repeats by itself, for all that is not reading.
+    pub(super) patient: Arc<dyn ObjectStore>,
+}
+
+/// An object, or a folder of some, by name.
+#[derive(Clone, Debug)]
+pub(super) struct Location {
+    pub(super) bucket: Bucket,
+    /// `s3://bucket`.
+    root: Arc<str>,
+    /// Behind it.
+    pub(super) key: Key,
+    /// A web URL as it was given.
+    pub(super) exact: Option<Arc<str>>,
+}
+
+impl Location {
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] if the feature of the store is off, [`ErrorKind::Config`] if it is no URL, or its store is
+    /// not configured.
+    pub(super) fn parse(path: &Path) -> Result<Self> {
+        let location = Self::parse_text(path.to_str().unwrap_or_default());
+        location.map_err(|e| e.path(path))
+    }
+
+    fn parse_text(text: &str) -> Result<Self> {
+        let (scheme, rest) = text.split_once("://").unwrap_or_default();
+        if scheme.starts_with("http") {
+            return Self::parse_web(text, scheme);
+        }
+        let (host, key) = rest.split_once('/').unwrap_or((rest, ""));
+        let key = key.trim_end_matches('/');
+        let key = Key::parse(key).map_err(|e| Error::config(format!("{key:?} is no name of an object: {e}")))?;
+        let root = format!("{scheme}://{host}");
+        Ok(Self { bucket: bucket(scheme, &root)?, root: root.into(), key, exact: None })
+    }
+
+    fn parse_web(text: &str, scheme: &str) -> Result<Self> {
+        let url = Url::parse(text).map_err(|e| Error::config(format!("no URL: {e}")))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(
+                Error::unsupported("a URL with user and password").help("use a signed URL, or s3://, gs://, az://")
+            );
+        }
+        let root = &url[..url::Position::BeforePath];
+        let key = Key::from_url_path(url.path()).map_err(|e| Error::config(format!("no URL: {e}")))?;
+        let exact = Some(url[..url::Position::AfterQuery].into());
+        Ok(Self { bucket: bucket(scheme, root)?, root: root.into(), key, exact })
+    }
+
+    /// The object of this name in the folder that this is.
+    pub(super) fn child(&self, name: &str) -> Self {
+        self.at(self.key.clone().join(name))
+    }
+
+    /// Another object of the same store.
+    pub(super) fn at(&self, key: Key) -> Self {
+        Self { key, exact: None, ..self.clone() }
+    }
+
+    /// Its URL, without what may not be shown.
+    pub(super) fn path(&self) -> PathBuf {
+        match &self.exact {
+            Some(url) => place::shown(Path::new(&**url)).into_owned(),
+            None => PathBuf::from(format!("{}/{}", self.root, self.key)),
+        }
+    }
+}
+
+/// The client for a bucket: one for all its objects, so that connections are used again.
+fn bucket(scheme: &str, root: &str) -> Result<Bucket> {
+    static BUCKETS: Mutex<Option<HashMap<(String, u64), Bucket>>> = Mutex::new(None);
+    let known = (root.to_owned(), environment());
+    let mut buckets = BUCKETS.lock().unwrap_or_else(PoisonError::into_inner);
+    let buckets = buckets.get_or_insert_default();
+    if let Some(bucket) = buckets.get(&known) {
+        return Ok(bucket.clone());
+    }
+    let once = RetryConfig { max_retries: 0, ..RetryConfig::default() };
+    let bucket = Bucket { reader: client(scheme, root, once)?, patient: client(scheme, root, RetryConfig::default())? };
+    Ok(buckets.entry(known).or_insert(bucket).clone())
+}
+
+/// A hash of the variables by which clients are configured: others make another client.
+fn environment() -> u64 {
+    let mut variables: Vec<_> = std::env::vars_os()
+        .filter(|(name, _)| {
+            let name = name.as_encoded_bytes();
+            [b"AWS_".as_slice(), b"GOOGLE_", b"AZURE_"].iter().any(|prefix| name.starts_with(prefix))
+        })
+        .collect();
+    variables.sort_unstable();
+    let mut hasher = Xxh3::new();
+    for word in variables.iter().flat_map(|(name, value)| [name, value]) {
+        hasher.update(word.as_encoded_bytes());
+        hasher.update(&[0]);
+    }
+    hasher.digest()
+}
+
+fn client(scheme: &str, root: &str, retry: RetryConfig) -> Result<Arc<dyn ObjectStore>> {
+    // What a build does not have is not used.
+    let _ = (root, &retry);
+    let client: object_store::Result<Arc<dyn ObjectStore>> = match scheme {
+        #[cfg(feature = "s3")]
+        "s3" | "s3a" => object_store::aws::AmazonS3Builder::from_env()
+            .with_url(root)
+            .with_retry(retry)
+            .with_http_connector(Connector)
+            .build()
+            .map(|client| Arc::new(client) as _),
+        #[cfg(feature = "gcs")]
+        "gs" => object_store::gcp::GoogleCloudStorageBuilder::from_env()
+            .with_url(root)
+            .with_retry(retry)
+            .with_http_connector(Connector)
+            .build()
+            .map(|client| Arc::new(client) as _),
+        #[cfg(feature = "azure")]
+        "az" | "adl" | "azure" | "abfs" | "abfss" => object_store::azure::MicrosoftAzureBuilder::from_env()
+            .with_url(root)
+            .with_retry(retry)
+            .with_http_connector(Connector)
+            .build()
+            .map(|client| Arc::new(client) as _),
+        #[cfg(feature = "http")]
+        "http" | "https" => object_store::http::HttpBuilder::new()
+            .with_url(root)
+            .with_retry(retry)
+            .with_client_options(object_store::ClientOptions::new().with_allow_http(scheme == "http"))
+            .with_http_connector(Connector)
+            .build()
+            .map(|client| Arc::new(client) as _),
+        other => return Err(options::lacking(other)),
+    };
+    // The innermost cause: those around it may quote what was configured.
+    client.map_err(|error| {
+        let mut cause: &dyn std::error::Error = &error;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        Error::new(ErrorKind::Config, format!("the store cannot be set up: {cause}"))
+    })
+}

@@ -1,0 +1,122 @@
+//! Fetches blocks: one request for a run of them, continued where it was cut.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use tokio::time::timeout;
+
+use super::blocks::BLOCK;
+use super::object::Object;
+use super::retry::{Attempts, Failure, Fault};
+use super::runtime;
+use super::service::listening;
+use crate::element::BufferMut;
+use crate::error::ErrorKind;
+
+/// Begins to fetch blocks that were claimed. Whatever happens, each of them lands or fails.
+pub(super) fn begin(object: Arc<Object>, blocks: Range<u64>) {
+    let run = Run::new(object, blocks);
+    // A run that is dropped, as where there are no threads to take it, fails.
+    let _ = runtime::spawn(run.fetch());
+}
+
+/// Blocks on their way.
+struct Run {
+    object: Arc<Object>,
+    /// Those that are not here yet.
+    blocks: Range<u64>,
+    /// The first of them, as far as it has come.
+    begun: BufferMut,
+    filled: usize,
+    failure: Option<Failure>,
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let interrupted = || Failure::new(ErrorKind::Io, "reading was interrupted");
+        let failure = self.failure.take().unwrap_or_else(interrupted);
+        self.blocks.clone().for_each(|block| self.object.shared.blocks.fail(self.object.key_of(block), &failure));
+    }
+}
+
+impl Run {
+    fn new(object: Arc<Object>, blocks: Range<u64>) -> Self {
+        let mut run = Self { object, blocks, begun: BufferMut::zeroed(0), filled: 0, failure: None };
+        run.begin_block();
+        run
+    }
+
+    /// Makes room for the next block.
+    fn begin_block(&mut self) {
+        let range = self.object.range_of(self.blocks.start);
+        let len = if self.blocks.is_empty() { 0 } else { range.end - range.start };
+        (self.begun, self.filled) = (BufferMut::zeroed(len as usize), 0);
+    }
+
+    /// What is still to come.
+    fn missing(&self) -> Range<u64> {
+        let end = self.object.range_of(self.blocks.end - 1).end;
+        self.blocks.start * BLOCK + self.filled as u64..end
+    }
+
+    async fn fetch(mut self) {
+        let mut attempts = Attempts::new(&self.object.shared.options);
+        while let Err(fault) = self.attempt().await {
+            let missing = self.missing();
+            if let Err(failure) = attempts.next(fault).await {
+                let message = format!("bytes {} to {}: {}", missing.start, missing.end, failure.message);
+                self.failure = Some(Failure { message, ..failure });
+                return;
+            }
+        }
+    }
+
+    /// One request for all that is missing. What has come stays, whatever becomes of the rest.
+    async fn attempt(&mut self) -> Result<(), Fault> {
+        let object = self.object.clone();
+        let stall = object.shared.options.stall;
+        let _permit = object.shared.requests.acquire().await;
+        let request = object.at.bucket.reader.get_opts(&object.at.key, object.pinned(self.missing()));
+        let (answer, told) = listening(object.at.exact.clone(), timeout(stall, request)).await;
+        let answer = answer.map_err(|_| Fault::again(format!("no answer in {stall:?}")))?;
+        let answer = answer.map_err(|error| Fault::of(&error, told))?;
+        object.check(&answer.meta).map_err(Fault::Final)?;
+        let mut body = answer.into_stream();
+        loop {
+            match timeout(stall, body.next()).await {
+                Ok(Some(Ok(bytes))) => self.take(&bytes)?,
+                Ok(Some(Err(error))) => return Err(Fault::of(&error, told)),
+                Ok(None) if self.blocks.is_empty() => return Ok(()),
+                Ok(None) => return Err(Fault::again("the answer ends too early")),
+                Err(_) => return Err(Fault::again(format!("nothing came for {stall:?}"))),
+            }
+        }
+    }
+
+    /// Puts bytes where they belong; a block that is whole lands.
+    fn take(&mut self, mut bytes: &[u8]) -> Result<(), Fault> {
+        while !bytes.is_empty() {
+            if self.blocks.is_empty() {
+                return Err(Fault::again("the answer is longer than what was asked for"));
+            }
+            let room = &mut self.begun.as_mut_bytes()[self.filled..];
+            let (now, later) = bytes.split_at(bytes.len().min(room.len()));
+            room[..now.len()].copy_from_slice(now);
+            self.filled += now.len();
+            bytes = later;
+            if self.filled == self.begun.as_bytes().len() {
+                self.land();
+            }
+        }
+        Ok(())
+    }
+
+    fn land(&mut self) {
+        let (object, block) = (self.object.clone(), self.blocks.start);
+        let bytes = std::mem::replace(&mut self.begun, BufferMut::zeroed(0)).freeze();
+        self.blocks.start += 1;
+        self.begin_block();
+        object.shared.blocks.land(object.key_of(block), bytes);
+    }
+}

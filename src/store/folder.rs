@@ -1,0 +1,244 @@
+//! A folder to write into, on this machine or in a store.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+#[cfg(feature = "store")]
+use super::bucket::Location;
+use super::local::{self, LocalOutput};
+use super::output::Output;
+use crate::error::{Error, Result};
+use crate::place;
+
+/// A folder of this machine, or all objects of a store whose names begin so.
+///
+/// ```
+/// use std::io::Write;
+/// use gristmill::store::Folder;
+/// # let dir = std::env::temp_dir().join(format!("gristmill-doc-folder-{}", std::process::id()));
+/// let folder = Folder::open(&dir)?;
+/// let mut output = folder.create("a.bin")?;
+/// output.write_all(b"abc").unwrap();
+/// assert_eq!(folder.list()?.len(), 0);
+/// output.finish()?;
+/// assert_eq!((folder.list()?[0].name.as_str(), folder.read("a.bin")?), ("a.bin", Some(b"abc".to_vec())));
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Folder(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Local(PathBuf),
+    #[cfg(feature = "store")]
+    Remote(Location),
+}
+
+/// A file of a [`Folder`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct Entry {
+    /// Its name in the folder.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+impl Folder {
+    /// A path, which is made if it is not there, or a URL.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the folder cannot be made, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the feature for the store is off.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        if place::is_remote(path) {
+            return Self::remote(path);
+        }
+        let path = place::local(path).into_owned();
+        fs::create_dir_all(&path).map_err(|e| Error::io(e, &path))?;
+        Ok(Self(Kind::Local(path)))
+    }
+
+    #[cfg(feature = "store")]
+    fn remote(path: &Path) -> Result<Self> {
+        Ok(Self(Kind::Remote(Location::parse(path)?)))
+    }
+
+    #[cfg(not(feature = "store"))]
+    fn remote(path: &Path) -> Result<Self> {
+        Err(super::lacking(path))
+    }
+
+    /// Where a file of it lies: a path or a URL, as sources take it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        match &self.0 {
+            Kind::Local(folder) => folder.join(name),
+            #[cfg(feature = "store")]
+            Kind::Remote(folder) => folder.child(name).path(),
+        }
+    }
+
+    /// A new file, which appears when it is finished.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a name that is none, [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
+    pub fn create(&self, name: &str) -> Result<Output> {
+        check(name)?;
+        match &self.0 {
+            Kind::Local(folder) => LocalOutput::create(folder.join(name)).map(Output::local),
+            #[cfg(feature = "store")]
+            Kind::Remote(folder) => super::upload::Upload::create(folder.child(name)).map(Output::remote),
+        }
+    }
+
+    /// The files that lie directly in it, by name; folders and files that are not finished are left out.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be listed.
+    pub fn list(&self) -> Result<Vec<Entry>> {
+        let mut entries = match &self.0 {
+            Kind::Local(folder) => list(folder).map_err(|e| Error::io(e, folder))?,
+            #[cfg(feature = "store")]
+            Kind::Remote(folder) => super::list::entries(folder)?,
+        };
+        entries.retain(|entry| !local::is_temporary(&entry.name));
+        entries.sort();
+        Ok(entries)
+    }
+
+    /// All of a file; `None` if there is none of this name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read.
+    pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        check(name)?;
+        match &self.0 {
+            Kind::Local(folder) => found(fs::read(folder.join(name)), &folder.join(name)),
+            #[cfg(feature = "store")]
+            Kind::Remote(folder) => super::object::whole(&folder.child(name)),
+        }
+    }
+
+    /// Removes a file, and says whether there was one, as far as the store tells.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be removed.
+    pub fn delete(&self, name: &str) -> Result<bool> {
+        check(name)?;
+        match &self.0 {
+            Kind::Local(folder) => {
+                let path = folder.join(name);
+                Ok(found(fs::remove_file(&path), &path)?.is_some())
+            }
+            #[cfg(feature = "store")]
+            Kind::Remote(folder) => super::list::delete(&folder.child(name)),
+        }
+    }
+
+    /// Removes what writers left here that were killed: files that nobody finished. A store does that by a rule of its own.
+    /// Nobody may be writing into the folder meanwhile.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if one cannot be removed.
+    pub fn remove_unfinished(&self) -> Result<()> {
+        match &self.0 {
+            Kind::Local(folder) => {
+                let names = list(folder).map_err(|e| Error::io(e, folder))?.into_iter().map(|entry| entry.name);
+                for path in names.filter(|name| local::is_temporary(name)).map(|name| folder.join(name)) {
+                    fs::remove_file(&path).map_err(|e| Error::io(e, path))?;
+                }
+                Ok(())
+            }
+            #[cfg(feature = "store")]
+            Kind::Remote(_) => Ok(()),
+        }
+    }
+}
+
+/// A name and not a way: it stays in the folder.
+fn check(name: &str) -> Result<()> {
+    let is_name = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\\', '\0']);
+    if is_name { Ok(()) } else { Err(Error::config(format!("{name:?} is not the name of a file in a folder"))) }
+}
+
+fn list(folder: &Path) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        if let (true, Ok(name)) = (metadata.is_file(), entry.file_name().into_string()) {
+            entries.push(Entry { name, bytes: metadata.len() });
+        }
+    }
+    Ok(entries)
+}
+
+/// `None` where there is no such file.
+fn found<T>(result: io::Result<T>, path: &Path) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io(error, path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn files_appear_when_they_are_finished() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open(dir.path().join("new/folder")).unwrap();
+        let names = || folder.list().unwrap().into_iter().map(|e| (e.name, e.bytes)).collect::<Vec<_>>();
+        let mut dropped = folder.create("dropped").unwrap();
+        dropped.write_all(b"half").unwrap();
+        let mut output = folder.create("b").unwrap();
+        output.write_all(b"one").unwrap();
+        folder.create("a").unwrap().finish().unwrap();
+        assert_eq!(names(), [("a".to_owned(), 0)]);
+        assert_eq!(output.finish().unwrap(), 3);
+        drop(dropped);
+        assert_eq!(names(), [("a".to_owned(), 0), ("b".to_owned(), 3)]);
+        assert_eq!(fs::read_dir(dir.path().join("new/folder")).unwrap().count(), 2);
+        // A second one of the same name replaces the first when it is whole.
+        let mut again = folder.create("b").unwrap();
+        again.write_all(b"two!").unwrap();
+        assert_eq!(folder.read("b").unwrap().unwrap(), b"one");
+        again.finish().unwrap();
+        assert_eq!(folder.read("b").unwrap().unwrap(), b"two!");
+        assert!(folder.delete("b").unwrap() && !folder.delete("b").unwrap());
+        assert_eq!(folder.read("b").unwrap(), None);
+    }
+
+    #[test]
+    fn what_was_left_behind_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
+        for name in [".a.jsonl.17.0.tmp", "b.tmp", ".c"] {
+            fs::write(dir.path().join(name), b"").unwrap();
+        }
+        folder.remove_unfinished().unwrap();
+        assert_eq!(folder.list().unwrap().into_iter().map(|e| e.name).collect::<Vec<_>>(), [".c", "b.tmp"]);
+    }
+
+    #[test]
+    fn names_stay_in_the_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
+        for name in ["", ".", "..", "a/b", "../a", "a\\b", "a\0"] {
+            assert_eq!(folder.create(name).unwrap_err().kind(), ErrorKind::Config, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_store_that_is_not_known_is_refused() {
+        let error = Folder::open("ftp://host/a").unwrap_err();
+        assert_eq!((error.kind(), error.message()), (ErrorKind::Unsupported, "ftp:// is no store that is known"));
+    }
+}

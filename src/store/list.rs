@@ -1,0 +1,99 @@
+//! Which objects there are.
+
+use std::path::{Path, PathBuf};
+
+use futures_util::TryStreamExt;
+use glob::{MatchOptions, Pattern};
+use object_store::path::Path as Key;
+use object_store::{ObjectMeta, ObjectStoreExt};
+
+use super::bucket::Location;
+use super::folder::Entry;
+use super::retry::given_up;
+use super::runtime;
+use crate::error::{Error, ErrorKind, Result};
+
+/// The objects that a URL names: itself, those that match it as a glob, or, where it is a folder, those directly in it that
+/// end with one of `extensions`, sorted. A name without any ending may be a folder.
+pub(crate) fn find(url: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
+    let text = url.to_str().unwrap_or_default();
+    let is_web = text.starts_with("http");
+    // A query has question marks and may have anything else.
+    let is_glob = |text: &str| !(is_web && text.contains('?')) && text.contains(['*', '?', '[']);
+    if is_glob(text) {
+        return by_glob(url, text);
+    }
+    let name = text.rsplit('/').next().unwrap_or_default();
+    let may_be_folder = !is_web && !name.contains('.') && !extensions.iter().any(|ending| name.ends_with(ending));
+    if name.is_empty() {
+        return in_folder(url, extensions);
+    }
+    match may_be_folder.then(|| in_folder(url, extensions)) {
+        Some(Ok(files)) => Ok(files),
+        _ => Ok(vec![url.to_owned()]),
+    }
+}
+
+fn in_folder(url: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
+    let folder = Location::parse(url)?;
+    let found = children(&folder)?.into_iter().filter(|meta| {
+        let name = meta.location.filename().unwrap_or_default();
+        !name.starts_with('.') && extensions.iter().any(|ending| name.ends_with(ending))
+    });
+    let text = || format!("no object in this folder ends with {}", extensions.join(" or "));
+    paths(&folder, found).ok_or_else(|| Error::new(ErrorKind::Io, text()).path(url))
+}
+
+fn by_glob(url: &Path, text: &str) -> Result<Vec<PathBuf>> {
+    let at = text.find(['*', '?', '[']).unwrap_or(text.len());
+    let folder = text[..at].rfind('/').map_or(at, |slash| slash + 1);
+    let folder = Location::parse(Path::new(&text[..folder]))?;
+    let root = folder.at(Key::default()).path().to_string_lossy().into_owned();
+    let pattern = text.strip_prefix(&root).unwrap_or(text);
+    let options =
+        MatchOptions { require_literal_separator: true, require_literal_leading_dot: true, ..MatchOptions::new() };
+    let glob = Pattern::new(pattern).map_err(|e| Error::config(format!("not a glob: {}", e.msg)).path(url))?;
+    // Only a pattern with folders in it needs what lies in folders.
+    let below = text[at..].contains('/');
+    let metas = if below { descendants(&folder)? } else { children(&folder)? };
+    let found = metas.into_iter().filter(|meta| glob.matches_with(meta.location.as_ref(), options));
+    paths(&folder, found).ok_or_else(|| Error::new(ErrorKind::Io, "no object matches the pattern").path(url))
+}
+
+/// Sorted, and at least one.
+fn paths(folder: &Location, metas: impl Iterator<Item = ObjectMeta>) -> Option<Vec<PathBuf>> {
+    let mut paths: Vec<_> = metas.map(|meta| folder.at(meta.location).path()).collect();
+    paths.sort_unstable();
+    (!paths.is_empty()).then_some(paths)
+}
+
+/// What lies directly in a folder.
+pub(super) fn entries(folder: &Location) -> Result<Vec<Entry>> {
+    let entry = |meta: ObjectMeta| {
+        let name = meta.location.filename()?.to_owned();
+        Some(Entry { name, bytes: meta.size })
+    };
+    Ok(children(folder)?.into_iter().filter_map(entry).collect())
+}
+
+fn children(folder: &Location) -> Result<Vec<ObjectMeta>> {
+    let (client, key) = (folder.bucket.patient.clone(), folder.key.clone());
+    let listed = runtime::wait(async move { client.list_with_delimiter(Some(&key)).await })?;
+    listed.map(|listed| listed.objects).map_err(|e| given_up(&e).path(folder.path()))
+}
+
+fn descendants(folder: &Location) -> Result<Vec<ObjectMeta>> {
+    let (client, key) = (folder.bucket.patient.clone(), folder.key.clone());
+    let listed = runtime::wait(async move { client.list(Some(&key)).try_collect().await })?;
+    listed.map_err(|e| given_up(&e).path(folder.path()))
+}
+
+/// Stores say of an object that is not there that it is deleted.
+pub(super) fn delete(at: &Location) -> Result<bool> {
+    let (client, key) = (at.bucket.patient.clone(), at.key.clone());
+    match runtime::wait(async move { client.delete(&key).await })? {
+        Ok(()) => Ok(true),
+        Err(object_store::Error::NotFound { .. }) => Ok(false),
+        Err(error) => Err(given_up(&error).path(at.path())),
+    }
+}

@@ -1,0 +1,71 @@
+//! Stores: where files lie that are not on this machine, and folders to write into, here or there.
+//!
+//! Wherever a path is taken, the URL of an object may stand, a glob of them, a folder (`s3://bucket/data/`) or a range
+//! of shards (`train-{00000..00127}.tar`):
+//!
+//! | URL | store | feature | configured by |
+//! |---|---|---|---|
+//! | `s3://bucket/key`, `s3a://` | S3, and what speaks its language | `s3` | `AWS_*`, such as `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, `AWS_ALLOW_HTTP` |
+//! | `gs://bucket/key` | Google Cloud Storage | `gcs` | `GOOGLE_*` |
+//! | `az://container/key`, `abfs://`, `abfss://` | Azure Blob Storage | `azure` | `AZURE_*` |
+//! | `https://host/path`, `http://` | a web server that answers for ranges | `http` | |
+//! | `file:///path` | this machine | | |
+//!
+//! The variables are those of the [`object_store`](https://docs.rs/object_store) crate; `AWS_SKIP_SIGNATURE=true` (and its
+//! sisters) reads public data without credentials. A web server has no listings, unless it speaks WebDAV.
+//!
+//! # What they promise
+//! - The elements are those of the same files on a disk, and so are states and orders.
+//! - An object is pinned when it is opened: size and ETag, or the time of its last change. Whatever is read of it later is
+//!   of that version, or an error says that it changed. The ETag is part of the identity in a checkpoint.
+//! - What a server or the network does not do at once is tried again, with growing pauses or those it asks for
+//!   (`Retry-After`), within the bounds of [`StoreOptions`]. A body that was cut is continued where it was cut.
+//! - Neither credentials nor the queries of signed URLs are in errors, logs, reports or checkpoints.
+//!
+//! # Cost
+//! Objects are read in blocks of 1 MiB. Neighbouring ones are one request, several requests are in flight, and blocks are
+//! kept in memory and, where a folder is given, on disk: see [`StoreOptions`].
+
+#[cfg(feature = "store")]
+mod blocks;
+#[cfg(feature = "store")]
+mod bucket;
+#[cfg(feature = "store")]
+mod fetch;
+mod folder;
+#[cfg(feature = "store")]
+mod list;
+mod local;
+#[cfg(feature = "store")]
+mod object;
+mod options;
+mod output;
+#[cfg(feature = "store")]
+mod retry;
+#[cfg(feature = "store")]
+mod runtime;
+#[cfg(feature = "store")]
+mod service;
+#[cfg(feature = "store")]
+mod shared;
+#[cfg(all(test, feature = "http"))]
+mod tests;
+#[cfg(feature = "store")]
+mod upload;
+
+#[cfg(not(feature = "store"))]
+use std::path::Path;
+
+pub use self::folder::{Entry, Folder};
+#[cfg(feature = "store")]
+pub(crate) use self::list::find;
+#[cfg(feature = "store")]
+pub(crate) use self::object::Object;
+pub use self::options::StoreOptions;
+pub use self::output::Output;
+
+/// That no store is built in.
+#[cfg(not(feature = "store"))]
+pub(crate) fn lacking(path: &Path) -> crate::Error {
+    options::lacking(crate::place::scheme(path).unwrap_or_default()).path(path)
+}

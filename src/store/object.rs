@@ -1,0 +1,238 @@
+//! An object that is read: one version of it, from the first byte to the last.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::{StreamExt, stream};
+use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStoreExt};
+use tokio::time::timeout;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use super::blocks::{BLOCK, Key};
+use super::bucket::Location;
+use super::fetch;
+use super::retry::{Attempts, Failure, Fault, changed, given_up};
+use super::runtime;
+use super::service::listening;
+use super::shared::Shared;
+use crate::element::{Buffer, BufferMut};
+use crate::error::{Error, Result};
+
+/// A version of an object.
+#[derive(Debug)]
+pub(crate) struct Object {
+    pub(super) at: Location,
+    pub(super) meta: ObjectMeta,
+    /// Of the URL and the version.
+    pub(super) key: u128,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// Blocks that are fetched by one request where neighbours are missing.
+pub(super) const PIECE: u64 = 4;
+/// Blocks that are fetched ahead of what is read front to back.
+const AHEAD: u64 = 16;
+
+impl Object {
+    /// Opens objects, many at a time: each is asked for its size and version.
+    pub(crate) fn open_all(paths: &[PathBuf]) -> Vec<Result<Arc<Self>>> {
+        let shared = Shared::current();
+        let requests = shared.options.requests;
+        let open = |path: PathBuf| {
+            let shared = shared.clone();
+            async move { Self::open(&path, shared).await.map_err(|e| e.path(&path)) }
+        };
+        let all: Vec<_> = paths.iter().cloned().map(open).collect();
+        match runtime::wait(stream::iter(all).buffered(requests).collect::<Vec<_>>()) {
+            Ok(objects) => objects,
+            Err(error) => paths.iter().map(|path| Err(Error::new(error.kind(), error.message()).path(path))).collect(),
+        }
+    }
+
+    pub(super) async fn open(path: &Path, shared: Arc<Shared>) -> Result<Arc<Self>> {
+        let at = Location::parse(path)?;
+        let meta = head(&at, &shared).await.map_err(Failure::error)?;
+        let mut hasher = Xxh3::new();
+        for part in [at.path().as_os_str().as_encoded_bytes(), version(&meta).as_bytes(), &meta.size.to_le_bytes()] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        Ok(Arc::new(Self { at, meta, key: hasher.digest128(), shared }))
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.meta.size
+    }
+
+    /// A hash of the version.
+    pub(crate) fn hash(&self) -> u64 {
+        xxh3_64(version(&self.meta).as_bytes())
+    }
+
+    /// A range of it, which must lie inside: a view of a block that is kept where it is most of one, else a copy.
+    pub(crate) fn read(self: &Arc<Self>, range: Range<u64>) -> Result<Buffer> {
+        let blocks = range.start / BLOCK..range.end.div_ceil(BLOCK);
+        if range.is_empty() {
+            return Ok(Buffer::EMPTY);
+        }
+        if blocks.end - blocks.start == 1 {
+            let bytes = self.block(blocks.start, blocks)?;
+            let inside = (range.start % BLOCK) as usize..((range.end - 1) % BLOCK) as usize + 1;
+            let is_most = inside.len() as u64 >= BLOCK / 2;
+            let part = bytes.slice(inside).unwrap_or(Buffer::EMPTY);
+            return Ok(if is_most { part } else { Buffer::copy_from(part.as_bytes()) });
+        }
+        let mut whole = BufferMut::zeroed((range.end - range.start) as usize);
+        let mut left = whole.as_mut_bytes();
+        for block in blocks.clone() {
+            let bytes = self.block(block, block..blocks.end)?;
+            let start = range.start.saturating_sub(block * BLOCK) as usize;
+            let bytes = &bytes.as_bytes()[start..];
+            let (now, later) = left.split_at_mut(bytes.len().min(left.len()));
+            now.copy_from_slice(&bytes[..now.len()]);
+            left = later;
+        }
+        Ok(whole.freeze())
+    }
+
+    /// The bytes from `at` to the end of their block, on the way through all of it: what follows is fetched meanwhile, and what
+    /// was passed is the first that memory is taken from.
+    pub(crate) fn read_on(self: &Arc<Self>, at: u64) -> Result<Buffer> {
+        let block = at / BLOCK;
+        let bytes = self.block(block, block..self.blocks())?;
+        if let Some(passed) = block.checked_sub(1) {
+            self.shared.blocks.release(self.key_of(passed));
+        }
+        Ok(bytes.slice((at % BLOCK) as usize..bytes.len()).unwrap_or(Buffer::EMPTY))
+    }
+
+    /// Begins to fetch what will be read soon, as far as there is memory for it.
+    pub(crate) fn fetch(self: &Arc<Self>, ranges: &[Range<u64>]) {
+        let mut room = self.shared.blocks.budget() / BLOCK / 2;
+        let mut blocks: Vec<u64> = Vec::new();
+        for range in ranges.iter().filter(|range| !range.is_empty() && range.end <= self.len()) {
+            let wanted = range.start / BLOCK..range.end.div_ceil(BLOCK);
+            room = room.saturating_sub(wanted.end - wanted.start);
+            if room == 0 {
+                break;
+            }
+            blocks.extend(wanted);
+        }
+        blocks.sort_unstable();
+        blocks.dedup();
+        self.begin(blocks.into_iter());
+    }
+
+    fn blocks(&self) -> u64 {
+        self.len().div_ceil(BLOCK)
+    }
+
+    pub(super) fn key_of(&self, block: u64) -> Key {
+        (self.key, block)
+    }
+
+    /// Where a block lies.
+    pub(super) fn range_of(&self, block: u64) -> Range<u64> {
+        block * BLOCK..self.len().min((block + 1) * BLOCK)
+    }
+
+    /// A block, and of those that `follow` some are begun.
+    fn block(self: &Arc<Self>, block: u64, follow: Range<u64>) -> Result<Buffer> {
+        let is_alone = follow.end == block + 1;
+        if let Some(bytes) = is_alone.then(|| self.shared.blocks.get(self.key_of(block))).flatten() {
+            return Ok(bytes);
+        }
+        // As many as one request fetches are begun at once, not one by one.
+        let ahead = AHEAD.min(self.shared.blocks.budget() / BLOCK / 4).max(1);
+        let end = (block + ahead).next_multiple_of(PIECE).min(follow.end);
+        loop {
+            self.begin(block..end);
+            let found = self.shared.blocks.wait(self.key_of(block));
+            if let Some(bytes) = found.map_err(|failure| failure.error().path(self.at.path()))? {
+                return Ok(bytes);
+            }
+        }
+    }
+
+    /// Begins to fetch those of the blocks, which are in order, that are neither here nor on their way.
+    fn begin(self: &Arc<Self>, blocks: impl Iterator<Item = u64>) {
+        let mut run: Option<Range<u64>> = None;
+        for block in blocks.filter(|&block| self.shared.blocks.claim(self.key_of(block))) {
+            match &mut run {
+                Some(run) if run.end == block && !block.is_multiple_of(PIECE) => run.end += 1,
+                _ => {
+                    if let Some(full) = run.replace(block..block + 1) {
+                        fetch::begin(self.clone(), full);
+                    }
+                }
+            }
+        }
+        if let Some(last) = run {
+            fetch::begin(self.clone(), last);
+        }
+    }
+
+    /// That an answer is about the version that was opened.
+    pub(super) fn check(&self, meta: &ObjectMeta) -> Result<(), Failure> {
+        if meta.size != self.meta.size {
+            return Err(changed(&format!("it has {} bytes now, and had {}", meta.size, self.meta.size)));
+        }
+        match version(meta) == version(&self.meta) {
+            true => Ok(()),
+            false => Err(changed("the server has another version of it")),
+        }
+    }
+
+    /// The part of a request that keeps the server from sending another version. Weak ETags match nothing there.
+    pub(super) fn pinned(&self, range: Range<u64>) -> GetOptions {
+        let if_match = self.meta.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
+        GetOptions { if_match, range: Some(GetRange::Bounded(range)), ..GetOptions::default() }
+    }
+}
+
+/// What tells one version of an object from others: the ETag, else the time of the last change.
+fn version(meta: &ObjectMeta) -> String {
+    meta.e_tag.clone().unwrap_or_else(|| format!("changed at {}", meta.last_modified.timestamp_millis()))
+}
+
+/// Asks for size and version.
+async fn head(at: &Location, shared: &Shared) -> Result<ObjectMeta, Failure> {
+    let mut attempts = Attempts::new(&shared.options);
+    // Signed URLs are for one method, and some servers know no other than GET.
+    let mut options = GetOptions { head: true, ..GetOptions::default() };
+    loop {
+        let (answer, told) = {
+            let _permit = shared.requests.acquire().await;
+            let request = at.bucket.reader.get_opts(&at.key, options.clone());
+            listening(at.exact.clone(), timeout(shared.options.stall, request)).await
+        };
+        let fault = match answer {
+            Ok(Ok(answer)) => return Ok(answer.meta),
+            Ok(Err(_))
+                if options.head
+                    && at.exact.is_some()
+                    && told.status.is_some_and(|status| status < 429 && status != 404) =>
+            {
+                options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
+                continue;
+            }
+            Ok(Err(error)) => Fault::of(&error, told),
+            Err(_) => Fault::again(format!("no answer in {:?}", shared.options.stall)),
+        };
+        attempts.next(fault).await?;
+    }
+}
+
+/// All of a small object, or `None` where there is none.
+pub(super) fn whole(at: &Location) -> Result<Option<Vec<u8>>> {
+    let (client, key) = (at.bucket.patient.clone(), at.key.clone());
+    let bytes = runtime::wait(async move {
+        match client.get(&key).await {
+            Ok(answer) => answer.bytes().await.map(|bytes| Some(bytes.to_vec())),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    })?;
+    bytes.map_err(|e| given_up(&e).path(at.path()))
+}

@@ -1,0 +1,179 @@
+//! What is tried again, when, and what is said when nothing helped.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
+
+use super::options::StoreOptions;
+use super::service::Told;
+use crate::error::{Error, ErrorKind};
+
+/// Why something failed for good: an [`Error`] that several threads may be told of.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub(super) kind: ErrorKind,
+    pub(super) message: String,
+    pub(super) help: Option<&'static str>,
+}
+
+impl Failure {
+    pub(super) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), help: None }
+    }
+
+    pub(super) fn help(self, help: &'static str) -> Self {
+        Self { help: Some(help), ..self }
+    }
+
+    pub(super) fn error(self) -> Error {
+        let error = Error::new(self.kind, self.message);
+        if let Some(help) = self.help { error.help(help) } else { error }
+    }
+}
+
+/// Why one attempt failed.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// Another may not.
+    Again { cause: String, after: Option<Duration> },
+    /// All others would.
+    Final(Failure),
+}
+
+impl Fault {
+    pub(super) fn again(cause: impl Into<String>) -> Self {
+        Self::Again { cause: cause.into(), after: None }
+    }
+
+    /// What a client reports, beside what its server said.
+    pub(super) fn of(error: &object_store::Error, told: Told) -> Self {
+        let is = |kind, text: &str| Failure::new(kind, text);
+        match (told.status, error) {
+            (Some(404), _) => Self::Final(is(ErrorKind::Io, "there is no such object")),
+            (Some(401 | 403), _) => Self::Final(
+                is(ErrorKind::Io, &refusal(error, told))
+                    .help("check the credentials in the environment, and what they may read"),
+            ),
+            (Some(412), _) => Self::Final(changed("the server has another version of it")),
+            (Some(416), _) => Self::Final(changed("the server says it is shorter")),
+            (Some(408 | 429 | 500..), _) => Self::Again { cause: refusal(error, told), after: told.retry_after },
+            (Some(300..), _) => Self::Final(is(ErrorKind::Io, &refusal(error, told))),
+            (Some(200), object_store::Error::NotSupported { .. }) => Self::Final(
+                is(ErrorKind::Unsupported, "the server does not answer for ranges")
+                    .help("copy the file to this machine, or to a server that does"),
+            ),
+            // Nothing was asked: what is wrong is here.
+            (None, _) if !told.sent => Self::Final(is(ErrorKind::Config, &root_cause(error))),
+            _ => Self::again(root_cause(error)),
+        }
+    }
+}
+
+/// That an object is not the one that was opened.
+pub(super) fn changed(how: &str) -> Failure {
+    Failure::new(ErrorKind::Data, format!("changed since it was opened: {how}"))
+        .help("objects must not be replaced while they are read: write new ones under new names")
+}
+
+/// The status, and the word that S3 and its like add to it. Of the rest of an answer nothing is shown: it may hold a key.
+fn refusal(error: &object_store::Error, told: Told) -> String {
+    let status = told.status.unwrap_or_default();
+    let text = error.to_string();
+    let word = text.split_once("<Code>").and_then(|(_, rest)| Some(rest.split_once("</Code>")?.0));
+    match word.filter(|word| word.len() < 64 && word.bytes().all(|byte| byte.is_ascii_alphanumeric())) {
+        Some(word) => format!("the server answered {status} ({word})"),
+        None => format!("the server answered {status}"),
+    }
+}
+
+/// The innermost cause: those around it name the URL, which may be signed.
+fn root_cause(error: &object_store::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+/// The attempts at one request.
+#[derive(Debug)]
+pub(super) struct Attempts {
+    made: u32,
+    most: u32,
+    begun: Instant,
+    timeout: Duration,
+}
+
+/// The first pause, and the longest that nobody asked for.
+const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(10)];
+
+impl Attempts {
+    pub(super) fn new(options: &StoreOptions) -> Self {
+        Self { made: 0, most: options.attempts, begun: Instant::now(), timeout: options.timeout }
+    }
+
+    /// After an attempt that failed: waits for the next, or says why there is none.
+    pub(super) async fn next(&mut self, fault: Fault) -> Result<(), Failure> {
+        let (cause, after) = match fault {
+            Fault::Final(failure) => return Err(failure),
+            Fault::Again { cause, after } => (cause, after),
+        };
+        self.made += 1;
+        let pause = after.unwrap_or_else(|| self.pause());
+        let left = self.timeout.saturating_sub(self.begun.elapsed());
+        if self.made >= self.most || pause >= left {
+            return Err(self.give_up(&cause, pause));
+        }
+        tracing::debug!(cause, attempt = self.made, ?pause, "trying again");
+        tokio::time::sleep(pause).await;
+        Ok(())
+    }
+
+    /// Twice as long as the one before, and somewhere between half and all of that: those who failed together do not
+    /// come back together.
+    fn pause(&self) -> Duration {
+        let [first, longest] = PAUSES;
+        let full = first.saturating_mul(1 << (self.made - 1).min(20)).min(longest);
+        let random = RandomState::new().hash_one(self.made) as u32;
+        full / 2 + (full / 2).mul_f64(f64::from(random) / f64::from(u32::MAX))
+    }
+
+    fn give_up(&self, cause: &str, pause: Duration) -> Failure {
+        let (made, most) = (self.made, self.most);
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let why = match made >= most {
+            true => format!("gave up after {made} attempts in {seconds:.1} s"),
+            false => format!(
+                "gave up after {made} attempts in {seconds:.1} s, of {:.1} s that are allowed, before a pause of {:.1} s",
+                self.timeout.as_secs_f64(),
+                pause.as_secs_f64()
+            ),
+        };
+        Failure::new(ErrorKind::Io, format!("{why}: {cause}"))
+            .help("`StoreOptions` (`GRISTMILL_STORE_ATTEMPTS`, `GRISTMILL_STORE_TIMEOUT`) says how long to try")
+    }
+}
+
+/// What a client reports that has tried again by itself.
+#[cold]
+pub(super) fn given_up(error: &object_store::Error) -> Error {
+    use object_store::Error as E;
+    let text = match error {
+        E::NotFound { .. } => "there is no such object".to_owned(),
+        E::PermissionDenied { .. } | E::Unauthenticated { .. } => {
+            return Error::new(ErrorKind::Io, "the server refuses access")
+                .help("check the credentials in the environment, and what they allow");
+        }
+        E::NotSupported { .. } | E::NotImplemented { .. } => {
+            return Error::unsupported("the store does not offer this");
+        }
+        _ => {
+            // The body of an answer may hold what must not be shown.
+            let cause = root_cause(error);
+            match cause.split_once("status code: ") {
+                Some((_, status)) => format!("the server answered {}", status.split(':').next().unwrap_or_default()),
+                None => cause,
+            }
+        }
+    };
+    Error::new(ErrorKind::Io, text)
+}

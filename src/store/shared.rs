@@ -1,0 +1,34 @@
+//! What all objects that are read with the same options have in common.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Semaphore;
+
+use super::blocks::Blocks;
+use super::options::StoreOptions;
+
+/// Memory, and the number of requests, for all objects together.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) options: StoreOptions,
+    pub(super) blocks: Blocks,
+    pub(super) requests: Semaphore,
+}
+
+impl Shared {
+    /// That of the options that count now.
+    pub(super) fn current() -> Arc<Self> {
+        static CURRENT: Mutex<Option<Arc<Shared>>> = Mutex::new(None);
+        let options = StoreOptions::current();
+        let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*current {
+            Some(shared) if shared.options == options => shared.clone(),
+            _ => current.insert(Arc::new(Self::new(options))).clone(),
+        }
+    }
+
+    pub(super) fn new(options: StoreOptions) -> Self {
+        let (blocks, requests) = (Blocks::new(options.memory_bytes), Semaphore::new(options.requests));
+        Self { options, blocks, requests }
+    }
+}

@@ -1,0 +1,211 @@
+//! Objects of a server that has its troubles.
+
+#[path = "../../tests/support/objects.rs"]
+mod objects;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use objects::{Server, Trouble};
+
+use super::blocks::BLOCK;
+use super::object::Object;
+use super::options::StoreOptions;
+use super::runtime;
+use super::shared::Shared;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Short pauses, and few attempts.
+fn options() -> StoreOptions {
+    StoreOptions::default().attempts(4).stall(Duration::from_millis(300))
+}
+
+fn open_with(url: &str, options: StoreOptions) -> Result<Arc<Object>> {
+    let (url, shared) = (url.to_owned(), Arc::new(Shared::new(options)));
+    runtime::wait(async move { Object::open(Path::new(&url), shared).await })?
+}
+
+fn open(url: &str) -> Arc<Object> {
+    open_with(url, options()).unwrap()
+}
+
+/// So many blocks and 10 bytes.
+fn bytes(blocks: u64) -> Vec<u8> {
+    (0..blocks * BLOCK + 10).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+fn all(object: &Arc<Object>) -> Result<Vec<u8>> {
+    Ok(object.read(0..object.len())?.as_bytes().to_vec())
+}
+
+#[test]
+fn ranges_are_read_by_blocks_and_once() {
+    let (server, bytes) = (Server::start(), bytes(9));
+    let object = open(&server.put("a", bytes.clone()));
+    assert_eq!(object.len(), bytes.len() as u64);
+    server.requests();
+    for range in [5..5, 5..6, 0..BLOCK, BLOCK - 1..BLOCK + 1, 3 * BLOCK + 7..7 * BLOCK + 9, 9 * BLOCK..9 * BLOCK + 10] {
+        let read = object.read(range.clone()).unwrap();
+        assert_eq!(read.as_bytes(), &bytes[range.start as usize..range.end as usize], "{range:?}");
+    }
+    let ranges: Vec<_> = server.requests().into_iter().map(|request| request.range.unwrap()).collect();
+    let blocks: u64 = ranges.iter().map(|(first, last)| (last - first).div_ceil(BLOCK)).sum();
+    // Blocks 0, 1, 3 to 7 and 9: each once, and neighbours together, up to four.
+    assert_eq!((ranges.len(), blocks), (5, 8), "{ranges:?}");
+    assert!(all(&object).unwrap() == bytes);
+    assert!(server.requests().iter().all(|request| request.if_match.is_some()));
+}
+
+#[test]
+fn front_to_back_everything_is_asked_for_once() {
+    let (server, bytes) = (Server::start(), bytes(40));
+    // Less memory than the object takes.
+    let object = open_with(&server.put("a", bytes.clone()), options().memory_bytes(32 << 20)).unwrap();
+    let mut read = Vec::new();
+    while read.len() < bytes.len() {
+        read.extend_from_slice(object.read_on(read.len() as u64).unwrap().as_bytes());
+    }
+    assert!(read == bytes);
+    let fetched: u64 = server.requests().iter().filter_map(|request| request.range).map(|(from, to)| to - from).sum();
+    assert_eq!(fetched, bytes.len() as u64);
+}
+
+#[test]
+fn ranges_that_will_be_read_come_in_few_requests() {
+    let (server, bytes) = (Server::start(), bytes(9));
+    let object = open(&server.put("a", bytes.clone()));
+    object.fetch(&[5 * BLOCK..5 * BLOCK + 1, 0..2 * BLOCK, 6 * BLOCK - 1..6 * BLOCK + 1, 99 * BLOCK..100 * BLOCK]);
+    for block in [0, 1, 5, 6] {
+        object.read(block * BLOCK..block * BLOCK + 1).unwrap();
+    }
+    let mut ranges: Vec<_> = server.requests().into_iter().filter_map(|request| request.range).collect();
+    ranges.sort_unstable();
+    assert_eq!(ranges, [(0, 2 * BLOCK), (5 * BLOCK, 7 * BLOCK)]);
+}
+
+#[test]
+fn what_goes_wrong_for_a_while_is_tried_again() {
+    let (server, bytes) = (Server::start(), bytes(2));
+    for (name, troubles) in [
+        ("busy", vec![Trouble::Status(503, "x: y"), Trouble::Status(500, "x: y")]),
+        ("too many", vec![Trouble::Status(429, "Retry-After: 0")]),
+        ("cut", vec![Trouble::Cut(10), Trouble::Cut(0), Trouble::Cut(BLOCK as usize + 3)]),
+        ("stalled", vec![Trouble::Stall(100)]),
+        ("wrong range", vec![Trouble::WrongRange]),
+    ] {
+        let object = open(&server.put("a", bytes.clone()));
+        server.trouble(troubles);
+        assert!(all(&object).unwrap() == bytes, "{name}");
+        assert_eq!(server.troubles_left(), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_body_that_was_cut_is_continued_where_it_was_cut() {
+    let (server, bytes) = (Server::start(), bytes(2));
+    let object = open(&server.put("a", bytes.clone()));
+    server.requests();
+    server.trouble([Trouble::Cut(BLOCK as usize + 7)]);
+    assert!(all(&object).unwrap() == bytes);
+    let ranges: Vec<_> = server.requests().into_iter().filter_map(|request| request.range).collect();
+    assert_eq!(ranges.len(), 2);
+    // What was on the way when the connection broke may not have come.
+    assert!(ranges[1].0 <= BLOCK + 7 && ranges[1].1 == bytes.len() as u64, "{ranges:?}");
+}
+
+#[test]
+fn retry_after_is_waited_for_and_no_longer_than_allowed() {
+    let server = Server::start();
+    let url = server.put("a", bytes(0));
+    let object = open(&url);
+    server.trouble([Trouble::Status(503, "Retry-After: 1"), Trouble::Status(429, "Retry-After: 0")]);
+    all(&object).unwrap();
+
+    let object = open_with(&url, options().timeout(Duration::from_secs(5))).unwrap();
+    server.trouble([Trouble::Status(503, "Retry-After: 3600")]);
+    let error = all(&object).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("gave up after 1 attempts") && text.contains("before a pause of 3600.0 s"), "{text}");
+}
+
+#[test]
+fn at_the_end_of_patience_everything_is_said() {
+    let server = Server::start();
+    let url = server.put("a", bytes(0));
+    let object = open(&url);
+    server.trouble(vec![Trouble::Status(503, "x: y"); 4]);
+    let error = all(&object).unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with(&format!("{url}: bytes 0 to 10: gave up after 4 attempts in ")), "{text}");
+    assert!(text.ends_with(": the server answered 503"), "{text}");
+    assert_eq!(error.kind(), ErrorKind::Io);
+    // It was not for ever.
+    assert_eq!(all(&object).unwrap().len(), 10);
+}
+
+#[test]
+fn an_object_that_changed_is_an_error() {
+    let (server, first) = (Server::start(), bytes(1));
+    let object = open(&server.put("a", first.clone()));
+    let hash = object.hash();
+    object.read(0..1).unwrap();
+    let mut second = first.clone();
+    second[0] ^= 1;
+    server.put("a", second);
+    let error = object.read(BLOCK..BLOCK + 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Data);
+    assert!(error.message().contains("changed since it was opened"), "{error}");
+    assert_ne!(open(&server.url("a")).hash(), hash);
+    // What is back as it was is what was opened.
+    server.put("a", first);
+    object.read(BLOCK..BLOCK + 1).unwrap();
+}
+
+#[test]
+fn what_no_patience_mends_is_said_at_once() {
+    let server = Server::start();
+    let error = |url: &str| open_with(url, options()).unwrap_err();
+    assert!(error(&server.url("none")).message().ends_with("there is no such object"));
+    assert_eq!(server.requests().len(), 1);
+    let object = open(&server.put("a", bytes(1)));
+    for (trouble, want) in [
+        (Trouble::NoRange, "the server does not answer for ranges"),
+        (Trouble::Status(403, "x: y"), "the server answered 403"),
+        (Trouble::Status(416, "x: y"), "changed since it was opened"),
+    ] {
+        server.requests();
+        server.trouble([trouble]);
+        let error = object.read(0..1).unwrap_err();
+        assert!(error.message().contains(want), "{error}");
+        assert_eq!(server.requests().len(), 1);
+    }
+    let error = error("http://127.0.0.1:1/a");
+    assert!(error.message().contains("gave up after 4 attempts"), "{error}");
+}
+
+#[test]
+fn secrets_are_in_no_message() {
+    let server = Server::start();
+    let url = server.put("a", bytes(1)) + "?X-Amz-Signature=hidden&x=hidden";
+    let shown = |error: &Error| format!("{error} {error:?} {:?} {:?}", error.help_text(), error.file());
+    let object = open(&url);
+    // The server is asked with all of it.
+    assert!(server.requests()[0].path.ends_with("hidden"));
+    for trouble in [
+        vec![Trouble::Status(403, "x: hidden")],
+        vec![Trouble::Status(500, "x: y"); 4],
+        vec![Trouble::Cut(3); 4],
+        vec![Trouble::NoRange],
+        vec![Trouble::WrongRange; 4],
+    ] {
+        server.trouble(trouble);
+        let text = shown(&object.read(0..1).unwrap_err());
+        assert!(!text.contains("hidden") && text.contains("127.0.0.1"), "{text}");
+    }
+    let missing = server.url("none?sig=hidden");
+    for url in [missing.as_str(), "http://127.0.0.1:1/a?sig=hidden", "http://user:hidden@127.0.0.1:1/a"] {
+        let error = crate::source::Lines::open(url).unwrap_err();
+        assert!(!shown(&error).contains("hidden"), "{}", shown(&error));
+    }
+}

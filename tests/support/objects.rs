@@ -1,0 +1,182 @@
+//! A web server with objects, ranges and ETags, which does what it is told to do wrong.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// What happens to the next request for bytes instead of a right answer.
+#[derive(Clone, Debug)]
+#[allow(dead_code, reason = "each test has its own troubles")]
+pub(crate) enum Trouble {
+    /// A status, and a header line.
+    Status(u16, &'static str),
+    /// The connection ends after so many bytes of the body.
+    Cut(usize),
+    /// Nothing more comes after so many bytes of the body.
+    Stall(usize),
+    /// Bytes of another range than what was asked for.
+    WrongRange,
+    /// All of the object, as if no range was asked for.
+    NoRange,
+}
+
+/// A request that came: method, path with query, range, `If-Match`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) range: Option<(u64, u64)>,
+    pub(crate) if_match: Option<String>,
+}
+
+#[derive(Default)]
+struct State {
+    objects: Mutex<BTreeMap<String, (Vec<u8>, String)>>,
+    troubles: Mutex<VecDeque<Trouble>>,
+    requests: Mutex<Vec<Request>>,
+}
+
+/// Runs until the process ends.
+#[derive(Clone)]
+pub(crate) struct Server {
+    root: String,
+    state: Arc<State>,
+}
+
+#[allow(dead_code, reason = "each test asks for what it needs")]
+impl Server {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let root = format!("http://{}", listener.local_addr().unwrap());
+        let server = Self { root, state: Arc::default() };
+        let state = server.state.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let state = state.clone();
+                // A client may go away at any time.
+                std::thread::spawn(move || drop(serve(&stream, &state)));
+            }
+        });
+        server
+    }
+
+    pub(crate) fn url(&self, name: &str) -> String {
+        format!("{}/{name}", self.root)
+    }
+
+    /// Puts an object there; its ETag is of its bytes.
+    pub(crate) fn put(&self, name: &str, bytes: impl Into<Vec<u8>>) -> String {
+        let bytes = bytes.into();
+        let tag =
+            format!("\"{:x}\"", bytes.iter().fold(bytes.len() as u64, |hash, &b| hash.wrapping_mul(31) ^ u64::from(b)));
+        self.state.objects.lock().unwrap().insert(format!("/{name}"), (bytes, tag));
+        self.url(name)
+    }
+
+    /// What happens to the next requests for bytes.
+    pub(crate) fn trouble(&self, troubles: impl IntoIterator<Item = Trouble>) {
+        self.state.troubles.lock().unwrap().extend(troubles);
+    }
+
+    /// Troubles that did not happen yet.
+    pub(crate) fn troubles_left(&self) -> usize {
+        self.state.troubles.lock().unwrap().len()
+    }
+
+    /// The requests since the last time this was asked.
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        std::mem::take(&mut *self.state.requests.lock().unwrap())
+    }
+}
+
+/// Answers the requests of one connection.
+fn serve(stream: &TcpStream, state: &State) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut input = BufReader::new(stream);
+    while let Some(request) = read_request(&mut input)? {
+        state.requests.lock().unwrap().push(request.clone());
+        if !answer(stream, &mut input, state, &request)? {
+            return stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+    Ok(())
+}
+
+fn read_request(input: &mut impl BufRead) -> std::io::Result<Option<Request>> {
+    let mut line = String::new();
+    if input.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let mut words = line.split_whitespace().map(str::to_owned);
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (mut range, mut if_match) = (None, None);
+    loop {
+        let mut header = String::new();
+        input.read_line(&mut header)?;
+        let Some((name, value)) = header.trim_end().split_once(": ") else { break };
+        match name.to_ascii_lowercase().as_str() {
+            "range" => {
+                let bounds = value.strip_prefix("bytes=").and_then(|bounds| bounds.split_once('-'));
+                range = bounds.and_then(|(first, last)| Some((first.parse().ok()?, last.parse::<u64>().ok()? + 1)));
+            }
+            "if-match" => if_match = Some(value.to_owned()),
+            _ => {}
+        }
+    }
+    Ok(Some(Request { method, path, range, if_match }))
+}
+
+/// Whether the connection may be used again.
+fn answer(mut out: &TcpStream, input: &mut impl Read, state: &State, request: &Request) -> std::io::Result<bool> {
+    let name = request.path.split('?').next().unwrap_or_default();
+    let found = state.objects.lock().unwrap().get(name).cloned();
+    let Some((bytes, tag)) = found else { return status(out, 404, "x: y") };
+    let is_get = request.method == "GET";
+    let trouble = if is_get { state.troubles.lock().unwrap().pop_front() } else { None };
+    if let Some(Trouble::Status(code, header)) = trouble {
+        return status(out, code, header);
+    }
+    if request.if_match.as_ref().is_some_and(|wanted| *wanted != tag) {
+        return status(out, 412, "x: y");
+    }
+    let size = bytes.len() as u64;
+    let asked = request.range.filter(|_| !matches!(trouble, Some(Trouble::NoRange)));
+    let (mut first, mut last) = asked.map_or((0, size), |(first, last)| (first, last.min(size)));
+    if first >= last && asked.is_some() {
+        return status(out, 416, "x: y");
+    }
+    if let Some(Trouble::WrongRange) = trouble {
+        (first, last) = (first + 1, last + 1);
+    }
+    let body = bytes.get(first as usize..last as usize).unwrap_or(&bytes);
+    let code = if asked.is_some() { "206 Partial Content" } else { "200 OK" };
+    let mut head =
+        format!("HTTP/1.1 {code}\r\nETag: {tag}\r\nAccept-Ranges: bytes\r\nContent-Length: {}\r\n", body.len());
+    if asked.is_some() {
+        head += &format!("Content-Range: bytes {first}-{}/{size}\r\n", last - 1);
+    }
+    out.write_all((head + "\r\n").as_bytes())?;
+    if !is_get {
+        return Ok(true);
+    }
+    match trouble {
+        Some(Trouble::Cut(sent)) => {
+            out.write_all(&body[..sent.min(body.len())])?;
+            Ok(false)
+        }
+        Some(Trouble::Stall(sent)) => {
+            out.write_all(&body[..sent.min(body.len())])?;
+            // Until the client has had enough of it.
+            input.read_exact(&mut [0])?;
+            Ok(false)
+        }
+        _ => out.write_all(body).map(|()| true),
+    }
+}
+
+fn status(mut out: &TcpStream, code: u16, header: &str) -> std::io::Result<bool> {
+    let head = format!("HTTP/1.1 {code} Trouble\r\n{header}\r\nContent-Length: 0\r\n\r\n");
+    out.write_all(head.as_bytes())?;
+    Ok(true)
+}
