@@ -55,6 +55,7 @@
 //! | `compress` | yes | `.gz` and `.zst` streams |
 //! | `array_record` | no | ArrayRecord files, with every codec of theirs |
 //! | `tf_record` | no | TFRecord files |
+//! | `arrow` | no | Arrow IPC, Feather and Hugging Face folders through `arrow` |
 //! | `parquet` | no | Parquet files through `arrow` and `parquet` |
 //! | `s3`, `gcs`, `azure`, `http` | no | files of object stores and web servers: see [`store`] |
 //! | `pjrt` | no | accelerators by the PJRT C API |

@@ -22,6 +22,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("tf_record", fuzzing::tf_record),
     #[cfg(feature = "formats")]
     ("parquet", fuzzing::parquet),
+    #[cfg(feature = "formats")]
+    ("arrow", fuzzing::arrow),
     ("checkpoint", checkpoint),
     #[cfg(feature = "spec")]
     ("pipeline", pipeline),

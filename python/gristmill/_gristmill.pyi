@@ -96,10 +96,19 @@ class MapDataset:
         """
 
     @staticmethod
+    @overload
     def arrow(table: _ArrowStream | _ArrowArray) -> MapDataset:
         """Rows of a table that exports itself through Arrow's C interface: pyarrow's, Polars', DuckDB's.
 
         Lists of numbers, also those of fixed size, are views of the table's memory.
+        """
+
+    @staticmethod
+    @overload
+    def arrow(paths: _Paths, *, columns: _Names | None = None, cache_bytes: int | None = None) -> MapDataset:
+        """Rows of Arrow's IPC files and streams, Feather files, and folders that `datasets.save_to_disk` wrote.
+
+        Lists of numbers, also those of fixed size, are views of files that are not compressed.
         """
 
     @staticmethod

@@ -1,6 +1,6 @@
 //! `gristmill inspect`: what is in files of data.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::source::TokenLayout;
 use crate::spec::Data;
@@ -79,7 +79,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         first: Vec::new(),
     };
     for file in &inspection.files {
-        inspection.bytes += std::fs::metadata(file).map_err(|e| Error::io(e, file))?.len();
+        inspection.bytes += size(file)?;
     }
     let mut loader = data.stream().loader().executor(Executor::Inline).build()?;
     let first: Vec<Element> = loader.by_ref().take(args.records.max(1)).collect::<Result<_>>()?;
@@ -94,6 +94,21 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         output::data(&inspection.text());
     }
     Ok(Outcome::Done)
+}
+
+/// Bytes of a file, or of the files of a folder that is a data set.
+fn size(path: &Path) -> Result<u64> {
+    let bytes = |path: &Path| std::fs::metadata(path).map(|found| (found.is_dir(), found.len()));
+    let (is_dir, len) = bytes(path).map_err(|e| Error::io(e, path))?;
+    if !is_dir {
+        return Ok(len);
+    }
+    let entries = std::fs::read_dir(path).map_err(|e| Error::io(e, path))?;
+    let file = |entry: std::io::Result<std::fs::DirEntry>| match bytes(&entry?.path())? {
+        (false, len) => Ok(len),
+        (true, _) => Ok(0),
+    };
+    entries.map(file).sum::<std::io::Result<u64>>().map_err(|e| Error::io(e, path))
 }
 
 impl Inspection {

@@ -67,12 +67,16 @@ impl PyMapDataset {
         Self::source_named("jsonl", args, kwargs)
     }
 
-    /// Rows of a table that exports itself through Arrow's C interface: pyarrow's, Polars', DuckDB's.
-    #[cfg(feature = "parquet")]
+    /// Rows of Arrow's files, or of a table that exports itself through Arrow's C interface: pyarrow's, Polars', DuckDB's.
     #[staticmethod]
-    fn arrow(table: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let rows = Source::new(super::arrow::Rows::of(table)?).boxed();
-        Self::new(table.py(), Maps::Elements(rows, crate::spec::chain::Context::unknown()))
+    #[pyo3(signature = (*args, **kwargs))]
+    fn arrow(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        #[cfg(any(feature = "arrow", feature = "parquet"))]
+        if let Some(table) = super::arrow::table(args, kwargs)? {
+            let rows = Source::new(super::arrow::Rows::of(&table)?).boxed();
+            return Self::new(args.py(), Maps::Elements(rows, crate::spec::chain::Context::unknown()));
+        }
+        Self::source_named("arrow", args, kwargs)
     }
 
     /// Lines of text files.

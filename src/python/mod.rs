@@ -6,7 +6,7 @@
 
 mod apart;
 mod arguments;
-#[cfg(feature = "parquet")]
+#[cfg(any(feature = "arrow", feature = "parquet"))]
 mod arrow;
 mod buffer;
 mod callable;
@@ -95,9 +95,9 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<iterator::PyDatasetIterator>()?;
     #[cfg(feature = "cli")]
     module.add_function(wrap_pyfunction!(cli::cli, module)?)?;
-    #[cfg(feature = "parquet")]
+    #[cfg(any(feature = "arrow", feature = "parquet"))]
     module.add_class::<arrow::PyRecordBatch>()?;
-    #[cfg(feature = "parquet")]
+    #[cfg(any(feature = "arrow", feature = "parquet"))]
     module.add_class::<arrow::PyRecordBatchStream>()?;
     module.add_class::<dlpack::Lease>()?;
     module.add_function(wrap_pyfunction!(index_shuffle::index_shuffle, module)?)?;

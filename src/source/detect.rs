@@ -11,7 +11,7 @@ use super::signs::{ends_with_limits, limits_path};
 use crate::element::Buffer;
 use crate::error::{Error, Result};
 
-/// The format of the file at `path`.
+/// The format of the file at `path`, or of the folder, where one is a data set.
 ///
 /// The content decides: a magic number, a checksum that fits (also behind compression, as far as the features read it),
 /// text that parses. The name decides where the content could be anything, as bare token ids are, or where it is empty;
@@ -22,9 +22,20 @@ use crate::error::{Error, Result};
 /// name and content disagree, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if neither says what it is.
 pub fn detect(path: impl AsRef<Path>) -> Result<Format> {
     let path = path.as_ref();
+    if path.is_dir() {
+        return detect_folder(path).ok_or_else(|| Error::unsupported("this folder is no data set").path(path));
+    }
     let content = Content::open(path, Access::Normal)?;
     let probe = Probe::new(&content, path).map_err(|e| e.path(path))?;
     probe.format().map_err(|e| e.path(path))
+}
+
+/// The format of a folder that is a data set as a whole, not some files that lie together.
+pub(crate) fn detect_folder(path: &Path) -> Option<Format> {
+    let has = |name: &str| path.join(name).is_file();
+    // `save_to_disk` of Hugging Face's `datasets`.
+    let is_hugging_face = has("dataset_dict.json") || (has("state.json") && has("dataset_info.json"));
+    is_hugging_face.then_some(Format::Arrow)
 }
 
 /// Whether one of the files is compressed, which its name need not say.
@@ -68,6 +79,8 @@ const BY_CONTENT: &[(Format, Recognise)] = &[
     // The hash of a header that says what it says in every file of Riegeli's.
     (Format::ArrayRecord, |probe| probe.begins(b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f")),
     (Format::Parquet, |probe| probe.begins(b"PAR1")),
+    // Files, and the first version of Feather; streams.
+    (Format::Arrow, |probe| probe.begins(b"ARROW1") || probe.begins(b"FEA1") || probe.begins_arrow_stream()),
     (Format::Npy, |probe| probe.begins(b"\x93NUMPY")),
     (Format::Npz, |probe| probe.begins(b"PK\x03\x04") || probe.begins(b"PK\x05\x06")),
     // llm.c's 20240520 and 20240801.
@@ -89,6 +102,17 @@ impl Probe {
 
     fn begins(&self, magic: &[u8]) -> bool {
         self.head().starts_with(magic)
+    }
+
+    /// A mark, and the length of a header that fits and is as long as they are made: a multiple of 8.
+    fn begins_arrow_stream(&self) -> bool {
+        match *self.head() {
+            [0xff, 0xff, 0xff, 0xff, a, b, c, d, ..] => {
+                let length = u64::from(u32::from_le_bytes([a, b, c, d]));
+                length > 0 && length.is_multiple_of(8) && length <= self.size - 8
+            }
+            _ => false,
+        }
     }
 
     fn is_compressed(&self) -> bool {
@@ -216,6 +240,27 @@ mod tests {
         assert_eq!(is(b"{\"a\": 1}\n", "a.jsonl.gz"), Some(Format::Jsonl));
         assert_eq!(is(b"\x01\x02", "a.jsonl.gz"), None);
         assert_eq!(is(b"\x7fELF\0", "a.exe"), None);
+    }
+
+    #[test]
+    fn arrow_is_known_by_its_marks() {
+        let stream = |length: u32, rest: usize| [vec![0xff; 4], length.to_le_bytes().to_vec(), vec![0; rest]].concat();
+        for head in [b"ARROW1\0\0".to_vec(), b"FEA1".to_vec(), stream(16, 16)] {
+            assert_eq!(is(&head, "x"), Some(Format::Arrow));
+        }
+        for head in [stream(16, 15), stream(0, 16), stream(12, 16), vec![0xff; 4]] {
+            assert_eq!(is(&head, "x"), None);
+        }
+    }
+
+    #[test]
+    fn folders_are_known_by_what_lies_in_them() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(detect(dir.path()).unwrap_err().to_string().contains("no data set"));
+        std::fs::write(dir.path().join("state.json"), "{}").unwrap();
+        assert_eq!(detect_folder(dir.path()), None);
+        std::fs::write(dir.path().join("dataset_info.json"), "{}").unwrap();
+        assert_eq!(detect(dir.path()).unwrap(), Format::Arrow);
     }
 
     #[cfg(feature = "compress")]

@@ -24,6 +24,8 @@ pub enum Format {
     Npz,
     /// Parquet: `Parquet`.
     Parquet,
+    /// Arrow's IPC format, as Feather and folders of Hugging Face have it: `Arrow`.
+    Arrow,
     /// ArrayRecord: `ArrayRecord`.
     ArrayRecord,
     /// Bagz: `Bagz`.
@@ -55,12 +57,13 @@ macro_rules! feature {
 
 impl Format {
     /// All of them. Where an ending belongs to several, the first is meant.
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Jsonl,
         Self::Lines,
         Self::JsonlStream,
         Self::LineStream,
         Self::Parquet,
+        Self::Arrow,
         Self::ArrayRecord,
         Self::Bagz,
         Self::TfRecord,
@@ -108,6 +111,13 @@ impl Format {
                 endings: &[".parquet"],
                 by_number: true,
                 feature: feature!("parquet"),
+            },
+            Self::Arrow => Facts {
+                name: "arrow",
+                source: "arrow",
+                endings: &[".arrow", ".feather", ".arrows"],
+                by_number: true,
+                feature: feature!("arrow"),
             },
             Self::ArrayRecord => Facts {
                 name: "array_record",

@@ -114,6 +114,17 @@ pub fn parquet(data: &[u8]) {
     }
 }
 
+/// An Arrow file or stream.
+#[cfg(feature = "arrow")]
+pub fn arrow(data: &[u8]) {
+    use crate::dataset::map::RandomAccess;
+    let contents = vec![("x.arrow".into(), Buffer::copy_from(data).into())];
+    if let Ok(source) = super::ArrowOptions::default().open_contents(contents) {
+        let len = source.len();
+        [0, 1, len / 2, len.saturating_sub(1)].into_iter().for_each(|row| drop(source.read(row)));
+    }
+}
+
 /// An ArrayRecord file. Hashes are not checked here, or damage would never get behind them.
 #[cfg(feature = "array_record")]
 pub fn array_record(data: &[u8]) {

@@ -14,6 +14,7 @@
 //! | TFRecord | [`TfRecord`] | by number | `tf_record` |
 //! | TFRecord of gzip | [`TfRecordStream`] | in order | `tf_record`, `compress` |
 //! | Parquet | [`Parquet`] | rows by number | `parquet` |
+//! | Arrow: IPC files and streams, Feather, folders of Hugging Face | [`Arrow`] | rows by number | `arrow` |
 //!
 //! What is read by number is a [`RandomAccess`](crate::dataset::map::RandomAccess), which
 //! [`Source::new`](crate::dataset::map::Source::new) makes a dataset; crops and streams are datasets themselves. Paths
@@ -28,10 +29,16 @@
 
 #[cfg(feature = "array_record")]
 mod array_record;
+#[cfg(any(feature = "arrow", feature = "parquet"))]
+pub(crate) mod arrow;
+#[cfg(feature = "arrow")]
+mod arrow_ipc;
 #[cfg(feature = "bagz")]
 mod bagz;
 mod braces;
 mod columns;
+#[cfg(any(feature = "arrow", feature = "parquet"))]
+mod contained;
 mod content;
 mod detect;
 mod files;
@@ -57,7 +64,7 @@ mod npy_header;
 #[cfg(feature = "compress")]
 mod npz;
 #[cfg(feature = "parquet")]
-pub(crate) mod parquet;
+mod parquet;
 mod signs;
 mod starts;
 #[cfg(feature = "compress")]
@@ -72,6 +79,8 @@ mod varint;
 #[cfg(feature = "bagz")]
 mod zstd_frame;
 
+#[cfg(feature = "arrow")]
+pub use self::arrow_ipc::{Arrow, ArrowOptions};
 #[cfg(feature = "parquet")]
 pub use self::parquet::{Parquet, ParquetOptions};
 #[cfg(feature = "array_record")]
@@ -80,9 +89,9 @@ pub use array_record::{ArrayRecord, ArrayRecordOptions, ArrayRecordWriter, Array
 pub(crate) use bagz::expand as sharded_names;
 #[cfg(feature = "bagz")]
 pub use bagz::{Bagz, BagzOptions};
-#[cfg(feature = "spec")]
-pub(crate) use detect::any_compressed;
 pub use detect::detect;
+#[cfg(feature = "spec")]
+pub(crate) use detect::{any_compressed, detect_folder};
 pub(crate) use files::file_name;
 pub use files::{Patterns, find};
 pub use format::Format;

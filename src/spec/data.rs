@@ -9,7 +9,7 @@ use super::registry::columns_argument;
 use crate::dataset::{BoxIter, IterDataset, MapDataset};
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::source::{Format, Patterns, TokenLayout, detect, find};
+use crate::source::{Format, Patterns, TokenLayout, detect, detect_folder, find};
 
 /// Files of one format, opened.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Data {
     /// Those of [`open`](Self::open); [`ErrorKind::Config`](crate::ErrorKind::Config) if `layout` leaves open what the ids are.
     pub fn open_with(patterns: impl Patterns, column: Option<&str>, layout: TokenLayout) -> Result<Self> {
         let endings: Vec<&str> = Format::ALL.iter().flat_map(|format| format.endings()).copied().collect();
-        let files = find(patterns, &endings)?;
+        let files = list(&patterns, &endings)?;
         let Some(first) = files.first() else { return Err(Error::config("no files")) };
         let format = detect(first)?;
         let source = format.source();
@@ -103,6 +103,13 @@ impl Data {
             chain => chain.into_iter().map(f).boxed(),
         }
     }
+}
+
+/// The files; folders that are a data set each as they are.
+fn list(patterns: &impl Patterns, endings: &[&str]) -> Result<Vec<PathBuf>> {
+    let given = patterns.patterns();
+    let is_set = |path: &PathBuf| path.is_dir() && detect_folder(path).is_some();
+    if !given.is_empty() && given.iter().all(is_set) { Ok(given) } else { find(given, endings) }
 }
 
 fn field(name: &str, value: Tree) -> Field {

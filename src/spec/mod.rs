@@ -26,6 +26,7 @@
 //! | `jsonl` | `paths`, `columns?`, `index_cache?`: `beside`, `off` or a folder; `.gz` and `.zst` are read as streams, file `k` in lane `k` modulo `lanes?` |
 //! | `lines` | `paths`, `column?`: `text`, `blank_lines?`, `index_cache?`, `lanes?` |
 //! | `parquet` | `paths`, `columns?`, `cache_bytes?`; with the feature `parquet` |
+//! | `arrow` | `paths`: files, or folders of Hugging Face; `columns?`, `cache_bytes?`; with the feature `arrow` |
 //! | `array_record` | `paths`, `field?`: `record`, `cache_bytes?`; with the feature `array_record` |
 //! | `tfrecord` | `paths`, `field?`: `record`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `tf_record` |
 //! | `bagz` | `paths`, `field?`: `record`, `interleaved?`; `x@4.bagz` names four files; with the feature `bagz` |

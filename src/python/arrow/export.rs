@@ -13,6 +13,7 @@ use bytes::Bytes;
 
 use crate::element::{Array, Buffer, DType, Element, Value};
 use crate::error::{Error, Result};
+use crate::source::arrow::types::data_type;
 
 /// The columns of a batch, whose values have one entry for every row.
 ///
@@ -60,7 +61,10 @@ fn numbers(array: &Array) -> Result<ArrayRef> {
     let mut column = if array.dtype() == DType::Bool {
         Arc::new(BooleanArray::from_iter(array.bytes().iter().map(|&byte| Some(byte != 0)))) as ArrayRef
     } else {
-        let data = ArrayData::builder(data_type(array.dtype())?).len(array.size()).add_buffer(buffer(array));
+        if array.dtype() == DType::BF16 {
+            return Err(Error::unsupported("Arrow has no numbers of type bfloat16"));
+        }
+        let data = ArrayData::builder(data_type(array.dtype())).len(array.size()).add_buffer(buffer(array));
         make_array(data.build().map_err(refused)?)
     };
     for at in (1..shape.len()).rev() {
@@ -89,24 +93,6 @@ fn buffer(array: &Array) -> arrow::buffer::Buffer {
     let aligned = bytes.as_bytes().as_ptr().align_offset(array.dtype().size()) == 0;
     let bytes = if aligned { bytes.clone() } else { Buffer::copy_from(bytes.as_bytes()) };
     arrow::buffer::Buffer::from(Bytes::from_owner(View(bytes)))
-}
-
-fn data_type(dtype: DType) -> Result<DataType> {
-    Ok(match dtype {
-        DType::Bool => DataType::Boolean,
-        DType::U8 => DataType::UInt8,
-        DType::I8 => DataType::Int8,
-        DType::U16 => DataType::UInt16,
-        DType::I16 => DataType::Int16,
-        DType::F16 => DataType::Float16,
-        DType::U32 => DataType::UInt32,
-        DType::I32 => DataType::Int32,
-        DType::F32 => DataType::Float32,
-        DType::U64 => DataType::UInt64,
-        DType::I64 => DataType::Int64,
-        DType::F64 => DataType::Float64,
-        DType::BF16 => return Err(Error::unsupported("Arrow has no numbers of type bfloat16")),
-    })
 }
 
 fn list(items: &[Value]) -> Result<ArrayRef> {

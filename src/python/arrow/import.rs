@@ -4,22 +4,44 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array as _, AsArray, RecordBatch, RecordBatchReader, StructArray};
+use arrow::array::{Array as _, RecordBatch, RecordBatchReader, StructArray};
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
 
 use super::refused;
 use crate::dataset::map::RandomAccess;
-use crate::element::{Array, Buffer, DType, Element, Owner, Value};
+use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::python::error::OrRaise;
 use crate::python::interpreter::detached;
-use crate::source::parquet::value;
+use crate::source::arrow::value::{Memory, is_supported, value};
+
+/// The table among arguments that are not those of files.
+pub(crate) fn table<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let named = kwargs.map_or(Ok(None), |kwargs| kwargs.get_item("table"))?;
+    if args.len() != 1 || kwargs.is_some_and(|kwargs| !kwargs.is_empty()) {
+        return Ok(named.filter(|_| args.is_empty()));
+    }
+    let given = args.get_item(0)?;
+    Ok(if names_files(&given)? { None } else { Some(given) })
+}
+
+/// Whether it is a path, or a list of paths.
+fn names_files(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_path = |given: &Bound<'_, PyAny>| Ok(given.is_instance_of::<PyString>() || given.hasattr("__fspath__")?);
+    if !given.is_instance_of::<PyList>() && !given.is_instance_of::<PyTuple>() {
+        return is_path(given);
+    }
+    given.try_iter()?.try_fold(true, |all, item| Ok(all && is_path(&item?)?))
+}
 
 /// The rows of a table.
 pub(crate) struct Rows {
@@ -38,7 +60,7 @@ impl Rows {
             one(table)?
         } else {
             let kind = table.get_type().fully_qualified_name()?;
-            let text = format!("needs a table with `__arrow_c_stream__` or `__arrow_c_array__`, got {kind}");
+            let text = format!("needs a table with `__arrow_c_stream__` or `__arrow_c_array__`, or paths, got {kind}");
             return Err(PyTypeError::new_err(text));
         };
         Self::new(schema, batches).or_raise(table.py())
@@ -46,7 +68,7 @@ impl Rows {
 
     fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Result<Self> {
         for field in schema.fields() {
-            if !value::is_supported(field.data_type()) {
+            if !is_supported(field.data_type()) {
                 return Err(Error::unsupported(format!("column {:?} is of type {}", field.name(), field.data_type())));
             }
         }
@@ -102,8 +124,7 @@ impl RandomAccess for Rows {
         let row = (index - if at > 0 { self.ends[at - 1] } else { 0 }) as usize;
         let mut element = Element::with_capacity(batch.num_columns());
         for (field, column) in self.schema.fields().iter().zip(batch.columns()) {
-            let viewed = if column.is_null(row) { None } else { view(column, row) };
-            element.insert(field.name(), viewed.map_or_else(|| value::value(column, row), Ok)?);
+            element.insert(field.name(), value(field, column, row, Memory::Viewed)?);
         }
         Ok(element)
     }
@@ -131,52 +152,4 @@ impl fmt::Debug for Rows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Rows({} in {} batches)", self.len(), self.batches.len())
     }
-}
-
-struct Column(arrow::buffer::Buffer);
-
-impl Owner for Column {
-    fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-/// A list of numbers, also one of lists of fixed size, where it lies; `None` for anything else.
-fn view(column: &dyn arrow::array::Array, row: usize) -> Option<Value> {
-    let mut items = match column.data_type() {
-        DataType::List(_) => column.as_list::<i32>().value(row),
-        DataType::LargeList(_) => column.as_list::<i64>().value(row),
-        DataType::FixedSizeList(..) => column.as_fixed_size_list().value(row),
-        _ => return None,
-    };
-    let mut shape = vec![items.len()];
-    while let (DataType::FixedSizeList(_, size), 0) = (items.data_type(), items.null_count()) {
-        let (size, rows) = (usize::try_from(*size).ok()?, items.len());
-        shape.push(size);
-        let inner = items.as_fixed_size_list();
-        // The values of a part of a list are those of the whole.
-        let begin = inner.value_offset_at(0);
-        items = inner.values().slice(begin, rows.checked_mul(size)?);
-    }
-    let dtype = number(items.data_type()).filter(|_| items.null_count() == 0)?;
-    let data = items.to_data();
-    let bytes = data.buffers().first()?.slice_with_length(data.offset() * dtype.size(), data.len() * dtype.size());
-    Array::new(dtype, &shape, Buffer::from_owner(Arc::new(Column(bytes)))).ok().map(Value::Array)
-}
-
-fn number(data_type: &DataType) -> Option<DType> {
-    Some(match data_type {
-        DataType::UInt8 => DType::U8,
-        DataType::Int8 => DType::I8,
-        DataType::UInt16 => DType::U16,
-        DataType::Int16 => DType::I16,
-        DataType::Float16 => DType::F16,
-        DataType::UInt32 => DType::U32,
-        DataType::Int32 => DType::I32,
-        DataType::Float32 => DType::F32,
-        DataType::UInt64 => DType::U64,
-        DataType::Int64 => DType::I64,
-        DataType::Float64 => DType::F64,
-        _ => return None,
-    })
 }

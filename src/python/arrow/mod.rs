@@ -14,7 +14,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyIterator, PyTuple};
 
-pub(crate) use self::import::Rows;
+pub(crate) use self::import::{Rows, table};
 use super::element;
 use super::error::OrRaise;
 use super::interpreter::detached;

@@ -1,6 +1,5 @@
 //! One row group: spans of rows, decoded when they are asked for.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,6 +11,7 @@ use parquet::arrow::arrow_reader::{
 
 use super::chunk::Chunks;
 use crate::error::{Error, Result};
+use crate::source::contained::contained;
 
 /// Uncompressed bytes of a span, as far as rows are of equal size.
 const SPAN_BYTES: u64 = 16 << 20;
@@ -151,12 +151,4 @@ impl Group {
         let result = contained(work);
         result.map_err(|e| Error::new(e.kind(), format!("row group {}: {}", self.group, e.message())).path(&file.path))
     }
-}
-
-/// Runs `work`; a panic in it becomes an error.
-pub(super) fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        Err(Error::data(format!("the decoder gave up on damaged data: {}", text.unwrap_or("(no message)"))))
-    })
 }

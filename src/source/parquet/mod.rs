@@ -1,9 +1,7 @@
 //! Parquet files: rows by number.
 
-mod cache;
 mod chunk;
 mod group;
-pub(crate) mod value;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,16 +9,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Schema};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
 use rayon::prelude::*;
 
-use self::cache::Cache;
 use self::chunk::Chunks;
-use self::group::{File, Group, contained};
-use super::columns::instead;
+use self::group::{File, Group};
+use super::arrow::cache::Cache;
+use super::arrow::columns;
+use super::arrow::value::Memory;
+use super::contained::contained;
 use super::content::{self, Content};
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
@@ -37,7 +36,8 @@ use crate::error::{Error, Result};
 /// | bool | scalar `bool` |
 /// | string | text |
 /// | binary, fixed-size binary | bytes |
-/// | list of numbers without nulls | array of one dimension |
+/// | list of numbers or bools without nulls | array of one dimension |
+/// | lists of fixed size of those, in such a list or one in another | array with a dimension for each |
 /// | other list; map, as a list of `{key, value}` | list |
 /// | struct | tree |
 /// | dictionary | as its values |
@@ -98,7 +98,10 @@ impl Parquet {
         }
         // Another thread may decode it while this one waits for its turn.
         let known = || self.cache.get((at, span));
-        let put = |span, batch| self.cache.put((at, span), batch);
+        let put = |span, batch: RecordBatch| {
+            let bytes = batch.get_array_memory_size();
+            self.cache.put((at, span), batch, bytes)
+        };
         let batch = group.decode(&self.files[group.file], span, known, put)?;
         if group.is_large() {
             self.keep(at);
@@ -169,8 +172,8 @@ impl ParquetOptions {
         let opened = contents.into_par_iter().map(|(path, content)| self.open_file(path, content));
         let opened = opened.collect::<Result<Vec<_>>>()?;
         let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
-        let columns = names(&files[0]);
-        same_columns(&files)?;
+        let columns = columns::names(files[0].metadata.schema(), &files[0].chosen);
+        columns::same(files.iter().map(|file| (&*file.path, &**file.metadata.schema(), &*file.chosen)))?;
         let mut groups = Vec::new();
         for (at, file) in files.iter().enumerate() {
             for group in 0..file.metadata.metadata().num_row_groups() {
@@ -190,38 +193,12 @@ impl ParquetOptions {
         let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
         let load = || ArrowReaderMetadata::load(&chunks, options).map_err(|e| Error::data(format!("footer: {e}")));
         let metadata = contained(load).map_err(|e| e.path(&path).offset(id.size - 8))?;
-        let chosen = self.choose(metadata.schema()).map_err(|e| e.path(&path))?;
+        let chosen = columns::choose(metadata.schema(), self.columns.as_deref()).map_err(|e| e.path(&path))?;
         let mask = ProjectionMask::roots(metadata.parquet_schema(), chosen.iter().copied());
         // A batch has the chosen columns in the order of the file.
         let place = |column: &usize| chosen.iter().filter(|other| *other < column).count();
         let order = chosen.iter().map(place).collect();
         Ok((File { path, chunks, metadata, mask, order, chosen }, id))
-    }
-
-    /// Places of the columns to read.
-    fn choose(&self, schema: &Schema) -> Result<Vec<usize>> {
-        let names = || schema.fields().iter().map(|f| f.name().as_str());
-        let chosen = match &self.columns {
-            None => (0..schema.fields().len()).collect(),
-            Some(columns) if columns.is_empty() => {
-                return Err(Error::config("the list of columns is empty").help("leave it out to read all columns"));
-            }
-            Some(columns) => {
-                let find = |c: &Name| names().position(|n| n == c).ok_or_else(|| Error::config(instead(c, names())));
-                columns.iter().map(find).collect::<Result<Vec<_>>>()?
-            }
-        };
-        for (i, &column) in chosen.iter().enumerate() {
-            let field = schema.field(column);
-            if chosen[..i].iter().any(|&other| schema.field(other).name() == field.name()) {
-                return Err(Error::config(format!("column {:?} is named twice", field.name())));
-            }
-            if !value::is_supported(field.data_type()) {
-                let text = format!("column {:?} is of type {}", field.name(), field.data_type());
-                return Err(Error::unsupported(text).help("choose the other columns"));
-            }
-        }
-        Ok(chosen)
     }
 }
 
@@ -248,38 +225,6 @@ fn footer(file: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn names(file: &File) -> Vec<Name> {
-    file.chosen.iter().map(|&c| Name::new(file.metadata.schema().field(c).name())).collect()
-}
-
-/// All files must have the chosen columns with the types of the first: elements are of one kind.
-fn same_columns(files: &[File]) -> Result<()> {
-    let columns = |file: &File| -> Vec<(String, DataType)> {
-        let field = |&c: &usize| file.metadata.schema().field(c).clone();
-        file.chosen.iter().map(field).map(|f| (f.name().clone(), f.data_type().clone())).collect()
-    };
-    let first = columns(&files[0]);
-    for file in &files[1..] {
-        let other = columns(file);
-        if let Some((a, b)) = first.iter().zip(&other).find(|(a, b)| a != b) {
-            let text = format!(
-                "column {:?} is of type {}, in {} column {:?} is {}",
-                b.0,
-                b.1,
-                files[0].path.display(),
-                a.0,
-                a.1
-            );
-            return Err(Error::data(text).path(&file.path));
-        }
-        if first.len() != other.len() {
-            let text = format!("{} columns, {} has {}", other.len(), files[0].path.display(), first.len());
-            return Err(Error::data(text).path(&file.path));
-        }
-    }
-    Ok(())
-}
-
 impl RandomAccess for Parquet {
     type Record = Element;
 
@@ -295,12 +240,9 @@ impl RandomAccess for Parquet {
         let (at, row) = self.firsts.find(index)?;
         let file = &self.files[self.groups[at].file];
         let (batch, place) = self.span(at, row).map_err(|e| e.record(index))?;
-        let mut element = Element::with_capacity(self.columns.len());
-        for (name, &column) in self.columns.iter().zip(&file.order) {
-            let value = contained(|| value::value(batch.column(column), place));
-            element.insert(name, value.map_err(|e| e.path(&file.path).record(index))?);
-        }
-        Ok(element)
+        let columns = self.columns.iter().cloned().zip(file.order.iter().copied());
+        contained(|| columns::element(&batch, columns, place, Memory::Copied))
+            .map_err(|e| e.path(&file.path).record(index))
     }
 
     fn name(&self) -> &'static str {

@@ -1,6 +1,8 @@
 //! Sources that read files.
 
 mod arrays;
+#[cfg(feature = "arrow")]
+mod arrow;
 #[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(any(feature = "array_record", feature = "bagz", feature = "tf_record"))]
@@ -28,6 +30,10 @@ pub(super) const SOURCES: &[SourceEntry] = &[
     SourceEntry::new("parquet", Some("paths"), parquet::parquet).chooses("columns"),
     #[cfg(not(feature = "parquet"))]
     SourceEntry::lacking("parquet", crate::source::Format::Parquet),
+    #[cfg(feature = "arrow")]
+    SourceEntry::new("arrow", Some("paths"), arrow::arrow).chooses("columns"),
+    #[cfg(not(feature = "arrow"))]
+    SourceEntry::lacking("arrow", crate::source::Format::Arrow),
     #[cfg(feature = "array_record")]
     SourceEntry::new("array_record", Some("paths"), records::array_record),
     #[cfg(not(feature = "array_record"))]

@@ -1,9 +1,14 @@
 //! Arrow's arrays, one row at a time, as values.
 
-use arrow::array::{Array as _, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use std::sync::Arc;
+
+use arrow::array::{
+    Array as _, ArrayRef, ArrowPrimitiveType, AsArray, GenericBinaryArray, OffsetSizeTrait, PrimitiveArray,
+};
 use arrow::datatypes::*;
 
-use crate::element::{Array, Buffer, Element, Scalar, Value};
+use super::types::is_bfloat16;
+use crate::element::{Array, Buffer, DType, Element, Owner, Scalar, Value};
 use crate::error::{Error, Result};
 
 /// Runs `$body` with `$p` as the typed form of a primitive `$array`, or `$other` if it is none.
@@ -56,51 +61,86 @@ pub(crate) fn is_supported(data_type: &DataType) -> bool {
     }
 }
 
-/// Row `row` of `array`, copied out of it.
+/// What becomes of the memory behind a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// The value has its own: the batch may go.
+    Copied,
+    /// Arrays and bytes view the batch's, and keep it alive.
+    #[cfg_attr(
+        not(any(feature = "arrow", feature = "python")),
+        expect(dead_code, reason = "files of Parquet are decoded")
+    )]
+    Viewed,
+}
+
+impl Memory {
+    fn of(self, bytes: &arrow::buffer::Buffer) -> Buffer {
+        match self {
+            Self::Viewed => Buffer::from_owner(Arc::new(View(bytes.clone()))),
+            Self::Copied => Buffer::copy_from(bytes),
+        }
+    }
+}
+
+struct View(arrow::buffer::Buffer);
+
+impl Owner for View {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Row `row` of `array`, a column of `field`.
 ///
 /// # Errors
 /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the array is not what its type promises.
-pub(crate) fn value(array: &dyn arrow::array::Array, row: usize) -> Result<Value> {
+pub(crate) fn value(field: &Field, array: &dyn arrow::array::Array, row: usize, memory: Memory) -> Result<Value> {
     if array.is_null(row) {
         return Ok(Value::Null);
     }
-    with_primitive!(array, numbers => Ok(Array::scalar(numbers.value(row)).into()), _ => other(array, row))
+    if is_bfloat16(field) && *array.data_type() == DataType::UInt16 {
+        let bits = array.as_primitive::<UInt16Type>().value(row);
+        return Ok(Array::scalar(half::bf16::from_bits(bits)).into());
+    }
+    with_primitive!(array, numbers => Ok(Array::scalar(numbers.value(row)).into()), _ => other(field, array, row, memory))
 }
 
-fn other(array: &dyn arrow::array::Array, row: usize) -> Result<Value> {
+fn other(field: &Field, array: &dyn arrow::array::Array, row: usize, memory: Memory) -> Result<Value> {
     Ok(match array.data_type() {
         DataType::Null => Value::Null,
         DataType::Boolean => Array::bool(array.as_boolean().value(row)).into(),
         DataType::Utf8 => array.as_string::<i32>().value(row).into(),
         DataType::LargeUtf8 => array.as_string::<i64>().value(row).into(),
         DataType::Utf8View => array.as_string_view().value(row).into(),
-        DataType::Binary => bytes(array.as_binary::<i32>().value(row)),
-        DataType::LargeBinary => bytes(array.as_binary::<i64>().value(row)),
+        DataType::Binary => binary(array.as_binary::<i32>(), row, memory),
+        DataType::LargeBinary => binary(array.as_binary::<i64>(), row, memory),
         DataType::BinaryView => bytes(array.as_binary_view().value(row)),
         DataType::FixedSizeBinary(_) => bytes(array.as_fixed_size_binary().value(row)),
         DataType::Decimal32(..) => array.as_primitive::<Decimal32Type>().value_as_string(row).as_str().into(),
         DataType::Decimal64(..) => array.as_primitive::<Decimal64Type>().value_as_string(row).as_str().into(),
         DataType::Decimal128(..) => array.as_primitive::<Decimal128Type>().value_as_string(row).as_str().into(),
         DataType::Decimal256(..) => array.as_primitive::<Decimal256Type>().value_as_string(row).as_str().into(),
-        DataType::List(_) => list(&*array.as_list::<i32>().value(row))?,
-        DataType::LargeList(_) => list(&*array.as_list::<i64>().value(row))?,
-        DataType::FixedSizeList(..) => list(&*array.as_fixed_size_list().value(row))?,
-        DataType::Map(..) => list(&array.as_map().value(row))?,
+        DataType::List(item) => list(item, array.as_list::<i32>().value(row), memory)?,
+        DataType::LargeList(item) => list(item, array.as_list::<i64>().value(row), memory)?,
+        DataType::FixedSizeList(item, _) => list(item, array.as_fixed_size_list().value(row), memory)?,
+        DataType::Map(entry, _) => list(entry, Arc::new(array.as_map().value(row)), memory)?,
         DataType::Struct(fields) => {
             let mut tree = Element::with_capacity(fields.len());
             for (field, column) in fields.iter().zip(array.as_struct().columns()) {
-                tree.insert(field.name(), value(column, row)?);
+                tree.insert(field.name(), value(field, column, row, memory)?);
             }
             tree.into()
         }
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
-            let key = match value(dictionary.keys(), row)? {
+            let key = match value(field, dictionary.keys(), row, memory)? {
                 Value::Array(key) => key.as_i64().and_then(|key| usize::try_from(key).ok()),
                 _ => None,
             };
             let key = key.filter(|&key| key < dictionary.values().len());
-            value(dictionary.values(), key.ok_or_else(|| Error::data("a dictionary key has no value"))?)?
+            let key = key.ok_or_else(|| Error::data("a dictionary key has no value"))?;
+            value(field, dictionary.values(), key, memory)?
         }
         other => return Err(Error::unsupported(format!("a column of type {other}"))),
     })
@@ -110,17 +150,41 @@ fn bytes(bytes: &[u8]) -> Value {
     Value::Bytes(Buffer::copy_from(bytes))
 }
 
-/// All items of one list: an array if they are numbers and none is null.
-fn list(items: &dyn arrow::array::Array) -> Result<Value> {
-    let rows = || (0..items.len()).map(|row| value(items, row)).collect::<Result<_>>().map(Value::List);
-    if items.null_count() > 0 {
-        return rows();
-    }
-    with_primitive!(items, numbers => whole(numbers), _ => rows())
+fn binary<O: OffsetSizeTrait>(array: &GenericBinaryArray<O>, row: usize, memory: Memory) -> Value {
+    let begin = array.value_offsets()[row].as_usize();
+    let length = array.value(row).len();
+    Value::Bytes(memory.of(&array.values().slice_with_length(begin, length)))
 }
 
-fn whole<T: ArrowPrimitiveType<Native: Scalar>>(numbers: &PrimitiveArray<T>) -> Result<Value> {
-    let values = numbers.values();
-    let data = Buffer::copy_from(bytemuck::cast_slice(values));
-    Array::new(T::Native::DTYPE, &[values.len()], data).map(Value::Array)
+/// All items of one list: an array if they are numbers, or lists of fixed size of such, and none is null.
+fn list(item: &Field, items: ArrayRef, memory: Memory) -> Result<Value> {
+    let mut shape = vec![items.len()];
+    let (mut field, mut inner) = (item, items.clone());
+    while let DataType::FixedSizeList(item, size) = field.data_type()
+        && inner.null_count() == 0
+    {
+        shape.push(usize::try_from(*size).map_err(|_| Error::data(format!("lists of {size} items")))?);
+        (field, inner) = (item, inner.as_fixed_size_list().values().clone());
+    }
+    if inner.null_count() == 0
+        && let Some((dtype, data)) = numbers(field, &inner, memory)
+    {
+        return Array::new(dtype, &shape, data).map(Value::Array);
+    }
+    (0..items.len()).map(|row| value(item, &items, row, memory)).collect::<Result<_>>().map(Value::List)
+}
+
+/// Numbers or truth values without nulls, as the bytes of an array.
+fn numbers(field: &Field, array: &ArrayRef, memory: Memory) -> Option<(DType, Buffer)> {
+    if *array.data_type() == DataType::Boolean {
+        let truths: Vec<u8> = array.as_boolean().values().iter().map(u8::from).collect();
+        return Some((DType::Bool, Buffer::from_vec(truths)));
+    }
+    let (dtype, bytes) = with_primitive!(array, numbers => whole(numbers), _ => return None);
+    let dtype = if dtype == DType::U16 && is_bfloat16(field) { DType::BF16 } else { dtype };
+    Some((dtype, memory.of(&bytes)))
+}
+
+fn whole<T: ArrowPrimitiveType<Native: Scalar>>(numbers: &PrimitiveArray<T>) -> (DType, arrow::buffer::Buffer) {
+    (T::Native::DTYPE, numbers.values().inner().clone())
 }

@@ -1,0 +1,95 @@
+//! Which columns of a schema are read.
+
+use std::path::Path;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
+
+use super::value::{Memory, is_supported, value};
+use crate::element::{Element, Name};
+use crate::error::{Error, Result};
+use crate::source::columns::instead;
+
+/// Places of the columns of these names, in their order; of all columns without names.
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is named;
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a type that is not read.
+pub(crate) fn choose(schema: &Schema, columns: Option<&[Name]>) -> Result<Vec<usize>> {
+    let names = || schema.fields().iter().map(|f| f.name().as_str());
+    let chosen = match columns {
+        None => (0..schema.fields().len()).collect(),
+        Some([]) => {
+            return Err(Error::config("the list of columns is empty").help("leave it out to read all columns"));
+        }
+        Some(columns) => {
+            let find = |c: &Name| names().position(|n| n == c).ok_or_else(|| Error::config(instead(c, names())));
+            columns.iter().map(find).collect::<Result<Vec<_>>>()?
+        }
+    };
+    for (i, &column) in chosen.iter().enumerate() {
+        let field = schema.field(column);
+        if chosen[..i].iter().any(|&other| schema.field(other).name() == field.name()) {
+            return Err(Error::config(format!("column {:?} is named twice", field.name())));
+        }
+        if !is_supported(field.data_type()) {
+            let text = format!("column {:?} is of type {}", field.name(), field.data_type());
+            return Err(Error::unsupported(text).help("choose the other columns"));
+        }
+    }
+    Ok(chosen)
+}
+
+/// Names of the columns at these places.
+pub(crate) fn names(schema: &Schema, chosen: &[usize]) -> Vec<Name> {
+    chosen.iter().map(|&column| Name::new(schema.field(column).name())).collect()
+}
+
+/// What is read of a file: its schema, and the places of columns.
+pub(crate) type Chosen<'a> = (&'a Path, &'a Schema, &'a [usize]);
+
+/// All files must have the chosen columns with the types of the first: elements are of one kind.
+///
+/// # Errors
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) that names two columns that differ.
+pub(crate) fn same<'a>(mut files: impl Iterator<Item = Chosen<'a>>) -> Result<()> {
+    let Some((first_path, first_schema, first)) = files.next() else { return Ok(()) };
+    for (path, schema, chosen) in files {
+        for (&a, &b) in first.iter().zip(chosen) {
+            let (a, b) = (first_schema.field(a), schema.field(b));
+            if (a.name(), a.data_type()) != (b.name(), b.data_type()) {
+                let (was, first_path) = (a.data_type(), first_path.display());
+                let text = format!(
+                    "column {:?} is of type {}, in {first_path} column {:?} is {was}",
+                    b.name(),
+                    b.data_type(),
+                    a.name()
+                );
+                return Err(Error::data(text).path(path));
+            }
+        }
+        if first.len() != chosen.len() {
+            let text = format!("{} columns, {} has {}", chosen.len(), first_path.display(), first.len());
+            return Err(Error::data(text).path(path));
+        }
+    }
+    Ok(())
+}
+
+/// Row `row` of a batch: the columns at `places`, by these names, which are unique.
+///
+/// # Errors
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) if an array is not what its type promises.
+pub(crate) fn element(
+    batch: &RecordBatch,
+    columns: impl ExactSizeIterator<Item = (Name, usize)>,
+    row: usize,
+    memory: Memory,
+) -> Result<Element> {
+    let fields = batch.schema_ref().fields();
+    let mut values = Vec::with_capacity(columns.len());
+    for (name, at) in columns {
+        values.push((name, value(&fields[at], batch.column(at), row, memory)?));
+    }
+    Ok(Element::from_unique(values))
+}

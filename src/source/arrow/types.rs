@@ -1,0 +1,36 @@
+//! Number types here and in Arrow.
+
+use arrow::datatypes::{DataType, Field};
+
+use crate::element::DType;
+
+/// The extension type of a column of `bfloat16`, which Arrow has no type for: its bits lie in a column of `uint16`.
+pub(crate) const BFLOAT16: &str = "gristmill.bfloat16";
+
+/// Where a field names its extension type.
+pub(crate) const EXTENSION: &str = "ARROW:extension:name";
+
+/// Whether the `uint16` of a column are `bfloat16`.
+pub(crate) fn is_bfloat16(field: &Field) -> bool {
+    let metadata = field.metadata();
+    !metadata.is_empty() && metadata.get(EXTENSION).is_some_and(|name| name == BFLOAT16)
+}
+
+/// The type of Arrow that numbers of this type are stored as.
+#[cfg_attr(not(feature = "python"), expect(dead_code, reason = "who writes asks for it"))]
+pub(crate) fn data_type(dtype: DType) -> DataType {
+    match dtype {
+        DType::Bool => DataType::Boolean,
+        DType::U8 => DataType::UInt8,
+        DType::I8 => DataType::Int8,
+        DType::U16 | DType::BF16 => DataType::UInt16,
+        DType::I16 => DataType::Int16,
+        DType::F16 => DataType::Float16,
+        DType::U32 => DataType::UInt32,
+        DType::I32 => DataType::Int32,
+        DType::F32 => DataType::Float32,
+        DType::U64 => DataType::UInt64,
+        DType::I64 => DataType::Int64,
+        DType::F64 => DataType::Float64,
+    }
+}

@@ -1,0 +1,140 @@
+//! Record batches and dictionaries, decoded: views of the file as long as they are not compressed.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use arrow::array::{Array as _, ArrayData, ArrayRef, RecordBatch};
+use arrow::buffer::Buffer as ArrowBuffer;
+use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::ipc::{self, CompressionType, reader};
+use bytes::Bytes;
+
+use super::frame::{self, Frame, Header};
+use super::layout::{Batch, Dictionary};
+use crate::element::Buffer;
+use crate::error::{Error, Result};
+use crate::source::contained::contained;
+use crate::source::content::Content;
+
+/// Values of dictionaries by their numbers.
+pub(super) type Dictionaries = HashMap<i64, ArrayRef>;
+
+/// A batch, and the bytes of memory that it takes beside those of the file.
+pub(super) fn decode(
+    content: &Content,
+    schema: &SchemaRef,
+    batch: &Batch,
+    dictionaries: &Dictionaries,
+    columns: &[usize],
+) -> Result<(RecordBatch, usize)> {
+    let (header, body) = open(content, batch.frame)?;
+    let message = header.message()?;
+    let records = message.header_as_record_batch().ok_or_else(changed)?;
+    check(records, &body)?;
+    let body = arrow_buffer(body);
+    let (all, some) = (schema.clone(), Some(columns));
+    let decoded = contained(|| {
+        reader::read_record_batch(&body, records, all, dictionaries, some, &message.version())
+            .map_err(|e| Error::data(e.to_string()))
+    })?;
+    let body = body.as_slice().as_ptr_range();
+    let memory = decoded.columns().iter().map(|column| own_bytes(&column.to_data(), &body)).sum();
+    Ok((decoded, memory))
+}
+
+/// The dictionaries of this list, which build on each other.
+pub(super) fn dictionaries(content: &Content, schema: &Schema, list: &[Dictionary]) -> Result<Dictionaries> {
+    let mut known = Dictionaries::new();
+    for dictionary in list {
+        add(content, schema, dictionary.frame, &mut known)
+            .map_err(|e| Error::new(e.kind(), format!("dictionary: {}", e.message())).offset(dictionary.frame.start))?;
+    }
+    Ok(known)
+}
+
+fn add(content: &Content, schema: &Schema, frame: Frame, known: &mut Dictionaries) -> Result<()> {
+    let (header, body) = open(content, frame)?;
+    let message = header.message()?;
+    let dictionary = message.header_as_dictionary_batch().ok_or_else(changed)?;
+    check(dictionary.data().ok_or_else(|| Error::data("a dictionary without values"))?, &body)?;
+    let body = arrow_buffer(body);
+    contained(|| {
+        reader::read_dictionary(&body, dictionary, schema, known, &message.version())
+            .map_err(|e| Error::data(e.to_string()))
+    })
+}
+
+fn open(content: &Content, frame: Frame) -> Result<(Header, Buffer)> {
+    let (again, header) = frame::read(content, frame.start)?.ok_or_else(changed)?;
+    Ok((header, content.read(again.body..again.end)?))
+}
+
+fn changed() -> Error {
+    Error::data("the file changed since it was opened")
+}
+
+/// What a buffer may hold beyond a multiple of its bytes: a small file must not ask for much memory.
+const SMALL: u64 = 32 << 20;
+/// What its bytes may stand for.
+const RATIO: u64 = 1000;
+
+/// Holds what a batch says of its buffers against its body, before Arrow's decoder believes it.
+fn check(batch: ipc::RecordBatch<'_>, body: &Buffer) -> Result<()> {
+    let compression = batch.compression().map(|compression| compression.codec());
+    if let Some(codec) =
+        compression.filter(|codec| ![CompressionType::LZ4_FRAME, CompressionType::ZSTD].contains(codec))
+    {
+        return Err(Error::unsupported(format!("compressed by codec {}, which is not known", codec.0)));
+    }
+    let (mut packed, mut unpacked) = (0, 0u64);
+    for buffer in batch.buffers().into_iter().flatten() {
+        let range = || {
+            let start = usize::try_from(buffer.offset()).ok()?;
+            body.as_bytes().get(start..start.checked_add(usize::try_from(buffer.length()).ok()?)?)
+        };
+        let bytes = range().ok_or_else(|| {
+            let (offset, length, room) = (buffer.offset(), buffer.length(), body.len());
+            Error::data(format!("a buffer of {length} bytes from byte {offset} on, in a body of {room}"))
+        })?;
+        if compression.is_some() && !bytes.is_empty() {
+            let length = bytes.first_chunk().ok_or_else(|| Error::data("a compressed buffer without its length"))?;
+            // Below 0: this one is not compressed.
+            let length = u64::try_from(i64::from_le_bytes(*length)).unwrap_or(0);
+            (packed, unpacked) = (packed + bytes.len() as u64, unpacked.saturating_add(length));
+        }
+    }
+    if unpacked > SMALL + RATIO * packed {
+        return Err(Error::data(format!(
+            "{packed} compressed bytes that claim to hold {unpacked}: that is not believed"
+        ))
+        .help("if it is true, write smaller record batches"));
+    }
+    Ok(())
+}
+
+/// The same bytes as Arrow holds them.
+fn arrow_buffer(bytes: Buffer) -> ArrowBuffer {
+    struct View(Buffer);
+
+    impl AsRef<[u8]> for View {
+        fn as_ref(&self) -> &[u8] {
+            self.0.as_bytes()
+        }
+    }
+    ArrowBuffer::from(Bytes::from_owner(View(bytes)))
+}
+
+/// What an array takes itself, its children included.
+const NODE: usize = 256;
+
+/// The memory of an array that does not lie in the body of its batch.
+fn own_bytes(array: &ArrayData, body: &Range<*const u8>) -> usize {
+    let buffers = array.buffers().iter().chain(array.nulls().map(|nulls| nulls.buffer()));
+    let own = buffers.filter(|buffer| !body.contains(&buffer.as_ptr())).map(ArrowBuffer::len).sum::<usize>();
+    let children = match array.data_type() {
+        // All batches share its values.
+        DataType::Dictionary(..) => 0,
+        _ => array.child_data().iter().map(|child| own_bytes(child, body)).sum(),
+    };
+    NODE + own + children
+}

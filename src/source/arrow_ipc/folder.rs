@@ -1,0 +1,81 @@
+//! Folders that `Dataset.save_to_disk` of Hugging Face's `datasets` wrote.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::source::detect::detect_folder;
+use crate::source::files::Patterns;
+use crate::source::format::Format;
+
+/// Says which files there are, in which order.
+const STATE: &str = "state.json";
+/// Says which data sets are in the folders beside it.
+const SPLITS: &str = "dataset_dict.json";
+
+/// What is read of `state.json`.
+#[derive(Deserialize)]
+struct State {
+    #[serde(rename = "_data_files")]
+    data_files: Vec<DataFile>,
+    /// Old versions chose rows by files of their numbers.
+    #[serde(rename = "_indices_data_files", default)]
+    indices: Option<Vec<DataFile>>,
+}
+
+#[derive(Deserialize)]
+struct DataFile {
+    filename: String,
+}
+
+/// What is read of `dataset_dict.json`.
+#[derive(Deserialize)]
+struct Splits {
+    splits: Vec<String>,
+}
+
+/// The same patterns, with the files of a data set in place of its folder.
+pub(super) fn expand(patterns: impl Patterns) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for path in patterns.patterns() {
+        if path.is_dir() && detect_folder(&path) == Some(Format::Arrow) {
+            paths.extend(files(&path)?);
+        } else {
+            paths.push(path);
+        }
+    }
+    Ok(paths)
+}
+
+/// The files of a data set, in its order.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let splits = folder.join(SPLITS);
+    if splits.is_file() {
+        let splits = read::<Splits>(&splits)?.splits;
+        let folders: Vec<_> = splits.iter().map(|split| folder.join(split).display().to_string()).collect();
+        return Err(Error::config("several data sets, the splits of one, lie in this folder")
+            .path(folder)
+            .help(format!("name the one you want: {}", folders.join(", "))));
+    }
+    let path = folder.join(STATE);
+    let state: State = read(&path)?;
+    if state.indices.is_some_and(|files| !files.is_empty()) {
+        return Err(Error::unsupported("rows are chosen by a file of their numbers")
+            .path(path)
+            .help("save it again: `datasets` writes the chosen rows themselves since version 2"));
+    }
+    if state.data_files.is_empty() {
+        return Err(Error::data("names no files").path(path));
+    }
+    let file = |file: DataFile| match Path::new(&file.filename).components().collect::<Vec<_>>()[..] {
+        [Component::Normal(name)] => Ok(folder.join(name)),
+        _ => Err(Error::data(format!("{:?} is no file of this folder", file.filename)).path(&path)),
+    };
+    state.data_files.into_iter().map(file).collect()
+}
+
+fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T> {
+    let text = std::fs::read(path).map_err(|e| Error::io(e, path))?;
+    serde_json::from_slice(&text).map_err(|e| Error::new(ErrorKind::Data, e.to_string()).path(path))
+}

@@ -1,0 +1,183 @@
+//! Where the record batches and dictionaries of a file are.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use arrow::ipc::convert::try_fb_to_schema;
+use arrow::ipc::{self, Block, Endianness, MessageHeader, MetadataVersion, root_as_footer};
+
+use super::frame::{self, Frame, Header, damaged};
+use crate::error::{Error, Result};
+use crate::source::contained::contained;
+use crate::source::content::Content;
+
+/// What the headers of a file say.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) schema: SchemaRef,
+    pub(super) batches: Vec<Batch>,
+    /// The dictionaries that batches refer to, in the order in which they build on each other.
+    pub(super) dictionaries: Vec<Arc<Vec<Dictionary>>>,
+}
+
+/// A record batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Batch {
+    pub(super) frame: Frame,
+    pub(super) rows: u64,
+    pub(super) is_compressed: bool,
+    /// Which of [`Layout::dictionaries`].
+    pub(super) dictionaries: usize,
+}
+
+/// A dictionary, or what is added to one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dictionary {
+    id: i64,
+    pub(super) frame: Frame,
+}
+
+/// Begins and ends a file.
+const MAGIC: &[u8] = b"ARROW1";
+/// Behind the footer: its length, and the magic number.
+const TRAILER: u64 = 10;
+
+/// Reads the headers of a file or a stream.
+///
+/// # Errors
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the offset for damage, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
+/// the first version of Feather and for numbers in big-endian order.
+pub(super) fn read(content: &Content) -> Result<Layout> {
+    let head = content.read(0..content.len().min(8))?;
+    match head.as_bytes() {
+        [] => Err(Error::data("0 bytes: not even a schema").offset(0)),
+        head if head.starts_with(MAGIC) => file(content),
+        head if head.starts_with(b"FEA1") => {
+            let text = "the first version of Feather, which was given up in 2020, is not read";
+            let help = "rewrite it: `feather.write_feather(feather.read_table(path), path)` of `pyarrow`";
+            Err(Error::unsupported(text).help(help).offset(0))
+        }
+        _ => stream(content),
+    }
+}
+
+/// A file: its footer says where everything is.
+fn file(content: &Content) -> Result<Layout> {
+    let Some(trailer) = content.len().checked_sub(TRAILER).filter(|&at| at >= 8) else {
+        return Err(Error::data(format!("{} bytes: the file is cut", content.len())).offset(content.len()));
+    };
+    let bytes = content.read(trailer..content.len())?;
+    let (length, magic) = bytes.as_bytes().split_at(4);
+    if magic != MAGIC {
+        return Err(Error::data("does not end with ARROW1: the file is cut or damaged").offset(trailer + 4));
+    }
+    let length = u64::from(u32::from_le_bytes(length.try_into().unwrap_or_default()));
+    let start = trailer.checked_sub(length).filter(|&start| start >= 8 && length > 0);
+    let start = start.ok_or_else(|| {
+        Error::data(format!("a footer of {length} bytes where there is room for {}", trailer - 8)).offset(trailer)
+    })?;
+    let footer = content.read(start..trailer)?;
+    let at_footer = |e: Error| e.offset(start);
+    let footer = root_as_footer(footer.as_bytes()).map_err(|e| at_footer(damaged("the footer is damaged", e)))?;
+    let schema = footer.schema().ok_or_else(|| at_footer(Error::data("the footer has no schema")))?;
+    let schema = read_schema(schema).map_err(at_footer)?;
+    let mut walk = Walk::new(schema);
+    for block in footer.dictionaries().into_iter().flatten() {
+        walk.block(content, block, MessageHeader::DictionaryBatch)?;
+    }
+    // All dictionaries are for all batches: what is in a file is not replaced.
+    for block in footer.recordBatches().into_iter().flatten() {
+        walk.block(content, block, MessageHeader::RecordBatch)?;
+    }
+    Ok(walk.layout)
+}
+
+/// A stream: one message after the other, the schema first.
+fn stream(content: &Content) -> Result<Layout> {
+    let none = || Error::data("no message of Arrow begins here").offset(0);
+    let (mut frame, header) = frame::read(content, 0)?.ok_or_else(none)?;
+    let message = header.message().map_err(|e| e.offset(0))?;
+    let schema = message.header_as_schema().ok_or_else(|| Error::data("the first message is no schema").offset(0))?;
+    let mut walk = Walk::new(read_schema(schema).map_err(|e| e.offset(0))?);
+    while let Some((next, header)) = frame::read(content, frame.end)? {
+        walk.message(next, &header).map_err(|e| e.offset(next.start))?;
+        frame = next;
+    }
+    Ok(walk.layout)
+}
+
+/// The columns that a schema has.
+fn read_schema(schema: ipc::Schema<'_>) -> Result<SchemaRef> {
+    if schema.endianness() != Endianness::Little {
+        return Err(Error::unsupported("numbers lie in big-endian order"));
+    }
+    contained(|| try_fb_to_schema(schema).map(Arc::new).map_err(|e| damaged("the schema is damaged", e)))
+}
+
+/// What was met so far.
+struct Walk {
+    layout: Layout,
+    /// Whether a batch refers to the latest dictionaries already, so that another must not replace one of them.
+    in_use: bool,
+}
+
+impl Walk {
+    fn new(schema: SchemaRef) -> Self {
+        let dictionaries = vec![Arc::default()];
+        Self { layout: Layout { schema, batches: Vec::new(), dictionaries }, in_use: false }
+    }
+
+    /// A message of which the footer says where it is and of what kind.
+    fn block(&mut self, content: &Content, block: &Block, kind: MessageHeader) -> Result<()> {
+        let stated = block.offset();
+        let damaged = || Error::data(format!("the footer promises a message of Arrow at byte {stated}"));
+        let start = u64::try_from(stated).ok().filter(|&start| start < content.len()).ok_or_else(damaged)?;
+        let (frame, header) = frame::read(content, start)?.ok_or_else(|| damaged().offset(start))?;
+        let message = header.message().map_err(|e| e.offset(start))?;
+        let metadata = u64::try_from(block.metaDataLength()).ok();
+        if message.header_type() != kind || metadata != Some(frame.body - frame.start) {
+            return Err(Error::data("the footer promises another message than there is").offset(start));
+        }
+        self.message(frame, &header).map_err(|e| e.offset(start))
+    }
+
+    fn message(&mut self, frame: Frame, header: &Header) -> Result<()> {
+        let message = header.message()?;
+        if message.version() < MetadataVersion::V4 {
+            return Err(Error::unsupported("written before version 0.8 of Arrow, in a form that is no longer read"));
+        }
+        if let Some(batch) = message.header_as_record_batch() {
+            let rows = u64::try_from(batch.length());
+            let rows = rows.map_err(|_| Error::data(format!("a record batch of {} rows", batch.length())))?;
+            let dictionaries = self.layout.dictionaries.len() - 1;
+            let is_compressed = batch.compression().is_some();
+            self.layout.batches.push(Batch { frame, rows, is_compressed, dictionaries });
+            self.in_use = true;
+        } else if let Some(batch) = message.header_as_dictionary_batch() {
+            self.dictionary(Dictionary { id: batch.id(), frame }, batch.isDelta());
+        } else {
+            let kind = message.header_type().variant_name().unwrap_or("of an unknown kind");
+            return Err(Error::data(format!("a message {kind} where record batches are")));
+        }
+        Ok(())
+    }
+
+    /// What is added to a dictionary changes nothing for the batches in front of it. What replaces one does.
+    fn dictionary(&mut self, dictionary: Dictionary, is_delta: bool) {
+        let known = &mut self.layout.dictionaries;
+        let latest = known.len() - 1;
+        let replaces = !is_delta && known[latest].iter().any(|other| other.id == dictionary.id);
+        if replaces && self.in_use {
+            let others = known[latest].iter().filter(|other| other.id != dictionary.id);
+            let next = others.copied().chain([dictionary]).collect();
+            known.push(Arc::new(next));
+            self.in_use = false;
+        } else {
+            let latest = Arc::make_mut(&mut known[latest]);
+            if replaces {
+                latest.retain(|other| other.id != dictionary.id);
+            }
+            latest.push(dictionary);
+        }
+    }
+}

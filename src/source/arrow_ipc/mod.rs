@@ -1,0 +1,244 @@
+//! Arrow's IPC format: files, streams, Feather, folders of Hugging Face: rows by number.
+
+mod batch;
+mod folder;
+mod frame;
+mod layout;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::RecordBatch;
+use rayon::prelude::*;
+
+use self::batch::Dictionaries;
+use self::layout::Layout;
+use super::arrow::cache::Cache;
+use super::arrow::columns;
+use super::arrow::value::Memory;
+use super::contained::contained;
+use super::content::{self, Content};
+use super::files::{self, FileId, Patterns};
+use super::firsts::Firsts;
+use super::format::Format;
+use super::mmap::Access;
+use crate::dataset::map::RandomAccess;
+use crate::element::{Element, Name};
+use crate::error::{Error, Result};
+
+/// Rows of Arrow's IPC files and streams, by number: a [`RandomAccess`] source of [`Element`].
+///
+/// Also of the second version of Feather, which is the same format, and of folders that `Dataset.save_to_disk` of Hugging
+/// Face's `datasets` wrote, whose files are read in the order that their `state.json` gives. Values are those of the table of
+/// `Parquet`: numbers, text, bytes, lists as arrays of one dimension, lists of fixed size as more dimensions, structs as trees,
+/// dictionaries as their values. A column of `uint16` that is marked as the extension type `gristmill.bfloat16` is `bfloat16`.
+///
+/// # Errors
+/// Damage is [`ErrorKind::Data`](crate::ErrorKind::Data) with the file, and the record batch if it is in one: the others are read.
+/// The format has no checksums: changed numbers are not noticed. The first version of Feather, numbers in big-endian order,
+/// and columns of intervals, unions, runs and list views are [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+///
+/// # Cost
+/// Opening reads the header of every record batch. Batches that are not compressed, as those of Hugging Face, stay where they
+/// are: their first reading checks them once (text must be UTF-8), and arrays and bytes are views of the file.
+/// Batches of LZ4 or Zstandard are decoded whole, and kept up to [`cache_bytes`](ArrowOptions::cache_bytes), shared by all
+/// threads: shuffled reading of more than that decodes a batch a row, so shuffle windows instead.
+///
+/// # Source
+/// <https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc>; folders as `datasets`
+/// 5.0.1 writes them.
+pub struct Arrow {
+    files: Vec<File>,
+    /// Over the record batches of all files.
+    firsts: Firsts,
+    /// The file of each record batch, and its number there.
+    places: Vec<(u32, u32)>,
+    columns: Vec<Name>,
+    cache: Cache,
+    identity: String,
+}
+
+struct File {
+    path: PathBuf,
+    content: Content,
+    layout: Layout,
+    /// The columns asked for, in that order.
+    chosen: Vec<usize>,
+    /// The dictionaries that were decoded last, which as a rule are those of all batches.
+    dictionaries: Mutex<Option<(usize, Arc<Dictionaries>)>>,
+}
+
+impl Arrow {
+    /// Opens files, globs or folders: of Hugging Face, or of `.arrow` and `.feather` files.
+    ///
+    /// # Errors
+    /// If nothing is found, a header is damaged, or two files differ in their columns.
+    pub fn open(patterns: impl Patterns) -> Result<Self> {
+        Self::options().open(patterns)
+    }
+
+    /// The options, to change before opening.
+    pub fn options() -> ArrowOptions {
+        ArrowOptions::default()
+    }
+
+    /// Names of the columns that are read, in order.
+    pub fn columns(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.columns.iter().map(Name::as_str)
+    }
+
+    /// Record batch `at` of all.
+    fn batch(&self, at: usize) -> Result<Arc<RecordBatch>> {
+        let (file, batch) = self.places[at];
+        let key = (file as usize, u64::from(batch));
+        if let Some(known) = self.cache.get(key) {
+            return Ok(known);
+        }
+        let (decoded, bytes) = self.files[file as usize].decode(batch as usize)?;
+        Ok(self.cache.put(key, decoded, bytes))
+    }
+}
+
+impl File {
+    fn decode(&self, at: usize) -> Result<(RecordBatch, usize)> {
+        let batch = &self.layout.batches[at];
+        let decoded = self.dictionaries(batch.dictionaries).and_then(|dictionaries| {
+            batch::decode(&self.content, &self.layout.schema, batch, &dictionaries, &self.chosen)
+        });
+        decoded.map_err(|e| {
+            Error::new(e.kind(), format!("record batch {at}: {}", e.message()))
+                .path(&self.path)
+                .offset(batch.frame.start)
+        })
+    }
+
+    fn dictionaries(&self, wanted: usize) -> Result<Arc<Dictionaries>> {
+        let mut latest = self.dictionaries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = latest.as_ref().filter(|(number, _)| *number == wanted) {
+            return Ok(known.clone());
+        }
+        let list = &self.layout.dictionaries[wanted];
+        let decoded = Arc::new(batch::dictionaries(&self.content, &self.layout.schema, list)?);
+        *latest = Some((wanted, decoded.clone()));
+        Ok(decoded)
+    }
+}
+
+/// How [`Arrow`] files are opened.
+#[derive(Clone, Debug)]
+#[must_use = "options do nothing until `open`"]
+pub struct ArrowOptions {
+    columns: Option<Vec<Name>>,
+    cache_bytes: usize,
+    access: Access,
+}
+
+impl Default for ArrowOptions {
+    fn default() -> Self {
+        Self { columns: None, cache_bytes: 256 << 20, access: Access::Normal }
+    }
+}
+
+impl ArrowOptions {
+    /// The columns to read, in this order, by their top-level names; all of them at first.
+    pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
+        self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
+        self
+    }
+
+    /// Bytes of decoded record batches that are kept; 256 MiB at first. Of those that are not compressed only what Arrow needs
+    /// to find their values counts. The latest is kept whatever its size.
+    pub fn cache_bytes(mut self, bytes: usize) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// How the files will be read.
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Opens files, globs or folders: of Hugging Face, or of `.arrow` and `.feather` files.
+    ///
+    /// # Errors
+    /// As [`Arrow::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is
+    /// named, and for a folder whose data sets are in folders of their own, the splits.
+    pub fn open(self, patterns: impl Patterns) -> Result<Arrow> {
+        let contents = content::open_all(folder::expand(patterns)?, Format::Arrow.endings(), self.access)?;
+        self.open_contents(contents)
+    }
+
+    /// The same, of files that are in memory already.
+    pub(super) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<Arrow> {
+        let opened = contents.into_par_iter().map(|(path, content)| self.open_file(path, content));
+        let opened = opened.collect::<Result<Vec<_>>>()?;
+        let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
+        let columns = columns::names(&files[0].layout.schema, &files[0].chosen);
+        columns::same(files.iter().map(|file| (&*file.path, &*file.layout.schema, &*file.chosen)))?;
+        let batches = || files.iter().flat_map(|file| &file.layout.batches);
+        let firsts = Firsts::of(batches().map(|batch| batch.rows))?;
+        let place = |at: usize, file: &File| (0..file.layout.batches.len()).map(move |batch| (at as u32, batch as u32));
+        let places = files.iter().enumerate().flat_map(|(at, file)| place(at, file)).collect();
+        let identity = format!("{}, columns=[{}]", files::identity(&ids), columns.join(", "));
+        let cache = Cache::new(self.cache_bytes);
+        Ok(Arrow { files, firsts, places, columns, cache, identity })
+    }
+
+    fn open_file(&self, path: PathBuf, content: Content) -> Result<(File, FileId)> {
+        let id = content.id(&path)?;
+        let layout = layout::read(&content).map_err(|e| e.path(&path))?;
+        let chosen = columns::choose(&layout.schema, self.columns.as_deref()).map_err(|e| e.path(&path))?;
+        Ok((File { path, content, layout, chosen, dictionaries: Mutex::default() }, id))
+    }
+}
+
+impl RandomAccess for Arrow {
+    type Record = Element;
+
+    fn len(&self) -> u64 {
+        self.firsts.len()
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+
+    fn read(&self, index: u64) -> Result<Element> {
+        let (at, row) = self.firsts.find(index)?;
+        let batch = self.batch(at).map_err(|e| e.record(index))?;
+        let (file, number) = self.places[at];
+        let file = &self.files[file as usize];
+        // What was decompressed may go when the cache wants it to.
+        let is_compressed = file.layout.batches[number as usize].is_compressed;
+        let memory = if is_compressed { Memory::Copied } else { Memory::Viewed };
+        let columns = self.columns.iter().cloned().zip(0..self.columns.len());
+        contained(|| columns::element(&batch, columns, row as usize, memory))
+            .map_err(|e| e.path(&file.path).record(index))
+    }
+
+    fn name(&self) -> &'static str {
+        "arrow"
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+
+    fn record_bytes(&self, record: &Element) -> u64 {
+        record.nbytes() as u64
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        Some(self.cache.budget() as u64)
+    }
+}
+
+impl fmt::Debug for Arrow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Arrow({} rows, {} record batches, {} files)", self.len(), self.places.len(), self.files.len())
+    }
+}

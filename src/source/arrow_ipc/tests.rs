@@ -1,0 +1,204 @@
+use std::sync::Arc as Shared;
+
+use arrow::array::{
+    Array as _, ArrayRef, Decimal128Array, DictionaryArray, FixedSizeListArray, Float32Array, Int32Array, ListArray,
+    RecordBatch, StringArray, UInt16Array,
+};
+use arrow::datatypes::{DataType, Field, Int32Type, Schema};
+use arrow::ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
+use arrow::ipc::{CompressionType, MetadataVersion};
+
+use super::*;
+use crate::element::{Buffer, DType, Value};
+use crate::source::arrow::types::{BFLOAT16, EXTENSION};
+
+fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+fn stream(batches: &[RecordBatch], options: IpcWriteOptions) -> Vec<u8> {
+    let mut writer = StreamWriter::try_new_with_options(Vec::new(), &batches[0].schema(), options).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.into_inner().unwrap()
+}
+
+fn file(batches: &[RecordBatch], options: IpcWriteOptions) -> Vec<u8> {
+    let mut writer = FileWriter::try_new_with_options(Vec::new(), &batches[0].schema(), options).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.into_inner().unwrap()
+}
+
+fn open(bytes: &[u8]) -> Result<Arrow> {
+    Arrow::options().open_contents(vec![("x.arrow".into(), Content::from(Buffer::copy_from(bytes)))])
+}
+
+fn dictionary(keys: &[i32], values: &[&str]) -> RecordBatch {
+    let array = DictionaryArray::<Int32Type>::try_new(
+        Int32Array::from(keys.to_vec()),
+        Shared::new(StringArray::from(values.to_vec())),
+    );
+    batch(vec![("d", Shared::new(array.unwrap()) as ArrayRef)])
+}
+
+fn texts(source: &Arrow, rows: impl Iterator<Item = u64>) -> Vec<String> {
+    rows.map(|row| source.read(row).unwrap().text("d").unwrap().to_owned()).collect()
+}
+
+#[test]
+fn dictionaries_grow_and_are_replaced() {
+    let batches = [
+        dictionary(&[0, 1], &["a", "b"]),
+        dictionary(&[2, 0], &["a", "b", "c"]),
+        dictionary(&[0, 1], &["x", "y"]),
+        dictionary(&[2, 1], &["x", "y", "z"]),
+    ];
+    for handling in [DictionaryHandling::Delta, DictionaryHandling::Resend] {
+        let bytes = stream(&batches, IpcWriteOptions::default().with_dictionary_handling(handling));
+        let source = open(&bytes).unwrap();
+        let want = ["a", "b", "c", "a", "x", "y", "z", "y"];
+        assert_eq!(texts(&source, 0..8), want, "{handling:?}");
+        // From the last to the first, and nothing is kept in between.
+        let source = Arrow::options().cache_bytes(0);
+        let source = source.open_contents(vec![("x".into(), Content::from(Buffer::copy_from(&bytes)))]).unwrap();
+        assert!(texts(&source, (0..8).rev()).iter().rev().eq(want), "{handling:?}");
+    }
+    let delta = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
+    assert_eq!(texts(&open(&file(&batches[..2], delta)).unwrap(), 0..4), ["a", "b", "c", "a"]);
+}
+
+#[test]
+fn what_is_not_compressed_is_viewed_where_it_lies() {
+    let numbers: Vec<f32> = (0..64).map(|i| i as f32).collect();
+    let list = ListArray::from_iter_primitive::<arrow::datatypes::Float32Type, _, _>([Some(
+        numbers.iter().map(|&x| Some(x)).collect::<Vec<_>>(),
+    )]);
+    let rows = [batch(vec![("x", Shared::new(list) as ArrayRef)])];
+    let content = Buffer::copy_from(&stream(&rows, IpcWriteOptions::default()));
+    let source = Arrow::options().open_contents(vec![("x".into(), Content::from(content.clone()))]).unwrap();
+    let row = source.read(0).unwrap();
+    let array = row.array("x").unwrap();
+    assert_eq!(array.as_slice::<f32>().unwrap(), numbers);
+    assert!(content.as_bytes().as_ptr_range().contains(&array.bytes().as_ptr()));
+
+    for codec in [CompressionType::LZ4_FRAME, CompressionType::ZSTD] {
+        let options = IpcWriteOptions::default().try_with_compression(Some(codec)).unwrap();
+        let source = open(&file(&rows, options)).unwrap();
+        assert_eq!(source.read(0).unwrap(), row);
+    }
+}
+
+#[test]
+fn lists_of_fixed_size_are_dimensions() {
+    let numbers: ArrayRef = Shared::new(Float32Array::from_iter_values((0..24).map(|i| i as f32)));
+    let fixed = |size, values: ArrayRef| -> ArrayRef {
+        let item = Shared::new(Field::new("item", values.data_type().clone(), true));
+        Shared::new(FixedSizeListArray::try_new(item, size, values, None).unwrap())
+    };
+    let offsets = arrow::buffer::OffsetBuffer::from_lengths([2, 0]);
+    let inner = fixed(3, fixed(4, numbers.clone()));
+    let item = Shared::new(Field::new("item", inner.data_type().clone(), true));
+    let ragged: ArrayRef = Shared::new(ListArray::try_new(item, offsets, inner.clone(), None).unwrap());
+    let source = open(&stream(&[batch(vec![("a", inner), ("b", ragged)])], IpcWriteOptions::default())).unwrap();
+    let (first, second) = (source.read(0).unwrap(), source.read(1).unwrap());
+    assert_eq!(first.array("a").unwrap().shape(), [3, 4]);
+    assert_eq!(second.array("a").unwrap().as_slice::<f32>().unwrap()[0], 12.0);
+    assert_eq!(
+        (first.array("b").unwrap().shape(), second.array("b").unwrap().shape()),
+        ([2, 3, 4].as_slice(), [0, 3, 4].as_slice())
+    );
+}
+
+/// Numbers of 16 bytes, in a file whose writer aligned them to 8.
+#[test]
+fn what_is_not_aligned_is_copied() {
+    let decimals = Decimal128Array::from(vec![12_345, -1]).with_precision_and_scale(10, 2).unwrap();
+    let options = IpcWriteOptions::try_new(8, false, MetadataVersion::V5).unwrap();
+    let column = ("x", Shared::new(decimals) as ArrayRef);
+    for pad in 0..4 {
+        // A name of another length moves what is behind it.
+        let other =
+            (&"yyyyyyyyyyyyyyyyyyyyyyyyy"[..1 + 8 * pad], Shared::new(Int32Array::from(vec![1, 2])) as ArrayRef);
+        let source = open(&stream(&[batch(vec![other, column.clone()])], options.clone())).unwrap();
+        assert_eq!(source.read(0).unwrap().text("x").unwrap(), "123.45");
+        assert_eq!(source.read(1).unwrap().text("x").unwrap(), "-0.01");
+    }
+}
+
+#[test]
+fn brain_floats_are_marked() {
+    let field = |metadata: &[(&str, &str)]| {
+        let metadata: std::collections::HashMap<_, _> =
+            metadata.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
+        Field::new("x", DataType::UInt16, true).with_metadata(metadata)
+    };
+    for (metadata, dtype) in [(vec![(EXTENSION, BFLOAT16)], DType::BF16), (vec![], DType::U16)] {
+        let schema = Schema::new(vec![field(&metadata)]);
+        let bits: ArrayRef = Shared::new(UInt16Array::from(vec![Some(0x3f80), None]));
+        let rows = RecordBatch::try_new(Shared::new(schema), vec![bits]).unwrap();
+        let source = open(&stream(&[rows], IpcWriteOptions::default())).unwrap();
+        assert_eq!(source.read(0).unwrap().array("x").unwrap().dtype(), dtype);
+        assert_eq!(source.read(1).unwrap().get("x"), Some(&Value::Null));
+    }
+}
+
+/// As versions before 0.15 wrote them: without the mark in front of the length.
+#[test]
+fn old_headers_are_read() {
+    let options = IpcWriteOptions::try_new(8, true, MetadataVersion::V4).unwrap();
+    let rows = [batch(vec![("x", Shared::new(Int32Array::from(vec![7])) as ArrayRef)])];
+    let bytes = stream(&rows, options);
+    assert_ne!(bytes[..4], [0xff; 4]);
+    assert_eq!(open(&bytes).unwrap().read(0).unwrap().array("x").unwrap().as_i64(), Some(7));
+}
+
+#[test]
+fn lengths_are_held_against_the_file() {
+    let rows = [batch(vec![("x", Shared::new(Int32Array::from_iter_values(0..100)) as ArrayRef)])];
+    let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD)).unwrap();
+    let bytes = stream(&rows, options);
+    // The length of the compressed buffer, as it was before.
+    let length = 400u64.to_le_bytes();
+    let at = bytes.windows(8).position(|window| window == length).unwrap();
+    let mut claims = bytes.clone();
+    claims[at..at + 8].copy_from_slice(&(1u64 << 40).to_le_bytes());
+    let error = open(&claims).unwrap().read(0).unwrap_err();
+    assert!(error.message().contains("claim to hold 1099511627776"), "{error}");
+    assert!(error.to_string().contains("x.arrow: record 0: byte "), "{error}");
+
+    for end in 1..bytes.len() {
+        if let Ok(source) = open(&bytes[..end]) {
+            (0..source.len()).for_each(|row| drop(source.read(row)));
+        }
+    }
+    assert!(open(b"FEA1\0\0\0\0").unwrap_err().message().contains("first version of Feather"));
+    assert!(open(b"ARROW1\0\0").unwrap_err().message().contains("cut"));
+    assert!(open(b"").unwrap_err().to_string().contains("byte 0"));
+}
+
+#[test]
+fn folders_name_their_files_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(dir.path().join(name), bytes).unwrap();
+    for (name, number) in [("a.arrow", 1), ("b.arrow", 2), ("c.arrow", 3)] {
+        let rows = [batch(vec![("x", Shared::new(Int32Array::from(vec![number])) as ArrayRef)])];
+        write(name, &stream(&rows, IpcWriteOptions::default()));
+    }
+    write("dataset_info.json", b"{}");
+    let state = |names: &[&str]| {
+        let files: Vec<_> = names.iter().map(|name| serde_json::json!({"filename": name})).collect();
+        write("state.json", serde_json::json!({"_data_files": files}).to_string().as_bytes());
+    };
+    state(&["c.arrow", "a.arrow"]);
+    let source = Arrow::open(dir.path()).unwrap();
+    let numbers: Vec<_> = (0..source.len()).map(|i| source.read(i).unwrap().array("x").unwrap().as_i64()).collect();
+    assert_eq!(numbers, [Some(3), Some(1)]);
+    for name in ["../a.arrow", "/a.arrow", "sub/a.arrow", ""] {
+        state(&[name]);
+        assert!(Arrow::open(dir.path()).unwrap_err().message().contains("no file of this folder"), "{name}");
+    }
+    state(&[]);
+    assert!(Arrow::open(dir.path()).unwrap_err().to_string().contains("state.json: names no files"));
+    write("dataset_dict.json", br#"{"splits": ["train", "test"]}"#);
+    let error = Arrow::open(dir.path()).unwrap_err();
+    assert!(error.help_text().unwrap().contains(&dir.path().join("test").display().to_string()), "{error:?}");
+}
