@@ -80,9 +80,9 @@ mod varint;
 mod zstd_frame;
 
 #[cfg(feature = "arrow")]
-pub use self::arrow_ipc::{Arrow, ArrowOptions};
+pub use self::arrow_ipc::{Arrow, ArrowCompression, ArrowOptions, ArrowWriter, ArrowWriterOptions};
 #[cfg(feature = "parquet")]
-pub use self::parquet::{Parquet, ParquetOptions};
+pub use self::parquet::{Parquet, ParquetCompression, ParquetOptions, ParquetWriter, ParquetWriterOptions};
 #[cfg(feature = "array_record")]
 pub use array_record::{ArrayRecord, ArrayRecordOptions, ArrayRecordWriter, ArrayRecordWriterOptions, Compression};
 #[cfg(all(feature = "spec", feature = "bagz"))]

@@ -1,6 +1,24 @@
 //! What the formats made of Arrow's record batches share.
 
+mod build;
 pub(crate) mod cache;
 pub(crate) mod columns;
+pub(crate) mod kind;
+pub(crate) mod rows;
+#[cfg(test)]
+mod tests;
 pub(crate) mod types;
 pub(crate) mod value;
+
+use arrow::error::ArrowError;
+
+use crate::error::{Error, ErrorKind};
+
+/// What Arrow says of why it could not write.
+#[cold]
+pub(crate) fn failed(error: ArrowError) -> Error {
+    match error {
+        ArrowError::IoError(text, source) => Error::new(ErrorKind::Io, text).caused_by(source),
+        other => Error::data(other.to_string()),
+    }
+}

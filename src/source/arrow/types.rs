@@ -17,7 +17,6 @@ pub(crate) fn is_bfloat16(field: &Field) -> bool {
 }
 
 /// The type of Arrow that numbers of this type are stored as.
-#[cfg_attr(not(feature = "python"), expect(dead_code, reason = "who writes asks for it"))]
 pub(crate) fn data_type(dtype: DType) -> DataType {
     match dtype {
         DType::Bool => DataType::Boolean,

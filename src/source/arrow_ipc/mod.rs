@@ -6,6 +6,7 @@ mod frame;
 mod layout;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use rayon::prelude::*;
 
 use self::batch::Dictionaries;
 use self::layout::Layout;
+pub use self::writer::{ArrowCompression, ArrowWriter, ArrowWriterOptions};
 use super::arrow::cache::Cache;
 use super::arrow::columns;
 use super::arrow::value::Memory;

@@ -2,6 +2,7 @@
 
 mod chunk;
 mod group;
+mod writer;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,6 +17,7 @@ use rayon::prelude::*;
 
 use self::chunk::Chunks;
 use self::group::{File, Group};
+pub use self::writer::{ParquetCompression, ParquetWriter, ParquetWriterOptions};
 use super::arrow::cache::Cache;
 use super::arrow::columns;
 use super::arrow::value::Memory;

@@ -1,0 +1,249 @@
+//! Elements as the columns of a record batch.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayData, ArrayRef, BinaryArray, BooleanArray, ListArray, NullArray, RecordBatch, RecordBatchOptions, StringArray,
+    StructArray, make_array,
+};
+use arrow::buffer::{BooleanBuffer, Buffer as ArrowBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::SchemaRef;
+
+use super::failed;
+use super::kind::{Kind, all, different, item, within};
+use super::types::data_type;
+use crate::element::{DType, Element, Name, Value};
+use crate::error::{Error, Result};
+
+/// What a row has that does not have the field.
+static NOTHING: Value = Value::Null;
+
+/// A value that does not fit, and its row.
+pub(super) type Refused = (usize, Error);
+
+/// The rows as a batch of these columns.
+///
+/// # Errors
+/// The row, and [`ErrorKind::Data`](crate::ErrorKind::Data), for a value that its column cannot hold.
+pub(super) fn record_batch(
+    schema: &SchemaRef,
+    fields: &[(Name, Kind)],
+    rows: &[Element],
+) -> Result<RecordBatch, Refused> {
+    let rows: Vec<_> = rows.iter().map(Some).collect();
+    let columns = columns(fields, &rows)?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(|e| (0, failed(e)))
+}
+
+/// The fields of trees, those that are null included.
+fn columns(fields: &[(Name, Kind)], trees: &[Option<&Element>]) -> Result<Vec<ArrayRef>, Refused> {
+    let mut found = vec![0; trees.len()];
+    let mut columns = Vec::with_capacity(fields.len());
+    for (at, (name, kind)) in fields.iter().enumerate() {
+        let values: Vec<&Value> =
+            trees.iter().map(|tree| tree.map_or(&NOTHING, |tree| field(tree, at, name))).collect();
+        // The one value that stands for a missing one is known by its place.
+        found.iter_mut().zip(&values).for_each(|(n, value)| *n += usize::from(!std::ptr::eq(*value, &NOTHING)));
+        columns.push(column(kind, &values).map_err(|(row, e)| (row, within(e, name)))?);
+    }
+    for (row, (tree, found)) in trees.iter().zip(found).enumerate() {
+        if let Some(tree) = tree.filter(|tree| tree.len() != found) {
+            return Err((row, unknown(tree, fields)));
+        }
+    }
+    Ok(columns)
+}
+
+/// The field of that name, which is at its place as a rule.
+fn field<'a>(tree: &'a Element, at: usize, name: &str) -> &'a Value {
+    match tree.iter().nth(at) {
+        Some((known, value)) if known == name => value,
+        _ => tree.get(name).unwrap_or(&NOTHING),
+    }
+}
+
+#[cold]
+fn unknown(tree: &Element, fields: &[(Name, Kind)]) -> Error {
+    let is_new = |name: &str| !fields.iter().any(|(known, _)| known == name);
+    let name = tree.iter().map(|(name, _)| name).find(|name| is_new(name)).unwrap_or_default();
+    Error::data(format!("column {name}: it was in none of the rows from which the columns were taken"))
+        .help("declare the columns by an example that has all of them")
+}
+
+fn column(kind: &Kind, values: &[&Value]) -> Result<ArrayRef, Refused> {
+    Ok(match kind {
+        Kind::Null => {
+            each(kind, values, |_| None::<()>)?;
+            Arc::new(NullArray::new(values.len()))
+        }
+        Kind::Number(dtype) => numbers(kind, *dtype, values)?,
+        Kind::Text => {
+            let texts = each(kind, values, |value| match value {
+                Value::Str(text) => Some(&**text),
+                _ => None,
+            })?;
+            offsets(texts.iter().map(|text| text.map_or(0, str::len)))?;
+            Arc::new(texts.into_iter().collect::<StringArray>())
+        }
+        Kind::Bytes => {
+            let bytes = each(kind, values, |value| match value {
+                Value::Bytes(bytes) => Some(bytes.as_bytes()),
+                _ => None,
+            })?;
+            offsets(bytes.iter().map(|bytes| bytes.map_or(0, <[u8]>::len)))?;
+            Arc::new(bytes.into_iter().collect::<BinaryArray>())
+        }
+        Kind::Array(dtype, inner) => arrays(kind, *dtype, inner, values)?,
+        Kind::List(items) => {
+            let lists = each(kind, values, |value| match value {
+                Value::List(list) => Some(list.as_slice()),
+                _ => None,
+            })?;
+            let offsets = offsets(lists.iter().map(|list| list.map_or(0, <[_]>::len)))?;
+            let all: Vec<&Value> = lists.iter().flatten().copied().flatten().collect();
+            let in_list = |(place, e)| (offsets.partition_point(|&begin| begin as usize <= place) - 1, e);
+            let child = column(items, &all).map_err(in_list)?;
+            list(items.field("item").map_err(|e| (0, e))?, offsets, child, validity(&lists))?
+        }
+        Kind::Tree(fields) => {
+            let trees = each(kind, values, |value| match value {
+                Value::Tree(tree) => Some(tree),
+                _ => None,
+            })?;
+            let (children, nulls) = (columns(fields, &trees)?, validity(&trees));
+            let fields = all(fields).map_err(|e| (0, e))?;
+            let array = StructArray::try_new_with_length(fields, children, nulls, values.len());
+            Arc::new(array.map_err(|e| (0, failed(e)))?)
+        }
+    })
+}
+
+/// Every value as what `get` finds in it; nulls as none.
+fn each<'a, T>(
+    kind: &Kind,
+    values: &[&'a Value],
+    get: impl Fn(&'a Value) -> Option<T>,
+) -> Result<Vec<Option<T>>, Refused> {
+    let one = |(row, &value): (usize, &&'a Value)| match (value, get(value)) {
+        (Value::Null, _) => Ok(None),
+        (_, Some(found)) => Ok(Some(found)),
+        (other, None) => Err((row, refused(kind, other))),
+    };
+    values.iter().enumerate().map(one).collect()
+}
+
+#[cold]
+fn refused(kind: &Kind, value: &Value) -> Error {
+    Kind::of(value).map_or_else(|e| e, |other| different(kind, &other))
+}
+
+fn validity<T>(rows: &[Option<T>]) -> Option<NullBuffer> {
+    rows.iter().any(Option::is_none).then(|| rows.iter().map(Option::is_some).collect())
+}
+
+fn numbers(kind: &Kind, dtype: DType, values: &[&Value]) -> Result<ArrayRef, Refused> {
+    let scalars = each(kind, values, |value| match value {
+        Value::Array(array) if array.shape().is_empty() && array.dtype() == dtype => Some(array.bytes()),
+        _ => None,
+    })?;
+    let zero = [0; 8];
+    let mut bytes = Vec::with_capacity(values.len() * dtype.size());
+    scalars.iter().for_each(|scalar| bytes.extend_from_slice(scalar.unwrap_or(&zero[..dtype.size()])));
+    flat(dtype, bytes, validity(&scalars))
+}
+
+/// Numbers one behind the other.
+fn flat(dtype: DType, bytes: Vec<u8>, nulls: Option<NullBuffer>) -> Result<ArrayRef, Refused> {
+    if dtype == DType::Bool {
+        let bits = BooleanBuffer::collect_bool(bytes.len(), |at| bytes[at] != 0);
+        return Ok(Arc::new(BooleanArray::new(bits, nulls)));
+    }
+    let data = ArrayData::builder(data_type(dtype)).len(bytes.len() / dtype.size());
+    // Where the allocator put the bytes is no matter of alignment that it promises.
+    let data = data.add_buffer(ArrowBuffer::from_vec(bytes)).nulls(nulls).align_buffers(true).build();
+    data.map(make_array).map_err(|e| (0, failed(e)))
+}
+
+/// Arrays whose first dimension differs, the others being `inner`; of one dimension, lists of numbers and nulls, too.
+fn arrays(kind: &Kind, dtype: DType, inner: &[usize], values: &[&Value]) -> Result<ArrayRef, Refused> {
+    enum Row<'a> {
+        Array(&'a crate::element::Array),
+        List(&'a [Value]),
+    }
+    let rows = each(kind, values, |value| match value {
+        Value::Array(array) if array.dtype() == dtype && array.shape().get(1..) == Some(inner) => {
+            Some(Row::Array(array))
+        }
+        Value::List(items) if inner.is_empty() || items.is_empty() => Some(Row::List(items)),
+        _ => None,
+    })?;
+    let length = |row: &Option<Row<'_>>| match row {
+        Some(Row::Array(array)) => array.shape()[0],
+        Some(Row::List(items)) => items.len(),
+        None => 0,
+    };
+    let offsets = offsets(rows.iter().map(length))?;
+    let (mut bytes, mut nulls) = (Vec::new(), Vec::new());
+    let zero = [0; 8];
+    for (at, row) in rows.iter().enumerate() {
+        match row {
+            Some(Row::Array(array)) => bytes.extend_from_slice(array.bytes()),
+            Some(Row::List(items)) => {
+                for (place, item) in items.iter().enumerate() {
+                    match item {
+                        Value::Array(number) if number.shape().is_empty() && number.dtype() == dtype => {
+                            bytes.extend_from_slice(number.bytes());
+                        }
+                        Value::Null => {
+                            bytes.extend_from_slice(&zero[..dtype.size()]);
+                            nulls.push(offsets[at] as usize + place);
+                        }
+                        other => return Err((at, refused(&Kind::Number(dtype), other))),
+                    }
+                }
+            }
+            None => {}
+        }
+    }
+    let count = offsets.last() as usize;
+    let nulls = (!nulls.is_empty()).then(|| {
+        let mut valid = vec![true; count];
+        nulls.iter().for_each(|&at| valid[at] = false);
+        NullBuffer::from(valid)
+    });
+    let mut values = flat(dtype, bytes, nulls)?;
+    for depth in (0..inner.len()).rev() {
+        let rows = inner[..depth].iter().fold(count, |rows, &size| rows.saturating_mul(size));
+        let of = item(dtype, &inner[depth..], false).map_err(|e| (0, e))?.data_type().clone();
+        let data = ArrayData::builder(of).len(rows).add_child_data(values.to_data());
+        values = data.build().map(make_array).map_err(|e| (0, failed(e)))?;
+    }
+    list(item(dtype, inner, true).map_err(|e| (0, e))?, offsets, values, validity(&rows))
+}
+
+fn list(
+    item: arrow::datatypes::Field,
+    offsets: OffsetBuffer<i32>,
+    values: ArrayRef,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef, Refused> {
+    debug_assert_eq!(item.data_type(), values.data_type());
+    let array = ListArray::try_new(Arc::new(item), offsets, values, nulls);
+    array.map(|array| Arc::new(array) as ArrayRef).map_err(|e| (0, failed(e)))
+}
+
+/// Where each row begins, and the last ends.
+fn offsets(lengths: impl Iterator<Item = usize>) -> Result<OffsetBuffer<i32>, Refused> {
+    let mut ends = vec![0];
+    let mut end = 0usize;
+    for (row, length) in lengths.enumerate() {
+        end = end.saturating_add(length);
+        let fits = i32::try_from(end);
+        ends.push(fits.map_err(|_| {
+            let text = format!("{end} items or bytes in a record batch, Arrow has at most {}", i32::MAX);
+            (row, Error::data(text).help("write fewer rows into a batch, or smaller values"))
+        })?);
+    }
+    Ok(OffsetBuffer::new(ScalarBuffer::from(ends)))
+}

@@ -1,0 +1,111 @@
+//! Elements on their way into record batches.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+
+use super::build::record_batch;
+use super::kind::{Kind, all};
+use crate::element::{Element, Name};
+use crate::error::{Error, Result};
+
+/// Collects elements. The first of them, if no example was given before, say what columns there are.
+pub(crate) struct Rows {
+    columns: Option<Columns>,
+    waiting: Vec<Element>,
+    bytes: usize,
+    most: usize,
+    most_bytes: usize,
+    /// Rows that left as batches.
+    done: u64,
+}
+
+struct Columns {
+    fields: Vec<(Name, Kind)>,
+    schema: SchemaRef,
+}
+
+impl Columns {
+    fn new(fields: Vec<(Name, Kind)>) -> Result<Self> {
+        let schema = Arc::new(Schema::new(all(&fields)?));
+        Ok(Self { fields, schema })
+    }
+
+    /// Those that hold all of these elements.
+    fn of<'a>(elements: impl Iterator<Item = &'a Element>, first: u64) -> Result<Self> {
+        let mut kind = Kind::Tree(Vec::new());
+        for (element, row) in elements.zip(first..) {
+            kind = Kind::of_tree(element).and_then(|other| kind.and(other)).map_err(|e| e.record(row))?;
+        }
+        match kind {
+            Kind::Tree(fields) => Self::new(fields),
+            other => Err(Error::data(format!("{other} where an element is needed"))),
+        }
+    }
+}
+
+impl Rows {
+    /// Batches of so many rows, or of the rows of so many bytes if they are fewer; of columns like those of `example`.
+    pub(crate) fn new(rows: usize, bytes: usize, example: Option<&Element>) -> Result<Self> {
+        let columns = example.map(|example| Columns::of(std::iter::once(example), 0)).transpose()?;
+        Ok(Self { columns, waiting: Vec::new(), bytes: 0, most: rows.max(1), most_bytes: bytes, done: 0 })
+    }
+
+    /// Adds a row, and gives the batch that it fills.
+    pub(crate) fn push(&mut self, row: &Element) -> Result<Option<RecordBatch>> {
+        self.bytes += row.nbytes();
+        self.waiting.push(row.clone());
+        if self.waiting.len() < self.most && self.bytes < self.most_bytes {
+            return Ok(None);
+        }
+        self.take()
+    }
+
+    /// The rows that wait, if there are any.
+    pub(crate) fn take(&mut self) -> Result<Option<RecordBatch>> {
+        if self.waiting.is_empty() {
+            return Ok(None);
+        }
+        let columns = match &mut self.columns {
+            Some(columns) => columns,
+            none => none.insert(Columns::of(self.waiting.iter(), self.done)?),
+        };
+        let batch = record_batch(&columns.schema, &columns.fields, &self.waiting);
+        let batch = batch.map_err(|(row, error)| error.record(self.done + row as u64))?;
+        self.done += self.waiting.len() as u64;
+        self.waiting.clear();
+        self.bytes = 0;
+        Ok(Some(batch))
+    }
+
+    /// The columns, once they are known; if there were no rows, there are none.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        self.columns.as_ref().map_or_else(|| Arc::new(Schema::empty()), |columns| columns.schema.clone())
+    }
+
+    /// What each column of values is, in the order of Arrow's leaves.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn leaves(&self) -> Vec<Kind> {
+        let mut leaves = Vec::new();
+        for (_, kind) in self.columns.iter().flat_map(|columns| &columns.fields) {
+            collect(kind, &mut leaves);
+        }
+        leaves
+    }
+
+    /// Bytes that wait.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[cfg(feature = "parquet")]
+fn collect(kind: &Kind, leaves: &mut Vec<Kind>) {
+    match kind {
+        Kind::List(items) => collect(items, leaves),
+        Kind::Tree(fields) => fields.iter().for_each(|(_, kind)| collect(kind, leaves)),
+        leaf => leaves.push(leaf.clone()),
+    }
+}

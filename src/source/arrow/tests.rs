@@ -1,0 +1,214 @@
+//! What is written reads back as it was.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use super::rows::Rows;
+use super::value::{Memory, value};
+use crate::element::{Array, Buffer, DType, Element, Value};
+use crate::error::Result;
+
+/// What the column of a row may be, and what values it may have.
+#[derive(Clone, Debug)]
+enum Column {
+    Number(DType),
+    Array(DType, Vec<usize>),
+    Text,
+    Bytes,
+    Tree(Vec<Column>),
+    List(Box<Column>),
+}
+
+fn columns() -> impl Strategy<Value = Column> {
+    let dtype = || proptest::sample::select(&DType::ALL[..]);
+    let leaf = prop_oneof![
+        dtype().prop_map(Column::Number),
+        (dtype(), vec(1usize..4, 0..3)).prop_map(|(dtype, inner)| Column::Array(dtype, inner)),
+        Just(Column::Text),
+        Just(Column::Bytes),
+    ];
+    leaf.prop_recursive(2, 6, 3, |inner| {
+        // A list of numbers is an array.
+        let items = inner.clone().prop_filter("no number", |item| !matches!(item, Column::Number(_)));
+        prop_oneof![vec(inner, 1..3).prop_map(Column::Tree), items.prop_map(|item| Column::List(item.into()))]
+    })
+}
+
+fn array(dtype: DType, shape: &[usize], seed: &[u8]) -> Array {
+    let bytes = shape.iter().product::<usize>() * dtype.size();
+    let mut bytes: Vec<u8> = seed.iter().cycle().take(bytes).copied().collect();
+    if dtype == DType::Bool {
+        bytes.iter_mut().for_each(|byte| *byte &= 1);
+    }
+    Array::new(dtype, shape, Buffer::copy_from(&bytes)).unwrap()
+}
+
+/// Values of a column; some of them are null.
+fn values(column: &Column) -> BoxedStrategy<Value> {
+    let seed = vec(any::<u8>(), 1..40);
+    let value = match column.clone() {
+        Column::Number(dtype) => seed.prop_map(move |seed| array(dtype, &[], &seed).into()).boxed(),
+        Column::Array(dtype, inner) => (0usize..4, seed)
+            .prop_map(move |(rows, seed)| array(dtype, &[&[rows], inner.as_slice()].concat(), &seed).into())
+            .boxed(),
+        Column::Text => "\\PC{0,9}".prop_map(|text| text.as_str().into()).boxed(),
+        Column::Bytes => vec(any::<u8>(), 0..12).prop_map(|bytes| Value::Bytes(Buffer::copy_from(&bytes))).boxed(),
+        Column::Tree(fields) => row(fields).prop_map(Value::Tree).boxed(),
+        Column::List(item) => vec(values(&item), 0..4).prop_map(Value::List).boxed(),
+    };
+    option::weighted(0.9, value).prop_map(|value| value.unwrap_or(Value::Null)).boxed()
+}
+
+fn row(columns: Vec<Column>) -> impl Strategy<Value = Element> {
+    let values: Vec<_> = columns.iter().map(values).collect();
+    values.prop_map(|values| {
+        let named = values.into_iter().enumerate();
+        named.fold(Element::new(), |element, (at, value)| element.with(format!("c{at}"), value))
+    })
+}
+
+fn rows() -> impl Strategy<Value = Vec<Element>> {
+    vec(columns(), 1..4).prop_flat_map(|columns| vec(row(columns), 1..20))
+}
+
+fn back(rows: &[Element], batch_rows: usize) -> Result<Vec<Element>> {
+    let mut collected = Rows::new(batch_rows, usize::MAX, None)?;
+    let mut batches = Vec::new();
+    for row in rows {
+        batches.extend(collected.push(row)?);
+    }
+    batches.extend(collected.take()?);
+    let mut read = Vec::new();
+    for batch in batches {
+        for row in 0..batch.num_rows() {
+            let mut element = Element::new();
+            for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+                element.insert(field.name(), value(field, column, row, Memory::Copied)?);
+            }
+            read.push(element);
+        }
+    }
+    Ok(read)
+}
+
+proptest! {
+    #[test]
+    fn batches_hold_what_elements_do(rows in rows()) {
+        prop_assert_eq!(back(&rows, usize::MAX).unwrap(), rows);
+    }
+
+    #[cfg(feature = "arrow")]
+    #[test]
+    fn arrow_files_read_back(rows in rows(), stream: bool, codec in 0..3, batch_rows in 1usize..30) {
+        use crate::dataset::map::RandomAccess;
+        use crate::source::{ArrowCompression::*, ArrowOptions, ArrowWriter, ArrowWriterOptions};
+        let example = example(&rows);
+        let options = ArrowWriterOptions::new().batch_rows(batch_rows).example(example);
+        let options = options.compression([None, Lz4, Zstd(1)][codec as usize]);
+        let write = || {
+            let options = options.clone();
+            let mut writer = ArrowWriter::new(Vec::new(), if stream { options.stream() } else { options }).unwrap();
+            rows.iter().for_each(|row| writer.write(row).unwrap());
+            writer.finish().unwrap()
+        };
+        let file = write();
+        prop_assert!(file == write());
+        let contents = vec![("x".into(), Buffer::copy_from(&file).into())];
+        let source = ArrowOptions::default().open_contents(contents).unwrap();
+        let read: Vec<_> = (0..source.len()).map(|i| source.read(i).unwrap()).collect();
+        prop_assert_eq!(read, rows);
+    }
+
+    #[cfg(feature = "parquet")]
+    #[test]
+    fn parquet_files_read_back(rows in rows(), split: bool, index: bool, dictionary: bool, codec in 0..6, group in 1usize..30) {
+        use crate::dataset::map::RandomAccess;
+        use crate::source::{ParquetCompression::*, ParquetOptions, ParquetWriter, ParquetWriterOptions};
+        let options = ParquetWriterOptions::new().row_group_rows(group).example(example(&rows)).byte_stream_split(split);
+        let codec = [None, Snappy, Zstd(1), Lz4, Gzip(1), Brotli(1)][codec as usize];
+        let options = options.page_index(index).dictionary(dictionary).compression(codec);
+        let write = || {
+            let mut writer = ParquetWriter::new(Vec::new(), options.clone()).unwrap();
+            rows.iter().for_each(|row| writer.write(row).unwrap());
+            writer.finish().unwrap()
+        };
+        let file = write();
+        prop_assert!(file == write());
+        let contents = vec![("x".into(), Buffer::copy_from(&file).into())];
+        let source = ParquetOptions::default().open_contents(contents).unwrap();
+        let read: Vec<_> = (0..source.len()).map(|i| source.read(i).unwrap()).collect();
+        prop_assert_eq!(read, rows);
+    }
+}
+
+/// One that has all that the rows have.
+#[cfg(any(feature = "arrow", feature = "parquet"))]
+fn example(rows: &[Element]) -> Element {
+    fn merge(a: Value, b: &Value) -> Value {
+        match (a, b) {
+            (Value::Null, b) => b.clone(),
+            (a, Value::Null) => a,
+            (Value::Tree(a), Value::Tree(b)) => {
+                let fields = a.into_fields().map(|(name, value)| {
+                    let other = b.get(&name).cloned().unwrap_or(Value::Null);
+                    (name, merge(value, &other))
+                });
+                fields.fold(Element::new(), |tree, (name, value)| tree.with(name, value)).into()
+            }
+            (Value::List(a), Value::List(b)) => {
+                let one = a.into_iter().chain(b.iter().cloned()).fold(Value::Null, |a, b| merge(a, &b));
+                Value::List(vec![one])
+            }
+            (a, _) => a,
+        }
+    }
+    let all = rows.iter().fold(Value::Null, |all, row| merge(all, &row.clone().into()));
+    match all {
+        Value::Tree(tree) => tree,
+        _ => Element::new(),
+    }
+}
+
+fn told(rows: &[Element]) -> String {
+    back(rows, 2).unwrap_err().to_string()
+}
+
+#[test]
+fn what_does_not_fit_is_told_with_its_place() {
+    let one = |value: Value| Element::new().with("x", value);
+    let number = |n: i64| one(Array::scalar(n).into());
+    assert_eq!(told(&[number(1), one("a".into())]), "record 1: column x: text where a number of int64 came before");
+    // The columns are those of the first two.
+    let rows = [number(1), number(2), number(3), one(Array::scalar(1.5).into())];
+    assert_eq!(told(&rows), "record 3: column x: a number of float64 where a number of int64 came before");
+    let rows = [number(1), number(2), number(3).with("y", "new")];
+    assert_eq!(told(&rows), "record 2: column y: it was in none of the rows from which the columns were taken");
+    let array = |shape: [usize; 2]| one(array(DType::F32, &shape, &[0]).into());
+    let error = back(&[array([1, 2]), array([1, 3])], 2).unwrap_err();
+    assert_eq!(error.message(), "column x: an array of float32[_, 3] where an array of float32[_, 2] came before");
+    assert!(error.help_text().unwrap().contains("only the first dimension"));
+    let list = |items: Vec<Value>| one(Value::Tree(Element::new().with("deep", Value::List(items))));
+    let rows = [list(vec!["a".into()]), list(vec![]), list(vec![]), list(vec!["b".into(), Array::scalar(1u8).into()])];
+    assert_eq!(told(&rows), "record 3: column x.deep: a number of uint8 where text came before");
+}
+
+#[test]
+fn what_a_row_does_not_have_is_null() {
+    let rows = [Element::new().with("a", "1"), Element::new().with("b", "2"), Element::new()];
+    let read = back(&rows, 3).unwrap();
+    assert_eq!(read[0], Element::new().with("a", "1").with("b", Value::Null));
+    assert_eq!(read[1], Element::new().with("a", Value::Null).with("b", "2"));
+    assert_eq!(read[2], Element::new().with("a", Value::Null).with("b", Value::Null));
+}
+
+#[test]
+fn lists_of_numbers_are_arrays_and_keep_their_nulls() {
+    let list = |items: Vec<Value>| Element::new().with("x", Value::List(items));
+    let one = || Value::from(Array::scalar(1i64));
+    let rows = [list(vec![one(), Value::Null]), list(vec![]), list(vec![one(), one()])];
+    let read = back(&rows, 3).unwrap();
+    assert_eq!(read[0], rows[0]);
+    assert_eq!(read[1].array("x").unwrap().shape(), [0]);
+    assert_eq!(read[2].array("x").unwrap().as_slice::<i64>().unwrap(), [1, 1]);
+}

@@ -1,0 +1,292 @@
+//! Writing Parquet files.
+
+use std::fmt;
+use std::io::Write;
+use std::mem;
+
+use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
+use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+
+use crate::element::{DType, Element};
+use crate::error::{Error, ErrorKind, Result};
+use crate::source::arrow::kind::Kind;
+use crate::source::arrow::rows::Rows;
+
+/// Writes elements as the rows of a Parquet file; [`finish`](Self::finish) writes the footer, without which it is none.
+///
+/// ```
+/// use gristmill::source::{ParquetWriter, ParquetWriterOptions};
+/// use gristmill::{Array, Element};
+/// let mut writer = ParquetWriter::new(Vec::new(), ParquetWriterOptions::new())?;
+/// for text in ["one", "two"] {
+///     writer.write(&Element::new().with("text", text).with("ids", Array::from_vec(vec![1i32, 2])))?;
+/// }
+/// let file = writer.finish()?;
+/// assert!(file.starts_with(b"PAR1") && file.ends_with(b"PAR1"));
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+///
+/// | value | column |
+/// |---|---|
+/// | number of no dimension | number of the same type; `bfloat16` as `uint16` that is marked |
+/// | array of one dimension | list of numbers |
+/// | array of more dimensions | list of lists of fixed size: the first dimension may differ from row to row, the others not |
+/// | text, bytes | string, binary |
+/// | tree | struct |
+/// | list | list |
+/// | null, or a column that a row does not have | null |
+///
+/// The columns are those of the first rows (1,024, or fewer of 8 MiB), or of an [`example`](ParquetWriterOptions::example).
+/// What is written reads back as it was, but for this: a column that a row does not have is null, and a list of numbers without
+/// nulls is an array.
+///
+/// # Errors
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the record for a value that its column cannot hold, at the latest when the
+/// file is finished; [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written. A writer that has failed writes no more.
+///
+/// # Determinism
+/// The same elements and options make the same bytes, for one version of the codecs.
+///
+/// # Cost
+/// A row group is encoded in memory before it is written.
+#[must_use = "a file that is not finished cannot be read"]
+pub struct ParquetWriter<W: Write + Send> {
+    rows: Rows,
+    state: State<W>,
+    options: ParquetWriterOptions,
+}
+
+enum State<W: Write + Send> {
+    /// The columns are not known yet.
+    Waiting(W),
+    Writing(Box<ArrowWriter<W>>),
+    Failed,
+}
+
+/// How the pages of a Parquet file are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParquetCompression {
+    /// Not at all.
+    None,
+    /// Snappy: fast, and known everywhere.
+    Snappy,
+    /// Zstandard at a level from 1 to 22.
+    Zstd(i32),
+    /// LZ4, as raw blocks.
+    Lz4,
+    /// Gzip at a level from 0 to 9.
+    Gzip(u32),
+    /// Brotli at a level from 0 to 11.
+    Brotli(u32),
+}
+
+impl ParquetCompression {
+    fn codec(self) -> Result<Compression> {
+        let codec = match self {
+            Self::None => Ok(Compression::UNCOMPRESSED),
+            Self::Snappy => Ok(Compression::SNAPPY),
+            Self::Zstd(level) => ZstdLevel::try_new(level).map(Compression::ZSTD),
+            Self::Lz4 => Ok(Compression::LZ4_RAW),
+            Self::Gzip(level) => GzipLevel::try_new(level).map(Compression::GZIP),
+            Self::Brotli(level) => BrotliLevel::try_new(level).map(Compression::BROTLI),
+        };
+        codec.map_err(|e| Error::config(e.to_string()))
+    }
+}
+
+/// How a Parquet file is written.
+#[derive(Clone, Debug)]
+#[must_use = "options do nothing until they are given to a writer"]
+pub struct ParquetWriterOptions {
+    compression: ParquetCompression,
+    row_group_rows: usize,
+    row_group_bytes: usize,
+    dictionary: bool,
+    byte_stream_split: bool,
+    page_index: bool,
+    example: Option<Element>,
+}
+
+impl Default for ParquetWriterOptions {
+    fn default() -> Self {
+        Self {
+            compression: ParquetCompression::Zstd(3),
+            row_group_rows: 1 << 16,
+            row_group_bytes: 64 << 20,
+            dictionary: true,
+            byte_stream_split: false,
+            page_index: true,
+            example: None,
+        }
+    }
+}
+
+impl ParquetWriterOptions {
+    /// Zstandard at level 3, row groups of 65,536 rows or 64 MiB, dictionaries and a page index.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How pages are compressed; by Zstandard at level 3 at first.
+    pub fn compression(mut self, compression: ParquetCompression) -> Self {
+        self.compression = compression;
+        self
+    }
+
+    /// Rows in a row group at most; 65,536 at first. Shuffled reading is fast where row groups are small.
+    pub fn row_group_rows(mut self, rows: usize) -> Self {
+        self.row_group_rows = rows.max(1);
+        self
+    }
+
+    /// Encoded bytes in a row group, about, at most; 64 MiB at first. It is this much that is held in memory.
+    pub fn row_group_bytes(mut self, bytes: usize) -> Self {
+        self.row_group_bytes = bytes.max(1);
+        self
+    }
+
+    /// Whether values that repeat are written once, as far as that is shorter; so at first.
+    pub fn dictionary(mut self, dictionary: bool) -> Self {
+        self.dictionary = dictionary;
+        self
+    }
+
+    /// Whether floating-point numbers are written byte by byte: all first bytes, then all second ones, without a dictionary.
+    /// Activations and features compress far better so. Not so at first.
+    pub fn byte_stream_split(mut self, split: bool) -> Self {
+        self.byte_stream_split = split;
+        self
+    }
+
+    /// Whether an index says where the pages of each column are, and the least and greatest value in each; so at first.
+    pub fn page_index(mut self, index: bool) -> Self {
+        self.page_index = index;
+        self
+    }
+
+    /// The columns are those of this element, whose values do not count.
+    pub fn example(mut self, example: Element) -> Self {
+        self.example = Some(example);
+        self
+    }
+
+    fn properties(&self, rows: &Rows) -> Result<WriterProperties> {
+        let statistics = if self.page_index { EnabledStatistics::Page } else { EnabledStatistics::Chunk };
+        let mut builder = WriterProperties::builder()
+            .set_compression(self.compression.codec()?)
+            .set_max_row_group_row_count(Some(self.row_group_rows))
+            .set_max_row_group_bytes(Some(self.row_group_bytes))
+            .set_dictionary_enabled(self.dictionary)
+            .set_offset_index_disabled(!self.page_index)
+            .set_statistics_enabled(statistics);
+        let schema = ArrowSchemaConverter::new().convert(&rows.schema()).map_err(failed)?;
+        for (column, kind) in schema.columns().iter().zip(rows.leaves()) {
+            let (path, dtype) = match kind {
+                // Nobody looks for a row by the greatest number in its array.
+                Kind::Array(dtype, _) => {
+                    builder = builder.set_column_statistics_enabled(column.path().clone(), EnabledStatistics::None);
+                    (column.path().clone(), dtype)
+                }
+                Kind::Number(dtype) => (column.path().clone(), dtype),
+                _ => continue,
+            };
+            if self.byte_stream_split && matches!(dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64) {
+                builder = builder.set_column_dictionary_enabled(path.clone(), false);
+                builder = builder.set_column_encoding(path, Encoding::BYTE_STREAM_SPLIT);
+            }
+        }
+        Ok(builder.build())
+    }
+}
+
+/// Rows that are encoded together, and that say what columns there are.
+const ROWS: usize = 1024;
+const BYTES: usize = 8 << 20;
+
+impl<W: Write + Send> ParquetWriter<W> {
+    /// Begins a file in `out`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a level that a codec does not have.
+    pub fn new(out: W, options: ParquetWriterOptions) -> Result<Self> {
+        options.compression.codec()?;
+        let rows = Rows::new(ROWS.min(options.row_group_rows), BYTES, options.example.as_ref())?;
+        Ok(Self { rows, state: State::Waiting(out), options })
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// Those of the type.
+    pub fn write(&mut self, row: &Element) -> Result<()> {
+        if matches!(self.state, State::Failed) {
+            return Err(failed_before());
+        }
+        let Some(batch) = self.rows.push(row).inspect_err(|_| self.state = State::Failed)? else { return Ok(()) };
+        self.writer()?.write(&batch).inspect_err(|_| self.state = State::Failed).map_err(failed)
+    }
+
+    /// Bytes that were written to `out`, and about those that will follow from the rows that wait in memory.
+    pub fn estimated_bytes(&self) -> u64 {
+        let written = match &self.state {
+            State::Writing(writer) => writer.bytes_written() + writer.in_progress_size(),
+            _ => 0,
+        };
+        (written + self.rows.waiting_bytes()) as u64
+    }
+
+    /// Ends the file, and gives back what it was written to.
+    ///
+    /// # Errors
+    /// Those of the type.
+    pub fn finish(mut self) -> Result<W> {
+        let last = self.rows.take()?;
+        let writer = self.writer()?;
+        if let Some(batch) = last {
+            writer.write(&batch).map_err(failed)?;
+        }
+        match mem::replace(&mut self.state, State::Failed) {
+            State::Writing(writer) => writer.into_inner().map_err(failed),
+            _ => Err(failed_before()),
+        }
+    }
+
+    /// The writer, which is made as soon as the columns are known.
+    fn writer(&mut self) -> Result<&mut ArrowWriter<W>> {
+        if let State::Waiting(_) = self.state {
+            let properties = self.options.properties(&self.rows)?;
+            if let State::Waiting(out) = mem::replace(&mut self.state, State::Failed) {
+                let writer = ArrowWriter::try_new(out, self.rows.schema(), Some(properties)).map_err(failed)?;
+                self.state = State::Writing(Box::new(writer));
+            }
+        }
+        match &mut self.state {
+            State::Writing(writer) => Ok(writer),
+            _ => Err(failed_before()),
+        }
+    }
+}
+
+#[cold]
+fn failed_before() -> Error {
+    Error::config("this file could not be written before: it ends here")
+}
+
+#[cold]
+fn failed(error: ParquetError) -> Error {
+    match error {
+        ParquetError::External(source) if source.is::<std::io::Error>() => {
+            Error::new(ErrorKind::Io, source.to_string()).caused_by(source)
+        }
+        other => Error::data(other.to_string()),
+    }
+}
+
+impl<W: Write + Send> fmt::Debug for ParquetWriter<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParquetWriter").field("options", &self.options).finish_non_exhaustive()
+    }
+}
