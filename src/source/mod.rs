@@ -80,7 +80,7 @@ mod varint;
 mod zstd_frame;
 
 #[cfg(feature = "arrow")]
-pub use self::arrow_ipc::{Arrow, ArrowCompression, ArrowOptions, ArrowWriter, ArrowWriterOptions};
+pub use self::arrow_ipc::{Arrow, ArrowCompression, ArrowOptions, ArrowWriter, ArrowWriterOptions, HuggingFaceWriter};
 #[cfg(feature = "parquet")]
 pub use self::parquet::{Parquet, ParquetCompression, ParquetOptions, ParquetWriter, ParquetWriterOptions};
 #[cfg(feature = "array_record")]

@@ -10,7 +10,7 @@ use super::kind::{Kind, all};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 
-/// Collects elements. The first of them, if no example was given before, say what columns there are.
+/// Collects elements. The first of them say what columns there are, unless that is known before.
 pub(crate) struct Rows {
     columns: Option<Columns>,
     waiting: Vec<Element>,
@@ -21,7 +21,9 @@ pub(crate) struct Rows {
     done: u64,
 }
 
-struct Columns {
+/// What columns there are.
+#[derive(Debug)]
+pub(crate) struct Columns {
     fields: Vec<(Name, Kind)>,
     schema: SchemaRef,
 }
@@ -30,6 +32,11 @@ impl Columns {
     fn new(fields: Vec<(Name, Kind)>) -> Result<Self> {
         let schema = Arc::new(Schema::new(all(&fields)?));
         Ok(Self { fields, schema })
+    }
+
+    /// Those of an element.
+    pub(crate) fn like(example: &Element) -> Result<Self> {
+        Self::of(std::iter::once(example), 0)
     }
 
     /// Those that hold all of these elements.
@@ -46,10 +53,9 @@ impl Columns {
 }
 
 impl Rows {
-    /// Batches of so many rows, or of the rows of so many bytes if they are fewer; of columns like those of `example`.
-    pub(crate) fn new(rows: usize, bytes: usize, example: Option<&Element>) -> Result<Self> {
-        let columns = example.map(|example| Columns::of(std::iter::once(example), 0)).transpose()?;
-        Ok(Self { columns, waiting: Vec::new(), bytes: 0, most: rows.max(1), most_bytes: bytes, done: 0 })
+    /// Batches of so many rows, or of the rows of so many bytes if they are fewer.
+    pub(crate) fn new(rows: usize, bytes: usize, columns: Option<Columns>) -> Self {
+        Self { columns, waiting: Vec::new(), bytes: 0, most: rows.max(1), most_bytes: bytes, done: 0 }
     }
 
     /// Adds a row, and gives the batch that it fills.
@@ -82,6 +88,12 @@ impl Rows {
     /// The columns, once they are known; if there were no rows, there are none.
     pub(crate) fn schema(&self) -> SchemaRef {
         self.columns.as_ref().map_or_else(|| Arc::new(Schema::empty()), |columns| columns.schema.clone())
+    }
+
+    /// The columns, once they are known.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn into_columns(self) -> Option<Columns> {
+        self.columns
     }
 
     /// What each column of values is, in the order of Arrow's leaves.

@@ -73,7 +73,7 @@ fn rows() -> impl Strategy<Value = Vec<Element>> {
 }
 
 fn back(rows: &[Element], batch_rows: usize) -> Result<Vec<Element>> {
-    let mut collected = Rows::new(batch_rows, usize::MAX, None)?;
+    let mut collected = Rows::new(batch_rows, usize::MAX, None);
     let mut batches = Vec::new();
     for row in rows {
         batches.extend(collected.push(row)?);

@@ -10,7 +10,9 @@ use crate::source::files::Patterns;
 use crate::source::format::Format;
 
 /// Says which files there are, in which order.
-const STATE: &str = "state.json";
+pub(super) const STATE: &str = "state.json";
+/// Says what is known of the data set; without features, they are taken from the files.
+pub(super) const INFO: &str = "dataset_info.json";
 /// Says which data sets are in the folders beside it.
 const SPLITS: &str = "dataset_dict.json";
 
@@ -27,6 +29,27 @@ struct State {
 #[derive(Deserialize)]
 struct DataFile {
     filename: String,
+}
+
+/// The text of `state.json` for these files.
+pub(crate) fn state(names: &[String], fingerprint: u64) -> String {
+    let files: Vec<_> = names.iter().map(|name| serde_json::json!({ "filename": name })).collect();
+    let state = serde_json::json!({
+        "_data_files": files,
+        "_fingerprint": format!("{fingerprint:016x}"),
+        "_format_columns": null,
+        "_format_kwargs": {},
+        "_format_type": null,
+        "_output_all_columns": false,
+        "_split": null,
+    });
+    format!("{state:#}\n")
+}
+
+/// The text of `dataset_info.json`.
+pub(crate) fn info() -> String {
+    let info = serde_json::json!({ "citation": "", "description": "", "homepage": "", "license": "" });
+    format!("{info:#}\n")
 }
 
 /// What is read of `dataset_dict.json`.

@@ -2,6 +2,7 @@
 
 mod batch;
 mod folder;
+mod folder_writer;
 mod frame;
 mod layout;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use arrow::array::RecordBatch;
 use rayon::prelude::*;
 
 use self::batch::Dictionaries;
+pub use self::folder_writer::HuggingFaceWriter;
 use self::layout::Layout;
 pub use self::writer::{ArrowCompression, ArrowWriter, ArrowWriterOptions};
 use super::arrow::cache::Cache;

@@ -9,7 +9,7 @@ use arrow::ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, Stream
 use arrow::ipc::{CompressionType, MetadataVersion};
 
 use super::*;
-use crate::element::{Buffer, DType, Value};
+use crate::element::{Array, Buffer, DType, Value};
 use crate::source::arrow::types::{BFLOAT16, EXTENSION};
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
@@ -201,4 +201,36 @@ fn folders_name_their_files_in_order() {
     write("dataset_dict.json", br#"{"splits": ["train", "test"]}"#);
     let error = Arrow::open(dir.path()).unwrap_err();
     assert!(error.help_text().unwrap().contains(&dir.path().join("test").display().to_string()), "{error:?}");
+}
+
+#[test]
+fn folders_are_written_in_several_files() {
+    use crate::source::HuggingFaceWriter;
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, file_bytes| {
+        let folder = dir.path().join(name);
+        let mut writer = HuggingFaceWriter::new(&folder, file_bytes).unwrap();
+        for i in 0..10i64 {
+            // What a later file has too little of is still of the columns of the first.
+            let value = if i < 4 { Value::from(Array::scalar(i)) } else { Value::Null };
+            writer.write(&Element::new().with("i", value).with("text", "abcd")).unwrap();
+        }
+        writer.finish().unwrap();
+        folder
+    };
+    let (one, several) = (write("one", u64::MAX), write("several", 24));
+    let read = |folder| {
+        let source = Arrow::open(&folder).unwrap();
+        (0..source.len()).map(|i| source.read(i).unwrap()).collect::<Vec<_>>()
+    };
+    assert!(several.join("data-00002.arrow").is_file() && !several.join("data-00003.arrow").exists());
+    let rows = read(several);
+    assert_eq!((rows.len(), rows[3].array("i").unwrap().as_i64(), rows[4].get("i")), (10, Some(3), Some(&Value::Null)));
+    assert_eq!(read(one), rows);
+    let state = |name| std::fs::read_to_string(dir.path().join(name).join("state.json")).unwrap();
+    let before = state("several");
+    write("several", 24);
+    assert_eq!(state("several"), before);
+    HuggingFaceWriter::new(dir.path().join("none"), 1).unwrap().finish().unwrap();
+    assert_eq!(Arrow::open(dir.path().join("none")).unwrap().len(), 0);
 }

@@ -12,7 +12,7 @@ use arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::source::arrow::failed;
-use crate::source::arrow::rows::Rows;
+use crate::source::arrow::rows::{Columns, Rows};
 
 /// Writes elements as the rows of an IPC file, which is also the second version of Feather, or of a stream.
 ///
@@ -137,8 +137,17 @@ impl<W: Write> ArrowWriter<W> {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a level that a codec does not have.
     pub fn new(out: W, options: ArrowWriterOptions) -> Result<Self> {
+        Self::with_columns(out, options, None)
+    }
+
+    /// The same, of the columns of another file.
+    pub(super) fn with_columns(out: W, options: ArrowWriterOptions, columns: Option<Columns>) -> Result<Self> {
         options.ipc().map_err(|e| Error::config(e.to_string()))?;
-        let rows = Rows::new(options.batch_rows, options.batch_bytes, options.example.as_ref())?;
+        let columns = match (columns, &options.example) {
+            (None, Some(example)) => Some(Columns::like(example)?),
+            (columns, _) => columns,
+        };
+        let rows = Rows::new(options.batch_rows, options.batch_bytes, columns);
         Ok(Self { rows, state: State::Waiting(out), options })
     }
 
@@ -158,16 +167,22 @@ impl<W: Write> ArrowWriter<W> {
     ///
     /// # Errors
     /// Those of the type.
-    pub fn finish(mut self) -> Result<W> {
+    pub fn finish(self) -> Result<W> {
+        self.finish_with_columns().map(|(out, _)| out)
+    }
+
+    /// The same, and what another file of the same columns needs.
+    pub(super) fn finish_with_columns(mut self) -> Result<(W, Option<Columns>)> {
         if let Some(batch) = self.rows.take()? {
             self.write_batch(&batch)?;
         }
         self.begin()?;
-        match mem::replace(&mut self.state, State::Failed) {
-            State::File(file) => file.into_inner().map_err(failed),
-            State::Stream(stream) => stream.into_inner().map_err(failed),
-            State::Waiting(_) | State::Failed => Err(failed_before()),
-        }
+        let out = match mem::replace(&mut self.state, State::Failed) {
+            State::File(file) => file.into_inner().map_err(failed)?,
+            State::Stream(stream) => stream.into_inner().map_err(failed)?,
+            State::Waiting(_) | State::Failed => return Err(failed_before()),
+        };
+        Ok((out, self.rows.into_columns()))
     }
 
     fn write_batch(&mut self, batch: &RecordBatch) -> Result<()> {

@@ -12,7 +12,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use crate::element::{DType, Element};
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::arrow::kind::Kind;
-use crate::source::arrow::rows::Rows;
+use crate::source::arrow::rows::{Columns, Rows};
 
 /// Writes elements as the rows of a Parquet file; [`finish`](Self::finish) writes the footer, without which it is none.
 ///
@@ -213,7 +213,8 @@ impl<W: Write + Send> ParquetWriter<W> {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a level that a codec does not have.
     pub fn new(out: W, options: ParquetWriterOptions) -> Result<Self> {
         options.compression.codec()?;
-        let rows = Rows::new(ROWS.min(options.row_group_rows), BYTES, options.example.as_ref())?;
+        let columns = options.example.as_ref().map(Columns::like).transpose()?;
+        let rows = Rows::new(ROWS.min(options.row_group_rows), BYTES, columns);
         Ok(Self { rows, state: State::Waiting(out), options })
     }
 
