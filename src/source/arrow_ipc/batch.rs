@@ -37,7 +37,7 @@ pub(super) fn decode(
         reader::read_record_batch(&body, records, all, dictionaries, some, &message.version())
             .map_err(|e| Error::data(e.to_string()))
     })?;
-    let body = body.as_slice().as_ptr_range();
+    let body = if content.here().is_some() { body.as_slice().as_ptr_range() } else { [].as_ptr_range() };
     let memory = decoded.columns().iter().map(|column| own_bytes(&column.to_data(), &body)).sum();
     Ok((decoded, memory))
 }

@@ -216,9 +216,9 @@ impl RandomAccess for Arrow {
         let batch = self.batch(at).map_err(|e| e.record(index))?;
         let (file, number) = self.places[at];
         let file = &self.files[file as usize];
-        // What was decompressed may go when the cache wants it to.
-        let is_compressed = file.layout.batches[number as usize].is_compressed;
-        let memory = if is_compressed { Memory::Copied } else { Memory::Viewed };
+        // What was decompressed, or came from far away, may go when the cache wants it to.
+        let is_mapped = file.content.here().is_some() && !file.layout.batches[number as usize].is_compressed;
+        let memory = if is_mapped { Memory::Viewed } else { Memory::Copied };
         let columns = self.columns.iter().cloned().zip(0..self.columns.len());
         contained(|| columns::element(&batch, columns, row as usize, memory))
             .map_err(|e| e.path(&file.path).record(index))
