@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array as _, RecordBatch, RecordBatchReader, StructArray};
+use arrow::array::{RecordBatch, RecordBatchReader, StructArray};
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
