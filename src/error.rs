@@ -139,6 +139,16 @@ impl Error {
         Self::new(ErrorKind::Io, error.to_string()).path(path).caused_by(error)
     }
 
+    /// [`ErrorKind::Io`] on something that has no path.
+    #[cold]
+    #[cfg_attr(
+        not(any(feature = "array_record", feature = "tf_record")),
+        expect(dead_code, reason = "writers need it")
+    )]
+    pub(crate) fn of_io(error: std::io::Error) -> Self {
+        Self::new(ErrorKind::Io, error.to_string()).caused_by(error)
+    }
+
     /// Adds what the user can do about it; printed on a line of its own by the command line.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {

@@ -15,6 +15,7 @@
 //! | TFRecord of gzip | [`TfRecordStream`] | in order | `tf_record`, `compress` |
 //! | Parquet | [`Parquet`] | rows by number | `parquet` |
 //! | Arrow: IPC files and streams, Feather, folders of Hugging Face | [`Arrow`] | rows by number | `arrow` |
+//! | `tf.train.Example` and `SequenceExample` in records of those | [`Examples`] | as the records | |
 //!
 //! What is read by number is a [`RandomAccess`](crate::dataset::map::RandomAccess), which
 //! [`Source::new`](crate::dataset::map::Source::new) makes a dataset; crops and streams are datasets themselves. Paths
@@ -41,6 +42,7 @@ mod columns;
 mod contained;
 mod content;
 mod detect;
+mod example;
 mod files;
 mod firsts;
 mod format;
@@ -74,7 +76,6 @@ mod tf_record;
 mod token_crops;
 mod tokens;
 mod utf8;
-#[cfg(feature = "array_record")]
 mod varint;
 #[cfg(feature = "bagz")]
 mod zstd_frame;
@@ -93,6 +94,9 @@ pub use detect::detect;
 #[cfg(feature = "spec")]
 pub(crate) use detect::{any_compressed, detect_folder};
 pub(crate) use files::file_name;
+#[cfg(all(feature = "tf_record", feature = "compress"))]
+pub use example::ExamplesIter;
+pub use example::{ExampleParser, Examples, FeatureSpec, FeatureType, FeatureValues, encode_example};
 pub use files::{Patterns, find};
 pub use format::Format;
 pub use index_cache::IndexCache;
@@ -112,7 +116,7 @@ pub use text_stream::{
     TextStreamState,
 };
 #[cfg(feature = "tf_record")]
-pub use tf_record::{TfRecord, TfRecordOptions};
+pub use tf_record::{TfRecord, TfRecordOptions, TfRecordWriter, TfRecordWriterOptions};
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 pub use tf_record::{TfRecordIter, TfRecordState, TfRecordStream};
 pub use token_crops::{Crops, RandomCrops};

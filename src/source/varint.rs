@@ -31,10 +31,11 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 pub(super) enum Field<'a> {
     Number(u64),
     Bytes(&'a [u8]),
-    /// 4 or 8 bytes, which none of the messages read here has.
+    /// 4 or 8 bytes.
     Fixed,
 }
 
+#[cfg(feature = "array_record")]
 impl Field<'_> {
     /// The number; 0 if it is something else.
     pub(super) fn number(self) -> u64 {
@@ -42,29 +43,65 @@ impl Field<'_> {
     }
 }
 
-/// Calls `f` with the number and the content of every field of `message`; `None` if that is no message.
-pub(super) fn fields<'a>(mut message: &'a [u8], mut f: impl FnMut(u64, Field<'a>)) -> Option<()> {
-    while !message.is_empty() {
-        let (tag, used) = varint(message)?;
-        message = &message[used..];
-        let (field, used) = match tag & 7 {
-            0 => varint(message).map(|(value, used)| (Field::Number(value), used))?,
-            1 => (Field::Fixed, 8),
-            2 => {
-                let (len, used) = varint(message)?;
-                let end = used.checked_add(usize::try_from(len).ok()?)?;
-                (Field::Bytes(message.get(used..end)?), end)
-            }
-            5 => (Field::Fixed, 4),
-            _ => return None,
-        };
-        message = message.get(used..)?;
-        f(tag >> 3, field);
+/// The fields of a message, front to back.
+pub(super) struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+/// What is no message of protocol buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Damaged;
+
+impl<'a> Fields<'a> {
+    pub(super) fn of(message: &'a [u8]) -> Self {
+        Self { rest: message }
     }
-    Some(())
+}
+
+/// The number of a field, its content, and that content as it is written.
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(u64, Field<'a>, &'a [u8]), Damaged>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let field = split_field(self.rest);
+        // Nothing says where another would begin behind a damaged one.
+        self.rest = field.map_or(&[], |(_, rest)| rest);
+        Some(field.map(|(field, _)| field).ok_or(Damaged))
+    }
+}
+
+/// The first field of a message, and what is behind it.
+#[inline]
+fn split_field(message: &[u8]) -> Option<((u64, Field<'_>, &[u8]), &[u8])> {
+    let (tag, used) = varint(message)?;
+    let message = &message[used..];
+    let (field, used) = match tag & 7 {
+        0 => varint(message).map(|(value, used)| (Field::Number(value), used))?,
+        1 => (Field::Fixed, 8),
+        2 => {
+            let (len, used) = varint(message)?;
+            let end = used.checked_add(usize::try_from(len).ok()?)?;
+            (Field::Bytes(message.get(used..end)?), end)
+        }
+        5 => (Field::Fixed, 4),
+        _ => return None,
+    };
+    let (written, rest) = message.split_at_checked(used)?;
+    Some(((tag >> 3, field, written), rest))
+}
+
+/// Calls `f` with the number and the content of every field of `message`; `None` if that is no message.
+#[cfg(feature = "array_record")]
+pub(super) fn fields<'a>(message: &'a [u8], mut f: impl FnMut(u64, Field<'a>)) -> Option<()> {
+    Fields::of(message).try_for_each(|field| field.map(|(number, field, _)| f(number, field))).ok()
 }
 
 /// Adds a field with a number.
+#[cfg(feature = "array_record")]
 pub(super) fn put_number(out: &mut Vec<u8>, field: u64, value: u64) {
     put_varint(out, field << 3);
     put_varint(out, value);

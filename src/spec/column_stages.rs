@@ -3,7 +3,7 @@
 use super::chain::Context;
 use super::columns::NamedFn;
 use super::decode::{Decode, Fields};
-use super::entry::StageEntry;
+use super::entry::{StageEntry, each};
 use crate::dataset::iter::FilterThresholds;
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::{Element, Value};
@@ -16,18 +16,6 @@ pub(super) const STAGES: &[StageEntry] = &[
     StageEntry::each("rename", None, rename, rename_iter).new_columns(),
 ];
 
-/// The two builders of a stage made of a named function.
-macro_rules! each {
-    ($function:ident, $map:ident, $iter:ident) => {
-        fn $map(ds: BoxMap<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxMap<Element>> {
-            Ok($function(fields, context)?.after(ds).boxed())
-        }
-
-        fn $iter(ds: BoxIter<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxIter<Element>> {
-            Ok($function(fields, context)?.after(ds).boxed())
-        }
-    };
-}
 each!(select_fn, select, select_iter);
 each!(drop_fn, drop_columns, drop_columns_iter);
 each!(rename_fn, rename, rename_iter);

@@ -93,6 +93,20 @@ impl StageEntry {
     }
 }
 
+/// The two builders of a stage made of a named function.
+macro_rules! each {
+    ($function:ident, $map:ident, $iter:ident) => {
+        fn $map(ds: BoxMap<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxMap<Element>> {
+            Ok($function(fields, context)?.after(ds).boxed())
+        }
+
+        fn $iter(ds: BoxIter<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxIter<Element>> {
+            Ok($function(fields, context)?.after(ds).boxed())
+        }
+    };
+}
+pub(super) use each;
+
 /// A source that a file can name.
 pub(crate) struct SourceEntry {
     pub(crate) name: &'static str,

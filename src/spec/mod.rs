@@ -18,6 +18,11 @@
 //! threads or workers as there are; elementwise stages right behind it run inside the lanes, before their elements take
 //! turns. The number of lanes shapes the data and belongs to the checkpoint, who reads them does not.
 //!
+//! Records of bytes that are `tf.train.Example`s become columns with `examples: true`, or with a declaration of features:
+//! `{label: {dtype: int64, shape: [], default: 0}, tokens: int64}`. A dtype is `int64`, `float32`, `bytes` or `str`; without a
+//! shape the number of values varies. `sequence_examples` has `true`, or `context` and `sequences`; a feature of `sequences` has its shape
+//! in every step, and may be missing with `allow_missing: true`. See [`ExampleParser`](crate::source::ExampleParser).
+//!
 //! A stage whose one argument says all may be given it directly: `limit: 100` for `limit: {count: 100}`. In the tables,
 //! `a?` may be left out.
 //!
@@ -27,8 +32,8 @@
 //! | `lines` | `paths`, `column?`: `text`, `blank_lines?`, `index_cache?`, `lanes?` |
 //! | `parquet` | `paths`, `columns?`, `cache_bytes?`; with the feature `parquet` |
 //! | `arrow` | `paths`: files, or folders of Hugging Face; `columns?`, `cache_bytes?`; with the feature `arrow` |
-//! | `array_record` | `paths`, `field?`: `record`, `cache_bytes?`; with the feature `array_record` |
-//! | `tfrecord` | `paths`, `field?`: `record`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `tf_record` |
+//! | `array_record` | `paths`, `field?`: `record`, or `examples` or `sequence_examples`, `cache_bytes?`; with the feature `array_record` |
+//! | `tfrecord` | `paths`, `field?`: `record`, or `examples` or `sequence_examples`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `tf_record` |
 //! | `bagz` | `paths`, `field?`: `record`, `interleaved?`; `x@4.bagz` names four files; with the feature `bagz` |
 //! | `npy` | `path`, `field?`: `data` |
 //! | `npz` | `paths`: a record for each archive, its arrays the columns |
@@ -50,6 +55,8 @@
 //! | `repeat` | `num_epochs?`, `reseed_each_epoch?`; before `to_iter` epochs differ, behind it they are the same |
 //! | `filter` | `column`, and of `min_length`, `max_length` (bytes of text, rows of arrays), `min`, `max`, `equals` those that must hold |
 //! | `select_columns`, `drop_columns` | `columns` |
+//! | `parse_example` | `features?`: as `examples` has them, `column?`: `record` |
+//! | `parse_sequence_example` | `context?`, `sequences?`, `column?`: `record` |
 //! | `rename` | old names and the new: `{text: document}` |
 //! | `tokenise` | `tokenizer`, `column` or `columns`, `into?`, `keep_text?`, `prepend_bos?`, `append_eos?`, `max_len?`, `overflow?`: `truncate`, `chunk` or `error`, `special_in_text?`, `engine?`: `auto`, `fast` or `compat` |
 //! | `to_iter` | `on_bad_record?`: `error` or `skip`, `bad_record_limit?`, `warn?`, `raise?` |
@@ -70,6 +77,7 @@ pub(crate) mod columns;
 mod data;
 mod decode;
 mod entry;
+mod examples;
 mod files;
 mod iter_stages;
 mod json;

@@ -4,12 +4,18 @@ use super::chain::{Border, Chain, Context};
 use super::decode::{Fields, suggest, variant};
 use super::entry::{SourceEntry, StageEntry};
 use super::node::{Node, at, on_line};
-use super::{column_stages, files, iter_stages, order_stages, pack_stages, sources, text_stages};
+use super::{column_stages, examples, files, iter_stages, order_stages, pack_stages, sources, text_stages};
 use crate::dataset::iter::{BadRecords, FilterThresholds};
 use crate::error::{Error, Result};
 
-const STAGES: &[&[StageEntry]] =
-    &[column_stages::STAGES, order_stages::STAGES, text_stages::STAGES, iter_stages::STAGES, pack_stages::STAGES];
+const STAGES: &[&[StageEntry]] = &[
+    column_stages::STAGES,
+    examples::STAGES,
+    order_stages::STAGES,
+    text_stages::STAGES,
+    iter_stages::STAGES,
+    pack_stages::STAGES,
+];
 const SOURCES: &[&[SourceEntry]] = &[files::SOURCES, sources::SOURCES];
 /// The border between the worlds, handled here.
 const BORDER: &str = "to_iter";

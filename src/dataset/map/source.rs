@@ -1,4 +1,5 @@
 use std::fmt;
+use std::path::PathBuf;
 
 use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
@@ -31,6 +32,12 @@ pub trait RandomAccess: Send + Sync {
     /// Whether there are no records.
     fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The file that record `index` is in, and its number there: for errors of those who find something wrong in it.
+    fn place(&self, index: u64) -> Option<(PathBuf, u64)> {
+        let _ = index;
+        None
     }
 
     /// The name of the stage: `jsonl`, `parquet`.

@@ -247,6 +247,11 @@ impl RandomAccess for ArrayRecord {
         self.files.iter().any(|file| file.index.is_grouped() || file.content.here().is_none())
     }
 
+    fn place(&self, index: u64) -> Option<(PathBuf, u64)> {
+        let (at, record) = self.firsts.find(index).ok()?;
+        Some((self.files[at].path.clone(), record))
+    }
+
     fn name(&self) -> &'static str {
         "array_record"
     }

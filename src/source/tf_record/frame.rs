@@ -17,6 +17,15 @@ pub(super) fn masked(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
+/// What stands in front of a record, and what behind it.
+pub(super) fn around(record: &[u8]) -> ([u8; HEAD], [u8; FOOT]) {
+    let length = (record.len() as u64).to_le_bytes();
+    let mut head = [0; HEAD];
+    head[..8].copy_from_slice(&length);
+    head[8..].copy_from_slice(&masked(&length).to_le_bytes());
+    (head, masked(record).to_le_bytes())
+}
+
 fn stored(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }

@@ -5,6 +5,7 @@ mod frame;
 mod reader;
 #[cfg(feature = "compress")]
 mod stream;
+mod writer;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use rayon::prelude::*;
 use self::frame::{FOOT, HEAD};
 #[cfg(feature = "compress")]
 pub use self::stream::{TfRecordIter, TfRecordState, TfRecordStream};
+pub use self::writer::{TfRecordWriter, TfRecordWriterOptions};
 use super::content::{self, Content};
 use super::detect::compression;
 use super::files::{self, FileId, Patterns};
@@ -84,13 +86,8 @@ impl TfRecord {
 
     /// A record as a TFRecord file has it: behind its length and a checksum of that, in front of its own.
     pub fn framed(record: &[u8]) -> Vec<u8> {
-        let length = (record.len() as u64).to_le_bytes();
-        let mut framed = Vec::with_capacity(record.len() + HEAD + FOOT);
-        framed.extend_from_slice(&length);
-        framed.extend_from_slice(&frame::masked(&length).to_le_bytes());
-        framed.extend_from_slice(record);
-        framed.extend_from_slice(&frame::masked(record).to_le_bytes());
-        framed
+        let (head, foot) = frame::around(record);
+        [head.as_slice(), record, &foot].concat()
     }
 }
 
@@ -189,6 +186,11 @@ impl RandomAccess for TfRecord {
         let (at, record) = self.firsts.find(index)?;
         let file = &self.files[at];
         file.read(record).map_err(|e| e.path(&file.path).record(record))
+    }
+
+    fn place(&self, index: u64) -> Option<(PathBuf, u64)> {
+        let (at, record) = self.firsts.find(index).ok()?;
+        Some((self.files[at].path.clone(), record))
     }
 
     fn name(&self) -> &'static str {

@@ -104,6 +104,18 @@ pub struct TfRecordState {
 }
 
 impl TfRecordIter {
+    /// An error in the record that was read last.
+    #[cold]
+    pub(in super::super) fn blame(&self, error: Error, cx: &Cx) -> Error {
+        let record = self.reader.as_ref().map_or(0, |reader| reader.record.saturating_sub(1));
+        let error = error.record(record);
+        let error = match self.shared.files.get(self.file) {
+            Some((path, _)) => error.path(path),
+            None => error,
+        };
+        cx.blame(StageId(0), NAME, error)
+    }
+
     fn read(&mut self) -> Result<Option<Buffer>> {
         let shared = &*self.shared;
         while let Some((path, file)) = shared.files.get(self.file) {

@@ -10,11 +10,13 @@ use crate::dataset::map::{RandomAccess, Source};
 use crate::dataset::{BoxMap, MapDataset};
 use crate::element::{Buffer, Element, Value};
 use crate::error::Result;
+use crate::source::{ExampleParser, Examples};
 use crate::spec::chain::{Chain, Context};
 use crate::spec::columns::NamedFn;
 use crate::spec::decode::Fields;
+use crate::spec::examples::{RECORD, parser};
 
-/// `array_record: {paths: "train-*.array_record", field: record}`: elements of one field of bytes.
+/// `array_record: {paths: "train-*.array_record", field: record}`: elements of one field of bytes, or of examples.
 #[cfg(feature = "array_record")]
 pub(super) fn array_record(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     let paths = paths(fields.required_node("paths")?, context)?;
@@ -22,8 +24,8 @@ pub(super) fn array_record(fields: &Fields<'_>, context: &Context) -> Result<Cha
     if let Some(bytes) = fields.optional("cache_bytes")? {
         options = options.cache_bytes(bytes);
     }
-    let source = options.open(&paths)?;
-    Ok(Chain::Map(record_elements(source, &fields.or("field", RECORD.to_owned())?)))
+    let content = Records::of(fields)?;
+    Ok(Chain::Map(content.elements(options.open(&paths)?)))
 }
 
 /// `bagz: {paths: "train@4.bagz", field: record, interleaved: false}`: the same.
@@ -42,33 +44,56 @@ pub(super) fn tfrecord(fields: &Fields<'_>, context: &Context) -> Result<Chain> 
     use crate::source::any_compressed;
     use crate::source::{TfRecord, find};
     let files = find(paths(fields.required_node("paths")?, context)?, &TF_RECORD)?;
-    let field = fields.or("field", RECORD.to_owned())?;
+    let content = Records::of(fields)?;
     #[cfg(feature = "compress")]
     if any_compressed(&files)? {
-        let Some(count) = fields.at_least("lanes", 1)? else { return Ok(Chain::Iter(record_stream(&files, &field)?)) };
-        return lanes_of(&files, count, |files| record_stream(files, &field));
+        let Some(count) = fields.at_least("lanes", 1)? else { return Ok(Chain::Iter(content.stream(&files)?)) };
+        return lanes_of(&files, count, |files| content.stream(files));
     }
     refuse_lanes(fields)?;
     let source = TfRecord::options().cache(index_cache(fields, context)?).open(&files)?;
-    Ok(Chain::Map(record_elements(source, &field)))
+    Ok(Chain::Map(content.elements(source)))
 }
 
 /// Endings of TFRecord files.
 #[cfg(feature = "tf_record")]
 const TF_RECORD: [&str; 4] = [".tfrecord.gz", ".tfrecords.gz", ".tfrecord", ".tfrecords"];
 
-/// Records of compressed files as elements of one field.
-#[cfg(all(feature = "tf_record", feature = "compress"))]
-fn record_stream(files: &[std::path::PathBuf], field: &str) -> Result<crate::dataset::BoxIter<Element>> {
-    Ok(to_record(field).after(crate::source::TfRecordStream::open(files)?).boxed())
+/// What becomes of records of bytes.
+enum Records {
+    /// The one field of an element.
+    Field(String),
+    Parsed(ExampleParser),
 }
 
-/// The field that holds a record of bytes, unless it is given another name.
-const RECORD: &str = "record";
+impl Records {
+    fn of(fields: &Fields<'_>) -> Result<Self> {
+        let field = fields.optional("field")?;
+        match (parser(fields)?, field) {
+            (Some(_), Some(_)) => {
+                Err(fields.error("`field` is the name of a record of bytes, and examples have their own"))
+            }
+            (Some(parser), None) => Ok(Self::Parsed(parser)),
+            (None, field) => Ok(Self::Field(field.unwrap_or_else(|| RECORD.to_owned()))),
+        }
+    }
 
-/// Records of bytes as elements of one field.
-fn record_elements(source: impl RandomAccess<Record = Buffer> + 'static, field: &str) -> BoxMap<Element> {
-    to_record(field).after(Source::new(source)).boxed()
+    fn elements(self, source: impl RandomAccess<Record = Buffer> + 'static) -> BoxMap<Element> {
+        match self {
+            Self::Field(name) => to_record(&name).after(Source::new(source)).boxed(),
+            Self::Parsed(parser) => Source::new(Examples::new(source, parser)).boxed(),
+        }
+    }
+
+    /// Those of compressed files.
+    #[cfg(all(feature = "tf_record", feature = "compress"))]
+    fn stream(&self, files: &[std::path::PathBuf]) -> Result<crate::dataset::BoxIter<Element>> {
+        let records = crate::source::TfRecordStream::open(files)?;
+        Ok(match self {
+            Self::Field(name) => to_record(name).after(records).boxed(),
+            Self::Parsed(parser) => Examples::new(records, parser.clone()).boxed(),
+        })
+    }
 }
 
 /// Bytes as an element of one field.

@@ -1,0 +1,162 @@
+//! Sources whose records are examples.
+
+use std::fmt;
+
+use super::ExampleParser;
+use crate::dataset::map::{Many, RandomAccess};
+use crate::element::{Buffer, Element};
+use crate::error::{Error, Result};
+
+/// The records of a source of bytes as elements: see [`ExampleParser`].
+///
+/// Over `TfRecord` and `ArrayRecord` it is a [`RandomAccess`] source, over `TfRecordStream` an
+/// [`IterDataset`](crate::dataset::IterDataset). Errors name the file and the record in it.
+#[must_use = "sources do nothing until read"]
+#[derive(Clone)]
+pub struct Examples<S> {
+    records: S,
+    parser: ExampleParser,
+}
+
+impl<S> Examples<S> {
+    /// The records of `records`, which are what `parser` parses.
+    pub fn new(records: S, parser: ExampleParser) -> Self {
+        Self { records, parser }
+    }
+}
+
+impl<S: RandomAccess<Record = Buffer>> Examples<S> {
+    fn parse(&self, index: u64, record: &Buffer) -> Result<Element> {
+        self.parser.parse(record).map_err(|e| self.located(index, e))
+    }
+
+    #[cold]
+    fn located(&self, index: u64, error: Error) -> Error {
+        match self.records.place(index) {
+            Some((path, record)) => error.path(path).record(record),
+            None => error.record(index),
+        }
+    }
+}
+
+impl<S: RandomAccess<Record = Buffer>> RandomAccess for Examples<S> {
+    type Record = Element;
+
+    fn len(&self) -> u64 {
+        self.records.len()
+    }
+
+    fn read(&self, index: u64) -> Result<Element> {
+        self.parse(index, &self.records.read(index)?)
+    }
+
+    fn read_many(&self, indices: &[u64]) -> Many<Element> {
+        let records = self.records.read_many(indices);
+        records.filter_map(|place, record| self.parse(indices[place], &record).map(Some))
+    }
+
+    fn place(&self, index: u64) -> Option<(std::path::PathBuf, u64)> {
+        self.records.place(index)
+    }
+
+    fn name(&self) -> &'static str {
+        self.records.name()
+    }
+
+    fn identity(&self) -> String {
+        format!("{}, {}", self.records.identity(), self.parser)
+    }
+
+    fn is_native(&self) -> bool {
+        self.records.is_native()
+    }
+
+    fn reads_together(&self) -> bool {
+        self.records.reads_together()
+    }
+
+    fn record_bytes(&self, record: &Element) -> u64 {
+        record.nbytes() as u64
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        self.records.memory_bytes()
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for Examples<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Examples({:?}, {})", self.records, self.parser)
+    }
+}
+
+#[cfg(all(feature = "tf_record", feature = "compress"))]
+mod stream {
+    use std::fmt;
+
+    use super::{ExampleParser, Examples};
+    use crate::cx::{Cx, StageId};
+    use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
+    use crate::element::Element;
+    use crate::error::Result;
+    use crate::exec::Runtime;
+    use crate::source::{TfRecordIter, TfRecordState, TfRecordStream};
+
+    impl Stage for Examples<TfRecordStream> {
+        fn name(&self) -> &'static str {
+            self.records.name()
+        }
+        fn params(&self) -> String {
+            format!("{}, {}", self.records.params(), self.parser)
+        }
+        fn role(&self) -> Role {
+            Role::Source
+        }
+        fn parents(&self) -> Vec<&dyn Stage> {
+            Vec::new()
+        }
+    }
+
+    impl IterDataset for Examples<TfRecordStream> {
+        type Item = Element;
+        type Iter = ExamplesIter;
+
+        fn iter(&self, run: &Runtime) -> Result<ExamplesIter> {
+            Ok(ExamplesIter { records: self.records.iter(run)?, parser: self.parser.clone() })
+        }
+    }
+
+    /// A pass over a stream of [`Examples`].
+    pub struct ExamplesIter {
+        records: TfRecordIter,
+        parser: ExampleParser,
+    }
+
+    impl DatasetIterator for ExamplesIter {
+        type Item = Element;
+        type State = TfRecordState;
+
+        fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
+            let Some(record) = self.records.next(cx)? else { return Ok(None) };
+            // Counted it was by the records.
+            let element = cx.consumed(StageId(0), || self.parser.parse(&record));
+            element.map(Some).map_err(|e| self.records.blame(e, cx))
+        }
+
+        fn state(&self) -> TfRecordState {
+            self.records.state()
+        }
+
+        fn restore(&mut self, state: TfRecordState, cx: &mut Cx) -> Result<()> {
+            self.records.restore(state, cx)
+        }
+    }
+
+    impl fmt::Debug for ExamplesIter {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "ExamplesIter({:?})", self.records)
+        }
+    }
+}
+#[cfg(all(feature = "tf_record", feature = "compress"))]
+pub use stream::ExamplesIter;

@@ -1,0 +1,167 @@
+//! Writing TFRecord files.
+
+use std::fmt;
+use std::io::{BufWriter, Write};
+
+use super::frame;
+use crate::error::{Error, Result};
+
+/// Writes records of bytes as a TFRecord file, one after the other, each with its two checksums.
+///
+/// ```
+/// use gristmill::source::{TfRecordWriter, TfRecordWriterOptions};
+/// let mut writer = TfRecordWriter::new(Vec::new(), TfRecordWriterOptions::default())?;
+/// writer.write(b"hi")?;
+/// assert_eq!(writer.finish()?.len(), 8 + 4 + 2 + 4);
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+///
+/// # Determinism
+/// The same records and options make the same bytes; those of gzip for one version of the crate.
+///
+/// # Cost
+/// A checksum and a copy of every record; 64 KiB are held.
+#[must_use = "what is not finished may be cut off in a record"]
+pub struct TfRecordWriter<W: Write> {
+    out: Out<W>,
+    records: u64,
+}
+
+enum Out<W: Write> {
+    Plain(BufWriter<W>),
+    #[cfg(feature = "compress")]
+    Gzip(flate2::write::GzEncoder<BufWriter<W>>),
+}
+
+/// How a TFRecord file is written: as it is, unless it is told otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use = "options do nothing without a writer"]
+pub struct TfRecordWriterOptions {
+    gzip: Option<u32>,
+}
+
+impl TfRecordWriterOptions {
+    /// Compresses the file by gzip at this level, 0 to 9, as TensorFlow's `GZIP` does. It has no random access then.
+    #[cfg(feature = "compress")]
+    pub fn gzip(mut self, level: u32) -> Self {
+        self.gzip = Some(level.min(9));
+        self
+    }
+}
+
+impl<W: Write> TfRecordWriter<W> {
+    /// Writes into `out`.
+    ///
+    /// # Errors
+    /// None so far: a file of no records is an empty one.
+    pub fn new(out: W, options: TfRecordWriterOptions) -> Result<Self> {
+        let out = BufWriter::with_capacity(1 << 16, out);
+        let out = match options.gzip {
+            #[cfg(feature = "compress")]
+            Some(level) => Out::Gzip(flate2::write::GzEncoder::new(out, flate2::Compression::new(level))),
+            _ => Out::Plain(out),
+        };
+        Ok(Self { out, records: 0 })
+    }
+
+    /// Adds a record.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
+    pub fn write(&mut self, record: &[u8]) -> Result<()> {
+        let (head, foot) = frame::around(record);
+        let out: &mut dyn Write = match &mut self.out {
+            Out::Plain(out) => out,
+            #[cfg(feature = "compress")]
+            Out::Gzip(out) => out,
+        };
+        [head.as_slice(), record, &foot].into_iter().try_for_each(|part| out.write_all(part)).map_err(Error::of_io)?;
+        self.records += 1;
+        Ok(())
+    }
+
+    /// Records so far.
+    pub fn len(&self) -> u64 {
+        self.records
+    }
+
+    /// Whether there is no record yet.
+    pub fn is_empty(&self) -> bool {
+        self.records == 0
+    }
+
+    /// Writes what is left, and hands back what it was written into.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; the file may be cut then.
+    pub fn finish(self) -> Result<W> {
+        let out = match self.out {
+            Out::Plain(out) => out,
+            #[cfg(feature = "compress")]
+            Out::Gzip(out) => out.finish().map_err(Error::of_io)?,
+        };
+        let mut out = out.into_inner().map_err(|e| Error::of_io(e.into_error()))?;
+        out.flush().map_err(Error::of_io)?;
+        Ok(out)
+    }
+}
+
+impl<W: Write> fmt::Debug for TfRecordWriter<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TfRecordWriter({} records)", self.records)
+    }
+}
+
+#[cfg(all(test, feature = "compress"))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::{TfRecord, TfRecordStream};
+    use super::*;
+    use crate::dataset::IterDataset;
+    use crate::element::Buffer;
+
+    fn written(records: &[Vec<u8>], options: TfRecordWriterOptions) -> Vec<u8> {
+        let mut writer = TfRecordWriter::new(Vec::new(), options).unwrap();
+        records.iter().for_each(|record| writer.write(record).unwrap());
+        assert_eq!(writer.len(), records.len() as u64);
+        writer.finish().unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            records in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..2000), 0..20),
+            level in prop::option::of(0..10u32),
+        ) {
+            let options = level.into_iter().fold(TfRecordWriterOptions::default(), TfRecordWriterOptions::gzip);
+            let bytes = written(&records, options);
+            prop_assert_eq!(&bytes, &written(&records, options));
+            if level.is_none() {
+                let framed: Vec<u8> = records.iter().flat_map(|record| TfRecord::framed(record)).collect();
+                prop_assert_eq!(&bytes, &framed);
+            }
+            let stream = TfRecordStream::of(vec![("x".into(), Buffer::copy_from(&bytes).into())]).unwrap();
+            let read: Vec<Vec<u8>> = stream.collect().unwrap().iter().map(|r| r.as_bytes().to_vec()).collect();
+            prop_assert_eq!(read, records);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_an_error() {
+        struct Full;
+        impl Write for Full {
+            fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+                Err(std::io::Error::other("no space"))
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        for options in [TfRecordWriterOptions::default(), TfRecordWriterOptions::default().gzip(1)] {
+            let mut writer = TfRecordWriter::new(Full, options).unwrap();
+            let outcome = writer.write(b"record").and_then(|()| writer.finish().map(drop));
+            assert!(outcome.unwrap_err().to_string().contains("no space"));
+        }
+    }
+}
