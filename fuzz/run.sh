@@ -10,7 +10,7 @@ mkdir -p "corpus/$target" "artifacts/$target"
 for seed in "$@"; do cp "$seed" "corpus/$target/"; done
 host=$(rustc -vV | sed -n 's/^host: //p')
 case $target in
-    jsonl | line_index | npy | npz | tokens | stream | megatron | checkpoint) features=libfuzzer ;;
+    jsonl | line_index | npy | npz | tokens | example | stream | megatron | checkpoint) features=libfuzzer ;;
     pipeline) features=libfuzzer,spec ;;
     wire) features=libfuzzer,workers ;;
     *) features=libfuzzer,formats ;;

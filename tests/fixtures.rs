@@ -2,6 +2,10 @@
 //!
 //! The folder is `GRISTMILL_FIXTURES`, by default `../shared/fixtures` beside the crate; its README describes the manifests.
 
+#[cfg(all(feature = "tf_record", feature = "compress"))]
+#[path = "fixtures/examples.rs"]
+mod examples;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};

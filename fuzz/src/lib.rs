@@ -12,6 +12,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("npy", fuzzing::npy),
     ("npz", fuzzing::npz),
     ("tokens", fuzzing::tokens),
+    ("example", fuzzing::example),
     ("stream", fuzzing::stream),
     ("megatron", fuzzing::megatron),
     #[cfg(feature = "formats")]

@@ -25,6 +25,9 @@ _Remainder: TypeAlias = Literal["keep", "drop", "pad"]
 _OverLong: TypeAlias = Literal["error", "split", "drop"]
 _OutputNames: TypeAlias = Literal["grain", "maxtext"]
 _Layout: TypeAlias = Literal["detect", "llm_c", "u16", "u32"]
+_FeatureType: TypeAlias = Literal["int64", "float32", "bytes", "str"]
+_Features: TypeAlias = Mapping[str, _FeatureType | Mapping[str, Any]]
+_Sequences: TypeAlias = Mapping[Literal["context", "sequences"], _Features]
 
 class _Source(Protocol):
     def __len__(self) -> int: ...
@@ -123,19 +126,31 @@ class MapDataset:
 
     @staticmethod
     def array_record(
-        paths: _Paths, *, field: str | None = None, cache_bytes: int | None = None
+        paths: _Paths,
+        *,
+        field: str | None = None,
+        examples: bool | _Features | None = None,
+        sequence_examples: bool | _Sequences | None = None,
+        cache_bytes: int | None = None,
     ) -> MapDataset:
         """Records of ArrayRecord files: `bytes`, or, if `field` names it, dicts of one field, which native stages take.
 
+        With `examples` or `sequence_examples`, dicts of the features: see `parse_example` and `parse_sequence_example`.
         `cache_bytes` bounds what is kept of decoded chunks, where chunks hold several records.
         """
 
     @staticmethod
     def tfrecord(
-        paths: _Paths, *, field: str | None = None, index_cache: _Path | None = None
+        paths: _Paths,
+        *,
+        field: str | None = None,
+        examples: bool | _Features | None = None,
+        sequence_examples: bool | _Sequences | None = None,
+        index_cache: _Path | None = None,
     ) -> MapDataset:
         """Records of TFRecord files that are not compressed: `bytes`, or dicts of one field if `field` names it.
 
+        With `examples` or `sequence_examples`, dicts of the features: see `parse_example` and `parse_sequence_example`.
         `index_cache` says where the positions of the records are kept: "beside" the file, "off" or a folder.
         """
 
@@ -283,6 +298,25 @@ class MapDataset:
     ) -> MapDataset:
         """Text to token ids, by a `tokenizer.json`."""
 
+    def parse_example(self, features: bool | _Features = True, *, column: str = "record") -> MapDataset:
+        """Records of bytes as the features of the `tf.train.Example` that each of them is.
+
+        `features` declares them: `{"label": {"dtype": "int64", "shape": [], "default": 0}, "ids": "int64"}`. A dtype is
+        "int64", "float32", "bytes" or "str"; without a shape the number of values varies. `True` infers them: numbers as
+        arrays of one dimension, one string as `bytes`, several as a list.
+
+        Elements are `bytes`, or dicts in which `column` holds them, whose place the features take.
+        """
+
+    def parse_sequence_example(
+        self, *, context: _Features | None = None, sequences: _Features | None = None, column: str = "record"
+    ) -> MapDataset:
+        """Records of bytes as the features of the `tf.train.SequenceExample` that each of them is.
+
+        Features of `sequences` with a shape are arrays of shape `[time, …]`, others lists with an array for each step; those
+        that may be missing say `"allow_missing": True`. Without both declarations everything is inferred.
+        """
+
     def select_columns(self, columns: _Names) -> MapDataset:
         """Only these columns."""
 
@@ -375,11 +409,14 @@ class IterDataset:
         paths: _Paths,
         *,
         field: str | None = None,
+        examples: bool | _Features | None = None,
+        sequence_examples: bool | _Sequences | None = None,
         index_cache: _Path | None = None,
         lanes: int | None = None,
     ) -> IterDataset:
         """Records of TFRecord files in order, `bytes`, or dicts of one field if `field` names it.
 
+        With `examples` or `sequence_examples`, dicts of the features: see `parse_example` and `parse_sequence_example`.
         Compressed ones are read as streams, as many at a time as `lanes`.
         """
 
@@ -495,6 +532,25 @@ class IterDataset:
         engine: Literal["auto", "fast", "compat"] = "auto",
     ) -> IterDataset:
         """Text to token ids, by a `tokenizer.json`."""
+
+    def parse_example(self, features: bool | _Features = True, *, column: str = "record") -> IterDataset:
+        """Records of bytes as the features of the `tf.train.Example` that each of them is.
+
+        `features` declares them: `{"label": {"dtype": "int64", "shape": [], "default": 0}, "ids": "int64"}`. A dtype is
+        "int64", "float32", "bytes" or "str"; without a shape the number of values varies. `True` infers them: numbers as
+        arrays of one dimension, one string as `bytes`, several as a list.
+
+        Elements are `bytes`, or dicts in which `column` holds them, whose place the features take.
+        """
+
+    def parse_sequence_example(
+        self, *, context: _Features | None = None, sequences: _Features | None = None, column: str = "record"
+    ) -> IterDataset:
+        """Records of bytes as the features of the `tf.train.SequenceExample` that each of them is.
+
+        Features of `sequences` with a shape are arrays of shape `[time, …]`, others lists with an array for each step; those
+        that may be missing say `"allow_missing": True`. Without both declarations everything is inferred.
+        """
 
     def select_columns(self, columns: _Names) -> IterDataset:
         """Only these columns."""

@@ -4,6 +4,7 @@ import gzip
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gristmill as gm
@@ -93,3 +94,68 @@ def test_tfrecord_stream_goes_on_from_a_state(tmp_path: Path) -> None:
     second = iter(ds)
     second.set_state(first.get_state())
     assert list(second) == records[4:]
+
+
+def example(features: dict[str, Any]) -> bytes:
+    """A `tf.train.Example`, by the package `tfrecord`."""
+    module: Any = pytest.importorskip("tfrecord.writer")
+    record: bytes = module.TFRecordWriter.serialize_tf_example(features)
+    return record
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    path = tmp_path / "a.tfrecord"
+    rows = [
+        example({"id": (i, "int"), "text": (f"row {i}".encode(), "byte"), "x": ([float(j) for j in range(i)], "float")})
+        for i in range(5)
+    ]
+    path.write_bytes(b"".join(map(framed, rows)))
+    return path
+
+
+def test_examples_are_inferred(examples: Path) -> None:
+    ds = gm.MapDataset.tfrecord(examples, examples=True)
+    element = ds[3]
+    assert list(element) == ["id", "text", "x"] and element["text"] == b"row 3"
+    assert element["id"].dtype == np.int64 and element["id"].tolist() == [3]
+    assert element["x"].dtype == np.float32 and element["x"].tolist() == [0.0, 1.0, 2.0]
+    packed = examples.with_suffix(".tfrecord.gz")
+    packed.write_bytes(gzip.compress(examples.read_bytes()))
+    assert [int(e["id"][0]) for e in gm.IterDataset.tfrecord(packed, examples=True)] == [0, 1, 2, 3, 4]
+    assert isinstance(gm.MapDataset.tfrecord(examples, examples=False)[0], bytes)
+
+
+def test_examples_are_declared(examples: Path) -> None:
+    features: Any = {"id": {"dtype": "int64", "shape": []}, "text": {"dtype": "str", "shape": []}, "x": "float32"}
+    declared = gm.MapDataset.tfrecord(examples, examples=features)
+    parsed = gm.MapDataset.tfrecord(examples).parse_example(features)
+    streamed = gm.IterDataset.tfrecord(examples).parse_example(features)
+    for ds in (declared, parsed, streamed):
+        rows = list(ds)
+        assert [row["text"] for row in rows] == [f"row {i}" for i in range(5)]
+        assert [row["id"].shape for row in rows] == [()] * 5 and [len(row["x"]) for row in rows] == list(range(5))
+    named = gm.MapDataset.tfrecord(examples, field="raw").parse_example({"id": "int64"}, column="raw")
+    assert named[2]["id"].tolist() == [2]
+    three: Any = {"x": {"dtype": "float32", "shape": [3]}}
+    ds = gm.MapDataset.tfrecord(examples, examples=three)
+    assert ds[3]["x"].shape == (3,)
+    with pytest.raises(gm.DataError, match=r'a.tfrecord: record 2: feature "x": 2 values, where float32\[3\] needs 3'):
+        ds[2]
+    zero: Any = {"y": {"dtype": "int64", "shape": [2], "default": 7}}
+    assert gm.MapDataset.tfrecord(examples, examples=zero)[0]["y"].tolist() == [7, 7]
+    with pytest.raises(gm.ConfigError, match="int32"):
+        gm.MapDataset.tfrecord(examples, examples={"id": "int32"})  # type: ignore[dict-item]
+
+
+def test_sequence_examples(tmp_path: Path) -> None:
+    module: Any = pytest.importorskip("tfrecord.writer")
+    context = {"id": (7, "int")}
+    steps = {"ids": ([[1, 2], [3, 4], [5, 6]], "int")}
+    record = module.TFRecordWriter.serialize_tf_sequence_example(context, steps)
+    (tmp_path / "a.tfrecord").write_bytes(framed(record))
+    inferred = gm.MapDataset.tfrecord(tmp_path, sequence_examples=True)[0]
+    assert inferred["id"].tolist() == [7] and [step.tolist() for step in inferred["ids"]] == [[1, 2], [3, 4], [5, 6]]
+    sequences: Any = {"ids": {"dtype": "int64", "shape": [2]}}
+    ds = gm.MapDataset.tfrecord(tmp_path)
+    assert ds.parse_sequence_example(sequences=sequences)[0]["ids"].shape == (3, 2)

@@ -36,10 +36,17 @@ pub(crate) fn tree(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<
     Ok(Tree::Map(named))
 }
 
-/// Whether an argument is given, and not `None`.
-pub(crate) fn is_given(kwargs: Option<&Bound<'_, PyDict>>, name: &str) -> PyResult<bool> {
-    let value = kwargs.map_or(Ok(None), |kwargs| kwargs.get_item(name))?;
-    Ok(value.is_some_and(|value| !value.is_none()))
+/// Whether the arguments of a source of records of bytes make dicts of them.
+pub(crate) fn has_fields(kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
+    let Some(kwargs) = kwargs else { return Ok(false) };
+    for name in ["field", "examples", "sequence_examples"] {
+        let given = kwargs.get_item(name)?;
+        // `examples=False` is the same as leaving it out.
+        if given.is_some_and(|given| !given.is_none() && !given.is(PyBool::new(given.py(), false))) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn field(key: String, value: Tree) -> Field {

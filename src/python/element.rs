@@ -7,6 +7,7 @@ use super::buffer::Access;
 use super::{buffer, error};
 use crate::element::{Array, Buffer, Element, Value};
 use crate::error::{Error, Result};
+use crate::spec::RECORD;
 
 /// Deepest nesting of what Python hands in.
 const MAX_DEPTH: usize = 64;
@@ -34,8 +35,16 @@ fn to_object(py: Python<'_>, value: Value, access: Access) -> PyResult<Bound<'_,
     }
 }
 
-/// The element that a dict is.
+/// A record of bytes under the name that sources give it.
+pub(crate) fn of_record(bytes: Buffer) -> Element {
+    Element::with_capacity(1).with(RECORD, Value::Bytes(bytes))
+}
+
+/// The element that a dict is, or a record of bytes.
 pub(crate) fn from_object(object: &Bound<'_, PyAny>) -> Result<Element> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(of_record(Buffer::copy_from(bytes.as_bytes())));
+    }
     match object.cast::<PyDict>() {
         Ok(dict) => from_dict(dict, 0),
         Err(_) => Err(Error::data(format!("native stages take dicts of arrays and text, got {}", type_name(object)))

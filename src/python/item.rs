@@ -9,7 +9,7 @@ use super::apart::{self, Apart};
 use super::buffer::Access;
 use super::interpreter::released;
 use super::{buffer, element, error, process};
-use crate::element::{Array, Element, Stack, Tree, Value};
+use crate::element::{Array, Buffer, Element, Stack, Tree, Value};
 use crate::error::Result;
 
 /// An element of a Python pipeline: native for as long as it can be.
@@ -88,14 +88,28 @@ impl Item {
         matches!(self, Self::Python(object) if Python::attach(|py| object.is_none(py)))
     }
 
-    /// What native stages take.
+    /// The bytes that a native source gave, or itself.
+    fn into_bytes(self) -> Result<Buffer, Self> {
+        match self {
+            Self::Tree(tree) => match *tree {
+                Tree::Bytes(bytes) => Ok(bytes),
+                tree => Err(Self::Tree(Box::new(tree))),
+            },
+            other => Err(other),
+        }
+    }
+
+    /// What native stages take; bytes are a record.
     pub(crate) fn into_element(self) -> Result<Element> {
         match self {
             Self::Element(element) => Ok(element),
-            other => Python::attach(|py| {
-                let object = other.into_python(py).map_err(error::caught)?;
-                element::from_object(&object)
-            }),
+            other => match other.into_bytes() {
+                Ok(record) => Ok(element::of_record(record)),
+                Err(other) => Python::attach(|py| {
+                    let object = other.into_python(py).map_err(error::caught)?;
+                    element::from_object(&object)
+                }),
+            },
         }
     }
 }

@@ -103,7 +103,7 @@ impl PyIterDataset {
     #[staticmethod]
     #[pyo3(signature = (*args, **kwargs))]
     fn tfrecord(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        let named = arguments::is_given(kwargs, "field")?;
+        let named = arguments::has_fields(kwargs)?;
         let Self(streams, recipe) = Self::source_named("tfrecord", args, kwargs)?;
         Ok(Self(if named { streams } else { streams.bytes() }, recipe))
     }
@@ -254,6 +254,18 @@ impl PyIterDataset {
     #[pyo3(signature = (*args, **kwargs))]
     fn drop_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("drop_columns", args, kwargs)
+    }
+
+    /// Records of bytes as the features of the `tf.train.Example` that they are.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn parse_example(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("parse_example", args, kwargs)
+    }
+
+    /// The same of a `tf.train.SequenceExample`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn parse_sequence_example(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("parse_sequence_example", args, kwargs)
     }
 
     /// Other names for columns: `rename(text="document")`.

@@ -312,6 +312,18 @@ impl PyMapDataset {
         self.native("drop_columns", args, kwargs)
     }
 
+    /// Records of bytes as the features of the `tf.train.Example` that they are.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn parse_example(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("parse_example", args, kwargs)
+    }
+
+    /// The same of a `tf.train.SequenceExample`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn parse_sequence_example(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("parse_sequence_example", args, kwargs)
+    }
+
     /// Other names for columns: `rename(text="document")`.
     #[pyo3(signature = (*args, **kwargs))]
     fn rename(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {

@@ -153,3 +153,22 @@ pub fn tf_record(data: &[u8]) {
         bytes += record.len();
     }
 }
+
+/// A record that is to be an example: whatever is read of it is written and read again as the same.
+pub fn example(data: &[u8]) {
+    use super::{ExampleParser, FeatureSpec, FeatureType, encode_example};
+    let record = Buffer::copy_from(data);
+    if let Ok(element) = ExampleParser::inferred().parse(&record) {
+        let again = Buffer::from_vec(encode_example(&element).expect("what an example held"));
+        let again = ExampleParser::inferred().parse(&again).expect("what was written");
+        // As text: a float that is no number equals nothing.
+        assert_eq!(format!("{again:?}"), format!("{element:?}"));
+    }
+    let spec = |shape: &[usize]| FeatureSpec::fixed(FeatureType::Int64, shape);
+    let features =
+        || [("a", FeatureSpec::variable(FeatureType::Str)), ("b", spec(&[2])), ("c", spec(&[0, 3]).allow_missing())];
+    let sequences = ExampleParser::sequences([("d", FeatureSpec::variable(FeatureType::Float32))], features());
+    drop(sequences.expect("a declaration").parse(&record));
+    drop(ExampleParser::inferred_sequences().parse(&record));
+    drop(ExampleParser::new(features().into_iter().take(2)).expect("a declaration").parse(&record));
+}

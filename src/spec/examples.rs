@@ -16,7 +16,7 @@ pub(super) const STAGES: &[StageEntry] = &[
 ];
 
 /// The field that holds a record of bytes, unless it is given another name.
-pub(super) const RECORD: &str = "record";
+pub(crate) const RECORD: &str = "record";
 
 /// `examples: true`, `examples: {label: {dtype: int64, shape: []}, tokens: int64}`, and `sequence_examples` with `context` and
 /// `sequences`: what a source makes of its records.

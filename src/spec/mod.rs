@@ -100,6 +100,8 @@ use self::chain::Context;
 use self::change::Change;
 pub use self::data::Data;
 use self::decode::{Decode, Fields};
+#[cfg(feature = "python")]
+pub(crate) use self::examples::RECORD;
 use self::node::{MAX_BYTES, Node, Tree};
 pub use self::settings::{CheckpointSettings, Settings, parse_bytes};
 use crate::dataset::BoxIter;

@@ -44,13 +44,13 @@ impl PyMapDataset {
         detached(py, || Maps::source(name, arguments)).or_raise(py).map(Self::of)
     }
 
-    /// A source of records of bytes: as `bytes`, or in a dict if their field is named.
+    /// A source of records of bytes: as `bytes`, or in a dict if their field is named or they are parsed.
     pub(super) fn records_named(
         name: &str,
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Keywords<'_>>,
     ) -> PyResult<Self> {
-        let named = arguments::is_given(kwargs, "field")?;
+        let named = arguments::has_fields(kwargs)?;
         let Self(maps, recipe) = Self::source_named(name, args, kwargs)?;
         Ok(Self(if named { maps } else { maps.bytes() }, recipe))
     }

@@ -10,7 +10,7 @@ use super::blocks::Blocks;
 use super::chunk::SIMPLE;
 use super::codec::{Compression, Compressor};
 use super::index::MAGIC;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 const SIGNATURE: u8 = b's';
 const FORMAT_VERSION: u64 = 1;
@@ -118,21 +118,16 @@ impl ArrayRecordWriterOptions {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
     pub fn write_to<W: Write>(self, out: W) -> Result<ArrayRecordWriter<W>> {
         let mut out = Blocks::new(out);
-        out.chunk(SIGNATURE, 0, 0, &[]).map_err(failed)?;
-        let compressor = Compressor::new(self.compression).map_err(failed)?;
+        out.chunk(SIGNATURE, 0, 0, &[]).map_err(Error::of_io)?;
+        let compressor = Compressor::new(self.compression).map_err(Error::of_io)?;
         let (group, chunks) = (Group::default(), Vec::new());
         Ok(ArrayRecordWriter { out, path: None, options: self, compressor, group, chunks, records: 0 })
     }
 }
 
 #[cold]
-fn failed(error: io::Error) -> Error {
-    Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
-}
-
-#[cold]
 fn at(path: Option<&Path>, error: io::Error) -> Error {
-    path.into_iter().fold(failed(error), Error::path)
+    path.into_iter().fold(Error::of_io(error), Error::path)
 }
 
 impl ArrayRecordWriter {

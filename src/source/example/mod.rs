@@ -132,15 +132,6 @@ impl ExampleParser {
         }
         Ok(Element::from_unique(fields))
     }
-
-    /// Names of the features that are declared, in their order; `None` if they are inferred.
-    pub(crate) fn names(&self) -> Option<Vec<&str>> {
-        match &*self.0 {
-            Form::Example(Features::All) | Form::Sequence { context: Features::All, .. } => None,
-            Form::Example(features) => Some(features.names().collect()),
-            Form::Sequence { context, sequences } => Some(context.names().chain(sequences.names()).collect()),
-        }
-    }
 }
 
 /// The features in field `number` of a record.
