@@ -132,11 +132,13 @@ class MapDataset:
         examples: bool | _Features | None = None,
         sequence_examples: bool | _Sequences | None = None,
         cache_bytes: int | None = None,
+        recover: bool = False,
     ) -> MapDataset:
         """Records of ArrayRecord files: `bytes`, or, if `field` names it, dicts of one field, which native stages take.
 
         With `examples` or `sequence_examples`, dicts of the features: see `parse_example` and `parse_sequence_example`.
-        `cache_bytes` bounds what is kept of decoded chunks, where chunks hold several records.
+        `cache_bytes` bounds what is kept of decoded chunks, where chunks hold several records. With `recover` files that
+        were cut are read as far as their chunks are whole; a warning says what was lost.
         """
 
     @staticmethod
@@ -758,6 +760,19 @@ class Metrics:
 
     def as_dict(self) -> dict[str, Any]:
         """Every number."""
+
+@final
+class TfRecordReader:
+    """Reads the records of one TFRecord file, compressed or not, and goes to any of them by its byte."""
+
+    def __new__(cls, path: _Path) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> bytes: ...
+    def seek(self, byte: int) -> None:
+        """Goes to the record that begins at `byte`, of what is decompressed; ValueError if none begins there."""
+
+    def tell(self) -> int:
+        """Where the next record begins, in what is decompressed."""
 
 @final
 class Lease:

@@ -35,6 +35,8 @@ mod report;
 mod source;
 mod stream_source;
 mod streams;
+#[cfg(all(feature = "tf_record", feature = "compress"))]
+mod tf_record;
 mod tree;
 mod warnings;
 #[cfg_attr(not(all(feature = "workers", target_os = "linux")), path = "no_workers.rs")]
@@ -99,6 +101,8 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<arrow::PyRecordBatch>()?;
     #[cfg(any(feature = "arrow", feature = "parquet"))]
     module.add_class::<arrow::PyRecordBatchStream>()?;
+    #[cfg(all(feature = "tf_record", feature = "compress"))]
+    module.add_class::<tf_record::PyTfRecordReader>()?;
     module.add_class::<dlpack::Lease>()?;
     module.add_function(wrap_pyfunction!(index_shuffle::index_shuffle, module)?)?;
     module.add_class::<metrics::PyMetrics>()?;

@@ -38,7 +38,7 @@ mod arrow_ipc;
 mod bagz;
 mod braces;
 mod columns;
-#[cfg(any(feature = "arrow", feature = "parquet"))]
+#[cfg(any(feature = "arrow", feature = "parquet", feature = "riegeli"))]
 mod contained;
 mod content;
 mod detect;
@@ -85,7 +85,9 @@ pub use self::arrow_ipc::{Arrow, ArrowCompression, ArrowOptions, ArrowWriter, Ar
 #[cfg(feature = "parquet")]
 pub use self::parquet::{Parquet, ParquetCompression, ParquetOptions, ParquetWriter, ParquetWriterOptions};
 #[cfg(feature = "array_record")]
-pub use array_record::{ArrayRecord, ArrayRecordOptions, ArrayRecordWriter, ArrayRecordWriterOptions, Compression};
+pub use array_record::{
+    ArrayRecord, ArrayRecordOptions, ArrayRecordWriter, ArrayRecordWriterOptions, Compression, Recovery,
+};
 #[cfg(all(feature = "spec", feature = "bagz"))]
 pub(crate) use bagz::expand as sharded_names;
 #[cfg(feature = "bagz")]
@@ -97,6 +99,7 @@ pub(crate) use files::file_name;
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 pub use example::ExamplesIter;
 pub use example::{ExampleParser, Examples, FeatureSpec, FeatureType, FeatureValues, encode_example};
+pub(crate) use files::file_name;
 pub use files::{Patterns, find};
 pub use format::Format;
 pub use index_cache::IndexCache;
@@ -115,6 +118,8 @@ pub use text_stream::{
     JsonLines, JsonlStream, LineParser, LineStream, PlainLines, StreamOptions, TextStream, TextStreamIter,
     TextStreamState,
 };
+#[cfg(all(feature = "python", feature = "tf_record", feature = "compress"))]
+pub(crate) use tf_record::TfRecordReader;
 #[cfg(feature = "tf_record")]
 pub use tf_record::{TfRecord, TfRecordOptions, TfRecordWriter, TfRecordWriterOptions};
 #[cfg(all(feature = "tf_record", feature = "compress"))]

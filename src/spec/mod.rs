@@ -32,7 +32,7 @@
 //! | `lines` | `paths`, `column?`: `text`, `blank_lines?`, `index_cache?`, `lanes?` |
 //! | `parquet` | `paths`, `columns?`, `cache_bytes?`; with the feature `parquet` |
 //! | `arrow` | `paths`: files, or folders of Hugging Face; `columns?`, `cache_bytes?`; with the feature `arrow` |
-//! | `array_record` | `paths`, `field?`: `record`, or `examples` or `sequence_examples`, `cache_bytes?`; with the feature `array_record` |
+//! | `array_record` | `paths`, `field?`: `record`, or `examples` or `sequence_examples`, `cache_bytes?`, `recover?`; with the feature `array_record` |
 //! | `tfrecord` | `paths`, `field?`: `record`, or `examples` or `sequence_examples`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `tf_record` |
 //! | `bagz` | `paths`, `field?`: `record`, `interleaved?`; `x@4.bagz` names four files; with the feature `bagz` |
 //! | `npy` | `path`, `field?`: `data` |

@@ -12,7 +12,6 @@ import gristmill.compat.grain as grain
 import numpy as np
 import pytest
 from gristmill.compat.grain import _tfrecord
-from gristmill.compat.grain._tfrecord import _masked_crc
 
 
 def after(it: Any, count: int) -> list[Any]:
@@ -134,11 +133,21 @@ def test_windows_are_shuffled_and_restored() -> None:
     grain.experimental.assert_equal_output_after_checkpoint(ds)
 
 
+def masked_crc(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    return (crc >> 15 | crc << 17) + 0xA282EAD8 & 0xFFFFFFFF
+
+
 def write_tfrecord(path: Path, records: list[bytes]) -> None:
     with path.open("wb") as file:
         for record in records:
             length = struct.pack("<Q", len(record))
-            file.write(length + struct.pack("<I", _masked_crc(length)) + record + struct.pack("<I", _masked_crc(record)))
+            file.write(length + struct.pack("<I", masked_crc(length)) + record + struct.pack("<I", masked_crc(record)))
 
 
 class Reader(_tfrecord._TFRecordReader):
@@ -167,9 +176,15 @@ def test_tfrecords_and_readers_of_the_users_own(tmp_path: Path) -> None:
     own = OwnRecords(str(path)).map(len).batch(2)
     assert list(OwnRecords(str(path))) == [b"ONE", b"", b"THREE"]
     grain.experimental.assert_equal_output_after_checkpoint(own)
+    with Reader(path) as reader:
+        assert reader.tell() == 0 and next(reader) == b"ONE" and reader.tell() == 19
+        reader.seek(35)
+        assert next(reader) == b"THREE" and list(reader) == []
+        with pytest.raises(ValueError, match="no record begins at byte 36"):
+            reader.seek(36)
     data = path.read_bytes()
     path.write_bytes(data[:-6])
-    with pytest.raises(ValueError, match="ends in the record of 5 bytes at byte 35"):
+    with pytest.raises(ValueError, match="record 2: byte 35: the file ends inside of a record of 5 bytes"):
         list(grain.experimental.TFRecordIterDataset(path))
     path.write_bytes(b"\x05" + data[1:])
     with pytest.raises(ValueError, match="checksum"):

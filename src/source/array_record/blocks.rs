@@ -2,10 +2,15 @@
 
 use std::io::{self, Write};
 
-use super::chunk::{HEADER, hash};
+use super::chunk::{HEADER, PADDING, hash};
 use super::layout::{BLOCK, BLOCK_HEADER, end_of, round_up};
 
-const PADDING: u8 = b'p';
+/// Where a chunk of so many bytes of data ends, and the next may begin; `None` if that is nowhere. None is shorter than it has
+/// records.
+pub(super) fn end_of_chunk(begin: u64, size: u64, records: u64) -> Option<u64> {
+    let end = end_of(begin, size.checked_add(HEADER)?)?;
+    Some(end.max(round_up(begin.checked_add(records)?)?))
+}
 
 /// A file that is written chunk by chunk.
 pub(super) struct Blocks<W> {
@@ -22,12 +27,12 @@ impl<W: Write> Blocks<W> {
     pub(super) fn chunk(&mut self, kind: u8, records: u64, decoded: u64, parts: &[&[u8]]) -> io::Result<u64> {
         let begin = self.at;
         let size = parts.iter().map(|part| part.len() as u64).sum::<u64>();
-        let end = end_of(begin, HEADER + size).max(round_up(begin + records));
+        let end = end_of_chunk(begin, size, records);
         let end = end.ok_or_else(|| io::Error::other("a file of 2^64 bytes"))?;
         let header = header(kind, records, decoded, size, hash(parts.iter().copied()));
         self.put(&header, begin, end)?;
         parts.iter().try_for_each(|part| self.put(part, begin, end))?;
-        // No chunk is shorter than it has records.
+        // What is longer for its records than its data is filled up.
         while self.at < end {
             let zeros = [0; 256];
             let room = (end - self.at).min(BLOCK - self.at % BLOCK).min(zeros.len() as u64);

@@ -11,7 +11,11 @@ pub(super) const HEADER: u64 = 40;
 /// Records one behind the other, sizes apart.
 pub(super) const SIMPLE: u8 = b'r';
 /// Messages taken apart, field by field.
-const TRANSPOSED: u8 = b't';
+pub(super) const TRANSPOSED: u8 = b't';
+/// First in every file.
+pub(super) const SIGNATURE: u8 = b's';
+pub(super) const METADATA: u8 = b'm';
+pub(super) const PADDING: u8 = b'p';
 
 /// A fuzzer that has to find hashes finds nothing else.
 const CHECKED: bool = !cfg!(fuzzing);
@@ -24,6 +28,35 @@ pub(super) fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     hasher.finalize64()
 }
 
+/// The header of a chunk, whose hash is right.
+pub(super) struct Head {
+    /// Bytes of data behind it.
+    pub(super) size: u64,
+    pub(super) records: u64,
+    /// Bytes of all records together.
+    pub(super) decoded: u64,
+    pub(super) kind: u8,
+    data_hash: u64,
+}
+
+impl Head {
+    /// The header at `begin`, where a chunk ends at `limit` or before.
+    ///
+    /// # Errors
+    /// Data, at the offset of the chunk, if it is damaged.
+    pub(super) fn at(file: Part<'_>, begin: u64, limit: u64) -> Result<Self> {
+        let fault = |text: String| Error::data(text).offset(begin);
+        let header = Span::new(file, begin, HEADER, limit);
+        let header = header.ok_or_else(|| fault("there is no room for a chunk".to_owned()))?.read(0..HEADER);
+        let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
+        let (stored, computed) = (word(0), hash([&header[8..]]));
+        if stored != computed && CHECKED {
+            return Err(fault(format!("the hash of the chunk header is {stored:#018x}, computed {computed:#018x}")));
+        }
+        Ok(Self { size: word(8), records: word(24) >> 8, decoded: word(32), kind: header[24], data_hash: word(16) })
+    }
+}
+
 /// A chunk whose header is right and which lies inside of its file.
 pub(super) struct Chunk<'a> {
     /// Header and data.
@@ -32,7 +65,7 @@ pub(super) struct Chunk<'a> {
     pub(super) records: u64,
     /// Bytes of all records together.
     pub(super) decoded: u64,
-    kind: u8,
+    pub(super) kind: u8,
     data_hash: u64,
 }
 
@@ -42,23 +75,13 @@ impl<'a> Chunk<'a> {
     /// # Errors
     /// Data, at the offset of the chunk, if its header is damaged or says what cannot be.
     pub(super) fn at(file: Part<'a>, begin: u64, limit: u64) -> Result<Self> {
-        let fault = |text: String| Error::data(text).offset(begin);
-        let header = Span::new(file, begin, HEADER, limit);
-        let header = header.ok_or_else(|| fault("there is no room for a chunk".to_owned()))?.read(0..HEADER);
-        let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
-        let (stored, computed) = (word(0), hash([&header[8..]]));
-        if stored != computed && CHECKED {
-            return Err(fault(format!("the hash of the chunk header is {stored:#018x}, computed {computed:#018x}")));
-        }
-        let (size, kind, records) = (word(8), header[24], word(24) >> 8);
+        let Head { size, records, decoded, kind, data_hash } = Head::at(file, begin, limit)?;
         let span = size.checked_add(HEADER).and_then(|len| Span::new(file, begin, len, limit));
         let Some(span) = span else {
-            return Err(fault(format!(
-                "a chunk of {size} bytes, where there is room for {}",
-                limit.saturating_sub(begin)
-            )));
+            let room = limit.saturating_sub(begin);
+            return Err(Error::data(format!("a chunk of {size} bytes, where there is room for {room}")).offset(begin));
         };
-        Ok(Self { span, begin, records, decoded: word(32), kind, data_hash: word(16) })
+        Ok(Self { span, begin, records, decoded, kind, data_hash })
     }
 
     /// The bytes behind the header, in the span.
@@ -75,13 +98,14 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    /// That it holds records, in the way that is read.
-    pub(super) fn check_kind(&self) -> Result<()> {
+    /// Whether its records are transposed; simple ones are not.
+    ///
+    /// # Errors
+    /// Data, if it holds no records.
+    pub(super) fn is_transposed(&self) -> Result<bool> {
         match self.kind {
-            SIMPLE => Ok(()),
-            TRANSPOSED => Err(Error::unsupported("a transposed chunk, which is not read")
-                .offset(self.begin)
-                .help("write the file without the option `transpose`")),
+            SIMPLE => Ok(false),
+            TRANSPOSED => Ok(true),
             other => Err(self.fault(format!("a chunk of type {other:#04x}, records are in type 0x72"))),
         }
     }

@@ -25,9 +25,9 @@ pub(super) struct Index {
 
 /// One chunk.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    begin: u64,
-    decoded: u64,
+pub(super) struct Entry {
+    pub(super) begin: u64,
+    pub(super) decoded: u64,
 }
 
 /// Records before each chunk.
@@ -61,9 +61,11 @@ impl Index {
         if size < 2 * BLOCK || !size.is_multiple_of(BLOCK) {
             let text =
                 format!("{size} bytes, where an ArrayRecord has a multiple of {BLOCK} and at least {}", 2 * BLOCK);
-            return Err(Error::data(text).offset(size).help("the file is cut, or its writer was not closed"));
+            return Err(Error::data(text)
+                .offset(size)
+                .help("the file is cut, or its writer was not closed; `recover` reads the records that are there"));
         }
-        let footer = footer_offset(file, size - BLOCK).map_err(|e| e.offset(size - BLOCK))?;
+        let footer = Self::footer_offset(file, size - BLOCK).map_err(|e| e.offset(size - BLOCK))?;
         if !(FIRST_CHUNK..size - BLOCK).contains(&footer) {
             let text =
                 format!("the footer is said to be at {footer}, which is no place between {FIRST_CHUNK} and here");
@@ -72,7 +74,8 @@ impl Index {
         Self::of_footer(file, footer, size - BLOCK).map_err(|e| e.and(" (in the footer)").offset(footer))
     }
 
-    fn of_footer(file: &Content, begin: u64, limit: u64) -> Result<Self> {
+    /// Out of the footer at `begin`, which ends at `limit` or before.
+    pub(super) fn of_footer(file: &Content, begin: u64, limit: u64) -> Result<Self> {
         let footer = records(file, begin, limit)?;
         let head = footer.record(0, file)?.ok_or_else(|| Error::data("no records"))?;
         let (chunks, len) = totals(head.as_bytes())?;
@@ -94,6 +97,32 @@ impl Index {
         }
         let firsts = Firsts::of(&counts, len)?;
         Ok(Self { chunks: entries, firsts, len, end: begin })
+    }
+
+    /// Where the footer is, by the postscript at `begin`.
+    pub(super) fn footer_offset(file: &Content, begin: u64) -> Result<u64> {
+        let records = records(file, begin, begin + BLOCK).map_err(|e| e.and(" (in the postscript)"))?;
+        let record = records.record(0, file)?.unwrap_or(Buffer::EMPTY);
+        let (mut offset, mut magic) = (0, 0);
+        let whole = fields(record.as_bytes(), |number, field| match number {
+            1 => offset = field.number(),
+            2 => magic = field.number(),
+            _ => {}
+        });
+        if whole.is_none() || magic != MAGIC {
+            return Err(Error::data(format!(
+                "magic {magic:#018x} in the postscript, an ArrayRecord has {MAGIC:#018x}"
+            ))
+            .help("a Riegeli file without the index of an ArrayRecord is not read"));
+        }
+        Ok(offset)
+    }
+
+    /// Of chunks that were found without a footer, in a file that ends at `end`, and how many records are in each.
+    pub(super) fn of_chunks(chunks: Vec<Entry>, counts: &[u64], end: u64) -> Result<Self> {
+        let len = counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count));
+        let len = len.ok_or_else(|| Error::data("more than 2^64 records"))?;
+        Ok(Self { chunks, firsts: Firsts::of(counts, len)?, len, end })
     }
 
     /// Records in the file.
@@ -163,23 +192,6 @@ fn records(file: &Content, begin: u64, limit: u64) -> Result<Records> {
     let chunk = Chunk::at(Part { bytes: view.bytes(), at: view.at() }, begin, limit)?;
     chunk.check_data()?;
     Records::decode(&chunk)
-}
-
-/// What the postscript says.
-fn footer_offset(file: &Content, begin: u64) -> Result<u64> {
-    let records = records(file, begin, begin + BLOCK).map_err(|e| e.and(" (in the postscript)"))?;
-    let record = records.record(0, file)?.unwrap_or(Buffer::EMPTY);
-    let (mut offset, mut magic) = (0, 0);
-    let whole = fields(record.as_bytes(), |number, field| match number {
-        1 => offset = field.number(),
-        2 => magic = field.number(),
-        _ => {}
-    });
-    if whole.is_none() || magic != MAGIC {
-        return Err(Error::data(format!("magic {magic:#018x} in the postscript, an ArrayRecord has {MAGIC:#018x}"))
-            .help("a Riegeli file without the index of an ArrayRecord is not read"));
-    }
-    Ok(offset)
 }
 
 /// Chunks and records, as the first record of the footer has them.

@@ -10,14 +10,17 @@ mod codec;
 mod index;
 mod layout;
 mod records;
+mod recovery;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "riegeli")]
+mod transposed;
 mod writer;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -29,6 +32,7 @@ pub use self::codec::Compression;
 use self::index::{Index, Place};
 use self::layout::Part;
 use self::records::Records;
+pub use self::recovery::Recovery;
 pub use self::writer::{ArrayRecordWriter, ArrayRecordWriterOptions};
 use super::content::{self, Content};
 use super::files::{self, FileId, Patterns};
@@ -36,12 +40,13 @@ use super::firsts::Firsts;
 use super::mmap::Access;
 use crate::dataset::map::{Many, RandomAccess};
 use crate::element::Buffer;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Records of ArrayRecord files, by number: a [`RandomAccess`] source of bytes ([`Buffer`]).
 ///
 /// Simple chunks are read, uncompressed or by brotli, zstd and snappy, with any number of records each. Transposed chunks,
-/// an option of the writer for protocol buffers, are [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) when a record of one is read.
+/// an option of the writer for protocol buffers, are read with the feature `riegeli`, uncompressed or by zstd; without it they are
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) when a record of one is read.
 ///
 /// ```no_run
 /// use gristmill::source::ArrayRecord;
@@ -52,7 +57,8 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// Damage is [`ErrorKind::Data`](crate::ErrorKind::Data) with file, record and the byte offset of the chunk; the records of other chunks are read.
-/// Header and data of a chunk are held against their hashes when it is first read.
+/// Header and data of a chunk are held against their hashes when it is first read. A file that was cut, or whose writer was not
+/// closed, has no index and is refused, unless it is told to [`recover`](ArrayRecordOptions::recover) what is there.
 ///
 /// # Cost
 /// Opening reads the footer; 16 bytes a chunk are held. Reading takes the same time in files of any size. A record that is not
@@ -74,6 +80,8 @@ struct File {
     index: Index,
     /// A bit for each chunk whose hashes were found right.
     checked: Vec<AtomicU64>,
+    /// Where the index was lost.
+    recovery: Option<Recovery>,
 }
 
 impl ArrayRecord {
@@ -88,6 +96,11 @@ impl ArrayRecord {
     /// The options, to change before opening.
     pub fn options() -> ArrayRecordOptions {
         ArrayRecordOptions::default()
+    }
+
+    /// The files whose index was lost, and what was found in them without it: see [`recover`](ArrayRecordOptions::recover).
+    pub fn recovered(&self) -> impl Iterator<Item = (&Path, Recovery)> {
+        self.files.iter().filter_map(|file| Some((file.path.as_path(), file.recovery?)))
     }
 
     /// The file that holds a record, and the place of its chunk there.
@@ -140,11 +153,19 @@ impl ArrayRecord {
 }
 
 impl File {
-    fn open(path: PathBuf, content: Content) -> Result<(Self, FileId)> {
+    fn open(path: PathBuf, content: Content, recover: bool) -> Result<(Self, FileId)> {
         let id = content.id(&path)?;
-        let index = Index::read(&content).map_err(|e| e.path(&path))?;
+        let (index, recovery) = match Index::read(&content) {
+            Ok(index) => (index, None),
+            Err(error) if recover && error.kind() == ErrorKind::Data => {
+                let (index, recovery) = recovery::recover(&content).map_err(|e| e.path(&path))?;
+                tracing::warn!("{}: {}: {recovery}", path.display(), error.message());
+                (index, Some(recovery))
+            }
+            Err(error) => return Err(error.path(&path)),
+        };
         let checked = (0..index.chunks().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        Ok((Self { path, content, index, checked }, id))
+        Ok((Self { path, content, index, checked, recovery }, id))
     }
 
     /// The records of a chunk. What its header says must be what the footer says; all else is checked before it is believed.
@@ -174,11 +195,12 @@ impl File {
 pub struct ArrayRecordOptions {
     cache_bytes: usize,
     access: Access,
+    recover: bool,
 }
 
 impl Default for ArrayRecordOptions {
     fn default() -> Self {
-        Self { cache_bytes: 64 << 20, access: Access::Normal }
+        Self { cache_bytes: 64 << 20, access: Access::Normal, recover: false }
     }
 }
 
@@ -186,6 +208,21 @@ impl ArrayRecordOptions {
     /// Bytes of decoded chunks that are kept; 64 MiB at first. Some of the latest chunks are kept whatever their size.
     pub fn cache_bytes(mut self, bytes: usize) -> Self {
         self.cache_bytes = bytes;
+        self
+    }
+
+    /// Whether files without a good index are read as far as their chunks are whole; not at first. What was found and what was lost
+    /// is logged as a warning, and [`recovered`](ArrayRecord::recovered) says it.
+    ///
+    /// Such a file is walked over chunk by chunk. Behind a damaged chunk the walk goes on where the chunk's header or the header of a
+    /// block says that another begins, so that records in between are missing and later ones have lower numbers. A file whose footer is
+    /// there, and only what points to it is lost, is read as if it were whole.
+    ///
+    /// # Cost
+    /// Every byte of such a file is read and held against its hash when it is opened, and one of a store is held in memory meanwhile;
+    /// files that are whole cost nothing more.
+    pub fn recover(mut self, recover: bool) -> Self {
+        self.recover = recover;
         self
     }
 
@@ -206,10 +243,13 @@ impl ArrayRecordOptions {
 
     /// The same, of files that are in memory already.
     pub(super) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<ArrayRecord> {
-        let opened = contents.into_par_iter().map(|(path, content)| File::open(path, content));
+        let opened = contents.into_par_iter().map(|(path, content)| File::open(path, content, self.recover));
         let (files, ids): (Vec<_>, Vec<_>) = opened.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let firsts = Firsts::of(files.iter().map(|file: &File| file.index.len()))?;
-        let (cache, identity) = (Cache::new(self.cache_bytes), files::identity(&ids));
+        // A file that is recovered may be read in another way by a later version.
+        let recovered: u64 = files.iter().filter_map(|file| Some(file.recovery?.records)).sum();
+        let recovered = if recovered > 0 { format!(", {recovered} records recovered") } else { String::new() };
+        let (cache, identity) = (Cache::new(self.cache_bytes), files::identity(&ids) + &recovered);
         Ok(ArrayRecord { files, firsts, cache, cache_bytes: self.cache_bytes, identity })
     }
 }

@@ -30,9 +30,11 @@ impl Records {
     /// Decodes a chunk whose hashes are right.
     ///
     /// # Errors
-    /// Data, at the offset of the chunk, if it says of itself what is not so; unsupported if it is transposed.
+    /// Data, at the offset of the chunk, if it says of itself what is not so; unsupported if it is transposed and this build does not read that.
     pub(super) fn decode(chunk: &Chunk<'_>) -> Result<Self> {
-        chunk.check_kind()?;
+        if chunk.is_transposed()? {
+            return transposed(chunk);
+        }
         let (codec, sizes, values) = parts(chunk)?;
         if codec == Codec::None {
             let len = values.end - values.start;
@@ -87,6 +89,21 @@ fn in_file(file: &Content, begin: u64, range: Range<u64>) -> Result<Option<Buffe
     let view = file.view(begin..end)?;
     let span = Span::new(Part { bytes: view.bytes(), at: view.at() }, begin, range.end, u64::MAX);
     Ok(span.map(|span| Buffer::from_vec(span.read(range).into_owned())))
+}
+
+#[cfg(feature = "riegeli")]
+fn transposed(chunk: &Chunk<'_>) -> Result<Records> {
+    let (ends, values) = super::transposed::decode(chunk)?;
+    Ok(Records { ends, values: Values::Decoded(Buffer::from_vec(values)) })
+}
+
+#[cfg(not(feature = "riegeli"))]
+fn transposed(chunk: &Chunk<'_>) -> Result<Records> {
+    Err(crate::error::Error::unsupported(
+        "a transposed chunk, which needs the feature `riegeli`, which this build lacks",
+    )
+    .offset(chunk.begin)
+    .help("build with `--features riegeli`, or write the file without the option `transpose`"))
 }
 
 /// The codec, and where in the span the sizes and the records are.

@@ -132,3 +132,99 @@ fn a_file_that_is_cut_or_another_says_what_it_is() {
     other[65_536..].fill(0);
     assert!(message(&other).contains("byte 65536: the hash of the chunk header is"), "{}", message(&other));
 }
+
+fn recover(bytes: &[u8]) -> Result<ArrayRecord> {
+    let contents = vec![("x.array_record".into(), Buffer::copy_from(bytes).into())];
+    ArrayRecord::options().recover(true).open_contents(contents)
+}
+
+fn all(source: &ArrayRecord) -> Vec<Vec<u8>> {
+    (0..source.len()).map(|i| source.read(i).unwrap().as_bytes().to_vec()).collect()
+}
+
+fn what_was_lost(source: &ArrayRecord) -> Recovery {
+    source.recovered().next().unwrap().1
+}
+
+#[test]
+fn a_cut_file_is_read_as_far_as_it_goes_where_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, bytes) = ten(dir.path(), Compression::Zstd(3));
+    let whole = open(&bytes).unwrap();
+    let chunks: Vec<_> = (0..5).map(|chunk| whole.files[0].index.find(2 * chunk).unwrap()).collect();
+    for cut in [64, 65, chunks[0].limit - 1, chunks[0].limit, chunks[3].begin + 41, chunks[4].limit, 65_535, 65_536] {
+        let bytes = &bytes[..cut as usize];
+        assert!(open(bytes).unwrap_err().help_text().unwrap().contains("`recover`"));
+        let source = recover(bytes).unwrap();
+        let good = chunks.iter().filter(|chunk| chunk.limit <= cut).count() as u64;
+        assert_eq!(all(&source), all(&whole)[..2 * good as usize], "cut at {cut}");
+        let lost = what_was_lost(&source);
+        assert_eq!((lost.records, lost.chunks), (2 * good, good));
+        assert_eq!(lost.lost_bytes, if good < 5 { cut - chunks[good as usize].begin } else { 0 }, "cut at {cut}");
+    }
+    let nothing_lost = recover(&bytes).unwrap();
+    assert!(nothing_lost.recovered().next().is_none());
+    assert_eq!(nothing_lost.identity(), whole.identity());
+    let error = recover(&[0; 100]).unwrap_err().to_string();
+    assert!(error.contains("x.array_record: byte 0: the hash of the chunk header is"), "{error}");
+}
+
+#[test]
+fn what_is_damaged_besides_is_passed_over_and_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.array_record");
+    let records: Vec<Vec<u8>> = (0..200).map(|i| vec![i; 1000]).collect();
+    write(&path, &records, ArrayRecordWriter::options().group_size(4).compression(Compression::None));
+    let mut bytes = std::fs::read(&path).unwrap();
+    let index = &open(&bytes).unwrap().files[0].index;
+    let (first, second) = (index.find(8).unwrap(), index.find(40).unwrap());
+    let end = index.find(196).unwrap().limit as usize;
+    let interrupted = (0..200).step_by(4).find(|&i| index.find(i).unwrap().limit > 65_536).unwrap();
+    let known = interrupted + if index.find(interrupted).unwrap().begin == 65_536 { 0 } else { 4 };
+    // The chunk of records 8 to 11, by its data; that of 40 to 43 by its header, and with it all up to the next block.
+    bytes[first.begin as usize + 50] ^= 1;
+    bytes[second.begin as usize + 3] ^= 1;
+    let source = recover(&bytes[..end]).unwrap();
+    let found: Vec<u64> = all(&source).iter().map(|record| record[0].into()).collect();
+    assert_eq!(found, (0..8).chain(12..40).chain(known..200).collect::<Vec<_>>());
+    let lost = what_was_lost(&source);
+    assert_eq!((lost.records, lost.lost_chunks, lost.lost_records), (found.len() as u64, 2, 4));
+    assert_eq!(lost.lost_bytes, first.limit - first.begin + index.find(known).unwrap().begin - second.begin);
+    assert!(lost.to_string().contains("2 chunks or more of 4 records or more were lost"), "{lost}");
+    // Where the footer is there, it knows all numbers.
+    let source = recover(&bytes[..bytes.len() - 65_536]).unwrap();
+    assert_eq!((source.len(), what_was_lost(&source).records), (200, 200));
+    assert!((0..200).filter(|&i| source.read(i).is_err()).eq((8..12).chain(40..44)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn what_is_recovered_is_what_was_whole(
+        records in prop::collection::vec(record(), 1..40),
+        group_size in 1..6u64,
+        compression in compression(),
+        cut: u64,
+        flip in prop::option::of(any::<u64>()),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.array_record");
+        write(&path, &records, ArrayRecordWriter::options().group_size(group_size).compression(compression));
+        let mut bytes = std::fs::read(&path).unwrap();
+        let whole = open(&bytes).unwrap();
+        bytes.truncate(64 + (cut % (bytes.len() as u64 - 64)) as usize);
+        if let Some(flip) = flip.filter(|_| bytes.len() > 64) {
+            let at = 64 + flip as usize % (bytes.len() - 64);
+            bytes[at] ^= 4;
+        }
+        let source = recover(&bytes).unwrap();
+        let found: Vec<Vec<u8>> = (0..source.len()).filter_map(|i| Some(source.read(i).ok()?.as_bytes().to_vec())).collect();
+        // In order, and nothing that was not there.
+        let mut rest = records.iter();
+        prop_assert!(found.iter().all(|record| rest.any(|other| other == record)));
+        if flip.is_none() {
+            let ends = (0..whole.len()).filter(|&i| whole.files[0].index.find(i).unwrap().limit <= bytes.len() as u64);
+            prop_assert!(found.len() >= ends.count());
+        }
+    }
+}

@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::super::varint::{put_bytes, put_number, put_varint};
 use super::blocks::Blocks;
-use super::chunk::SIMPLE;
+use super::chunk::{SIGNATURE, SIMPLE};
 use super::codec::{Compression, Compressor};
 use super::index::MAGIC;
 use crate::error::{Error, Result};
 
-const SIGNATURE: u8 = b's';
 const FORMAT_VERSION: u64 = 1;
 
 /// Writes the records of an ArrayRecord file, one after the other; [`finish`](Self::finish) writes the index, without which it is none.

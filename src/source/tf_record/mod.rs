@@ -3,6 +3,8 @@
 mod frame;
 #[cfg(feature = "compress")]
 mod reader;
+#[cfg(all(feature = "python", feature = "compress"))]
+mod seek;
 #[cfg(feature = "compress")]
 mod stream;
 mod writer;
@@ -13,6 +15,8 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use self::frame::{FOOT, HEAD};
+#[cfg(all(feature = "python", feature = "compress"))]
+pub(crate) use self::reader::Reader as TfRecordReader;
 #[cfg(feature = "compress")]
 pub use self::stream::{TfRecordIter, TfRecordState, TfRecordStream};
 pub use self::writer::{TfRecordWriter, TfRecordWriterOptions};

@@ -7,7 +7,9 @@ use crate::element::Buffer;
 use crate::error::{Error, Result};
 
 /// Reads one file.
-pub(super) struct Reader {
+pub(crate) struct Reader {
+    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "only who goes anywhere in it opens it again"))]
+    pub(super) file: Content,
     decoder: Decoder,
     /// Bytes behind it, decompressed.
     pub(super) byte: u64,
@@ -23,11 +25,17 @@ const STEP: u64 = 1 << 20;
 impl Reader {
     pub(super) fn open(file: &Content) -> Result<Self> {
         let decoder = Decoder::new(file, None)?;
-        Ok(Self { decoder, byte: 0, record: 0, lost: false })
+        Ok(Self { file: file.clone(), decoder, byte: 0, record: 0, lost: false })
     }
 
     /// Goes to a place that was reached before.
     pub(super) fn skip_to(&mut self, byte: u64, record: u64) -> Result<()> {
+        if let Decoder::Plain(stream) = &mut self.decoder
+            && stream.seek(byte)
+        {
+            (self.byte, self.record) = (byte, record);
+            return Ok(());
+        }
         let mut skipped = Vec::new();
         while self.byte < byte {
             let step = (byte - self.byte).min(STEP);
@@ -39,11 +47,20 @@ impl Reader {
         Ok(())
     }
 
-    /// The next record, or `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Buffer>> {
+    #[cfg(feature = "python")]
+    pub(super) fn is_compressed(&self) -> bool {
+        self.decoder.codec().is_some()
+    }
+
+    /// The next record, or `None` at the end, which is also behind what is lost.
+    pub(crate) fn next(&mut self) -> Result<Option<Buffer>> {
         if self.lost {
             return Ok(None);
         }
+        self.read().map_err(|e| if self.lost { self.place(e, self.record, self.byte) } else { e })
+    }
+
+    fn read(&mut self) -> Result<Option<Buffer>> {
         // Until the whole record is here.
         self.lost = true;
         let mut head = [0; HEAD];
@@ -91,7 +108,7 @@ impl Reader {
 
     /// Adds record and place to an error that has none.
     #[cold]
-    pub(super) fn place(&self, error: Error, record: u64, byte: u64) -> Error {
+    fn place(&self, error: Error, record: u64, byte: u64) -> Error {
         match self.decoder.codec() {
             Some(_) => error.and(&format!(" (at byte {byte} of the decompressed data)")).record(record),
             None => error.record(record).offset(byte),

@@ -129,9 +129,6 @@ impl TfRecordIter {
                     self.file += 1;
                     self.reader = None;
                 }
-                Err(error) if reader.lost => {
-                    return Err(reader.place(error, reader.record, reader.byte).path(path));
-                }
                 Err(error) => return Err(error.path(path)),
             }
         }

@@ -24,6 +24,7 @@ pub(super) fn array_record(fields: &Fields<'_>, context: &Context) -> Result<Cha
     if let Some(bytes) = fields.optional("cache_bytes")? {
         options = options.cache_bytes(bytes);
     }
+    options = options.recover(fields.or("recover", false)?);
     let content = Records::of(fields)?;
     Ok(Chain::Map(content.elements(options.open(&paths)?)))
 }

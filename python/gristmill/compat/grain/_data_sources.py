@@ -1,9 +1,14 @@
 """Sources for a `DataLoader` or `MapDataset.source`."""
 
-from collections.abc import Sequence
-from importlib import import_module
-from typing import Any
+import glob
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, SupportsIndex, cast
 
+import gristmill as gm
 from gristmill.compat.grain._base import RandomAccessDataSource as RandomAccessDataSource
 
 
@@ -54,23 +59,80 @@ class SharedMemoryDataSource(Sequence[Any]):
         return f"InMemoryDataSource(name={self._name}, len={len(self)})"
 
 
+_Path = str | os.PathLike[str]
+
+
+def _part(path: Any) -> tuple[str, slice | None]:
+    """The file, and which of its records: all, those of `file[3:10]`, or those of an instruction of TFDS."""
+    if not isinstance(path, (str, os.PathLike)):
+        return os.fspath(path.filename), slice(path.skip, path.skip + path.take)
+    text = os.fspath(cast("_Path", path))
+    some = re.fullmatch(r"(.*)\[(\d+):(\d+)\]", text)
+    return (some[1], slice(int(some[2]), int(some[3]))) if some else (text, None)
+
+
+def _records(parts: Sequence[tuple[str, slice | None]]) -> gm.MapDataset:
+    """The records of files one behind the other; those that are read whole are opened at once."""
+    datasets: list[gm.MapDataset] = []
+    for _, run in groupby(enumerate(parts), lambda part: None if part[1][1] is None else part[0]):
+        files = [part for _, part in run]
+        # A name of Grain's is that of one file, whatever characters are in it.
+        records = gm.MapDataset.array_record([glob.escape(path) for path, _ in files])
+        some = files[0][1]
+        datasets.append(records if some is None else records[some])
+    return datasets[0] if len(datasets) == 1 else gm.MapDataset.concatenate(datasets)
+
+
 class ArrayRecordDataSource:
-    """Records of ArrayRecord files, by the package `array_record`, which must be installed."""
+    """Records of ArrayRecord files: paths, `path[start:stop]`, or instructions as TFDS has them.
+
+    DIFFERENCE: files of any group size are read without a complaint, and a damaged record is an error that names it.
+    `reader_options` are those of another reader, and change nothing.
+    """
 
     def __init__(self, paths: Any, reader_options: dict[str, str] | None = None) -> None:
-        try:
-            module: Any = import_module("array_record.python.array_record_data_source")
-        except ImportError as error:
-            raise ImportError("ArrayRecordDataSource needs array_record: pip install array_record") from error
-        options = {"reader_options": reader_options} if reader_options else {}
-        self._source: Any = module.ArrayRecordDataSource(paths, **options)
+        one = isinstance(paths, (str, os.PathLike)) or hasattr(paths, "filename")
+        if not one and not isinstance(paths, Sequence):
+            raise ValueError(f"paths are a path, a FileInstruction or a sequence of these, got {type(paths).__name__}")
+        parts = [_part(path) for path in ([paths] if one else cast("Sequence[Any]", paths))]
+        if not parts:
+            raise ValueError("at least one path is needed")
+        self._paths = [path for path, _ in parts]
+        self._records = _records(parts)
+
+    @property
+    def paths(self) -> list[str]:
+        """The files."""
+        return self._paths
 
     def __len__(self) -> int:
-        return len(self._source)
+        return len(self._records)
 
-    def __getitem__(self, record_key: int) -> bytes:
-        record: bytes = self._source[record_key]
+    def __getitem__(self, record_key: SupportsIndex) -> bytes:
+        key = record_key.__index__()
+        if not 0 <= key < len(self):
+            raise ValueError(f"record {key} of {len(self)}")
+        record: bytes = self._records[key]
         return record
 
+    def __getitems__(self, record_keys: Sequence[SupportsIndex]) -> list[bytes]:
+        return [self[key] for key in record_keys]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (self[key] for key in range(len(self)))
+
+    def __enter__(self) -> "ArrayRecordDataSource":
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        """Nothing to close: the files are mapped for as long as anything reads them."""
+
     def __repr__(self) -> str:
-        return repr(self._source)
+        # As Grain's states name it.
+        paths = hashlib.sha1("".join(self._paths).encode(), usedforsecurity=False)
+        return f"ArrayRecordDataSource(hash_of_paths={paths.hexdigest()})"
+
+
+def native(source: Any) -> gm.MapDataset | None:
+    """The records of a source that is read natively, if it is one and nobody has changed how."""
+    return source._records if type(source) is ArrayRecordDataSource else None

@@ -5,6 +5,7 @@ from typing import Any
 
 import gristmill as gm
 from gristmill.compat.grain._base import ShapeDtypeStruct, spec_of
+from gristmill.compat.grain._data_sources import native
 from gristmill.compat.grain._dataset import INFINITE
 from gristmill.compat.grain._options import ReadOptions
 from gristmill.compat.grain._stages import CoreMapDataset
@@ -37,6 +38,9 @@ class SourceMapDataset(CoreMapDataset[Any]):
             length = len(self._source)
         except TypeError:
             return gm.MapDataset.source(_Unsized(self._source))
+        records = native(self._source)
+        if records is not None:
+            return records
         if length > 0:
             return gm.MapDataset.source(self._source)
         return gm.MapDataset.source(())

@@ -1,88 +1,51 @@
 """Records of a TFRecord file, in order.
 
 A user's reader may take the place of `_TFRecordReader`, and a user's pass that of `_TFRecordDatasetIterator`.
-DIFFERENCE: checksums of lengths are verified, and a file that is cut off in a record is an error.
+DIFFERENCE: checksums are verified, a file that is cut off in a record is an error, and gzip is read.
 """
 
 import os
-import struct
-from typing import Any, BinaryIO
+from typing import Any
 
+from gristmill._gristmill import TfRecordReader
 from gristmill.compat.grain._dataset import IterDataset
 from gristmill.compat.grain._dataset_iterator import DatasetIterator
-
-_CRC_MASK_DELTA = 0xA282EAD8
-_POLYNOMIAL = 0x82F63B78
-
-
-def _table() -> list[int]:
-    table: list[int] = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = (byte >> 1) ^ (_POLYNOMIAL if byte & 1 else 0)
-        table.append(byte)
-    return table
-
-
-_TABLE = _table()
-
-
-def _masked_crc(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = _TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
-    crc ^= 0xFFFFFFFF
-    return (((crc >> 15) | (crc << 17)) + _CRC_MASK_DELTA) & 0xFFFFFFFF
 
 
 class _TFRecordReader:
     """Reads one record after the other; a context manager that closes the file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = path
-        self._reader: BinaryIO = open(path, "rb")
+        self._reader: TfRecordReader | None = TfRecordReader(path)
+
+    def _open(self) -> TfRecordReader:
+        if self._reader is None:
+            raise ValueError("the reader is closed")
+        return self._reader
 
     def __next__(self) -> bytes:
-        header = self._reader.read(12)
-        if not header:
-            raise StopIteration
-        start = self._reader.tell() - len(header)
-        if len(header) < 12:
-            raise ValueError(f"{self._path}: the file ends in the header of the record at byte {start}")
-        (length,) = struct.unpack_from("<Q", header)
-        (crc,) = struct.unpack_from("<I", header, 8)
-        if crc != _masked_crc(header[:8]):
-            raise ValueError(f"{self._path}: the length of the record at byte {start} has another checksum")
-        record = self._reader.read(length)
-        if len(record) < length or len(self._reader.read(4)) < 4:
-            raise ValueError(f"{self._path}: the file ends in the record of {length} bytes at byte {start}")
-        return record
+        return next(self._open())
 
     def __iter__(self) -> "_TFRecordReader":
         return self
 
     def seek(self, offset: int) -> None:
         """Goes to the record that begins at `offset`."""
-        self._reader.seek(offset)
+        self._open().seek(offset)
 
     def tell(self) -> int:
         """Where the next record begins."""
-        return self._reader.tell()
+        return self._open().tell()
 
     def close(self) -> None:
-        """Closes the file."""
-        self._reader.close()
+        """Lets go of the file."""
+        self._reader = None
 
     def __enter__(self) -> "_TFRecordReader":
         return self
 
     def __exit__(self, *_exception: object) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        reader = getattr(self, "_reader", None)
-        if reader is not None:
-            reader.close()
 
 
 class _TFRecordDatasetIterator(DatasetIterator[bytes]):

@@ -1,0 +1,58 @@
+//! One TFRecord file, front to back: what readers written in Python stand on.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::error::OrRaise;
+use super::interpreter::detached;
+use crate::element::Buffer;
+use crate::error::Result;
+use crate::source::{Access, TfRecordReader};
+
+/// Reads the records of one TFRecord file, compressed or not, and goes to any of them by its byte.
+#[pyclass(name = "TfRecordReader", module = "gristmill._gristmill", frozen)]
+pub(crate) struct PyTfRecordReader {
+    path: PathBuf,
+    reader: Mutex<TfRecordReader>,
+}
+
+impl PyTfRecordReader {
+    fn reader(&self) -> MutexGuard<'_, TfRecordReader> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next(&self) -> Result<Option<Buffer>> {
+        self.reader().next().map_err(|e| e.path(&self.path))
+    }
+}
+
+#[pymethods]
+impl PyTfRecordReader {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let reader = detached(py, || TfRecordReader::open_path(&path, Access::Sequential)).or_raise(py)?;
+        Ok(Self { path, reader: Mutex::new(reader) })
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let record = detached(py, || self.next()).or_raise(py)?;
+        Ok(record.map(|record| PyBytes::new(py, record.as_bytes())))
+    }
+
+    /// Goes to the record that begins at `byte`, of what is decompressed.
+    fn seek(&self, py: Python<'_>, byte: u64) -> PyResult<()> {
+        detached(py, || self.reader().seek(byte).map_err(|e| e.path(&self.path))).or_raise(py)
+    }
+
+    /// Where the next record begins, in what is decompressed.
+    fn tell(&self) -> u64 {
+        self.reader().byte()
+    }
+}

@@ -1,0 +1,164 @@
+//! Reading a file without an index: the chunks of one that was cut, or whose writer was not closed.
+
+use std::fmt;
+
+use super::super::content::Content;
+use super::blocks::end_of_chunk;
+use super::chunk::{Chunk, Head, METADATA, PADDING, SIGNATURE, hash};
+use super::index::{Entry, FIRST_CHUNK, Index};
+use super::layout::{BLOCK, BLOCK_HEADER, Part};
+use crate::element::Buffer;
+use crate::error::Result;
+
+/// What came of reading an ArrayRecord file without its index: what was found, and what was not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovery {
+    /// Records that were found.
+    pub records: u64,
+    /// Chunks that were found.
+    pub chunks: u64,
+    /// Records that are known to be lost: those of damaged chunks whose headers are right. There may be more.
+    pub lost_records: u64,
+    /// Chunks that are known to be lost. Where not even a header is right, all up to the next good chunk count as one.
+    pub lost_chunks: u64,
+    /// Bytes of the file that were passed over.
+    pub lost_bytes: u64,
+}
+
+impl fmt::Display for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { records, chunks, lost_records, lost_chunks, lost_bytes } = self;
+        write!(
+            f,
+            "{records} records in {chunks} chunks were found without the index; {lost_chunks} chunks or more of \
+             {lost_records} records or more were lost, in {lost_bytes} bytes"
+        )
+    }
+}
+
+/// A walk over the chunks of a file.
+struct Walk<'a> {
+    content: &'a Content,
+    file: Part<'a>,
+    entries: Vec<Entry>,
+    counts: Vec<u64>,
+    found: Recovery,
+}
+
+/// The chunks that are whole, in order. The index itself, if that is among them and only its postscript is lost.
+///
+/// # Errors
+/// Data, if the file does not begin as one of the format, or holds more than 2^64 records.
+pub(super) fn recover(content: &Content) -> Result<(Index, Recovery)> {
+    let whole: Buffer = content.whole()?;
+    let (content, size) = (&Content::from(whole.clone()), whole.len() as u64);
+    let file = Part { bytes: whole.as_bytes(), at: 0 };
+    let signature = Chunk::at(file, 0, size)?;
+    if signature.kind != SIGNATURE {
+        return Err(signature.fault("no signature of a Riegeli file"));
+    }
+    let mut walk = Walk { content, file, entries: Vec::new(), counts: Vec::new(), found: Recovery::default() };
+    let mut at = FIRST_CHUNK;
+    while at < size {
+        at = match walk.chunk(at) {
+            Step::To(next) => next,
+            Step::Index(index) => {
+                let found = Recovery { records: index.len(), chunks: index.chunks() as u64, ..Recovery::default() };
+                return Ok((index, found));
+            }
+        };
+    }
+    let Walk { entries, counts, found, .. } = walk;
+    Ok((Index::of_chunks(entries, &counts, size)?, found))
+}
+
+enum Step {
+    To(u64),
+    Index(Index),
+}
+
+impl Walk<'_> {
+    /// One chunk, or what is damaged up to the next.
+    fn chunk(&mut self, at: u64) -> Step {
+        let (file, size) = (self.file, self.file.bytes.len() as u64);
+        let Ok(head) = Head::at(file, at, size) else { return self.lose(at, None, 0) };
+        // No chunk has more records than bytes; and one of a record more than chunks were found may be the footer.
+        let known = head.records <= size - at && head.records != self.found.chunks + 1;
+        let records = if known { head.records } else { 0 };
+        let inside = end_of_chunk(at, head.size, head.records).filter(|&end| end <= size);
+        let chunk = Chunk::at(file, at, size).ok().filter(|chunk| chunk.check_data().is_ok());
+        let (Some(end), Some(chunk)) = (inside, chunk) else {
+            // Where the header is right, its word on where the chunk ends and what is in it counts.
+            return self.lose(at, inside, records);
+        };
+        match chunk.kind {
+            SIGNATURE | METADATA | PADDING => {}
+            _ if self.is_postscript(at) => {}
+            _ => {
+                if let Some(index) = self.index(&chunk, end) {
+                    return Step::Index(index);
+                }
+                self.entries.push(Entry { begin: at, decoded: chunk.decoded });
+                self.counts.push(chunk.records);
+                self.found.records += chunk.records;
+                self.found.chunks += 1;
+            }
+        }
+        Step::To(end)
+    }
+
+    /// Passes over what cannot be read, to `end` if that is known, else to where a block header knows of a chunk.
+    fn lose(&mut self, at: u64, end: Option<u64>, records: u64) -> Step {
+        let next = end.unwrap_or_else(|| next_known(self.file.bytes, at));
+        self.found.lost_chunks += 1;
+        self.found.lost_records += records;
+        self.found.lost_bytes += next - at;
+        Step::To(next)
+    }
+
+    fn is_postscript(&self, at: u64) -> bool {
+        at.is_multiple_of(BLOCK) && Index::footer_offset(self.content, at).is_ok()
+    }
+
+    /// The index, if the chunk is its footer: it must know of as many chunks as were found, or more where some were lost, and no
+    /// records may come behind it.
+    fn index(&self, chunk: &Chunk<'_>, end: u64) -> Option<Index> {
+        let (announced, found) = (chunk.records.checked_sub(1)?, self.found.chunks);
+        let fits = announced == found || (announced > found && self.found.lost_chunks > 0);
+        let behind = || {
+            let size = self.file.bytes.len() as u64;
+            Head::at(self.file, end, size).map_or(true, |head| head.kind == PADDING)
+        };
+        if !fits || !behind() {
+            return None;
+        }
+        Index::of_footer(self.content, chunk.begin, end).ok()
+    }
+}
+
+/// The first chunk behind `at` of which a block header tells; the end of the file if none does.
+fn next_known(file: &[u8], at: u64) -> u64 {
+    let mut block = at;
+    loop {
+        let Some(next) = (block + 1).checked_next_multiple_of(BLOCK).filter(|&next| next < file.len() as u64) else {
+            return file.len() as u64;
+        };
+        block = next;
+        if let Some(chunk) = told_by(file, block) {
+            return chunk;
+        }
+    }
+}
+
+/// The chunk that begins at the block header at `block`, or behind the one that the header interrupts.
+fn told_by(file: &[u8], block: u64) -> Option<u64> {
+    let header = file.get(block as usize..)?.get(..BLOCK_HEADER as usize)?;
+    let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
+    let (stored, before, after) = (word(0), word(8), word(16));
+    if stored != hash([&header[8..]]) {
+        return None;
+    }
+    let chunk = if before == 0 { block } else { block.checked_add(after)? };
+    (chunk >= block && chunk < file.len() as u64).then_some(chunk)
+}

@@ -1,0 +1,57 @@
+//! Going to a record of a file by nothing but its byte.
+
+use std::path::Path;
+
+use super::super::content::Content;
+use super::super::mmap::Access;
+use super::frame::{self, FOOT, HEAD};
+use super::reader::Reader;
+use crate::error::{Error, Result};
+
+impl Reader {
+    pub(crate) fn open_path(path: &Path, access: Access) -> Result<Self> {
+        Self::open(&Content::open(path, access)?).map_err(|e| e.path(path))
+    }
+
+    /// Where the next record begins.
+    pub(crate) fn byte(&self) -> u64 {
+        self.byte
+    }
+
+    /// Goes to the record that begins at `byte`; the lengths of those before it say which one that is.
+    ///
+    /// # Errors
+    /// State, if no record begins there; it is where it was then.
+    pub(crate) fn seek(&mut self, byte: u64) -> Result<()> {
+        let mut reader = Self::open(&self.file)?;
+        let missing = || Error::state(format!("no record begins at byte {byte}"));
+        if reader.is_compressed() {
+            while reader.byte < byte {
+                reader.next().map_err(|_| missing())?.ok_or_else(missing)?;
+            }
+        } else {
+            let record = records_before(&self.file, byte).map_err(|_| missing())?;
+            reader.skip_to(byte, record)?;
+        }
+        if reader.byte != byte {
+            return Err(missing());
+        }
+        *self = reader;
+        Ok(())
+    }
+}
+
+/// Records in front of the one that begins at `byte`, or at the end.
+fn records_before(file: &Content, byte: u64) -> Result<u64> {
+    let (mut at, mut records) = (0u64, 0);
+    while at < byte {
+        let head = file.read(at..at + HEAD as u64)?;
+        let length = frame::length(head.as_bytes())?;
+        at = at.saturating_add(length).saturating_add((HEAD + FOOT) as u64);
+        records += 1;
+    }
+    if at != byte || byte > file.len() {
+        return Err(Error::data("in the middle of a record"));
+    }
+    Ok(records)
+}
