@@ -4,6 +4,7 @@ A user's reader may take the place of `_TFRecordReader`, and a user's pass that 
 DIFFERENCE: checksums are verified, a file that is cut off in a record is an error, and gzip is read.
 """
 
+import errno
 import os
 from typing import Any
 
@@ -16,6 +17,8 @@ class _TFRecordReader:
     """Reads one record after the other; a context manager that closes the file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not os.path.exists(path):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
         self._reader: TfRecordReader | None = TfRecordReader(path)
 
     def _open(self) -> TfRecordReader:
