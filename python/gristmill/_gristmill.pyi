@@ -157,9 +157,17 @@ class MapDataset:
         """
 
     @staticmethod
-    def bagz(paths: _Paths, *, field: str | None = None, interleaved: bool = False) -> MapDataset:
+    def bagz(
+        paths: _Paths,
+        *,
+        field: str | None = None,
+        examples: bool | _Features | None = None,
+        sequence_examples: bool | _Sequences | None = None,
+        interleaved: bool = False,
+    ) -> MapDataset:
         """Records of Bagz files: `bytes`, or, if `field` names it, dicts of one field, which native stages take.
 
+        With `examples` or `sequence_examples`, dicts of the features: see `parse_example` and `parse_sequence_example`.
         `x@4.bagz` names four files. `interleaved` says that records were dealt out to the files in turn.
         """
 

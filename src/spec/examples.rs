@@ -20,7 +20,7 @@ pub(crate) const RECORD: &str = "record";
 
 /// `examples: true`, `examples: {label: {dtype: int64, shape: []}, tokens: int64}`, and `sequence_examples` with `context` and
 /// `sequences`: what a source makes of its records.
-#[cfg(any(feature = "array_record", feature = "tf_record"))]
+#[cfg(any(feature = "array_record", feature = "bagz", feature = "tf_record"))]
 pub(super) fn parser(fields: &Fields<'_>) -> Result<Option<ExampleParser>> {
     let examples = fields.node("examples").map(example).transpose()?.flatten();
     let sequences = fields.node("sequence_examples").map(sequence_example).transpose()?.flatten();

@@ -149,6 +149,15 @@ fn check_turns(shards: &[Shard], all: u64) -> Result<()> {
     Ok(())
 }
 
+impl Bagz {
+    /// The shard that holds a record, and its number there.
+    fn find(&self, index: u64) -> Result<(usize, u64)> {
+        let found = self.firsts.find(index)?;
+        let count = self.shards.len() as u64;
+        Ok(if self.interleaved { ((index % count) as usize, index / count) } else { found })
+    }
+}
+
 impl RandomAccess for Bagz {
     type Record = Buffer;
 
@@ -161,13 +170,14 @@ impl RandomAccess for Bagz {
     }
 
     fn read(&self, index: u64) -> Result<Buffer> {
-        let (mut at, mut record) = self.firsts.find(index)?;
-        if self.interleaved {
-            let count = self.shards.len() as u64;
-            (at, record) = ((index % count) as usize, index / count);
-        }
+        let (at, record) = self.find(index)?;
         let shard = &self.shards[at];
         shard.read(record).map_err(|e| e.path(shard.path()).record(record))
+    }
+
+    fn place(&self, index: u64) -> Option<(PathBuf, u64)> {
+        let (at, record) = self.find(index).ok()?;
+        Some((self.shards[at].path().to_owned(), record))
     }
 
     fn name(&self) -> &'static str {

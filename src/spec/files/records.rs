@@ -35,7 +35,7 @@ pub(super) fn bagz(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     use crate::source::{Bagz, sharded_names};
     let paths = super::paths_by(fields.required_node("paths")?, context, |path| sharded_names(&path))?;
     let source = Bagz::options().interleaved(fields.or("interleaved", false)?).open(&paths)?;
-    Ok(Chain::Map(record_elements(source, &fields.or("field", RECORD.to_owned())?)))
+    Ok(Chain::Map(Records::of(fields)?.elements(source)))
 }
 
 /// `tfrecord: {paths: "train-*.tfrecord", field: record}`: the same; compressed files are a stream.
