@@ -95,7 +95,6 @@ pub use bagz::{Bagz, BagzOptions};
 pub use detect::detect;
 #[cfg(feature = "spec")]
 pub(crate) use detect::{any_compressed, detect_folder};
-pub(crate) use files::file_name;
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 pub use example::ExamplesIter;
 pub use example::{ExampleParser, Examples, FeatureSpec, FeatureType, FeatureValues, encode_example};
