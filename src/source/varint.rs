@@ -59,8 +59,10 @@ impl<'a> Fields<'a> {
 }
 
 /// The number of a field, its content, and that content as it is written.
+type Numbered<'a> = (u64, Field<'a>, &'a [u8]);
+
 impl<'a> Iterator for Fields<'a> {
-    type Item = Result<(u64, Field<'a>, &'a [u8]), Damaged>;
+    type Item = Result<Numbered<'a>, Damaged>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
@@ -76,7 +78,7 @@ impl<'a> Iterator for Fields<'a> {
 
 /// The first field of a message, and what is behind it.
 #[inline]
-fn split_field(message: &[u8]) -> Option<((u64, Field<'_>, &[u8]), &[u8])> {
+fn split_field(message: &[u8]) -> Option<(Numbered<'_>, &[u8])> {
     let (tag, used) = varint(message)?;
     let message = &message[used..];
     let (field, used) = match tag & 7 {

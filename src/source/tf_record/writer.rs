@@ -30,7 +30,7 @@ pub struct TfRecordWriter<W: Write> {
 enum Out<W: Write> {
     Plain(BufWriter<W>),
     #[cfg(feature = "compress")]
-    Gzip(flate2::write::GzEncoder<BufWriter<W>>),
+    Gzip(Box<flate2::write::GzEncoder<BufWriter<W>>>),
 }
 
 /// How a TFRecord file is written: as it is, unless it is told otherwise.
@@ -58,7 +58,7 @@ impl<W: Write> TfRecordWriter<W> {
         let out = BufWriter::with_capacity(1 << 16, out);
         let out = match options.gzip {
             #[cfg(feature = "compress")]
-            Some(level) => Out::Gzip(flate2::write::GzEncoder::new(out, flate2::Compression::new(level))),
+            Some(level) => Out::Gzip(Box::new(flate2::write::GzEncoder::new(out, flate2::Compression::new(level)))),
             _ => Out::Plain(out),
         };
         Ok(Self { out, records: 0 })
