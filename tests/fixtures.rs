@@ -561,9 +561,12 @@ fn array_record() {
             return Ok(read);
         };
         if error.kind() == ErrorKind::Unsupported {
-            assert!(!cfg!(feature = "riegeli"), "{error}");
+            let refuses = cfg!(not(feature = "riegeli"));
             let text = error.to_string();
-            assert!(text.contains(what) && text.contains("transposed chunk") && text.contains("byte "), "{text}");
+            assert!(
+                refuses && text.contains(what) && text.contains("transposed chunk") && text.contains("byte "),
+                "{text}"
+            );
         }
         if let Ok(damaged) = serde_json::from_value::<[u64; 2]>(case["damaged_records"].clone()) {
             assert_eq!(failed, (damaged[0]..damaged[1]).collect::<Vec<_>>(), "{what}");
