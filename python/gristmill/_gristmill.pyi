@@ -121,8 +121,18 @@ class MapDataset:
         """Lines of text files, each a dict with one `column`."""
 
     @staticmethod
-    def parquet(paths: _Paths, *, columns: _Names | None = None, cache_bytes: int | None = None) -> MapDataset:
-        """Rows of Parquet files: dicts of arrays and text."""
+    def parquet(
+        paths: _Paths,
+        *,
+        columns: _Names | None = None,
+        row_groups: Mapping[str, str | float] | None = None,
+        cache_bytes: int | None = None,
+    ) -> MapDataset:
+        """Rows of Parquet files: dicts of arrays and text.
+
+        `columns=["meta.url"]` reads one field of a struct. `row_groups={"column": "id", "min": 3, "max": 9}`, or with `equals`,
+        leaves out the row groups that cannot hold such a row; a `filter` drops the other rows of those that can.
+        """
 
     @staticmethod
     def array_record(

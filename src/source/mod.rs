@@ -83,7 +83,7 @@ mod zstd_frame;
 #[cfg(feature = "arrow")]
 pub use self::arrow_ipc::{Arrow, ArrowCompression, ArrowOptions, ArrowWriter, ArrowWriterOptions, HuggingFaceWriter};
 #[cfg(feature = "parquet")]
-pub use self::parquet::{Parquet, ParquetCompression, ParquetOptions, ParquetWriter, ParquetWriterOptions};
+pub use self::parquet::{Condition, Parquet, ParquetCompression, ParquetOptions, ParquetWriter, ParquetWriterOptions};
 #[cfg(feature = "array_record")]
 pub use array_record::{
     ArrayRecord, ArrayRecordOptions, ArrayRecordWriter, ArrayRecordWriterOptions, Compression, Recovery,

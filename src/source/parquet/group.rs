@@ -1,5 +1,6 @@
 //! One row group: spans of rows, decoded when they are asked for.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,6 +9,8 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
 };
+
+use parquet::errors::ParquetError;
 
 use super::chunk::Chunks;
 use crate::error::{Error, Result};
@@ -118,6 +121,7 @@ impl Group {
     }
 
     fn reader(&self, file: &File, span: u64) -> Result<ParquetRecordBatchReader> {
+        file.chunks.0.fetch(&self.ranges(file));
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file.chunks.clone(), file.metadata.clone())
             .with_row_groups(vec![self.group])
             .with_projection(file.mask.clone())
@@ -130,12 +134,19 @@ impl Group {
                 RowSelector::select((self.rows - before) as usize),
             ])),
         };
-        builder.build().map_err(|e| Error::data(e.to_string()))
+        builder.build().map_err(damaged)
+    }
+
+    /// Where the columns that are read lie.
+    fn ranges(&self, file: &File) -> Vec<Range<u64>> {
+        let columns = file.metadata.metadata().row_group(self.group).columns().iter().enumerate();
+        let chosen = columns.filter(|(leaf, _)| file.mask.leaf_included(*leaf)).map(|(_, column)| column.byte_range());
+        chosen.map(|(start, length)| start..start.saturating_add(length)).collect()
     }
 
     fn next(&self, live: &mut Live) -> Result<RecordBatch> {
         let want = self.span_rows.min(self.rows - live.next_span * self.span_rows);
-        let batch = live.reader.next().transpose().map_err(|e| Error::data(e.to_string()))?;
+        let batch = live.reader.next().transpose().map_err(|e| damaged(e.into()))?;
         live.next_span += 1;
         match batch {
             Some(batch) if batch.num_rows() as u64 == want => Ok(batch),
@@ -150,5 +161,16 @@ impl Group {
     fn guard<T>(&self, file: &File, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let result = contained(work);
         result.map_err(|e| Error::new(e.kind(), format!("row group {}: {}", self.group, e.message())).path(&file.path))
+    }
+}
+
+/// What the decoder says; of what lies far away, what its store said.
+fn damaged(error: ParquetError) -> Error {
+    match error {
+        ParquetError::External(source) => match source.downcast::<Error>() {
+            Ok(error) => *error,
+            Err(source) => Error::data(source.to_string()),
+        },
+        other => Error::data(other.to_string()),
     }
 }

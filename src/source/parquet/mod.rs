@@ -1,7 +1,10 @@
 //! Parquet files: rows by number.
 
 mod chunk;
+mod condition;
 mod group;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::collections::VecDeque;
@@ -16,6 +19,7 @@ use parquet::file::metadata::PageIndexPolicy;
 use rayon::prelude::*;
 
 use self::chunk::Chunks;
+pub use self::condition::Condition;
 use self::group::{File, Group};
 pub use self::writer::{ParquetCompression, ParquetWriter, ParquetWriterOptions};
 use super::arrow::cache::Cache;
@@ -131,20 +135,30 @@ impl Parquet {
 #[must_use = "options do nothing until `open`"]
 pub struct ParquetOptions {
     columns: Option<Vec<Name>>,
+    condition: Option<Condition>,
     cache_bytes: usize,
     access: Access,
 }
 
 impl Default for ParquetOptions {
     fn default() -> Self {
-        Self { columns: None, cache_bytes: 256 << 20, access: Access::Normal }
+        Self { columns: None, condition: None, cache_bytes: 256 << 20, access: Access::Normal }
     }
 }
 
 impl ParquetOptions {
-    /// The columns to read, in this order, by their top-level names; all of them at first.
+    /// The columns to read, in this order; all of them at first. `meta.url` is the field `url` of the struct `meta`, unless a
+    /// column has a name with a dot: the struct is then a tree of the fields that are named.
     pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
+        self
+    }
+
+    /// Only the row groups that may hold a row of which this is true, by the least and greatest values in the footer: what is
+    /// left of a file that is sorted by the column, or nearly so. Their other rows are read, too; a `filter` behind it
+    /// drops them. The column need not be among those that are read.
+    pub fn row_groups_where(mut self, condition: Condition) -> Self {
+        self.condition = Some(condition);
         self
     }
 
@@ -178,51 +192,92 @@ impl ParquetOptions {
         columns::same(files.iter().map(|file| (&*file.path, &**file.metadata.schema(), &*file.chosen)))?;
         let mut groups = Vec::new();
         for (at, file) in files.iter().enumerate() {
-            for group in 0..file.metadata.metadata().num_row_groups() {
+            for group in self.wanted(file).map_err(|e| e.path(&file.path))? {
                 groups.push(Group::new(at, file, group).map_err(|e| e.path(&file.path))?);
             }
         }
         let firsts = Firsts::of(groups.iter().map(|group| group.rows))?;
-        let identity = format!("{}, columns=[{}]", files::identity(&ids), columns.join(", "));
+        let mut identity = format!("{}, columns=[{}]", files::identity(&ids), columns.join(", "));
+        if let Some(condition) = &self.condition {
+            identity += &format!(", row groups where {condition}");
+        }
         let cache = Cache::new(self.cache_bytes);
         Ok(Parquet { files, groups, firsts, columns, cache, live: Mutex::default(), identity })
     }
 
     fn open_file(&self, path: PathBuf, content: Content) -> Result<(File, FileId)> {
-        let (id, content) = (content.id(&path)?, content.whole()?);
-        footer(content.as_bytes()).map_err(|e| e.path(&path))?;
-        let chunks = Chunks::new(content);
+        let id = content.id(&path)?;
+        footer(&content).map_err(|e| e.path(&path))?;
+        let chunks = Chunks(content);
         let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
         let load = || ArrowReaderMetadata::load(&chunks, options).map_err(|e| Error::data(format!("footer: {e}")));
         let metadata = contained(load).map_err(|e| e.path(&path).offset(id.size - 8))?;
-        let chosen = columns::choose(metadata.schema(), self.columns.as_deref()).map_err(|e| e.path(&path))?;
-        let mask = ProjectionMask::roots(metadata.parquet_schema(), chosen.iter().copied());
+        let (chosen, mask) = self.choose(&metadata).map_err(|e| e.path(&path))?;
         // A batch has the chosen columns in the order of the file.
         let place = |column: &usize| chosen.iter().filter(|other| *other < column).count();
         let order = chosen.iter().map(place).collect();
         Ok((File { path, chunks, metadata, mask, order, chosen }, id))
     }
+
+    /// Places of the columns to read, and what is read of them.
+    fn choose(&self, metadata: &ArrowReaderMetadata) -> Result<(Vec<usize>, ProjectionMask)> {
+        let (schema, leaves) = (metadata.schema(), metadata.parquet_schema());
+        let is_column = |name: &str| schema.field_with_name(name).is_ok();
+        let Some(names) = self.columns.as_deref().filter(|names| names.iter().any(|name| !is_column(name))) else {
+            let chosen = columns::choose(schema, self.columns.as_deref())?;
+            let mask = ProjectionMask::roots(leaves, chosen.iter().copied());
+            return Ok((chosen, mask));
+        };
+        let (mut roots, mut wanted) = (Vec::new(), Vec::new());
+        for name in names {
+            let parts: Vec<&str> = if is_column(name) { vec![name] } else { name.split('.').collect() };
+            let before = wanted.len();
+            wanted.extend(
+                (0..leaves.num_columns()).filter(|&leaf| starts_with(leaves.column(leaf).path().parts(), &parts)),
+            );
+            // Whether the struct is there or not, what is missing is told by the name that was given.
+            let root = if wanted.len() > before { Name::new(parts[0]) } else { name.clone() };
+            if parts.len() == 1 || !roots.contains(&root) {
+                roots.push(root);
+            }
+        }
+        Ok((columns::choose(schema, Some(&roots))?, ProjectionMask::leaves(leaves, wanted)))
+    }
+
+    /// The row groups to read.
+    fn wanted(&self, file: &File) -> Result<Vec<usize>> {
+        let all = 0..file.metadata.metadata().num_row_groups();
+        let Some(condition) = &self.condition else { return Ok(all.collect()) };
+        let may_hold = contained(|| condition.may_hold(&file.metadata))?;
+        Ok(all.filter(|&group| may_hold[group]).collect())
+    }
+}
+
+/// Whether a leaf lies in the field at this path.
+fn starts_with(leaf: &[String], path: &[&str]) -> bool {
+    leaf.len() >= path.len() && leaf.iter().zip(path).all(|(a, b)| a == b)
 }
 
 /// Checks the last 8 bytes, so that damage there is told with its place.
-fn footer(file: &[u8]) -> Result<()> {
-    let Some(body) = file.len().checked_sub(12).filter(|_| file.starts_with(b"PAR1") || file.starts_with(b"PARE"))
-    else {
-        return Err(
-            Error::data(format!("not a parquet file: {} bytes that do not begin with PAR1", file.len())).offset(0)
-        );
+fn footer(file: &Content) -> Result<()> {
+    let head = file.read(0..file.len().min(4))?;
+    let body = file.len().checked_sub(12).filter(|_| [b"PAR1", b"PARE"].iter().any(|magic| *magic == head.as_bytes()));
+    let Some(body) = body else {
+        let text = format!("not a parquet file: {} bytes that do not begin with PAR1", file.len());
+        return Err(Error::data(text).offset(0));
     };
-    let (length, magic) = file[body + 4..].split_at(4);
+    let tail = file.read(body + 4..body + 12)?;
+    let (length, magic) = tail.as_bytes().split_at(4);
     if magic == b"PARE" {
-        return Err(Error::unsupported("the footer is encrypted").offset(body as u64 + 8));
+        return Err(Error::unsupported("the footer is encrypted").offset(body + 8));
     }
     if magic != b"PAR1" {
-        return Err(Error::data("does not end with PAR1: the file is cut or damaged").offset(body as u64 + 8));
+        return Err(Error::data("does not end with PAR1: the file is cut or damaged").offset(body + 8));
     }
-    let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
+    let length = u64::from(u32::from_le_bytes([length[0], length[1], length[2], length[3]]));
     if length == 0 || length > body {
         let text = format!("a footer of {length} bytes, there is room for {body}");
-        return Err(Error::data(text).offset(body as u64 + 4));
+        return Err(Error::data(text).offset(body + 4));
     }
     Ok(())
 }
