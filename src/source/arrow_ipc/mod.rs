@@ -29,7 +29,7 @@ use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::format::Format;
 use super::mmap::Access;
-use crate::dataset::map::RandomAccess;
+use crate::dataset::map::{Many, RandomAccess};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 
@@ -92,6 +92,23 @@ impl Arrow {
     /// Names of the columns that are read, in order.
     pub fn columns(&self) -> impl ExactSizeIterator<Item = &str> {
         self.columns.iter().map(Name::as_str)
+    }
+
+    /// A row, out of the record batch that was read before if it is there.
+    fn row(&self, index: u64, latest: &mut Option<(usize, Arc<RecordBatch>)>) -> Result<Element> {
+        let (at, row) = self.firsts.find(index)?;
+        let batch = match latest {
+            Some((number, batch)) if *number == at => batch,
+            other => &mut other.insert((at, self.batch(at).map_err(|e| e.record(index))?)).1,
+        };
+        let (file, number) = self.places[at];
+        let file = &self.files[file as usize];
+        // What was decompressed, or came from far away, may go when the cache wants it to.
+        let is_mapped = file.content.here().is_some() && !file.layout.batches[number as usize].is_compressed;
+        let memory = if is_mapped { Memory::Viewed } else { Memory::Copied };
+        let columns = self.columns.iter().cloned().zip(0..self.columns.len());
+        contained(|| columns::element(batch, columns, row as usize, memory))
+            .map_err(|e| e.path(&file.path).record(index))
     }
 
     /// Record batch `at` of all.
@@ -212,16 +229,12 @@ impl RandomAccess for Arrow {
     }
 
     fn read(&self, index: u64) -> Result<Element> {
-        let (at, row) = self.firsts.find(index)?;
-        let batch = self.batch(at).map_err(|e| e.record(index))?;
-        let (file, number) = self.places[at];
-        let file = &self.files[file as usize];
-        // What was decompressed, or came from far away, may go when the cache wants it to.
-        let is_mapped = file.content.here().is_some() && !file.layout.batches[number as usize].is_compressed;
-        let memory = if is_mapped { Memory::Viewed } else { Memory::Copied };
-        let columns = self.columns.iter().cloned().zip(0..self.columns.len());
-        contained(|| columns::element(&batch, columns, row as usize, memory))
-            .map_err(|e| e.path(&file.path).record(index))
+        self.row(index, &mut None)
+    }
+
+    fn read_many(&self, indices: &[u64]) -> Many<Element> {
+        let mut latest = None;
+        Many::one_by_one(indices, |index| self.row(index, &mut latest).map(Some))
     }
 
     fn name(&self) -> &'static str {

@@ -22,7 +22,7 @@ use self::chunk::Chunks;
 pub use self::condition::Condition;
 use self::group::{File, Group};
 pub use self::writer::{ParquetCompression, ParquetWriter, ParquetWriterOptions};
-use super::arrow::cache::Cache;
+use super::arrow::cache::{Cache, Key};
 use super::arrow::columns;
 use super::arrow::value::Memory;
 use super::contained::contained;
@@ -30,7 +30,7 @@ use super::content::{self, Content};
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::mmap::Access;
-use crate::dataset::map::RandomAccess;
+use crate::dataset::map::{Many, RandomAccess};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 
@@ -96,11 +96,24 @@ impl Parquet {
         self.columns.iter().map(Name::as_str)
     }
 
-    fn span(&self, at: usize, row: u64) -> Result<(Arc<RecordBatch>, usize)> {
+    /// A row, out of the span that was read before if it is there.
+    fn row(&self, index: u64, latest: &mut Option<(Key, Arc<RecordBatch>)>) -> Result<Element> {
+        let (at, row) = self.firsts.find(index)?;
+        let (span, place) = self.groups[at].span_of(row);
+        let batch = match latest {
+            Some((key, batch)) if *key == (at, span) => batch,
+            other => &mut other.insert(((at, span), self.span(at, span).map_err(|e| e.record(index))?)).1,
+        };
+        let file = &self.files[self.groups[at].file];
+        let columns = self.columns.iter().cloned().zip(file.order.iter().copied());
+        contained(|| columns::element(batch, columns, place, Memory::Copied))
+            .map_err(|e| e.path(&file.path).record(index))
+    }
+
+    fn span(&self, at: usize, span: u64) -> Result<Arc<RecordBatch>> {
         let group = &self.groups[at];
-        let (span, place) = group.span_of(row);
         if let Some(batch) = self.cache.get((at, span)) {
-            return Ok((batch, place));
+            return Ok(batch);
         }
         // Another thread may decode it while this one waits for its turn.
         let known = || self.cache.get((at, span));
@@ -112,7 +125,7 @@ impl Parquet {
         if group.is_large() {
             self.keep(at);
         }
-        Ok((batch, place))
+        Ok(batch)
     }
 
     /// Notes that a group keeps a decoder, and drops that of the one that has had its longest.
@@ -294,12 +307,12 @@ impl RandomAccess for Parquet {
     }
 
     fn read(&self, index: u64) -> Result<Element> {
-        let (at, row) = self.firsts.find(index)?;
-        let file = &self.files[self.groups[at].file];
-        let (batch, place) = self.span(at, row).map_err(|e| e.record(index))?;
-        let columns = self.columns.iter().cloned().zip(file.order.iter().copied());
-        contained(|| columns::element(&batch, columns, place, Memory::Copied))
-            .map_err(|e| e.path(&file.path).record(index))
+        self.row(index, &mut None)
+    }
+
+    fn read_many(&self, indices: &[u64]) -> Many<Element> {
+        let mut latest = None;
+        Many::one_by_one(indices, |index| self.row(index, &mut latest).map(Some))
     }
 
     fn name(&self) -> &'static str {

@@ -1,0 +1,214 @@
+//! How fast rows of Parquet and Arrow files are read and written, beside the decoders and encoders of the `parquet` and `arrow`
+//! crates alone, which make columns and no rows.
+//!
+//! `cargo bench --bench columns --no-default-features --features arrow,parquet [-- NAME …]`. CPU time of one thread; median of
+//! five rounds. The files are in the page cache.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use arrow::ipc::reader::FileReader;
+use gristmill::dataset::map::RandomAccess;
+use gristmill::source::{
+    Arrow, ArrowCompression, ArrowWriter, ArrowWriterOptions, Parquet, ParquetCompression, ParquetWriter,
+    ParquetWriterOptions,
+};
+use gristmill::{Array, Buffer, DType, Element, Result};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+#[path = "support/cpu_clock.rs"]
+mod cpu_clock;
+
+use cpu_clock::on_core;
+
+/// Seconds of CPU time on this thread.
+fn cpu(mut work: impl FnMut()) -> f64 {
+    work();
+    let mut times: Vec<Duration> = (0..5)
+        .map(|_| {
+            let start = on_core();
+            work();
+            on_core() - start
+        })
+        .collect();
+    times.sort();
+    times[times.len() / 2].as_secs_f64()
+}
+
+fn wanted(name: &str) -> bool {
+    let names: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    names.is_empty() || names.iter().any(|n| name.contains(n.as_str()))
+}
+
+fn main() -> Result<()> {
+    let dir = tempfile::tempdir().expect("a folder for temporary files");
+    if wanted("parquet") {
+        parquet(dir.path())?;
+    }
+    if wanted("arrow") {
+        arrow(dir.path())?;
+    }
+    if wanted("activations") {
+        activations()?;
+    }
+    Ok(())
+}
+
+/// What a row holds.
+#[derive(Clone, Copy)]
+enum Row {
+    /// A text of about 2 KiB and its 512 token ids.
+    Document,
+    /// Two numbers and a word.
+    Small,
+}
+
+impl Row {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Document => "text of 2 KiB, 512 ids",
+            Self::Small => "two numbers, a word",
+        }
+    }
+
+    fn count(self) -> u64 {
+        match self {
+            Self::Document => 20_000,
+            Self::Small => 500_000,
+        }
+    }
+
+    fn at(self, i: u64) -> Element {
+        let mut state = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut draw = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        match self {
+            Self::Document => {
+                let words = ["grain ", "mill ", "water ", "wheel ", "stone ", "flour ", "sack ", "dust "];
+                let text: String = (0..370).map(|_| words[(draw() % 8) as usize]).collect();
+                let ids: Vec<i32> = (0..512).map(|_| (draw() % 50_000) as i32).collect();
+                Element::new().with("text", text.as_str()).with("ids", Array::from_vec(ids))
+            }
+            Self::Small => {
+                let numbers = Element::new().with("id", Array::scalar(i)).with("score", Array::scalar(draw() as f32));
+                numbers.with("word", ["one", "two", "three"][(draw() % 3) as usize])
+            }
+        }
+    }
+}
+
+fn create(dir: &Path, name: &str) -> (PathBuf, BufWriter<File>) {
+    let path = dir.join(name);
+    let file = File::create(&path).expect("a file");
+    (path, BufWriter::with_capacity(1 << 20, file))
+}
+
+/// All of it in order by threes of ways: the decoder alone, and our rows in chunks as loaders ask for them.
+fn in_order(source: &impl RandomAccess<Record = Element>) -> f64 {
+    let all: Vec<u64> = (0..source.len()).collect();
+    cpu(|| all.chunks(256).for_each(|chunk| drop(black_box(source.read_many(chunk)))))
+}
+
+fn report(what: &str, rows: u64, decoder: f64, ours: f64) {
+    let rate = |seconds: f64| rows as f64 / seconds / 1e3;
+    println!("{what:48} {:>9.0} {:>9.0} {:>6.0} %", rate(decoder), rate(ours), 100.0 * decoder / ours);
+}
+
+fn parquet(dir: &Path) -> Result<()> {
+    println!("{:48} {:>9} {:>9} {:>8}", "Parquet, in order, thousand rows/s", "decoder", "rows", "of it");
+    for row in [Row::Document, Row::Small] {
+        for (name, codec) in [("zstd", ParquetCompression::Zstd(3)), ("none", ParquetCompression::None)] {
+            let (path, out) = create(dir, "a.parquet");
+            let mut writer = ParquetWriter::new(out, ParquetWriterOptions::new().compression(codec))?;
+            (0..row.count()).try_for_each(|i| writer.write(&row.at(i)))?;
+            drop(writer.finish()?.into_inner().expect("a file"));
+            let decoder = cpu(|| {
+                let file = File::open(&path).expect("the file");
+                let reader =
+                    ParquetRecordBatchReaderBuilder::try_new(file).and_then(|b| b.with_batch_size(8192).build());
+                reader.expect("a reader").for_each(|batch| drop(black_box(batch.expect("a batch"))));
+            });
+            // Nothing is kept from one round to the next.
+            let source = Parquet::options().cache_bytes(1).open(&path)?;
+            report(&format!("{}, {name}", row.name()), row.count(), decoder, in_order(&source));
+        }
+    }
+    Ok(())
+}
+
+fn arrow(dir: &Path) -> Result<()> {
+    println!("{:48} {:>9} {:>9} {:>8}", "Arrow, in order, thousand rows/s", "decoder", "rows", "of it");
+    for row in [Row::Document, Row::Small] {
+        for (name, codec) in [("zstd", ArrowCompression::Zstd(3)), ("none", ArrowCompression::None)] {
+            let (path, out) = create(dir, "a.arrow");
+            let mut writer = ArrowWriter::new(out, ArrowWriterOptions::new().compression(codec))?;
+            (0..row.count()).try_for_each(|i| writer.write(&row.at(i)))?;
+            drop(writer.finish()?.into_inner().expect("a file"));
+            let decoder = cpu(|| {
+                let reader = FileReader::try_new(File::open(&path).expect("the file"), None);
+                reader.expect("a reader").for_each(|batch| drop(black_box(batch.expect("a batch"))));
+            });
+            let source = Arrow::options().cache_bytes(1).open(&path)?;
+            report(&format!("{}, {name}", row.name()), row.count(), decoder, in_order(&source));
+            if codec == ArrowCompression::None {
+                let source = Arrow::open(&path)?;
+                let order: Vec<u64> = (0..row.count()).map(|i| (i * 611_953) % row.count()).collect();
+                let shuffled = cpu(|| order.iter().for_each(|&i| drop(black_box(source.read(i)))));
+                println!(
+                    "{:48} {:>19.0}",
+                    format!("{}, mapped, shuffled", row.name()),
+                    row.count() as f64 / shuffled / 1e3
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Activations as a network makes them: about normal, of float32.
+fn activations() -> Result<()> {
+    let mut state = 1u64;
+    let mut uniform = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1u32 << 24) as f32
+    };
+    let numbers: Vec<f32> = (0..512 * 896).map(|_| (0..6).map(|_| uniform()).sum::<f32>() - 3.0).collect();
+    let layer = Array::new(DType::F32, &[512, 896], Buffer::from_vec(numbers))?;
+    let row = (0..14).fold(Element::new(), |row, at| row.with(format!("layer{at}"), layer.clone()));
+    let bytes = row.nbytes();
+    println!("activations, 14 layers of [512, 896] float32: MB/s, and bytes of 100");
+    for (name, split, codec) in [
+        ("parquet, none", false, ParquetCompression::None),
+        ("parquet, byte_stream_split, none", true, ParquetCompression::None),
+        ("parquet, zstd 1", false, ParquetCompression::Zstd(1)),
+        ("parquet, byte_stream_split, zstd 1", true, ParquetCompression::Zstd(1)),
+        ("parquet, byte_stream_split, lz4", true, ParquetCompression::Lz4),
+    ] {
+        let options = ParquetWriterOptions::new().byte_stream_split(split).compression(codec).dictionary(!split);
+        let mut size = 0;
+        let time = cpu(|| {
+            let mut writer = ParquetWriter::new(Vec::new(), options.clone()).expect("a writer");
+            (0..2).for_each(|_| writer.write(&row).expect("a row"));
+            size = writer.finish().expect("a file").len();
+        });
+        println!("{name:48} {:>9.0} {:>9.1}", 2.0 * bytes as f64 / time / 1e6, 50.0 * size as f64 / bytes as f64);
+    }
+    for (name, codec) in [("arrow, none", ArrowCompression::None), ("arrow, zstd 1", ArrowCompression::Zstd(1))] {
+        let options = ArrowWriterOptions::new().compression(codec);
+        let mut size = 0;
+        let time = cpu(|| {
+            let mut writer = ArrowWriter::new(Vec::new(), options.clone()).expect("a writer");
+            (0..2).for_each(|_| writer.write(&row).expect("a row"));
+            size = writer.finish().expect("a file").len();
+        });
+        println!("{name:48} {:>9.0} {:>9.1}", 2.0 * bytes as f64 / time / 1e6, 50.0 * size as f64 / bytes as f64);
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+"""Arrow's files, streams and folders, held against pyarrow and Hugging Face's datasets; columns and row groups of Parquet."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gristmill as gm
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install pyarrow")
+
+ROWS = [
+    {
+        "id": i,
+        "text": None if i % 7 == 3 else "ß" * (i % 5),
+        "ids": [i, i + 1, i + 2][: i % 4],
+        "vector": [float(i), 0.5, -1.0],
+        "tags": ["a", "b"][: i % 3],
+        "meta": {"url": f"u{i}", "n": None if i % 2 else i},
+        "flag": i % 2 == 0,
+    }
+    for i in range(50)
+]
+SCHEMA = pa.schema(
+    {
+        "id": pa.int64(),
+        "text": pa.string(),
+        "ids": pa.list_(pa.int32()),
+        "vector": pa.list_(pa.float32(), 3),
+        "tags": pa.large_list(pa.string_view()),
+        "meta": pa.struct({"url": pa.string(), "n": pa.int16()}),
+        "flag": pa.bool_(),
+    }
+)
+
+
+def plain(value: Any) -> Any:
+    """As pyarrow's `to_pylist` has it."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {name: plain(inner) for name, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, list) else value
+
+
+def write(path: Path, kind: str, compression: str | None) -> None:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    make = pa.ipc.new_stream if kind == "stream" else pa.ipc.new_file
+    with make(path, SCHEMA, options=options) as writer:
+        for first in range(0, len(ROWS), 20):
+            writer.write_batch(pa.RecordBatch.from_pylist(ROWS[first : first + 20], schema=SCHEMA))
+
+
+@pytest.mark.parametrize("kind", ["file", "stream"])
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+def test_files_and_streams(tmp_path: Path, kind: str, compression: str | None) -> None:
+    path = tmp_path / "a.arrow"
+    write(path, kind, compression)
+    ds = gm.MapDataset.arrow(path)
+    assert plain(list(ds)) == ROWS
+    assert ds[9]["ids"].dtype == np.int32 and ds[9]["vector"].shape == (3,)
+    some = gm.MapDataset.arrow(paths=[str(path), path], columns=["flag", "id"])
+    assert len(some) == 50 and list(some[49]) == ["flag", "id"]
+    shuffled = list(gm.MapDataset.arrow(path).shuffle(seed=1).select_columns("id").to_iter_dataset().batch(10))
+    with ds.shuffle(seed=1).select_columns("id").to_iter_dataset().batch(10).mp_prefetch(num_workers=1).loader() as loader:
+        assert plain(list(loader)) == plain(shuffled)
+
+
+def test_dictionaries_that_grow_or_are_replaced(tmp_path: Path) -> None:
+    path, texts = tmp_path / "a.arrow", [["a", "b"], ["a", "b", "c"], ["z"], ["y", "z"]]
+    schema = pa.schema({"d": pa.dictionary(pa.int8(), pa.string())})
+    options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+    with pa.ipc.new_stream(path, schema, options=options) as writer:
+        for batch in texts:
+            writer.write_batch(pa.record_batch([pa.array(batch).dictionary_encode().cast(schema[0].type)], schema))
+    ds = gm.MapDataset.arrow(path)
+    assert [ds[i]["d"] for i in reversed(range(len(ds)))] == [text for batch in texts for text in batch][::-1]
+
+
+def test_feather(tmp_path: Path) -> None:
+    feather = pytest.importorskip("pyarrow.feather")
+    table = pa.Table.from_pylist(ROWS, schema=SCHEMA)
+    feather.write_feather(table, tmp_path / "b.feather", compression="zstd")
+    assert plain(list(gm.MapDataset.arrow(tmp_path))) == ROWS
+    (tmp_path / "old.feather").write_bytes(b"FEA1" + bytes(100))
+    with pytest.raises(gm.UnsupportedError, match=r"old\.feather.*first version of Feather"):
+        gm.MapDataset.arrow(tmp_path / "old.feather")
+
+
+def test_folders_of_datasets(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed: pip install datasets")
+    rows = [{name: value for name, value in row.items() if name != "vector"} for row in ROWS]
+    whole = datasets.Dataset.from_list(rows)
+    whole.save_to_disk(str(tmp_path / "set"), num_shards=3)
+    assert plain(list(gm.MapDataset.arrow(tmp_path / "set"))) == rows
+    # What was chosen and ordered is what was saved.
+    whole.select([5, 3, 4]).save_to_disk(str(tmp_path / "some"))
+    assert [row["id"] for row in gm.MapDataset.arrow(tmp_path / "some")] == [5, 3, 4]
+    datasets.DatasetDict(train=whole, test=whole).save_to_disk(str(tmp_path / "splits"))
+    with pytest.raises(gm.ConfigError, match="splits of one") as caught:
+        gm.MapDataset.arrow(tmp_path / "splits")
+    assert str(tmp_path / "splits" / "test") in str(caught.value.__notes__ if hasattr(caught.value, "__notes__") else caught.value)
+    assert len(gm.MapDataset.arrow(tmp_path / "splits" / "test")) == 50
+
+
+def test_fields_and_row_groups_of_parquet(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    table = pa.Table.from_pylist(ROWS, schema=SCHEMA)
+    parquet.write_table(table, path, row_group_size=10)
+    assert plain(list(gm.MapDataset.parquet(path))) == ROWS
+    ds = gm.MapDataset.parquet(path, columns=["id", "meta.url"], row_groups={"column": "id", "min": 12, "max": 25})
+    assert plain(list(ds)) == [{"id": i, "meta": {"url": f"u{i}"}} for i in range(10, 30)]
+    assert plain(list(ds)) == [row for row in parquet.read_table(path, columns=["id", "meta.url"]).to_pylist() if 10 <= row["id"] < 30]
+    exact = ds.filter(column="id", min=12, max=25)
+    assert [row["id"] for row in exact.to_iter_dataset()] == list(range(12, 26))
+    assert len(gm.MapDataset.parquet(path, row_groups={"column": "id", "min": 1e9})) == 0
+    with pytest.raises(gm.ConfigError, match="needs a condition"):
+        gm.MapDataset.parquet(path, row_groups={"column": "id"})
