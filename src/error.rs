@@ -237,6 +237,16 @@ impl Error {
         self.0.context.index
     }
 
+    /// The record (or row) inside the file, from 0, if known.
+    pub fn record_number(&self) -> Option<u64> {
+        self.0.context.record
+    }
+
+    /// The byte offset inside the file, if known.
+    pub fn byte_offset(&self) -> Option<u64> {
+        self.0.context.offset
+    }
+
     /// The stage it happened in, if known.
     pub fn stage_name(&self) -> Option<&str> {
         self.0.context.stage.as_deref()

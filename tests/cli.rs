@@ -4,6 +4,8 @@
 mod convert;
 #[path = "cli/snapshots.rs"]
 mod snapshots;
+#[path = "cli/verify.rs"]
+mod verify;
 
 use std::path::{Path, PathBuf};
 use std::process::Output;

@@ -21,7 +21,10 @@ from gristmill._gristmill import IterDataset as IterDataset
 from gristmill._gristmill import MapDataset as MapDataset
 from gristmill._gristmill import Metrics as Metrics
 from gristmill._gristmill import Report as Report
+from gristmill._gristmill import Sink as Sink
+from gristmill._gristmill import SinkReport as SinkReport
 from gristmill._gristmill import __version__ as __version__
+from gristmill._gristmill import sink as sink
 from gristmill._recipe import record as _record
 
 _record(MapDataset)

@@ -750,6 +750,88 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """Every number of the report."""
 
+_SinkFormat: TypeAlias = Literal["jsonl", "array_record", "tokens"]
+
+def sink(
+    folder: _Path,
+    format: _SinkFormat = "jsonl",
+    *,
+    compression: str | None = None,
+    shard_bytes: int | None = None,
+    shard_records: int | None = None,
+    group: int | None = None,
+    prefix: str | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
+    resume: bool = False,
+    column: str | None = None,
+    token_type: Literal["uint16", "uint32"] | None = None,
+    bare: bool = False,
+) -> Sink:
+    """Opens a folder, which is made if it is not there, to write shards of a format into.
+
+    A shard ends behind the record with which its values have `shard_bytes` bytes in memory (256 MiB), or that is its
+    `shard_records`th; it is named `prefix-00000`, … (`shard`). `compression` is `none`, `zstd:LEVEL`, `gzip:LEVEL`, `brotli:QUALITY`,
+    `lz4` or `snappy`, as far as the format has it. `threads` (all cores) encode and compress, each a shard at a time, while at
+    most `memory` bytes of elements (1 GiB) wait. `group` records are encoded together, in formats that have such a thing. With `resume`
+    a folder that holds shards is continued behind them; without, it is refused. `column`, `token_type` and `bare` are for token files.
+
+    Raises `ConfigError` for options and folders that do not fit, `StateError` for a folder that was begun with other options.
+    """
+
+@final
+class Sink:
+    """Writes elements into shards of a folder: at once, unless memory is used up; see `sink`.
+
+    A context manager: leaving it finishes; where an exception is on its way, it stops behind the last whole shard.
+    """
+
+    @property
+    def records(self) -> int:
+        """Records so far, with those that were there already: a job that is resumed goes on with this one."""
+
+    @property
+    def state(self) -> Any:
+        """The state that was given with the last record that was there already, or `None`."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was there already."""
+
+    def write(self, element: Mapping[str, Any], *, state: Any = None) -> None:
+        """Writes an element: a dict of arrays, numbers, text and bytes.
+
+        Arrays are copied, unless they are read-only, as those of JAX are: then they are kept, and nothing may write to their memory
+        (`array.flags.writeable = False` says so). `state`, what JSON can hold or a function that returns it, is kept with the last
+        record of a shard: see `Sink.state`.
+
+        Raises what went wrong with this or an earlier element, such as `DataError` with the number of the record.
+        """
+
+    def write_batch(self, batch: Mapping[str, Any]) -> None:
+        """Writes each row of a batch: its arrays without their leading dimension."""
+
+    def write_all(self, elements: Iterable[Mapping[str, Any]]) -> None:
+        """Writes all elements of an iterator; one with `get_state` and `set_state`, as a loader is, goes on where the folder ends."""
+
+    def finish(self) -> SinkReport:
+        """Writes what is left, waits until all is on the disk, and says that there is nothing to come."""
+
+    def stop(self) -> SinkReport:
+        """Waits until the shards that are whole are on the disk, and leaves it at that."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+
+@final
+class SinkReport:
+    """What a sink did: `str` gives the text for people, `as_dict` the numbers."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every number of the report; `wait_share` is the share of the time that writing waited for memory."""
+
 @final
 class Metrics:
     """How well a device was used: `str` gives the text for people, `as_dict` the numbers.

@@ -41,7 +41,7 @@ pub(crate) fn format() -> impl TypedValueParser<Value = SinkFormat> {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
-    let written = args.shards.write(args.to, args.records()?.loader())?;
+    let written = args.shards.write(args.shards.options(args.to), args.records()?.loader())?;
     Ok(args.shards.tell(&written, args.json))
 }
 

@@ -7,6 +7,7 @@ mod demo;
 mod explain;
 mod format;
 mod how;
+mod index;
 mod inspect;
 mod interrupt;
 mod lengths;
@@ -16,8 +17,10 @@ mod progress;
 mod run;
 mod saved;
 mod step_time;
+mod tokenise;
 mod tokens;
 mod tune;
+mod verify;
 mod write;
 
 use std::ffi::OsString;
@@ -59,6 +62,12 @@ enum Command {
     Explain(explain::Args),
     /// Writes data in another format, in shards
     Convert(convert::Args),
+    /// Writes text as token ids, in shards
+    Tokenise(tokenise::Args),
+    /// Builds the indices by which records of text, TFRecord and tar files are found
+    Index(index::Args),
+    /// Reads everything, and lists what is damaged
+    Verify(verify::Args),
     /// Finds out with how many threads and how much memory a pipeline should run
     Tune(tune::Args),
 }
@@ -66,6 +75,8 @@ enum Command {
 /// How a command ended, besides errors.
 enum Outcome {
     Done,
+    /// It ran, and told of what is wrong.
+    Found,
     Interrupted,
 }
 
@@ -92,10 +103,14 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::AnalyzePadding(args) => (padding::main(args), args.json),
         Command::Explain(args) => (explain::main(args), args.json),
         Command::Convert(args) => (convert::main(args), args.json),
+        Command::Tokenise(args) => (tokenise::main(args), args.json),
+        Command::Index(args) => (index::main(args), args.json),
+        Command::Verify(args) => (verify::main(args), args.json),
         Command::Tune(args) => (tune::main(args), args.json),
     };
     match result {
         Ok(Outcome::Done) => 0,
+        Ok(Outcome::Found) => 1,
         Ok(Outcome::Interrupted) => 130,
         Err(error) => {
             output::error(&error, json);

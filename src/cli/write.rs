@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::sink::{Compression, Sink, SinkFormat, SinkOptions, SinkReport};
+use crate::source::TokenType;
 use crate::{BoxIter, Element, LoaderBuilder, Result};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
 use crate::cli::how::memory;
@@ -28,6 +30,12 @@ pub(crate) struct Shards {
     /// Records encoded together, in formats that have such a thing
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     group: Option<u64>,
+    /// The type of token ids in files of those [default: uint16, or uint32 where a tokenizer has more]
+    #[arg(long, value_name = "TYPE", value_parser = token_type())]
+    ids: Option<TokenType>,
+    /// Token files without a header, as nanoGPT reads them
+    #[arg(long)]
+    bare: bool,
     /// What names of shards begin with
     #[arg(long, value_name = "NAME", default_value = "shard")]
     prefix: String,
@@ -56,18 +64,29 @@ struct Summary<'a> {
     report: &'a SinkReport,
 }
 
+/// One of the names of types of token ids.
+fn token_type() -> impl TypedValueParser<Value = TokenType> {
+    PossibleValuesParser::new(["uint16", "uint32"])
+        .map(|name| if name == "uint16" { TokenType::U16 } else { TokenType::U32 })
+}
+
 impl Shards {
+    /// Whether the type of token ids was chosen.
+    pub(crate) fn chooses_ids(&self) -> bool {
+        self.ids.is_some()
+    }
+
     /// Writes what a pipeline yields, to its end or until somebody interrupts.
     ///
     /// # Errors
     /// Those of the pipeline and of the sink; what is published stands.
-    pub(crate) fn write(&self, format: SinkFormat, pipeline: LoaderBuilder<BoxIter<Element>>) -> Result<Ended> {
+    pub(crate) fn write(&self, options: SinkOptions, pipeline: LoaderBuilder<BoxIter<Element>>) -> Result<Ended> {
         interrupt::listen();
         let pipeline = match self.threads {
             Some(n) => pipeline.threads(n),
             None => pipeline.executor(crate::Executor::all_cores()),
         };
-        let (mut sink, mut loader) = Sink::of_pipeline(self.options(format), &self.out, pipeline)?;
+        let (mut sink, mut loader) = Sink::of_pipeline(options, &self.out, pipeline)?;
         if self.resume && sink.records() > 0 {
             output::say(&format!("going on behind {} records in {}", sink.records(), self.out.display()));
         }
@@ -88,7 +107,8 @@ impl Shards {
         written
     }
 
-    fn options(&self, format: SinkFormat) -> SinkOptions {
+    /// The options of a sink, as far as they are chosen here.
+    pub(crate) fn options(&self, format: SinkFormat) -> SinkOptions {
         let mut options = Sink::options(format).shard_bytes(self.shard_size).prefix(&self.prefix);
         if let Some(records) = self.shard_records {
             options = options.shard_records(records);
@@ -102,7 +122,10 @@ impl Shards {
         if let Some(threads) = self.threads {
             options = options.threads(threads);
         }
-        options.memory(self.ram).resume(self.resume)
+        if let Some(token) = self.ids {
+            options = options.token_type(token);
+        }
+        options.bare(self.bare).memory(self.ram).resume(self.resume)
     }
 
     /// Tells what was written.

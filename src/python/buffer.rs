@@ -3,6 +3,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
+use std::sync::Arc;
 
 use numpy::npyffi::{NPY_TYPES, PY_ARRAY_API, npy_intp};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -13,7 +14,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::{PyTypeInfo, ffi};
 
 use super::error;
-use crate::element::{Array, Buffer, DType};
+use crate::element::{Array, Buffer, DType, Owner};
 use crate::error::{Error, Result};
 
 /// The owner of what an array views: memory of the crate, kept for as long as any view of it lives.
@@ -106,6 +107,37 @@ pub(crate) fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> Result<Array> {
     let ordered = numpy_module(array.py()).and_then(|numpy| numpy.call_method1("ascontiguousarray", (array,)));
     let ordered = ordered.and_then(|array| Ok(array.cast_into::<PyUntypedArray>()?)).map_err(error::caught)?;
     Array::new(dtype, ordered.shape(), bytes_of(&ordered, dtype))
+}
+
+/// The same, and without a copy where nobody may write to the array: it is kept for as long as its memory is viewed.
+pub(crate) fn share_numpy(array: &Bound<'_, PyUntypedArray>) -> Result<Array> {
+    // SAFETY: the pointer is to a live array object.
+    let (data, flags) = unsafe {
+        let fields = &(*array.as_array_ptr()).fields;
+        (fields.data.cast::<u8>().cast_const(), fields.flags)
+    };
+    let len = array.len() * array.dtype().itemsize();
+    if flags & WRITABLE != 0 || !array.is_c_contiguous() || len == 0 || memory_of(array).is_some() {
+        return from_numpy(array);
+    }
+    let kept = Kept { _array: array.clone().unbind(), data: data as usize, len };
+    Array::new(from_dtype(&array.dtype())?, array.shape(), Buffer::from_owner(Arc::new(kept)))
+}
+
+/// A read-only array of Python's, whose memory a buffer views.
+struct Kept {
+    _array: Py<PyUntypedArray>,
+    /// Where its bytes lie, all `len` of them.
+    data: usize,
+    len: usize,
+}
+
+impl Owner for Kept {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the array is contiguous, so `len` bytes lie there; it is kept, and NumPy moves no memory of an array that is
+        // referred to from elsewhere; it is read-only, and whoever made it so promises that nothing else writes to its memory.
+        unsafe { std::slice::from_raw_parts(self.data as *const u8, self.len) }
+    }
 }
 
 /// The bytes of a contiguous array: shared where they are the crate's own, which nobody writes to; else copied.

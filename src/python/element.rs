@@ -1,5 +1,6 @@
 //! Elements as dicts of arrays, text and bytes, and back.
 
+use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
@@ -40,19 +41,36 @@ pub(crate) fn of_record(bytes: Buffer) -> Element {
     Element::with_capacity(1).with(RECORD, Value::Bytes(bytes))
 }
 
+/// What happens to the memory of arrays that come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taking {
+    Copies,
+    /// Arrays that nobody may write to stay where they are.
+    Shares,
+}
+
 /// The element that a dict is, or a record of bytes.
 pub(crate) fn from_object(object: &Bound<'_, PyAny>) -> Result<Element> {
+    taken(object, Taking::Copies)
+}
+
+/// The same, where read-only arrays stay where they are, and are kept.
+pub(crate) fn shared_from_object(object: &Bound<'_, PyAny>) -> Result<Element> {
+    taken(object, Taking::Shares)
+}
+
+fn taken(object: &Bound<'_, PyAny>, taking: Taking) -> Result<Element> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(of_record(Buffer::copy_from(bytes.as_bytes())));
     }
     match object.cast::<PyDict>() {
-        Ok(dict) => from_dict(dict, 0),
+        Ok(dict) => from_dict(dict, taking, 0),
         Err(_) => Err(Error::data(format!("native stages take dicts of arrays and text, got {}", type_name(object)))
             .help("return a dict from the function before them: {\"x\": x}")),
     }
 }
 
-fn from_dict(dict: &Bound<'_, PyDict>, depth: usize) -> Result<Element> {
+fn from_dict(dict: &Bound<'_, PyDict>, taking: Taking, depth: usize) -> Result<Element> {
     if depth > MAX_DEPTH {
         return Err(Error::data(format!("a dict nested deeper than {MAX_DEPTH}")));
     }
@@ -62,7 +80,7 @@ fn from_dict(dict: &Bound<'_, PyDict>, depth: usize) -> Result<Element> {
             .cast::<PyString>()
             .map_err(|_| Error::data(format!("the keys of an element are text, got {}", type_name(&key))))?;
         let name = name.to_cow().map_err(error::caught)?;
-        let value = from_value(&value, depth + 1).map_err(|e| in_field(e, &name))?;
+        let value = from_value(&value, taking, depth + 1).map_err(|e| in_field(e, &name))?;
         element.insert(&name, value);
     }
     Ok(element)
@@ -73,13 +91,13 @@ fn in_field(error: Error, name: &str) -> Error {
     if std::error::Error::source(&error).is_some() { error } else { error.and(&format!(", in field {name:?}")) }
 }
 
-fn from_value(value: &Bound<'_, PyAny>, depth: usize) -> Result<Value> {
+fn from_value(value: &Bound<'_, PyAny>, taking: Taking, depth: usize) -> Result<Value> {
     if value.is_none() {
         return Ok(Value::Null);
     }
     buffer::ready(value.py()).map_err(error::caught)?;
     if let Ok(array) = value.cast() {
-        return Ok(buffer::from_numpy(array)?.into());
+        return Ok(array_of(array, taking)?.into());
     }
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Value::from(&*text.to_cow().map_err(error::caught)?));
@@ -98,16 +116,16 @@ fn from_value(value: &Bound<'_, PyAny>, depth: usize) -> Result<Value> {
         return Ok(Value::Bytes(Buffer::copy_from(bytes.as_bytes())));
     }
     if let Ok(dict) = value.cast::<PyDict>() {
-        return Ok(from_dict(dict, depth)?.into());
+        return Ok(from_dict(dict, taking, depth)?.into());
     }
     if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
-        return from_list(value, depth);
+        return from_list(value, taking, depth);
     }
-    from_array_like(value)
+    from_array_like(value, taking)
 }
 
 /// Whole numbers make an `int64` array, numbers a `float64` array, anything else a list: as in a pipeline file.
-fn from_list(list: &Bound<'_, PyAny>, depth: usize) -> Result<Value> {
+fn from_list(list: &Bound<'_, PyAny>, taking: Taking, depth: usize) -> Result<Value> {
     if depth > MAX_DEPTH {
         return Err(Error::data(format!("a list nested deeper than {MAX_DEPTH}")));
     }
@@ -121,11 +139,11 @@ fn from_list(list: &Bound<'_, PyAny>, depth: usize) -> Result<Value> {
         let numbers = items.iter().map(|item| item.extract::<f64>()).collect::<PyResult<Vec<_>>>();
         return Ok(Array::from_vec(numbers.map_err(error::caught)?).into());
     }
-    Ok(Value::List(items.iter().map(|item| from_value(item, depth + 1)).collect::<Result<_>>()?))
+    Ok(Value::List(items.iter().map(|item| from_value(item, taking, depth + 1)).collect::<Result<_>>()?))
 }
 
 /// Whatever NumPy makes an array of: its own scalars, arrays of other libraries.
-fn from_array_like(value: &Bound<'_, PyAny>) -> Result<Value> {
+fn from_array_like(value: &Bound<'_, PyAny>, taking: Taking) -> Result<Value> {
     let has = |method: &str| value.hasattr(method).map_err(error::caught);
     let make = if has("__array__")? {
         "asarray"
@@ -137,7 +155,14 @@ fn from_array_like(value: &Bound<'_, PyAny>) -> Result<Value> {
     };
     let array = buffer::numpy_module(value.py()).and_then(|numpy| numpy.call_method1(make, (value,)));
     let array = array.and_then(|array| Ok(array.cast_into()?)).map_err(error::caught)?;
-    Ok(buffer::from_numpy(&array)?.into())
+    Ok(array_of(&array, taking)?.into())
+}
+
+fn array_of(array: &Bound<'_, PyUntypedArray>, taking: Taking) -> Result<Array> {
+    match taking {
+        Taking::Copies => buffer::from_numpy(array),
+        Taking::Shares => buffer::share_numpy(array),
+    }
 }
 
 fn type_name(object: &Bound<'_, PyAny>) -> String {

@@ -32,6 +32,7 @@ mod process;
 mod random;
 mod recipe;
 mod report;
+mod sink;
 mod source;
 mod stream_source;
 mod streams;
@@ -106,5 +107,8 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<dlpack::Lease>()?;
     module.add_function(wrap_pyfunction!(index_shuffle::index_shuffle, module)?)?;
     module.add_class::<metrics::PyMetrics>()?;
+    module.add_class::<sink::PySink>()?;
+    module.add_class::<sink::PySinkReport>()?;
+    module.add_function(wrap_pyfunction!(sink::sink, module)?)?;
     module.add_class::<report::PyReport>()
 }

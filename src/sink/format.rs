@@ -17,6 +17,12 @@ pub enum SinkFormat {
     Jsonl,
     /// ArrayRecord: the bytes or the text of elements with one field.
     ArrayRecord,
+    /// Token ids in a row: the column [`tokens`](super::SinkOptions::column), without borders between elements; with llm.c's
+    /// header unless it is to be [bare](super::SinkOptions::bare).
+    Tokens,
+    /// Megatron's indexed datasets: the column [`tokens`](super::SinkOptions::column), each element a sequence and a document; an
+    /// `.idx` file beside every `.bin`.
+    Megatron,
 }
 
 /// What is known of a format.
@@ -28,6 +34,7 @@ struct Facts {
     feature: Option<(&'static str, bool)>,
 }
 
+const NONE: &[Compression] = &[Compression::None];
 const WHOLE_FILE: &[Compression] = &[Compression::None, Compression::Zstd(3), Compression::Gzip(6)];
 
 macro_rules! feature {
@@ -38,7 +45,7 @@ macro_rules! feature {
 
 impl SinkFormat {
     /// All of them.
-    pub const ALL: &[Self] = &[Self::Jsonl, Self::ArrayRecord];
+    pub const ALL: &[Self] = &[Self::Jsonl, Self::ArrayRecord, Self::Tokens, Self::Megatron];
 
     const fn facts(self) -> Facts {
         match self {
@@ -49,6 +56,8 @@ impl SinkFormat {
                 compressions: &[Compression::Zstd(3), Compression::None, Compression::Brotli(5), Compression::Snappy],
                 feature: feature!("array_record"),
             },
+            Self::Tokens => Facts { name: "tokens", ending: ".bin", compressions: NONE, feature: None },
+            Self::Megatron => Facts { name: "megatron", ending: ".bin", compressions: NONE, feature: None },
         }
     }
 
@@ -75,6 +84,16 @@ impl SinkFormat {
     /// Whether whole files are compressed, not what is in them.
     pub(super) fn packs_files(self) -> bool {
         matches!(self, Self::Jsonl)
+    }
+
+    /// Whether it holds token ids and nothing else.
+    pub(super) fn holds_tokens(self) -> bool {
+        matches!(self, Self::Tokens | Self::Megatron)
+    }
+
+    /// Whether reading gives as many records as were written.
+    pub(crate) fn keeps_records(self) -> bool {
+        self != Self::Tokens
     }
 
     /// # Errors

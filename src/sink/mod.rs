@@ -34,6 +34,7 @@
 //! leaves the same bytes as one that was not, whatever the threads and the budget, for one version of the codecs.
 
 mod budget;
+mod check;
 mod compression;
 mod crew;
 mod cut;

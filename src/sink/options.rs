@@ -9,6 +9,7 @@ use super::format::SinkFormat;
 use super::manifest::{FORMAT, Manifest};
 use super::push::Sink;
 use crate::error::{Error, Result};
+use crate::source::TokenType;
 
 /// How a [`Sink`] writes: see [`Sink::options`].
 #[derive(Clone, Debug)]
@@ -20,6 +21,9 @@ pub struct SinkOptions {
     pub(super) shard_bytes: u64,
     pub(super) shard_records: Option<u64>,
     pub(super) group: Option<u64>,
+    pub(super) column: String,
+    pub(super) token_type: TokenType,
+    pub(super) bare: bool,
     pub(super) threads: usize,
     pub(super) memory: u64,
     pub(super) resume: bool,
@@ -37,6 +41,9 @@ impl SinkOptions {
             shard_bytes: SHARD_BYTES,
             shard_records: None,
             group: None,
+            column: "tokens".to_owned(),
+            token_type: TokenType::U16,
+            bare: false,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             memory: MEMORY,
             resume: false,
@@ -64,6 +71,25 @@ impl SinkOptions {
     /// Records that are encoded together, in formats that have such a thing: a chunk of ArrayRecord (1 at first).
     pub fn group(mut self, records: u64) -> Self {
         self.group = Some(records.max(1));
+        self
+    }
+
+    /// The column of token ids, in formats of those; `tokens` at first.
+    pub fn column(mut self, column: impl Into<String>) -> Self {
+        self.column = column.into();
+        self
+    }
+
+    /// How token ids are stored, in formats of those; by two bytes at first, which ids above 65,535 do not fit.
+    pub fn token_type(mut self, token: TokenType) -> Self {
+        self.token_type = token;
+        self
+    }
+
+    /// Whether files of token ids have no header, as nanoGPT's have none. Not at first: readers then find out by themselves how
+    /// ids are stored.
+    pub fn bare(mut self, bare: bool) -> Self {
+        self.bare = bare;
         self
     }
 
@@ -136,6 +162,11 @@ impl SinkOptions {
         shape.insert("shard_bytes".to_owned(), json!(self.shard_bytes));
         shape.insert("shard_records".to_owned(), json!(self.shard_records));
         shape.insert("group".to_owned(), json!(self.group));
+        if self.format.holds_tokens() {
+            shape.insert("column".to_owned(), json!(self.column));
+            shape.insert("token_type".to_owned(), json!(self.token_type.dtype().name()));
+            shape.insert("bare".to_owned(), json!(self.bare));
+        }
         shape
     }
 }

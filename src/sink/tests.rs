@@ -191,3 +191,49 @@ fn a_sink_without_elements_is_an_empty_data_set() {
     assert_eq!((report.records, report.shards, report.bottleneck), (0, 0, "producer"));
     assert!(manifest(temp.path()).complete);
 }
+
+#[test]
+fn token_files_hold_the_ids_and_nothing_else() {
+    let temp = tempfile::tempdir().unwrap();
+    let ids = |i: i64| Array::from_vec((0..i % 9).map(|at| (i * 7 + at) as i32).collect::<Vec<_>>());
+    let all: Vec<i32> = (0..400).flat_map(|i| ids(i).as_slice::<i32>().unwrap().to_vec()).collect();
+    for (format, bare) in [(SinkFormat::Tokens, false), (SinkFormat::Tokens, true), (SinkFormat::Megatron, false)] {
+        let folder = temp.path().join(format!("{format}-{bare}"));
+        let options = Sink::options(format).column("ids").bare(bare).shard_bytes(500).threads(3);
+        let mut sink = options.clone().open(&folder).unwrap();
+        (0..400).for_each(|i| sink.write(Element::new().with("ids", ids(i))).unwrap());
+        let report = sink.finish().unwrap();
+        assert!(report.shards > 3 && report.records == 400);
+        let read: Vec<i32> = if format == SinkFormat::Megatron {
+            let source = crate::source::Megatron::open(&folder).unwrap();
+            assert_eq!(source.len(), 400);
+            let ids = |i| source.read(i).unwrap().array("tokens").unwrap().as_slice::<u16>().unwrap().to_vec();
+            (0..400).flat_map(ids).map(i32::from).collect()
+        } else {
+            let header = if bare { 0 } else { 1024 };
+            let files = files(&folder).into_iter().filter(|(name, _)| name.ends_with(".bin"));
+            let ids = files.flat_map(|(_, bytes)| bytes[header..].to_vec()).collect::<Vec<u8>>();
+            ids.chunks_exact(2).map(|id| i32::from(u16::from_le_bytes([id[0], id[1]]))).collect()
+        };
+        assert_eq!(read, all);
+        let mut wide = options.open(folder.join("wide")).unwrap();
+        let wrote = wide.write(Element::new().with("ids", Array::from_vec(vec![65_536i32])));
+        assert!(wrote.and_then(|()| wide.finish().map(drop)).unwrap_err().to_string().contains("65536"));
+    }
+}
+
+#[cfg(feature = "array_record")]
+#[test]
+fn records_of_bytes_are_written_as_they_are() {
+    let temp = tempfile::tempdir().unwrap();
+    for (at, compression) in [Compression::None, Compression::Zstd(1), Compression::Snappy].into_iter().enumerate() {
+        let folder = temp.path().join(at.to_string());
+        let options = Sink::options(SinkFormat::ArrayRecord).compression(compression).group(4).shard_bytes(300);
+        let mut sink = options.open(&folder).unwrap();
+        (0..100).for_each(|i| sink.write(Element::new().with("text", format!("record {i}").as_str())).unwrap());
+        assert!(sink.finish().unwrap().shards > 2);
+        let source = crate::source::ArrayRecord::open(&folder).unwrap();
+        assert_eq!(source.len(), 100);
+        (0..100).for_each(|i| assert_eq!(source.read(i).unwrap().as_bytes(), format!("record {i}").as_bytes()));
+    }
+}

@@ -31,7 +31,8 @@ pub enum IndexCache {
 }
 
 impl IndexCache {
-    fn path_for(&self, text: &Path) -> Option<PathBuf> {
+    /// Where the index of a file lies, if it is kept.
+    pub(crate) fn path_for(&self, text: &Path) -> Option<PathBuf> {
         let name = file_name(text);
         match self {
             Self::Off => None,

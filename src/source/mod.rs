@@ -75,6 +75,7 @@ mod text_stream;
 mod tf_record;
 mod token_crops;
 mod tokens;
+mod tokens_writer;
 mod utf8;
 mod varint;
 #[cfg(feature = "bagz")]
@@ -125,3 +126,4 @@ pub use tf_record::{TfRecord, TfRecordOptions, TfRecordWriter, TfRecordWriterOpt
 pub use tf_record::{TfRecordIter, TfRecordState, TfRecordStream};
 pub use token_crops::{Crops, RandomCrops};
 pub use tokens::{TokenLayout, TokenType, Tokens};
+pub use tokens_writer::TokensWriter;

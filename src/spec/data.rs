@@ -1,7 +1,12 @@
 //! Files of data, whatever their format: what the command line inspects and measures.
 
+#[cfg(feature = "cli")]
+mod check;
+
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "cli")]
+pub(crate) use self::check::{Checked, Watch};
 use super::by_name;
 use super::chain::{Chain, Context};
 use super::node::{Field, Node, Tree};
@@ -35,8 +40,7 @@ impl Data {
     /// # Errors
     /// Those of [`open`](Self::open); [`ErrorKind::Config`](crate::ErrorKind::Config) if `layout` leaves open what the ids are.
     pub fn open_with(patterns: impl Patterns, column: Option<&str>, layout: TokenLayout) -> Result<Self> {
-        let endings: Vec<&str> = Format::ALL.iter().flat_map(|format| format.endings()).copied().collect();
-        let files = list(&patterns, &endings)?;
+        let files = Self::find(patterns)?;
         let Some(first) = files.first() else { return Err(Error::config("no files")) };
         let format = detect(first)?;
         let source = format.source();
@@ -50,6 +54,19 @@ impl Data {
         }
         let (chain, context) = by_name::source(source, Tree::Map(arguments))?;
         Ok(Self { format: source, files, chain, context })
+    }
+
+    /// The files that [`open`](Self::open) opens.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if nothing is found.
+    pub(crate) fn find(patterns: impl Patterns) -> Result<Vec<PathBuf>> {
+        let endings: Vec<&str> = Format::ALL.iter().flat_map(|format| format.endings()).copied().collect();
+        let files = list(&patterns, &endings)?;
+        // The index stands for both.
+        let is_bin = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "bin");
+        let has_index = |file: &PathBuf| is_bin(file) && files.contains(&file.with_extension("idx"));
+        Ok(files.iter().filter(|file| !has_index(file)).cloned().collect())
     }
 
     /// What a pipeline makes of the files that it names.

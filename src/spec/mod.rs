@@ -99,6 +99,8 @@ use serde::{Deserialize, Serialize};
 use self::chain::Context;
 use self::change::Change;
 pub use self::data::Data;
+#[cfg(feature = "cli")]
+pub(crate) use self::data::{Checked, Watch};
 use self::decode::{Decode, Fields};
 #[cfg(feature = "python")]
 pub(crate) use self::examples::RECORD;

@@ -244,6 +244,9 @@ fn what_the_commands_are() {
       analyze-padding  Shows what padding would cost on your documents, and what removes it
       explain          Shows the stages of a pipeline file, what they hold in memory and what comes out
       convert          Writes data in another format, in shards
+      tokenise         Writes text as token ids, in shards
+      index            Builds the indices by which records of text, TFRecord and tar files are found
+      verify           Reads everything, and lists what is damaged
       tune             Finds out with how many threads and how much memory a pipeline should run
       help             Print this message or the help of the given subcommand(s)
 

@@ -3,8 +3,10 @@
 #[cfg(feature = "array_record")]
 mod array_record;
 mod jsonl;
+mod megatron;
 #[cfg(feature = "array_record")]
 mod record;
+mod tokens;
 
 use serde_json::Value as Json;
 
@@ -45,6 +47,8 @@ type Create<'a> = &'a mut dyn FnMut(Option<&str>) -> Result<ShardFile>;
 pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
     match options.format {
         SinkFormat::Jsonl => jsonl::open(create),
+        SinkFormat::Tokens => tokens::open(options, create),
+        SinkFormat::Megatron => megatron::open(options, create),
         #[cfg(feature = "array_record")]
         SinkFormat::ArrayRecord => array_record::open(options, create),
         #[cfg(not(feature = "array_record"))]

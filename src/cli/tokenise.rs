@@ -1,0 +1,77 @@
+//! `gristmill tokenise`: text to token ids on disk.
+
+use std::path::PathBuf;
+
+use crate::sink::SinkFormat;
+use crate::source::TokenType;
+use crate::spec::Data;
+use crate::text::Tokenizer;
+use crate::{IterDataset, Result};
+use serde_json::json;
+
+use crate::cli::Outcome;
+use crate::cli::convert::format;
+use crate::cli::write::Shards;
+
+/// Tokenises text once, and writes the ids as shards: token files of llm.c and nanoGPT, or any format with columns.
+///
+/// Without --seq-len an element is a document. With it, documents are put one behind the other and cut into rows of as many tokens,
+/// which also have the columns tokens_segment_ids and tokens_positions; no token is lost, and the last row is padded with 0.
+#[derive(clap::Args)]
+#[command(after_help = crate::cli::EXIT_CODES)]
+pub(crate) struct Args {
+    /// Files, globs or folders of documents
+    #[arg(required = true)]
+    data: Vec<PathBuf>,
+    /// A tokenizer.json
+    #[arg(long, value_name = "FILE")]
+    tokenizer: PathBuf,
+    /// Column of text
+    #[arg(long, value_name = "NAME", default_value = "text")]
+    column: String,
+    /// The format to write
+    #[arg(long, value_name = "FORMAT", default_value = "tokens", value_parser = format())]
+    format: SinkFormat,
+    /// Put this token behind every document
+    #[arg(long, value_name = "TOKEN")]
+    append_eos: Option<String>,
+    /// Put this token in front of every document
+    #[arg(long, value_name = "TOKEN")]
+    prepend_bos: Option<String>,
+    /// Pack documents into rows of N tokens
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    seq_len: Option<u32>,
+    #[command(flatten)]
+    shards: Shards,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Outcome> {
+    let mut options = args.shards.options(args.format);
+    if !args.shards.chooses_ids() {
+        let vocabulary = Tokenizer::from_file(&args.tokenizer)?.vocab_size();
+        options = options.token_type(if vocabulary <= 1 << 16 { TokenType::U16 } else { TokenType::U32 });
+    }
+    let written = args.shards.write(options, args.tokens()?.stream().loader())?;
+    Ok(args.shards.tell(&written, args.json))
+}
+
+impl Args {
+    fn tokens(&self) -> Result<Data> {
+        let data = Data::open(&self.data, Some(&self.column))?;
+        let data = data.then("select_columns", &json!({"columns": [self.column]}))?;
+        let mut arguments = json!({"tokenizer": self.tokenizer, "column": self.column, "into": "tokens"});
+        for (name, token) in [("append_eos", &self.append_eos), ("prepend_bos", &self.prepend_bos)] {
+            if let Some(token) = token {
+                arguments[name] = json!(token);
+            }
+        }
+        let tokens = data.then("tokenise", &arguments)?;
+        match self.seq_len {
+            Some(length) => tokens.then("concat_then_split_pack", &json!({"length": {"tokens": length}})),
+            None => Ok(tokens),
+        }
+    }
+}

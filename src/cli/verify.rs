@@ -1,0 +1,200 @@
+//! `gristmill verify`: everything is read, and what is damaged is listed.
+
+use std::path::{Path, PathBuf};
+
+use crate::element::OrderHash;
+use crate::sink::Manifest;
+use crate::spec::{Checked, Data, Watch};
+use crate::{Error, ErrorKind, Result};
+use serde::Serialize;
+
+use crate::cli::format::{bytes, grouped};
+use crate::cli::progress::Written;
+use crate::cli::{Outcome, interrupt, output};
+
+/// Reads every record of files of data, and lists what is damaged.
+///
+/// All checksums of the formats are compared; of a folder that a sink wrote, also sizes, hashes and counts with those in
+/// manifest.json. The order hash is that of `run` over the same records in this order.
+#[derive(clap::Args)]
+#[command(after_help = crate::cli::EXIT_CODES)]
+pub(crate) struct Args {
+    /// Files, globs or folders
+    #[arg(required = true)]
+    data: Vec<PathBuf>,
+    /// Problems to list; all are counted
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    most: usize,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Something that is wrong.
+#[derive(Serialize)]
+struct Problem {
+    file: Option<PathBuf>,
+    record: Option<u64>,
+    offset: Option<u64>,
+    message: String,
+}
+
+#[derive(Serialize)]
+struct Verification {
+    format: &'static str,
+    files: usize,
+    records: u64,
+    damaged: u64,
+    bytes: u64,
+    order_hash: OrderHash,
+    /// Whether there is a manifest, and all is as it says.
+    manifest: Option<bool>,
+    problems: Vec<Problem>,
+    /// Those that are not listed, too.
+    problem_count: u64,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Outcome> {
+    interrupt::listen();
+    let mut found = Found { most: args.most, problems: Vec::new(), count: 0, progress: Written::new(0) };
+    let mut checked = Checked::default();
+    let files = Data::find(&args.data)?;
+    let manifest = match args.data.as_slice() {
+        [folder] => Manifest::of(folder)?.map(|manifest| (folder, manifest)),
+        _ => None,
+    };
+    let mut format = "";
+    for file in &files {
+        format = found.read(file, &mut checked)?.unwrap_or(format);
+    }
+    let as_written = manifest.map(|(folder, manifest)| found.compare(folder, &manifest, &checked));
+    let Found { problems, count, progress, .. } = found;
+    progress.finish();
+    if interrupt::asked() {
+        return Err(Error::new(ErrorKind::Cancelled, "interrupted before everything was read"));
+    }
+    let verification = Verification {
+        format,
+        files: files.len(),
+        records: checked.records,
+        damaged: checked.damaged,
+        bytes: checked.bytes,
+        order_hash: checked.order_hash,
+        manifest: as_written,
+        problems,
+        problem_count: count,
+    };
+    if args.json {
+        output::json(&verification);
+    } else {
+        output::data(&verification.text());
+    }
+    Ok(if count > 0 { Outcome::Found } else { Outcome::Done })
+}
+
+/// What is wrong so far.
+struct Found {
+    most: usize,
+    problems: Vec<Problem>,
+    count: u64,
+    progress: Written,
+}
+
+impl Watch for Found {
+    fn found(&mut self, error: Error) {
+        self.count += 1;
+        if self.problems.len() < self.most {
+            let file = error.file().map(Path::to_owned);
+            let (record, offset) = (error.record_number(), error.byte_offset());
+            self.problems.push(Problem { file, record, offset, message: error.message().to_owned() });
+        }
+    }
+
+    fn goes_on(&mut self, so_far: &Checked) -> bool {
+        self.progress.show(so_far.records / 16 * 16, || so_far.bytes);
+        !interrupt::asked()
+    }
+}
+
+impl Found {
+    /// Reads a file, and says what it is.
+    fn read(&mut self, file: &Path, checked: &mut Checked) -> Result<Option<&'static str>> {
+        let damaged = |error: &Error| matches!(error.kind(), ErrorKind::Data | ErrorKind::State);
+        let data = match Data::open(file, None) {
+            Ok(data) => data,
+            Err(error) if damaged(&error) => {
+                self.found(error.path(file));
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let format = data.format();
+        if let Err(error) = data.check(checked, self) {
+            self.found(error.path(file));
+        }
+        Ok(Some(format))
+    }
+
+    /// Whether all is as the manifest says.
+    fn compare(&mut self, folder: &Path, manifest: &Manifest, checked: &Checked) -> bool {
+        let before = self.count;
+        manifest.check_files(folder).into_iter().for_each(|error| self.found(error));
+        if !manifest.complete {
+            let error = Error::state("the folder is not complete: whoever wrote it was stopped");
+            self.found(error.path(folder));
+        }
+        // A file of token ids is one record, however many elements it was made of.
+        let counted = checked.records + checked.damaged;
+        if manifest.format.keeps_records() && checked.damaged == 0 && counted != manifest.records {
+            let text = format!("{counted} records were read, and {} were written", manifest.records);
+            self.found(Error::data(text).path(folder));
+        }
+        self.count == before
+    }
+}
+
+impl Problem {
+    fn text(&self) -> String {
+        let mut text = self.file.as_ref().map_or_else(String::new, |file| format!("{}: ", file.display()));
+        for (name, value) in [("record", self.record), ("byte", self.offset)] {
+            text += &value.map_or_else(String::new, |value| format!("{name} {value}: "));
+        }
+        text + &self.message
+    }
+}
+
+impl Verification {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for problem in &self.problems {
+            text += &output::wrapped(&problem.text(), 2);
+        }
+        let listed = self.problems.len() as u64;
+        if self.problem_count > listed {
+            text += &format!("… and {} more\n", grouped(self.problem_count - listed));
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let files = if self.files == 1 { "1 file".to_owned() } else { format!("{} files", self.files) };
+        text += &format!(
+            "read        {} records of {} · {files} · {}\n",
+            grouped(self.records),
+            bytes(self.bytes),
+            self.format
+        );
+        if self.damaged > 0 {
+            text += &format!("damaged     {}\n", grouped(self.damaged));
+        }
+        if let Some(as_written) = self.manifest {
+            text += &format!("manifest    {}\n", if as_written { "as it says" } else { "not as it says" });
+        }
+        text += &format!("order hash  {}\n", self.order_hash);
+        text += &match self.problem_count {
+            0 => "VERDICT  nothing is damaged\n".to_owned(),
+            1 => "VERDICT  1 problem\n".to_owned(),
+            n => format!("VERDICT  {} problems\n", grouped(n)),
+        };
+        text
+    }
+}

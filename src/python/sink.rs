@@ -1,0 +1,264 @@
+//! Shards, written in the background.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::element;
+use super::error::{self, OrRaise};
+use super::interpreter::detached;
+use super::report::as_dict;
+use crate::element::Element;
+use crate::error::{Error, Result};
+use crate::sink::{Sink, SinkFormat, SinkOptions, SinkReport};
+use crate::source::TokenType;
+
+/// Writes elements into shards of a folder: at once, unless memory is used up. A context manager: leaving it finishes, or, where an
+/// exception is on its way, stops behind the last whole shard.
+#[pyclass(name = "Sink", module = "gristmill", frozen)]
+#[derive(Debug)]
+pub(crate) struct PySink(Mutex<State>);
+
+#[derive(Debug)]
+enum State {
+    Open(Box<Sink>),
+    /// With what it did, where that could be found out.
+    Closed(Option<SinkReport>),
+}
+
+/// What a sink did: `str` gives the text for people, `as_dict` the numbers.
+#[pyclass(name = "SinkReport", module = "gristmill", frozen)]
+#[derive(Debug)]
+pub(crate) struct PySinkReport(SinkReport);
+
+/// Opens a folder to write shards of a format into.
+#[pyfunction]
+#[pyo3(signature = (
+    folder, format="jsonl", *, compression=None, shard_bytes=None, shard_records=None, group=None, prefix=None, threads=None,
+    memory=None, resume=false, column=None, token_type=None, bare=false
+))]
+#[expect(clippy::too_many_arguments, reason = "they are keyword arguments")]
+pub(crate) fn sink(
+    py: Python<'_>,
+    folder: PathBuf,
+    format: &str,
+    compression: Option<&str>,
+    shard_bytes: Option<u64>,
+    shard_records: Option<u64>,
+    group: Option<u64>,
+    prefix: Option<String>,
+    threads: Option<usize>,
+    memory: Option<u64>,
+    resume: bool,
+    column: Option<String>,
+    token_type: Option<&str>,
+    bare: bool,
+) -> PyResult<PySink> {
+    let options = || -> Result<SinkOptions> {
+        let mut options = Sink::options(format.parse::<SinkFormat>()?).resume(resume).bare(bare);
+        if let Some(compression) = compression {
+            options = options.compression(compression.parse()?);
+        }
+        if let Some(token) = token_type {
+            options = options.token_type(token_type_of(token)?);
+        }
+        options = with(options, shard_bytes, SinkOptions::shard_bytes);
+        options = with(options, shard_records, SinkOptions::shard_records);
+        options = with(options, group, SinkOptions::group);
+        options = with(options, prefix, SinkOptions::prefix);
+        options = with(options, threads, SinkOptions::threads);
+        options = with(options, memory, SinkOptions::memory);
+        Ok(with(options, column, SinkOptions::column))
+    };
+    let options = options().or_raise(py)?;
+    let sink = detached(py, || options.open(folder)).or_raise(py)?;
+    Ok(PySink(Mutex::new(State::Open(Box::new(sink)))))
+}
+
+fn with<T>(options: SinkOptions, value: Option<T>, set: impl FnOnce(SinkOptions, T) -> SinkOptions) -> SinkOptions {
+    match value {
+        Some(value) => set(options, value),
+        None => options,
+    }
+}
+
+fn token_type_of(name: &str) -> Result<TokenType> {
+    match name {
+        "uint16" => Ok(TokenType::U16),
+        "uint32" => Ok(TokenType::U32),
+        _ => Err(Error::config(format!("`{name}` is no type of token ids; there are uint16 and uint32"))),
+    }
+}
+
+impl PySink {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the sink, without the interpreter.
+    fn open<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Sink) -> Result<T> + Send) -> PyResult<T> {
+        let done = detached(py, || match &mut *self.lock() {
+            State::Open(sink) => work(sink),
+            State::Closed(_) => Err(Error::config("the sink is closed")),
+        });
+        done.or_raise(py)
+    }
+
+    /// Ends it, once.
+    fn close(&self, py: Python<'_>, end: impl FnOnce(Sink) -> Result<SinkReport> + Send) -> PyResult<PySinkReport> {
+        let closed = detached(py, || {
+            let mut state = self.lock();
+            match std::mem::replace(&mut *state, State::Closed(None)) {
+                State::Open(sink) => {
+                    let report = end(*sink)?;
+                    *state = State::Closed(Some(report.clone()));
+                    Ok(report)
+                }
+                State::Closed(report) => {
+                    *state = State::Closed(report.clone());
+                    report.ok_or_else(|| Error::config("the sink is closed"))
+                }
+            }
+        });
+        closed.map(PySinkReport).or_raise(py)
+    }
+
+    fn put(&self, py: Python<'_>, element: Element, state: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let Some(state) = state else { return self.open(py, |sink| sink.write(element)) };
+        // It is asked for at the end of a shard alone, and takes the interpreter for it.
+        let state = state.clone().unbind();
+        self.open(py, move |sink| sink.write_at(element, || Python::attach(|py| json_of(state.bind(py))).map(Some)))
+    }
+}
+
+/// A state as JSON: a dict, or what a function returns.
+fn json_of(state: &Bound<'_, PyAny>) -> Result<serde_json::Value> {
+    let text = || -> PyResult<String> {
+        let state = if state.is_callable() { state.call0()? } else { state.clone() };
+        state.py().import("json")?.call_method1("dumps", (state,))?.extract()
+    };
+    let text = text().map_err(error::caught)?;
+    serde_json::from_str(&text).map_err(|e| Error::state(format!("the state is no JSON: {e}")))
+}
+
+#[pymethods]
+impl PySink {
+    /// Writes an element; read-only arrays are not copied.
+    #[pyo3(signature = (element, *, state=None))]
+    fn write(&self, py: Python<'_>, element: &Bound<'_, PyAny>, state: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let element = element::shared_from_object(element).or_raise(py)?;
+        self.put(py, element, state)
+    }
+
+    /// Writes each row of a batch.
+    fn write_batch(&self, py: Python<'_>, batch: &Bound<'_, PyAny>) -> PyResult<()> {
+        let batch = element::shared_from_object(batch).or_raise(py)?;
+        self.open(py, |sink| sink.write_batch(&batch))
+    }
+
+    /// Writes what an iterator yields; one that has a state goes on where the folder ends.
+    fn write_all(&self, py: Python<'_>, elements: &Bound<'_, PyAny>) -> PyResult<()> {
+        if self.complete(py)? {
+            return Ok(());
+        }
+        let elements = elements.try_iter()?;
+        let get_state = elements.getattr_opt("get_state")?;
+        match (self.state(py)?, elements.getattr_opt("set_state")?) {
+            (Some(state), Some(set)) => drop(set.call1((state,))?),
+            _ if self.records(py)? > 0 => {
+                return Err(PyValueError::new_err(
+                    "the folder holds records, and nothing says where in these elements they end: write them with a state, or \
+                     begin at sink.records",
+                ));
+            }
+            _ => {}
+        }
+        for element in &elements {
+            self.write(py, &element?, get_state.as_ref())?;
+        }
+        Ok(())
+    }
+
+    /// Records so far, with those that were there already.
+    #[getter]
+    fn records(&self, py: Python<'_>) -> PyResult<u64> {
+        self.open(py, |sink| Ok(sink.records()))
+    }
+
+    /// The state that was given with the last record that was there already.
+    #[getter]
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let state = self.open(py, |sink| Ok(sink.state().cloned()))?;
+        state.map(|state| as_dict(py, &state)).transpose()
+    }
+
+    /// Whether everything was there already.
+    #[getter]
+    fn complete(&self, py: Python<'_>) -> PyResult<bool> {
+        self.open(py, |sink| Ok(sink.is_complete()))
+    }
+
+    /// Writes what is left, and says that there is nothing to come.
+    fn finish(&self, py: Python<'_>) -> PyResult<PySinkReport> {
+        self.close(py, Sink::finish)
+    }
+
+    /// Leaves it at the shards that are whole.
+    fn stop(&self, py: Python<'_>) -> PyResult<PySinkReport> {
+        self.close(py, Sink::stop)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<&Bound<'_, PyAny>>,
+        _exc_value: Option<&Bound<'_, PyAny>>,
+        _traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let is_open = detached(py, || matches!(&*self.lock(), State::Open(_)));
+        match (is_open, exc_type) {
+            (true, None) => self.finish(py).map(drop),
+            (true, Some(_)) => {
+                // The exception that is on its way says more.
+                let _ = self.stop(py);
+                Ok(())
+            }
+            (false, _) => Ok(()),
+        }
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("a sink belongs to its process"))
+    }
+
+    fn __repr__(&self) -> String {
+        // Whoever writes may need the interpreter that is held here.
+        let Ok(state) = self.0.try_lock() else { return "<gristmill.Sink, writing>".to_owned() };
+        match &*state {
+            State::Open(sink) => format!("<gristmill.Sink of {}: {} records>", sink.format(), sink.records()),
+            State::Closed(_) => "<gristmill.Sink, closed>".to_owned(),
+        }
+    }
+}
+
+#[pymethods]
+impl PySinkReport {
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<gristmill.SinkReport: {}>", self.0.verdict)
+    }
+
+    /// Every number of the report.
+    fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        as_dict(py, &self.0)
+    }
+}

@@ -1,0 +1,35 @@
+//! Megatron's indexed datasets: two files a shard.
+
+use super::{Create, Finished, ShardWriter};
+use crate::element::{DType, Element};
+use crate::error::Result;
+use crate::sink::options::SinkOptions;
+use crate::sink::shard_file::ShardFile;
+use crate::source::{MegatronWriter, TokenType};
+
+pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
+    let dtype = match options.token_type {
+        TokenType::U16 => DType::U16,
+        // The format has no wider type without a sign.
+        TokenType::U32 => DType::I32,
+    };
+    let writer = MegatronWriter::options().dtype(dtype).write_to(create(Some(".bin"))?, create(Some(".idx"))?)?;
+    Ok(Box::new(Tokens { writer, column: options.column.clone() }))
+}
+
+struct Tokens {
+    writer: MegatronWriter<ShardFile>,
+    column: String,
+}
+
+impl ShardWriter for Tokens {
+    fn write(&mut self, element: &Element) -> Result<()> {
+        // Its columns have names of their own.
+        self.writer.write(&Element::new().with("tokens", element.array(&self.column)?.clone()))
+    }
+
+    fn finish(self: Box<Self>) -> Result<Finished> {
+        let (data, index) = self.writer.finish()?;
+        Ok(Finished { files: vec![data, index], note: None })
+    }
+}

@@ -1,0 +1,108 @@
+//! Reading everything, whatever is damaged.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::Data;
+use crate::cx::Cx;
+use crate::dataset::map::Many;
+use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset};
+use crate::element::{Element, OrderHash};
+use crate::error::Result;
+use crate::exec::Runtime;
+use crate::spec::chain::Chain;
+
+/// What reading everything has shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Checked {
+    /// Records that could be read.
+    pub(crate) records: u64,
+    /// Records, or ends of streams, that could not.
+    pub(crate) damaged: u64,
+    /// Bytes of their values.
+    pub(crate) bytes: u64,
+    pub(crate) order_hash: OrderHash,
+}
+
+/// Who is told of what is found, and asked whether to go on.
+pub(crate) trait Watch {
+    /// A record that cannot be read.
+    fn found(&mut self, error: crate::Error);
+    /// So much was read; `false` ends it.
+    fn goes_on(&mut self, so_far: &Checked) -> bool;
+}
+
+/// Bytes of elements that are held at once, about.
+const AT_ONCE: u64 = 64 << 20;
+/// Records that a thread takes at a time.
+const TOGETHER: u64 = 256;
+
+impl Data {
+    /// Reads every record. Those of random access are read to the last, whatever is damaged among them; a stream ends where it is.
+    ///
+    /// # Errors
+    /// If it cannot be begun. What is damaged is told to `watch`, and counted.
+    pub(crate) fn check(self, checked: &mut Checked, watch: &mut dyn Watch) -> Result<()> {
+        match self.chain {
+            Chain::Map(ds) | Chain::Stream(ds, _) => {
+                by_number(&ds, checked, watch);
+                Ok(())
+            }
+            chain => in_order(&chain.into_iter(), checked, watch),
+        }
+    }
+}
+
+fn by_number(ds: &BoxMap<Element>, checked: &mut Checked, watch: &mut dyn Watch) {
+    let len = ds.len();
+    let (mut next, mut most) = (0, 1);
+    while next < len && watch.goes_on(checked) {
+        let end = len.min(next.saturating_add(most));
+        let bytes = checked.bytes;
+        for slot in read(ds, next..end).into_iter().flatten() {
+            checked.take(slot.transpose(), watch);
+        }
+        // As many as fit, going by these, and not many more than these: later ones may be larger.
+        let each = ((checked.bytes - bytes) / (end - next)).max(1);
+        most = (AT_ONCE / each).clamp(1, most.saturating_mul(4)).min(TOGETHER * 64);
+        next = end;
+    }
+}
+
+/// Records by several threads, in order.
+fn read(ds: &BoxMap<Element>, range: Range<u64>) -> Vec<Many<Element>> {
+    let parts: Vec<Vec<u64>> = range.collect::<Vec<_>>().chunks(TOGETHER as usize).map(<[u64]>::to_vec).collect();
+    parts.into_par_iter().map(|indices| ds.get_many(&indices, &mut Cx::default())).collect()
+}
+
+fn in_order(ds: &BoxIter<Element>, checked: &mut Checked, watch: &mut dyn Watch) -> Result<()> {
+    let run = Runtime::inline();
+    let (mut iter, mut cx) = (ds.iter(&run)?, run.cx());
+    while watch.goes_on(checked) {
+        let Some(slot) = iter.next(&mut cx).transpose() else { break };
+        let ends = slot.is_err();
+        checked.take(Some(slot), watch);
+        if ends {
+            break;
+        }
+    }
+    Ok(())
+}
+
+impl Checked {
+    fn take(&mut self, slot: Option<Result<Element>>, watch: &mut dyn Watch) {
+        match slot {
+            Some(Ok(element)) => {
+                self.records += 1;
+                self.bytes += element.nbytes() as u64;
+                self.order_hash.update(&element);
+            }
+            Some(Err(error)) => {
+                self.damaged += 1;
+                watch.found(error);
+            }
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Everything is read, and what is damaged is listed; text becomes ids; indices are built.
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+use super::{demo, fails, gristmill, json, ok, stdout, write};
+
+fn verify(folder: &Path, args: &[&str]) -> (i32, Json) {
+    let output = gristmill(folder, &[&["verify", "--json"], args].concat());
+    (output.status.code().unwrap(), serde_json::from_str(stdout(&output).trim()).unwrap())
+}
+
+#[test]
+fn what_is_damaged_is_listed_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let lines: String = (0..1000).map(|i| format!("{{\"i\":{i}}}\n")).collect();
+    write(folder, "good.jsonl", &lines);
+    write(folder, "bad.jsonl", &lines.replace("{\"i\":7}", "{\"i\":}").replace("{\"i\":500}", "500"));
+    insta::assert_snapshot!(ok(folder, &["verify", "good.jsonl"]), @r"
+    read        1 000 records of jsonl · 1 file · 7.8 KiB
+    order hash  d3ed9ae1b94fb7fe0dfb13ddc62b8a13
+    VERDICT  nothing is damaged
+    ");
+    write(folder, "p.yaml", "source: {jsonl: good.jsonl}\n");
+    assert!(ok(folder, &["verify", "good.jsonl"]).contains(ok(folder, &["run", "p.yaml", "--order-hash"]).trim()));
+    let (code, found) = verify(folder, &["bad.jsonl", "good.jsonl"]);
+    assert_eq!((code, &found["damaged"], &found["records"]), (1, &Json::from(2), &Json::from(1998)));
+    let problems = found["problems"].as_array().unwrap();
+    assert!(problems.iter().all(|problem| problem["file"] == "bad.jsonl" && !problem["offset"].is_null()), "{found}");
+    let (code, found) = verify(folder, &["bad.jsonl", "--most", "1"]);
+    assert_eq!((code, found["problems"].as_array().unwrap().len(), &found["problem_count"]), (1, 1, &Json::from(2)));
+}
+
+#[test]
+fn a_folder_is_compared_with_its_manifest() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let lines: String = (0..300).map(|i| format!("{{\"i\":{i},\"text\":\"number {i}\"}}\n")).collect();
+    write(folder, "a.jsonl", &lines);
+    ok(folder, &["convert", "a.jsonl", "--to", "jsonl", "--shard-records", "100", "--out", "b"]);
+    let (code, found) = verify(folder, &["b"]);
+    assert_eq!((code, &found["manifest"], &found["records"]), (0, &Json::from(true), &Json::from(300)));
+    assert_eq!(found["order_hash"], verify(folder, &["a.jsonl"]).1["order_hash"]);
+    // Still good records, but not those that were written.
+    let shard = folder.join("b/shard-00001.jsonl");
+    let text = std::fs::read_to_string(&shard).unwrap();
+    std::fs::write(&shard, text.replace("number 150", "number 151")).unwrap();
+    let (code, found) = verify(folder, &["b"]);
+    assert_eq!((code, &found["manifest"], &found["damaged"]), (1, &Json::from(false), &Json::from(0)));
+    assert!(found["problems"][0]["message"].as_str().unwrap().starts_with("its hash is "), "{found}");
+    std::fs::write(&shard, &text[..text.len() / 2]).unwrap();
+    let (code, found) = verify(folder, &["b"]);
+    assert_eq!((code, &found["manifest"]), (1, &Json::from(false)));
+    std::fs::remove_file(&shard).unwrap();
+    assert_ne!(gristmill(folder, &["verify", "b"]).status.code(), Some(0));
+}
+
+#[test]
+fn text_becomes_ids_that_are_read_again() {
+    let (folder, summary) = demo();
+    let folder = folder.path();
+    let (corpus, tokenizer) = ("gristmill-demo/corpus.jsonl", "gristmill-demo/demo.tokenizer.json");
+    let tokenise = |out: &str, more: &[&str]| {
+        let args = ["tokenise", corpus, "--tokenizer", tokenizer, "--shard-size", "1MB", "--json", "--out", out];
+        json(folder, &[&args, more].concat())
+    };
+    let written = tokenise("ids", &["--append-eos", "<|endoftext|>"]);
+    assert!(written["report"]["shards"].as_u64().unwrap() > 1, "{written}");
+    // Each id takes four bytes before it is written, and two in the file.
+    let raw = written["report"]["bytes_in"].as_u64().unwrap();
+    assert_eq!(
+        raw / 2 + 1024 * written["report"]["shards"].as_u64().unwrap(),
+        written["report"]["bytes_out"].as_u64().unwrap()
+    );
+    assert!(ok(folder, &["inspect", "ids"]).contains("tokens"));
+    let (code, found) = verify(folder, &["ids"]);
+    assert_eq!((code, &found["manifest"], &found["bytes"]), (0, &Json::from(true), &Json::from(raw)));
+    let documents = tokenise("megatron", &["--format", "megatron", "--append-eos", "<|endoftext|>"]);
+    assert_eq!(documents["report"]["bytes_in"], raw);
+    let (code, found) = verify(folder, &["megatron"]);
+    assert_eq!((code, &found["manifest"], &found["records"]), (0, &Json::from(true), &documents["report"]["records"]));
+    let rows =
+        tokenise("rows", &["--format", "jsonl", "--compression", "zstd:1", "--seq-len", "128", "--shard-size", "5MB"]);
+    let tokens = summary["tokens"].as_u64().unwrap();
+    assert!(rows["report"]["records"].as_u64().unwrap() >= tokens / 128 - 1, "{rows}");
+    assert!(ok(folder, &["inspect", "rows"]).contains("tokens_segment_ids  int64[128]"));
+    let (code, text) = fails(folder, &["tokenise", corpus, "--tokenizer", tokenizer, "--column", "txt", "--out", "x"]);
+    assert!(code != 0 && text.contains("txt"), "{text}");
+}
+
+#[test]
+fn an_index_is_built_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let lines: String = (0..200_000).map(|i| format!("{{\"i\":{i},\"text\":\"the number {i:030}\"}}\n")).collect();
+    write(folder, "large.jsonl", &lines);
+    write(folder, "small.jsonl", "{}\n");
+    let told = json(folder, &["index", "large.jsonl", "small.jsonl", "--json"]);
+    assert_eq!((&told["files"][0]["records"], &told["files"][1]["index_bytes"]), (&Json::from(200_000), &Json::Null));
+    let index = std::fs::read(folder.join(".large.jsonl.gmi")).unwrap();
+    assert_eq!(told["files"][0]["index_bytes"], index.len() as u64);
+    assert!(ok(folder, &["index", "small.jsonl"]).contains("none needed"));
+}
