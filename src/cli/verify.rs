@@ -177,12 +177,8 @@ impl Verification {
             text.push('\n');
         }
         let files = if self.files == 1 { "1 file".to_owned() } else { format!("{} files", self.files) };
-        text += &format!(
-            "read        {} records of {} · {files} · {}\n",
-            grouped(self.records),
-            bytes(self.bytes),
-            self.format
-        );
+        let (records, size) = (grouped(self.records), bytes(self.bytes));
+        text += &format!("read        {records} records · {size} of values · {files} of {}\n", self.format);
         if self.damaged > 0 {
             text += &format!("damaged     {}\n", grouped(self.damaged));
         }

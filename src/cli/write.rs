@@ -36,6 +36,9 @@ pub(crate) struct Shards {
     /// Token files without a header, as nanoGPT reads them
     #[arg(long)]
     bare: bool,
+    /// Parquet: floating-point numbers byte by byte, which compresses activations and features
+    #[arg(long)]
+    byte_stream_split: bool,
     /// What names of shards begin with
     #[arg(long, value_name = "NAME", default_value = "shard")]
     prefix: String,
@@ -125,7 +128,7 @@ impl Shards {
         if let Some(token) = self.ids {
             options = options.token_type(token);
         }
-        options.bare(self.bare).memory(self.ram).resume(self.resume)
+        options.bare(self.bare).byte_stream_split(self.byte_stream_split).memory(self.ram).resume(self.resume)
     }
 
     /// Tells what was written.

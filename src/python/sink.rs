@@ -37,7 +37,7 @@ pub(crate) struct PySinkReport(SinkReport);
 #[pyfunction]
 #[pyo3(signature = (
     folder, format="jsonl", *, compression=None, shard_bytes=None, shard_records=None, group=None, prefix=None, threads=None,
-    memory=None, resume=false, column=None, token_type=None, bare=false
+    memory=None, resume=false, column=None, token_type=None, bare=false, byte_stream_split=false
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keyword arguments")]
 pub(crate) fn sink(
@@ -55,9 +55,11 @@ pub(crate) fn sink(
     column: Option<String>,
     token_type: Option<&str>,
     bare: bool,
+    byte_stream_split: bool,
 ) -> PyResult<PySink> {
     let options = || -> Result<SinkOptions> {
-        let mut options = Sink::options(format.parse::<SinkFormat>()?).resume(resume).bare(bare);
+        let mut options =
+            Sink::options(format.parse::<SinkFormat>()?).resume(resume).bare(bare).byte_stream_split(byte_stream_split);
         if let Some(compression) = compression {
             options = options.compression(compression.parse()?);
         }

@@ -1,7 +1,6 @@
 //! Whether a folder still holds what was written.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -9,6 +8,10 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::manifest::{FileEntry, MANIFEST, Manifest};
 use crate::error::{Error, Result};
+use crate::place;
+use crate::source::Access;
+use crate::source::content::Content;
+use crate::store::Folder;
 
 impl Manifest {
     /// The manifest of a folder, where it has one.
@@ -17,15 +20,24 @@ impl Manifest {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read, [`ErrorKind::State`](crate::ErrorKind::State) if it is damaged or of
     /// another version.
     pub fn of(folder: impl AsRef<Path>) -> Result<Option<Self>> {
-        let path = folder.as_ref().join(MANIFEST);
+        let folder = folder.as_ref();
+        if place::is_remote(folder) {
+            let Some(text) = Folder::open(folder)?.read(MANIFEST)? else { return Ok(None) };
+            let path = place::shown(folder).join(MANIFEST);
+            return Self::of_text(&String::from_utf8_lossy(&text)).map_err(|e| e.path(path));
+        }
+        let path = place::local(folder).join(MANIFEST);
         match std::fs::read_to_string(&path) {
-            // The name is not ours alone.
-            Ok(text) if !text.contains("\"gristmill_manifest\"") => Ok(None),
-            Ok(text) => Self::from_json(&text).map(Some).map_err(|e| e.path(&path)),
+            Ok(text) => Self::of_text(&text).map_err(|e| e.path(&path)),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
             Err(error) => Err(Error::io(error, path)),
         }
+    }
+
+    /// `None`: the name of the file is not ours alone.
+    fn of_text(text: &str) -> Result<Option<Self>> {
+        if text.contains("\"gristmill_manifest\"") { Self::from_json(text).map(Some) } else { Ok(None) }
     }
 
     /// Reads every file that it lists, on all cores, and returns what is wrong with them: size and hash are compared.
@@ -39,7 +51,7 @@ impl Manifest {
 impl FileEntry {
     fn check(&self, folder: &Path) -> Result<()> {
         let path = folder.join(&self.name);
-        let (bytes, hash) = hash(&path).map_err(|e| Error::io(e, &path))?;
+        let (bytes, hash) = hash(&path).map_err(|e| e.path(&path))?;
         let differs = |what: String| Err(Error::data(what).path(&path).help("it was changed since it was written"));
         match () {
             () if bytes != self.bytes => differs(format!("{bytes} bytes, and {} were written", self.bytes)),
@@ -49,16 +61,15 @@ impl FileEntry {
     }
 }
 
+/// Bytes that are read at once.
+const PIECE: u64 = 4 << 20;
+
 /// The length and the hash of a file.
-fn hash(path: &Path) -> io::Result<(u64, String)> {
-    let (mut file, mut hash, mut bytes) = (File::open(path)?, Xxh3::new(), 0);
-    let mut piece = vec![0; 1 << 20];
-    loop {
-        let read = file.read(&mut piece)?;
-        if read == 0 {
-            return Ok((bytes, format!("{:032x}", hash.digest128())));
-        }
-        hash.update(&piece[..read]);
-        bytes += read as u64;
+fn hash(path: &Path) -> Result<(u64, String)> {
+    let (content, mut hash) = (Content::open(path, Access::Sequential)?, Xxh3::new());
+    let bytes = content.len();
+    for start in (0..bytes).step_by(PIECE as usize) {
+        hash.update(content.read(start..bytes.min(start + PIECE))?.as_bytes());
     }
+    Ok((bytes, format!("{:032x}", hash.digest128())))
 }

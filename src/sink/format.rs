@@ -23,6 +23,12 @@ pub enum SinkFormat {
     /// Megatron's indexed datasets: the column [`tokens`](super::SinkOptions::column), each element a sequence and a document; an
     /// `.idx` file beside every `.bin`.
     Megatron,
+    /// Parquet: a row for each element. Holds everything.
+    Parquet,
+    /// Arrow IPC files, which are also the second version of Feather: a row for each element. Holds everything.
+    Arrow,
+    /// A folder that `datasets.load_from_disk` of Hugging Face reads: Arrow IPC streams, and what lists them.
+    HuggingFace,
 }
 
 /// What is known of a format.
@@ -45,7 +51,8 @@ macro_rules! feature {
 
 impl SinkFormat {
     /// All of them.
-    pub const ALL: &[Self] = &[Self::Jsonl, Self::ArrayRecord, Self::Tokens, Self::Megatron];
+    pub const ALL: &[Self] =
+        &[Self::Jsonl, Self::Parquet, Self::ArrayRecord, Self::Arrow, Self::HuggingFace, Self::Tokens, Self::Megatron];
 
     const fn facts(self) -> Facts {
         match self {
@@ -57,6 +64,29 @@ impl SinkFormat {
                 feature: feature!("array_record"),
             },
             Self::Tokens => Facts { name: "tokens", ending: ".bin", compressions: NONE, feature: None },
+            Self::Parquet => Facts {
+                name: "parquet",
+                ending: ".parquet",
+                compressions: &[
+                    Compression::Zstd(3),
+                    Compression::None,
+                    Compression::Snappy,
+                    Compression::Lz4,
+                    Compression::Gzip(6),
+                    Compression::Brotli(5),
+                ],
+                feature: feature!("parquet"),
+            },
+            Self::Arrow => Facts {
+                name: "arrow",
+                ending: ".arrow",
+                compressions: &[Compression::None, Compression::Zstd(3), Compression::Lz4],
+                feature: feature!("arrow"),
+            },
+            // `datasets` maps its files, and reads no others.
+            Self::HuggingFace => {
+                Facts { name: "hugging_face", ending: ".arrow", compressions: NONE, feature: feature!("arrow") }
+            }
             Self::Megatron => Facts { name: "megatron", ending: ".bin", compressions: NONE, feature: None },
         }
     }

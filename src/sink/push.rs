@@ -290,7 +290,7 @@ fn found(plan: &Plan) -> Result<(Manifest, bool)> {
     let new = plan.options.manifest();
     let Some(text) = plan.folder.read(MANIFEST)? else {
         // Before its first shard, a folder has a manifest: these are somebody else's.
-        return match plan.folder.names()?.iter().find(|name| plan.is_shard_from(name, 0)) {
+        return match plan.folder.files()?.keys().find(|name| plan.is_shard_from(name, 0)) {
             Some(name) => Err(Error::config("a file of this name is there, and no manifest that lists it")
                 .path(plan.folder.file(name))
                 .help("write to another folder, or choose another prefix")),
@@ -307,8 +307,9 @@ fn found(plan: &Plan) -> Result<(Manifest, bool)> {
             .help("resume to go on with it, or write to another folder"));
     }
     manifest.check(&new).map_err(|e| e.path(&at))?;
+    let files = plan.folder.files()?;
     for file in manifest.files() {
-        if plan.folder.size(&file.name)? != Some(file.bytes) {
+        if files.get(&file.name) != Some(&file.bytes) {
             let text = format!("the manifest lists {} of {} bytes, which is not there so", file.name, file.bytes);
             return Err(Error::state(text)
                 .path(&at)

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::compression::Compression;
-use super::folder::{Folder, Output};
+use super::folder::Folder;
 use super::manifest::FileEntry;
 use crate::error::{Error, Result};
+use crate::store::Output;
 
 /// What writers of formats write to.
 pub(super) struct ShardFile {

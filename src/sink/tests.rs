@@ -101,7 +101,7 @@ fn what_was_stopped_is_continued_to_the_same_bytes() {
         (first..(first + stop).min(500)).for_each(|i| sink.write(element(i)).unwrap());
         // As a process that is killed would leave it.
         drop(sink);
-        fs::write(folder.join(".shard-00077.jsonl.unfinished"), "{").unwrap();
+        fs::write(folder.join(".shard-00077.jsonl.17.0.tmp"), "{").unwrap();
         fs::write(folder.join("shard-00078.jsonl"), "{}").unwrap();
     }
     let mut sink = options().resume(true).open(&folder).unwrap();
@@ -235,5 +235,35 @@ fn records_of_bytes_are_written_as_they_are() {
         let source = crate::source::ArrayRecord::open(&folder).unwrap();
         assert_eq!(source.len(), 100);
         (0..100).for_each(|i| assert_eq!(source.read(i).unwrap().as_bytes(), format!("record {i}").as_bytes()));
+    }
+}
+
+#[cfg(all(feature = "parquet", feature = "arrow"))]
+#[test]
+fn columns_come_back_as_they_were() {
+    let temp = tempfile::tempdir().unwrap();
+    let rows =
+        Array::new(crate::DType::F32, &[2, 3], crate::Buffer::from_vec((0..6).map(|x| x as f32).collect())).unwrap();
+    let element = |i| element(i).with("x", rows.clone()).with("raw", Value::Bytes(crate::Buffer::copy_from(b"\0\x01")));
+    for format in [SinkFormat::Parquet, SinkFormat::Arrow, SinkFormat::HuggingFace] {
+        let folder = temp.path().join(format.as_str());
+        let mut sink =
+            Sink::options(format).byte_stream_split(true).shard_bytes(2000).threads(3).open(&folder).unwrap();
+        (0..200).for_each(|i| sink.write(element(i)).unwrap());
+        let report = sink.finish().unwrap();
+        assert!(report.shards > 3);
+        let read: Vec<Element> = if format == SinkFormat::Parquet {
+            let source = crate::source::Parquet::open(&folder).unwrap();
+            (0..source.len()).map(|i| source.read(i).unwrap()).collect()
+        } else {
+            let source = crate::source::Arrow::open(&folder).unwrap();
+            (0..source.len()).map(|i| source.read(i).unwrap()).collect()
+        };
+        assert_eq!(read, (0..200).map(element).collect::<Vec<_>>(), "{format}");
+        let manifest = manifest(&folder);
+        assert_eq!(manifest.files.len(), if format == SinkFormat::HuggingFace { 2 } else { 0 });
+        assert!(manifest.check_files(&folder).is_empty());
+        fs::write(folder.join(&manifest.shards[1].files[0].name), "other").unwrap();
+        assert_eq!(manifest.check_files(&folder).len(), 1);
     }
 }

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
+use crate::place;
+use crate::sink::MANIFEST;
+use crate::store::Folder;
 
 /// What is needed of a manifest: see [`Manifest`](crate::sink::Manifest).
 #[derive(Deserialize)]
@@ -32,9 +35,13 @@ const BEGINNING: &[u8] = b"{\n  \"gristmill_manifest\":";
 ///
 /// # Errors
 /// [`ErrorKind::State`](crate::ErrorKind::State) for a manifest that is damaged, or that lists what is not in the folder.
-pub(super) fn listed(folder: &Path, endings: &[&str]) -> Result<Option<Vec<PathBuf>>> {
-    let path = folder.join(crate::sink::MANIFEST);
-    let Some(text) = manifest(&path).map_err(|e| Error::io(e, &path))? else { return Ok(None) };
+pub(crate) fn listed(folder: &Path, endings: &[&str]) -> Result<Option<Vec<PathBuf>>> {
+    let path = folder.join(MANIFEST);
+    let text = match place::is_remote(folder) {
+        true => Folder::open(folder)?.read(MANIFEST)?.filter(|text| text.starts_with(BEGINNING)),
+        false => manifest(&path).map_err(|e| Error::io(e, &path))?,
+    };
+    let Some(text) = text else { return Ok(None) };
     let damaged = |what: String| Error::state(format!("a damaged manifest: {what}")).path(&path);
     let manifest: Manifest = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
     let files = manifest.shards.into_iter().flat_map(|shard| shard.files);

@@ -33,14 +33,14 @@ mod array_record;
 #[cfg(any(feature = "arrow", feature = "parquet"))]
 pub(crate) mod arrow;
 #[cfg(feature = "arrow")]
-mod arrow_ipc;
+pub(crate) mod arrow_ipc;
 #[cfg(feature = "bagz")]
 mod bagz;
 mod braces;
 mod columns;
 #[cfg(any(feature = "arrow", feature = "parquet", feature = "riegeli"))]
 mod contained;
-mod content;
+pub(crate) mod content;
 mod detect;
 mod example;
 mod files;
@@ -106,6 +106,8 @@ pub use index_cache::IndexCache;
 pub use jsonl::{Jsonl, JsonlOptions};
 pub use jsonl_writer::JsonlWriter;
 pub use lines::{Lines, LinesOptions};
+#[cfg(feature = "store")]
+pub(crate) use listed::listed;
 #[cfg(feature = "spec")]
 pub(crate) use megatron::index_of as megatron_index;
 pub use megatron::{Megatron, MegatronOptions, MegatronUnit, MegatronWriter, MegatronWriterOptions};

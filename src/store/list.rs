@@ -36,7 +36,13 @@ pub(crate) fn find(url: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
 
 fn in_folder(url: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     let folder = Location::parse(url)?;
-    let found = children(&folder)?.into_iter().filter(|meta| {
+    let children = children(&folder)?;
+    if children.iter().any(|meta| meta.location.filename() == Some(crate::sink::MANIFEST))
+        && let Some(files) = crate::source::listed(url, extensions)?
+    {
+        return Ok(files);
+    }
+    let found = children.into_iter().filter(|meta| {
         let name = meta.location.filename().unwrap_or_default();
         !name.starts_with('.') && extensions.iter().any(|ending| name.ends_with(ending))
     });

@@ -2,18 +2,22 @@
 
 #[cfg(feature = "array_record")]
 mod array_record;
+#[cfg(feature = "arrow")]
+mod arrow;
+mod beside;
 mod jsonl;
 mod megatron;
+#[cfg(feature = "parquet")]
+mod parquet;
 #[cfg(feature = "array_record")]
 mod record;
 mod tokens;
 
 use serde_json::Value as Json;
 
+pub(super) use self::beside::beside;
 use super::format::SinkFormat;
-use super::manifest::{FileEntry, Manifest};
 use super::options::SinkOptions;
-use super::plan::Plan;
 use super::shard_file::ShardFile;
 use crate::element::Element;
 use crate::error::Result;
@@ -49,14 +53,17 @@ pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn 
         SinkFormat::Jsonl => jsonl::open(create),
         SinkFormat::Tokens => tokens::open(options, create),
         SinkFormat::Megatron => megatron::open(options, create),
+        #[cfg(feature = "parquet")]
+        SinkFormat::Parquet => parquet::open(options, create),
+        #[cfg(not(feature = "parquet"))]
+        SinkFormat::Parquet => Err(options.format.lacking()),
+        #[cfg(feature = "arrow")]
+        SinkFormat::Arrow | SinkFormat::HuggingFace => arrow::open(options, create),
+        #[cfg(not(feature = "arrow"))]
+        SinkFormat::Arrow | SinkFormat::HuggingFace => Err(options.format.lacking()),
         #[cfg(feature = "array_record")]
         SinkFormat::ArrayRecord => array_record::open(options, create),
         #[cfg(not(feature = "array_record"))]
-        format => Err(format.lacking()),
+        SinkFormat::ArrayRecord => Err(options.format.lacking()),
     }
-}
-
-/// Writes what the format has once for all shards, where it has such a thing.
-pub(super) fn beside(_: &Plan, _: &Manifest) -> Result<Vec<FileEntry>> {
-    Ok(Vec::new())
 }

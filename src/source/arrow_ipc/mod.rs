@@ -1,7 +1,7 @@
 //! Arrow's IPC format: files, streams, Feather, folders of Hugging Face: rows by number.
 
 mod batch;
-mod folder;
+pub(crate) mod folder;
 mod folder_writer;
 mod frame;
 mod layout;

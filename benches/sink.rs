@@ -1,0 +1,157 @@
+//! A job that extracts activations, and whether it waits for what writes them.
+//!
+//! `cargo bench --bench sink --no-default-features --features compress,parquet [-- STEPS]`. Every step of 5.7 s makes 14 layers of
+//! `[4, 512, 896]` `f32`, 102.8 MB, and writes them; beside it, in the same run, what the job had before: gzip at level 9, Python's
+//! default, on the thread of the job. Steps are as long as they were, and fewer: 4 unless it is said. What a step does not
+//! take for making its values it sleeps.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use flate2::write::GzEncoder;
+use gristmill::sink::{Compression, Sink, SinkFormat, SinkOptions};
+use gristmill::{Array, DType, Element, Result};
+
+const LAYERS: usize = 14;
+const SHAPE: [usize; 3] = [4, 512, 896];
+const STEP: Duration = Duration::from_millis(5700);
+
+fn main() -> Result<()> {
+    let steps = std::env::args().skip(1).find_map(|a| a.parse().ok()).unwrap_or(4);
+    let dir = tempfile::tempdir().expect("a folder for temporary files");
+    let parquet = |level, split| {
+        Sink::options(SinkFormat::Parquet).compression(Compression::Zstd(level)).byte_stream_split(split).group(1)
+    };
+    println!("{:<34} {:>10} {:>10} {:>9} {:>9} {:>10}", "", "in write", "of a step", "MB/step", "ratio", "CPU s/step");
+    let gzip = before(1);
+    println!("{}", gzip.line("gzip:9, in the job itself"));
+    for (name, options) in
+        [("parquet, bytes split, zstd:1", parquet(1, true)), ("parquet, bytes split, zstd:3", parquet(3, true))]
+    {
+        let row = sink(options, &dir.path().join(name), steps)?;
+        println!("{}", row.line(name));
+        assert!(row.bytes <= gzip.bytes, "{name} takes more than gzip");
+        assert!(row.in_write < 0.01, "{name}: the job waited {:.2} % of the time", row.in_write * 100.0);
+    }
+    let row = sink(parquet(3, false), &dir.path().join("plain"), 1)?;
+    println!("{}", row.line("parquet, bytes as they are, zstd:3"));
+    Ok(())
+}
+
+/// What a way of writing takes.
+struct Row {
+    seconds: f64,
+    /// The share of the time.
+    in_write: f64,
+    /// Of a step.
+    bytes: f64,
+    cpu: f64,
+}
+
+impl Row {
+    fn line(&self, name: &str) -> String {
+        let raw = (LAYERS * SHAPE.iter().product::<usize>() * 4) as f64;
+        format!(
+            "{name:<34} {:>8.1}ms {:>8.2} % {:>9.1} {:>9.3} {:>10.2}",
+            self.seconds * 1e3,
+            self.in_write * 100.0,
+            self.bytes / 1e6,
+            raw / self.bytes,
+            self.cpu
+        )
+    }
+}
+
+/// The job with a sink.
+fn sink(options: SinkOptions, folder: &std::path::Path, steps: u64) -> Result<Row> {
+    let mut sink = options.open(folder)?;
+    let (start, mut in_write) = (Instant::now(), Duration::ZERO);
+    for step in 0..steps {
+        let begin = Instant::now();
+        let element = activations(step);
+        std::thread::sleep(STEP.saturating_sub(begin.elapsed()));
+        let writing = Instant::now();
+        sink.write(element)?;
+        in_write += writing.elapsed();
+    }
+    let wall = start.elapsed();
+    let report = sink.finish()?;
+    Ok(Row {
+        seconds: in_write.as_secs_f64() / steps as f64,
+        in_write: in_write.as_secs_f64() / wall.as_secs_f64(),
+        bytes: report.bytes_out as f64 / steps as f64,
+        cpu: report.encode_s / steps as f64,
+    })
+}
+
+/// The job as it was: it waits until everything is compressed.
+fn before(steps: u64) -> Row {
+    let (mut in_write, mut bytes) = (Duration::ZERO, 0);
+    for step in 0..steps {
+        let element = activations(step);
+        let writing = Instant::now();
+        let mut out = GzEncoder::new(Vec::new(), flate2::Compression::new(9));
+        for layer in 0..LAYERS {
+            out.write_all(element.array(&name(layer)).expect("it is there").bytes()).expect("memory takes it");
+        }
+        bytes += out.finish().expect("memory takes it").len();
+        in_write += writing.elapsed();
+    }
+    let seconds = in_write.as_secs_f64() / steps as f64;
+    Row {
+        seconds,
+        in_write: seconds / (STEP.as_secs_f64() + seconds),
+        bytes: bytes as f64 / steps as f64,
+        cpu: seconds,
+    }
+}
+
+fn name(layer: usize) -> String {
+    format!("layer_{layer:02}")
+}
+
+/// What a residual stream looks like: each channel has a scale of its own, a few of them one many times as large, tails are heavy,
+/// and deeper layers have larger values.
+fn activations(step: u64) -> Element {
+    let mut element = Element::with_capacity(LAYERS);
+    for layer in 0..LAYERS {
+        let mut random = Random(step.wrapping_mul(31).wrapping_add(layer as u64) | 1 << 40);
+        let channels: Vec<(f32, f32)> = (0..SHAPE[2])
+            .map(|channel| {
+                let scale = (0.5 * random.gaussian()).exp() * (1.0 + layer as f32 * 0.3);
+                let outlier = if channel % 223 == 7 { 40.0 } else { 0.0 };
+                (scale, outlier + 0.2 * random.gaussian())
+            })
+            .collect();
+        let mut array = Array::builder(DType::F32, &SHAPE).expect("it fits in memory");
+        for row in array.as_mut_slice::<f32>().chunks_exact_mut(SHAPE[2]) {
+            // A token's own size: the tails of all together are heavier than a Gaussian's.
+            let size = (0.4 * random.gaussian()).exp();
+            for (value, (scale, mean)) in row.iter_mut().zip(&channels) {
+                *value = mean + scale * size * random.gaussian();
+            }
+        }
+        element.insert(name(layer), array.freeze());
+    }
+    element
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// By Box and Muller's transform.
+    fn gaussian(&mut self) -> f32 {
+        let bits = self.next();
+        let (a, b) = ((bits >> 32) as f32 / 4_294_967_296.0, (bits as u32) as f32 / 4_294_967_296.0);
+        (-2.0 * (1.0 - a).ln()).sqrt() * (std::f32::consts::TAU * b).cos()
+    }
+}

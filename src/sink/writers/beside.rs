@@ -1,0 +1,27 @@
+//! What some formats have once for all shards.
+
+use std::io::Write;
+
+use crate::error::{Error, Result};
+use crate::sink::compression::Compression;
+use crate::sink::format::SinkFormat;
+use crate::sink::manifest::{FileEntry, Manifest};
+use crate::sink::plan::Plan;
+use crate::sink::shard_file::ShardFile;
+
+/// Writes it, where the format has such a thing: the shards of `manifest` are all there are.
+pub(in crate::sink) fn beside(plan: &Plan, manifest: &Manifest) -> Result<Vec<FileEntry>> {
+    match manifest.format {
+        #[cfg(feature = "arrow")]
+        SinkFormat::HuggingFace => super::arrow::folder(plan, manifest),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Writes a file beside the shards.
+#[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "formats with such files are off"))]
+pub(super) fn file(plan: &Plan, name: &str, bytes: &[u8]) -> Result<FileEntry> {
+    let mut file = ShardFile::create(&plan.folder, name.to_owned(), Compression::None)?;
+    file.write_all(bytes).map_err(|e| Error::io(e, plan.folder.file(name)))?;
+    file.finish()
+}
