@@ -25,7 +25,7 @@ pub(crate) struct PySink(Mutex<State>);
 enum State {
     Open(Box<Sink>),
     /// With what it did, where that could be found out.
-    Closed(Option<SinkReport>),
+    Closed(Option<Box<SinkReport>>),
 }
 
 /// What a sink did: `str` gives the text for people, `as_dict` the numbers.
@@ -115,12 +115,12 @@ impl PySink {
             match std::mem::replace(&mut *state, State::Closed(None)) {
                 State::Open(sink) => {
                     let report = end(*sink)?;
-                    *state = State::Closed(Some(report.clone()));
+                    *state = State::Closed(Some(Box::new(report.clone())));
                     Ok(report)
                 }
                 State::Closed(report) => {
                     *state = State::Closed(report.clone());
-                    report.ok_or_else(|| Error::config("the sink is closed"))
+                    report.map(|report| *report).ok_or_else(|| Error::config("the sink is closed"))
                 }
             }
         });

@@ -15,8 +15,11 @@ use crate::error::{Error, Result};
 pub enum SinkFormat {
     /// JSON Lines: an object for each element. Holds numbers, text, lists and trees; not bytes.
     Jsonl,
-    /// ArrayRecord: the bytes or the text of elements with one field.
+    /// ArrayRecord: the bytes or the text of elements with one field; of others a `tf.train.Example`, which holds numbers as `int64`
+    /// and `float32`, without shapes.
     ArrayRecord,
+    /// TFRecord: records as ArrayRecord has them.
+    TfRecord,
     /// Token ids in a row: the column [`tokens`](super::SinkOptions::column), without borders between elements; with llm.c's
     /// header unless it is to be [bare](super::SinkOptions::bare).
     Tokens,
@@ -51,8 +54,16 @@ macro_rules! feature {
 
 impl SinkFormat {
     /// All of them.
-    pub const ALL: &[Self] =
-        &[Self::Jsonl, Self::Parquet, Self::ArrayRecord, Self::Arrow, Self::HuggingFace, Self::Tokens, Self::Megatron];
+    pub const ALL: &[Self] = &[
+        Self::Jsonl,
+        Self::Parquet,
+        Self::ArrayRecord,
+        Self::TfRecord,
+        Self::Arrow,
+        Self::HuggingFace,
+        Self::Tokens,
+        Self::Megatron,
+    ];
 
     const fn facts(self) -> Facts {
         match self {
@@ -64,6 +75,12 @@ impl SinkFormat {
                 feature: feature!("array_record"),
             },
             Self::Tokens => Facts { name: "tokens", ending: ".bin", compressions: NONE, feature: None },
+            Self::TfRecord => Facts {
+                name: "tfrecord",
+                ending: ".tfrecord",
+                compressions: &[Compression::None, Compression::Gzip(6)],
+                feature: feature!("tf_record"),
+            },
             Self::Parquet => Facts {
                 name: "parquet",
                 ending: ".parquet",
@@ -113,7 +130,7 @@ impl SinkFormat {
 
     /// Whether whole files are compressed, not what is in them.
     pub(super) fn packs_files(self) -> bool {
-        matches!(self, Self::Jsonl)
+        matches!(self, Self::Jsonl | Self::TfRecord)
     }
 
     /// Whether it holds token ids and nothing else.

@@ -267,3 +267,29 @@ fn columns_come_back_as_they_were() {
         assert_eq!(manifest.check_files(&folder).len(), 1);
     }
 }
+
+#[cfg(feature = "tf_record")]
+#[test]
+fn elements_of_several_fields_are_examples() {
+    let temp = tempfile::tempdir().unwrap();
+    let element = |i: i64| {
+        let ids = Array::from_vec((0..i % 4).collect::<Vec<i64>>());
+        Element::new().with("ids", ids).with("name", Value::Bytes(crate::Buffer::copy_from(i.to_string().as_bytes())))
+    };
+    for compression in [Compression::None, Compression::Gzip(6)] {
+        let folder = temp.path().join(compression.name());
+        let mut sink =
+            Sink::options(SinkFormat::TfRecord).compression(compression).shard_bytes(500).open(&folder).unwrap();
+        (0..100).for_each(|i| sink.write(element(i)).unwrap());
+        assert!(sink.finish().unwrap().shards > 2);
+        let encoded: Vec<Vec<u8>> = (0..100).map(|i| crate::source::encode_example(&element(i)).unwrap()).collect();
+        let read: Vec<Vec<u8>> = if compression == Compression::None {
+            let source = crate::source::TfRecord::open(&folder).unwrap();
+            (0..source.len()).map(|i| source.read(i).unwrap().as_bytes().to_vec()).collect()
+        } else {
+            let records = crate::source::TfRecordStream::open(&folder).unwrap().collect().unwrap();
+            records.iter().map(|record| record.as_bytes().to_vec()).collect()
+        };
+        assert_eq!(read, encoded);
+    }
+}

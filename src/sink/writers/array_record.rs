@@ -23,7 +23,7 @@ pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn 
 
 impl ShardWriter for ArrayRecordWriter<ShardFile> {
     fn write(&mut self, element: &Element) -> Result<()> {
-        self.write(record_of(element)?)
+        self.write(&record_of(element)?)
     }
 
     fn finish(self: Box<Self>) -> Result<Finished> {

@@ -9,8 +9,10 @@ mod jsonl;
 mod megatron;
 #[cfg(feature = "parquet")]
 mod parquet;
-#[cfg(feature = "array_record")]
+#[cfg(any(feature = "array_record", feature = "tf_record"))]
 mod record;
+#[cfg(feature = "tf_record")]
+mod tf_record;
 mod tokens;
 
 use serde_json::Value as Json;
@@ -65,5 +67,9 @@ pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn 
         SinkFormat::ArrayRecord => array_record::open(options, create),
         #[cfg(not(feature = "array_record"))]
         SinkFormat::ArrayRecord => Err(options.format.lacking()),
+        #[cfg(feature = "tf_record")]
+        SinkFormat::TfRecord => tf_record::open(create),
+        #[cfg(not(feature = "tf_record"))]
+        SinkFormat::TfRecord => Err(options.format.lacking()),
     }
 }

@@ -1,17 +1,17 @@
 //! Formats whose records are bytes.
 
-use crate::element::{Element, Value};
-use crate::error::{Error, Result};
+use std::borrow::Cow;
 
-/// The record that an element is: its one field, of bytes or text.
-pub(super) fn record_of(element: &Element) -> Result<&[u8]> {
+use crate::element::{Element, Value};
+use crate::error::Result;
+use crate::source::encode_example;
+
+/// The record that an element is: its one field, if it has one of bytes or text; else a `tf.train.Example` of its fields.
+pub(super) fn record_of(element: &Element) -> Result<Cow<'_, [u8]>> {
     let mut fields = element.iter();
     match (fields.next(), fields.next()) {
-        (Some((_, Value::Bytes(bytes))), None) => Ok(bytes.as_bytes()),
-        (Some((_, Value::Str(text))), None) => Ok(text.as_bytes()),
-        _ => Err(Error::data(format!(
-            "records are bytes: an element of one field of bytes or text is needed, got {element:?}"
-        ))
-        .help("choose one column, or a format that has columns")),
+        (Some((_, Value::Bytes(bytes))), None) => Ok(Cow::Borrowed(bytes.as_bytes())),
+        (Some((_, Value::Str(text))), None) => Ok(Cow::Borrowed(text.as_bytes())),
+        _ => encode_example(element).map(Cow::Owned),
     }
 }
