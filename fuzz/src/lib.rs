@@ -20,6 +20,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     #[cfg(feature = "formats")]
     ("array_record", fuzzing::array_record),
     #[cfg(feature = "formats")]
+    ("array_record_recovery", fuzzing::array_record_recovery),
+    #[cfg(feature = "formats")]
     ("tf_record", fuzzing::tf_record),
     #[cfg(feature = "formats")]
     ("parquet", fuzzing::parquet),

@@ -354,6 +354,7 @@ class MapDataset:
         *,
         on_bad_record: Literal["error", "skip"] = "error",
         bad_record_limit: int | None = None,
+        consecutive_bad_record_limit: int | None = None,
         warn: float | None = None,
         **thresholds: float | None,
     ) -> IterDataset:
@@ -474,6 +475,13 @@ class IterDataset:
 
     def limit(self, count: int) -> IterDataset:
         """The first `count` elements."""
+
+    def skip_bad_records(self, limit: int | None = None, consecutive: int | None = None) -> IterDataset:
+        """Leaves out records that the stages before it cannot use, up to `limit` in all and `consecutive` in a row.
+
+        They are counted in the report and in the state, and the first few are logged. Behind a stream of files, or the last
+        stage that looks at each element on its own; in front of stages that join elements.
+        """
 
     def cache(self) -> IterDataset:
         """Keeps every element in memory for the next epoch of a `repeat` behind it."""

@@ -16,7 +16,7 @@ use super::map_dataset::PyMapDataset;
 use super::recipe::{self, Recipe};
 use super::stream_source::PythonStream;
 use super::streams::{Streams, behind};
-use crate::dataset::iter::{ZipLength, interleave, interleave_from, mix};
+use crate::dataset::iter::{BadRecords, ZipLength, interleave, interleave_from, mix};
 use crate::dataset::{BoxIter, IterDataset};
 use crate::spec::Pipeline;
 use crate::spec::chain::Chain;
@@ -167,6 +167,12 @@ impl PyIterDataset {
     /// The first `count` elements.
     fn limit(&self, py: Python<'_>, count: u64) -> PyResult<Self> {
         Self::new(py, behind!(&self.0, ds => ds.limit(count)))
+    }
+
+    /// Leaves out records that the stages before it cannot use.
+    #[pyo3(signature = (limit=None, consecutive=None))]
+    fn skip_bad_records(&self, py: Python<'_>, limit: Option<u64>, consecutive: Option<u64>) -> PyResult<Self> {
+        Self::new(py, self.0.skip_bad_records(BadRecords::Skip { limit, consecutive }))
     }
 
     /// Keeps every element in memory for the next epoch.

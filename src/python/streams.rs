@@ -10,7 +10,7 @@ use super::error::OrRaise;
 use super::item::Item;
 use super::maps::Maps;
 use super::random::RandomFunction;
-use crate::dataset::iter::{FilterThresholds, ZipLength, zip_all};
+use crate::dataset::iter::{BadRecords, FilterThresholds, ZipLength, zip_all};
 use crate::dataset::{BoxIter, IterDataset, MapDataset, Remainder, Stage};
 use crate::element::{Element, Stack};
 use crate::error::Result;
@@ -168,6 +168,14 @@ impl Streams {
                 let keep = |item: &Item| Ok(!item.is_none());
                 Self::Items(each(chain.clone(), NamedFn::filter("drop_none", String::new(), keep)))
             }
+        }
+    }
+
+    /// Without the bad records of the stages so far.
+    pub(crate) fn skip_bad_records(&self, bad: BadRecords) -> Self {
+        match self {
+            Self::Elements(chain, context) => Self::Elements(chain.clone().on_bad_record(bad), context.clone()),
+            Self::Items(chain) => Self::Items(chain.clone().on_bad_record(bad)),
         }
     }
 

@@ -136,6 +136,19 @@ pub fn array_record(data: &[u8]) {
     }
 }
 
+/// An ArrayRecord file without its index: whatever is recovered is read, or refused as damaged.
+#[cfg(feature = "array_record")]
+pub fn array_record_recovery(data: &[u8]) {
+    use crate::dataset::map::RandomAccess;
+    let contents = vec![("x.array_record".into(), Buffer::copy_from(data).into())];
+    if let Ok(source) = super::ArrayRecordOptions::default().recover(true).open_contents(contents) {
+        let found: u64 = source.recovered().map(|(_, recovery)| recovery.records).sum();
+        let lost: u64 = source.recovered().map(|(_, recovery)| recovery.lost_bytes).sum();
+        assert!(lost <= data.len() as u64 && (found == 0 || found == source.len()));
+        (0..source.len().min(100)).for_each(|record| drop(source.read(record)));
+    }
+}
+
 /// A TFRecord file, compressed or not. Checksums are not checked here, either.
 #[cfg(feature = "tf_record")]
 pub fn tf_record(data: &[u8]) {

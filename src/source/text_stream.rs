@@ -272,7 +272,12 @@ impl<P: LineParser> TextStreamIter<P> {
         while let Some((path, file)) = shared.files.get(self.file) {
             let reader = match &mut self.reader {
                 Some(reader) => reader,
-                none => none.insert(LineReader::open(path, file, shared.bounds, 0, 0)?),
+                none => {
+                    let opened = LineReader::open(path, file, shared.bounds, 0, 0);
+                    // What cannot be opened is behind it, as what is damaged is.
+                    self.file += usize::from(opened.is_err());
+                    none.insert(opened?)
+                }
             };
             let compressed = reader.is_compressed();
             match reader.next().map_err(|e| e.path(path))? {
@@ -432,6 +437,25 @@ mod tests {
         // A frame header that asks for a window of 2 GiB.
         let error = first_error("a.zst", b"\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00", options());
         assert!(error.contains("more memory than it may"), "{error}");
+    }
+
+    #[test]
+    fn bad_lines_and_damaged_files_are_skipped_where_that_is_asked_for() {
+        use crate::dataset::iter::{BadRecords, laws};
+        let dir = tempfile::tempdir().unwrap();
+        let good = gzip(&[b"{\"a\": 1}\n{\"a\": }\n{\"a\": 2}\n"]);
+        let files = [
+            ("a.jsonl.gz", good.clone()),
+            ("b.jsonl.gz", good[..good.len() - 9].to_vec()),
+            // A frame header that asks for a window of 2 GiB.
+            ("c.jsonl.zst", b"\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00".to_vec()),
+            ("d.jsonl", b"{\"a\": 3}\n".to_vec()),
+        ];
+        files.iter().for_each(|(name, bytes)| std::fs::write(dir.path().join(name), bytes).unwrap());
+        let ds = StreamOptions::new().jsonl(dir.path()).unwrap().on_bad_record(BadRecords::skip());
+        let values: Vec<_> = laws::check(&ds).iter().map(|e| e.array("a").unwrap().as_i64().unwrap()).collect();
+        assert_eq!(values.first_chunk(), Some(&[1, 2]));
+        assert_eq!(values.last(), Some(&3));
     }
 
     #[test]

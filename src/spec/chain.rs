@@ -77,6 +77,15 @@ impl<T: Send + 'static> Chain<T> {
         }
     }
 
+    /// What becomes of bad records of the stages so far, and of the elementwise ones behind them as long as they are in front of
+    /// the border.
+    pub(crate) fn on_bad_record(self, bad: BadRecords) -> Self {
+        match self.into_stream() {
+            Self::Stream(ds, border) => Self::Stream(ds, Border { bad, ..border }),
+            other => Self::Iter(other.into_iter().on_bad_record(bad).boxed()),
+        }
+    }
+
     /// The last stage, checked: an impossible argument is found while its line is known.
     pub(crate) fn check(&self) -> Result<()> {
         match self {

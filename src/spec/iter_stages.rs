@@ -1,9 +1,9 @@
 //! Stages of streams: batches, limits, epochs of a stream.
 
-use super::chain::Context;
+use super::chain::{Chain, Context};
 use super::decode::Fields;
 use super::entry::StageEntry;
-use crate::dataset::iter::{Padding, Stream};
+use crate::dataset::iter::{BadRecords, Padding, Stream};
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Remainder};
 use crate::element::{Element, Name};
 use crate::error::Result;
@@ -11,6 +11,7 @@ use crate::error::Result;
 pub(super) const STAGES: &[StageEntry] = &[
     StageEntry::both("batch", Some("batch_size"), map_batch, batch).at_border(stream_batch).starts_stream(),
     StageEntry::iter("rebatch", Some("batch_size"), rebatch),
+    StageEntry::chain("skip_bad_records", Some("limit"), skip_bad_records),
     StageEntry::iter("limit", Some("count"), limit),
     StageEntry::iter("cache", None, cache),
     StageEntry::both("repeat", Some("num_epochs"), map_repeat, repeat),
@@ -79,6 +80,12 @@ pub(super) fn remainder_or_pad(fields: &Fields<'_>) -> Result<Option<Remainder>>
 
 fn kept(choice: Option<usize>) -> Remainder {
     if choice == Some(1) { Remainder::Drop } else { Remainder::Keep }
+}
+
+/// `skip_bad_records: {limit: 100, consecutive: 10}`.
+fn skip_bad_records(chain: Chain, fields: &Fields<'_>, _: &Context) -> Result<Chain> {
+    let (limit, consecutive) = (fields.optional("limit")?, fields.optional("consecutive")?);
+    Ok(chain.on_bad_record(BadRecords::Skip { limit, consecutive }))
 }
 
 fn limit(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {

@@ -59,7 +59,8 @@
 //! | `parse_sequence_example` | `context?`, `sequences?`, `column?`: `record` |
 //! | `rename` | old names and the new: `{text: document}` |
 //! | `tokenise` | `tokenizer`, `column` or `columns`, `into?`, `keep_text?`, `prepend_bos?`, `append_eos?`, `max_len?`, `overflow?`: `truncate`, `chunk` or `error`, `special_in_text?`, `engine?`: `auto`, `fast` or `compat` |
-//! | `to_iter` | `on_bad_record?`: `error` or `skip`, `bad_record_limit?`, `warn?`, `raise?` |
+//! | `to_iter` | `on_bad_record?`: `error` or `skip`, `bad_record_limit?`, `consecutive_bad_record_limit?`, `warn?`, `raise?` |
+//! | `skip_bad_records` | `limit?`, `consecutive?`: bad records of the stages before it, anywhere in a stream; straight behind random access it begins the stream |
 //! | `first_fit_pack`, `best_fit_pack` | `length`: `{column: cells}`, `num_packing_bins`, `seed?`, `shuffle_bins?`, `shuffle_bins_group_by_feature?`, `max_sequences_per_bin?`, `over_long?`: `error`, `split` or `drop`, `padding?`, `align?`, `meta_features?`, `names?`: `grain` or `maxtext` |
 //! | `window_pack` | `length`, `window?`, `max_sequences_per_bin?`, `over_long?`, `padding?`, `align?`, `meta_features?`, `names?` |
 //! | `concat_then_split_pack` | `length`, `split_full_length_features?`, `positions?`: `restart` or `continue`, `bos_handling?`: `do_nothing` or `replace_first_token_with_bos`, `bos_features?`, `bos_token_id?`, `padding?`, `meta_features?`, `names?` |

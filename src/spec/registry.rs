@@ -98,14 +98,18 @@ pub(crate) fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: 
     Ok(chain)
 }
 
-/// `to_iter: {on_bad_record: skip, bad_record_limit: 100, warn: 0.9, raise: 0.99}`.
+/// `to_iter: {on_bad_record: skip, bad_record_limit: 100, consecutive_bad_record_limit: 10, warn: 0.9, raise: 0.99}`.
 pub(crate) fn border(args: &Node) -> Result<Border> {
     let fields = Fields::new(args)?;
     let skip = fields.choice("on_bad_record", &["error", "skip"])? == Some(1);
-    let bad = match (skip, fields.optional("bad_record_limit")?) {
-        (true, limit) => BadRecords::Skip { limit },
+    let (limit, consecutive) = (fields.optional("bad_record_limit")?, fields.optional("consecutive_bad_record_limit")?);
+    let bad = match (skip, limit.or(consecutive)) {
+        (true, _) => BadRecords::Skip { limit, consecutive },
         (false, None) => BadRecords::Error,
-        (false, Some(_)) => return Err(fields.error("`bad_record_limit` belongs to `on_bad_record: skip`")),
+        (false, Some(_)) => {
+            let name = if limit.is_some() { "bad_record_limit" } else { "consecutive_bad_record_limit" };
+            return Err(fields.error(format!("`{name}` belongs to `on_bad_record: skip`")));
+        }
     };
     let mut thresholds = FilterThresholds::default();
     thresholds.warn = fields.optional("warn")?.or(thresholds.warn);

@@ -203,6 +203,30 @@ fn a_border_skips_bad_records_where_it_is_told_to() {
 
 #[cfg(feature = "compress")]
 #[test]
+fn bad_records_of_any_stream_are_skipped_where_it_is_told_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "{\"index\": 1}\n{\"index\": }\n{\"index\": 2}\n{}}\n[\n{\"index\": 3}\n";
+    std::fs::write(dir.path().join("a.jsonl"), text).unwrap();
+    std::fs::write(dir.path().join("a.jsonl.zst"), zstd::encode_all(text.as_bytes(), 1).unwrap()).unwrap();
+    let run = |source: &str, stages: &str| {
+        let text = format!("source: {{jsonl: {source}}}\nstages: [{stages}]");
+        Pipeline::from_text(text, Format::Yaml, dir.path()).unwrap().build().unwrap().collect()
+    };
+    for source in ["a.jsonl", "a.jsonl.zst", "{paths: a.jsonl.zst, lanes: 2}"] {
+        assert_eq!(index(&run(source, "skip_bad_records, limit: 9").unwrap()), [1, 2, 3], "{source}");
+        let twice = run(source, "skip_bad_records: {limit: 3, consecutive: 2}, filter: {column: index, min: 2}");
+        assert_eq!(index(&twice.unwrap()), [2, 3], "{source}");
+        let error = run(source, "skip_bad_records: 2").unwrap_err().to_string();
+        assert!(error.contains("2 bad records were skipped before it"), "{source}: {error}");
+        let error = run(source, "skip_bad_records: {consecutive: 1}").unwrap_err().to_string();
+        assert!(error.contains("1 bad records in a row were skipped before it"), "{source}: {error}");
+    }
+    let border = "to_iter: {on_bad_record: skip, consecutive_bad_record_limit: 1}";
+    assert!(run("a.jsonl", border).unwrap_err().to_string().contains("1 bad records in a row"));
+}
+
+#[cfg(feature = "compress")]
+#[test]
 fn compressed_files_are_read_as_lanes() {
     let dir = tempfile::tempdir().unwrap();
     for k in 0..5 {

@@ -131,7 +131,7 @@ fn alike(ds: &BoxMap<i64>) {
 
 impl Border {
     fn bad(&self) -> BadRecords {
-        self.skip.map_or(BadRecords::Error, |limit| BadRecords::Skip { limit })
+        self.skip.map_or(BadRecords::Error, |limit| BadRecords::Skip { limit, consecutive: None })
     }
 
     fn thresholds(&self) -> FilterThresholds {

@@ -4,25 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::chunks::Roots;
 use super::evaluate::{Apart, Gather};
+use super::skipping::{BadRecords, Skipping};
 use super::thresholds::{FilterThresholds, WINDOW, Watch};
 use crate::cx::Cx;
 use crate::dataset::map::MapDataset;
-use crate::error::{Error, ErrorKind, Result};
-
-/// What becomes of a record that cannot be used: a damaged line, a missing field, an over-long sequence.
-///
-/// Only errors of [`ErrorKind::Data`] are about a record; all others end the run under either.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BadRecords {
-    /// It ends the run.
-    #[default]
-    Error,
-    /// It is left out, counted in the report, and the first few are logged.
-    Skip {
-        /// How many may be left out before one ends the run after all; no limit if `None`.
-        limit: Option<u64>,
-    },
-}
+use crate::error::{Error, Result};
 
 /// How a prefix is read: part of what shapes the data.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,12 +19,7 @@ pub(super) struct PrefixOptions {
 
 impl PrefixOptions {
     pub(super) fn params(&self) -> String {
-        let bad = match self.bad {
-            BadRecords::Error => String::new(),
-            BadRecords::Skip { limit: None } => "bad_records=skip".into(),
-            BadRecords::Skip { limit: Some(n) } => format!("bad_records=skip up to {n}"),
-        };
-        let parts = [bad, self.thresholds.params()];
+        let parts = [self.bad.params(), self.thresholds.params()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     }
 }
@@ -53,18 +34,16 @@ pub struct StreamState {
     pub dropped: u64,
     /// Bad records skipped since the start.
     pub skipped: u64,
+    /// Of those, the last ones, with no good one between or behind them; 0 in states from before it was counted.
+    #[serde(default)]
+    pub in_a_row: u64,
 }
-
-/// Bad records that are logged one by one.
-const LOGGED: u64 = 5;
 
 /// A pass over the elements of a prefix.
 pub(super) struct Prefix<D: MapDataset, G: Gather<D::Item> = Apart> {
     roots: Roots<D, G>,
-    bad: BadRecords,
+    bad: Skipping,
     watch: Watch,
-    skipped: u64,
-    logged: u64,
     /// Where it was before the slot read last.
     pub(super) before: StreamState,
 }
@@ -77,7 +56,7 @@ where
 {
     pub(super) fn new(roots: Roots<D, G>, options: PrefixOptions) -> Self {
         let watch = Watch::new(options.thresholds);
-        Self { roots, bad: options.bad, watch, skipped: 0, logged: 0, before: StreamState::default() }
+        Self { roots, bad: Skipping::new(options.bad), watch, before: StreamState::default() }
     }
 
     /// The next element. One that is `empty` is handed out, but counts as dropped.
@@ -87,7 +66,10 @@ where
             self.before = self.state();
             let Some(slot) = self.roots.next(cx) else { return Ok(None) };
             let slot = match slot {
-                Ok(slot) => slot,
+                Ok(slot) => {
+                    self.bad.good();
+                    slot
+                }
                 Err(error) => self.skip(error, cx)?,
             };
             self.watch.count(slot.as_ref().is_none_or(&empty), cx)?;
@@ -104,6 +86,9 @@ where
         let judged = (self.watch.dropped > 0).then(|| (WINDOW - self.watch.seen).saturating_sub(1) as usize);
         let count = self.roots.next_run(judged.map_or(most, |judged| most.min(judged)), out, cx);
         self.watch.pass(count as u64);
+        if count > 0 {
+            self.bad.good();
+        }
         count
     }
 
@@ -111,6 +96,7 @@ where
     pub(super) fn next_group(&mut self, cx: &mut Cx) -> Option<(Result<G::Whole>, u64)> {
         let (whole, indices) = self.roots.next_group(cx)?;
         self.watch.pass(indices);
+        self.bad.good();
         Some((whole, indices))
     }
 
@@ -134,35 +120,22 @@ where
     /// Passes over a bad record, if that is allowed.
     #[cold]
     fn skip(&mut self, error: Error, cx: &mut Cx) -> Result<Option<D::Item>> {
-        let limit = match self.bad {
-            BadRecords::Skip { limit } if error.kind() == ErrorKind::Data => limit,
-            _ => {
-                // The index is used up: the count of the window goes along with it.
-                self.watch.count(true, cx)?;
-                return Err(error);
-            }
-        };
-        if let Some(limit) = limit.filter(|&limit| self.skipped >= limit) {
+        if let Err(error) = self.bad.skip(error, cx) {
+            // The index is used up: the count of the window goes along with it.
             self.watch.count(true, cx)?;
-            return Err(error.and(&format!("; {limit} bad records were skipped before it, which is the limit")));
-        }
-        self.skipped += 1;
-        cx.note("bad records skipped", 1);
-        if self.logged < LOGGED {
-            self.logged += 1;
-            tracing::warn!("bad record skipped: {error}");
+            return Err(error);
         }
         Ok(None)
     }
 
     pub(super) fn state(&self) -> StreamState {
-        StreamState { next_index: self.roots.position(), dropped: self.watch.dropped, skipped: self.skipped }
+        let (skipped, in_a_row) = self.bad.counts();
+        StreamState { next_index: self.roots.position(), dropped: self.watch.dropped, skipped, in_a_row }
     }
 
     pub(super) fn restore(&mut self, state: StreamState) -> Result<()> {
         self.roots.seek(state.next_index)?;
         self.watch.restore(state.next_index % WINDOW, state.dropped)?;
-        self.skipped = state.skipped;
-        Ok(())
+        self.bad.restore(state.skipped, state.in_a_row)
     }
 }

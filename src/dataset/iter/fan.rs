@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::bad_records::{BadRecords, Prefix, PrefixOptions, StreamState};
+use super::bad_records::{Prefix, PrefixOptions, StreamState};
 use super::chunks::Roots;
 use super::opaque::debug_name;
+use super::skipping::BadRecords;
 use super::thresholds::FilterThresholds;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
@@ -333,7 +334,7 @@ mod tests {
     fn a_bad_record_goes_with_all_its_pieces() {
         let bad = |x: i64| if x == 12 { Err(Error::data("twelve")) } else { Ok(x) };
         let fan = || Range::new(0, 3).to_iter().flat_map(|x| vec![10 * x, 10 * x + 1, 10 * x + 2]).try_map(bad);
-        let skipping = fan().on_bad_record(BadRecords::Skip { limit: Some(1) });
+        let skipping = fan().on_bad_record(BadRecords::Skip { limit: Some(1), consecutive: None });
         assert_eq!(laws::check(&skipping), [0, 1, 2, 20, 21, 22]);
         let error = fan().collect().unwrap_err();
         assert_eq!(error.to_string(), "stage 2 map: element 1: twelve");

@@ -26,6 +26,8 @@ mod rebatch;
 mod remote;
 mod repeat;
 mod siblings;
+mod skip_bad;
+mod skipping;
 mod stream;
 mod stream_batch;
 mod thresholds;
@@ -37,7 +39,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use self::bad_records::{BadRecords, StreamState};
+pub use self::bad_records::StreamState;
 pub use self::batch::{IterBatch, IterBatchIter};
 pub use self::cache::{CacheState, IterCache, IterCacheIter};
 pub use self::fan::{FanOut, FanState, FanStream, FanStreamIter};
@@ -56,6 +58,8 @@ pub use self::open_lane::{Lanes, MadeLanes, OpenLane};
 pub use self::random_map::{IterRandomMap, IterRandomMapIter};
 pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchState};
 pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatState};
+pub use self::skip_bad::{IterSkipBad, IterSkipBadIter, SkipBadState};
+pub use self::skipping::BadRecords;
 pub use self::stream::{Stream, StreamIter};
 pub use self::stream_batch::{StreamBatch, StreamBatchIter};
 pub use self::thresholds::FilterThresholds;
@@ -329,6 +333,26 @@ pub trait IterDataset: Stage + Send + Sync {
         Self: Sized,
     {
         IterLimit::new(self, count)
+    }
+
+    /// What becomes of records that the stages before it cannot use: behind a source that is read in order, or the last stage that
+    /// looks at each element on its own. What is skipped is counted in the report and in the state.
+    ///
+    /// Stages before it must go on behind an error, as those that see each element on its own, lanes, and the crate's sources do. One
+    /// that does not move on is told of by its error. Those that join elements may lose what they held when one of them is bad.
+    ///
+    /// ```
+    /// use gristmill::{Error, IterDataset, MapDataset, dataset::{iter::BadRecords, map::Range}};
+    /// let odd = |x| if x % 2 == 1 { Err(Error::data("odd")) } else { Ok(x) };
+    /// let ds = Range::new(0, 5).to_iter().try_map(odd).limit(5).on_bad_record(BadRecords::skip());
+    /// assert_eq!(ds.collect()?, [0, 2, 4]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    fn on_bad_record(self, policy: BadRecords) -> IterSkipBad<Self>
+    where
+        Self: Sized,
+    {
+        IterSkipBad::new(self, policy)
     }
 
     /// The whole stream `epochs` times, or for ever if that is `None`; every epoch is the same, element by element.

@@ -1,10 +1,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::bad_records::{BadRecords, Prefix, PrefixOptions, StreamState};
+use super::bad_records::{Prefix, PrefixOptions, StreamState};
 use super::chunks::Roots;
 use super::fan::{FanOut, FanStream};
 use super::opaque::debug_name;
+use super::skipping::BadRecords;
 use super::thresholds::FilterThresholds;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
@@ -107,7 +108,7 @@ impl<D: MapDataset + 'static> Stream<D> {
     /// ```
     /// use gristmill::{Error, IterDataset, MapDataset, dataset::{iter::BadRecords, map::Range}};
     /// let ds = Range::new(0, 5).try_map(|x| if x % 2 == 1 { Err(Error::data("odd")) } else { Ok(x) }).to_iter();
-    /// assert_eq!(ds.on_bad_record(BadRecords::Skip { limit: Some(2) }).collect()?, [0, 2, 4]);
+    /// assert_eq!(ds.on_bad_record(BadRecords::Skip { limit: Some(2), consecutive: None }).collect()?, [0, 2, 4]);
     /// # Ok::<(), gristmill::Error>(())
     /// ```
     pub fn on_bad_record(mut self, policy: BadRecords) -> Self {
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn bad_records_are_skipped_by_every_executor_alike() {
-        let ds = tenths(100).on_bad_record(BadRecords::Skip { limit: None }).map(|x| 2 * x).filter(|x| x % 3 != 0);
+        let ds = tenths(100).on_bad_record(BadRecords::skip()).map(|x| 2 * x).filter(|x| x % 3 != 0);
         let expected: Vec<i64> = (0..100).filter(|x| x % 10 != 3).map(|x| 2 * x).filter(|x| x % 3 != 0).collect();
         assert_eq!(laws::check(&ds), expected);
         assert_eq!(label(&ds), "to_iter(bad_records=skip)");
@@ -227,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_limit_counts_over_a_resume_and_the_report_counts_too() {
-        let ds = tenths(100).on_bad_record(BadRecords::Skip { limit: Some(4) });
+        let ds = tenths(100).on_bad_record(BadRecords::Skip { limit: Some(4), consecutive: None });
         for executor in [Executor::Inline, Executor::Threads(2)] {
             let recorder = Recorder::new(3);
             let run = Runtime::new(executor, Some(recorder.clone())).unwrap();
@@ -249,9 +250,32 @@ mod tests {
     }
 
     #[test]
+    fn so_many_in_a_row_end_the_run_and_old_states_have_none() {
+        let ten =
+            |x| if (20..30).contains(&x) || x % 10 == 3 { Err(Error::data(format!("{x} is bad"))) } else { Ok(x) };
+        let ds = |consecutive| {
+            let ds = Range::new(0, 100).to_iter().try_map(ten);
+            ds.on_bad_record(BadRecords::Skip { limit: None, consecutive: Some(consecutive) })
+        };
+        assert_eq!(laws::check(&ds(10)).len(), 81);
+        for executor in [Executor::Inline, Executor::Threads(2)] {
+            let run = Runtime::new(executor, None).unwrap();
+            let (mut iter, mut cx) = (ds(9).iter(&run).unwrap(), run.cx());
+            let error = std::iter::from_fn(|| iter.next(&mut cx).transpose()).find_map(Result::err).unwrap();
+            let text = "29 is bad; 9 bad records in a row were skipped before it, which is the limit";
+            assert_eq!(error.message(), text);
+            assert_eq!(iter.next(&mut cx).unwrap(), Some(30));
+        }
+        let old: StreamState = serde_json::from_str(r#"{"next_index": 5, "dropped": 1, "skipped": 1}"#).unwrap();
+        assert_eq!(old, StreamState { next_index: 5, dropped: 1, skipped: 1, in_a_row: 0 });
+        let (run, wrong) = (Runtime::inline(), StreamState { next_index: 5, in_a_row: 1, ..Default::default() });
+        assert_eq!(ds(9).iter(&run).unwrap().restore(wrong, &mut run.cx()).unwrap_err().kind(), ErrorKind::State);
+    }
+
+    #[test]
     fn only_data_errors_are_skipped() {
         let ds = Range::new(0, 5).try_map(|x| if x == 3 { Err(Error::config("no")) } else { Ok(x) }).to_iter();
-        let error = ds.on_bad_record(BadRecords::Skip { limit: None }).collect().unwrap_err();
+        let error = ds.on_bad_record(BadRecords::skip()).collect().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
     }
 

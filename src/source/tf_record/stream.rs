@@ -121,7 +121,12 @@ impl TfRecordIter {
         while let Some((path, file)) = shared.files.get(self.file) {
             let reader = match &mut self.reader {
                 Some(reader) => reader,
-                none => none.insert(Reader::open(file).map_err(|e| e.path(path))?),
+                none => {
+                    let opened = Reader::open(file);
+                    // What cannot be opened is behind it, as what is damaged is.
+                    self.file += usize::from(opened.is_err());
+                    none.insert(opened.map_err(|e| e.path(path))?)
+                }
             };
             match reader.next() {
                 Ok(Some(record)) => return Ok(Some(record)),
@@ -260,6 +265,22 @@ mod tests {
         assert!(error.contains("b: record 1: byte 19: the checksum of the length is 0x"), "{error}");
         assert_eq!(next().unwrap(), "last");
         assert_eq!(next(), None);
+    }
+
+    #[test]
+    fn what_is_damaged_is_skipped_where_that_is_asked_for() {
+        use crate::dataset::iter::{BadRecords, laws};
+        let mut data = framed(&[b"one", b"two", b"three"]);
+        data[19 + 12] ^= 1;
+        let cut = gzip(&framed(&[b"four", b"five"]));
+        let zstd = b"\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00".to_vec();
+        let files = [("a", data), ("b", cut[..cut.len() - 12].to_vec()), ("c", zstd), ("d", framed(&[b"last"]))];
+        let ds = stream(&files).on_bad_record(BadRecords::Skip { limit: Some(3), consecutive: Some(2) });
+        let read = laws::check(&ds);
+        assert_eq!((read[0].as_bytes(), read[1].as_bytes()), (b"one".as_slice(), b"three".as_slice()));
+        assert_eq!(read.last().unwrap().as_bytes(), b"last");
+        let few = stream(&files).on_bad_record(BadRecords::Skip { limit: None, consecutive: Some(1) });
+        assert!(few.collect().unwrap_err().message().contains("1 bad records in a row"));
     }
 
     #[test]

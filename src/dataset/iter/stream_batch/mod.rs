@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::bad_records::{BadRecords, Prefix, StreamState};
+use super::bad_records::{Prefix, StreamState};
 use super::batch::Batching;
 use super::chunks::Roots;
 use super::evaluate::Gather;
@@ -10,6 +10,7 @@ use super::evaluate::Gather;
 use super::evaluate::StackInto;
 use super::make_batch::{BatchFn, MakeBatch, Padding, Stacked, StackedPadded};
 use super::opaque::{debug_name, debug_with_parent};
+use super::skipping::BadRecords;
 use super::stream::Stream;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};

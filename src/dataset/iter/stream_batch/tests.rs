@@ -92,7 +92,7 @@ proptest! {
     ) {
         let faults = Faults { errors, holes };
         let remainder = if drop { Remainder::Drop } else { Remainder::Keep };
-        let bad = if skip { BadRecords::Skip { limit: Some(3) } } else { BadRecords::Error };
+        let bad = if skip { BadRecords::Skip { limit: Some(3), consecutive: None } } else { BadRecords::Error };
         let border = || {
             let thresholds = FilterThresholds { warn: None, raise };
             stream(len, &faults).on_bad_record(bad).filter_thresholds(thresholds)

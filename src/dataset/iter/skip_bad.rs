@@ -1,0 +1,237 @@
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::opaque::debug_name;
+use super::skipping::{BadRecords, Skipping};
+use super::{DatasetIterator, IterDataset};
+use crate::cx::{Cx, StageId};
+use crate::dataset::memory::Memory;
+use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::Runtime;
+
+/// See [`IterDataset::on_bad_record`].
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone, Debug)]
+pub struct IterSkipBad<D> {
+    parent: D,
+    policy: BadRecords,
+    stage: StageId,
+}
+
+impl<D: Stage> IterSkipBad<D> {
+    pub(super) fn new(parent: D, policy: BadRecords) -> Self {
+        let stage = stage_after(&[&parent]);
+        Self { parent, policy, stage }
+    }
+}
+
+const NAME: &str = "skip_bad_records";
+
+impl<D: Stage> Stage for IterSkipBad<D> {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn params(&self) -> String {
+        self.policy.params()
+    }
+    fn role(&self) -> Role {
+        Role::MayDrop
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::NOTHING)
+    }
+}
+
+impl<D: IterDataset> IterDataset for IterSkipBad<D> {
+    type Item = D::Item;
+    type Iter = IterSkipBadIter<D::Iter>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        let bad = Skipping::new(self.policy);
+        Ok(IterSkipBadIter { parent: self.parent.iter(run)?, bad, stood: None, stage: self.stage })
+    }
+}
+
+/// A pass over [`IterSkipBad`].
+pub struct IterSkipBadIter<I> {
+    parent: I,
+    bad: Skipping,
+    /// Where the parent was behind the last bad record, if none but those came since.
+    stood: Option<Json>,
+    stage: StageId,
+}
+
+/// Where an [`IterSkipBadIter`] is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SkipBadState<P> {
+    /// Where its parent is.
+    pub parent: P,
+    /// Bad records skipped since the start.
+    pub skipped: u64,
+    /// Of those, the last ones, with no good one between or behind them.
+    pub in_a_row: u64,
+}
+
+impl<I: DatasetIterator> IterSkipBadIter<I> {
+    /// Passes over a bad record, if that is allowed and the parent goes on behind it.
+    #[cold]
+    fn skip(&mut self, error: Error, cx: &mut Cx) -> Result<()> {
+        if error.kind() == ErrorKind::Data {
+            let stands = serde_json::to_value(self.parent.state()).ok();
+            if stands.is_some() && stands == self.stood {
+                return Err(error.and("; it cannot be skipped, the stream does not go on behind it"));
+            }
+            self.stood = stands;
+        }
+        self.bad.skip(error, cx)
+    }
+}
+
+impl<I: DatasetIterator> DatasetIterator for IterSkipBadIter<I> {
+    type Item = I::Item;
+    type State = SkipBadState<I::State>;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
+        loop {
+            match self.parent.next(cx) {
+                Ok(element) => {
+                    if element.is_some() {
+                        self.bad.good();
+                        self.stood = None;
+                        cx.produced(self.stage, 1, 0);
+                    }
+                    return Ok(element);
+                }
+                Err(error) => self.skip(error, cx)?,
+            }
+        }
+    }
+
+    fn state(&self) -> Self::State {
+        let (skipped, in_a_row) = self.bad.counts();
+        SkipBadState { parent: self.parent.state(), skipped, in_a_row }
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        self.stood = None;
+        self.bad.restore(state.skipped, state.in_a_row).map_err(|e| cx.blame(self.stage, NAME, e))?;
+        self.parent.restore(state.parent, cx)
+    }
+}
+
+debug_name!(IterSkipBadIter<I>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MapDataset;
+    use crate::dataset::iter::{lanes, laws};
+    use crate::dataset::map::Range;
+
+    /// Behind a stateful stage, so that they are none of the border's.
+    fn bad(len: i64, bad: fn(i64) -> bool) -> impl IterDataset<Item = i64> {
+        let judge = move |x: i64| if bad(x) { Err(Error::data(format!("{x} is bad"))) } else { Ok(x) };
+        Range::new(0, len).to_iter().try_map(judge).limit(u64::MAX)
+    }
+
+    fn skip(limit: Option<u64>, consecutive: Option<u64>) -> BadRecords {
+        BadRecords::Skip { limit, consecutive }
+    }
+
+    #[test]
+    fn bad_records_are_left_out_wherever_it_resumes() {
+        let ds = bad(40, |x| x % 10 < 3).on_bad_record(skip(None, Some(3)));
+        assert_eq!(laws::check(&ds), (0..40).filter(|x| x % 10 >= 3).collect::<Vec<_>>());
+        assert_eq!(crate::dataset::label(&ds), "skip_bad_records(bad_records=skip up to 3 in a row)");
+    }
+
+    #[test]
+    fn limits_end_the_run_and_count_over_a_resume() {
+        let run = Runtime::inline();
+        let cases = [
+            (skip(Some(2), None), 20, "20 is bad; 2 bad records were skipped before it, which is the limit"),
+            (skip(None, Some(1)), 31, "31 is bad; 1 bad records in a row were skipped before it, which is the limit"),
+            (BadRecords::Error, 0, "0 is bad"),
+        ];
+        for (policy, at, text) in cases {
+            let ds = bad(40, |x| x % 10 == 0 || x == 31).on_bad_record(policy);
+            let (mut iter, mut cx) = (ds.iter(&run).unwrap(), run.cx());
+            let mut good = 0;
+            let error = loop {
+                let state = serde_json::to_string(&iter.state()).unwrap();
+                iter = ds.iter(&run).unwrap();
+                iter.restore(serde_json::from_str(&state).unwrap(), &mut cx).unwrap();
+                match iter.next(&mut cx) {
+                    Ok(element) => good = element.unwrap(),
+                    Err(error) => break error,
+                }
+            };
+            assert_eq!(error.message(), text);
+            assert_eq!(good, (at - 1_i64).max(0) - i64::from(at == 31));
+            // The one that ended it is behind it.
+            assert_eq!(iter.next(&mut cx).unwrap(), Some(at + 1));
+        }
+    }
+
+    #[test]
+    fn other_errors_are_not_skipped() {
+        let fails = |x| if x == 1 { Err(Error::config("no")) } else { Ok(x) };
+        let ds = Range::new(0, 3).to_iter().try_map(fails).limit(3).on_bad_record(BadRecords::skip());
+        assert_eq!(ds.collect().unwrap_err().kind(), ErrorKind::Config);
+    }
+
+    #[test]
+    fn lanes_go_on_behind_a_bad_record() {
+        let parts: Vec<_> = (0..3).map(|lane| bad(10 + lane, |x| x == 4).boxed()).collect();
+        let ds = lanes(parts, 3).on_bad_record(skip(Some(3), None));
+        assert_eq!(laws::check(&ds).len(), 30);
+    }
+
+    /// Says the same for ever.
+    struct Stuck;
+
+    impl Stage for Stuck {
+        fn name(&self) -> &'static str {
+            "stuck"
+        }
+        fn role(&self) -> Role {
+            Role::Source
+        }
+        fn parents(&self) -> Vec<&dyn Stage> {
+            Vec::new()
+        }
+    }
+
+    impl IterDataset for Stuck {
+        type Item = i64;
+        type Iter = Self;
+        fn iter(&self, _: &Runtime) -> Result<Self> {
+            Ok(Self)
+        }
+    }
+
+    impl DatasetIterator for Stuck {
+        type Item = i64;
+        type State = u64;
+        fn next(&mut self, _: &mut Cx) -> Result<Option<i64>> {
+            Err(Error::data("no way through"))
+        }
+        fn state(&self) -> u64 {
+            7
+        }
+        fn restore(&mut self, _: u64, _: &mut Cx) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_stream_that_stands_still_ends() {
+        let error = Stuck.on_bad_record(BadRecords::skip()).collect().unwrap_err();
+        assert_eq!(error.message(), "no way through; it cannot be skipped, the stream does not go on behind it");
+    }
+}
