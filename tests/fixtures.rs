@@ -5,6 +5,12 @@
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 #[path = "fixtures/examples.rs"]
 mod examples;
+#[cfg(feature = "mds")]
+#[path = "fixtures/mds.rs"]
+mod mds;
+#[cfg(feature = "webdataset")]
+#[path = "fixtures/webdataset.rs"]
+mod webdataset;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -124,6 +130,8 @@ fn check(folder: &Path, case: &Json, read: &impl Fn(&Path, &Json) -> Result<Read
 fn named(file: &str, case: &Json, outcome: &Result<Read>) {
     let text = outcome.as_ref().unwrap_err().to_string();
     println!("{text}");
+    // Of a folder, what is damaged may be any of its files.
+    let file = case["dataset_dir"].as_str().unwrap_or(file);
     assert!(text.contains(file), "{text}: does not name {file}");
     let places = ["byte ", "line ", "record ", "row group "];
     assert!(places.iter().any(|place| text.contains(place)), "{file}: {text}: names no place");

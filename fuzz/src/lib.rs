@@ -24,6 +24,10 @@ pub const TARGETS: &[(&str, Target)] = &[
     #[cfg(feature = "formats")]
     ("tf_record", fuzzing::tf_record),
     #[cfg(feature = "formats")]
+    ("webdataset", fuzzing::webdataset),
+    #[cfg(feature = "formats")]
+    ("mds", fuzzing::mds),
+    #[cfg(feature = "formats")]
     ("parquet", fuzzing::parquet),
     #[cfg(feature = "formats")]
     ("arrow", fuzzing::arrow),

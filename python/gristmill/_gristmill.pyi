@@ -189,6 +189,36 @@ class MapDataset:
         """
 
     @staticmethod
+    def webdataset(
+        paths: _Paths,
+        *,
+        columns: _Names | None = None,
+        decode: bool = False,
+        url: bool = False,
+        index_cache: _Path | None = None,
+    ) -> MapDataset:
+        """Samples of WebDataset's tar shards that are not compressed: dicts of `__key__` and a field for each extension.
+
+        Fields are `bytes`, or, with `decode`, text, numbers, what JSON holds, and arrays of `.npy` and images
+        (`uint8`, height × width × channels). `url` adds the path of the shard as `__url__`.
+        """
+
+    @staticmethod
+    def mds(
+        paths: _Paths,
+        *,
+        columns: _Names | None = None,
+        images: bool = True,
+        check_hashes: bool = False,
+        cache_bytes: int | None = None,
+    ) -> MapDataset:
+        """Samples of MDS folders, as MosaicML's streaming has them: dicts of arrays, text and bytes.
+
+        Images of JPEG and PNG become arrays (height × width × channels), unless `images` is false. `cache_bytes` bounds
+        what is kept of decompressed shards.
+        """
+
+    @staticmethod
     def npy(path: _Path, *, field: str = "data") -> MapDataset:
         """Rows of a `.npy` file along its first dimension: views of the file."""
 
@@ -440,6 +470,18 @@ class IterDataset:
         With `examples` or `sequence_examples`, dicts of the features: see `parse_example` and `parse_sequence_example`.
         Compressed ones are read as streams, as many at a time as `lanes`.
         """
+
+    @staticmethod
+    def webdataset(
+        paths: _Paths,
+        *,
+        columns: _Names | None = None,
+        decode: bool = False,
+        url: bool = False,
+        index_cache: _Path | None = None,
+        lanes: int | None = None,
+    ) -> IterDataset:
+        """Samples of WebDataset's tar shards in order; compressed ones are read as streams, as many at a time as `lanes`."""
 
     @staticmethod
     def source(source: Iterable[Any]) -> IterDataset:

@@ -108,6 +108,13 @@ impl PyIterDataset {
         Ok(Self(if named { streams } else { streams.bytes() }, recipe))
     }
 
+    /// Samples of WebDataset shards in order, compressed or not.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn webdataset(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::source_named("webdataset", args, kwargs)
+    }
+
     /// A stream written in Python: what each `iter(source)` yields.
     #[staticmethod]
     fn source(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {

@@ -121,6 +121,20 @@ impl PyMapDataset {
         Self::source_named("megatron", args, kwargs)
     }
 
+    /// Samples of WebDataset shards that are not compressed.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn webdataset(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::source_named("webdataset", args, kwargs)
+    }
+
+    /// Samples of MDS folders.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn mds(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::source_named("mds", args, kwargs)
+    }
+
     /// Rows of a `.npy` file, along its first dimension.
     #[staticmethod]
     #[pyo3(signature = (*args, **kwargs))]

@@ -225,13 +225,19 @@ pub(crate) fn open_all(
     access: Access,
 ) -> Result<Vec<(PathBuf, Content)>> {
     let paths = files::find(patterns, extensions)?;
+    let contents = open_each(&paths, access);
+    paths.into_iter().zip(contents).map(|(path, content)| Ok((path, content?))).collect()
+}
+
+/// Files by their names, opened: what lies far away many at a time.
+pub(crate) fn open_each(paths: &[PathBuf], access: Access) -> Vec<Result<Content>> {
     let (far, _): (Vec<PathBuf>, Vec<PathBuf>) = paths.iter().cloned().partition(|path| place::is_remote(path));
     let mut far = Content::open_far(&far).into_iter();
-    let open = |path: PathBuf| {
-        let far = if place::is_remote(&path) { far.next() } else { None };
-        Ok((path.clone(), far.unwrap_or_else(|| Content::open(&path, access))?))
+    let open = |path: &PathBuf| {
+        let far = if place::is_remote(path) { far.next() } else { None };
+        far.unwrap_or_else(|| Content::open(path, access))
     };
-    paths.into_iter().map(open).collect()
+    paths.iter().map(open).collect()
 }
 
 #[cfg(test)]

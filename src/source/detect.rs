@@ -35,7 +35,13 @@ pub(crate) fn detect_folder(path: &Path) -> Option<Format> {
     let has = |name: &str| path.join(name).is_file();
     // `save_to_disk` of Hugging Face's `datasets`.
     let is_hugging_face = has("dataset_dict.json") || (has("state.json") && has("dataset_info.json"));
-    is_hugging_face.then_some(Format::Arrow)
+    if is_hugging_face {
+        return Some(Format::Arrow);
+    }
+    let index = path.join("index.json");
+    let content = has("index.json").then(|| Content::open(&index, Access::Normal).ok()).flatten();
+    let probe = content.and_then(|content| Probe::new(&content, &index).ok());
+    probe.is_some_and(|probe| is_mds_index(&probe)).then_some(Format::Mds)
 }
 
 /// Whether one of the files is compressed, which its name need not say.
@@ -72,9 +78,11 @@ type Recognise = fn(&Probe) -> bool;
 /// What content says, in the order in which it is asked.
 const BY_CONTENT: &[(Format, Recognise)] = &[
     (Format::Megatron, |probe| megatron::is_index(probe.head()) || megatron::has_index_beside(&probe.path)),
+    (Format::WebDataset, |probe| begins_tar(probe.head())),
     // Before what is compressed, as its first record may be.
     (Format::Bagz, |probe| ends_with_limits(probe.size, probe.tail.as_bytes()) || limits_path(&probe.path).exists()),
     (Format::TfRecordStream, |probe| probe.is_compressed() && begins_tf_record(&inflated(probe.head()))),
+    (Format::WebDatasetStream, |probe| probe.is_compressed() && begins_tar(&inflated(probe.head()))),
     (Format::JsonlStream, |probe| probe.is_compressed() && begins_json(&inflated(probe.head()))),
     // The hash of a header that says what it says in every file of Riegeli's.
     (Format::ArrayRecord, |probe| probe.begins(b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f")),
@@ -86,6 +94,7 @@ const BY_CONTENT: &[(Format, Recognise)] = &[
     // llm.c's 20240520 and 20240801.
     (Format::Tokens, |probe| probe.begins(b"\x88\xd8\x34\x01") || probe.begins(b"\xa1\xd9\x34\x01")),
     (Format::TfRecord, |probe| begins_tf_record(probe.head())),
+    (Format::Mds, is_mds_index),
     (Format::Jsonl, |probe| begins_json(probe.head())),
 ];
 
@@ -155,6 +164,8 @@ impl Probe {
             Format::LineStream | Format::JsonlStream | Format::TfRecordStream => self.is_compressed(),
             // It holds nothing at all where there are no records; where the first is damaged, the reader says so.
             Format::TfRecord | Format::Bagz => true,
+            // An archive of nothing begins with zeros; where the first header is damaged, the reader says so.
+            Format::WebDataset | Format::WebDatasetStream => self.is_compressed() == (format != Format::WebDataset),
             _ => false,
         }
     }
@@ -172,6 +183,24 @@ fn begins_tf_record(head: &[u8]) -> bool {
     return super::tf_record::is_tf_record(head);
     #[cfg(not(feature = "tf_record"))]
     return head.is_empty() && cfg!(feature = "tf_record");
+}
+
+/// Whether a tar archive begins so: with a header whose checksum is the sum of its bytes, the field itself taken for spaces.
+fn begins_tar(head: &[u8]) -> bool {
+    let field = 148..156;
+    let Some(header) = head.get(..512) else { return false };
+    let digits = std::str::from_utf8(&header[field.clone()]).unwrap_or_default();
+    let stored = u32::from_str_radix(digits.trim_matches(['\0', ' ']), 8);
+    let others = header.iter().enumerate().filter(|(at, _)| !field.contains(at)).map(|(_, &byte)| u32::from(byte));
+    stored == Ok(others.sum::<u32>() + 8 * u32::from(b' '))
+}
+
+/// Whether it is the index of an MDS folder.
+fn is_mds_index(probe: &Probe) -> bool {
+    let head = probe.head();
+    probe.name == "index.json"
+        && head.trim_ascii_start().starts_with(b"{")
+        && memchr::memmem::find(head, b"\"shards\"").is_some()
 }
 
 /// Whether the first line is an object of JSON, or as much of it as is there begins one.
@@ -240,6 +269,22 @@ mod tests {
         assert_eq!(is(b"{\"a\": 1}\n", "a.jsonl.gz"), Some(Format::Jsonl));
         assert_eq!(is(b"\x01\x02", "a.jsonl.gz"), None);
         assert_eq!(is(b"\x7fELF\0", "a.exe"), None);
+        let index = br#"{"shards": [{"format": "mds"}], "version": 2}"#;
+        assert_eq!((is(index, "index.json"), is(index, "other.json")), (Some(Format::Mds), Some(Format::Jsonl)));
+    }
+
+    #[test]
+    fn an_archive_is_known_by_the_sum_of_its_header() {
+        let mut archive = [0; 1024];
+        archive[..5].copy_from_slice(b"a.txt");
+        let sum: u32 = b"a.txt".iter().map(|&byte| u32::from(byte)).sum::<u32>() + 8 * 32;
+        archive[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        assert_eq!(is(&archive, "x"), Some(Format::WebDataset));
+        #[cfg(feature = "compress")]
+        assert_eq!(is(&zstd::encode_all(archive.as_slice(), 3).unwrap(), "x"), Some(Format::WebDatasetStream));
+        archive[0] = b'b';
+        assert_ne!(is(&archive, "x"), Some(Format::WebDataset));
+        assert_eq!(is(&archive, "x.tar"), cfg!(feature = "webdataset").then_some(Format::WebDataset));
     }
 
     #[test]

@@ -36,6 +36,12 @@ pub enum Format {
     TfRecord,
     /// Compressed TFRecord: `TfRecordStream`.
     TfRecordStream,
+    /// WebDataset's shards, tar archives: `WebDataset`.
+    WebDataset,
+    /// Compressed shards of WebDataset: `WebDatasetStream`.
+    WebDatasetStream,
+    /// A folder of MDS, or its `index.json`: `Mds`.
+    Mds,
 }
 
 /// What is known of a format.
@@ -57,7 +63,7 @@ macro_rules! feature {
 
 impl Format {
     /// All of them. Where an ending belongs to several, the first is meant.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Jsonl,
         Self::Lines,
         Self::JsonlStream,
@@ -68,6 +74,9 @@ impl Format {
         Self::Bagz,
         Self::TfRecord,
         Self::TfRecordStream,
+        Self::WebDataset,
+        Self::WebDatasetStream,
+        Self::Mds,
         Self::Npy,
         Self::Npz,
         Self::Tokens,
@@ -150,6 +159,22 @@ impl Format {
                 by_number: false,
                 feature: feature!("tf_record"),
             },
+            Self::WebDataset => Facts {
+                name: "webdataset",
+                source: "webdataset",
+                endings: &[".tar"],
+                by_number: true,
+                feature: feature!("webdataset"),
+            },
+            Self::WebDatasetStream => Facts {
+                name: "webdataset_stream",
+                source: "webdataset",
+                endings: &[".tar.gz", ".tgz", ".tar.zst"],
+                by_number: false,
+                feature: feature!("webdataset"),
+            },
+            // Known by what is in a folder.
+            Self::Mds => Facts { name: "mds", source: "mds", endings: &[], by_number: true, feature: feature!("mds") },
         }
     }
 

@@ -4,10 +4,16 @@
 //! second way to the same answer.
 
 mod plain;
+#[cfg(any(feature = "mds", feature = "webdataset"))]
+mod shards;
 
 #[cfg(feature = "bagz")]
 pub use self::plain::bagz;
 pub use self::plain::megatron;
+#[cfg(feature = "mds")]
+pub use self::shards::mds;
+#[cfg(feature = "webdataset")]
+pub use self::shards::webdataset;
 use super::index::LineIndex;
 use super::index_cache::{decode, stored_key};
 use super::inflate::{Bounds, LineReader};

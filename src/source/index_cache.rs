@@ -59,10 +59,13 @@ pub(crate) enum Records {
     /// Records of TFRecord.
     #[cfg_attr(not(feature = "tf_record"), allow(dead_code, reason = "for that format"))]
     Frames,
+    /// Samples of WebDataset.
+    #[cfg_attr(not(feature = "webdataset"), allow(dead_code, reason = "for that format"))]
+    Samples,
 }
 
 impl Records {
-    const ALL: [Self; 3] = [Self::Lines, Self::AllLines, Self::Frames];
+    const ALL: [Self; 4] = [Self::Lines, Self::AllLines, Self::Frames, Self::Samples];
 
     /// As a cache file has it: its place in [`ALL`](Self::ALL).
     fn number(self) -> u64 {

@@ -113,6 +113,13 @@ fn fields(line: &str, mut field: impl FnMut(&str, usize) -> Result<usize, Fault>
     }
 }
 
+/// A whole document of any kind, as a value below the top of a record is read.
+#[cfg(any(feature = "mds", feature = "webdataset"))]
+pub(crate) fn document(text: &str) -> Result<Value, Fault> {
+    let (value, at) = value(text, space(text.as_bytes(), 0))?;
+    end(text, at).map(|()| value)
+}
+
 fn end(line: &str, at: usize) -> Result<(), Fault> {
     match space(line.as_bytes(), at) {
         at if at == line.len() => Ok(()),

@@ -21,7 +21,7 @@ pub(super) fn object(out: &mut Vec<u8>, element: &Element) -> Result<()> {
     Ok(())
 }
 
-fn value(out: &mut Vec<u8>, value: &Value) -> Result<()> {
+pub(super) fn value(out: &mut Vec<u8>, value: &Value) -> Result<()> {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Str(text) => plain(out, &**text),

@@ -16,6 +16,9 @@
 //! | Parquet | [`Parquet`] | rows by number | `parquet` |
 //! | Arrow: IPC files and streams, Feather, folders of Hugging Face | [`Arrow`] | rows by number | `arrow` |
 //! | `tf.train.Example` and `SequenceExample` in records of those | [`Examples`] | as the records | |
+//! | WebDataset, read and written | [`WebDataset`] | by number | `webdataset` |
+//! | WebDataset of gzip and zstd | [`WebDatasetStream`] | in order | `webdataset` |
+//! | MDS, read and written | [`Mds`] | by number | `mds` |
 //!
 //! What is read by number is a [`RandomAccess`](crate::dataset::map::RandomAccess), which
 //! [`Source::new`](crate::dataset::map::Source::new) makes a dataset; crops and streams are datasets themselves. Paths
@@ -38,10 +41,19 @@ pub(crate) mod arrow_ipc;
 mod bagz;
 mod braces;
 mod columns;
-#[cfg(any(feature = "arrow", feature = "parquet", feature = "riegeli"))]
+#[cfg(any(
+    feature = "arrow",
+    feature = "parquet",
+    feature = "riegeli",
+    all(feature = "image", any(feature = "mds", feature = "webdataset"))
+))]
 mod contained;
 pub(crate) mod content;
+#[cfg(any(feature = "mds", feature = "webdataset"))]
+mod decode;
 mod detect;
+#[cfg(any(feature = "mds", feature = "webdataset"))]
+mod encode;
 mod example;
 mod files;
 mod firsts;
@@ -59,6 +71,8 @@ mod jsonl;
 mod jsonl_writer;
 mod lines;
 mod listed;
+#[cfg(feature = "mds")]
+mod mds;
 mod megatron;
 mod mmap;
 mod npy;
@@ -78,6 +92,8 @@ mod tokens;
 mod tokens_writer;
 mod utf8;
 mod varint;
+#[cfg(feature = "webdataset")]
+mod webdataset;
 #[cfg(feature = "bagz")]
 mod zstd_frame;
 
@@ -108,6 +124,8 @@ pub use jsonl_writer::JsonlWriter;
 pub use lines::{Lines, LinesOptions};
 #[cfg(feature = "store")]
 pub(crate) use listed::listed;
+#[cfg(feature = "mds")]
+pub use mds::{Mds, MdsOptions, MdsWriter, MdsWriterOptions};
 #[cfg(feature = "spec")]
 pub(crate) use megatron::index_of as megatron_index;
 pub use megatron::{Megatron, MegatronOptions, MegatronUnit, MegatronWriter, MegatronWriterOptions};
@@ -129,3 +147,7 @@ pub use tf_record::{TfRecordIter, TfRecordState, TfRecordStream};
 pub use token_crops::{Crops, RandomCrops};
 pub use tokens::{TokenLayout, TokenType, Tokens};
 pub use tokens_writer::TokensWriter;
+#[cfg(feature = "webdataset")]
+pub use webdataset::{
+    WebDataset, WebDatasetIter, WebDatasetOptions, WebDatasetState, WebDatasetStream, WebDatasetWriter,
+};

@@ -123,6 +123,21 @@ pub(crate) fn decode(file: Buffer) -> Result<Array> {
     Ok(out.freeze())
 }
 
+/// The bytes of a `.npy` file of version 1, as NumPy writes it.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for `bfloat16`, which NumPy has not.
+#[cfg(feature = "webdataset")]
+pub(crate) fn encode(array: &Array) -> Result<Vec<u8>> {
+    let header = super::npy_header::text(array.dtype(), array.shape())?;
+    let mut file = Vec::with_capacity(10 + header.len() + array.bytes().len());
+    file.extend_from_slice(b"\x93NUMPY\x01\0");
+    file.extend_from_slice(&(header.len() as u16).to_le_bytes());
+    file.extend_from_slice(header.as_bytes());
+    file.extend_from_slice(array.bytes());
+    Ok(file)
+}
+
 /// From first-index-fastest to last-index-fastest: walks over the output, keeping the input's offset.
 fn to_row_major(from: &[u8], to: &mut [u8], shape: &[usize], size: usize) {
     let mut index = vec![0; shape.len()];
@@ -146,6 +161,8 @@ fn to_row_major(from: &[u8], to: &mut [u8], shape: &[usize], size: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(feature = "webdataset")]
+    use crate::element::DType;
 
     fn npy(header: &str, data: &[u8]) -> Buffer {
         // Padded so that the data starts at a multiple of 64, as NumPy does.
@@ -166,6 +183,22 @@ mod tests {
         assert_eq!(a.as_slice::<u16>().unwrap(), [1, 4, 2, 5, 3, 6]);
         let a = decode(npy("{'descr': '>u2', 'fortran_order': True, 'shape': (0, 6), }", &[])).unwrap();
         assert_eq!(a.shape(), [0, 6]);
+    }
+
+    /// As `numpy.save` writes `np.arange(3, dtype="<u2")` and `np.float64(0.5)`.
+    #[cfg(feature = "webdataset")]
+    #[test]
+    fn files_are_numpys() {
+        let file = encode(&Array::from_vec(vec![0u16, 1, 2])).unwrap();
+        let want = npy("{'descr': '<u2', 'fortran_order': False, 'shape': (3,), }", &[0, 0, 1, 0, 2, 0]);
+        assert_eq!(file, want.as_bytes());
+        for shape in [[].as_slice(), &[2, 3], &[0, 4]] {
+            let array = Array::builder(DType::F32, shape).unwrap().freeze();
+            assert_eq!(decode(Buffer::copy_from(&encode(&array).unwrap())).unwrap(), array);
+        }
+        let truths = Array::bool(true);
+        assert_eq!(decode(Buffer::copy_from(&encode(&truths).unwrap())).unwrap(), truths);
+        assert!(encode(&Array::builder(DType::BF16, &[1]).unwrap().freeze()).is_err());
     }
 
     #[test]

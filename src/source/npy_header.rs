@@ -234,6 +234,37 @@ fn plain(descr: &[u8]) -> Result<(DType, bool)> {
     }
 }
 
+/// The dictionary that NumPy writes, filled so that the numbers start at a multiple of 64.
+#[cfg(feature = "webdataset")]
+pub(super) fn text(dtype: DType, shape: &[usize]) -> Result<String> {
+    let code = match dtype {
+        DType::Bool => "|b1",
+        DType::U8 => "|u1",
+        DType::I8 => "|i1",
+        DType::U16 => "<u2",
+        DType::I16 => "<i2",
+        DType::F16 => "<f2",
+        DType::U32 => "<u4",
+        DType::I32 => "<i4",
+        DType::F32 => "<f4",
+        DType::U64 => "<u8",
+        DType::I64 => "<i8",
+        DType::F64 => "<f8",
+        DType::BF16 => return Err(Error::unsupported("NumPy has no bfloat16").help("turn it into float32 first")),
+    };
+    if shape.len() > MAX_DIMS {
+        return Err(Error::unsupported(format!("{} dimensions, NumPy has {MAX_DIMS}", shape.len())));
+    }
+    let dims: String = shape.iter().map(|dim| format!("{dim}, ")).collect();
+    let dims = if shape.len() == 1 { dims.trim_end() } else { dims.trim_end_matches(", ") };
+    let mut text = format!("{{'descr': '{code}', 'fortran_order': False, 'shape': ({dims}), }}");
+    // Behind it is the line end, in front of it are 10 bytes.
+    let filled = (text.len() + 11).next_multiple_of(64) - 11;
+    text.extend(std::iter::repeat_n(' ', filled - text.len()));
+    text.push('\n');
+    Ok(text)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -95,7 +95,7 @@ impl Data {
         self.format
     }
 
-    /// The files, in order.
+    /// The files, in order; a folder that is a data set is one.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }

@@ -35,6 +35,8 @@
 //! | `array_record` | `paths`, `field?`: `record`, or `examples` or `sequence_examples`, `cache_bytes?`, `recover?`; with the feature `array_record` |
 //! | `tfrecord` | `paths`, `field?`: `record`, or `examples` or `sequence_examples`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `tf_record` |
 //! | `bagz` | `paths`, `field?`: `record`, or `examples` or `sequence_examples`, `interleaved?`; `x@4.bagz` names four files; with the feature `bagz` |
+//! | `webdataset` | `paths`, `columns?`, `decode?`: by extension, else bytes, `url?`: a column `__url__`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `webdataset` |
+//! | `mds` | `paths`: folders, `columns?`, `images?`: decoded, `check_hashes?`, `cache_bytes?`; with the feature `mds` |
 //! | `npy` | `path`, `field?`: `data` |
 //! | `npz` | `paths`: a record for each archive, its arrays the columns |
 //! | `megatron` | `paths`, `by?`: `sequence` or `document`; a dataset by its `.idx`, its `.bin`, or what their names share |

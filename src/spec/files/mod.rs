@@ -7,6 +7,8 @@ mod arrow;
 mod parquet;
 #[cfg(any(feature = "array_record", feature = "bagz", feature = "tf_record"))]
 mod records;
+#[cfg(any(feature = "mds", feature = "webdataset"))]
+mod shards;
 mod text;
 mod tokens;
 mod whole;
@@ -46,6 +48,14 @@ pub(super) const SOURCES: &[SourceEntry] = &[
     SourceEntry::new("bagz", Some("paths"), records::bagz),
     #[cfg(not(feature = "bagz"))]
     SourceEntry::lacking("bagz", crate::source::Format::Bagz),
+    #[cfg(feature = "webdataset")]
+    SourceEntry::new("webdataset", Some("paths"), shards::webdataset).chooses("columns"),
+    #[cfg(not(feature = "webdataset"))]
+    SourceEntry::lacking("webdataset", crate::source::Format::WebDataset),
+    #[cfg(feature = "mds")]
+    SourceEntry::new("mds", Some("paths"), shards::mds).chooses("columns"),
+    #[cfg(not(feature = "mds"))]
+    SourceEntry::lacking("mds", crate::source::Format::Mds),
     SourceEntry::new("npy", Some("path"), arrays::npy),
     #[cfg(feature = "compress")]
     SourceEntry::new("npz", Some("paths"), arrays::npz),

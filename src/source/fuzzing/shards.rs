@@ -1,0 +1,78 @@
+//! Data sets of shards.
+
+use crate::dataset::map::RandomAccess;
+use crate::dataset::{DatasetIterator, IterDataset};
+use crate::element::Buffer;
+
+/// A tar archive, by number and, compressed or not, front to back: the two agree wherever neither sees damage.
+#[cfg(feature = "webdataset")]
+pub fn webdataset(data: &[u8]) {
+    let contents = || vec![("x.tar".into(), Buffer::copy_from(data).into())];
+    let options = || crate::source::WebDataset::options().decode(true);
+    let numbered = options().open_contents(contents()).ok();
+    let Ok(stream) = options().stream_contents(contents()) else { return };
+    let Ok(mut samples) = stream.iter(&crate::exec::Runtime::inline()) else { return };
+    let mut cx = crate::Cx::default();
+    // A small file can hold very long samples.
+    let (mut count, mut bytes) = (0, 0);
+    while count < 1000 && bytes < 16 << 20 {
+        let state = samples.state();
+        let sample = samples.next(&mut cx);
+        if let Some(source) = numbered.as_ref().filter(|source| count < source.len()) {
+            match (&sample, source.read(count)) {
+                (Ok(Some(a)), Ok(b)) => assert_eq!(format!("{a:?}"), format!("{b:?}")),
+                (a, b) => assert!(a.is_err() && b.is_err(), "{a:?} {b:?}"),
+            }
+        }
+        match sample {
+            Ok(Some(sample)) => bytes += sample.nbytes(),
+            Ok(None) => return,
+            Err(_) if samples.state().file > state.file => return,
+            Err(_) => {}
+        }
+        count += 1;
+    }
+}
+
+/// An index of MDS; and a shard, of columns of every encoding, compressed as the first byte says.
+#[cfg(feature = "mds")]
+pub fn mds(data: &[u8]) {
+    let open = |index: &[u8], shard: &[u8]| crate::source::Mds::options().cache_bytes(0).open_bytes(index, shard).ok();
+    open(data, &[]);
+    let Some((&codec, shard)) = data.split_first() else { return };
+    let samples = shard.first_chunk().map_or(0, |count| u32::from_le_bytes(*count));
+    let codec = ["zstd", "gz", "bz2", "br", "snappy"].get(usize::from(codec));
+    let raw = if codec.is_some() { 4096 } else { shard.len() };
+    let samples = if codec.is_some() { 2 } else { samples };
+    let names: Vec<String> = ENCODINGS.iter().map(|name| format!("{name:?}")).collect();
+    let sizes = vec!["null"; names.len()].join(",");
+    let names = names.join(",");
+    let zip = codec.map_or("null".to_owned(), |_| format!(r#"{{"basename": "z", "bytes": {}}}"#, shard.len()));
+    let codec = codec.map_or("null".to_owned(), |codec| format!("{codec:?}"));
+    let index = format!(
+        r#"{{"version": 2, "shards": [{{"version": 2, "format": "mds", "column_names": [{names}],
+        "column_encodings": [{names}], "column_sizes": [{sizes}], "compression": {codec}, "samples": {samples},
+        "raw_data": {{"basename": "r", "bytes": {raw}}}, "zip_data": {zip}}}]}}"#
+    );
+    let Some(source) = open(index.as_bytes(), shard) else { return };
+    let len = source.len();
+    [0, 1, len / 2, len.saturating_sub(1)].into_iter().for_each(|record| drop(source.read(record)));
+}
+
+#[cfg(feature = "mds")]
+const ENCODINGS: [&str; 14] = [
+    "str",
+    "int",
+    "str_int",
+    "str_float",
+    "json",
+    "ndarray",
+    "ndarray:int16",
+    "ndarray:float32:2",
+    "pil",
+    "list[pil]",
+    "jpeg",
+    "list[png]",
+    "jpeg_array",
+    "bytes",
+];

@@ -1,0 +1,334 @@
+//! MDS: folders of shards, as MosaicML's [streaming](https://github.com/mosaicml/streaming) reads and writes them.
+
+mod cache;
+mod codec;
+mod encode;
+mod encoding;
+mod hash;
+mod images;
+mod index;
+mod layout;
+mod ndarray;
+mod shard;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+
+use self::cache::Cache;
+use self::index::{INDEX, Index};
+use self::shard::{Columns, Shard};
+pub use self::writer::{MdsWriter, MdsWriterOptions};
+use super::content::{self, Content};
+use super::decode::IMAGES;
+use super::files::{self, FileId, Patterns};
+use super::firsts::Firsts;
+use super::mmap::Access;
+use crate::dataset::map::{Many, RandomAccess};
+use crate::element::{Element, Name};
+use crate::error::{Error, Result};
+
+/// Samples of MDS folders, by number: a [`RandomAccess`] source of [`Element`].
+///
+/// A folder has an `index.json` of version 2 and the shards that it names. Several folders (streaming's streams) follow each other.
+///
+/// | encoding | value |
+/// |---|---|
+/// | `bytes` | bytes |
+/// | `str` | text |
+/// | `int` | scalar `i64` |
+/// | `uint8` … `float64` | scalar of the type |
+/// | `str_int` | scalar `i64`; `u64` above its range, and no longer numbers |
+/// | `str_float` | scalar `f64` |
+/// | `str_decimal` | text, exact: `-12.50` |
+/// | `json` | as [`Jsonl`](super::Jsonl) has values |
+/// | `ndarray`, `ndarray:float32`, `ndarray:float32:3,4` | array |
+/// | `jpeg`, `png` | array `u8` (`u16` of PNG's deep colours) `[height, width, channels]`, with the feature `image`; else, or if [told to](MdsOptions::images), bytes |
+/// | `pil` | array `[height, width, channels]` of the type of Pillow's mode; palettes are not in the format |
+/// | `list[jpeg]`, `list[png]`, `list[pil]`, `jpeg_array` | list of those |
+///
+/// `pkl` is [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) unless the column is left out: pickles can run code.
+///
+/// # Errors
+/// Damage is [`ErrorKind::Data`](crate::ErrorKind::Data) with file, record and byte offset; the other samples are read. A shard that is missing, or not
+/// as long as `index.json` says, is one when the folder is opened. Hashes are checked if it is [asked for](MdsOptions::check_hashes).
+///
+/// # Cost
+/// Opening reads `index.json` and maps the shards. A sample of a shard that is not compressed is read by itself, and what is bytes is a view of the file. A
+/// compressed shard is decompressed whole when a sample of it is read, and kept, up to [`cache_bytes`](MdsOptions::cache_bytes), for all threads: reading in order
+/// decompresses each once, shuffled reading of more than the cache holds up to one a sample. Shuffle windows instead, or decompress the files: where
+/// one lies beside its compressed copy, it is the one that is read. See [`Mapping`](super::Mapping) for what must not be done to the files meanwhile.
+pub struct Mds {
+    shards: Vec<Shard>,
+    /// Hashes that were checked, shard by shard.
+    checked: Vec<AtomicBool>,
+    firsts: Firsts,
+    cache: Cache,
+    options: MdsOptions,
+    identity: String,
+}
+
+/// How MDS folders are opened.
+#[derive(Clone, Debug)]
+#[must_use = "options do nothing until `open`"]
+pub struct MdsOptions {
+    columns: Option<Vec<Name>>,
+    images: bool,
+    check_hashes: bool,
+    cache_bytes: usize,
+    access: Access,
+}
+
+impl Default for MdsOptions {
+    fn default() -> Self {
+        Self { columns: None, images: true, check_hashes: false, cache_bytes: 512 << 20, access: Access::Normal }
+    }
+}
+
+impl MdsOptions {
+    /// The columns to read, in this order; all of them at first.
+    pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
+        self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
+        self
+    }
+
+    /// Whether images of JPEG and PNG become arrays, as they do at first; else they stay bytes. Builds without the feature `image` know bytes alone.
+    pub fn images(mut self, images: bool) -> Self {
+        self.images = images;
+        self
+    }
+
+    /// Whether the hashes in `index.json` are checked when a shard is first read, which reads all of it; at first they are not.
+    /// Those of a compressed file are enough. Known are MD5, SHA-1, SHA-2 and xxHash; others are passed over.
+    pub fn check_hashes(mut self, check: bool) -> Self {
+        self.check_hashes = check;
+        self
+    }
+
+    /// Bytes of decompressed shards that are kept; 512 MiB at first. The latest shard is kept whatever its size.
+    pub fn cache_bytes(mut self, bytes: usize) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// How the files will be read.
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Opens folders, or the `index.json` in them.
+    ///
+    /// # Errors
+    /// As [`Mds::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is named.
+    pub fn open(self, patterns: impl Patterns) -> Result<Mds> {
+        self.check_columns()?;
+        // Of a folder, the file of that name in it.
+        let indices = content::open_all(patterns, &[INDEX], Access::Normal)?;
+        self.open_indices(indices)
+    }
+
+    /// The same, of each `index.json`.
+    fn open_indices(self, indices: Vec<(PathBuf, Content)>) -> Result<Mds> {
+        let (mut shards, mut ids) = (Vec::new(), Vec::new());
+        for (path, content) in &indices {
+            ids.push(content.id(path)?);
+            let index = Index::parse(content.whole()?.as_bytes()).map_err(|e| e.path(path))?;
+            shards.extend(self.open_shards(path, &index)?);
+        }
+        self.of(ids, shards)
+    }
+
+    /// A data set of one shard, in memory.
+    #[cfg(fuzzing)]
+    pub(super) fn open_bytes(self, index: &[u8], shard: &[u8]) -> Result<Mds> {
+        let index = Index::parse(index)?;
+        let one = |info| {
+            let columns = Arc::new(Columns::of(info, None)?);
+            Shard::new(
+                Shard::path(Path::new("x"), info),
+                crate::element::Buffer::copy_from(shard).into(),
+                info,
+                columns,
+            )
+        };
+        let shards = index.shards.iter().map(one).collect::<Result<_>>()?;
+        self.of(Vec::new(), shards)
+    }
+
+    fn of(self, mut ids: Vec<FileId>, shards: Vec<Shard>) -> Result<Mds> {
+        let own = shards.iter().map(|shard| shard.content.id(&shard.path)).collect::<Result<Vec<FileId>>>()?;
+        ids.extend(own);
+        let firsts = Firsts::of(shards.iter().map(|shard| shard.samples))?;
+        let cache = Cache::new(shards.len(), self.cache_bytes);
+        let checked = shards.iter().map(|_| AtomicBool::new(false)).collect();
+        let identity = files::identity(&ids) + &self.identity();
+        Ok(Mds { shards, checked, firsts, cache, options: self, identity })
+    }
+
+    fn open_shards(&self, path: &Path, index: &Index) -> Result<Vec<Shard>> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut columns: Vec<Arc<Columns>> = Vec::with_capacity(index.shards.len());
+        for (at, info) in index.shards.iter().enumerate() {
+            let own = Columns::of(info, self.columns.as_deref());
+            let own = own.map_err(|e| named_shard(at, e).path(path).offset(0))?;
+            // Shards of one data set have the same, as a rule.
+            let known = columns.last().filter(|last| ***last == own).cloned();
+            columns.push(known.unwrap_or_else(|| Arc::new(own)));
+        }
+        let paths: Vec<PathBuf> = index.shards.iter().map(|info| Shard::path(folder, info)).collect();
+        let contents = content::open_each(&paths, self.access);
+        let shards = index.shards.iter().zip(columns).zip(paths.into_iter().zip(contents));
+        shards.map(|((info, columns), (path, content))| Shard::new(path, content?, info, columns)).collect()
+    }
+
+    fn check_columns(&self) -> Result<()> {
+        let columns = self.columns.as_deref().unwrap_or_default();
+        if self.columns.is_some() && columns.is_empty() {
+            return Err(Error::config("the list of columns is empty").help("leave it out to read all columns"));
+        }
+        match columns.iter().enumerate().find(|(i, c)| columns[..*i].contains(c)) {
+            Some((i, name)) => Err(Error::config(format!("column {i} is {name:?} again"))),
+            None => Ok(()),
+        }
+    }
+
+    /// What of it shapes the data, to follow the identity of the files.
+    fn identity(&self) -> String {
+        let columns =
+            self.columns.as_ref().map_or(String::new(), |columns| format!(", columns=[{}]", columns.join(", ")));
+        format!("{columns}, images={}", if self.images { IMAGES } else { "bytes" })
+    }
+}
+
+fn named_shard(at: usize, error: Error) -> Error {
+    let outer = Error::new(error.kind(), format!("shard {at}: {}", error.message()));
+    match error.help_text() {
+        Some(help) => outer.help(help),
+        None => outer,
+    }
+}
+
+impl Mds {
+    /// Opens folders, or the `index.json` in them, all columns.
+    ///
+    /// # Errors
+    /// If nothing is found, an `index.json` is damaged, or a shard is missing or not of the length that is said there.
+    pub fn open(patterns: impl Patterns) -> Result<Self> {
+        Self::options().open(patterns)
+    }
+
+    /// The options, to change before opening.
+    pub fn options() -> MdsOptions {
+        MdsOptions::default()
+    }
+
+    /// Reads everything: hashes where there are some, the places of samples, and every value that the options ask for.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for the first damage that is found.
+    ///
+    /// # Cost
+    /// All bytes of all shards, one shard a thread.
+    pub fn verify(&self) -> Result<()> {
+        self.shards.par_iter().try_for_each(|shard| shard.verify(shard.has_hashes(), self.options.images))
+    }
+
+    fn is_packed(&self) -> bool {
+        self.shards.iter().any(Shard::is_packed)
+    }
+
+    /// Begins to fetch these samples, where they lie far away: all at once, not one after the other.
+    fn fetch(&self, indices: &[u64]) {
+        let mut wanted: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();
+        for (at, record) in indices.iter().filter_map(|&index| self.firsts.find(index).ok()) {
+            if let Some(range) = self.shards[at].far(record) {
+                wanted.entry(at).or_default().push(range);
+            }
+        }
+        wanted.iter().for_each(|(&at, ranges)| self.shards[at].content.fetch(ranges));
+    }
+
+    fn sample(&self, index: u64) -> Result<Element> {
+        let (at, record) = self.firsts.find(index)?;
+        let shard = &self.shards[at];
+        self.read_of(at, record).map_err(|e| e.path(&shard.path).record(record))
+    }
+
+    fn read_of(&self, at: usize, record: u64) -> Result<Element> {
+        let (shard, check) = (&self.shards[at], self.options.check_hashes);
+        if shard.is_packed() {
+            let bytes = self.cache.get(at, || shard.unpack(check))?;
+            return shard.read_unpacked(&bytes, record, self.options.images);
+        }
+        // Once is enough: the mapping stays what it is.
+        if check && !self.checked[at].load(Ordering::Relaxed) {
+            shard.unpack(true)?;
+            self.checked[at].store(true, Ordering::Relaxed);
+        }
+        shard.read(record, self.options.images)
+    }
+}
+
+impl RandomAccess for Mds {
+    type Record = Element;
+
+    fn len(&self) -> u64 {
+        self.firsts.len()
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+
+    fn read(&self, index: u64) -> Result<Element> {
+        self.sample(index)
+    }
+
+    /// Shard by shard, so that each is decompressed once.
+    fn read_many(&self, indices: &[u64]) -> Many<Element> {
+        self.fetch(indices);
+        if indices.is_sorted() || !self.is_packed() {
+            return Many::one_by_one(indices, |index| self.sample(index).map(Some));
+        }
+        let mut order: Vec<usize> = (0..indices.len()).collect();
+        order.sort_unstable_by_key(|&place| indices[place]);
+        let mut slots: Vec<_> = indices.iter().map(|_| Ok(None)).collect();
+        order.into_iter().for_each(|place| slots[place] = self.sample(indices[place]).map(Some));
+        slots.into_iter().collect()
+    }
+
+    fn reads_together(&self) -> bool {
+        self.is_packed() || self.shards.iter().any(|shard| shard.content.here().is_none())
+    }
+
+    fn name(&self) -> &'static str {
+        "mds"
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+
+    fn record_bytes(&self, record: &Element) -> u64 {
+        record.nbytes() as u64
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        Some(if self.is_packed() { self.cache.budget() as u64 } else { 0 })
+    }
+}
+
+impl fmt::Debug for Mds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mds({} samples, {} shards)", self.len(), self.shards.len())
+    }
+}

@@ -1,0 +1,258 @@
+//! One shard: how many samples, where each begins, what the columns are, and the samples.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use super::super::content::Content;
+use super::codec::Codec;
+use super::encoding::{Encoding, pickled};
+use super::hash;
+use super::index::{FileInfo, ShardInfo};
+use crate::element::{Buffer, Element, Name};
+use crate::error::{Error, Result};
+
+/// A shard, of which no sample is read yet.
+pub(super) struct Shard {
+    /// The file that is there.
+    pub(super) path: PathBuf,
+    pub(super) content: Content,
+    info: FileInfo,
+    /// Where it is compressed: how, and what must come out.
+    packed: Option<(Codec, FileInfo)>,
+    pub(super) samples: u64,
+    pub(super) columns: Arc<Columns>,
+    /// Number of samples and their places, once read.
+    table: OnceLock<Buffer>,
+}
+
+impl Shard {
+    /// The file of a shard in `folder` that is read: the one that is not compressed where there are both.
+    pub(super) fn path(folder: &Path, info: &ShardInfo) -> PathBuf {
+        let raw = folder.join(&info.raw_data.basename);
+        match &info.zip_data {
+            Some(zip) if !raw.exists() => folder.join(&zip.basename),
+            _ => raw,
+        }
+    }
+
+    /// The shard of which `content` is the file at `path`.
+    pub(super) fn new(path: PathBuf, content: Content, info: &ShardInfo, columns: Arc<Columns>) -> Result<Self> {
+        let zip = info.zip_data.as_ref().filter(|zip| path.ends_with(&zip.basename));
+        let (said, packed) = match (zip, &info.compression) {
+            (Some(zip), Some(codec)) => {
+                let (codec, _) = Codec::parse(codec).map_err(|e| e.path(&path))?;
+                (zip, Some((codec, info.raw_data.clone())))
+            }
+            _ => (&info.raw_data, None),
+        };
+        let (table, said) = (OnceLock::new(), said.clone());
+        let shard = Self { path, content, info: said, packed, samples: info.samples, columns, table };
+        shard.check_size()?;
+        Ok(shard)
+    }
+
+    fn check_size(&self) -> Result<()> {
+        let (there, said) = (self.content.len(), self.info.bytes);
+        if there != said {
+            let text = format!("{there} bytes, index.json says {said}");
+            return Err(Error::data(text).path(&self.path).offset(there.min(said)).help("the file is cut or damaged"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_packed(&self) -> bool {
+        self.packed.is_some()
+    }
+
+    /// All of the shard, decompressed; with its hashes checked if it is asked for.
+    pub(super) fn unpack(&self, check: bool) -> Result<Buffer> {
+        let file = self.content.whole()?;
+        if check {
+            hash::check(&self.info.hashes, file.as_bytes())?;
+        }
+        let Some((codec, raw)) = &self.packed else { return Ok(file) };
+        let bytes = codec.decompress(file.as_bytes(), raw.bytes).map_err(|e| e.offset(0))?;
+        // The hashes of what was compressed say enough, unless there are none.
+        if check && self.info.hashes.is_empty() {
+            hash::check(&raw.hashes, &bytes)?;
+        }
+        Ok(Buffer::from_vec(bytes))
+    }
+
+    /// A sample of a shard that is not compressed.
+    pub(super) fn read(&self, record: u64, with_images: bool) -> Result<Element> {
+        self.sample(&self.content, self.table()?, record, with_images)
+    }
+
+    /// What reading a record takes of the file, where that lies far away.
+    pub(super) fn far(&self, record: u64) -> Option<Range<u64>> {
+        if self.content.here().is_some() {
+            return None;
+        }
+        if self.is_packed() {
+            return Some(0..self.content.len());
+        }
+        let (begin, end) = self.place(self.table().ok()?, record, self.content.len()).ok()?;
+        Some(begin..end)
+    }
+
+    fn table(&self) -> Result<&Buffer> {
+        if let Some(table) = self.table.get() {
+            return Ok(table);
+        }
+        let table = self.content.read(0..4 * (self.samples + 2))?;
+        self.check_count(&table)?;
+        Ok(self.table.get_or_init(|| table))
+    }
+
+    /// A sample of a compressed shard, of which these are all bytes.
+    pub(super) fn read_unpacked(&self, bytes: &Buffer, record: u64, with_images: bool) -> Result<Element> {
+        self.check_count(bytes)?;
+        let read = self.sample(&Content::from(bytes.clone()), bytes, record, with_images);
+        read.map_err(|e| e.and(" (bytes of the decompressed shard)"))
+    }
+
+    fn check_count(&self, table: &Buffer) -> Result<()> {
+        let said = word(table, 0).map(u64::from);
+        if said != Some(self.samples) {
+            let text = format!("{} samples, index.json says {}", said.unwrap_or_default(), self.samples);
+            return Err(Error::data(text).offset(0));
+        }
+        Ok(())
+    }
+
+    fn sample(&self, shard: &Content, table: &Buffer, record: u64, with_images: bool) -> Result<Element> {
+        let (begin, end) = self.place(table, record, shard.len())?;
+        self.columns.decode(&shard.read(begin..end)?, begin, with_images)
+    }
+
+    /// Where a sample lies, checked against what is in front of the first and behind the last.
+    fn place(&self, table: &Buffer, record: u64, length: u64) -> Result<(u64, u64)> {
+        let at = 4 * (record + 1);
+        let place = |at: u64| word(table, at as usize).map(u64::from);
+        let (Some(begin), Some(end)) = (place(at), place(at + 4)) else {
+            return Err(Error::data("has no place in the shard").offset(at));
+        };
+        if begin < 4 * (self.samples + 2) || begin > end || end > length {
+            let text = format!("lies from byte {begin} to byte {end} in a shard of {length} bytes");
+            return Err(Error::data(text).offset(at));
+        }
+        Ok((begin, end))
+    }
+
+    /// Checks hashes and the places of all samples, and decodes each.
+    pub(super) fn verify(&self, check: bool, with_images: bool) -> Result<()> {
+        let bytes = self.unpack(check).map_err(|e| e.path(&self.path))?;
+        for record in 0..self.samples {
+            let read = if self.is_packed() {
+                self.read_unpacked(&bytes, record, with_images)
+            } else {
+                self.read(record, with_images)
+            };
+            read.map_err(|e| e.path(&self.path).record(record))?;
+        }
+        Ok(())
+    }
+
+    /// Whether `index.json` has hashes of the file.
+    pub(super) fn has_hashes(&self) -> bool {
+        !self.info.hashes.is_empty() || self.packed.as_ref().is_some_and(|(_, raw)| !raw.hashes.is_empty())
+    }
+}
+
+fn word(bytes: &Buffer, at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.as_bytes().get(at..)?.first_chunk()?))
+}
+
+/// The columns of a shard.
+#[derive(Debug, PartialEq)]
+pub(super) struct Columns {
+    all: Vec<Column>,
+    /// Places of those that are read, in the order in which they are.
+    chosen: Vec<usize>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Column {
+    name: Name,
+    encoding: Encoding,
+    /// Bytes of every value; where there are none, each sample says.
+    size: Option<u64>,
+}
+
+impl Columns {
+    /// The columns that `index.json` names, of which those in `wanted` are read, or all.
+    pub(super) fn of(info: &ShardInfo, wanted: Option<&[Name]>) -> Result<Self> {
+        let parts = info.column_names.iter().zip(&info.column_encodings).zip(&info.column_sizes);
+        let column = |((name, encoding), size): ((&String, &String), &Option<u64>)| {
+            let encoding = Encoding::parse(encoding).map_err(|e| within(name, e))?;
+            Ok(Column { name: Name::new(name), encoding, size: size.filter(|&size| size > 0) })
+        };
+        let all = parts.map(column).collect::<Result<Vec<_>>>()?;
+        if let Some((_, twice)) =
+            all.iter().enumerate().find(|(i, c)| all[..*i].iter().any(|other| other.name == c.name))
+        {
+            return Err(Error::data(format!("column {:?} is there twice", twice.name)));
+        }
+        let names = || all.iter().map(|column| column.name.as_str());
+        let find = |name: &Name| {
+            let place = names().position(|known| known == name);
+            place.ok_or_else(|| Error::config(super::super::columns::instead(name, names())))
+        };
+        let chosen: Vec<usize> = match wanted {
+            None => (0..all.len()).collect(),
+            Some(wanted) => wanted.iter().map(find).collect::<Result<_>>()?,
+        };
+        if let Some(column) = chosen.iter().map(|&place| &all[place]).find(|c| c.encoding == Encoding::Pickle) {
+            return Err(within(&column.name, pickled()));
+        }
+        Ok(Self { all, chosen })
+    }
+
+    /// The element of a sample that begins at byte `start` of its shard.
+    fn decode(&self, sample: &Buffer, start: u64, with_images: bool) -> Result<Element> {
+        let places = self.places(sample).map_err(|e| e.offset(start))?;
+        let mut fields = Vec::with_capacity(self.chosen.len());
+        for &chosen in &self.chosen {
+            let (column, (from, to)) = (&self.all[chosen], places[chosen]);
+            let data = sample.slice(from..to).unwrap_or(Buffer::EMPTY);
+            let value = column.encoding.decode(data, with_images);
+            fields.push((column.name.clone(), value.map_err(|e| within(&column.name, e).offset(start + from as u64))?));
+        }
+        Ok(Element::from_unique(fields))
+    }
+
+    /// Where the values lie in a sample: behind the sizes of those that vary, one behind the other, to its end.
+    fn places(&self, sample: &Buffer) -> Result<Vec<(usize, usize)>> {
+        let varying = self.all.iter().filter(|column| column.size.is_none()).count();
+        let (mut sizes, mut at) = (0, 4 * varying as u64);
+        let mut places = Vec::with_capacity(self.all.len());
+        for column in &self.all {
+            let size = match column.size {
+                Some(size) => size,
+                None => {
+                    sizes += 4;
+                    let size = word(sample, sizes - 4);
+                    u64::from(size.ok_or_else(|| Error::data(format!("a sample of {} bytes", sample.len())))?)
+                }
+            };
+            places.push((at, at.saturating_add(size)));
+            at = at.saturating_add(size);
+        }
+        if at != sample.len() as u64 {
+            return Err(Error::data(format!("values of {at} bytes in a sample of {}", sample.len())));
+        }
+        // All lie in the sample, whose length is one of memory.
+        Ok(places.into_iter().map(|(from, to)| (from as usize, to as usize)).collect())
+    }
+}
+
+/// Offsets inside a value are not offsets of the shard: they go into the message.
+fn within(name: &str, error: Error) -> Error {
+    let outer = Error::new(error.kind(), format!("column {name:?}: {error}"));
+    match error.help_text() {
+        Some(help) => outer.help(help),
+        None => outer,
+    }
+}

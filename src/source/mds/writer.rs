@@ -1,0 +1,314 @@
+//! Writing folders of MDS.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::codec::Codec;
+use super::encode::infer;
+use super::encoding::{Encoding, pickled};
+use super::hash;
+use super::index::{FileInfo, INDEX};
+use super::layout::{self, Column, Config};
+use crate::element::Element;
+use crate::error::{Error, Result};
+
+/// Writes the samples of an MDS folder, one after the other; [`finish`](Self::finish) writes `index.json`, without which it is none.
+///
+/// ```
+/// use gristmill::dataset::map::RandomAccess;
+/// use gristmill::source::{Mds, MdsWriter};
+/// use gristmill::{Array, Element};
+/// # let dir = std::env::temp_dir().join(format!("gristmill-doc-mds-{}", std::process::id()));
+/// let mut writer = MdsWriter::options().compression("zstd").hashes(["xxh64"]).create(&dir)?;
+/// for id in 0..3 {
+///     writer.write(&Element::new().with("id", Array::scalar(id)).with("text", "oat"))?;
+/// }
+/// writer.finish()?;
+/// assert_eq!(Mds::open(&dir)?.read(2)?.array("id")?.as_i64(), Some(2));
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+///
+/// Columns are those of the first element unless they are [given](MdsWriterOptions::columns), sorted by name as the format has them: text is `str`,
+/// bytes are `bytes`, numbers are of their type (`i64` is `int`), arrays are `ndarray` of their type, and whatever else is `json`. Every element must
+/// have them; fields that are no columns are an error, too, unless the columns are given.
+///
+/// # Errors
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with record and column for a value that its encoding cannot hold, [`ErrorKind::Io`](crate::ErrorKind::Io) for files.
+///
+/// # Determinism
+/// The same elements and options make the same bytes, for one version of the codecs; shards before compression are those that streaming
+/// 0.13.0 writes.
+///
+/// # Cost
+/// Holds one shard, which is hashed, compressed and written when it is full.
+#[must_use = "a folder that is not finished cannot be read"]
+pub struct MdsWriter {
+    folder: PathBuf,
+    options: MdsWriterOptions,
+    columns: Vec<Column>,
+    /// What shards say of themselves, once the columns are known.
+    config: Vec<u8>,
+    shard: Pending,
+    /// Of each shard, what `index.json` says.
+    shards: Vec<Vec<u8>>,
+    samples: u64,
+}
+
+/// A shard that is being filled.
+#[derive(Default)]
+struct Pending {
+    data: Vec<u8>,
+    /// Where each sample ends in the data.
+    ends: Vec<u64>,
+}
+
+/// How an MDS folder is written.
+#[derive(Clone, Debug)]
+#[must_use = "options do nothing until `create`"]
+pub struct MdsWriterOptions {
+    columns: Vec<(String, String)>,
+    compression: Option<String>,
+    hashes: Vec<String>,
+    size_limit: Option<u64>,
+}
+
+impl Default for MdsWriterOptions {
+    fn default() -> Self {
+        Self { columns: Vec::new(), compression: None, hashes: Vec::new(), size_limit: Some(64 << 20) }
+    }
+}
+
+impl MdsWriterOptions {
+    /// Names of the columns and their encodings; those of the first element at first. Other fields are left out.
+    pub fn columns<N: Into<String>, E: Into<String>>(mut self, columns: impl IntoIterator<Item = (N, E)>) -> Self {
+        self.columns = columns.into_iter().map(|(name, encoding)| (name.into(), encoding.into())).collect();
+        self
+    }
+
+    /// How shards are compressed: `zstd`, `gz`, `bz2`, `br` or `snappy`, all but the last with a level if there is to be one: `zstd:7`. Not at first.
+    pub fn compression(mut self, compression: impl Into<String>) -> Self {
+        self.compression = Some(compression.into());
+        self
+    }
+
+    /// The hashes of files that `index.json` is to have: `md5`, `sha1`, `sha224`, `sha256`, `sha384`, `sha512`, `xxh32`, `xxh64`, `xxh128`,
+    /// `xxh3_64` and `xxh3_128`. None at first.
+    pub fn hashes<S: Into<String>>(mut self, hashes: impl IntoIterator<Item = S>) -> Self {
+        self.hashes = hashes.into_iter().map(Into::into).collect();
+        // As the format wants them.
+        self.hashes.sort();
+        self.hashes.dedup();
+        self
+    }
+
+    /// Bytes of a shard before it is compressed: the sample that would exceed them begins the next. 64 MiB at first; with `None`
+    /// all samples are one shard.
+    pub fn size_limit(mut self, bytes: Option<u64>) -> Self {
+        self.size_limit = bytes;
+        self
+    }
+
+    /// Begins a folder, which is made if it is not there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it holds an `index.json` already, for a hash that is not known, or a column twice;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for an encoding or a compression that is not written; [`ErrorKind::Io`](crate::ErrorKind::Io) if the folder cannot be made.
+    pub fn create(self, folder: impl AsRef<Path>) -> Result<MdsWriter> {
+        let folder = folder.as_ref().to_owned();
+        if let Some(compression) = &self.compression {
+            Codec::parse(compression)?;
+        }
+        if let Some(name) = self.hashes.iter().find(|name| !hash::NAMES.contains(&name.as_str())) {
+            return Err(
+                Error::config(format!("the hash {name:?}")).help(format!("known are {}", hash::NAMES.join(", ")))
+            );
+        }
+        let given = sorted(&self.columns)?;
+        fs::create_dir_all(&folder).map_err(|e| Error::io(e, &folder))?;
+        if folder.join(INDEX).exists() {
+            let text = "holds an index.json: a data set is there already";
+            return Err(Error::config(text).path(&folder).help("write to a new folder, or remove that one"));
+        }
+        let (shard, shards) = (Pending::default(), Vec::new());
+        let (columns, config) = (Vec::new(), Vec::new());
+        let mut writer = MdsWriter { folder, options: self, columns, config, shard, shards, samples: 0 };
+        writer.have(given);
+        Ok(writer)
+    }
+}
+
+/// Columns in the order of the format.
+fn sorted(columns: &[(String, String)]) -> Result<Vec<Column>> {
+    let column = |(name, encoding): &(String, String)| {
+        let parsed = Encoding::parse(encoding).map_err(|e| e.and(&format!(", of column {name:?}")))?;
+        match parsed {
+            Encoding::Pickle => Err(pickled().and(&format!(", of column {name:?}"))),
+            parsed => Ok(Column { name: name.clone(), encoding: (encoding.clone(), parsed) }),
+        }
+    };
+    let mut columns = columns.iter().map(column).collect::<Result<Vec<_>>>()?;
+    columns.sort_by(|a, b| a.name.cmp(&b.name));
+    match columns.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        Some(pair) => Err(Error::config(format!("column {:?} is there twice", pair[0].name))),
+        None => Ok(columns),
+    }
+}
+
+impl MdsWriter {
+    /// Begins a folder with the default options.
+    ///
+    /// # Errors
+    /// As [`MdsWriterOptions::create`].
+    pub fn create(folder: impl AsRef<Path>) -> Result<Self> {
+        Self::options().create(folder)
+    }
+
+    /// The options, to change before creating.
+    pub fn options() -> MdsWriterOptions {
+        MdsWriterOptions::default()
+    }
+
+    /// Adds a sample.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with record and column, and the sample is not written; [`ErrorKind::Io`](crate::ErrorKind::Io) if a shard that
+    /// is full cannot be.
+    pub fn write(&mut self, element: &Element) -> Result<()> {
+        if self.columns.is_empty() {
+            let inferred: Vec<_> = element.iter().map(|(name, value)| (name.to_owned(), infer(value))).collect();
+            self.have(sorted(&inferred)?);
+        }
+        let sample = self.encode(element).map_err(|e| e.record(self.samples))?;
+        let size = sample.len() as u64;
+        if !self.shard.ends.is_empty() && self.options.size_limit.is_some_and(|limit| limit < self.size() + size + 4) {
+            self.flush()?;
+        }
+        if self.size() + size + 4 > u64::from(u32::MAX) {
+            let text = "a shard of 4 GiB or more, and places in it are of 32 bits";
+            return Err(Error::data(text).record(self.samples).help("set a lower `size_limit`"));
+        }
+        self.shard.data.extend_from_slice(&sample);
+        self.shard.ends.push(self.shard.data.len() as u64);
+        self.samples += 1;
+        Ok(())
+    }
+
+    /// Samples so far.
+    pub fn len(&self) -> u64 {
+        self.samples
+    }
+
+    /// Whether there is no sample yet.
+    pub fn is_empty(&self) -> bool {
+        self.samples == 0
+    }
+
+    /// Writes what is left and `index.json`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; the folder is no data set then.
+    pub fn finish(mut self) -> Result<()> {
+        if !self.shard.ends.is_empty() {
+            self.flush()?;
+        }
+        self.put(INDEX, &layout::index(&self.shards))
+    }
+
+    /// Takes these columns.
+    fn have(&mut self, columns: Vec<Column>) {
+        self.columns = columns;
+        self.config = self.said().text();
+    }
+
+    /// The sizes of values that vary, and all values.
+    fn encode(&self, element: &Element) -> Result<Vec<u8>> {
+        if self.options.columns.is_empty()
+            && let Some((name, _)) = element.iter().find(|(name, _)| self.columns.iter().all(|c| c.name != *name))
+        {
+            let text = format!("field {name:?} is no column: the first element had none of that name");
+            return Err(Error::data(text).help("give the columns, or drop the field"));
+        }
+        let (mut sizes, mut values) = (Vec::new(), Vec::new());
+        for Column { name, encoding: (_, encoding) } in &self.columns {
+            let before = values.len();
+            let encoded = encoding.encode(element.field(name)?, &mut values);
+            encoded.map_err(|e| e.and(&format!(", in column {name:?}")))?;
+            if encoding.size().is_none() {
+                let size = u32::try_from(values.len() - before);
+                let size = size.map_err(|_| Error::data(format!("a value of 4 GiB or more, in column {name:?}")))?;
+                sizes.extend_from_slice(&size.to_le_bytes());
+            }
+        }
+        sizes.append(&mut values);
+        Ok(sizes)
+    }
+
+    fn said(&self) -> Config<'_> {
+        let Self { options, columns, .. } = self;
+        Config::new(columns, options.compression.as_deref(), &options.hashes, options.size_limit)
+    }
+
+    /// Bytes of the shard as it is.
+    fn size(&self) -> u64 {
+        let Pending { data, ends } = &self.shard;
+        4 * (ends.len() as u64 + 2) + self.config.len() as u64 + data.len() as u64
+    }
+
+    /// Writes the shard that is being filled.
+    fn flush(&mut self) -> Result<()> {
+        let shard = std::mem::take(&mut self.shard);
+        let raw = self.bytes(&shard);
+        let name = format!("shard.{:05}.mds", self.shards.len());
+        let raw_data = self.file(name.clone(), &raw);
+        let mut zip_data = None;
+        match &self.options.compression {
+            None => self.put(&name, &raw)?,
+            Some(compression) => {
+                let (codec, level) = Codec::parse(compression)?;
+                let name = format!("{name}.{}", codec.ending());
+                let packed = codec.compress(&raw, level).map_err(|e| Error::io(e, self.folder.join(&name)))?;
+                self.put(&name, &packed)?;
+                zip_data = Some(self.file(name, &packed));
+            }
+        }
+        let mut said = self.said();
+        (said.raw_data, said.samples, said.zip_data) = (Some(raw_data), Some(shard.ends.len() as u64), Some(zip_data));
+        let said = said.text();
+        self.shards.push(said);
+        Ok(())
+    }
+
+    /// Number of samples, where each begins and the last ends, what they are, samples.
+    fn bytes(&self, shard: &Pending) -> Vec<u8> {
+        let start = 4 * (shard.ends.len() as u64 + 2) + self.config.len() as u64;
+        let mut bytes = Vec::with_capacity(start as usize + shard.data.len());
+        let mut put = |number: u64| bytes.extend_from_slice(&(number as u32).to_le_bytes());
+        put(shard.ends.len() as u64);
+        put(start);
+        shard.ends.iter().for_each(|end| put(start + end));
+        bytes.extend_from_slice(&self.config);
+        bytes.extend_from_slice(&shard.data);
+        bytes
+    }
+
+    /// What `index.json` says of a file.
+    fn file(&self, basename: String, bytes: &[u8]) -> FileInfo {
+        let hash = |name: &String| Some((name.clone(), hash::hash(name, bytes)?));
+        let hashes: BTreeMap<String, String> = self.options.hashes.iter().filter_map(hash).collect();
+        FileInfo { basename, bytes: bytes.len() as u64, hashes }
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.folder.join(name);
+        fs::write(&path, bytes).map_err(|e| Error::io(e, &path))
+    }
+}
+
+impl fmt::Debug for MdsWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MdsWriter({}, {} samples)", self.folder.display(), self.samples)
+    }
+}

@@ -1,0 +1,162 @@
+//! Where the bytes of an archive come from.
+
+use super::super::content::Content;
+use super::super::inflate::Decoder;
+use crate::element::Buffer;
+use crate::error::Result;
+
+/// Bytes, front to back.
+pub(super) trait Input {
+    /// Bytes that are behind it.
+    fn position(&self) -> u64;
+
+    /// The next `bytes`; fewer where it ends.
+    fn take(&mut self, bytes: u64) -> Result<Buffer>;
+
+    /// Goes over as many as there are of the next `bytes`, and says how many those were.
+    fn skip(&mut self, bytes: u64) -> Result<u64>;
+}
+
+/// A file that is there: views of it, a window at a time.
+pub(super) struct Window<'a> {
+    content: &'a Content,
+    window: Buffer,
+    /// Where the window begins.
+    from: u64,
+    at: u64,
+}
+
+/// Bytes of a window: headers of small members come many at a time.
+const WINDOW: u64 = 64 << 10;
+
+impl<'a> Window<'a> {
+    pub(super) fn new(content: &'a Content) -> Self {
+        Self { content, window: Buffer::EMPTY, from: 0, at: 0 }
+    }
+}
+
+impl Input for Window<'_> {
+    fn position(&self) -> u64 {
+        self.at
+    }
+
+    fn take(&mut self, bytes: u64) -> Result<Buffer> {
+        let end = self.at.saturating_add(bytes).min(self.content.len());
+        if end > self.from + self.window.len() as u64 {
+            let most = self.at.saturating_add(WINDOW).min(self.content.len());
+            self.window = self.content.read(self.at..end.max(most))?;
+            self.from = self.at;
+        }
+        let within = |place: u64| (place - self.from) as usize;
+        let taken = self.window.slice(within(self.at)..within(end)).unwrap_or(Buffer::EMPTY);
+        self.at = end;
+        Ok(taken)
+    }
+
+    fn skip(&mut self, bytes: u64) -> Result<u64> {
+        let skipped = bytes.min(self.content.len() - self.at);
+        self.at += skipped;
+        Ok(skipped)
+    }
+}
+
+/// Bytes of a file that are in memory.
+pub(super) struct Part {
+    bytes: Buffer,
+    at: usize,
+    /// Where they begin in the file.
+    start: u64,
+}
+
+impl Part {
+    pub(super) fn new(bytes: Buffer, start: u64) -> Self {
+        Self { bytes, at: 0, start }
+    }
+}
+
+impl Input for Part {
+    fn position(&self) -> u64 {
+        self.start + self.at as u64
+    }
+
+    fn take(&mut self, bytes: u64) -> Result<Buffer> {
+        let from = self.at;
+        self.skip(bytes)?;
+        Ok(self.bytes.slice(from..self.at).unwrap_or(Buffer::EMPTY))
+    }
+
+    fn skip(&mut self, bytes: u64) -> Result<u64> {
+        let left = self.bytes.len() - self.at;
+        let skipped = usize::try_from(bytes).map_or(left, |bytes| bytes.min(left));
+        self.at += skipped;
+        Ok(skipped as u64)
+    }
+}
+
+/// A file that is decompressed front to back.
+pub(super) struct Inflated {
+    decoder: Decoder,
+    at: u64,
+}
+
+/// Taken at once of what a size promises.
+const STEP: u64 = 1 << 20;
+
+impl Inflated {
+    pub(super) fn open(content: &Content) -> Result<Self> {
+        Ok(Self { decoder: Decoder::new(content, None)?, at: 0 })
+    }
+
+    /// Whether positions are those of the decompressed data.
+    pub(super) fn is_compressed(&self) -> bool {
+        self.decoder.codec().is_some()
+    }
+
+    /// As much of `out` as there is.
+    fn fill(&mut self, out: &mut [u8]) -> Result<usize> {
+        let mut got = 0;
+        while got < out.len() {
+            match self.decoder.read(&mut out[got..]) {
+                Ok(0) => break,
+                Ok(read) => got += read,
+                Err(error) => return Err(self.decoder.fault(error)),
+            }
+        }
+        self.at += got as u64;
+        Ok(got)
+    }
+}
+
+impl Input for Inflated {
+    fn position(&self) -> u64 {
+        self.at
+    }
+
+    fn take(&mut self, bytes: u64) -> Result<Buffer> {
+        let mut data = Vec::new();
+        while (data.len() as u64) < bytes {
+            let (from, step) = (data.len(), (bytes - data.len() as u64).min(STEP));
+            data.resize(from + step as usize, 0);
+            let got = self.fill(&mut data[from..])?;
+            data.truncate(from + got);
+            if (got as u64) < step {
+                break;
+            }
+        }
+        Ok(Buffer::from_vec(data))
+    }
+
+    fn skip(&mut self, bytes: u64) -> Result<u64> {
+        let (mut skipped, mut scratch) = (0, Vec::new());
+        while skipped < bytes {
+            let step = (bytes - skipped).min(STEP);
+            scratch.resize(step as usize, 0);
+            let got = self.fill(&mut scratch)? as u64;
+            skipped += got;
+            if got < step {
+                break;
+            }
+        }
+        Ok(skipped)
+    }
+}

@@ -1,0 +1,207 @@
+//! Files that belong together: a sample.
+
+use super::super::columns::instead;
+use super::super::decode;
+use super::input::Input;
+use super::walk::{Member, Walk};
+use crate::element::{Buffer, Element, Name, Value};
+use crate::error::{Error, Result};
+
+/// Key and extension of a file, as webdataset splits its path: at the first dot of its last part. Neither for a file that is
+/// none of a sample's: without a dot, with one in front, or with a name of webdataset's own (`__meta__`).
+pub(super) fn split(path: &str) -> Option<(&str, String)> {
+    let first = path.split('/').next().unwrap_or(path);
+    if first.len() >= 4 && first.starts_with("__") && first.ends_with("__") {
+        return None;
+    }
+    let base = path.rfind('/').map_or(0, |slash| slash + 1);
+    let dot = path[base..].find('.').filter(|&dot| dot > 0)?;
+    Some((&path[..base + dot], path[base + dot + 1..].to_lowercase()))
+}
+
+/// The name of the field that holds the key.
+pub(super) const KEY: &str = "__key__";
+/// The name of the field that holds the path of the shard.
+pub(super) const URL: &str = "__url__";
+
+/// Consecutive files of one key.
+#[derive(Debug)]
+pub(super) struct Sample {
+    /// Where its first header is.
+    start: u64,
+    key: String,
+    /// Extension, data, and where the header is.
+    parts: Vec<(String, Buffer, u64)>,
+}
+
+impl Sample {
+    fn new(start: u64, key: &str) -> Self {
+        Self { start, key: key.to_owned(), parts: Vec::with_capacity(4) }
+    }
+
+    fn add(&mut self, extension: String, data: Buffer, at: u64) -> Result<()> {
+        if extension == KEY || extension == URL || self.parts.iter().any(|(known, ..)| *known == extension) {
+            let text = format!("sample {:?} has {extension:?} twice", self.key);
+            return Err(Error::data(text).offset(at));
+        }
+        self.parts.push((extension, data, at));
+        Ok(())
+    }
+}
+
+/// The samples of an archive, or of a part of it.
+pub(super) struct Samples<I> {
+    walk: Walk<I>,
+    /// The first file of the sample that is read next.
+    ahead: Option<(Member, String)>,
+}
+
+impl<I: Input> Samples<I> {
+    pub(super) fn new(walk: Walk<I>) -> Self {
+        Self { walk, ahead: None }
+    }
+
+    pub(super) fn input(&self) -> &I {
+        &self.walk.input
+    }
+
+    /// Whether it is known that there is no other sample.
+    pub(super) fn is_over(&self) -> bool {
+        self.walk.ended && self.ahead.is_none()
+    }
+
+    /// Where the next sample begins, as far as is known.
+    pub(super) fn position(&self) -> u64 {
+        self.ahead.as_ref().map_or_else(|| self.walk.input.position(), |(member, _)| member.start)
+    }
+
+    /// The next sample, or `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Walk::next`]; and for two files of the same name.
+    pub(super) fn next(&mut self) -> Result<Option<Sample>> {
+        let Some((member, extension)) = self.take_ahead()? else { return Ok(None) };
+        let (key, _) = split(&member.path).unwrap_or_default();
+        let mut sample = Sample::new(member.start, key);
+        let data = self.walk.data(&member)?;
+        sample.add(extension, data, member.start)?;
+        while let Some((member, extension)) = self.take_ahead()? {
+            if split(&member.path).is_none_or(|(key, _)| key != sample.key) {
+                self.ahead = Some((member, extension));
+                break;
+            }
+            let data = self.walk.data(&member)?;
+            sample.add(extension, data, member.start)?;
+        }
+        Ok(Some(sample))
+    }
+
+    /// The next file that belongs to a sample, and its extension.
+    fn take_ahead(&mut self) -> Result<Option<(Member, String)>> {
+        if let Some(ahead) = self.ahead.take() {
+            return Ok(Some(ahead));
+        }
+        while let Some(member) = self.walk.next()? {
+            match split(&member.path) {
+                Some((_, extension)) => return Ok(Some((member, extension))),
+                None => self.walk.pass(&member)?,
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What is made of a sample.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted {
+    /// The fields to have, in this order; all of them where there are none.
+    pub(super) columns: Option<Vec<Name>>,
+    pub(super) decode: bool,
+    pub(super) url: bool,
+}
+
+impl Wanted {
+    /// Checks the columns.
+    pub(super) fn checked(self) -> Result<Self> {
+        let columns = self.columns.as_deref().unwrap_or_default();
+        if self.columns.is_some() && columns.is_empty() {
+            return Err(Error::config("the list of columns is empty").help("leave it out to read all columns"));
+        }
+        match columns.iter().enumerate().find(|(i, c)| columns[..*i].contains(c)) {
+            Some((i, name)) => Err(Error::config(format!("column {i} is {name:?} again"))),
+            None => Ok(self),
+        }
+    }
+
+    /// What of it shapes the data, to follow the identity of the files.
+    pub(super) fn identity(&self) -> String {
+        let columns =
+            self.columns.as_ref().map_or(String::new(), |columns| format!(", columns=[{}]", columns.join(", ")));
+        let decode = if self.decode { format!(", decode, images={}", decode::IMAGES) } else { String::new() };
+        columns + &decode + if self.url { ", url" } else { "" }
+    }
+
+    /// The element of a sample, out of the shard at `url`.
+    pub(super) fn element(&self, sample: Sample, url: &str) -> Result<Element> {
+        let Sample { key, parts, start } = sample;
+        let mut all = Vec::with_capacity(parts.len() + 2);
+        all.push((Name::new(KEY), Source::Text(key)));
+        if self.url {
+            all.push((Name::new(URL), Source::Text(url.to_owned())));
+        }
+        all.extend(parts.into_iter().map(|(extension, data, at)| (Name::new(extension), Source::File(data, at))));
+        let Some(columns) = &self.columns else {
+            let fields = all.into_iter().map(|(name, source)| Ok((name.clone(), self.value(&name, source)?)));
+            return Ok(Element::from_unique(fields.collect::<Result<_>>()?));
+        };
+        let mut fields = Vec::with_capacity(columns.len());
+        for column in columns {
+            let Some(place) = all.iter().position(|(name, _)| name == column) else {
+                return Err(Error::data(instead(column, all.iter().map(|(name, _)| name.as_str()))).offset(start));
+            };
+            let (name, source) = all.swap_remove(place);
+            let value = self.value(&name, source)?;
+            fields.push((name, value));
+        }
+        Ok(Element::from_unique(fields))
+    }
+
+    fn value(&self, name: &str, source: Source) -> Result<Value> {
+        match source {
+            Source::Text(text) => Ok(text.as_str().into()),
+            Source::File(data, _) if !self.decode => Ok(Value::Bytes(data)),
+            Source::File(data, at) => decode::by_extension(name, data).map_err(|e| within(name, e).offset(at)),
+        }
+    }
+}
+
+/// What becomes a field.
+enum Source {
+    Text(String),
+    /// Data, and where the header is.
+    File(Buffer, u64),
+}
+
+/// Offsets inside a file are not offsets of the archive: they go into the message.
+fn within(name: &str, error: Error) -> Error {
+    Error::new(error.kind(), format!("{name:?}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What webdataset 1.0.2 makes of these paths.
+    #[test]
+    fn keys_and_extensions() {
+        let split = |path| split(path).map(|(key, extension)| (key.to_owned(), extension));
+        let is = |key: &str, extension: &str| Some((key.to_owned(), extension.to_owned()));
+        assert_eq!(split("a.jpg"), is("a", "jpg"));
+        assert_eq!(split("a/b.c/d.Seg.PNG"), is("a/b.c/d", "seg.png"));
+        assert_eq!(split("./a.b/c."), is("./a.b/c", ""));
+        assert_eq!(split("__a.jpg"), is("__a", "jpg"));
+        for none in ["a", "a.b/c", ".hidden", "a.b/.hidden", "__meta__", "__x__/a.jpg", "__a.b__"] {
+            assert_eq!(split(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The files of a tar archive, one after the other.
+
+use super::header::{BLOCK, Extended, Header, Kind};
+use super::input::Input;
+use crate::element::Buffer;
+use crate::error::{Error, Result};
+
+/// Walks over an archive, or over a part of it that begins at a header.
+pub(super) struct Walk<I> {
+    pub(super) input: I,
+    /// Whether what is walked over ends without the mark that ends an archive.
+    part: bool,
+    /// Whether the end was reached.
+    pub(super) ended: bool,
+}
+
+/// A file in an archive, whose data come next.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Where the first of its headers is.
+    pub(super) start: u64,
+    pub(super) path: String,
+    pub(super) size: u64,
+}
+
+/// Far more than a name has.
+const MAX_EXTENDED: u64 = 1 << 20;
+
+impl<I: Input> Walk<I> {
+    /// Over a whole archive.
+    pub(super) fn whole(input: I) -> Self {
+        Self { input, part: false, ended: false }
+    }
+
+    /// Over some members of one.
+    pub(super) fn part(input: I) -> Self {
+        Self { input, part: true, ended: false }
+    }
+
+    /// The next file, of which [`data`](Self::data) or [`pass`](Self::pass) must be called; `None` at the end.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset of the header for damage, and where an archive has no end.
+    pub(super) fn next(&mut self) -> Result<Option<Member>> {
+        let (mut start, mut extended) = (self.input.position(), Extended::default());
+        while !self.ended {
+            let at = self.input.position();
+            let Some(header) = self.header().map_err(|e| e.offset(at))? else {
+                self.ended = true;
+                break;
+            };
+            match header.kind {
+                Kind::LongName => extended.path = Some(self.long_name(header.size).map_err(|e| e.offset(at))?),
+                Kind::Pax => {
+                    let records = self.extended(header.size).map_err(|e| e.offset(at))?;
+                    extended = Extended::parse(records.as_bytes()).map_err(|e| e.offset(at))?;
+                }
+                Kind::File => {
+                    let path = extended.path.unwrap_or(header.path);
+                    let path = String::from_utf8(path).map_err(|e| not_text(e.as_bytes()).offset(at))?;
+                    return Ok(Some(Member { start, path, size: extended.size.unwrap_or(header.size) }));
+                }
+                Kind::Other => self.skip(header.size, at)?,
+                Kind::Bare => {}
+            }
+            if matches!(header.kind, Kind::Other | Kind::Bare) {
+                (start, extended) = (self.input.position(), Extended::default());
+            }
+        }
+        Ok(None)
+    }
+
+    /// The data of a file.
+    pub(super) fn data(&mut self, member: &Member) -> Result<Buffer> {
+        let data = self.input.take(member.size)?;
+        if data.len() as u64 != member.size {
+            return Err(cut(member.size, data.len() as u64).offset(member.start));
+        }
+        self.input.skip(padding(member.size))?;
+        Ok(data)
+    }
+
+    /// Goes behind the data of a file.
+    pub(super) fn pass(&mut self, member: &Member) -> Result<()> {
+        self.skip(member.size, member.start)
+    }
+
+    fn skip(&mut self, size: u64, header: u64) -> Result<()> {
+        let skipped = self.input.skip(size)?;
+        if skipped != size {
+            return Err(cut(size, skipped).offset(header));
+        }
+        self.input.skip(padding(size))?;
+        Ok(())
+    }
+
+    fn header(&mut self) -> Result<Option<Header>> {
+        let block = self.input.take(BLOCK)?;
+        match block.len() as u64 {
+            0 if self.part => Ok(None),
+            0 => Err(endless()),
+            BLOCK => match Header::parse(block.as_bytes())? {
+                None if !self.part => self.tail().map(|()| None),
+                header => Ok(header),
+            },
+            got => Err(Error::data(format!("the file ends inside of a header, after {got} bytes of {BLOCK}"))),
+        }
+    }
+
+    /// What is behind the end: zeros, or the archive is not all that there is.
+    fn tail(&mut self) -> Result<()> {
+        loop {
+            let (at, zeros) = (self.input.position(), self.input.take(64 << 10)?);
+            if zeros.is_empty() {
+                return Ok(());
+            }
+            if let Some(place) = zeros.as_bytes().iter().position(|&byte| byte != 0) {
+                return Err(Error::data("there is more behind the end of the archive")
+                    .offset(at + place as u64)
+                    .help("archives that were joined are read as files of their own"));
+            }
+        }
+    }
+
+    /// The data of a header that describes another.
+    fn extended(&mut self, size: u64) -> Result<Buffer> {
+        if size > MAX_EXTENDED {
+            return Err(Error::data(format!("an extended header of {size} bytes, {MAX_EXTENDED} are read")));
+        }
+        let data = self.input.take(size)?;
+        if data.len() as u64 != size {
+            return Err(cut(size, data.len() as u64));
+        }
+        self.input.skip(padding(size))?;
+        Ok(data)
+    }
+
+    fn long_name(&mut self, size: u64) -> Result<Vec<u8>> {
+        let mut name = self.extended(size)?.as_bytes().to_vec();
+        name.truncate(name.iter().position(|&byte| byte == 0).unwrap_or(name.len()));
+        Ok(name)
+    }
+}
+
+/// Zeros behind so many bytes of data.
+fn padding(size: u64) -> u64 {
+    (BLOCK - size % BLOCK) % BLOCK
+}
+
+fn cut(size: u64, there: u64) -> Error {
+    Error::data(format!("a member of {size} bytes, where there are {there}")).help("the file is cut or damaged")
+}
+
+fn endless() -> Error {
+    Error::data("the archive has no end: it was cut, or never finished")
+        .help("if nothing is missing, `truncate -s +1024` adds the blocks of zeros that end it")
+}
+
+fn not_text(path: &[u8]) -> Error {
+    Error::data(format!("the name of the member is not UTF-8: {:?}", String::from_utf8_lossy(path)))
+}
