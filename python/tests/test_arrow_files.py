@@ -104,6 +104,22 @@ def test_folders_of_datasets(tmp_path: Path) -> None:
     assert len(gm.MapDataset.arrow(tmp_path / "splits" / "test")) == 50
 
 
+def test_arrays_of_shapes(tmp_path: Path) -> None:
+    arrays = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(arrays)
+    with pa.ipc.new_file(tmp_path / "a.arrow", pa.schema({"x": tensors.type})) as writer:
+        writer.write_batch(pa.record_batch({"x": tensors}))
+    assert [row["x"].shape for row in gm.MapDataset.arrow(tmp_path / "a.arrow")] == [(3, 4)] * 2
+    assert np.array_equal([row["x"] for row in gm.MapDataset.arrow(tmp_path / "a.arrow")], arrays)
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed: pip install datasets")
+    features = datasets.Features(x=datasets.Array3D((2, 3, 4), "int16"), ragged=datasets.Array2D((None, 2), "int32"))
+    rows = [{"x": (arrays + i).astype("i2"), "ragged": np.full((i, 2), i, "i4")} for i in range(5)]
+    datasets.Dataset.from_list(rows, features=features).save_to_disk(str(tmp_path / "set"))
+    read = list(gm.MapDataset.arrow(tmp_path / "set"))
+    for row, want in zip(read, rows, strict=True):
+        assert all(row[name].dtype == want[name].dtype and np.array_equal(row[name], want[name]) for name in want)
+
+
 def test_fields_and_row_groups_of_parquet(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "a.parquet"
@@ -112,7 +128,7 @@ def test_fields_and_row_groups_of_parquet(tmp_path: Path) -> None:
     assert plain(list(gm.MapDataset.parquet(path))) == ROWS
     ds = gm.MapDataset.parquet(path, columns=["id", "meta.url"], row_groups={"column": "id", "min": 12, "max": 25})
     assert plain(list(ds)) == [{"id": i, "meta": {"url": f"u{i}"}} for i in range(10, 30)]
-    assert plain(list(ds)) == [row for row in parquet.read_table(path, columns=["id", "meta.url"]).to_pylist() if 10 <= row["id"] < 30]
+    assert plain(list(ds)) == [row for row in parquet.ParquetFile(path).read(columns=["id", "meta.url"]).to_pylist() if 10 <= row["id"] < 30]
     exact = ds.filter(column="id", min=12, max=25)
     assert [row["id"] for row in exact.to_iter_dataset()] == list(range(12, 26))
     assert len(gm.MapDataset.parquet(path, row_groups={"column": "id", "min": 1e9})) == 0

@@ -5,6 +5,7 @@ pub(crate) mod cache;
 pub(crate) mod columns;
 pub(crate) mod kind;
 pub(crate) mod rows;
+mod tensors;
 #[cfg(test)]
 mod tests;
 pub(crate) mod types;

@@ -7,6 +7,7 @@ use arrow::array::{
 };
 use arrow::datatypes::*;
 
+use super::tensors::tensor;
 use super::types::is_bfloat16;
 use crate::element::{Array, Buffer, DType, Element, Owner, Scalar, Value};
 use crate::error::{Error, Result};
@@ -103,6 +104,9 @@ pub(crate) fn value(field: &Field, array: &dyn arrow::array::Array, row: usize, 
         let bits = array.as_primitive::<UInt16Type>().value(row);
         return Ok(Array::scalar(half::bf16::from_bits(bits)).into());
     }
+    if let Some(array) = tensor(field, array, row, memory) {
+        return Ok(array.into());
+    }
     with_primitive!(array, numbers => Ok(Array::scalar(numbers.value(row)).into()), _ => other(field, array, row, memory))
 }
 
@@ -175,7 +179,7 @@ fn list(item: &Field, items: ArrayRef, memory: Memory) -> Result<Value> {
 }
 
 /// Numbers or truth values without nulls, as the bytes of an array.
-fn numbers(field: &Field, array: &ArrayRef, memory: Memory) -> Option<(DType, Buffer)> {
+pub(super) fn numbers(field: &Field, array: &ArrayRef, memory: Memory) -> Option<(DType, Buffer)> {
     if *array.data_type() == DataType::Boolean {
         let truths: Vec<u8> = array.as_boolean().values().iter().map(u8::from).collect();
         return Some((DType::Bool, Buffer::from_vec(truths)));

@@ -38,7 +38,8 @@ use crate::error::{Error, Result};
 /// Also of the second version of Feather, which is the same format, and of folders that `Dataset.save_to_disk` of Hugging
 /// Face's `datasets` wrote, whose files are read in the order that their `state.json` gives. Values are those of the table of
 /// `Parquet`: numbers, text, bytes, lists as arrays of one dimension, lists of fixed size as more dimensions, structs as trees,
-/// dictionaries as their values. A column of `uint16` that is marked as the extension type `gristmill.bfloat16` is `bfloat16`.
+/// dictionaries as their values. Columns of the extension types `arrow.fixed_shape_tensor` and Hugging Face's `Array2D` to
+/// `Array5D` are arrays of the shape that they have in the schema. A column of `uint16` that is marked as the extension type `gristmill.bfloat16` is `bfloat16`.
 ///
 /// # Errors
 /// Damage is [`ErrorKind::Data`](crate::ErrorKind::Data) with the file, and the record batch if it is in one: the others are read.

@@ -234,3 +234,42 @@ fn folders_are_written_in_several_files() {
     HuggingFaceWriter::new(dir.path().join("none"), 1).unwrap().finish().unwrap();
     assert_eq!(Arrow::open(dir.path().join("none")).unwrap().len(), 0);
 }
+
+#[test]
+fn shapes_in_the_schema_are_those_of_arrays() {
+    let numbers: ArrayRef = Shared::new(Int32Array::from_iter_values(0..12));
+    let open_as = |name: &str, told: &str, sizes: &[usize]| {
+        let item = Shared::new(Field::new("item", DataType::Int32, true));
+        let lengths = arrow::buffer::OffsetBuffer::from_lengths(sizes.iter().copied());
+        let inner: ArrayRef = Shared::new(ListArray::try_new(item, lengths, numbers.clone(), None).unwrap());
+        let item = Shared::new(Field::new("item", inner.data_type().clone(), true));
+        let rows = arrow::buffer::OffsetBuffer::from_lengths([inner.len()]);
+        let column: ArrayRef = Shared::new(ListArray::try_new(item, rows, inner, None).unwrap());
+        let metadata = [(EXTENSION, name), ("ARROW:extension:metadata", told)];
+        let metadata: std::collections::HashMap<_, _> =
+            metadata.map(|(key, value)| (key.to_owned(), value.to_owned())).into_iter().collect();
+        let field = Field::new("x", column.data_type().clone(), true).with_metadata(metadata);
+        let rows = RecordBatch::try_new(Shared::new(Schema::new(vec![field])), vec![column]).unwrap();
+        let source = open(&stream(&[rows], IpcWriteOptions::default())).unwrap();
+        source.read(0).unwrap().get("x").unwrap().clone()
+    };
+    let array = "datasets.features.features.Array2DExtensionType";
+    for told in [r#"[[3, 4], "int32"]"#, r#"[[null, 4], "int32"]"#] {
+        let Value::Array(read) = open_as(array, told, &[4, 4, 4]) else { panic!("{told} is an array") };
+        assert_eq!(
+            (read.shape(), read.as_slice::<i32>().unwrap()),
+            ([3, 4].as_slice(), (0..12).collect::<Vec<_>>().as_slice())
+        );
+    }
+    // What is not what it says is what it is.
+    for (name, told, sizes) in [
+        (array, r#"[[3, 4], "int32"]"#, [4, 3, 5]),
+        (array, r#"[[4, 3], "int32"]"#, [4, 4, 4]),
+        (array, r#"[[5, 4], "int32"]"#, [4, 4, 4]),
+        (array, "[[]", [4, 4, 4]),
+        ("another", r#"[[3, 4], "int32"]"#, [4, 4, 4]),
+    ] {
+        let Value::List(lists) = open_as(name, told, &sizes) else { panic!("{name} {told} {sizes:?} is a list") };
+        assert_eq!(lists.len(), 3);
+    }
+}
