@@ -42,6 +42,15 @@ pub(crate) fn shown(path: &Path) -> Cow<'_, Path> {
     Cow::Owned(PathBuf::from(format!("{scheme}://{}", &rest[start..end])))
 }
 
+/// The last part of a path or URL, for names and messages.
+pub(crate) fn file_name(path: &Path) -> Cow<'_, str> {
+    let name = |path: &'_ Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    match shown(path) {
+        Cow::Borrowed(path) => path.file_name().unwrap_or_default().to_string_lossy(),
+        Cow::Owned(path) => Cow::Owned(name(&path)),
+    }
+}
+
 /// The bytes that `%41` and the like stand for.
 fn unescaped(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());

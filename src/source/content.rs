@@ -1,6 +1,7 @@
 //! The bytes of a file, wherever it lies.
 #![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use super::files::{self, FileId, Patterns};
 use super::mmap::{Access, Mapping};
 use crate::element::Buffer;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::place;
 #[cfg(feature = "store")]
 use crate::store::Object;
@@ -182,7 +183,10 @@ impl Stream {
     /// Goes to a place in the file, if there is such a place.
     pub(crate) fn seek(&mut self, position: u64) -> bool {
         let inside = position <= self.content.len();
-        if inside {
+        let piece_start = self.next - self.piece.len() as u64;
+        if (piece_start..=self.next).contains(&position) {
+            self.taken = (position - piece_start) as usize;
+        } else if inside {
             (self.piece, self.taken, self.next) = (Buffer::EMPTY, 0, position);
         }
         inside
@@ -215,6 +219,23 @@ impl BufRead for Stream {
 impl From<Buffer> for Content {
     fn from(bytes: Buffer) -> Self {
         Self(Kind::Here(bytes))
+    }
+}
+
+/// Begins to fetch parts of files, which are told by their number, where they lie far away: all at once.
+pub(crate) fn fetch_all<'a>(parts: impl Iterator<Item = (usize, Range<u64>)>, content: impl Fn(usize) -> &'a Content) {
+    let mut wanted: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();
+    for (file, range) in parts.filter(|(file, _)| content(*file).here().is_none()) {
+        wanted.entry(file).or_default().push(range);
+    }
+    wanted.iter().for_each(|(&file, ranges)| content(file).fetch(ranges));
+}
+
+/// The error that a [`Stream`] put into one of the standard library.
+pub(crate) fn untold(error: io::Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(error) => error,
+        Err(error) => Error::new(ErrorKind::Io, error.to_string()),
     }
 }
 

@@ -1,7 +1,5 @@
 //! Which files: names, globs, directories; and what tells one set of files from another.
 
-use std::borrow::Cow;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use glob::MatchOptions;
@@ -11,6 +9,7 @@ use super::braces;
 use super::listed::listed;
 use crate::error::{Error, Result};
 use crate::place;
+pub(crate) use crate::place::file_name;
 
 /// What names files: a path, a glob, a directory, or a list of those.
 pub trait Patterns {
@@ -147,15 +146,6 @@ fn by_glob(pattern: &str) -> Result<Vec<PathBuf>> {
         return Err(Error::new(crate::ErrorKind::Io, format!("no file matches the pattern {pattern:?}")));
     }
     Ok(files)
-}
-
-/// The last part of a path or URL, for names and messages.
-pub(crate) fn file_name(path: &Path) -> Cow<'_, str> {
-    let name = |path: &Path| path.file_name().unwrap_or(OsStr::new("")).to_string_lossy().into_owned();
-    match place::shown(path) {
-        Cow::Borrowed(path) => path.file_name().unwrap_or(OsStr::new("")).to_string_lossy(),
-        Cow::Owned(path) => Cow::Owned(name(&path)),
-    }
 }
 
 /// One file's part in the identity of a source.

@@ -1,5 +1,7 @@
 //! Where the lines of a text file start: found once, in parallel.
 
+use std::ops::Range;
+
 use memchr::{memchr, memchr_iter};
 use rayon::prelude::*;
 
@@ -8,7 +10,7 @@ use super::starts::{Facts, Starts, StartsBuilder};
 /// Bytes that one task searches. A divisor of 2^32, so that a chunk never spans two pages.
 const CHUNK: usize = 4 << 20;
 /// UTF-8's byte order mark: not part of the first line.
-const BOM: &[u8] = b"\xef\xbb\xbf";
+pub(super) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Start of every line of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,24 +46,39 @@ impl LineIndex {
 
     /// Where line `line` starts, and its bytes without the line end; `None` if there is none, or if the index is not of these bytes.
     pub(crate) fn line<'a>(&self, line: u64, bytes: &'a [u8]) -> Option<(usize, &'a [u8])> {
-        let start = usize::try_from(self.0.get(line)?).ok()?;
-        let next = self.0.get(line + 1).map_or(Some(bytes.len()), |next| usize::try_from(next).ok())?;
-        let span = bytes.get(start..next)?;
+        let place = self.place(line, bytes.len() as u64)?;
+        let start = usize::try_from(place.start).ok()?;
+        Some((start, self.cut(bytes.get(start..usize::try_from(place.end).ok()?)?)))
+    }
+
+    /// Where line `line` of a file of `size` bytes lies, with its line end and blank lines that may follow.
+    pub(crate) fn place(&self, line: u64, size: u64) -> Option<Range<u64>> {
+        let start = self.0.get(line)?;
+        Some(start..self.0.get(line + 1).unwrap_or(size))
+    }
+
+    /// Of the bytes at the place of a line those that are the line.
+    pub(crate) fn cut<'a>(&self, span: &'a [u8]) -> &'a [u8] {
         // Where blank lines were left out, some may follow.
         let end = if self.0.facts().blanks > 0 { memchr(b'\n', span) } else { span.len().checked_sub(1) };
         let span = match end {
             Some(end) if span[end] == b'\n' => &span[..end],
             _ => span,
         };
-        Some((start, span.strip_suffix(b"\r").unwrap_or(span)))
+        span.strip_suffix(b"\r").unwrap_or(span)
     }
 
     /// The number of a line in the file, from 1, blank ones counted. Reads the file up to it where some were left out.
     pub(crate) fn line_number(&self, line: u64, bytes: &[u8]) -> u64 {
         match self.line(line, bytes) {
-            Some((start, _)) if self.0.facts().blanks > 0 => memchr_iter(b'\n', &bytes[..start]).count() as u64 + 1,
+            Some((start, _)) if self.has_gaps() => memchr_iter(b'\n', &bytes[..start]).count() as u64 + 1,
             _ => line + 1,
         }
+    }
+
+    /// Whether lines were left out, so that the number of a line says nothing about its place in the file.
+    pub(crate) fn has_gaps(&self) -> bool {
+        self.0.facts().blanks > 0
     }
 }
 

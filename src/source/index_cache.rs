@@ -16,12 +16,13 @@ use super::files::{FileId, file_name};
 use super::mmap::{Access, Mapping};
 use super::starts::{Facts, Starts};
 use crate::element::Buffer;
+use crate::place;
 
 /// Where the places of lines and records are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IndexCache {
-    /// Beside the file, as `.NAME.gmi`.
+    /// Beside the file, as `.NAME.gmi`; of an object in the folder where [blocks](crate::store) of objects are kept, if there is one.
     #[default]
     Beside,
     /// In this folder, which is made if it is not there.
@@ -36,9 +37,11 @@ impl IndexCache {
         let name = file_name(text);
         match self {
             Self::Off => None,
+            // Nothing is written into stores unasked.
+            Self::Beside if place::is_remote(text) => Self::Folder(crate::store::index_folder()?).path_for(text),
             Self::Beside => Some(text.with_file_name(format!(".{name}.gmi"))),
             Self::Folder(folder) => {
-                let full = fs::canonicalize(text).unwrap_or_else(|_| text.to_owned());
+                let full = fs::canonicalize(text).unwrap_or_else(|_| place::shown(text).into_owned());
                 let hash = xxh3_64(full.as_os_str().as_encoded_bytes());
                 Some(folder.join(format!("{name}.{hash:016x}.gmi")))
             }
@@ -89,23 +92,39 @@ pub(crate) fn load_or_find<E>(
     if bytes.len() < MIN_BYTES {
         return find(bytes);
     }
-    cached(path, id, bytes, records, cache, find)
+    cached(path, id, records, cache, || find(bytes))
+}
+
+/// The same of a file that need not be in memory: `find` reads it.
+///
+/// # Errors
+/// What `find` reports.
+pub(crate) fn load_or_read<E>(
+    path: &Path,
+    id: &FileId,
+    records: Records,
+    cache: &IndexCache,
+    find: impl FnOnce() -> Result<Starts, E>,
+) -> Result<Starts, E> {
+    if id.size < MIN_BYTES as u64 {
+        return find();
+    }
+    cached(path, id, records, cache, find)
 }
 
 fn cached<E>(
     path: &Path,
     id: &FileId,
-    bytes: &[u8],
     records: Records,
     cache: &IndexCache,
-    find: impl FnOnce(&[u8]) -> Result<Starts, E>,
+    find: impl FnOnce() -> Result<Starts, E>,
 ) -> Result<Starts, E> {
-    let (Some(at), Some(key)) = (cache.path_for(path), Key::of(path, id, records)) else { return find(bytes) };
+    let (Some(at), Some(key)) = (cache.path_for(path), Key::of(path, id, records)) else { return find() };
     let file = Mapping::open(&at, Access::Normal).ok().map(|file| Buffer::from_owner(Arc::new(file)));
     if let Some(starts) = file.and_then(|file| decode(&file, &key)) {
         return Ok(starts);
     }
-    let starts = find(bytes)?;
+    let starts = find()?;
     if let Err(error) = store(&at, &key, &starts) {
         tracing::debug!(path = %at.display(), %error, "the index is not cached");
     }
@@ -123,9 +142,14 @@ pub(crate) struct Key {
 
 impl Key {
     fn of(path: &Path, id: &FileId, records: Records) -> Option<Self> {
+        let (size, sample) = (id.size, id.hash);
+        if place::is_remote(path) {
+            // Its hash is of its version, which says when it changed.
+            return Some(Self { records, size, changed_ns: 0, sample });
+        }
         let changed = fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
         let changed_ns = u64::try_from(changed.as_nanos()).ok()?;
-        Some(Self { records, size: id.size, changed_ns, sample: id.hash })
+        Some(Self { records, size, changed_ns, sample })
     }
 }
 
@@ -208,10 +232,8 @@ mod tests {
     }
 
     fn lines(path: &Path, bytes: &[u8], cache: &IndexCache) -> Starts {
-        cached(path, &FileId::new(path, bytes), bytes, Records::Lines, cache, |bytes| {
-            Ok::<_, ()>(LineIndex::build(bytes, false).0)
-        })
-        .unwrap()
+        cached(path, &FileId::new(path, bytes), Records::Lines, cache, || Ok::<_, ()>(LineIndex::build(bytes, false).0))
+            .unwrap()
     }
 
     #[test]

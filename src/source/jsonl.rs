@@ -9,7 +9,7 @@ use super::json::{self, RecordFault, Wanted};
 use super::json_text::Fault;
 use super::lines::{LineFiles, LineOptions};
 use super::mmap::Access;
-use crate::dataset::map::RandomAccess;
+use crate::dataset::map::{Many, RandomAccess};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 
@@ -125,6 +125,15 @@ impl RandomAccess for Jsonl {
     fn read(&self, index: u64) -> Result<Element> {
         let line = self.files.line(index)?;
         self.parser.parse(line.text()?).map_err(|fault| line.fault(fault.at, fault.message))
+    }
+
+    fn read_many(&self, indices: &[u64]) -> Many<Element> {
+        self.files.fetch(indices);
+        Many::one_by_one(indices, |index| self.read(index).map(Some))
+    }
+
+    fn reads_together(&self) -> bool {
+        self.files.is_far()
     }
 
     fn name(&self) -> &'static str {

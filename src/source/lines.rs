@@ -2,19 +2,23 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
+use super::content::{self, Content};
 use super::detect::compression;
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::format::Format;
 use super::index::LineIndex;
-use super::index_cache::{IndexCache, Records, load_or_find};
-use super::mmap::{Access, Mapping};
+use super::index_cache::{IndexCache, Records, load_or_find, load_or_read};
+use super::index_stream;
+use super::mmap::Access;
+use super::starts::Starts;
 use super::utf8;
-use crate::dataset::map::RandomAccess;
+use crate::dataset::map::{Many, RandomAccess};
+use crate::element::Buffer;
 use crate::error::{Error, Result};
 
 /// How text files are opened: the part that [`Lines`] and [`Jsonl`](super::Jsonl) share.
@@ -29,31 +33,40 @@ pub(crate) struct LineOptions {
 pub(crate) struct LineFiles {
     files: Vec<LineFile>,
     firsts: Firsts,
+    /// Whether some come from far away.
+    far: bool,
     identity: String,
 }
 
 struct LineFile {
     path: PathBuf,
-    content: Mapping,
+    content: Content,
     index: LineIndex,
 }
 
 /// One line, and where it is.
-#[derive(Clone, Copy)]
 pub(crate) struct Line<'a> {
     file: &'a LineFile,
     record: u64,
     start: usize,
-    bytes: &'a [u8],
+    bytes: Bytes<'a>,
+}
+
+enum Bytes<'a> {
+    Here(&'a [u8]),
+    /// With what follows the line.
+    Read(Buffer),
 }
 
 impl LineFiles {
     pub(crate) fn open(patterns: impl Patterns, extensions: &[&str], options: &LineOptions) -> Result<Self> {
-        let paths = files::find(patterns, extensions)?;
-        let opened = paths.into_par_iter().map(|path| LineFile::open(path, options)).collect::<Result<Vec<_>>>()?;
+        let contents = content::open_all(patterns, extensions, options.access)?;
+        let open = |(path, content)| LineFile::open(path, content, options);
+        let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
         let (files, ids): (Vec<LineFile>, Vec<FileId>) = opened.into_iter().unzip();
         let firsts = Firsts::of(files.iter().map(|file| file.index.len()))?;
-        Ok(Self { files, firsts, identity: files::identity(&ids) })
+        let far = files.iter().any(|file| file.content.here().is_none());
+        Ok(Self { files, firsts, far, identity: files::identity(&ids) })
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -63,10 +76,25 @@ impl LineFiles {
     #[inline]
     pub(crate) fn line(&self, index: u64) -> Result<Line<'_>> {
         let (at, record) = self.firsts.find(index)?;
-        let file = &self.files[at];
-        let line = file.index.line(record, file.content.bytes());
-        let (start, bytes) = line.ok_or_else(|| Error::data("the index is of another file").path(&file.path))?;
-        Ok(Line { file, record, start, bytes })
+        self.files[at].line(record)
+    }
+
+    /// Whether lines come from far away, so that many at once come in less time than one after the other.
+    pub(crate) fn is_far(&self) -> bool {
+        self.far
+    }
+
+    /// Begins to fetch these lines, where they lie far away.
+    pub(crate) fn fetch(&self, indices: &[u64]) {
+        if !self.far {
+            return;
+        }
+        let place = |&index: &u64| {
+            let (at, record) = self.firsts.find(index).ok()?;
+            let file = &self.files[at];
+            Some((at, file.index.place(record, file.content.len())?))
+        };
+        content::fetch_all(indices.iter().filter_map(place), |at| &self.files[at].content);
     }
 
     pub(crate) fn identity(&self) -> &str {
@@ -79,19 +107,42 @@ impl LineFiles {
 }
 
 impl LineFile {
-    fn open(path: PathBuf, options: &LineOptions) -> Result<(Self, FileId)> {
-        let content = Mapping::open(&path, options.access)?;
-        if let Some(codec) = compression(content.bytes()) {
+    fn open(path: PathBuf, content: Content, options: &LineOptions) -> Result<(Self, FileId)> {
+        let head = content.read(0..content.len().min(4)).map_err(|e| e.path(&path))?;
+        if let Some(codec) = compression(head.as_bytes()) {
             return Err(compressed(codec).path(path));
         }
-        let keep_blank = options.keep_blank;
-        let records = if keep_blank { Records::AllLines } else { Records::Lines };
-        let find = |bytes: &[u8]| Ok::<_, Infallible>(LineIndex::build(bytes, keep_blank).0);
-        let id = FileId::new(&path, content.bytes());
-        let Ok(starts) = load_or_find(&path, &id, content.bytes(), records, &options.cache, find);
+        let id = content.id(&path)?;
+        let starts = starts(&path, &content, &id, options).map_err(|e| e.path(&path))?;
         let id = FileId { hash: id.hash ^ starts.hash().rotate_left(1), ..id };
         Ok((Self { path, content, index: LineIndex(starts) }, id))
     }
+
+    #[inline]
+    fn line(&self, record: u64) -> Result<Line<'_>> {
+        let other = || Error::data("the index is of another file").path(&self.path);
+        if let Some(all) = self.content.here() {
+            let (start, bytes) = self.index.line(record, all).ok_or_else(other)?;
+            return Ok(Line { file: self, record, start, bytes: Bytes::Here(bytes) });
+        }
+        let place = self.index.place(record, self.content.len()).ok_or_else(other)?;
+        let start = place.start as usize;
+        let bytes = self.content.read(place).map_err(|e| e.path(&self.path).record(record))?;
+        Ok(Line { file: self, record, start, bytes: Bytes::Read(bytes) })
+    }
+}
+
+/// Where the lines of a file start.
+fn starts(path: &Path, content: &Content, id: &FileId, options: &LineOptions) -> Result<Starts> {
+    let (keep_blank, cache) = (options.keep_blank, &options.cache);
+    let records = if keep_blank { Records::AllLines } else { Records::Lines };
+    let Some(all) = content.here() else {
+        let read = || index_stream::build(content.stream(), keep_blank).map(|index| index.0);
+        return load_or_read(path, id, records, cache, read).map_err(content::untold);
+    };
+    let find = |bytes: &[u8]| Ok::<_, Infallible>(LineIndex::build(bytes, keep_blank).0);
+    let Ok(starts) = load_or_find(path, id, all, records, cache, find);
+    Ok(starts)
 }
 
 fn compressed(codec: &str) -> Error {
@@ -108,21 +159,32 @@ impl fmt::Debug for LineFiles {
     }
 }
 
-impl<'a> Line<'a> {
+impl Line<'_> {
     /// The line as text.
     ///
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) at the first byte that is not UTF-8.
     #[inline]
-    pub(crate) fn text(&self) -> Result<&'a str> {
-        utf8::text(self.bytes).map_err(|(at, message)| self.fault(at, message))
+    pub(crate) fn text(&self) -> Result<&str> {
+        let bytes = match &self.bytes {
+            Bytes::Here(bytes) => bytes,
+            Bytes::Read(bytes) => self.file.index.cut(bytes.as_bytes()),
+        };
+        utf8::text(bytes).map_err(|(at, message)| self.fault(at, message))
     }
 
     /// An error at byte `at` of this line.
     #[cold]
     pub(crate) fn fault(&self, at: usize, message: impl Into<String>) -> Error {
-        let line = self.file.index.line_number(self.record, self.file.content.bytes());
-        Error::data(message).path(&self.file.path).line(line).offset((self.start + at) as u64)
+        let (index, record) = (&self.file.index, self.record);
+        let error = Error::data(message).path(&self.file.path);
+        let error = match self.file.content.here() {
+            Some(all) => error.line(index.line_number(record, all)),
+            // Counting the lines before it would read them all.
+            None if index.has_gaps() => error.record(record),
+            None => error.line(record + 1),
+        };
+        error.offset((self.start + at) as u64)
     }
 }
 
@@ -149,7 +211,7 @@ impl<'a> Line<'a> {
 ///
 /// # Cost
 /// Opening maps the files and finds their lines in parallel, or takes them from the [`IndexCache`]; 4 bytes a line are
-/// held. Reading copies one line. See [`Mapping`] for what must not be done to the files meanwhile.
+/// held. Reading copies one line. See [`Mapping`](super::Mapping) for what must not be done to the files meanwhile.
 pub struct Lines {
     files: LineFiles,
     identity: String,
@@ -221,6 +283,15 @@ impl RandomAccess for Lines {
 
     fn read(&self, index: u64) -> Result<String> {
         self.files.line(index)?.text().map(str::to_owned)
+    }
+
+    fn read_many(&self, indices: &[u64]) -> Many<String> {
+        self.files.fetch(indices);
+        Many::one_by_one(indices, |index| self.read(index).map(Some))
+    }
+
+    fn reads_together(&self) -> bool {
+        self.files.is_far()
     }
 
     fn name(&self) -> &'static str {

@@ -62,6 +62,7 @@ mod format;
 pub mod fuzzing;
 mod index;
 mod index_cache;
+mod index_stream;
 #[cfg(feature = "compress")]
 mod inflate;
 mod json;
@@ -115,7 +116,6 @@ pub(crate) use detect::{any_compressed, detect_folder};
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 pub use example::ExamplesIter;
 pub use example::{ExampleParser, Examples, FeatureSpec, FeatureType, FeatureValues, encode_example};
-pub(crate) use files::file_name;
 pub use files::{Patterns, find};
 pub use format::Format;
 pub use index_cache::IndexCache;

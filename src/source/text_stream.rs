@@ -315,6 +315,7 @@ impl<P: LineParser> DatasetIterator for TextStreamIter<P> {
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<P::Record>> {
         cx.begin_element();
+        crate::store::tell(cx);
         match cx.consumed(StageId(0), || self.read()) {
             Ok(Some(record)) => {
                 cx.produced(StageId(0), 1, self.shared.parser.record_bytes(&record));

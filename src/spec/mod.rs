@@ -8,10 +8,12 @@
 //!   - to_iter
 //! executor: {threads: 2, buffer: 2}
 //! checkpoint: {folder: checkpoints, every: 100}
+//! store: {cache_dir: cache, cache_size: 100GiB}
 //! ```
 //!
 //! Every stage is one entry of a list: its name, and its arguments in a mapping. Relative paths start at the folder of
-//! the file. `to_iter` may be left out: it then stands before the first stage that needs a stream. What is not
+//! the file; URLs of [stores](crate::store) stand wherever paths do, and `store` says how they are read: `cache_dir`, `cache_size`,
+//! `memory`, `requests`, `attempts`, `timeout` and `stall` in seconds, as [`StoreOptions`](crate::store::StoreOptions) has them. `to_iter` may be left out: it then stands before the first stage that needs a stream. What is not
 //! understood is refused, with the line, the key and the nearest valid name. A file cannot run code.
 //!
 //! Compressed files have no random access. With `lanes: 8` they are read as eight streams, one element of each in turn, by as many
@@ -249,6 +251,9 @@ impl Pipeline {
 
     fn chain(&self) -> Result<(BoxIter<Element>, Option<u64>)> {
         let fields = Fields::new(&self.root)?;
+        if let Some(options) = &self.settings.store {
+            options.clone().below(&self.folder()).apply();
+        }
         let mut context = Context::new(self.folder());
         let source = registry::source(fields.required_node("source")?, &mut context)?;
         let stages: Vec<Node> = match fields.node("stages") {

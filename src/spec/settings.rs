@@ -1,11 +1,13 @@
 //! The parts of a pipeline file that do not change the data: who runs it, where checkpoints go.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::decode::{Decode, Fields};
 use super::node::{Node, Tree};
 use crate::error::Result;
 use crate::exec::Executor;
+use crate::store::StoreOptions;
 pub use crate::units::parse_bytes;
 
 /// What a pipeline file says besides its source and stages.
@@ -28,6 +30,8 @@ pub struct Settings {
     pub buffer: Option<usize>,
     /// `checkpoint`, if it is given.
     pub checkpoint: Option<CheckpointSettings>,
+    /// `store: {cache_dir: cache, cache_size: 100GiB}`, if it is given: how stores are read; folders as they are written.
+    pub store: Option<StoreOptions>,
 }
 
 /// `checkpoint: {folder: checkpoints, every: 100}`.
@@ -51,11 +55,13 @@ impl Settings {
             ram_budget: None,
             buffer: None,
             checkpoint: None,
+            store: None,
         };
         if let Some(node) = fields.node("executor") {
             settings.decode_executor(node)?;
         }
         settings.checkpoint = fields.node("checkpoint").map(CheckpointSettings::decode).transpose()?;
+        settings.store = fields.node("store").map(store).transpose()?;
         Ok(settings)
     }
 
@@ -94,6 +100,41 @@ impl Settings {
         self.executor = threads.or(inline);
         Ok(())
     }
+}
+
+/// `store: {cache_dir: cache, cache_size: 100GiB, memory: 1GiB, requests: 32, attempts: 10, timeout: 180, stall: 20}`.
+fn store(node: &Node) -> Result<StoreOptions> {
+    let fields = Fields::with_short(node, Some("cache_dir"))?;
+    let mut options = StoreOptions::from_env();
+    let amount = |key: &'static str| fields.node(key).map(bytes).transpose();
+    let seconds = |key: &'static str| -> Result<Option<Duration>> {
+        let Some(node) = fields.node(key) else { return Ok(None) };
+        let time = Duration::try_from_secs_f64(f64::decode(node)?);
+        time.map(Some).map_err(|_| node.error("needs a number of seconds"))
+    };
+    if let Some(folder) = fields.optional::<String>("cache_dir")? {
+        options = options.cache_dir(folder);
+    }
+    if let Some(bytes) = amount("cache_size")? {
+        options = options.cache_bytes(bytes);
+    }
+    if let Some(bytes) = amount("memory")? {
+        options = options.memory_bytes(bytes);
+    }
+    if let Some(count) = fields.at_least("requests", 1)? {
+        options = options.requests(usize::try_from(count).unwrap_or(usize::MAX));
+    }
+    if let Some(count) = fields.at_least("attempts", 1)? {
+        options = options.attempts(u32::try_from(count).unwrap_or(u32::MAX));
+    }
+    if let Some(time) = seconds("timeout")? {
+        options = options.timeout(time);
+    }
+    if let Some(time) = seconds("stall")? {
+        options = options.stall(time);
+    }
+    fields.finish()?;
+    Ok(options)
 }
 
 fn bytes(node: &Node) -> Result<u64> {

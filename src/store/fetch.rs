@@ -4,14 +4,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::blocks::BLOCK;
+use super::counts::{COUNTS, count};
 use super::object::Object;
 use super::retry::{Attempts, Failure, Fault};
 use super::runtime;
 use super::service::listening;
-use crate::element::BufferMut;
+use crate::element::{Buffer, BufferMut};
 use crate::error::ErrorKind;
 
 /// Begins to fetch blocks that were claimed. Whatever happens, each of them lands or fails.
@@ -61,14 +63,36 @@ impl Run {
     }
 
     async fn fetch(mut self) {
+        self.take_from_disk().await;
+        if self.blocks.is_empty() {
+            return;
+        }
         let mut attempts = Attempts::new(&self.object.shared.options);
         while let Err(fault) = self.attempt().await {
             let missing = self.missing();
+            count(&COUNTS.repeated, 1);
             if let Err(failure) = attempts.next(fault).await {
                 let message = format!("bytes {} to {}: {}", missing.start, missing.end, failure.message);
                 self.failure = Some(Failure { message, ..failure });
                 return;
             }
+        }
+    }
+
+    /// Lands those blocks that are kept on disk, and leaves what begins with another of them to another run.
+    async fn take_from_disk(&mut self) {
+        let Some(disk) = self.object.shared.disk.clone() else { return };
+        while !self.blocks.is_empty() {
+            let (disk, key) = (disk.clone(), self.object.key_of(self.blocks.start));
+            let len = self.begun.as_bytes().len() as u64;
+            let Ok(Some(bytes)) = spawn_blocking(move || disk.read(key, len)).await else { break };
+            count(&COUNTS.from_disk, 1);
+            self.land(bytes);
+        }
+        let behind = self.blocks.clone().skip(1);
+        if let Some(kept) = behind.into_iter().find(|&block| disk.has(self.object.key_of(block))) {
+            let end = std::mem::replace(&mut self.blocks.end, kept);
+            begin(self.object.clone(), kept..end);
         }
     }
 
@@ -106,15 +130,30 @@ impl Run {
             self.filled += now.len();
             bytes = later;
             if self.filled == self.begun.as_bytes().len() {
-                self.land();
+                let bytes = std::mem::replace(&mut self.begun, BufferMut::zeroed(0)).freeze();
+                count(&COUNTS.fetched, 1);
+                count(&COUNTS.bytes, bytes.len() as u64);
+                self.keep(&bytes);
+                self.land(bytes);
             }
         }
         Ok(())
     }
 
-    fn land(&mut self) {
+    /// Keeps the first block on disk, unless too many wait for that already.
+    fn keep(&self, bytes: &Buffer) {
+        let Some(disk) = self.object.shared.disk.clone() else { return };
+        let Ok(permit) = disk.writes.clone().try_acquire_owned() else { return };
+        let (key, bytes) = (self.object.key_of(self.blocks.start), bytes.clone());
+        drop(spawn_blocking(move || {
+            disk.write(key, bytes.as_bytes());
+            drop(permit);
+        }));
+    }
+
+    /// The first block is here.
+    fn land(&mut self, bytes: Buffer) {
         let (object, block) = (self.object.clone(), self.blocks.start);
-        let bytes = std::mem::replace(&mut self.begun, BufferMut::zeroed(0)).freeze();
         self.blocks.start += 1;
         self.begin_block();
         object.shared.blocks.land(object.key_of(block), bytes);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
-use crate::source::file_name;
+use crate::place::file_name;
 
 /// A file under a temporary name, until it is published.
 #[derive(Debug)]

@@ -31,6 +31,10 @@ mod blocks;
 #[cfg(feature = "store")]
 mod bucket;
 #[cfg(feature = "store")]
+mod counts;
+#[cfg(feature = "store")]
+mod disk;
+#[cfg(feature = "store")]
 mod fetch;
 mod folder;
 #[cfg(feature = "store")]
@@ -56,13 +60,23 @@ mod upload;
 #[cfg(not(feature = "store"))]
 use std::path::Path;
 
+#[cfg(feature = "store")]
+pub(crate) use self::counts::tell;
 pub use self::folder::{Entry, Folder};
 #[cfg(feature = "store")]
 pub(crate) use self::list::find;
 #[cfg(feature = "store")]
 pub(crate) use self::object::Object;
 pub use self::options::StoreOptions;
+pub(crate) use self::options::index_folder;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) use self::options::variables;
 pub use self::output::Output;
+
+/// Nothing happened.
+#[cfg(not(feature = "store"))]
+#[inline]
+pub(crate) fn tell(_: &mut crate::Cx) {}
 
 /// That no store is built in.
 #[cfg(not(feature = "store"))]

@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::blocks::{BLOCK, Key};
 use super::bucket::Location;
+use super::counts::{COUNTS, count};
 use super::fetch;
 use super::retry::{Attempts, Failure, Fault, changed, given_up};
 use super::runtime;
@@ -139,6 +140,7 @@ impl Object {
 
     /// A block, and of those that `follow` some are begun.
     fn block(self: &Arc<Self>, block: u64, follow: Range<u64>) -> Result<Buffer> {
+        count(&COUNTS.read, 1);
         let is_alone = follow.end == block + 1;
         if let Some(bytes) = is_alone.then(|| self.shared.blocks.get(self.key_of(block))).flatten() {
             return Ok(bytes);

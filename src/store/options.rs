@@ -1,5 +1,10 @@
 //! How stores are read: memory, disk, requests, patience.
 
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use std::ffi::OsString;
+#[cfg(feature = "spec")]
+use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
@@ -12,6 +17,8 @@ use crate::error::Error;
 /// | method | variable | at first |
 /// |---|---|---|
 /// | [`memory_bytes`](Self::memory_bytes) | `GRISTMILL_STORE_MEMORY` | 256 MiB |
+/// | [`cache_dir`](Self::cache_dir) | `GRISTMILL_STORE_CACHE_DIR` | none |
+/// | [`cache_bytes`](Self::cache_bytes) | `GRISTMILL_STORE_CACHE_SIZE` | 10 GiB |
 /// | [`requests`](Self::requests) | `GRISTMILL_STORE_REQUESTS` | 16 |
 /// | [`attempts`](Self::attempts) | `GRISTMILL_STORE_ATTEMPTS` | 10 |
 /// | [`timeout`](Self::timeout) | `GRISTMILL_STORE_TIMEOUT`, seconds | 180 s |
@@ -25,6 +32,8 @@ use crate::error::Error;
 #[must_use = "options do nothing until `apply`"]
 pub struct StoreOptions {
     pub(super) memory_bytes: u64,
+    pub(super) cache_dir: Option<PathBuf>,
+    pub(super) cache_bytes: u64,
     pub(super) requests: usize,
     pub(super) attempts: u32,
     pub(super) timeout: Duration,
@@ -35,6 +44,8 @@ impl Default for StoreOptions {
     fn default() -> Self {
         Self {
             memory_bytes: 256 << 20,
+            cache_dir: None,
+            cache_bytes: 10 << 30,
             requests: 16,
             attempts: 10,
             timeout: Duration::from_secs(180),
@@ -53,6 +64,11 @@ impl StoreOptions {
         if let Some(bytes) = variable("MEMORY", crate::units::parse_bytes) {
             options.memory_bytes = bytes;
         }
+        options.cache_dir =
+            std::env::var_os("GRISTMILL_STORE_CACHE_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        if let Some(bytes) = variable("CACHE_SIZE", crate::units::parse_bytes) {
+            options.cache_bytes = bytes;
+        }
         if let Some(count) = variable("REQUESTS", |text| text.parse().ok()) {
             options = options.requests(count);
         }
@@ -68,7 +84,20 @@ impl StoreOptions {
         options
     }
 
-    /// Bytes of blocks that are kept in memory.
+    /// A folder on a local disk where blocks are kept, for this run and the next, and for all processes of this machine: each
+    /// block with its checksum, the least recently used removed. Indices of lines and records are kept there, too.
+    pub fn cache_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cache_dir = Some(folder.into());
+        self
+    }
+
+    /// Bytes of blocks that are kept there.
+    pub fn cache_bytes(mut self, bytes: u64) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// Bytes of blocks that are kept in memory by each process.
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
         self
@@ -98,16 +127,44 @@ impl StoreOptions {
         self
     }
 
+    /// Relative folders begin here.
+    #[cfg(feature = "spec")]
+    pub(crate) fn below(mut self, folder: &Path) -> Self {
+        self.cache_dir = self.cache_dir.map(|dir| folder.join(dir));
+        self
+    }
+
     /// From now on, whatever is opened is read so; what is open already stays as it is.
     pub fn apply(self) {
         *APPLIED.write().unwrap_or_else(PoisonError::into_inner) = Some(self);
     }
 
     /// What counts now.
-    #[cfg(feature = "store")]
     pub(super) fn current() -> Self {
         APPLIED.read().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(Self::from_env)
     }
+}
+
+/// Where indices of objects are kept.
+pub(crate) fn index_folder() -> Option<PathBuf> {
+    StoreOptions::current().cache_dir.map(|folder| folder.join("indices"))
+}
+
+/// What the program said, as variables for its workers.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
+    let applied = APPLIED.read().unwrap_or_else(PoisonError::into_inner);
+    let Some(options) = &*applied else { return Vec::new() };
+    let seconds = |time: Duration| time.as_secs_f64().to_string().into();
+    vec![
+        ("GRISTMILL_STORE_MEMORY", options.memory_bytes.to_string().into()),
+        ("GRISTMILL_STORE_CACHE_DIR", options.cache_dir.clone().unwrap_or_default().into()),
+        ("GRISTMILL_STORE_CACHE_SIZE", options.cache_bytes.to_string().into()),
+        ("GRISTMILL_STORE_REQUESTS", options.requests.to_string().into()),
+        ("GRISTMILL_STORE_ATTEMPTS", options.attempts.to_string().into()),
+        ("GRISTMILL_STORE_TIMEOUT", seconds(options.timeout)),
+        ("GRISTMILL_STORE_STALL", seconds(options.stall)),
+    ]
 }
 
 fn variable<T>(name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {

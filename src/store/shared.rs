@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
 use super::blocks::Blocks;
+use super::disk::Disk;
 use super::options::StoreOptions;
 
 /// Memory, and the number of requests, for all objects together.
@@ -12,6 +13,7 @@ use super::options::StoreOptions;
 pub(super) struct Shared {
     pub(super) options: StoreOptions,
     pub(super) blocks: Blocks,
+    pub(super) disk: Option<Arc<Disk>>,
     pub(super) requests: Semaphore,
 }
 
@@ -29,6 +31,7 @@ impl Shared {
 
     pub(super) fn new(options: StoreOptions) -> Self {
         let (blocks, requests) = (Blocks::new(options.memory_bytes), Semaphore::new(options.requests));
-        Self { options, blocks, requests }
+        let disk = options.cache_dir.as_ref().map(|folder| Arc::new(Disk::new(folder, options.cache_bytes)));
+        Self { options, blocks, disk, requests }
     }
 }

@@ -209,3 +209,65 @@ fn secrets_are_in_no_message() {
         assert!(!shown(&error).contains("hidden"), "{}", shown(&error));
     }
 }
+
+#[test]
+fn blocks_on_disk_spare_requests_and_survive() {
+    let (server, bytes, dir) = (Server::start(), bytes(5), tempfile::tempdir().unwrap());
+    let url = server.put("a", bytes.clone());
+    let open = || open_with(&url, options().cache_dir(dir.path())).unwrap();
+    let gets = || server.requests().iter().filter(|request| request.method == "GET").count();
+    let first = open();
+    assert!(all(&first).unwrap() == bytes);
+    // Until what is being written is written.
+    let disk = first.shared.disk.clone().unwrap();
+    while !(0..6).all(|block| disk.has(first.key_of(block))) {
+        std::thread::yield_now();
+    }
+    assert_eq!(gets(), 2);
+    assert!(all(&open()).unwrap() == bytes);
+    assert_eq!(gets(), 0);
+    // One that is damaged, and one that is gone, are fetched again, and no others.
+    damage(dir.path(), |files| {
+        std::fs::write(&files[0], b"damage").unwrap();
+        std::fs::remove_file(&files[3]).unwrap();
+    });
+    let ranges = || server.requests().iter().filter_map(|request| request.range).map(|(a, b)| b - a).sum::<u64>();
+    assert!(all(&open()).unwrap() == bytes);
+    let fetched = ranges();
+    assert!(fetched <= 2 * BLOCK && fetched > BLOCK, "{fetched}");
+    // Another version has blocks of its own.
+    let mut other = bytes;
+    other[7] ^= 1;
+    server.put("a", other.clone());
+    assert!(all(&open()).unwrap() == other);
+}
+
+/// Does something to the files of blocks, in order.
+fn damage(dir: &Path, work: impl Fn(&[std::path::PathBuf])) {
+    let folders = std::fs::read_dir(dir.join("blocks")).unwrap().flatten().map(|entry| entry.path());
+    let files = folders.filter(|path| path.is_dir()).flat_map(|folder| std::fs::read_dir(folder).unwrap().flatten());
+    let mut files: Vec<_> = files.map(|entry| entry.path()).collect();
+    files.sort();
+    work(&files);
+}
+
+#[test]
+fn lines_of_objects_are_lines_of_files() {
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    let text: String = (0..60_000).map(|i| format!("{{\"n\": {i}, \"pad\": \"{}\"}}\n", "x".repeat(i % 90))).collect();
+    std::fs::write(dir.path().join("a.jsonl"), &text).unwrap();
+    let url = server.put("a.jsonl", text);
+    use crate::dataset::map::RandomAccess;
+    use crate::source::{IndexCache, Jsonl, Lines};
+    let (near, far) = (Lines::open(dir.path().join("a.jsonl")).unwrap(), Lines::open(&url).unwrap());
+    assert_eq!(near.len(), far.len());
+    let indices: Vec<u64> = (0..near.len()).step_by(997).chain([0, 59_999]).collect();
+    for (&index, line) in indices.iter().zip(far.read_many(&indices).items()) {
+        assert_eq!(near.read(index).unwrap(), *line);
+    }
+    let options = || Jsonl::options().cache(IndexCache::Folder(dir.path().join("cache")));
+    assert_eq!(options().open(&url).unwrap().read(777).unwrap(), Jsonl::open(dir.path()).unwrap().read(777).unwrap());
+    let damaged = server.put("b.txt", b"one\n\n\xff\n".to_vec());
+    let error = Lines::open(&damaged).unwrap().read(1).unwrap_err().to_string();
+    assert_eq!(error, format!("{damaged}: record 1: byte 5: byte 0xff is not UTF-8"));
+}

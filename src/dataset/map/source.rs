@@ -6,6 +6,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage};
 use crate::error::Result;
+use crate::store;
 
 /// Records that can be read by index: what a source of your own implements.
 ///
@@ -147,7 +148,9 @@ impl<S: RandomAccess> MapDataset for Source<S> {
             return Ok(None);
         }
         let index = if index < len { index } else { index % len };
-        match cx.timed(StageId(0), || self.source.read(index)) {
+        let record = cx.timed(StageId(0), || self.source.read(index));
+        store::tell(cx);
+        match record {
             Ok(record) => {
                 if cx.is_timing() {
                     cx.sampled_bytes(StageId(0), self.source.record_bytes(&record));
@@ -167,6 +170,7 @@ impl<S: RandomAccess> MapDataset for Source<S> {
             indices.iter().any(|&index| index >= len).then(|| indices.iter().map(|index| index % len).collect());
         let places = places.as_deref().unwrap_or(indices);
         let many = cx.timed_many(StageId(0), places.len(), || self.source.read_many(places));
+        store::tell(cx);
         if cx.is_timing() {
             let bytes = many.items().iter().map(|record| self.source.record_bytes(record)).sum();
             cx.sampled_bytes(StageId(0), bytes);

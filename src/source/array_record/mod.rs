@@ -17,9 +17,7 @@ mod tests;
 mod transposed;
 mod writer;
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -69,6 +67,8 @@ use crate::error::{Error, ErrorKind, Result};
 pub struct ArrayRecord {
     files: Vec<File>,
     firsts: Firsts,
+    /// Whether some files lie far away.
+    far: bool,
     cache: Cache,
     cache_bytes: usize,
     identity: String,
@@ -122,15 +122,11 @@ impl ArrayRecord {
 
     /// Begins to fetch the chunks of these records, where they lie far away: all at once, not one after the other.
     fn fetch(&self, indices: &[u64]) {
-        let mut wanted: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();
-        for &index in indices {
-            if let Ok((at, place)) = self.find(index)
-                && self.files[at].content.here().is_none()
-            {
-                wanted.entry(at).or_default().push(place.begin..place.limit);
-            }
+        if !self.far {
+            return;
         }
-        wanted.iter().for_each(|(&at, ranges)| self.files[at].content.fetch(ranges));
+        let place = |&index: &u64| self.find(index).ok().map(|(at, place)| (at, place.begin..place.limit));
+        content::fetch_all(indices.iter().filter_map(place), |at| &self.files[at].content);
     }
 
     /// One record; of the same chunk as the last where `held` has that.
@@ -250,7 +246,8 @@ impl ArrayRecordOptions {
         let recovered: u64 = files.iter().filter_map(|file| Some(file.recovery?.records)).sum();
         let recovered = if recovered > 0 { format!(", {recovered} records recovered") } else { String::new() };
         let (cache, identity) = (Cache::new(self.cache_bytes), files::identity(&ids) + &recovered);
-        Ok(ArrayRecord { files, firsts, cache, cache_bytes: self.cache_bytes, identity })
+        let far = files.iter().any(|file| file.content.here().is_none());
+        Ok(ArrayRecord { files, firsts, far, cache, cache_bytes: self.cache_bytes, identity })
     }
 }
 
@@ -284,7 +281,7 @@ impl RandomAccess for ArrayRecord {
     }
 
     fn reads_together(&self) -> bool {
-        self.files.iter().any(|file| file.index.is_grouped() || file.content.here().is_none())
+        self.far || self.files.iter().any(|file| file.index.is_grouped())
     }
 
     fn place(&self, index: u64) -> Option<(PathBuf, u64)> {

@@ -1,48 +1,107 @@
 //! A file as the `parquet` crate reads it: slices without a copy where it is mapped, every range checked.
 
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
 use crate::element::Buffer;
 use crate::error::Error;
-use crate::source::content::{Content, Stream};
+use crate::source::content::Content;
 
 #[derive(Clone)]
-pub(super) struct Chunks(pub(super) Content);
+pub(super) struct Chunks {
+    content: Content,
+    /// Why a range could not be read. Of that the decoder passes on a text at most.
+    failure: Arc<Mutex<Option<Error>>>,
+}
 
 /// What keeps the memory alive in [`Bytes`].
-struct Range(Buffer);
+struct Piece(Buffer);
 
-impl AsRef<[u8]> for Range {
+impl AsRef<[u8]> for Piece {
     fn as_ref(&self) -> &[u8] {
         self.0.as_bytes()
     }
 }
 
+impl Chunks {
+    pub(super) fn new(content: Content) -> Self {
+        Self { content, failure: Arc::default() }
+    }
+
+    pub(super) fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// The error that led to what the decoder reports, if reading failed.
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn slice(&self, start: u64, end: Option<u64>) -> Result<Buffer> {
+        let Some(end) = end.filter(|&end| start <= end && end <= self.content.len()) else {
+            let text = format!("bytes from {start} to {end:?}, in a file of {}", self.content.len());
+            return Err(ParquetError::EOF(text));
+        };
+        self.content.read(start..end).map_err(|error| {
+            let text = error.to_string();
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            ParquetError::General(text)
+        })
+    }
+}
+
 impl Length for Chunks {
     fn len(&self) -> u64 {
-        self.0.len()
+        self.content.len()
     }
 }
 
 impl ChunkReader for Chunks {
-    type T = Stream;
+    type T = From;
 
-    fn get_read(&self, start: u64) -> Result<Stream> {
-        let mut stream = self.0.stream();
-        if stream.seek(start) { Ok(stream) } else { Err(outside(start, None, self.0.len())) }
+    fn get_read(&self, start: u64) -> Result<From> {
+        self.slice(start, Some(start))?;
+        Ok(From { chunks: self.clone(), at: start, piece: Buffer::EMPTY, taken: 0 })
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        let end = start.checked_add(length as u64).filter(|&end| end <= self.0.len());
-        let end = end.ok_or_else(|| outside(start, Some(length), self.0.len()))?;
-        let bytes = self.0.read(start..end).map_err(|e: Error| ParquetError::External(Box::new(e)))?;
-        Ok(Bytes::from_owner(Range(bytes)))
+        let bytes = self.slice(start, start.checked_add(length as u64))?;
+        Ok(Bytes::from_owner(Piece(bytes)))
     }
 }
 
-fn outside(start: u64, length: Option<usize>, len: u64) -> ParquetError {
-    let length = length.map_or_else(|| "bytes".to_owned(), |length| format!("{length} bytes"));
-    ParquetError::EOF(format!("{length} from byte {start} on, in a file of {len}"))
+/// The bytes from some place on, to wherever they are read.
+pub(super) struct From {
+    chunks: Chunks,
+    /// Where the piece ends.
+    at: u64,
+    piece: Buffer,
+    taken: usize,
+}
+
+impl From {
+    /// All of the rest where it is mapped; where it is far away not more than is likely to be read.
+    fn next_piece(&mut self) -> Result<()> {
+        const FAR: u64 = 64 << 10;
+        let len = self.chunks.content.len();
+        let end = if self.chunks.content.here().is_some() { len } else { len.min(self.at + FAR) };
+        self.piece = self.chunks.slice(self.at, Some(end))?;
+        (self.at, self.taken) = (end, 0);
+        Ok(())
+    }
+}
+
+impl Read for From {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.taken == self.piece.len() {
+            self.next_piece().map_err(io::Error::other)?;
+        }
+        let read = (&self.piece.as_bytes()[self.taken..]).read(out)?;
+        self.taken += read;
+        Ok(read)
+    }
 }

@@ -1,6 +1,5 @@
 //! One row group: spans of rows, decoded when they are asked for.
 
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -91,6 +90,7 @@ impl Group {
         if let Some(batch) = known() {
             return Ok(batch);
         }
+        self.fetch(file, span);
         // Taken out, so that a decoder that fails is gone.
         let mut live = match slot.take() {
             Some(live) if live.next_span == span || (live.next_span < span && !self.has_page_index) => live,
@@ -108,6 +108,14 @@ impl Group {
         }
     }
 
+    /// Begins to fetch what a span is made of, where it lies far away, and what the next is made of, which is often read next.
+    fn fetch(&self, file: &File, span: u64) {
+        if file.chunks.content().here().is_none() {
+            let rows = span * self.span_rows..(span + 2).saturating_mul(self.span_rows).min(self.rows);
+            file.chunks.content().fetch(&super::ahead::pages(file, self.group, rows));
+        }
+    }
+
     /// Forgets the decoder, unless it is at work.
     pub(super) fn rest(&self) {
         if let Ok(mut live) = self.live.try_lock() {
@@ -121,7 +129,6 @@ impl Group {
     }
 
     fn reader(&self, file: &File, span: u64) -> Result<ParquetRecordBatchReader> {
-        file.chunks.0.fetch(&self.ranges(file));
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file.chunks.clone(), file.metadata.clone())
             .with_row_groups(vec![self.group])
             .with_projection(file.mask.clone())
@@ -135,13 +142,6 @@ impl Group {
             ])),
         };
         builder.build().map_err(damaged)
-    }
-
-    /// Where the columns that are read lie.
-    fn ranges(&self, file: &File) -> Vec<Range<u64>> {
-        let columns = file.metadata.metadata().row_group(self.group).columns().iter().enumerate();
-        let chosen = columns.filter(|(leaf, _)| file.mask.leaf_included(*leaf)).map(|(_, column)| column.byte_range());
-        chosen.map(|(start, length)| start..start.saturating_add(length)).collect()
     }
 
     fn next(&self, live: &mut Live) -> Result<RecordBatch> {
@@ -159,7 +159,7 @@ impl Group {
 
     /// Runs foreign code on bytes of unknown quality: its panics become errors too.
     fn guard<T>(&self, file: &File, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        let result = contained(work);
+        let result = contained(work).map_err(|error| file.chunks.failure().unwrap_or(error));
         result.map_err(|e| Error::new(e.kind(), format!("row group {}: {}", self.group, e.message())).path(&file.path))
     }
 }

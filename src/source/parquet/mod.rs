@@ -1,5 +1,6 @@
 //! Parquet files: rows by number.
 
+mod ahead;
 mod chunk;
 mod condition;
 mod group;
@@ -221,10 +222,10 @@ impl ParquetOptions {
     fn open_file(&self, path: PathBuf, content: Content) -> Result<(File, FileId)> {
         let id = content.id(&path)?;
         footer(&content).map_err(|e| e.path(&path))?;
-        let chunks = Chunks(content);
+        let chunks = Chunks::new(content);
         let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
         let load = || ArrowReaderMetadata::load(&chunks, options).map_err(|e| Error::data(format!("footer: {e}")));
-        let metadata = contained(load).map_err(|e| e.path(&path).offset(id.size - 8))?;
+        let metadata = contained(load).map_err(|e| chunks.failure().unwrap_or(e).path(&path).offset(id.size - 8))?;
         let (chosen, mask) = self.choose(&metadata).map_err(|e| e.path(&path))?;
         // A batch has the chosen columns in the order of the file.
         let place = |column: &usize| chosen.iter().filter(|other| *other < column).count();
@@ -273,13 +274,14 @@ fn starts_with(leaf: &[String], path: &[&str]) -> bool {
 
 /// Checks the last 8 bytes, so that damage there is told with its place.
 fn footer(file: &Content) -> Result<()> {
-    let head = file.read(0..file.len().min(4))?;
-    let body = file.len().checked_sub(12).filter(|_| [b"PAR1", b"PARE"].iter().any(|magic| *magic == head.as_bytes()));
-    let Some(body) = body else {
-        let text = format!("not a parquet file: {} bytes that do not begin with PAR1", file.len());
-        return Err(Error::data(text).offset(0));
+    let size = file.len();
+    // The end first: where it lies far away, the rest of the footer comes with it.
+    let tail = file.read(size.saturating_sub(8)..size)?;
+    let head = file.read(0..size.min(4))?;
+    let begins = [b"PAR1", b"PARE"].iter().any(|magic| head.as_bytes() == *magic);
+    let Some(body) = size.checked_sub(12).filter(|_| begins) else {
+        return Err(Error::data(format!("not a parquet file: {size} bytes that do not begin with PAR1")).offset(0));
     };
-    let tail = file.read(body + 4..body + 12)?;
     let (length, magic) = tail.as_bytes().split_at(4);
     if magic == b"PARE" {
         return Err(Error::unsupported("the footer is encrypted").offset(body + 8));

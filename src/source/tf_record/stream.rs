@@ -147,6 +147,7 @@ impl DatasetIterator for TfRecordIter {
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Buffer>> {
         cx.begin_element();
+        crate::store::tell(cx);
         match cx.consumed(StageId(0), || self.read()) {
             Ok(Some(record)) => {
                 cx.produced(StageId(0), 1, record.len() as u64);

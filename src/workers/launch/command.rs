@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::failure::LaunchFailure;
 use super::hook;
+use crate::store;
 use crate::workers::sys::modules;
 
 /// Says where a worker finds its parent; set by gristmill alone.
@@ -58,7 +59,7 @@ pub(super) fn zygote(given: &WorkerCommand, control: Stdio) -> Result<Command, L
         return Err(LaunchFailure::WorkerAstray);
     }
     let mut command = Command::new(&given.program);
-    command.args(given.to_fork.iter().flatten()).envs(ENVIRONMENT).stdin(control);
+    command.args(given.to_fork.iter().flatten()).envs(ENVIRONMENT).envs(store::variables()).stdin(control);
     surround(&mut command, given);
     Ok(command)
 }
@@ -124,7 +125,7 @@ pub(crate) fn build(
         None => program()?,
     };
     let mut command = Command::new(&program);
-    command.args(arguments).env(WORKER, call.write()).envs(ENVIRONMENT);
+    command.args(arguments).env(WORKER, call.write()).envs(ENVIRONMENT).envs(store::variables());
     if program == Path::new(SELF) {
         command.arg0(format!("gristmill worker of {}", call.parent));
     }

@@ -1,0 +1,224 @@
+//! Blocks of objects on a local disk, for several processes and for the next run.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::Semaphore;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::blocks::Key;
+use crate::element::{Buffer, BufferMut};
+
+/// A folder of blocks, a file each, of which those go first that were not used for longest.
+///
+/// A block appears by a rename when it is whole and synced, and is read only with its right checksum: whatever a crash
+/// or another process leaves is fetched again. The time of a file's last change is that of its last use.
+#[derive(Debug)]
+pub(super) struct Disk {
+    folder: PathBuf,
+    size: u64,
+    /// Bytes written since the folder was last looked through; at first more than any folder has.
+    unseen: AtomicU64,
+    /// Blocks that may wait to be written: others are not kept.
+    pub(super) writes: Arc<Semaphore>,
+}
+
+const MAGIC: &[u8; 8] = b"gmblock1";
+/// Magic, and the checksum of key and bytes.
+const HEADER: usize = 16;
+const WAITING: usize = 64;
+/// A use within this time of the last is not noted.
+const NOTED: Duration = Duration::from_secs(60);
+/// A file that was begun so long ago is never finished.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+impl Disk {
+    pub(super) fn new(folder: &Path, size: u64) -> Self {
+        let folder = folder.join("blocks");
+        Self { folder, size, unseen: AtomicU64::new(u64::MAX / 2), writes: Arc::new(Semaphore::new(WAITING)) }
+    }
+
+    fn path(&self, key: Key) -> PathBuf {
+        let name = format!("{:032x}", key.0);
+        self.folder.join(&name[..2]).join(format!("{}-{}", &name[2..], key.1))
+    }
+
+    /// Whether there is a file for a block.
+    pub(super) fn has(&self, key: Key) -> bool {
+        self.path(key).exists()
+    }
+
+    /// A block of so many bytes, if it is there and undamaged.
+    pub(super) fn read(&self, key: Key, len: u64) -> Option<Buffer> {
+        let path = self.path(key);
+        let mut file = File::open(&path).ok()?;
+        let found = read(&mut file, key, len).ok()?;
+        if found.is_none() {
+            // It would only be looked at again.
+            let _ = fs::remove_file(&path);
+        } else if file.metadata().and_then(|m| m.modified()).is_ok_and(|time| is_older(time, NOTED)) {
+            let _ = file.set_modified(SystemTime::now());
+        }
+        found
+    }
+
+    /// Keeps a block. That it cannot be kept is no error: then it is fetched again.
+    pub(super) fn write(&self, key: Key, bytes: &[u8]) {
+        let path = self.path(key);
+        if let Err(error) = write(&path, key, bytes) {
+            tracing::debug!(path = %path.display(), %error, "a block is not kept");
+            return;
+        }
+        let written = (HEADER + bytes.len()) as u64;
+        let unseen = self.unseen.fetch_add(written, Relaxed).saturating_add(written);
+        if unseen > self.size / 16 {
+            self.unseen.store(0, Relaxed);
+            if let Err(error) = self.make_room() {
+                tracing::debug!(folder = %self.folder.display(), %error, "blocks cannot be removed");
+            }
+        }
+    }
+
+    /// Removes what is too much, and room for what is written until the next time. One process at a time does.
+    fn make_room(&self) -> io::Result<()> {
+        let lock = File::create(self.folder.join("lock"))?;
+        if lock.try_lock().is_err() {
+            return Ok(());
+        }
+        let mut blocks = Vec::new();
+        for folder in fs::read_dir(&self.folder)? {
+            let Ok(files) = fs::read_dir(folder?.path()) else { continue };
+            for file in files {
+                let file = file?;
+                // Another process may have removed it just now.
+                let Ok(metadata) = file.metadata() else { continue };
+                let time = metadata.modified()?;
+                if !file.file_name().as_encoded_bytes().starts_with(b".") {
+                    blocks.push((time, metadata.len(), file.path()));
+                } else if is_older(time, ABANDONED) {
+                    let _ = fs::remove_file(file.path());
+                }
+            }
+        }
+        blocks.sort_unstable();
+        let mut total: u64 = blocks.iter().map(|(_, len, _)| len).sum();
+        let most = self.size - self.size / 8;
+        for (_, len, path) in blocks {
+            if total <= most {
+                break;
+            }
+            let _ = fs::remove_file(path);
+            total -= len;
+        }
+        Ok(())
+    }
+}
+
+fn is_older(time: SystemTime, age: Duration) -> bool {
+    time.elapsed().is_ok_and(|elapsed| elapsed > age)
+}
+
+fn checksum(key: Key, bytes: &[u8]) -> u64 {
+    xxh3_64_with_seed(bytes, (key.0 as u64) ^ key.1.rotate_left(32))
+}
+
+fn read(file: &mut File, key: Key, len: u64) -> io::Result<Option<Buffer>> {
+    let mut header = [0; HEADER];
+    if file.metadata()?.len() != HEADER as u64 + len {
+        return Ok(None);
+    }
+    io::Read::read_exact(file, &mut header)?;
+    let mut bytes = BufferMut::zeroed(len as usize);
+    io::Read::read_exact(file, bytes.as_mut_bytes())?;
+    let (magic, stored) = header.split_at(8);
+    let is_right = magic == MAGIC && stored == checksum(key, bytes.as_bytes()).to_le_bytes();
+    Ok(is_right.then(|| bytes.freeze()))
+}
+
+fn write(path: &Path, key: Key, bytes: &[u8]) -> io::Result<()> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let folder = path.parent().unwrap_or(path);
+    fs::create_dir_all(folder)?;
+    let temporary = folder.join(format!(".{}.{}", std::process::id(), NEXT.fetch_add(1, Relaxed)));
+    let written = (|| {
+        let mut file = File::create(&temporary)?;
+        file.write_all(MAGIC)?;
+        file.write_all(&checksum(key, bytes).to_le_bytes())?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    })();
+    written.inspect_err(|_| drop(fs::remove_file(&temporary)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: Key = (0xabcd << 112, 7);
+
+    fn files(disk: &Disk) -> Vec<PathBuf> {
+        let folders = fs::read_dir(&disk.folder).unwrap().flatten().filter(|entry| entry.path().is_dir());
+        folders.flat_map(|folder| fs::read_dir(folder.path()).unwrap().flatten()).map(|entry| entry.path()).collect()
+    }
+
+    #[test]
+    fn what_is_damaged_is_not_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Disk::new(dir.path(), 1 << 20);
+        let bytes = vec![5; 40];
+        disk.write(KEY, &bytes);
+        assert_eq!(disk.read(KEY, 40).unwrap().as_bytes(), bytes);
+        let path = disk.path(KEY);
+        let good = fs::read(&path).unwrap();
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            for bad in [&bad[..], &good[..at]] {
+                fs::write(&path, bad).unwrap();
+                assert!(disk.read(KEY, 40).is_none() && !disk.has(KEY), "byte {at}");
+            }
+        }
+        // A block of another place or version is not taken for this one.
+        fs::create_dir_all(disk.path((KEY.0, 8)).parent().unwrap()).unwrap();
+        fs::write(disk.path((KEY.0, 8)), &good).unwrap();
+        assert!(disk.read((KEY.0, 8), 40).is_none());
+    }
+
+    #[test]
+    fn the_oldest_go_and_the_size_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Disk::new(dir.path(), 16 * 1000);
+        let age = |number: u64, seconds: u64| {
+            let file = File::options().append(true).open(disk.path((1, number))).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
+        };
+        for number in 0..14 {
+            disk.write((1, number), &[0; 1000 - HEADER]);
+            age(number, 1000 - number);
+        }
+        // One that is used is young again.
+        assert!(disk.read((1, 0), 1000 - HEADER as u64).is_some());
+        for number in 14..40 {
+            disk.write((1, number), &[0; 1000 - HEADER]);
+            age(number, 1000 - number);
+            let total: u64 = files(&disk).iter().map(|path| fs::metadata(path).unwrap().len()).sum();
+            assert!(total <= 16 * 1000, "{total} bytes behind block {number}");
+        }
+        assert!(disk.has((1, 0)) && disk.has((1, 39)) && !disk.has((1, 1)) && !disk.has((1, 20)));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_keeps_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a");
+        fs::write(&file, b"").unwrap();
+        let disk = Disk::new(&file, 1 << 20);
+        disk.write(KEY, &[1]);
+        assert!(disk.read(KEY, 1).is_none());
+    }
+}
