@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::source::TokenLayout;
 use crate::spec::Data;
 use crate::{Array, Element, ElementSpec, Error, Executor, IterDataset, Result, Value};
+use crate::{place, source};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use serde_json::json;
@@ -72,13 +73,13 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let data = Data::open_with(&args.data, None, args.layout)?;
     let mut inspection = Inspection {
         format: data.format(),
-        files: data.files().to_vec(),
+        files: data.files().iter().map(|file| place::shown(file).into_owned()).collect(),
         bytes: 0,
         records: data.records(),
         columns: Vec::new(),
         first: Vec::new(),
     };
-    for file in &inspection.files {
+    for file in data.files() {
         inspection.bytes += size(file)?;
     }
     let mut loader = data.stream().loader().executor(Executor::Inline).build()?;
@@ -98,6 +99,9 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
 
 /// Bytes of a file, or of the files of a folder that is a data set.
 fn size(path: &Path) -> Result<u64> {
+    if place::is_remote(path) {
+        return source::size(path);
+    }
     let bytes = |path: &Path| std::fs::metadata(path).map(|found| (found.is_dir(), found.len()));
     let (is_dir, len) = bytes(path).map_err(|e| Error::io(e, path))?;
     if !is_dir {

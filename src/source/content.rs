@@ -231,6 +231,12 @@ pub(crate) fn fetch_all<'a>(parts: impl Iterator<Item = (usize, Range<u64>)>, co
     wanted.iter().for_each(|(&file, ranges)| content(file).fetch(ranges));
 }
 
+/// Bytes of an object.
+#[cfg(feature = "cli")]
+pub(crate) fn size(path: &Path) -> Result<u64> {
+    Ok(Content::open(path, Access::Normal).map_err(|e| e.path(path))?.len())
+}
+
 /// The error that a [`Stream`] put into one of the standard library.
 pub(crate) fn untold(error: io::Error) -> Error {
     match error.downcast::<Error>() {

@@ -110,6 +110,8 @@ pub use array_record::{
 pub(crate) use bagz::expand as sharded_names;
 #[cfg(feature = "bagz")]
 pub use bagz::{Bagz, BagzOptions};
+#[cfg(feature = "cli")]
+pub(crate) use content::size;
 pub use detect::detect;
 #[cfg(feature = "spec")]
 pub(crate) use detect::{any_compressed, detect_folder};

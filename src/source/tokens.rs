@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::content::Content;
 use super::files::{FileId, Patterns, find, identity};
 use super::megatron;
-use super::mmap::{Access, Mapping, prefetch};
+use super::mmap::{Access, prefetch};
 use super::npy_header::Header;
 use crate::element::{Array, Buffer, DType};
 use crate::error::{Error, Result};
@@ -191,17 +192,16 @@ impl fmt::Debug for Tokens {
 
 impl TokenFile {
     fn open(path: PathBuf, layout: TokenLayout) -> Result<(Self, FileId)> {
-        let content = Mapping::open(&path, Access::Normal)?;
-        let id = FileId::new(&path, content.bytes());
+        let content = Content::open(&path, Access::Normal)?;
+        let (id, content) = (content.id(&path)?, content.whole().map_err(|e| e.path(&path))?);
         let npy = path.extension().is_some_and(|ext| ext.eq_ignore_ascii_case("npy"));
         let stored = (layout == TokenLayout::Detect && !npy).then(|| megatron::stored_type(&path)).flatten();
         let (start, coding) = match stored {
-            Some(dtype) => dtype.and_then(|dtype| whole(content.bytes(), Coding::of(dtype, false)?)),
-            None if npy => npy_layout(content.bytes()),
-            None => bin_layout(content.bytes(), layout),
+            Some(dtype) => dtype.and_then(|dtype| whole(content.as_bytes(), Coding::of(dtype, false)?)),
+            None if npy => npy_layout(content.as_bytes()),
+            None => bin_layout(content.as_bytes(), layout),
         }
         .map_err(|e| e.path(&path))?;
-        let content = Buffer::from_owner(Arc::new(content));
         let ids = content.slice(start..content.len()).unwrap_or(Buffer::EMPTY);
         Ok((Self { path, start, ids, coding }, id))
     }

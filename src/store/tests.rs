@@ -271,3 +271,32 @@ fn lines_of_objects_are_lines_of_files() {
     let error = Lines::open(&damaged).unwrap().read(1).unwrap_err().to_string();
     assert_eq!(error, format!("{damaged}: record 1: byte 5: byte 0xff is not UTF-8"));
 }
+
+/// Every format, as it is on a disk.
+#[cfg(all(feature = "spec", feature = "formats"))]
+#[test]
+fn records_of_objects_are_records_of_files() {
+    let Some(fixtures) = std::env::var_os("GRISTMILL_FIXTURES") else { return };
+    use crate::dataset::IterDataset;
+    use crate::spec::Data;
+    let server = Server::start();
+    let mut seen = 0;
+    for folder in ["arrayrecord", "bagz", "jsonl", "npy", "parquet", "tfrecord", "tokens_bin", "arrow", "webdataset"] {
+        let Ok(files) = std::fs::read_dir(Path::new(&fixtures).join(folder)) else { continue };
+        for path in files.flatten().map(|file| file.path()).filter(|path| path.is_file()) {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let url = server.put(&name, std::fs::read(&path).unwrap());
+            let (Ok(near), far) = (Data::open(&path, None), Data::open(&url, None)) else { continue };
+            let far = far.unwrap_or_else(|e| panic!("{name}: {e:?}"));
+            assert_eq!(near.records(), far.records(), "{name}");
+            let (near, far) = (near.stream().collect(), far.stream().collect());
+            match (near, far) {
+                (Ok(near), Ok(far)) => assert!(near == far, "{name}"),
+                (Err(near), Err(far)) => assert_eq!(near.message(), far.message(), "{name}"),
+                (near, far) => panic!("{name}: {:?} {:?}", near.err(), far.err()),
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "{seen} files");
+}

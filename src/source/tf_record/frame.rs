@@ -50,14 +50,19 @@ pub(super) fn length(head: &[u8]) -> Result<u64> {
 /// # Errors
 /// Data, at the offset of the frame, if its length is damaged or reaches over the end of the file.
 pub(super) fn data(file: &[u8], at: usize) -> Result<Range<usize>> {
-    let rest = file.get(at..).unwrap_or_default();
-    let fault = |e: Error| e.offset(at as u64);
-    let length = length(&rest[..rest.len().min(HEAD)]).map_err(fault)?;
-    let room = rest.len() - HEAD;
-    let fits = usize::try_from(length).ok().filter(|&length| room.checked_sub(FOOT).is_some_and(|room| length <= room));
-    let start = at + HEAD;
+    let head = file.get(at..).unwrap_or_default();
+    let range = span(&head[..head.len().min(HEAD)], at as u64, file.len() as u64)?;
+    Ok(range.start as usize..range.end as usize)
+}
+
+/// The same in a file of `size` bytes, of which `head` are those from `at` on, as many as a frame begins with.
+pub(super) fn span(head: &[u8], at: u64, size: u64) -> Result<Range<u64>> {
+    let length = length(head).map_err(|e| e.offset(at))?;
+    let start = at + HEAD as u64;
+    let room = size.saturating_sub(start);
+    let end = start.checked_add(length).filter(|_| room.checked_sub(FOOT as u64).is_some_and(|room| length <= room));
     let text = || format!("a record of {length} bytes and a checksum, where there are {room} bytes");
-    fits.map(|length| start..start + length).ok_or_else(|| fault(Error::data(text())))
+    end.map(|end| start..end).ok_or_else(|| Error::data(text()).offset(at))
 }
 
 /// That data is what was written, by the checksum behind it.

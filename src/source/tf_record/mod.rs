@@ -1,5 +1,6 @@
 //! TFRecord files: records of bytes, each with two checksums.
 
+mod far;
 mod frame;
 #[cfg(feature = "compress")]
 mod reader;
@@ -10,6 +11,7 @@ mod stream;
 mod writer;
 
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -25,10 +27,10 @@ use super::detect::compression;
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::format::Format;
-use super::index_cache::{IndexCache, Records, load_or_find};
+use super::index_cache::{IndexCache, Records, load_or_find, load_or_read};
 use super::mmap::Access;
 use super::starts::{Facts, Starts, StartsBuilder};
-use crate::dataset::map::RandomAccess;
+use crate::dataset::map::{Many, RandomAccess};
 use crate::element::Buffer;
 use crate::error::{Error, Result};
 
@@ -65,12 +67,14 @@ pub(crate) fn is_tf_record(head: &[u8]) -> bool {
 pub struct TfRecord {
     files: Vec<File>,
     firsts: Firsts,
+    /// Whether some files lie far away.
+    far: bool,
     identity: String,
 }
 
 struct File {
     path: PathBuf,
-    content: Buffer,
+    content: Content,
     starts: Starts,
 }
 
@@ -126,32 +130,41 @@ impl TfRecordOptions {
         let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
         let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
         let firsts = Firsts::of(files.iter().map(|file| file.starts.len()))?;
-        Ok(TfRecord { files, firsts, identity: files::identity(&ids) })
+        let far = files.iter().any(|file| file.content.here().is_none());
+        Ok(TfRecord { files, firsts, far, identity: files::identity(&ids) })
     }
 }
 
 impl File {
     fn open(path: PathBuf, content: Content, cache: &IndexCache) -> Result<(Self, FileId)> {
         let id = content.id(&path)?;
-        let content = content.whole()?;
-        if let Some(codec) = compression(content.as_bytes()) {
+        let head = content.read(0..content.len().min(HEAD as u64)).map_err(|e| e.path(&path))?;
+        if let Some(codec) = compression(head.as_bytes()) {
             return Err(compressed(&path, codec));
         }
-        let starts =
-            load_or_find(&path, &id, content.as_bytes(), Records::Frames, cache, starts).map_err(|e| e.path(&path))?;
+        let starts = match content.here() {
+            Some(all) => load_or_find(&path, &id, all, Records::Frames, cache, starts),
+            None => load_or_read(&path, &id, Records::Frames, cache, || far::starts(&content)),
+        };
+        let starts = starts.map_err(|e| e.path(&path))?;
         let id = FileId { hash: id.hash ^ starts.hash().rotate_left(1), ..id };
         Ok((Self { path, content, starts }, id))
     }
 
     fn read(&self, record: u64) -> Result<Buffer> {
-        let at = self.starts.get(record).and_then(|at| usize::try_from(at).ok());
-        let at = at.ok_or_else(|| Error::data("no such record"))?;
-        let file = self.content.as_bytes();
-        let range = frame::data(file, at)?;
+        let at = self.starts.get(record).ok_or_else(|| Error::data("no such record"))?;
+        let Some(file) = self.content.here() else { return far::read(&self.content, self.place(record)) };
+        let range = frame::data(file, at as usize)?;
         // `data` has asked for the checksum, too.
         let stored = file[range.end..].first_chunk::<FOOT>().copied().unwrap_or_default();
-        frame::check(&file[range.clone()], stored).map_err(|e| e.offset(at as u64))?;
-        self.content.slice(range).ok_or_else(|| Error::data("lies outside of the file"))
+        frame::check(&file[range.clone()], stored).map_err(|e| e.offset(at))?;
+        self.content.read(range.start as u64..range.end as u64)
+    }
+
+    /// Where a record lies, with its frame.
+    fn place(&self, record: u64) -> Range<u64> {
+        let start = |record| self.starts.get(record).unwrap_or(self.content.len());
+        start(record)..start(record + 1)
     }
 }
 
@@ -190,6 +203,19 @@ impl RandomAccess for TfRecord {
         let (at, record) = self.firsts.find(index)?;
         let file = &self.files[at];
         file.read(record).map_err(|e| e.path(&file.path).record(record))
+    }
+
+    fn read_many(&self, indices: &[u64]) -> Many<Buffer> {
+        if self.far {
+            let place =
+                |&index: &u64| self.firsts.find(index).ok().map(|(at, record)| (at, self.files[at].place(record)));
+            content::fetch_all(indices.iter().filter_map(place), |at| &self.files[at].content);
+        }
+        Many::one_by_one(indices, |index| self.read(index).map(Some))
+    }
+
+    fn reads_together(&self) -> bool {
+        self.far
     }
 
     fn place(&self, index: u64) -> Option<(PathBuf, u64)> {

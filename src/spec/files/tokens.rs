@@ -6,6 +6,7 @@ use crate::dataset::MapDataset;
 use crate::dataset::map::Source;
 use crate::element::{Array, Element};
 use crate::error::Result;
+use crate::place;
 use crate::source::{Megatron, MegatronUnit, Tokens, megatron_index};
 use crate::spec::chain::{Chain, Context};
 use crate::spec::decode::Fields;
@@ -41,7 +42,7 @@ fn open(fields: &Fields<'_>, context: &Context) -> Result<Tokens> {
 
 /// The index of a dataset of Megatron's that is named by what its files have in common; any other path as it is.
 fn dataset(path: std::path::PathBuf) -> std::path::PathBuf {
-    if path.exists() { path } else { megatron_index(&path) }
+    if place::is_remote(&path) || path.exists() { path } else { megatron_index(&path) }
 }
 
 /// `megatron: {paths: corpus_text_document, by: document}`: sequences of token ids, or documents.
