@@ -16,6 +16,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("stream", fuzzing::stream),
     ("megatron", fuzzing::megatron),
     #[cfg(feature = "formats")]
+    ("csv", fuzzing::csv),
+    #[cfg(feature = "formats")]
     ("bagz", fuzzing::bagz),
     #[cfg(feature = "formats")]
     ("array_record", fuzzing::array_record),

@@ -121,6 +121,27 @@ class MapDataset:
         """Lines of text files, each a dict with one `column`."""
 
     @staticmethod
+    def csv(
+        paths: _Paths,
+        *,
+        columns: _Names | None = None,
+        delimiter: str | None = None,
+        quote: str = '"',
+        header: bool | None = None,
+        names: _Names | None = None,
+        types: Mapping[str, str] | None = None,
+        nulls: _Names | None = None,
+        infer_rows: int = 1000,
+        index_cache: _Path | None = None,
+    ) -> MapDataset:
+        """Records of CSV files that are not compressed: dicts of numbers and text, a field a column.
+
+        The first record of each file names the columns, unless `names` are given or `header` is false. `types` declares columns
+        as "str", "bool", "int64", "float32" and so on; those of others are what their first `infer_rows` fields are. `delimiter`
+        is found if it is not given; no quote is one if `quote` is "". `nulls` are the fields that are `None`.
+        """
+
+    @staticmethod
     def parquet(
         paths: _Paths,
         *,
@@ -454,6 +475,23 @@ class IterDataset:
         lanes: int | None = None,
     ) -> IterDataset:
         """Lines of text files in order; `.gz` and `.zst` are read as streams, as many at a time as `lanes`."""
+
+    @staticmethod
+    def csv(
+        paths: _Paths,
+        *,
+        columns: _Names | None = None,
+        delimiter: str | None = None,
+        quote: str = '"',
+        header: bool | None = None,
+        names: _Names | None = None,
+        types: Mapping[str, str] | None = None,
+        nulls: _Names | None = None,
+        infer_rows: int = 1000,
+        index_cache: _Path | None = None,
+        lanes: int | None = None,
+    ) -> IterDataset:
+        """Records of CSV files in order; `.gz` and `.zst` are read as streams, as many at a time as `lanes`."""
 
     @staticmethod
     def tfrecord(

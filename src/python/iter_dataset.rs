@@ -99,6 +99,13 @@ impl PyIterDataset {
         Self::source_named("lines", args, kwargs)
     }
 
+    /// Records of CSV files in order, compressed or not.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn csv(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::source_named("csv", args, kwargs)
+    }
+
     /// Records of TFRecord files in order, compressed or not.
     #[staticmethod]
     #[pyo3(signature = (*args, **kwargs))]

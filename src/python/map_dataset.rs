@@ -86,6 +86,13 @@ impl PyMapDataset {
         Self::source_named("lines", args, kwargs)
     }
 
+    /// Records of CSV files that are not compressed.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn csv(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::source_named("csv", args, kwargs)
+    }
+
     /// Rows of Parquet files.
     #[staticmethod]
     #[pyo3(signature = (*args, **kwargs))]

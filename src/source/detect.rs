@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::content::Content;
+use super::delimited::Dialect;
 use super::files::file_name;
 use super::format::Format;
 use super::megatron;
@@ -142,7 +143,8 @@ impl Probe {
                 Err(Error::data(format!("the name promises {format}, the content does not begin as such a file does"))
                     .offset(0))
             }
-            None if self.is_compressed() => Ok(Format::LineStream),
+            None if self.is_compressed() => Ok(self.packed_text()),
+            None if is_text(self.head()) && self.has_fields() => Ok(Format::Csv),
             None if is_text(self.head()) => Ok(Format::Lines),
             None => Err(unknown()),
         }
@@ -152,16 +154,32 @@ impl Probe {
     fn promised(&self) -> Option<Format> {
         Format::by_name(&self.name).or_else(|| {
             let packed = [".gz", ".zst"].iter().any(|ending| self.name.ends_with(ending));
-            packed.then_some(Format::LineStream)
+            packed.then(|| self.packed_text())
         })
+    }
+
+    /// Whether it is text of which the first records have the same number of fields.
+    fn has_fields(&self) -> bool {
+        Dialect::guess(self.head(), self.size > HEAD, 2).is_some()
+    }
+
+    /// What compressed text is.
+    fn packed_text(&self) -> Format {
+        let text = inflated(self.head());
+        match Dialect::guess(&text, true, 2) {
+            Some(_) if is_text(&text) => Format::CsvStream,
+            _ => Format::LineStream,
+        }
     }
 
     /// Whether a file of this content that was not recognised may yet be what its name promises.
     fn could_be(&self, format: Format) -> bool {
         match format {
             // Lines that are damaged are told of with their place, by who reads them.
-            Format::Lines | Format::Jsonl | Format::Tokens => !self.is_compressed(),
-            Format::LineStream | Format::JsonlStream | Format::TfRecordStream => self.is_compressed(),
+            Format::Lines | Format::Jsonl | Format::Csv | Format::Tokens => !self.is_compressed(),
+            Format::LineStream | Format::JsonlStream | Format::CsvStream | Format::TfRecordStream => {
+                self.is_compressed()
+            }
             // It holds nothing at all where there are no records; where the first is damaged, the reader says so.
             Format::TfRecord | Format::Bagz => true,
             // An archive of nothing begins with zeros; where the first header is damaged, the reader says so.
@@ -269,6 +287,12 @@ mod tests {
         assert_eq!(is(b"{\"a\": 1}\n", "a.jsonl.gz"), Some(Format::Jsonl));
         assert_eq!(is(b"\x01\x02", "a.jsonl.gz"), None);
         assert_eq!(is(b"\x7fELF\0", "a.exe"), None);
+        assert_eq!(is(b"a,b\n1,2\n", "a"), Some(Format::Csv));
+        assert_eq!(is(b"a,b\n1,2\n", "a.txt"), Some(Format::Lines));
+        assert_eq!(is(b"a\n1\n", "a.csv").is_some(), cfg!(feature = "csv"));
+        let bag = [b"oat".as_slice(), &3u64.to_le_bytes()].concat();
+        assert_eq!([is(&bag, "a"), is(b"", "a.bagz")][0], Some(Format::Bagz));
+        assert_eq!(is(b"MMIDIDX\0\0", "a"), Some(Format::Megatron));
         let index = br#"{"shards": [{"format": "mds"}], "version": 2}"#;
         assert_eq!((is(index, "index.json"), is(index, "other.json")), (Some(Format::Mds), Some(Format::Jsonl)));
     }
@@ -314,6 +338,8 @@ mod tests {
         let packed = |text: &[u8]| zstd::encode_all(text, 3).unwrap();
         assert_eq!(is(&packed(b"{\"a\": 1}\n"), "a"), Some(Format::JsonlStream));
         assert_eq!(is(&packed(b"text"), "a"), Some(Format::LineStream));
+        assert_eq!(is(&packed(b"a,b\n1,2\n"), "a.gz"), Some(Format::CsvStream));
+        assert_eq!(is(&packed(b"a,b\n1,2\n"), "a.txt.gz"), Some(Format::LineStream));
         assert_eq!(is(b"\x1f\x8b", "a.jsonl.gz"), Some(Format::JsonlStream));
         assert_eq!(is(b"\x50\x2a\x4d\x18", "a.json.zst"), Some(Format::JsonlStream));
         assert_eq!(is(b"\x1f\x8b", "a.tfrecord.gz"), (cfg!(feature = "tf_record")).then_some(Format::TfRecordStream));

@@ -28,6 +28,10 @@ pub enum Format {
     Arrow,
     /// ArrayRecord: `ArrayRecord`.
     ArrayRecord,
+    /// CSV, TSV and the like: `Csv`.
+    Csv,
+    /// Compressed CSV: `CsvStream`.
+    CsvStream,
     /// Bagz: `Bagz`.
     Bagz,
     /// Megatron's indexed datasets: [`Megatron`](super::Megatron).
@@ -63,11 +67,13 @@ macro_rules! feature {
 
 impl Format {
     /// All of them. Where an ending belongs to several, the first is meant.
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Jsonl,
         Self::Lines,
         Self::JsonlStream,
         Self::LineStream,
+        Self::Csv,
+        Self::CsvStream,
         Self::Parquet,
         Self::Arrow,
         Self::ArrayRecord,
@@ -134,6 +140,20 @@ impl Format {
                 endings: &[".array_record", ".arrayrecord"],
                 by_number: true,
                 feature: feature!("array_record"),
+            },
+            Self::Csv => Facts {
+                name: "csv",
+                source: "csv",
+                endings: &[".csv", ".tsv"],
+                by_number: true,
+                feature: feature!("csv"),
+            },
+            Self::CsvStream => Facts {
+                name: "csv_stream",
+                source: "csv",
+                endings: &[".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst"],
+                by_number: false,
+                feature: feature!("csv"),
             },
             Self::Bagz => Facts {
                 name: "bagz",

@@ -9,6 +9,8 @@ mod shards;
 
 #[cfg(feature = "bagz")]
 pub use self::plain::bagz;
+#[cfg(feature = "csv")]
+pub use self::plain::csv;
 pub use self::plain::megatron;
 #[cfg(feature = "mds")]
 pub use self::shards::mds;

@@ -65,14 +65,36 @@ pub(crate) enum Records {
     /// Samples of WebDataset.
     #[cfg_attr(not(feature = "webdataset"), allow(dead_code, reason = "for that format"))]
     Samples,
+    /// Records of CSV of this delimiter and quote.
+    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "for that format"))]
+    Fields(u8, Option<u8>),
 }
 
 impl Records {
-    const ALL: [Self; 4] = [Self::Lines, Self::AllLines, Self::Frames, Self::Samples];
-
-    /// As a cache file has it: its place in [`ALL`](Self::ALL).
+    /// As a cache file has it: a small number, or one whose bytes are those of the dialect.
     fn number(self) -> u64 {
-        Self::ALL.iter().position(|&other| other == self).unwrap_or_default() as u64
+        match self {
+            Self::Lines => 0,
+            Self::AllLines => 1,
+            Self::Frames => 2,
+            Self::Samples => 3,
+            Self::Fields(delimiter, quote) => {
+                u32::from_le_bytes([delimiter, quote.unwrap_or(0), u8::from(quote.is_some()), 1]).into()
+            }
+        }
+    }
+
+    /// What [`number`](Self::number) gives this one.
+    fn of(number: u64) -> Option<Self> {
+        match u32::try_from(number).ok()?.to_le_bytes() {
+            [0, 0, 0, 0] => Some(Self::Lines),
+            [1, 0, 0, 0] => Some(Self::AllLines),
+            [2, 0, 0, 0] => Some(Self::Frames),
+            [3, 0, 0, 0] => Some(Self::Samples),
+            [delimiter, 0, 0, 1] => Some(Self::Fields(delimiter, None)),
+            [delimiter, quote, 1, 1] => Some(Self::Fields(delimiter, Some(quote))),
+            _ => None,
+        }
     }
 }
 
@@ -190,7 +212,7 @@ fn store(at: &Path, key: &Key, starts: &Starts) -> io::Result<()> {
 pub(crate) fn stored_key(bytes: &[u8]) -> Option<Key> {
     let numbers = bytes.get(..HEADER)?.strip_prefix(MAGIC)?;
     let number = |i: usize| u64::from_le_bytes(numbers[i * 8..i * 8 + 8].try_into().expect("8 bytes"));
-    let records = *Records::ALL.get(usize::try_from(number(0)).ok()?)?;
+    let records = Records::of(number(0))?;
     Some(Key { records, size: number(1), changed_ns: number(2), sample: number(3) })
 }
 
@@ -249,6 +271,7 @@ mod tests {
         for other in [
             Key { records: Records::AllLines, ..key },
             Key { records: Records::Frames, ..key },
+            Key { records: Records::Fields(b',', None), ..key },
             Key { size: 1, ..key },
             Key { changed_ns: 1, ..key },
             Key { sample: 1, ..key },

@@ -123,6 +123,9 @@ pub(super) struct LineReader {
 /// A line without its end, and where it is in the decompressed text.
 pub(super) struct RawLine<'a> {
     pub(super) bytes: &'a [u8],
+    /// Whether its end was CRLF.
+    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "for fields of several lines"))]
+    pub(super) crlf: bool,
     pub(super) offset: u64,
     /// Number of the line, from 1.
     pub(super) number: u64,
@@ -203,8 +206,8 @@ impl LineReader {
         }
         self.advance(end + 1);
         let bytes = &self.buffer[start..start + end];
-        let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
-        Ok(Some(RawLine { bytes, offset, number: self.lines }))
+        let (bytes, crlf) = bytes.strip_suffix(b"\r").map_or((bytes, false), |bytes| (bytes, true));
+        Ok(Some(RawLine { bytes, crlf, offset, number: self.lines }))
     }
 
     /// Goes behind a line of `bytes` bytes, or to the end.

@@ -5,6 +5,8 @@
 //! | text, a record a line | [`Lines`] | by number | |
 //! | JSON Lines | [`Jsonl`] | by number | |
 //! | `.gz` and `.zst` of those | [`TextStream`] | in order | `compress` |
+//! | CSV, TSV and the like | [`Csv`] | by number | `csv` |
+//! | `.gz` and `.zst` of those | [`CsvStream`] | in order | `csv`, `compress` |
 //! | token ids: `.bin`, `.npy` | [`Tokens`] | crops by number, consecutive or random | |
 //! | NumPy: `.npy` | [`Npy`] | rows by number | |
 //! | NumPy: `.npz` | [`Npz`] | arrays by name | `compress` |
@@ -49,8 +51,11 @@ mod columns;
 ))]
 mod contained;
 pub(crate) mod content;
+#[cfg(feature = "csv")]
+mod csv;
 #[cfg(any(feature = "mds", feature = "webdataset"))]
 mod decode;
+mod delimited;
 mod detect;
 #[cfg(any(feature = "mds", feature = "webdataset"))]
 mod encode;
@@ -112,6 +117,10 @@ pub(crate) use bagz::expand as sharded_names;
 pub use bagz::{Bagz, BagzOptions};
 #[cfg(feature = "cli")]
 pub(crate) use content::size;
+#[cfg(feature = "csv")]
+pub use csv::{Csv, CsvOptions, CsvType};
+#[cfg(all(feature = "csv", feature = "compress"))]
+pub use csv::{CsvStream, CsvStreamIter};
 pub use detect::detect;
 #[cfg(feature = "spec")]
 pub(crate) use detect::{any_compressed, detect_folder};

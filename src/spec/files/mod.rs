@@ -3,6 +3,8 @@
 mod arrays;
 #[cfg(feature = "arrow")]
 mod arrow;
+#[cfg(feature = "csv")]
+mod csv;
 #[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(any(feature = "array_record", feature = "bagz", feature = "tf_record"))]
@@ -28,6 +30,10 @@ use crate::source::{IndexCache, TokenLayout};
 pub(super) const SOURCES: &[SourceEntry] = &[
     SourceEntry::new("jsonl", Some("paths"), text::jsonl).chooses("columns"),
     SourceEntry::new("lines", Some("paths"), text::lines),
+    #[cfg(feature = "csv")]
+    SourceEntry::new("csv", Some("paths"), csv::csv).chooses("columns"),
+    #[cfg(not(feature = "csv"))]
+    SourceEntry::lacking("csv", crate::source::Format::Csv),
     #[cfg(feature = "parquet")]
     SourceEntry::new("parquet", Some("paths"), parquet::parquet).chooses("columns"),
     #[cfg(not(feature = "parquet"))]

@@ -1,0 +1,392 @@
+//! CSV files, and others of fields between delimiters.
+
+#[cfg(feature = "compress")]
+mod stream;
+mod table;
+mod types;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+#[cfg(feature = "compress")]
+pub use self::stream::{CsvStream, CsvStreamIter};
+use self::table::{Fault, Table};
+pub use self::types::CsvType;
+use super::content::{self, Content};
+use super::delimited::Dialect;
+use super::detect::compression;
+use super::files::{self, FileId, Patterns};
+use super::firsts::Firsts;
+use super::format::Format;
+use super::index_cache::{IndexCache, Records, load_or_find};
+use super::mmap::Access;
+use super::starts::{Facts, Starts, StartsBuilder};
+use crate::dataset::map::RandomAccess;
+use crate::element::{Buffer, Element, Name};
+use crate::error::{Error, Result};
+
+const ENDINGS: [&str; 2] = [".csv", ".tsv"];
+const BOM: &[u8] = b"\xef\xbb\xbf";
+/// Bytes in which the delimiter is looked for.
+const HEAD: u64 = 64 << 10;
+
+/// Records of CSV files, by number: a [`RandomAccess`] source of [`Element`], a field a column.
+///
+/// Records end with LF or CRLF outside of quotes; empty lines are none. A quote is doubled within quotes. The first record of each
+/// file names the columns, unless [`CsvOptions::header`] says otherwise; one without a name is called `column_3`, by its number from
+/// 0 on. Columns are scalars of `int64`, `float64` or `bool`, or text: the first of these that all fields of the first 1,000 records
+/// are, or what [`CsvOptions::types`] declares. An empty field of a column of numbers is null; of text it is empty text.
+///
+/// ```
+/// use gristmill::source::Csv;
+/// use gristmill::{MapDataset, dataset::map::Source};
+/// # let dir = std::env::temp_dir().join(format!("gristmill-doc-csv-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// # let path = dir.join("a.csv");
+/// std::fs::write(&path, "id,text\n1,\"oat, or\nrye\"\n2,wheat\n").unwrap();
+/// let all = Source::new(Csv::open(&path)?).collect()?;
+/// assert_eq!(all[0].text("text")?, "oat, or\nrye");
+/// assert_eq!(all[1].array("id")?.as_i64(), Some(2));
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+///
+/// # Errors
+/// Reading a record with more or fewer fields than columns, a field that is not of its column's type or not UTF-8, or a quote that is
+/// never closed is [`ErrorKind::Data`](crate::ErrorKind::Data) with file, line and byte offset. Opening reports a header with a name
+/// twice, files of different columns, and chosen columns that are not there.
+///
+/// # Cost
+/// Opening goes over each file once for its records, or takes them from the [`IndexCache`]; 4 bytes a record are held. Reading goes
+/// once over the record.
+pub struct Csv {
+    files: Vec<File>,
+    firsts: Firsts,
+    table: Table,
+    identity: String,
+}
+
+/// A file, and where its records begin.
+struct File {
+    path: PathBuf,
+    content: Buffer,
+    starts: Starts,
+    /// Records before the first that counts: the header.
+    headers: u64,
+}
+
+impl Csv {
+    /// Opens files, globs or directories (of `.csv` and `.tsv` files) with the default options.
+    ///
+    /// # Errors
+    /// If nothing is found, or a header is not in order.
+    pub fn open(patterns: impl Patterns) -> Result<Self> {
+        Self::options().open(patterns)
+    }
+
+    /// The options, to change before opening.
+    pub fn options() -> CsvOptions {
+        CsvOptions::default()
+    }
+}
+
+/// How [`Csv`] files are opened, or streams of compressed ones.
+#[derive(Clone, Debug)]
+#[must_use = "options do nothing until `open`"]
+pub struct CsvOptions {
+    cache: IndexCache,
+    access: Access,
+    delimiter: Option<u8>,
+    quote: Option<u8>,
+    header: Option<bool>,
+    names: Option<Vec<Name>>,
+    columns: Option<Vec<Name>>,
+    types: Vec<(Name, CsvType)>,
+    nulls: Option<Vec<String>>,
+    infer_rows: usize,
+    max_record_bytes: usize,
+}
+
+impl Default for CsvOptions {
+    fn default() -> Self {
+        Self {
+            cache: IndexCache::default(),
+            access: Access::default(),
+            delimiter: None,
+            quote: Some(b'"'),
+            header: None,
+            names: None,
+            columns: None,
+            types: Vec::new(),
+            nulls: None,
+            infer_rows: 1000,
+            max_record_bytes: 16 << 20,
+        }
+    }
+}
+
+impl CsvOptions {
+    /// Where the index of records is kept; beside the file at first.
+    pub fn cache(mut self, cache: IndexCache) -> Self {
+        self.cache = cache;
+        self
+    }
+
+    /// How the files will be read.
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// The byte between fields. At first that of comma, tab, semicolon and bar by which the first records have the same number of
+    /// fields, and the most; a comma, or for `.tsv` files a tab, where none has two.
+    pub fn delimiter(mut self, delimiter: u8) -> Self {
+        self.delimiter = Some(delimiter);
+        self
+    }
+
+    /// The byte around fields that hold delimiters or line ends; `"` at first, `None` for files without such a thing.
+    pub fn quote(mut self, quote: Option<u8>) -> Self {
+        self.quote = quote;
+        self
+    }
+
+    /// Whether the first record of each file names the columns; at first so unless [`names`](Self::names) are given.
+    pub fn header(mut self, header: bool) -> Self {
+        self.header = Some(header);
+        self
+    }
+
+    /// The names of all columns, where there is no header, or instead of it.
+    pub fn names<S: AsRef<str>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.names = Some(to_names(names));
+        self
+    }
+
+    /// The columns to read, in this order; all of them at first.
+    pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
+        self.columns = Some(to_names(columns));
+        self
+    }
+
+    /// What the fields of some columns are, instead of what their first records look like.
+    pub fn types<S: AsRef<str>>(mut self, types: impl IntoIterator<Item = (S, CsvType)>) -> Self {
+        self.types = types.into_iter().map(|(name, kind)| (Name::new(name.as_ref()), kind)).collect();
+        self
+    }
+
+    /// The fields that are null, in columns of text, too, where they are not quoted. At first only the empty field is, in columns
+    /// of numbers.
+    pub fn nulls<S: AsRef<str>>(mut self, nulls: impl IntoIterator<Item = S>) -> Self {
+        self.nulls = Some(nulls.into_iter().map(|null| null.as_ref().to_owned()).collect());
+        self
+    }
+
+    /// Records from which types are guessed; 1,000 at first.
+    pub fn infer_rows(mut self, rows: usize) -> Self {
+        self.infer_rows = rows;
+        self
+    }
+
+    /// Bytes in the longest record of a stream; 16 MiB at first. Compressed files can hold records far longer than themselves.
+    pub fn max_record_bytes(mut self, bytes: usize) -> Self {
+        self.max_record_bytes = bytes.max(1);
+        self
+    }
+
+    /// Opens files, globs or directories (of `.csv` and `.tsv` files).
+    ///
+    /// # Errors
+    /// As [`Csv::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) for options that contradict each other.
+    pub fn open(self, patterns: impl Patterns) -> Result<Csv> {
+        self.of(content::open_all(patterns, &ENDINGS, self.access)?)
+    }
+
+    fn of(&self, contents: Vec<(PathBuf, Content)>) -> Result<Csv> {
+        self.check()?;
+        let dialect = self.dialect(&contents)?;
+        let open = |(path, content)| File::open(path, &content, dialect, self);
+        let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
+        let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
+        let table = self.table(dialect, &files)?;
+        let firsts = Firsts::of(files.iter().map(File::len))?;
+        let identity = files::identity(&ids) + &table.identity();
+        Ok(Csv { files, firsts, table, identity })
+    }
+
+    /// A file that is in memory already.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn open_bytes(&self, bytes: &[u8]) -> Result<Csv> {
+        self.of(vec![("a.csv".into(), Buffer::copy_from(bytes).into())])
+    }
+
+    fn check(&self) -> Result<()> {
+        let named = [&self.names, &self.columns].into_iter().flatten();
+        for names in named {
+            if names.is_empty() {
+                return Err(Error::config("a list of columns is empty").help("leave it out to have all columns"));
+            }
+            if let Some((i, name)) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
+                return Err(Error::config(format!("column {i} is {name:?} again")));
+            }
+        }
+        let ends = [self.delimiter, self.quote].contains(&Some(b'\n'));
+        if ends || (self.delimiter.is_some() && self.delimiter == self.quote) {
+            return Err(Error::config("delimiter, quote and line end must differ"));
+        }
+        Ok(())
+    }
+
+    fn has_header(&self) -> bool {
+        self.header.unwrap_or(self.names.is_none())
+    }
+
+    /// The dialect of the first file that is not empty.
+    fn dialect(&self, contents: &[(PathBuf, Content)]) -> Result<Dialect> {
+        let first = contents.iter().find(|(_, content)| content.len() > 0);
+        let delimiter = match (self.delimiter, first) {
+            (Some(delimiter), _) => delimiter,
+            (None, Some((path, content))) => guess(path, content)?,
+            (None, None) => b',',
+        };
+        Ok(Dialect { delimiter, quote: self.quote })
+    }
+
+    /// The table of the first file that has a record, whose columns all files must have.
+    fn table(&self, dialect: Dialect, files: &[File]) -> Result<Table> {
+        let mut with_records = files.iter().filter(|file| file.starts.len() > 0);
+        let first = with_records.next();
+        let header = first.filter(|_| self.has_header()).and_then(|file| file.raw(0)).map(|(_, header)| header);
+        let rows = files.iter().flat_map(|file| (0..file.len()).map(move |row| file.raw(row + file.headers)));
+        let rows: Vec<_> = rows.take(self.infer_rows.max(1)).flatten().map(|(_, row)| row).collect();
+        let table = Table::new(self, dialect, header, &rows).map_err(|fault| match first {
+            Some(file) => file.located(0, fault),
+            None => fault.located(&[], None, 1),
+        })?;
+        for file in with_records.filter(|_| self.has_header() && self.names.is_none()) {
+            let Some((_, header)) = file.raw(0) else { continue };
+            table.check_header(header).map_err(|fault| file.located(0, fault))?;
+        }
+        table.choose(self).map_err(|e| first.iter().fold(e, |e, file| e.path(&file.path)))
+    }
+}
+
+fn to_names<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Vec<Name> {
+    names.into_iter().map(|name| Name::new(name.as_ref())).collect()
+}
+
+/// The delimiter of a file.
+fn guess(path: &Path, content: &Content) -> Result<u8> {
+    let head = content.read(0..content.len().min(HEAD))?;
+    #[cfg(feature = "compress")]
+    let guessed = match compression(head.as_bytes()) {
+        Some(_) => Dialect::guess(&super::inflate::beginning(head.as_bytes(), HEAD as usize), true, 1),
+        None => Dialect::guess(head.as_bytes(), content.len() > HEAD, 1),
+    };
+    #[cfg(not(feature = "compress"))]
+    let guessed = Dialect::guess(head.as_bytes(), content.len() > HEAD, 1);
+    let by_name = if files::file_name(path).to_lowercase().contains(".tsv") { b'\t' } else { b',' };
+    Ok(guessed.unwrap_or(by_name))
+}
+
+impl File {
+    fn open(path: PathBuf, content: &Content, dialect: Dialect, options: &CsvOptions) -> Result<(Self, FileId)> {
+        let id = content.id(&path)?;
+        let content = content.whole()?;
+        if let Some(codec) = compression(content.as_bytes()) {
+            return Err(compressed(codec).path(path));
+        }
+        let find = |bytes: &[u8]| Ok::<_, Infallible>(starts(bytes, dialect));
+        let records = Records::Fields(dialect.delimiter, dialect.quote);
+        let Ok(starts) = load_or_find(&path, &id, content.as_bytes(), records, &options.cache, find);
+        let id = FileId { hash: id.hash ^ starts.hash().rotate_left(1), ..id };
+        let headers = u64::from(options.has_header()).min(starts.len());
+        Ok((Self { path, content, starts, headers }, id))
+    }
+
+    fn len(&self) -> u64 {
+        self.starts.len() - self.headers
+    }
+
+    /// Where a record begins, the header counted, and its bytes, up to where the next one begins.
+    fn raw(&self, record: u64) -> Option<(usize, &[u8])> {
+        let start = usize::try_from(self.starts.get(record)?).ok()?;
+        let next = self.starts.get(record + 1).map_or(Some(self.content.len()), |next| usize::try_from(next).ok())?;
+        Some((start, self.content.as_bytes().get(start..next)?))
+    }
+
+    #[cold]
+    fn located(&self, record: u64, fault: Fault) -> Error {
+        let (start, bytes) = self.raw(record).unwrap_or_default();
+        let lines = memchr::memchr_iter(b'\n', &self.content.as_bytes()[..start]).count() as u64;
+        fault.located(bytes, Some(start as u64), lines + 1).path(&self.path)
+    }
+
+    fn element(&self, record: u64, table: &Table) -> Result<Element> {
+        let record = record + self.headers;
+        let raw = self.raw(record);
+        let (_, bytes) = raw.ok_or_else(|| Error::data("the index is of another file").path(&self.path))?;
+        table.element(bytes).map_err(|fault| self.located(record, fault))
+    }
+}
+
+/// Where the records of a file begin.
+fn starts(file: &[u8], dialect: Dialect) -> Starts {
+    let skipped = if file.starts_with(BOM) { BOM.len() } else { 0 };
+    let mut starts = StartsBuilder::default();
+    dialect.each_record(&file[skipped..], |at| starts.push((skipped + at) as u64));
+    starts.finish(Facts { size: file.len() as u64, ..Facts::default() })
+}
+
+fn compressed(codec: &str) -> Error {
+    if cfg!(not(feature = "compress")) {
+        return Format::LineStream.lacking();
+    }
+    Error::unsupported(format!("is compressed with {codec}, which has no random access"))
+        .help("read it as a stream (`CsvOptions::stream`; from Python `IterDataset.csv`), or decompress it")
+}
+
+impl RandomAccess for Csv {
+    type Record = Element;
+
+    fn len(&self) -> u64 {
+        self.firsts.len()
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+
+    fn read(&self, index: u64) -> Result<Element> {
+        let (at, record) = self.firsts.find(index)?;
+        self.files[at].element(record, &self.table)
+    }
+
+    fn name(&self) -> &'static str {
+        "csv"
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+
+    fn record_bytes(&self, record: &Element) -> u64 {
+        record.nbytes() as u64
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        Some(self.files.iter().map(|file| file.starts.memory_bytes()).sum())
+    }
+}
+
+impl fmt::Debug for Csv {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Csv({} records, {} files)", self.len(), self.files.len())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::MapDataset;
+use crate::dataset::map::Source;
+use crate::element::{Array, Value};
+
+fn error(text: &str, record: u64) -> String {
+    Csv::options().open_bytes(text.as_bytes()).unwrap().read(record).unwrap_err().to_string()
+}
+
+#[test]
+fn columns_have_types_and_nulls() {
+    let text = "id,score,ok,text\n1,0.5,true,oat\n-2,,false,\n3,2,,\"\"\n";
+    let source = Csv::options().open_bytes(text.as_bytes()).unwrap();
+    let all: Vec<Element> = (0..3).map(|i| source.read(i).unwrap()).collect();
+    let row = Element::new().with("id", Array::scalar(1i64)).with("score", Array::scalar(0.5f64));
+    assert_eq!(all[0], row.with("ok", Array::bool(true)).with("text", "oat"));
+    let row = Element::new().with("id", Array::scalar(-2i64)).with("score", Value::Null);
+    assert_eq!(all[1], row.with("ok", Array::bool(false)).with("text", ""));
+    assert_eq!((all[2].get("ok"), all[2].text("text").unwrap()), (Some(&Value::Null), ""));
+    assert!(source.read(3).is_err());
+
+    let kind = |name| CsvType::from_name(name).unwrap();
+    let options = Csv::options().types([("id", kind("f32")), ("score", kind("str"))]).nulls(["", "oat"]);
+    let source = options.columns(["text", "score", "id"]).open_bytes(text.as_bytes()).unwrap();
+    let row = Element::new().with("text", Value::Null).with("score", "0.5").with("id", Array::scalar(1f32));
+    assert_eq!(source.read(0).unwrap(), row);
+    assert_eq!(
+        (source.read(1).unwrap().get("score"), source.read(2).unwrap().text("text").unwrap()),
+        (Some(&Value::Null), "")
+    );
+}
+
+#[test]
+fn what_is_wrong_has_a_line_and_a_byte() {
+    let text = "a,b\n1,\"x\ny\"\n\n2\n3,z,4\nfive,x\n";
+    assert_eq!(error(text, 1), "a.csv: line 5: byte 14: 1 fields, where there are 2 columns");
+    assert_eq!(error(text, 2), "a.csv: line 6: byte 19: 3 fields, where there are 2 columns");
+    // The last one made the column text.
+    let source = Csv::options().infer_rows(3).open_bytes(text.as_bytes()).unwrap();
+    let wrong = source.read(3).unwrap_err();
+    assert_eq!(wrong.to_string(), "a.csv: line 7: byte 21: column \"a\": \"five\" is no int64");
+    assert!(wrong.help_text().unwrap().contains("types: {a: str}"), "{wrong:?}");
+    let open = "a,b\n1,2\n3,\"x\ny\n";
+    assert_eq!(error(open, 1), "a.csv: line 3: byte 10: the quote that opens here is never closed");
+    let bytes = b"a,b\n1,x\n2,\"y\nz\xff\"\n";
+    let wrong = Csv::options().open_bytes(bytes).unwrap().read(1).unwrap_err().to_string();
+    assert_eq!(wrong, "a.csv: line 4: byte 14: byte 0xff is not UTF-8");
+}
+
+#[test]
+fn headers_name_the_columns_of_all_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    write("a.csv", "");
+    write("b.csv", "\u{feff},text\r\n0,oat\r\n");
+    write("c.csv", "\"\",text\n1,rye");
+    let source = Csv::open(dir.path()).unwrap();
+    let texts = Source::new(source).map(|row| row.text("text").unwrap().to_owned()).collect().unwrap();
+    assert_eq!(texts, ["oat", "rye"]);
+    assert_eq!(Csv::open(dir.path()).unwrap().read(1).unwrap().array("column_0").unwrap().as_i64(), Some(1));
+    write("d.csv", "text,id\nfig,2\n");
+    let wrong = Csv::open(dir.path()).unwrap_err().to_string();
+    assert!(
+        wrong.ends_with("d.csv: line 1: byte 0: the columns are text, id, those of the first file are column_0, text"),
+        "{wrong}"
+    );
+    let plain = Csv::options().header(false).open(dir.path().join("c.csv")).unwrap();
+    assert_eq!((plain.len(), plain.read(0).unwrap().text("column_1").unwrap()), (2, "text"));
+    let named = Csv::options().names(["n", "t"]).open(dir.path().join("c.csv")).unwrap();
+    assert_eq!((named.len(), named.read(1).unwrap().text("t").unwrap()), (2, "rye"));
+    let replaced = Csv::options().names(["n", "t"]).header(true).open(dir.path().join("c.csv")).unwrap();
+    assert_eq!((replaced.len(), replaced.read(0).unwrap().text("t").unwrap()), (1, "rye"));
+}
+
+#[test]
+fn options_that_cannot_be_are_refused() {
+    let open = |options: CsvOptions| options.open_bytes(b"a,b\n1,2\n").unwrap_err().to_string();
+    assert!(open(Csv::options().columns(["a", "c"])).contains("no column \"c\""));
+    assert!(open(Csv::options().types([("ab", CsvType::Text)])).contains("no column \"ab\""));
+    assert!(open(Csv::options().columns(["a", "a"])).contains("column 1 is \"a\" again"));
+    assert!(open(Csv::options().columns([""; 0])).contains("empty"));
+    assert!(open(Csv::options().delimiter(b'"')).contains("must differ"));
+    let twice = Csv::options().open_bytes(b"a,\"a\"\n").unwrap_err().to_string();
+    assert_eq!(twice, "a.csv: line 1: byte 2: two columns are named \"a\"");
+}
+
+#[test]
+fn delimiters_are_found_or_said() {
+    let text = |options: CsvOptions, file: &[u8]| options.open_bytes(file).unwrap().read(0).unwrap();
+    assert_eq!(text(Csv::options(), b"a;b\n1,5;x\n").text("a").unwrap(), "1,5");
+    assert_eq!(text(Csv::options().delimiter(b' '), b"a b\n1 2\n").array("b").unwrap().as_i64(), Some(2));
+    assert_eq!(text(Csv::options().quote(None), b"a,b\n\"1,2\"\n").text("a").unwrap(), "\"1");
+    assert_eq!(text(Csv::options().quote(Some(b'\'')), b"a,b\n'x,y',2\n").text("a").unwrap(), "x,y");
+}
+
+#[test]
+fn an_index_is_kept_for_its_dialect() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.csv");
+    let row = format!("1,\"{}\n\"\n", "x".repeat(1000));
+    std::fs::write(&path, format!("a,b\n{}", row.repeat(9000))).unwrap();
+    for _ in 0..2 {
+        assert_eq!(Csv::open(&path).unwrap().len(), 9000);
+        assert_eq!(Csv::options().quote(None).open(&path).unwrap().len(), 18_000);
+    }
+    assert!(dir.path().join(".a.csv.gmi").exists());
+}
+
+#[cfg(feature = "compress")]
+mod streams {
+    use std::io::Write;
+
+    use super::*;
+    use crate::exec::Runtime;
+    use crate::{Cx, DatasetIterator, IterDataset};
+
+    fn gzip(parts: &[&str]) -> Vec<u8> {
+        let member = |part: &&str| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+            encoder.write_all(part.as_bytes()).unwrap();
+            encoder.finish().unwrap()
+        };
+        parts.iter().flat_map(member).collect()
+    }
+
+    const TEXTS: [&str; 3] = ["a,b\n1,\"x\r\n\n", "y\"\r\n\n2,z\n", "3,\"\"\"\"\n4,w"];
+
+    #[test]
+    fn a_stream_yields_what_reading_by_number_does() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.csv.gz"), gzip(&TEXTS)).unwrap();
+        std::fs::write(dir.path().join("b.csv.zst"), zstd::encode_all(TEXTS.concat().as_bytes(), 3).unwrap()).unwrap();
+        let plain = dir.path().join("c.csv");
+        std::fs::write(&plain, TEXTS.concat()).unwrap();
+        let once = Source::new(Csv::open(&plain).unwrap()).collect().unwrap();
+        assert_eq!(once.len(), 4);
+        assert_eq!(once[0].text("b").unwrap(), "x\r\n\ny");
+        let all = [once.clone(), once.clone(), once].concat();
+        let stream = Csv::options().stream(dir.path()).unwrap();
+        assert_eq!(stream.collect().unwrap(), all);
+
+        let mut iter = stream.iter(&Runtime::inline()).unwrap();
+        let mut cx = Cx::default();
+        for taken in 0..=all.len() {
+            let mut other = stream.iter(&Runtime::inline()).unwrap();
+            other.restore(iter.state(), &mut cx).unwrap();
+            let rest: Vec<_> = std::iter::from_fn(|| other.next(&mut cx).unwrap()).collect();
+            assert_eq!(rest, all[taken..], "after {taken}");
+            iter.next(&mut cx).unwrap();
+        }
+        let error = Csv::open(dir.path().join("a.csv.gz")).unwrap_err();
+        assert!(error.message().contains("gzip") && error.help_text().unwrap().contains("stream"), "{error:?}");
+    }
+
+    #[test]
+    fn what_is_wrong_has_a_line_and_a_byte_of_the_text() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.csv.gz");
+        std::fs::write(&path, gzip(&["a,b\n1,2\n", "3,\"x\ny\",4\n5,6\n"])).unwrap();
+        let stream = Csv::options().stream(&path).unwrap();
+        let mut iter = stream.iter(&Runtime::inline()).unwrap();
+        let mut cx = Cx::default();
+        iter.next(&mut cx).unwrap();
+        let error = iter.next(&mut cx).unwrap_err().to_string();
+        assert!(
+            error.ends_with("a.csv.gz: line 4: byte 16 of the decompressed text: 3 fields, where there are 2 columns"),
+            "{error}"
+        );
+        assert_eq!(iter.next(&mut cx).unwrap().unwrap().text("b").unwrap(), "6");
+        let long = format!("a,b\n1,\"{}", "x\n".repeat(1000));
+        std::fs::write(&path, gzip(&[&long])).unwrap();
+        let error = Csv::options().max_record_bytes(500).stream(&path).unwrap().collect().unwrap_err().to_string();
+        assert!(error.contains("line 2: byte 4: the record is longer than 500 bytes"), "{error}");
+    }
+}
+
+proptest! {
+    /// Whatever fields hold, they are read as they were written.
+    #[test]
+    fn quoted_fields_come_back(rows in prop::collection::vec(prop::collection::vec("[ab\",;\r\n]{0,6}", 3), 0..6)) {
+        let quoted = |field: &String| format!("\"{}\"", field.replace('"', "\"\""));
+        let line = |row: &Vec<String>| row.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
+        let text = "x,y,z\n".to_owned() + &rows.iter().map(line).collect::<String>();
+        let options = Csv::options().delimiter(b',').types(["x", "y", "z"].map(|name| (name, CsvType::Text)));
+        let source = options.open_bytes(text.as_bytes()).unwrap();
+        prop_assert_eq!(source.len(), rows.len() as u64);
+        for (i, row) in rows.iter().enumerate() {
+            let read = source.read(i as u64).unwrap();
+            let fields: Vec<&str> = ["x", "y", "z"].map(|name| read.text(name).unwrap()).into();
+            prop_assert_eq!(fields, row.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+    }
+}

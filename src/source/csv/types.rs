@@ -1,0 +1,137 @@
+//! What the fields of a column become.
+
+use std::fmt;
+
+use half::{bf16, f16};
+
+use crate::element::{Array, DType, Value};
+
+/// What the fields of a column become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CsvType {
+    /// Text.
+    Text,
+    /// A scalar of this type; `bool` of `true` or `false`, `1` or `0`.
+    Number(DType),
+}
+
+impl CsvType {
+    /// The type of that name: `str`, `bool`, NumPy's `int64` and Rust's `i64`, and so on.
+    pub fn from_name(name: &str) -> Option<Self> {
+        if name == "str" {
+            return Some(Self::Text);
+        }
+        let short = |dtype: &DType| match dtype {
+            DType::F16 | DType::F32 | DType::F64 => dtype.name().replace("float", "f"),
+            other => other.name().replace("uint", "u").replace("int", "i"),
+        };
+        let dtype = DType::from_name(name).or_else(|| DType::ALL.into_iter().find(|dtype| short(dtype) == name));
+        dtype.map(Self::Number)
+    }
+
+    /// The value of a field that is not null, or nothing where it is not of this type.
+    pub(super) fn parse(self, text: &str) -> Option<Value> {
+        let Self::Number(dtype) = self else { return Some(text.into()) };
+        let text = text.trim_ascii();
+        let array = match dtype {
+            DType::Bool => Array::bool(truth(text)?),
+            DType::U8 => Array::scalar(text.parse::<u8>().ok()?),
+            DType::I8 => Array::scalar(text.parse::<i8>().ok()?),
+            DType::U16 => Array::scalar(text.parse::<u16>().ok()?),
+            DType::I16 => Array::scalar(text.parse::<i16>().ok()?),
+            DType::U32 => Array::scalar(text.parse::<u32>().ok()?),
+            DType::I32 => Array::scalar(text.parse::<i32>().ok()?),
+            DType::U64 => Array::scalar(text.parse::<u64>().ok()?),
+            DType::I64 => Array::scalar(text.parse::<i64>().ok()?),
+            DType::F16 => Array::scalar(f16::from_f64(text.parse().ok()?)),
+            DType::BF16 => Array::scalar(bf16::from_f64(text.parse().ok()?)),
+            DType::F32 => Array::scalar(text.parse::<f32>().ok()?),
+            DType::F64 => Array::scalar(text.parse::<f64>().ok()?),
+        };
+        Some(array.into())
+    }
+}
+
+impl fmt::Display for CsvType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text => f.write_str("str"),
+            Self::Number(dtype) => dtype.fmt(f),
+        }
+    }
+}
+
+fn truth(text: &str) -> Option<bool> {
+    match text {
+        "1" => Some(true),
+        "0" => Some(false),
+        word if word.eq_ignore_ascii_case("true") => Some(true),
+        word if word.eq_ignore_ascii_case("false") => Some(false),
+        _ => None,
+    }
+}
+
+/// The type of a column, out of some of its fields.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Guess {
+    seen: bool,
+    /// Of [`NUMBERS`], those that some field was not.
+    excluded: [bool; 3],
+}
+
+/// What is guessed, the first that all fields are.
+const NUMBERS: [DType; 3] = [DType::I64, DType::F64, DType::Bool];
+
+impl Guess {
+    /// Takes a field that is not null into account.
+    pub(super) fn add(&mut self, text: &str) {
+        self.seen = true;
+        for (excluded, dtype) in self.excluded.iter_mut().zip(NUMBERS) {
+            *excluded |= CsvType::Number(dtype).parse(text).is_none();
+        }
+    }
+
+    /// Text where no field was seen, or none of the others fits.
+    pub(super) fn result(self) -> CsvType {
+        let fits = NUMBERS.into_iter().zip(self.excluded).find(|(_, excluded)| self.seen && !excluded);
+        fits.map_or(CsvType::Text, |(dtype, _)| CsvType::Number(dtype))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_names() {
+        for (name, dtype) in [("i64", DType::I64), ("u8", DType::U8), ("f32", DType::F32), ("bfloat16", DType::BF16)] {
+            assert_eq!(CsvType::from_name(name), Some(CsvType::Number(dtype)));
+            assert_eq!(CsvType::from_name(dtype.name()), Some(CsvType::Number(dtype)));
+        }
+        assert_eq!(CsvType::from_name("str"), Some(CsvType::Text));
+        assert_eq!(CsvType::from_name("string"), None);
+    }
+
+    #[test]
+    fn the_narrowest_type_that_all_fields_have_is_guessed() {
+        let guess = |fields: &[&str]| {
+            let mut guess = Guess::default();
+            fields.iter().for_each(|field| guess.add(field));
+            guess.result().to_string()
+        };
+        assert_eq!(guess(&["1", " -2", "+3"]), "int64");
+        assert_eq!(guess(&["1", "2.5", "nan", "1e3"]), "float64");
+        assert_eq!(guess(&["18446744073709551615"]), "float64");
+        assert_eq!(guess(&["true", "False"]), "bool");
+        assert_eq!(guess(&["true", "2"]), "str");
+        assert_eq!(guess(&["1", "", "2"]), "str");
+        assert_eq!(guess(&[]), "str");
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_none() {
+        let parse = |name: &str, text: &str| CsvType::from_name(name).unwrap().parse(text).is_some();
+        assert!(parse("u8", "255") && !parse("u8", "256") && !parse("u8", "-1") && !parse("i64", "1.0"));
+        assert!(parse("bool", "0") && !parse("bool", "yes") && parse("f16", "0.5") && !parse("f32", ""));
+    }
+}
