@@ -18,6 +18,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     #[cfg(feature = "formats")]
     ("csv", fuzzing::csv),
     #[cfg(feature = "formats")]
+    ("safetensors", fuzzing::safetensors),
+    #[cfg(feature = "formats")]
     ("bagz", fuzzing::bagz),
     #[cfg(feature = "formats")]
     ("array_record", fuzzing::array_record),

@@ -239,9 +239,26 @@ class MapDataset:
         what is kept of decompressed shards.
         """
 
+    @overload
     @staticmethod
-    def npy(path: _Path, *, field: str = "data") -> MapDataset:
-        """Rows of a `.npy` file along its first dimension: views of the file."""
+    def npy(*, path: _Path, field: str = "data") -> MapDataset: ...
+    @overload
+    @staticmethod
+    def npy(paths: _Paths, *, field: str = "data") -> MapDataset:
+        """Rows of `.npy` files along their first dimension: views of the files, of one type and shape."""
+
+    @staticmethod
+    def npz(paths: _Paths, *, rows: bool = False, cache_bytes: int | None = None) -> MapDataset:
+        """Arrays of `.npz` archives: dicts, one for each archive, or, if `rows` are asked for, one for each row of its arrays.
+
+        `cache_bytes` bounds what is kept of archives that are compressed, where rows are read.
+        """
+
+    @staticmethod
+    def safetensors(
+        paths: _Paths, *, columns: _Names | None = None, rows: bool = False, float8_as_u8: bool = False
+    ) -> MapDataset:
+        """Tensors of safetensors files: dicts, one for each file, or, if `rows` are asked for, one for each row of its tensors."""
 
     @staticmethod
     def crops(

@@ -142,7 +142,21 @@ impl PyMapDataset {
         Self::source_named("mds", args, kwargs)
     }
 
-    /// Rows of a `.npy` file, along its first dimension.
+    /// Arrays of `.npz` archives, or rows of them.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn npz(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::source_named("npz", args, kwargs)
+    }
+
+    /// Tensors of safetensors files, or rows of them.
+    #[staticmethod]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn safetensors(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        Self::source_named("safetensors", args, kwargs)
+    }
+
+    /// Rows of `.npy` files, along their first dimension.
     #[staticmethod]
     #[pyo3(signature = (*args, **kwargs))]
     fn npy(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {

@@ -8,7 +8,7 @@ use super::files::file_name;
 use super::format::Format;
 use super::megatron;
 use super::mmap::Access;
-use super::signs::{ends_with_limits, limits_path};
+use super::signs::{begins_with_header, ends_with_limits, limits_path};
 use crate::element::Buffer;
 use crate::error::{Error, Result};
 
@@ -94,6 +94,7 @@ const BY_CONTENT: &[(Format, Recognise)] = &[
     (Format::Npz, |probe| probe.begins(b"PK\x03\x04") || probe.begins(b"PK\x05\x06")),
     // llm.c's 20240520 and 20240801.
     (Format::Tokens, |probe| probe.begins(b"\x88\xd8\x34\x01") || probe.begins(b"\xa1\xd9\x34\x01")),
+    (Format::Safetensors, |probe| begins_with_header(probe.size, probe.head())),
     (Format::TfRecord, |probe| begins_tf_record(probe.head())),
     (Format::Mds, is_mds_index),
     (Format::Jsonl, |probe| begins_json(probe.head())),
@@ -293,6 +294,8 @@ mod tests {
         let bag = [b"oat".as_slice(), &3u64.to_le_bytes()].concat();
         assert_eq!([is(&bag, "a"), is(b"", "a.bagz")][0], Some(Format::Bagz));
         assert_eq!(is(b"MMIDIDX\0\0", "a"), Some(Format::Megatron));
+        assert_eq!(is(b"\x02\0\0\0\0\0\0\0{}", "a"), Some(Format::Safetensors));
+        assert_eq!(is(b"\x03\0\0\0\0\0\0\0{}", "a"), None);
         let index = br#"{"shards": [{"format": "mds"}], "version": 2}"#;
         assert_eq!((is(index, "index.json"), is(index, "other.json")), (Some(Format::Mds), Some(Format::Jsonl)));
     }

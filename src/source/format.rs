@@ -36,6 +36,8 @@ pub enum Format {
     Bagz,
     /// Megatron's indexed datasets: [`Megatron`](super::Megatron).
     Megatron,
+    /// Tensors by name: `Safetensors`.
+    Safetensors,
     /// TFRecord: `TfRecord`.
     TfRecord,
     /// Compressed TFRecord: `TfRecordStream`.
@@ -67,7 +69,7 @@ macro_rules! feature {
 
 impl Format {
     /// All of them. Where an ending belongs to several, the first is meant.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::Jsonl,
         Self::Lines,
         Self::JsonlStream,
@@ -78,6 +80,7 @@ impl Format {
         Self::Arrow,
         Self::ArrayRecord,
         Self::Bagz,
+        Self::Safetensors,
         Self::TfRecord,
         Self::TfRecordStream,
         Self::WebDataset,
@@ -161,6 +164,13 @@ impl Format {
                 endings: &[".bagz", ".bag"],
                 by_number: true,
                 feature: feature!("bagz"),
+            },
+            Self::Safetensors => Facts {
+                name: "safetensors",
+                source: "safetensors",
+                endings: &[".safetensors"],
+                by_number: true,
+                feature: feature!("safetensors"),
             },
             Self::Megatron => {
                 Facts { name: "megatron", source: "megatron", endings: &[".idx"], by_number: true, feature: None }

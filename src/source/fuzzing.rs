@@ -12,6 +12,8 @@ pub use self::plain::bagz;
 #[cfg(feature = "csv")]
 pub use self::plain::csv;
 pub use self::plain::megatron;
+#[cfg(feature = "safetensors")]
+pub use self::plain::safetensors;
 #[cfg(feature = "mds")]
 pub use self::shards::mds;
 #[cfg(feature = "webdataset")]

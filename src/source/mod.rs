@@ -8,10 +8,11 @@
 //! | CSV, TSV and the like | [`Csv`] | by number | `csv` |
 //! | `.gz` and `.zst` of those | [`CsvStream`] | in order | `csv`, `compress` |
 //! | token ids: `.bin`, `.npy` | [`Tokens`] | crops by number, consecutive or random | |
-//! | NumPy: `.npy` | [`Npy`] | rows by number | |
-//! | NumPy: `.npz` | [`Npz`] | arrays by name | `compress` |
+//! | NumPy: `.npy` | [`Npy`], written by [`NpyWriter`] | rows by number | |
+//! | NumPy: `.npz` | [`Npz`], [`NpzRows`] | arrays by name, rows by number | `compress` |
 //! | ArrayRecord | [`ArrayRecord`] | by number | `array_record` |
 //! | Megatron: `.bin` and `.idx` | [`Megatron`] | sequences or documents by number | |
+//! | safetensors | [`Safetensors`], written by [`SafetensorsWriter`] | files or rows by number | `safetensors` |
 //! | Bagz | [`Bagz`] | by number | `bagz` |
 //! | TFRecord | [`TfRecord`] | by number | `tf_record` |
 //! | TFRecord of gzip | [`TfRecordStream`] | in order | `tf_record`, `compress` |
@@ -82,11 +83,12 @@ mod mds;
 mod megatron;
 mod mmap;
 mod npy;
-mod npy_header;
 #[cfg(feature = "compress")]
 mod npz;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(feature = "safetensors")]
+mod safetensors;
 mod signs;
 mod starts;
 #[cfg(feature = "compress")]
@@ -107,6 +109,8 @@ mod zstd_frame;
 pub use self::arrow_ipc::{Arrow, ArrowCompression, ArrowOptions, ArrowWriter, ArrowWriterOptions, HuggingFaceWriter};
 #[cfg(feature = "parquet")]
 pub use self::parquet::{Condition, Parquet, ParquetCompression, ParquetOptions, ParquetWriter, ParquetWriterOptions};
+#[cfg(feature = "safetensors")]
+pub use self::safetensors::{Safetensors, SafetensorsOptions, SafetensorsWriter, SafetensorsWriterOptions};
 #[cfg(feature = "array_record")]
 pub use array_record::{
     ArrayRecord, ArrayRecordOptions, ArrayRecordWriter, ArrayRecordWriterOptions, Compression, Recovery,
@@ -141,9 +145,9 @@ pub use mds::{Mds, MdsOptions, MdsWriter, MdsWriterOptions};
 pub(crate) use megatron::index_of as megatron_index;
 pub use megatron::{Megatron, MegatronOptions, MegatronUnit, MegatronWriter, MegatronWriterOptions};
 pub use mmap::{Access, Mapping};
-pub use npy::Npy;
+pub use npy::{Npy, NpyWriter, NpyWriterOptions};
 #[cfg(feature = "compress")]
-pub use npz::Npz;
+pub use npz::{Npz, NpzRows};
 #[cfg(feature = "compress")]
 pub use text_stream::{
     JsonLines, JsonlStream, LineParser, LineStream, PlainLines, StreamOptions, TextStream, TextStreamIter,

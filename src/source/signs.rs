@@ -21,6 +21,13 @@ pub(crate) fn ends_with_limits(size: u64, tail: &[u8]) -> bool {
     limits.is_sorted_by_key(|limit| u64::from_le_bytes(*limit))
 }
 
+/// Whether a file of `size` bytes that begins so has the header of safetensors: its length, which fits, and an object of JSON.
+pub(crate) fn begins_with_header(size: u64, head: &[u8]) -> bool {
+    let Some((length, header)) = head.split_first_chunk() else { return false };
+    let length = u64::from_le_bytes(*length);
+    (2..=size.saturating_sub(8)).contains(&length) && header.starts_with(b"{")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

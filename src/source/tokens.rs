@@ -10,7 +10,7 @@ use super::content::Content;
 use super::files::{FileId, Patterns, find, identity};
 use super::megatron;
 use super::mmap::{Access, prefetch};
-use super::npy_header::Header;
+use super::npy::Header;
 use crate::element::{Array, Buffer, DType};
 use crate::error::{Error, Result};
 

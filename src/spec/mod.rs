@@ -40,8 +40,9 @@
 //! | `bagz` | `paths`, `field?`: `record`, or `examples` or `sequence_examples`, `interleaved?`; `x@4.bagz` names four files; with the feature `bagz` |
 //! | `webdataset` | `paths`, `columns?`, `decode?`: by extension, else bytes, `url?`: a column `__url__`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `webdataset` |
 //! | `mds` | `paths`: folders, `columns?`, `images?`: decoded, `check_hashes?`, `cache_bytes?`; with the feature `mds` |
-//! | `npy` | `path`, `field?`: `data` |
-//! | `npz` | `paths`: a record for each archive, its arrays the columns |
+//! | `npy` | `paths` (or `path`), `field?`: `data` |
+//! | `npz` | `paths`: a record for each archive, its arrays the columns; `rows?`: for each row of them, `cache_bytes?` |
+//! | `safetensors` | `paths`, `columns?`, `rows?`: a record for each file, or for each row of its tensors, `float8_as_u8?`; with the feature `safetensors` |
 //! | `megatron` | `paths`, `by?`: `sequence` or `document`; a dataset by its `.idx`, its `.bin`, or what their names share |
 //! | `tokens` | `paths`, `layout?`: a record for each file |
 //! | `crops` | `paths`, `seq_len`, `layout?`: `detect`, `llm_c`, `u16` or `u32`, `with_next?` |

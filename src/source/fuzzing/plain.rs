@@ -59,6 +59,16 @@ fn as_the_crate_has_it(text: &[u8]) {
     assert!(theirs.next().is_none());
 }
 
+/// A safetensors file, as one record and as rows.
+#[cfg(feature = "safetensors")]
+pub fn safetensors(data: &[u8]) {
+    for rows in [false, true] {
+        if let Ok(source) = crate::source::Safetensors::options().rows(rows).float8_as_u8(true).open_bytes(data) {
+            some(&source);
+        }
+    }
+}
+
 /// An index of Megatron's, over a few ids.
 pub fn megatron(data: &[u8]) {
     use crate::source::{Megatron, MegatronUnit};

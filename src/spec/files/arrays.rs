@@ -1,6 +1,5 @@
 //! NumPy's arrays.
 
-#[cfg(feature = "compress")]
 use super::paths;
 #[cfg(feature = "compress")]
 use super::whole::Whole;
@@ -13,18 +12,40 @@ use crate::source::Npy;
 use crate::spec::chain::{Chain, Context};
 use crate::spec::decode::Fields;
 
-/// `npy: {path: a.npy, field: data}`: rows along the first dimension.
+/// `npy: {paths: "a-*.npy", field: data}`: rows along the first dimension. A single file may be given as `path`.
 pub(super) fn npy(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let path = context.existing(fields.required_node("path")?)?;
-    let source = Npy::open(&path)?.field(fields.or("field", "data".to_owned())?);
+    let paths = match fields.node("path") {
+        Some(path) if fields.node("paths").is_none() => vec![context.existing(path)?],
+        _ => paths(fields.required_node("paths")?, context)?,
+    };
+    let source = Npy::open(&paths)?.field(fields.or("field", "data".to_owned())?);
     Ok(Chain::Map(Source::new(source).boxed()))
 }
 
-/// `npz: {paths: "features-*.npz"}`: a record for each archive, its arrays the fields.
+/// `safetensors: {paths: "features-*.safetensors", rows: true, columns: [x]}`: a record for each file, or for each row of its tensors.
+#[cfg(feature = "safetensors")]
+pub(super) fn safetensors(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+    let paths = paths(fields.required_node("paths")?, context)?;
+    let mut options = crate::source::Safetensors::options().rows(fields.or("rows", false)?);
+    if let Some(columns) = fields.optional::<Vec<String>>("columns")? {
+        options = options.columns(columns);
+    }
+    let source = options.float8_as_u8(fields.or("float8_as_u8", false)?).open(&paths)?;
+    Ok(Chain::Map(Source::new(source).boxed()))
+}
+
+/// `npz: {paths: "features-*.npz", rows: false}`: a record for each archive, its arrays the fields; or, for each row of them.
 #[cfg(feature = "compress")]
 pub(super) fn npz(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    use crate::source::{Npz, find};
+    use crate::source::{Npz, NpzRows, find};
     let files = find(paths(fields.required_node("paths")?, context)?, Format::Npz.endings())?;
+    if fields.or("rows", false)? {
+        let source = NpzRows::open(&files)?;
+        return Ok(Chain::Map(match fields.optional("cache_bytes")? {
+            Some(bytes) => Source::new(source.cache_bytes(bytes)).boxed(),
+            None => Source::new(source).boxed(),
+        }));
+    }
     let archives = files.iter().map(Npz::open).collect::<Result<Vec<_>>>()?;
     let elements = archives.iter().map(Npz::element).collect::<Result<_>>()?;
     let identity = archives.iter().map(|npz| npz.identity()).collect();

@@ -62,11 +62,15 @@ pub(super) const SOURCES: &[SourceEntry] = &[
     SourceEntry::new("mds", Some("paths"), shards::mds).chooses("columns"),
     #[cfg(not(feature = "mds"))]
     SourceEntry::lacking("mds", crate::source::Format::Mds),
-    SourceEntry::new("npy", Some("path"), arrays::npy),
+    SourceEntry::new("npy", Some("paths"), arrays::npy),
     #[cfg(feature = "compress")]
     SourceEntry::new("npz", Some("paths"), arrays::npz),
     #[cfg(not(feature = "compress"))]
     SourceEntry::lacking("npz", crate::source::Format::Npz),
+    #[cfg(feature = "safetensors")]
+    SourceEntry::new("safetensors", Some("paths"), arrays::safetensors).chooses("columns"),
+    #[cfg(not(feature = "safetensors"))]
+    SourceEntry::lacking("safetensors", crate::source::Format::Safetensors),
     SourceEntry::new("megatron", Some("paths"), tokens::megatron),
     SourceEntry::new("tokens", Some("paths"), tokens::tokens),
     SourceEntry::new("crops", Some("paths"), tokens::crops),

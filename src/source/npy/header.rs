@@ -30,6 +30,11 @@ impl Header {
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)
     /// for types other than plain numbers.
     pub(crate) fn parse(file: &[u8]) -> Result<Self> {
+        Self::of(file, file.len())
+    }
+
+    /// The same of a file of `size` bytes, of which this is the beginning.
+    pub(crate) fn of(file: &[u8], size: usize) -> Result<Self> {
         if !file.starts_with(MAGIC) {
             return Err(Error::data("not an npy file: its first bytes are not \\x93NUMPY").offset(0));
         }
@@ -47,7 +52,7 @@ impl Header {
             Error::data(format!("the header is {text_len} bytes long, {rest} are left in the file")).offset(8)
         })?;
         let fields = Parser { text, at: 0 }.dict().map_err(|(at, error)| error.offset((text_at + at) as u64))?;
-        fields.header(start, file.len() - start).map_err(|error| error.offset(text_at as u64))
+        fields.header(start, size.saturating_sub(start)).map_err(|error| error.offset(text_at as u64))
     }
 }
 
@@ -205,24 +210,36 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// The codes of plain number types.
+const CODES: [(DType, &str); 12] = [
+    (DType::Bool, "b1"),
+    (DType::U8, "u1"),
+    (DType::I8, "i1"),
+    (DType::U16, "u2"),
+    (DType::I16, "i2"),
+    (DType::F16, "f2"),
+    (DType::U32, "u4"),
+    (DType::I32, "i4"),
+    (DType::F32, "f4"),
+    (DType::U64, "u8"),
+    (DType::I64, "i8"),
+    (DType::F64, "f8"),
+];
+
+/// How a header names a number type in little-endian order.
+pub(super) fn descr_of(dtype: DType) -> Option<String> {
+    let (_, code) = CODES.iter().find(|(known, _)| *known == dtype)?;
+    Some(format!("{}{code}", if dtype.size() == 1 { '|' } else { '<' }))
+}
+
 /// The number type of a plain `descr`, and whether it is big-endian.
 fn plain(descr: &[u8]) -> Result<(DType, bool)> {
     let (&order, code) = descr.split_first().ok_or_else(|| Error::data("the dtype is empty"))?;
-    let dtype = match code {
-        b"b1" => DType::Bool,
-        b"u1" => DType::U8,
-        b"i1" => DType::I8,
-        b"u2" => DType::U16,
-        b"i2" => DType::I16,
-        b"f2" => DType::F16,
-        b"u4" => DType::U32,
-        b"i4" => DType::I32,
-        b"f4" => DType::F32,
-        b"u8" => DType::U64,
-        b"i8" => DType::I64,
-        b"f8" => DType::F64,
-        [b'O', ..] => return Err(Error::unsupported("object arrays are pickles, which can run code: refused")),
-        _ => {
+    let known = CODES.iter().find(|(_, known)| known.as_bytes() == code);
+    let dtype = match (known, code) {
+        (Some((dtype, _)), _) => *dtype,
+        (None, [b'O', ..]) => return Err(Error::unsupported("object arrays are pickles, which can run code: refused")),
+        (None, _) => {
             let text = format!("dtype {:?}, plain numbers are read", String::from_utf8_lossy(descr));
             return Err(Error::unsupported(text));
         }
@@ -237,21 +254,8 @@ fn plain(descr: &[u8]) -> Result<(DType, bool)> {
 /// The dictionary that NumPy writes, filled so that the numbers start at a multiple of 64.
 #[cfg(feature = "webdataset")]
 pub(super) fn text(dtype: DType, shape: &[usize]) -> Result<String> {
-    let code = match dtype {
-        DType::Bool => "|b1",
-        DType::U8 => "|u1",
-        DType::I8 => "|i1",
-        DType::U16 => "<u2",
-        DType::I16 => "<i2",
-        DType::F16 => "<f2",
-        DType::U32 => "<u4",
-        DType::I32 => "<i4",
-        DType::F32 => "<f4",
-        DType::U64 => "<u8",
-        DType::I64 => "<i8",
-        DType::F64 => "<f8",
-        DType::BF16 => return Err(Error::unsupported("NumPy has no bfloat16").help("turn it into float32 first")),
-    };
+    let none = || Error::unsupported(format!("NumPy has no {dtype}")).help("turn it into float32 first");
+    let code = descr_of(dtype).ok_or_else(none)?;
     if shape.len() > MAX_DIMS {
         return Err(Error::unsupported(format!("{} dimensions, NumPy has {MAX_DIMS}", shape.len())));
     }

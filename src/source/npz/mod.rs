@@ -1,13 +1,18 @@
 //! Archives of NumPy arrays: `.npz`, which are zip files of `.npy` members.
 
+mod rows;
+mod zip;
+
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use self::rows::NpzRows;
+use self::zip::{Member, directory, local_data};
 use super::files::{FileId, Patterns, find, identity};
 use super::mmap::{Access, Mapping};
-use super::npy;
+use super::npy::{self, Header};
 use crate::element::{Array, Buffer, Element};
 use crate::error::{Error, Result};
 
@@ -20,18 +25,6 @@ pub struct Npz {
     file: Buffer,
     members: Vec<Member>,
     identity: String,
-}
-
-/// An entry of the archive's directory.
-#[derive(Clone, Debug)]
-struct Member {
-    name: String,
-    method: u16,
-    crc: u32,
-    packed: u64,
-    size: u64,
-    /// Where its local header is.
-    at: u64,
 }
 
 impl Npz {
@@ -90,12 +83,35 @@ impl Npz {
         &self.identity
     }
 
+    /// What each array is, without reading it, and by name.
+    fn headers(&self) -> Result<Vec<(&str, Header)>> {
+        let header =
+            |member: &Member| self.header(member).map_err(|e| within(&self.path, &member.name, e).offset(member.at));
+        self.names().zip(&self.members).map(|(name, member)| Ok((name, header(member)?))).collect()
+    }
+
+    fn header(&self, member: &Member) -> Result<Header> {
+        let file = self.file.as_bytes();
+        let packed = &file[local_data(file, member)?];
+        let size = usize::try_from(member.size).map_err(|_| Error::data(format!("{} bytes", member.size)))?;
+        match member.method {
+            8 => Header::of(&inflated(packed, LONGEST_HEADER)?, size),
+            // What is compressed otherwise is refused when it is read.
+            _ => Header::of(packed, size),
+        }
+    }
+
+    /// Whether every array is a view of the file, as far as it lies at a fitting place there.
+    fn is_stored(&self) -> bool {
+        self.members.iter().all(|member| member.method == 0)
+    }
+
     fn read(&self, member: &Member) -> Result<Array> {
         let data = local_data(self.file.as_bytes(), member)?;
         let packed = self.file.slice(data).ok_or_else(|| Error::data("the member lies outside of the file"))?;
         let npy = match member.method {
             0 => packed,
-            8 => Buffer::from_vec(inflate(packed.as_bytes(), member.size)?),
+            8 => Buffer::from_vec(inflated(packed.as_bytes(), member.size)?),
             other => {
                 return Err(Error::unsupported(format!(
                     "zip compression method {other}, stored and deflated are read"
@@ -125,136 +141,21 @@ impl fmt::Debug for Npz {
     }
 }
 
+/// What a header of version 1 may have, and more than one of any version has.
+const LONGEST_HEADER: u64 = 1 << 16;
+
 /// At most `size` bytes and one more, so that a wrong size is seen; memory grows with what is really there.
-fn inflate(packed: &[u8], size: u64) -> Result<Vec<u8>> {
+fn inflated(packed: &[u8], size: u64) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut stream = flate2::read::DeflateDecoder::new(packed).take(size.saturating_add(1));
     stream.read_to_end(&mut out).map_err(|e| Error::data(format!("deflate: {e}")))?;
     Ok(out)
 }
 
-/// Little-endian numbers at places that may not exist.
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
-}
-
-/// The central directory, by the end record at the end of the file (PKWARE's *.ZIP File Format Specification*, 4.3.12 to 4.3.16).
-fn directory(file: &[u8]) -> Result<Vec<Member>> {
-    let end = end_record(file).ok_or_else(|| {
-        Error::data("not a whole zip file: it has no end-of-directory record").offset(file.len() as u64)
-    })?;
-    let (entries, start) =
-        sizes(file, end).ok_or_else(|| Error::data("the end-of-directory record is damaged").offset(end as u64))?;
-    let mut members = Vec::new();
-    let mut at = start;
-    for i in 0..entries {
-        let entry = file.get(..end).and_then(|file| entry(file, at));
-        let (member, next) =
-            entry.ok_or_else(|| Error::data(format!("entry {i} of the directory is damaged")).offset(at as u64))??;
-        members.push(member);
-        at = next;
-    }
-    Ok(members)
-}
-
-/// Where the end record is: the last place with its signature whose comment reaches exactly to the end of the file.
-fn end_record(file: &[u8]) -> Option<usize> {
-    const LEN: usize = 22;
-    let last = file.len().checked_sub(LEN)?;
-    let first = last.saturating_sub(usize::from(u16::MAX));
-    let fits = |at: &usize| {
-        file[*at..].starts_with(b"PK\x05\x06") && u16_at(file, at + 20).map(usize::from) == Some(last - at)
-    };
-    (first..=last).rev().find(fits)
-}
-
-/// Number of entries and start of the directory.
-fn sizes(file: &[u8], end: usize) -> Option<(u64, usize)> {
-    let (entries, start) = (u16_at(file, end + 10)?, u32_at(file, end + 16)?);
-    if entries != u16::MAX && start != u32::MAX {
-        return Some((entries.into(), start as usize));
-    }
-    // Zip64: a locator lies before the end record.
-    let locator = end.checked_sub(20)?;
-    if !file[locator..].starts_with(b"PK\x06\x07") {
-        return None;
-    }
-    let record = usize::try_from(u64_at(file, locator + 8)?).ok()?;
-    if !file.get(record..)?.starts_with(b"PK\x06\x06") {
-        return None;
-    }
-    Some((u64_at(file, record.checked_add(32)?)?, usize::try_from(u64_at(file, record.checked_add(48)?)?).ok()?))
-}
-
-/// The directory entry at `at`, and where the next one is.
-fn entry(file: &[u8], at: usize) -> Option<Result<(Member, usize)>> {
-    if !file.get(at..)?.starts_with(b"PK\x01\x02") {
-        return None;
-    }
-    let name_len = usize::from(u16_at(file, at + 28)?);
-    let (extra_len, comment_len) = (usize::from(u16_at(file, at + 30)?), usize::from(u16_at(file, at + 32)?));
-    let name = file.get(at + 46..at + 46 + name_len)?;
-    let extra = file.get(at + 46 + name_len..at + 46 + name_len + extra_len)?;
-    let mut member = Member {
-        name: String::from_utf8_lossy(name).into_owned(),
-        method: u16_at(file, at + 10)?,
-        crc: u32_at(file, at + 16)?,
-        packed: u32_at(file, at + 20)?.into(),
-        size: u32_at(file, at + 24)?.into(),
-        at: u32_at(file, at + 42)?.into(),
-    };
-    zip64(&mut member, extra)?;
-    if u16_at(file, at + 8)? & 1 != 0 {
-        let error = Error::unsupported(format!("member {:?} is encrypted", member.name));
-        return Some(Err(error.offset(at as u64)));
-    }
-    Some(Ok((member, at + 46 + name_len + extra_len + comment_len)))
-}
-
-/// Takes the 64-bit values out of the extra field, for those that did not fit.
-fn zip64(member: &mut Member, extra: &[u8]) -> Option<()> {
-    const FULL: u64 = u32::MAX as u64;
-    let mut at = 0;
-    while at < extra.len() {
-        let (id, len) = (u16_at(extra, at)?, usize::from(u16_at(extra, at + 2)?));
-        let field = extra.get(at + 4..at + 4 + len)?;
-        if id == 1 {
-            let wide = [&mut member.size, &mut member.packed, &mut member.at].into_iter().filter(|v| **v == FULL);
-            for (i, value) in wide.enumerate() {
-                *value = u64_at(field, i * 8)?;
-            }
-        }
-        at += 4 + len;
-    }
-    Some(())
-}
-
-/// Where the bytes of a member are, behind its local header.
-fn local_data(file: &[u8], member: &Member) -> Result<std::ops::Range<usize>> {
-    let range = || {
-        let at = usize::try_from(member.at).ok()?;
-        if !file.get(at..)?.starts_with(b"PK\x03\x04") {
-            return None;
-        }
-        let names = usize::from(u16_at(file, at + 26)?) + usize::from(u16_at(file, at + 28)?);
-        let start = at.checked_add(30 + names)?;
-        let end = start.checked_add(usize::try_from(member.packed).ok()?)?;
-        (end <= file.len()).then_some(start..end)
-    };
-    range().ok_or_else(|| Error::data("its local header is damaged, or it reaches over the end of the file"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::map::RandomAccess;
 
     fn npy(values: &[u8]) -> Vec<u8> {
         let text =
@@ -308,6 +209,31 @@ mod tests {
         assert!(open(&zip(8, &packed, plain.len() - 1, crc(&plain))).unwrap_err().message().contains("says 130"));
         assert!(open(&zip(0, &plain, plain.len(), 7)).unwrap_err().message().contains("crc-32"));
         assert_eq!(open(&zip(12, &plain, plain.len(), 7)).unwrap_err().kind(), crate::ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn rows_of_archives() {
+        let dir = tempfile::tempdir().unwrap();
+        let plain = npy(&[1, 2, 3]);
+        let mut packed = Vec::new();
+        let encoder = flate2::read::DeflateEncoder::new(plain.as_slice(), flate2::Compression::new(6));
+        { encoder }.read_to_end(&mut packed).unwrap();
+        let write = |name: &str, file: Vec<u8>| std::fs::write(dir.path().join(name), file).unwrap();
+        write("a.npz", zip(0, &plain, plain.len(), crc(&plain)));
+        write("b.npz", zip(8, &packed, plain.len(), crc(&plain)));
+        let source = NpzRows::open(dir.path()).unwrap().cache_bytes(0);
+        let read = |i| source.read(i).unwrap().array("x").unwrap().as_i64();
+        assert_eq!((0..source.len()).map(read).collect::<Vec<_>>(), [1, 2, 3, 1, 2, 3].map(Some));
+        assert!(source.read(6).is_err());
+        write("c.npz", zip(0, b"oat", 3, crc(b"oat")));
+        let error = NpzRows::open(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("c.npz: byte 0: member \"x.npy\": byte 0: not an npy file"), "{error}");
+        let other = npy(&[1]);
+        let text = String::from_utf8_lossy(&other[10..]).replace("(1,)", "(1,1)");
+        let other = [&other[..10], &text.as_bytes()[..117], b"\n\x01"].concat();
+        write("c.npz", zip(0, &other, other.len(), crc(&other)));
+        let error = NpzRows::open(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("c.npz: byte 0: its arrays differ from those of a.npz"), "{error}");
     }
 
     #[test]

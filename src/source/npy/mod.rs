@@ -1,43 +1,55 @@
 //! NumPy arrays: `.npy`.
 
-use std::fmt;
-use std::sync::Arc;
+mod header;
+mod writer;
 
-use super::files::{FileId, Patterns, find, identity};
-use super::mmap::{Access, Mapping};
-use super::npy_header::Header;
+use std::fmt;
+use std::path::PathBuf;
+
+use rayon::prelude::*;
+
+pub(crate) use self::header::Header;
+pub use self::writer::{NpyWriter, NpyWriterOptions};
+use super::content::{self, Content};
+use super::files::{self, FileId, Patterns};
+use super::firsts::Firsts;
+use super::mmap::Access;
 use crate::dataset::map::RandomAccess;
 use crate::element::{Array, Buffer, Element, Name};
 use crate::error::{Error, Result};
 
-/// Rows of one `.npy` file along its first dimension: a [`RandomAccess`] source of [`Element`].
+/// Rows of `.npy` files along their first dimension: a [`RandomAccess`] source of [`Element`].
 ///
-/// Record `i` is an element with one field, `data`, that holds row `i`, an array without the first dimension. An array
-/// without dimensions is one record. Rows are views of the mapped file; an array in Fortran order or big-endian is
+/// Record `i` is an element with one field, `data`, that holds row `i` of all files, an array without the first dimension. An array
+/// without dimensions is one record. Rows are views of the mapped files; an array in Fortran order or big-endian is
 /// turned into a copy, row-major and little-endian, when it is opened.
 ///
 /// Versions 1 to 3 and plain types (`bool`, integers, floats) are read. Object arrays are pickles and are refused.
 pub struct Npy {
-    array: Array,
+    arrays: Vec<Array>,
+    firsts: Firsts,
     field: Name,
     identity: String,
 }
 
 impl Npy {
-    /// Opens a file.
+    /// Opens files, globs or directories (of `.npy` files).
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset of the damage, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)
-    /// for other types, [`ErrorKind::Config`](crate::ErrorKind::Config) if the name stands for several files.
-    pub fn open(pattern: impl Patterns) -> Result<Self> {
-        let paths = find(pattern, &[".npy"])?;
-        let [path] = paths.as_slice() else {
-            return Err(Error::config(format!("{} npy files, where one is read", paths.len())));
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset of the damage, and for files whose rows are of other shapes or
+    /// types than those of the first; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for other types.
+    pub fn open(patterns: impl Patterns) -> Result<Self> {
+        let open = |(path, content): (PathBuf, Content)| {
+            let id = content.id(&path)?;
+            let array = content.whole().and_then(decode).map_err(|e| e.path(&path))?;
+            Ok((path, array, id))
         };
-        let file = Mapping::open(path, Access::Normal)?;
-        let identity = identity(&[FileId::new(path, file.bytes())]);
-        let array = decode(Buffer::from_owner(Arc::new(file))).map_err(|e| e.path(path))?;
-        Ok(Self { array, field: Name::new("data"), identity })
+        let contents = content::open_all(patterns, &[".npy"], Access::Normal)?;
+        let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
+        check_equal(&opened)?;
+        let firsts = Firsts::of(opened.iter().map(|(_, array, _)| rows(array)))?;
+        let (arrays, ids): (Vec<Array>, Vec<FileId>) = opened.into_iter().map(|(_, array, id)| (array, id)).unzip();
+        Ok(Self { arrays, firsts, field: Name::new("data"), identity: files::identity(&ids) })
     }
 
     /// Names the field of the elements; `data` at first.
@@ -47,17 +59,41 @@ impl Npy {
         self
     }
 
-    /// The whole array.
+    /// The whole array of the first file.
     pub fn array(&self) -> &Array {
-        &self.array
+        // There is no set of files that is empty.
+        &self.arrays[0]
     }
+
+    /// The whole arrays, one for each file.
+    pub fn arrays(&self) -> &[Array] {
+        &self.arrays
+    }
+}
+
+/// Records of an array.
+fn rows(array: &Array) -> u64 {
+    array.shape().first().map_or(1, |&rows| rows as u64)
+}
+
+/// That all arrays have rows of one type and shape.
+fn check_equal(opened: &[(PathBuf, Array, FileId)]) -> Result<()> {
+    let Some(((_, first, of), others)) = opened.split_first() else { return Ok(()) };
+    for (path, array, _) in others {
+        let same_rank = first.shape().len() == array.shape().len();
+        if first.dtype() != array.dtype() || !same_rank || first.shape().get(1..) != array.shape().get(1..) {
+            let text = format!("the array is {array:?}, that of {} is {first:?}: only their rows may differ", of.name);
+            return Err(Error::data(text).path(path).offset(0));
+        }
+    }
+    Ok(())
 }
 
 impl RandomAccess for Npy {
     type Record = Element;
 
     fn len(&self) -> u64 {
-        self.array.shape().first().map_or(1, |&rows| rows as u64)
+        self.firsts.len()
     }
 
     fn is_native(&self) -> bool {
@@ -65,9 +101,11 @@ impl RandomAccess for Npy {
     }
 
     fn read(&self, index: u64) -> Result<Element> {
-        let row = match self.array.shape() {
-            [] => Some(self.array.clone()),
-            _ => usize::try_from(index).ok().and_then(|row| self.array.row(row)),
+        let (at, row) = self.firsts.find(index)?;
+        let array = &self.arrays[at];
+        let row = match array.shape() {
+            [] => Some(array.clone()),
+            _ => usize::try_from(row).ok().and_then(|row| array.row(row)),
         };
         let row = row.ok_or_else(|| Error::data(format!("no row {index}: there are {}", self.len())))?;
         Ok(Element::from_unique(vec![(self.field.clone(), aligned(row)?.into())]))
@@ -88,7 +126,7 @@ impl RandomAccess for Npy {
 
 impl fmt::Debug for Npy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Npy({:?})", self.array)
+        write!(f, "Npy({} rows, {:?})", self.len(), self.arrays[0])
     }
 }
 
@@ -215,6 +253,30 @@ mod tests {
         assert_eq!(row.array("x").unwrap().bytes().as_ptr(), source.array().bytes()[16..].as_ptr());
         assert!(source.read(3).is_err());
         assert!(source.identity().contains("a.npy") && source.identity().contains("field=x"));
+    }
+
+    #[test]
+    fn files_follow_each_other_if_their_rows_are_alike() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, shape: &str, numbers: u8| {
+            let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}");
+            std::fs::write(dir.path().join(name), npy(&header, &vec![numbers; numbers.into()]).as_bytes()).unwrap();
+        };
+        write("a.npy", "(2, 2)", 4);
+        write("b.npy", "(0, 2)", 0);
+        write("c.npy", "(1, 2)", 2);
+        let source = Npy::open(dir.path()).unwrap();
+        let read = |i| source.read(i).unwrap().array("data").unwrap().bytes().to_vec();
+        assert_eq!((source.len(), read(1), read(2)), (3, vec![4, 4], vec![2, 2]));
+        assert_eq!(source.arrays().len(), 3);
+        write("d.npy", "(2,)", 2);
+        let error = Npy::open(dir.path()).unwrap_err().to_string();
+        assert!(
+            error.ends_with(
+                "d.npy: byte 0: the array is uint8[2], that of a.npy is uint8[2, 2]: only their rows may differ"
+            ),
+            "{error}"
+        );
     }
 
     #[test]

@@ -1,0 +1,266 @@
+//! Writing `.npy` files.
+
+use std::fmt;
+use std::io::{self, Seek, SeekFrom, Write};
+
+use super::header::descr_of;
+use crate::element::{Array, DType, Element, Name};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Writes a `.npy` file of rows, one after the other, of one type and shape.
+///
+/// The header says how many rows there are: that is known beforehand, or it is written again by [`finish`](Self::finish).
+///
+/// ```
+/// use gristmill::source::NpyWriter;
+/// use gristmill::{Array, Element};
+/// let mut writer = NpyWriter::options().rows(2).write_to(Vec::new())?;
+/// for row in [[1f32, 2.0], [3.0, 4.0]] {
+///     writer.write(&Element::new().with("data", Array::from_vec(row.to_vec())))?;
+/// }
+/// let file = writer.finish()?;
+/// assert!(file.starts_with(b"\x93NUMPY") && file.len() == 128 + 16);
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+///
+/// # Determinism
+/// The same rows make the same bytes, however their number is known.
+///
+/// # Source
+/// Version 1.0 of the format, `numpy.lib.format`. The header has room for any number of rows, as NumPy's own has.
+#[must_use = "a file that is not finished may have no header"]
+pub struct NpyWriter<W> {
+    out: W,
+    options: NpyWriterOptions,
+    row: Option<Row>,
+    written: u64,
+    patch: Option<Patch<W>>,
+}
+
+/// Writes the header over the one at the beginning.
+type Patch<W> = fn(&mut W, &[u8]) -> io::Result<()>;
+
+/// What all rows are.
+struct Row {
+    dtype: DType,
+    shape: Vec<usize>,
+}
+
+/// How a `.npy` file is written.
+#[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing until `write_to`"]
+pub struct NpyWriterOptions {
+    rows: Option<u64>,
+    field: Option<Name>,
+}
+
+impl NpyWriterOptions {
+    /// How many rows there will be.
+    pub fn rows(mut self, rows: u64) -> Self {
+        self.rows = Some(rows);
+        self
+    }
+
+    /// The field of the elements that is written; the only one, if it is not said.
+    pub fn field(mut self, name: impl AsRef<str>) -> Self {
+        self.field = Some(Name::new(name.as_ref()));
+        self
+    }
+
+    /// A writer into `out`, for which the number of rows must be known.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if it is not.
+    pub fn write_to<W: Write>(self, out: W) -> Result<NpyWriter<W>> {
+        if self.rows.is_none() {
+            return Err(Error::config("the header of an npy file says how many rows there are, which is not known")
+                .help("say it by `rows`, or write to what can go back, by `write_back_to`"));
+        }
+        Ok(NpyWriter { out, options: self, row: None, written: 0, patch: None })
+    }
+
+    /// A writer into `out`, which goes back to the beginning for the header.
+    pub fn write_back_to<W: Write + Seek>(self, out: W) -> NpyWriter<W> {
+        let patch: Patch<W> = |out, header| {
+            let end = out.stream_position()?;
+            out.seek(SeekFrom::Start(0))?;
+            out.write_all(header)?;
+            out.seek(SeekFrom::Start(end)).map(drop)
+        };
+        NpyWriter { out, options: self, row: None, written: 0, patch: Some(patch) }
+    }
+}
+
+impl NpyWriter<io::Sink> {
+    /// The options, to change before a writer is made.
+    pub fn options() -> NpyWriterOptions {
+        NpyWriterOptions::default()
+    }
+}
+
+impl<W: Write> NpyWriter<W> {
+    /// Writes an array as the next row.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`] if the element has no such array, or one of another type or shape than the first; [`ErrorKind::Io`] if it
+    /// cannot be written.
+    pub fn write(&mut self, element: &Element) -> Result<()> {
+        self.append(element).map_err(|e| e.record(self.written))
+    }
+
+    fn append(&mut self, element: &Element) -> Result<()> {
+        let array = match (&self.options.field, element.len()) {
+            (Some(field), _) => element.array(field)?,
+            (None, 1) => element.array(element.iter().next().map_or("", |(name, _)| name))?,
+            (None, fields) => {
+                let error = Error::data(format!("{fields} fields, where one is a row of an npy file"));
+                return Err(error.help("say which one by `field`"));
+            }
+        };
+        self.check(array)?;
+        if self.row.is_none() {
+            self.row = Some(Row { dtype: array.dtype(), shape: array.shape().to_vec() });
+            self.begin()?;
+        }
+        self.out.write_all(array.bytes()).map_err(failed)?;
+        self.written += 1;
+        Ok(())
+    }
+
+    fn check(&self, array: &Array) -> Result<()> {
+        if self.options.rows.is_some_and(|rows| self.written >= rows) {
+            return Err(Error::data(format!("a row more than the {} that were promised", self.written)));
+        }
+        match &self.row {
+            Some(row) if row.dtype != array.dtype() || row.shape != array.shape() => {
+                let text = format!("the row is {array:?}, the first one is {}{:?}", row.dtype, row.shape);
+                Err(Error::data(text))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a header; that of a number of rows that is not known says that there are none.
+    fn begin(&mut self) -> Result<()> {
+        let header = self.header(self.options.rows.unwrap_or(0))?;
+        self.out.write_all(&header).map_err(failed)
+    }
+
+    fn header(&self, rows: u64) -> Result<Vec<u8>> {
+        match &self.row {
+            Some(row) => header(row.dtype, rows, &row.shape),
+            // What NumPy makes of an empty list.
+            None => header(DType::F64, rows, &[]),
+        }
+    }
+
+    /// Writes what is missing, and gives the file back.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`] if there are fewer rows than were promised, [`ErrorKind::Io`] if it cannot be written.
+    pub fn finish(mut self) -> Result<W> {
+        if let Some(rows) = self.options.rows.filter(|&rows| rows != self.written) {
+            return Err(Error::data(format!("{} rows, where {rows} were promised", self.written)));
+        }
+        if self.row.is_none() {
+            self.begin()?;
+        }
+        if let Some(patch) = self.patch {
+            let header = self.header(self.written)?;
+            patch(&mut self.out, &header).map_err(failed)?;
+        }
+        self.out.flush().map_err(failed)?;
+        Ok(self.out)
+    }
+}
+
+/// A header, as long for any number of rows.
+fn header(dtype: DType, rows: u64, shape: &[usize]) -> Result<Vec<u8>> {
+    let descr = descr_of(dtype).ok_or_else(|| {
+        Error::unsupported(format!("an npy file has no {dtype}")).help("turn it into float32, or write safetensors")
+    })?;
+    let inner: String = shape.iter().map(|length| format!(" {length},")).collect();
+    let text = |rows: u64| format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({rows},{inner}), }}");
+    // Behind ten bytes, and with a line end, up to a multiple of 64.
+    let length = (10 + text(u64::MAX).len() + 1).next_multiple_of(64) - 10;
+    let stated = u16::try_from(length).map_err(|_| Error::data(format!("rows of {} dimensions", shape.len())))?;
+    let mut header = b"\x93NUMPY\x01\x00".to_vec();
+    header.extend_from_slice(&stated.to_le_bytes());
+    header.extend_from_slice(format!("{:<width$}\n", text(rows), width = length - 1).as_bytes());
+    Ok(header)
+}
+
+fn failed(error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
+}
+
+impl<W> fmt::Debug for NpyWriter<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NpyWriter({} rows)", self.written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use proptest::prelude::*;
+
+    use super::super::decode;
+    use super::*;
+    use crate::element::Buffer;
+
+    fn element(array: Array) -> Element {
+        Element::new().with("x", array)
+    }
+
+    fn read(file: &[u8]) -> Array {
+        decode(Buffer::copy_from(file)).unwrap()
+    }
+
+    #[test]
+    fn nothing_and_scalars_are_arrays_too() {
+        let file = NpyWriter::options().write_back_to(Cursor::new(Vec::new())).finish().unwrap().into_inner();
+        assert_eq!((read(&file).dtype(), read(&file).shape()), (DType::F64, [0].as_slice()));
+        let mut writer = NpyWriter::options().rows(1).write_to(Vec::new()).unwrap();
+        writer.write(&element(Array::bool(true))).unwrap();
+        assert_eq!(read(&writer.finish().unwrap()).shape(), [1]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let options = || NpyWriter::options().rows(2);
+        let mut writer = options().write_to(Vec::new()).unwrap();
+        writer.write(&element(Array::from_vec(vec![1i32, 2]))).unwrap();
+        let error = |writer: &mut NpyWriter<Vec<u8>>, element: Element| writer.write(&element).unwrap_err().to_string();
+        let wrong = error(&mut writer, element(Array::from_vec(vec![1i64, 2])));
+        assert_eq!(wrong, "record 1: the row is int64[2], the first one is int32[2]");
+        let wrong = error(&mut writer, element(Array::scalar(1i32)).with("y", "z"));
+        assert_eq!(wrong, "record 1: 2 fields, where one is a row of an npy file");
+        assert!(options().write_to(Vec::new()).unwrap().finish().unwrap_err().message().contains("0 rows, where 2"));
+        writer.write(&element(Array::from_vec(vec![3i32, 4]))).unwrap();
+        assert!(error(&mut writer, element(Array::from_vec(vec![3i32, 4]))).contains("more than the 2"));
+        let mut writer = options().write_to(Vec::new()).unwrap();
+        let half = Array::scalar(half::bf16::ONE);
+        assert_eq!(writer.write(&element(half)).unwrap_err().kind(), ErrorKind::Unsupported);
+        assert!(NpyWriter::options().write_to(Vec::new()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(rows in prop::collection::vec(prop::array::uniform3(any::<f32>()), 0..20)) {
+            let write = |writer: &mut NpyWriter<Cursor<Vec<u8>>>| {
+                rows.iter().try_for_each(|row| writer.write(&element(Array::from_vec(row.to_vec()))))
+            };
+            let mut known = NpyWriter::options().rows(rows.len() as u64).write_to(Cursor::new(Vec::new())).unwrap();
+            let mut patched = NpyWriter::options().field("x").write_back_to(Cursor::new(Vec::new()));
+            write(&mut known).unwrap();
+            write(&mut patched).unwrap();
+            let file = known.finish().unwrap().into_inner();
+            prop_assert_eq!(&file, &patched.finish().unwrap().into_inner());
+            prop_assert_eq!(read(&file).shape()[0], rows.len());
+            let bytes: Vec<u8> = rows.iter().flatten().flat_map(|number| number.to_le_bytes()).collect();
+            prop_assert!(read(&file).bytes() == bytes);
+        }
+    }
+}

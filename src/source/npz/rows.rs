@@ -1,0 +1,164 @@
+//! Rows of archives whose arrays have the same number of them.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rayon::prelude::*;
+
+use super::Npz;
+use crate::dataset::map::RandomAccess;
+use crate::element::{DType, Element};
+use crate::error::{Error, Result};
+use crate::source::Patterns;
+use crate::source::files;
+use crate::source::firsts::Firsts;
+use crate::source::npy::aligned;
+
+/// Rows of `.npz` files along the first dimension, which all arrays of an archive share: a [`RandomAccess`] source of [`Element`].
+///
+/// Record `i` is an element of row `i` of every array, without the first dimension. All archives have arrays of the same names,
+/// types and shapes but for the number of rows.
+///
+/// # Cost
+/// Opening reads the directories and the head of each array. The first row of an archive reads all of it, to check its CRC-32s. Rows
+/// of stored arrays are views of the mapped file. Deflated archives are inflated whole and kept, those read last, up to
+/// [`cache_bytes`](Self::cache_bytes): shuffled reading of many of them inflates one for almost every row.
+pub struct NpzRows {
+    archives: Vec<Archive>,
+    firsts: Firsts,
+    /// Inflated archives, the one read last at the end.
+    recent: Mutex<VecDeque<(usize, Arc<Element>)>>,
+    cache_bytes: usize,
+    identity: String,
+}
+
+struct Archive {
+    npz: Npz,
+    /// All arrays, if they are views and have been checked.
+    stored: OnceLock<Arc<Element>>,
+}
+
+/// An array's name, type and shape without the first dimension.
+type Column = (String, DType, Vec<usize>);
+
+impl NpzRows {
+    /// Opens files, globs or directories (of `.npz` files).
+    ///
+    /// # Errors
+    /// As [`Npz::open`], and [`ErrorKind::Data`](crate::ErrorKind::Data) where arrays of one archive differ in the number of rows, or
+    /// those of two in anything else.
+    pub fn open(patterns: impl Patterns) -> Result<Self> {
+        let paths = files::find(patterns, &[".npz"])?;
+        Self::of(paths.into_par_iter().map(Npz::open).collect::<Result<Vec<_>>>()?)
+    }
+
+    pub(in super::super) fn of(archives: Vec<Npz>) -> Result<Self> {
+        let described = archives.par_iter().map(described).collect::<Result<Vec<_>>>()?;
+        if let Some((first, columns)) = archives.first().zip(described.first().map(|(_, columns)| columns)) {
+            let differs = described.iter().position(|(_, others)| others != columns);
+            if let Some(other) = differs.and_then(|at| archives.get(at)) {
+                let name = files::file_name(&first.path);
+                let text = format!("its arrays differ from those of {name} in names, types or shapes");
+                return Err(Error::data(text).path(&other.path).offset(0));
+            }
+        }
+        let firsts = Firsts::of(described.iter().map(|(rows, _)| *rows))?;
+        let identity = archives.iter().map(|npz| npz.identity()).collect::<Vec<_>>().join("; ");
+        let archives = archives.into_iter().map(|npz| Archive { npz, stored: OnceLock::new() }).collect();
+        Ok(Self { archives, firsts, recent: Mutex::default(), cache_bytes: 256 << 20, identity })
+    }
+
+    /// Bytes of inflated archives that are kept, beside the one read last; 256 MiB at first.
+    #[must_use]
+    pub fn cache_bytes(mut self, bytes: usize) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    fn element(&self, at: usize) -> Result<Arc<Element>> {
+        let archive = &self.archives[at];
+        if let Some(element) = archive.stored.get() {
+            return Ok(element.clone());
+        }
+        if archive.npz.is_stored() {
+            let element = Arc::new(archive.npz.element()?);
+            return Ok(archive.stored.get_or_init(|| element).clone());
+        }
+        let recent = || self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, element)) = recent().iter().find(|(known, _)| *known == at) {
+            return Ok(element.clone());
+        }
+        // Not under the lock: others read other archives meanwhile.
+        let element = Arc::new(archive.npz.element()?);
+        let mut recent = recent();
+        recent.push_back((at, element.clone()));
+        let mut bytes: usize = recent.iter().map(|(_, element)| element.nbytes()).sum();
+        while recent.len() > 1 && bytes > self.cache_bytes {
+            bytes -= recent.pop_front().map_or(0, |(_, element)| element.nbytes());
+        }
+        Ok(element)
+    }
+}
+
+/// How many rows an archive has, and what they are.
+fn described(npz: &Npz) -> Result<(u64, Vec<Column>)> {
+    let (mut rows, mut columns): (Option<(&str, usize)>, _) = (None, Vec::new());
+    for (name, header) in npz.headers()? {
+        let wrong = |text: String| Err(Error::data(text).path(&npz.path).offset(0));
+        let Some((&count, shape)) = header.shape.split_first() else {
+            return wrong(format!("array {name:?} has no dimension, and so no rows"));
+        };
+        match rows {
+            Some((first, rows)) if rows != count => {
+                return wrong(format!("array {first:?} has {rows} rows and {name:?} has {count}"));
+            }
+            _ => rows = Some((name, count)),
+        }
+        columns.push((name.to_owned(), header.dtype, shape.to_vec()));
+    }
+    Ok((rows.map_or(0, |(_, rows)| rows as u64), columns))
+}
+
+impl RandomAccess for NpzRows {
+    type Record = Element;
+
+    fn len(&self) -> u64 {
+        self.firsts.len()
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+
+    fn read(&self, index: u64) -> Result<Element> {
+        let (at, row) = self.firsts.find(index)?;
+        let archive = self.element(at)?;
+        let mut element = Element::with_capacity(archive.len());
+        for name in archive.iter().map(|(name, _)| name) {
+            let row = usize::try_from(row).ok().and_then(|row| archive.array(name).ok()?.row(row));
+            let row =
+                row.ok_or_else(|| Error::data("the directory is of another file").path(&self.archives[at].npz.path))?;
+            element.insert(name, aligned(row)?);
+        }
+        Ok(element)
+    }
+
+    fn name(&self) -> &'static str {
+        "npz_rows"
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+
+    fn record_bytes(&self, record: &Element) -> u64 {
+        record.nbytes() as u64
+    }
+}
+
+impl fmt::Debug for NpzRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NpzRows({} rows, {} files)", self.len(), self.archives.len())
+    }
+}

@@ -1,0 +1,134 @@
+//! What of the zip format archives of arrays use.
+
+use crate::error::{Error, Result};
+
+/// An entry of the archive's directory.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) name: String,
+    pub(super) method: u16,
+    pub(super) crc: u32,
+    pub(super) packed: u64,
+    pub(super) size: u64,
+    /// Where its local header is.
+    pub(super) at: u64,
+}
+
+/// Little-endian numbers at places that may not exist.
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+}
+
+/// The central directory, by the end record at the end of the file (PKWARE's *.ZIP File Format Specification*, 4.3.12 to 4.3.16).
+pub(super) fn directory(file: &[u8]) -> Result<Vec<Member>> {
+    let end = end_record(file).ok_or_else(|| {
+        Error::data("not a whole zip file: it has no end-of-directory record").offset(file.len() as u64)
+    })?;
+    let (entries, start) =
+        sizes(file, end).ok_or_else(|| Error::data("the end-of-directory record is damaged").offset(end as u64))?;
+    let mut members = Vec::new();
+    let mut at = start;
+    for i in 0..entries {
+        let entry = file.get(..end).and_then(|file| entry(file, at));
+        let (member, next) =
+            entry.ok_or_else(|| Error::data(format!("entry {i} of the directory is damaged")).offset(at as u64))??;
+        members.push(member);
+        at = next;
+    }
+    Ok(members)
+}
+
+/// Where the end record is: the last place with its signature whose comment reaches exactly to the end of the file.
+fn end_record(file: &[u8]) -> Option<usize> {
+    const LEN: usize = 22;
+    let last = file.len().checked_sub(LEN)?;
+    let first = last.saturating_sub(usize::from(u16::MAX));
+    let fits = |at: &usize| {
+        file[*at..].starts_with(b"PK\x05\x06") && u16_at(file, at + 20).map(usize::from) == Some(last - at)
+    };
+    (first..=last).rev().find(fits)
+}
+
+/// Number of entries and start of the directory.
+fn sizes(file: &[u8], end: usize) -> Option<(u64, usize)> {
+    let (entries, start) = (u16_at(file, end + 10)?, u32_at(file, end + 16)?);
+    if entries != u16::MAX && start != u32::MAX {
+        return Some((entries.into(), start as usize));
+    }
+    // Zip64: a locator lies before the end record.
+    let locator = end.checked_sub(20)?;
+    if !file[locator..].starts_with(b"PK\x06\x07") {
+        return None;
+    }
+    let record = usize::try_from(u64_at(file, locator + 8)?).ok()?;
+    if !file.get(record..)?.starts_with(b"PK\x06\x06") {
+        return None;
+    }
+    Some((u64_at(file, record.checked_add(32)?)?, usize::try_from(u64_at(file, record.checked_add(48)?)?).ok()?))
+}
+
+/// The directory entry at `at`, and where the next one is.
+fn entry(file: &[u8], at: usize) -> Option<Result<(Member, usize)>> {
+    if !file.get(at..)?.starts_with(b"PK\x01\x02") {
+        return None;
+    }
+    let name_len = usize::from(u16_at(file, at + 28)?);
+    let (extra_len, comment_len) = (usize::from(u16_at(file, at + 30)?), usize::from(u16_at(file, at + 32)?));
+    let name = file.get(at + 46..at + 46 + name_len)?;
+    let extra = file.get(at + 46 + name_len..at + 46 + name_len + extra_len)?;
+    let mut member = Member {
+        name: String::from_utf8_lossy(name).into_owned(),
+        method: u16_at(file, at + 10)?,
+        crc: u32_at(file, at + 16)?,
+        packed: u32_at(file, at + 20)?.into(),
+        size: u32_at(file, at + 24)?.into(),
+        at: u32_at(file, at + 42)?.into(),
+    };
+    zip64(&mut member, extra)?;
+    if u16_at(file, at + 8)? & 1 != 0 {
+        let error = Error::unsupported(format!("member {:?} is encrypted", member.name));
+        return Some(Err(error.offset(at as u64)));
+    }
+    Some(Ok((member, at + 46 + name_len + extra_len + comment_len)))
+}
+
+/// Takes the 64-bit values out of the extra field, for those that did not fit.
+fn zip64(member: &mut Member, extra: &[u8]) -> Option<()> {
+    const FULL: u64 = u32::MAX as u64;
+    let mut at = 0;
+    while at < extra.len() {
+        let (id, len) = (u16_at(extra, at)?, usize::from(u16_at(extra, at + 2)?));
+        let field = extra.get(at + 4..at + 4 + len)?;
+        if id == 1 {
+            let wide = [&mut member.size, &mut member.packed, &mut member.at].into_iter().filter(|v| **v == FULL);
+            for (i, value) in wide.enumerate() {
+                *value = u64_at(field, i * 8)?;
+            }
+        }
+        at += 4 + len;
+    }
+    Some(())
+}
+
+/// Where the bytes of a member are, behind its local header.
+pub(super) fn local_data(file: &[u8], member: &Member) -> Result<std::ops::Range<usize>> {
+    let range = || {
+        let at = usize::try_from(member.at).ok()?;
+        if !file.get(at..)?.starts_with(b"PK\x03\x04") {
+            return None;
+        }
+        let names = usize::from(u16_at(file, at + 26)?) + usize::from(u16_at(file, at + 28)?);
+        let start = at.checked_add(30 + names)?;
+        let end = start.checked_add(usize::try_from(member.packed).ok()?)?;
+        (end <= file.len()).then_some(start..end)
+    };
+    range().ok_or_else(|| Error::data("its local header is damaged, or it reaches over the end of the file"))
+}

@@ -1,0 +1,134 @@
+//! Writing safetensors files.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use super::header::{name_of, written};
+use crate::element::{Array, DType, Element};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Writes a safetensors file: of one element, a tensor for each of its arrays; or of many, their arrays stacked as the rows of
+/// tensors.
+///
+/// ```
+/// use gristmill::source::SafetensorsWriter;
+/// use gristmill::{Array, Element};
+/// let mut writer = SafetensorsWriter::options().rows(true).write_to(Vec::new());
+/// for row in [[1f32, 2.0], [3.0, 4.0]] {
+///     writer.write(&Element::new().with("x", Array::from_vec(row.to_vec())))?;
+/// }
+/// let file = writer.finish()?;
+/// assert!(file[8..].starts_with(br#"{"x":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}"#));
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+///
+/// # Determinism
+/// The same elements make the same bytes: tensors of larger numbers come first, and are sorted by name otherwise, as the
+/// format's own writer has them.
+///
+/// # Cost
+/// Elements are held until [`finish`](Self::finish), because each tensor lies in one piece; arrays share their memory.
+#[must_use = "nothing is written until `finish`"]
+pub struct SafetensorsWriter<W> {
+    out: W,
+    options: SafetensorsWriterOptions,
+    elements: Vec<Element>,
+}
+
+/// How a safetensors file is written.
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use = "options do nothing until `write_to`"]
+pub struct SafetensorsWriterOptions {
+    rows: bool,
+}
+
+impl SafetensorsWriterOptions {
+    /// Whether elements are rows of the tensors; `false` at first: a file has one element.
+    pub fn rows(mut self, rows: bool) -> Self {
+        self.rows = rows;
+        self
+    }
+
+    /// A writer into `out`.
+    pub fn write_to<W: Write>(self, out: W) -> SafetensorsWriter<W> {
+        SafetensorsWriter { out, options: self, elements: Vec::new() }
+    }
+}
+
+impl SafetensorsWriter<io::Sink> {
+    /// The options, to change before a writer is made.
+    pub fn options() -> SafetensorsWriterOptions {
+        SafetensorsWriterOptions::default()
+    }
+}
+
+impl<W: Write> SafetensorsWriter<W> {
+    /// Takes an element.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`] if it has anything but arrays; as a row, if they differ from those of the first in name, type or shape;
+    /// if it is the second one of a file that has one.
+    pub fn write(&mut self, element: &Element) -> Result<()> {
+        self.check(element).map_err(|e| e.record(self.elements.len() as u64))?;
+        self.elements.push(element.clone());
+        Ok(())
+    }
+
+    fn check(&self, element: &Element) -> Result<()> {
+        for (name, _) in element.iter() {
+            let array = element.array(name)?;
+            if name == "__metadata__" {
+                return Err(Error::data("the format keeps the name \"__metadata__\" for itself"));
+            }
+            let Some(first) = self.elements.first() else { continue };
+            let known = first.array(name)?;
+            if (known.dtype(), known.shape()) != (array.dtype(), array.shape()) {
+                return Err(Error::data(format!("{name:?} is {array:?}, in the first row {known:?}")));
+            }
+        }
+        match self.elements.first() {
+            Some(_) if !self.options.rows => {
+                Err(Error::data("a second element, where a file has one").help("stack them as rows by `rows`"))
+            }
+            Some(first) if first.len() != element.len() => {
+                Err(Error::data(format!("{} fields, the first row has {}", element.len(), first.len())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the file, and gives it back.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if it cannot be written.
+    pub fn finish(mut self) -> Result<W> {
+        let empty = Element::new();
+        let first = self.elements.first().unwrap_or(&empty);
+        let mut arrays = first.iter().map(|(name, _)| Ok((name, first.array(name)?))).collect::<Result<Vec<_>>>()?;
+        arrays.sort_by(|(a, left), (b, right)| name_of(right.dtype()).cmp(&name_of(left.dtype())).then(a.cmp(b)));
+        let shape = |array: &Array| -> Vec<usize> {
+            let rows = self.options.rows.then_some(self.elements.len());
+            rows.into_iter().chain(array.shape().iter().copied()).collect()
+        };
+        let tensors: Vec<(&str, DType, Vec<usize>)> =
+            arrays.iter().map(|(name, array)| (*name, array.dtype(), shape(array))).collect();
+        self.out.write_all(&written(&tensors)?).map_err(failed)?;
+        for (name, ..) in &tensors {
+            for element in &self.elements {
+                self.out.write_all(element.array(name)?.bytes()).map_err(failed)?;
+            }
+        }
+        self.out.flush().map_err(failed)?;
+        Ok(self.out)
+    }
+}
+
+fn failed(error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
+}
+
+impl<W> fmt::Debug for SafetensorsWriter<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SafetensorsWriter({} elements)", self.elements.len())
+    }
+}
