@@ -1,0 +1,111 @@
+//! What is written here is read by those who made the formats: by their Python packages, where they can be imported.
+//!
+//! The interpreter is `GRISTMILL_PYTHON`, else `python3`. A package that is not there is a test that is skipped.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+#[cfg(feature = "safetensors")]
+use gristmill::source::SafetensorsWriter;
+use gristmill::source::{MegatronWriter, NpyWriter};
+use gristmill::{Array, DType, Element};
+
+/// Runs a script in `folder` that must end well, unless a module that it needs is not there.
+fn python(folder: &Path, modules: &[&str], script: &str) {
+    let imports: String = modules.iter().map(|module| format!("    import {module}\n")).collect();
+    let script = format!(
+        "import sys\ntry:\n{imports}except ImportError as error:\n    sys.exit(f'skipped: {{error}}')\n{script}"
+    );
+    let interpreter = std::env::var_os("GRISTMILL_PYTHON").unwrap_or_else(|| "python3".into());
+    let mut command = Command::new(interpreter);
+    command.arg("-").current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = command.spawn() else {
+        println!("skipped: no Python; set GRISTMILL_PYTHON");
+        return;
+    };
+    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    match text.trim_end().lines().last() {
+        Some(line) if line.starts_with("skipped: ") => println!("{line}"),
+        _ => assert!(output.status.success(), "{text}"),
+    }
+}
+
+fn create(folder: &Path, name: &str) -> std::fs::File {
+    std::fs::File::create(folder.join(name)).unwrap()
+}
+
+#[test]
+fn numpy_loads_npy_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut rows = NpyWriter::options().write_back_to(create(dir.path(), "rows.npy"));
+    for row in 0..3i16 {
+        let array = Array::from_vec(vec![row, -row, 7, 8]);
+        rows.write(&Element::new().with("x", Array::new(DType::I16, &[2, 2], array.buffer().clone()).unwrap()))
+            .unwrap();
+    }
+    rows.finish().unwrap();
+    let mut known = NpyWriter::options().rows(2).write_to(create(dir.path(), "bools.npy")).unwrap();
+    [true, false].into_iter().for_each(|row| known.write(&Element::new().with("x", Array::bool(row))).unwrap());
+    known.finish().unwrap();
+    NpyWriter::options().write_back_to(create(dir.path(), "none.npy")).finish().unwrap();
+    let script = "
+rows = numpy.load('rows.npy')
+assert rows.dtype == 'int16' and rows.tolist() == [[[r, -r], [7, 8]] for r in range(3)], rows
+assert numpy.load('rows.npy', mmap_mode='r').shape == (3, 2, 2)
+assert numpy.load('bools.npy').tolist() == [True, False]
+assert numpy.load('none.npy').shape == (0,)
+";
+    python(dir.path(), &["numpy"], script);
+}
+
+#[cfg(feature = "safetensors")]
+#[test]
+fn safetensors_loads_its_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let element = |n: f32| {
+        let half = Array::from_vec(vec![half::f16::from_f32(n)]);
+        Element::new().with("a", Array::from_vec(vec![n, n + 0.5])).with("ids", Array::scalar(n as i64)).with("h", half)
+    };
+    let mut one = SafetensorsWriter::options().write_to(create(dir.path(), "one.safetensors"));
+    one.write(&element(1.0)).unwrap();
+    one.finish().unwrap();
+    let mut rows = SafetensorsWriter::options().rows(true).write_to(create(dir.path(), "rows.safetensors"));
+    (0..3u8).for_each(|n| rows.write(&element(n.into())).unwrap());
+    rows.finish().unwrap();
+    let script = "
+from safetensors.numpy import load_file, save
+one, rows = load_file('one.safetensors'), load_file('rows.safetensors')
+assert one['a'].tolist() == [1, 1.5] and one['ids'].tolist() == 1 and one['h'].tolist() == [1]
+assert rows['a'].tolist() == [[n, n + 0.5] for n in range(3)] and rows['ids'].dtype == 'int64'
+assert rows['h'].shape == (3, 1) and rows['h'].dtype == 'float16'
+assert save(rows) == open('rows.safetensors', 'rb').read()
+";
+    python(dir.path(), &["numpy", "safetensors.numpy"], script);
+}
+
+#[test]
+fn megatron_loads_its_datasets() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = ["a.bin", "a.idx"].map(|name| create(dir.path(), name));
+    let [data, index] = files;
+    let mut writer = MegatronWriter::options().dtype(DType::U16).several_sequences(true).write_to(data, index).unwrap();
+    for length in [3i32, 0, 5, 1] {
+        let ids = Array::from_vec((0..length).map(|id| id + 60_000).collect());
+        writer.write(&Element::new().with("tokens", ids).with("mode", Array::scalar(length as i8))).unwrap();
+        if length != 5 {
+            writer.end_document();
+        }
+    }
+    writer.finish().unwrap();
+    let script = "
+from megatron.core.datasets.indexed_dataset import IndexedDataset
+read = IndexedDataset('a', multimodal=True)
+assert [read[i][0].tolist() for i in range(len(read))] == [list(range(60000, 60000 + n)) for n in (3, 0, 5, 1)]
+assert read[2][0].dtype == 'uint16' and [int(read[i][1]) for i in range(len(read))] == [3, 0, 5, 1]
+assert read.document_indices.tolist() == [0, 1, 2, 4]
+";
+    python(dir.path(), &["numpy", "megatron.core.datasets.indexed_dataset"], script);
+}
