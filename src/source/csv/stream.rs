@@ -45,6 +45,9 @@ struct Shared {
     identity: String,
 }
 
+/// The bytes of a record.
+type Record = Vec<u8>;
+
 /// Files, and how their records are found.
 struct Text {
     files: Vec<(PathBuf, Content)>,
@@ -82,7 +85,7 @@ impl CsvOptions {
 
 impl Text {
     /// The header, if there is one, and so many records behind it; of the first files as far as these reach.
-    fn beginning(&self, most: usize) -> Result<(Option<Vec<u8>>, Vec<Vec<u8>>)> {
+    fn beginning(&self, most: usize) -> Result<(Option<Record>, Vec<Record>)> {
         let (mut header, mut rows) = (None, Vec::new());
         // More are not held for a guess.
         let (mut bytes, enough) = (0, self.bounds.line_bytes);
@@ -108,7 +111,7 @@ impl Text {
 struct RecordReader {
     lines: LineReader,
     /// The present record, with line ends inside of it as they are.
-    record: Vec<u8>,
+    record: Record,
     /// Where it begins in the decompressed text.
     start: u64,
     /// Its line, from 1.
