@@ -167,7 +167,7 @@ pub(crate) fn decode(file: Buffer) -> Result<Array> {
 /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for `bfloat16`, which NumPy has not.
 #[cfg(feature = "webdataset")]
 pub(crate) fn encode(array: &Array) -> Result<Vec<u8>> {
-    let header = super::npy_header::text(array.dtype(), array.shape())?;
+    let header = header::text(array.dtype(), array.shape())?;
     let mut file = Vec::with_capacity(10 + header.len() + array.bytes().len());
     file.extend_from_slice(b"\x93NUMPY\x01\0");
     file.extend_from_slice(&(header.len() as u16).to_le_bytes());
