@@ -191,7 +191,7 @@ fn activations() -> Result<()> {
         ("parquet, byte_stream_split, zstd 1", true, ParquetCompression::Zstd(1)),
         ("parquet, byte_stream_split, lz4", true, ParquetCompression::Lz4),
     ] {
-        let options = ParquetWriterOptions::new().byte_stream_split(split).compression(codec).dictionary(!split);
+        let options = ParquetWriterOptions::new().byte_stream_split(split).compression(codec);
         let mut size = 0;
         let time = cpu(|| {
             let mut writer = ParquetWriter::new(Vec::new(), options.clone()).expect("a writer");

@@ -7,7 +7,8 @@ use std::mem;
 use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
 use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::schema::types::ColumnPath;
 
 use crate::element::{DType, Element};
 use crate::error::{Error, ErrorKind, Result};
@@ -148,7 +149,8 @@ impl ParquetWriterOptions {
         self
     }
 
-    /// Whether values that repeat are written once, as far as that is shorter; so at first.
+    /// Whether values that repeat are written once, as far as that is shorter; so at first. Arrays of floating-point numbers
+    /// never are.
     pub fn dictionary(mut self, dictionary: bool) -> Self {
         self.dictionary = dictionary;
         self
@@ -184,21 +186,32 @@ impl ParquetWriterOptions {
             .set_statistics_enabled(statistics);
         let schema = ArrowSchemaConverter::new().convert(&rows.schema()).map_err(failed)?;
         for (column, kind) in schema.columns().iter().zip(rows.leaves()) {
-            let (path, dtype) = match kind {
-                // Nobody looks for a row by the greatest number in its array.
-                Kind::Array(dtype, _) => {
-                    builder = builder.set_column_statistics_enabled(column.path().clone(), EnabledStatistics::None);
-                    (column.path().clone(), dtype)
-                }
-                Kind::Number(dtype) => (column.path().clone(), dtype),
-                _ => continue,
-            };
-            if self.byte_stream_split && matches!(dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64) {
-                builder = builder.set_column_dictionary_enabled(path.clone(), false);
-                builder = builder.set_column_encoding(path, Encoding::BYTE_STREAM_SPLIT);
-            }
+            builder = self.column(builder, column.path(), &kind);
         }
         Ok(builder.build())
+    }
+
+    /// What is different for a column of numbers.
+    fn column(&self, builder: WriterPropertiesBuilder, path: &ColumnPath, kind: &Kind) -> WriterPropertiesBuilder {
+        let (dtype, is_array) = match kind {
+            Kind::Array(dtype, _) => (*dtype, true),
+            Kind::Number(dtype) => (*dtype, false),
+            _ => return builder,
+        };
+        let is_float = matches!(dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64);
+        let mut builder = builder;
+        if is_array {
+            // Nobody looks for a row by the greatest number in its array.
+            builder = builder.set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
+        }
+        if is_float && (is_array || self.byte_stream_split) {
+            // Hardly one of them is there twice.
+            builder = builder.set_column_dictionary_enabled(path.clone(), false);
+        }
+        if is_float && self.byte_stream_split {
+            builder = builder.set_column_encoding(path.clone(), Encoding::BYTE_STREAM_SPLIT);
+        }
+        builder
     }
 }
 
