@@ -78,6 +78,22 @@ def test_bad_records_are_skipped_where_asked(tmp_path: Path) -> None:
         list(ds)
 
 
+def test_bad_records_of_a_stream_are_skipped_where_asked(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"n": 1}\n{"n": oops}\n{\n{"n": 3}\n'))
+    ds = gm.IterDataset.jsonl(path)
+    assert [int(e["n"]) for e in ds.skip_bad_records(consecutive=2)] == [1, 3]
+    assert [int(e["n"]) for e in ds.map(dict).skip_bad_records()] == [1, 3]
+    assert [int(e["n"]) for e in gm.MapDataset.range(3).map(lambda n: {"n": n}).to_iter_dataset().skip_bad_records()] == [0, 1, 2]
+    it = iter(ds.skip_bad_records(2))
+    assert int(next(it)["n"]) == 1
+    again = iter(ds.skip_bad_records(2))
+    again.set_state(it.get_state())
+    assert [int(e["n"]) for e in again] == [3]
+    with pytest.raises(gm.DataError, match="1 bad records in a row were skipped before it"):
+        list(ds.skip_bad_records(consecutive=1))
+
+
 def test_an_iterator_closes() -> None:
     with stream(5).loader() as it:
         assert next(it) == 0

@@ -46,6 +46,43 @@ def test_array_record_with_a_field_takes_native_stages(written: Path) -> None:
     assert ds.rename({"image": "x"})[5] == {"x": RECORDS[5]}
 
 
+@pytest.mark.parametrize("compression", ["none", "zstd:3", "brotli:5", "snappy"])
+@pytest.mark.parametrize("group", [1, 7, 1000])
+def test_the_official_reader_reads_what_is_written(tmp_path: Path, compression: str, group: int) -> None:
+    module: Any = pytest.importorskip("array_record.python.array_record_module")
+    lengths = [0, 1, 300_000] + [i * 37 % 3000 for i in range(500)]
+    records = [bytes([i % 251]) * length for i, length in enumerate(lengths)]
+    with gm.sink(tmp_path, "array_record", compression=compression, group=group) as sink:
+        for record in records:
+            sink.write({"record": record})
+    (path,) = tmp_path.glob("*.array_record")
+    reader = module.ArrayRecordReader(str(path))
+    assert reader.num_records() == len(records)
+    assert reader.read_all() == records
+    assert f"group_size:{group}," in reader.writer_options_string()
+
+
+def test_the_official_reader_reads_many_records(tmp_path: Path) -> None:
+    module: Any = pytest.importorskip("array_record.python.array_record_module")
+    with gm.sink(tmp_path, "array_record", group=10) as sink:
+        for i in range(70_000):
+            sink.write({"record": b"%d" % i})
+    (path,) = tmp_path.glob("*.array_record")
+    reader = module.ArrayRecordReader(str(path))
+    assert reader.num_records() == 70_000 and reader.read([69_999, 0, 12_345]) == [b"69999", b"0", b"12345"]
+
+
+def test_a_cut_file_is_recovered_where_that_is_asked_for(written: Path) -> None:
+    whole = written.read_bytes()
+    written.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(gm.DataError, match="multiple of 65536"):
+        gm.MapDataset.array_record(written)
+    with pytest.warns(UserWarning, match="records in .* chunks were found without the index"):
+        ds = gm.MapDataset.array_record(written, recover=True)
+    found = list(ds)
+    assert 0 < len(found) < len(RECORDS) and found == RECORDS[: len(found)]
+
+
 def test_damage_names_file_and_record(written: Path) -> None:
     damaged = bytearray(written.read_bytes())
     damaged[70] ^= 1
@@ -159,3 +196,21 @@ def test_sequence_examples(tmp_path: Path) -> None:
     sequences: Any = {"ids": {"dtype": "int64", "shape": [2]}}
     ds = gm.MapDataset.tfrecord(tmp_path)
     assert ds.parse_sequence_example(sequences=sequences)[0]["ids"].shape == (3, 2)
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip:6"])
+def test_another_reader_reads_tfrecords_and_examples(tmp_path: Path, compression: str) -> None:
+    package: Any = pytest.importorskip("tfrecord")
+    rows = [{"ids": np.arange(i, dtype=np.int64), "x": np.float32([i, -i]), "text": f"row {i}"} for i in range(50)]
+    with gm.sink(tmp_path, "tfrecord", compression=compression) as sink:
+        for row in rows:
+            sink.write(row)
+    (path,) = tmp_path.glob("*.tfrecord*")
+    kind = None if compression == "none" else "gzip"
+    loader = package.reader.tfrecord_loader(str(path), None, compression_type=kind)
+    for row, read in zip(rows, loader, strict=True):
+        assert bytes(read["text"]).decode() == row["text"] and np.array_equal(read["x"], row["x"])
+        assert np.array_equal(np.atleast_1d(read["ids"]) if row["ids"].size else [], row["ids"])
+    assert [e["text"] for e in gm.IterDataset.tfrecord(path, examples={"text": {"dtype": "str", "shape": []}})] == [
+        row["text"] for row in rows
+    ]

@@ -133,6 +133,47 @@ fn a_file_that_is_cut_or_another_says_what_it_is() {
     assert!(message(&other).contains("byte 65536: the hash of the chunk header is"), "{}", message(&other));
 }
 
+fn encoded(records: &[Vec<u8>], options: ArrayRecordWriterOptions) -> Vec<u8> {
+    let mut writer = ArrayRecordWriter::new(Vec::new(), options).unwrap();
+    records.iter().for_each(|record| writer.write(record).unwrap());
+    writer.finish().unwrap()
+}
+
+#[test]
+fn padded_chunks_begin_at_blocks() {
+    let records: Vec<Vec<u8>> = (0..7).map(|i| vec![i; 30_000 * usize::from(i % 3)]).collect();
+    let options = ArrayRecordWriter::options().group_size(2).compression(Compression::None);
+    let bytes = encoded(&records, options.pad_to_block_boundary(true));
+    let source = open(&bytes).unwrap();
+    assert_eq!(all(&source), records);
+    // The first is behind the signature.
+    let begins: Vec<u64> = (0..4).map(|chunk| source.files[0].index.find(2 * chunk).unwrap().begin).collect();
+    assert_eq!((begins[0], begins[1..].iter().all(|begin| begin.is_multiple_of(65_536))), (64, true), "{begins:?}");
+    assert_eq!(all(&recover(&bytes[..bytes.len() - 65_536]).unwrap()), records);
+}
+
+/// Another reader of Riegeli's files finds the same records, and the index as records behind them.
+#[cfg(feature = "riegeli")]
+#[test]
+fn another_reader_reads_what_is_written() {
+    let some: Vec<Vec<u8>> = (0..3000u32).map(|i| vec![i as u8; (i * 37 % 2000) as usize]).collect();
+    let options = ArrayRecordWriter::options;
+    for options in [
+        options(),
+        options().group_size(7),
+        options().group_size(64).compression(Compression::None),
+        options().group_size(5).pad_to_block_boundary(true),
+    ] {
+        for records in [&some[..0], &some[..1], &some] {
+            let file = std::io::Cursor::new(encoded(records, options));
+            let mut reader = riegeli::RecordReader::new(file, riegeli::ReaderOptions::new()).unwrap();
+            for record in records {
+                assert!(reader.read_record().unwrap().as_ref() == Some(record));
+            }
+        }
+    }
+}
+
 fn recover(bytes: &[u8]) -> Result<ArrayRecord> {
     let contents = vec![("x.array_record".into(), Buffer::copy_from(bytes).into())];
     ArrayRecord::options().recover(true).open_contents(contents)

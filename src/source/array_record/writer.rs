@@ -78,11 +78,12 @@ struct Written {
 pub struct ArrayRecordWriterOptions {
     group_size: u64,
     compression: Compression,
+    pad_to_block_boundary: bool,
 }
 
 impl Default for ArrayRecordWriterOptions {
     fn default() -> Self {
-        Self { group_size: 1, compression: Compression::Zstd(3) }
+        Self { group_size: 1, compression: Compression::Zstd(3), pad_to_block_boundary: false }
     }
 }
 
@@ -97,6 +98,13 @@ impl ArrayRecordWriterOptions {
     /// How chunks are compressed; by zstd at level 3 at first, as Google's writer does.
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
+        self
+    }
+
+    /// Whether every chunk begins at a multiple of 64 KiB, the space behind it filled up; not at first. Each chunk is then
+    /// read with as few requests as it has blocks, and none of them holds anything else.
+    pub fn pad_to_block_boundary(mut self, pad: bool) -> Self {
+        self.pad_to_block_boundary = pad;
         self
     }
 
@@ -145,6 +153,14 @@ impl ArrayRecordWriter {
 }
 
 impl<W: Write> ArrayRecordWriter<W> {
+    /// Begins a file in `out`: see [`write_to`](ArrayRecordWriterOptions::write_to).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
+    pub fn new(out: W, options: ArrayRecordWriterOptions) -> Result<Self> {
+        options.write_to(out)
+    }
+
     /// Adds a record.
     ///
     /// # Errors
@@ -192,6 +208,9 @@ impl<W: Write> ArrayRecordWriter<W> {
     fn flush(&mut self) -> Result<()> {
         let mut group = std::mem::take(&mut self.group);
         let begin = self.put(&group)?;
+        if self.options.pad_to_block_boundary {
+            self.pad()?;
+        }
         self.chunks.push(Written { begin, decoded: group.values.len() as u64, records: group.records });
         // Its memory serves the next.
         group.sizes.clear();
@@ -221,7 +240,8 @@ impl<W: Write> ArrayRecordWriter<W> {
         put_number(&mut head, 1, FORMAT_VERSION);
         put_number(&mut head, 2, self.chunks.len() as u64);
         put_number(&mut head, 3, self.records);
-        let options = format!("group_size:{},{}", self.options.group_size, self.options.compression);
+        let ArrayRecordWriterOptions { group_size, compression, pad_to_block_boundary: pad } = self.options;
+        let options = format!("group_size:{group_size},pad_to_block_boundary:{pad},{compression}");
         put_bytes(&mut head, 4, options.as_bytes());
         let mut record = Vec::new();
         put_bytes(&mut record, 1, &head);

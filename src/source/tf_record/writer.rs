@@ -68,6 +68,10 @@ impl<W: Write> TfRecordWriter<W> {
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
+    #[cfg_attr(
+        not(feature = "compress"),
+        expect(clippy::infallible_destructuring_match, reason = "with gzip there is more than one")
+    )]
     pub fn write(&mut self, record: &[u8]) -> Result<()> {
         let (head, foot) = frame::around(record);
         let out: &mut dyn Write = match &mut self.out {
@@ -94,6 +98,10 @@ impl<W: Write> TfRecordWriter<W> {
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; the file may be cut then.
+    #[cfg_attr(
+        not(feature = "compress"),
+        expect(clippy::infallible_destructuring_match, reason = "with gzip there is more than one")
+    )]
     pub fn finish(self) -> Result<W> {
         let out = match self.out {
             Out::Plain(out) => out,
