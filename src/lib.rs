@@ -54,6 +54,7 @@
 //! | `workers` | yes | worker processes (Linux; elsewhere threads do the work) |
 //! | `compress` | yes | `.gz` and `.zst` streams |
 //! | `array_record` | no | ArrayRecord files, with every codec of theirs |
+//! | `riegeli` | no | transposed chunks of ArrayRecord files, through the `riegeli` crate |
 //! | `tf_record` | no | TFRecord files; examples in records need no feature |
 //! | `arrow` | no | Arrow IPC, Feather and Hugging Face folders through `arrow` |
 //! | `parquet` | no | Parquet files through `arrow` and `parquet` |
