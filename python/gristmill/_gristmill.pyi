@@ -169,7 +169,7 @@ class MapDataset:
 
         With `examples` or `sequence_examples`, dicts of the features: see `parse_example` and `parse_sequence_example`.
         `cache_bytes` bounds what is kept of decoded chunks, where chunks hold several records. With `recover` files that
-        were cut are read as far as their chunks are whole; a warning says what was lost.
+        were cut are read as far as their chunks are whole, and what was lost is logged.
         """
 
     @staticmethod
