@@ -137,3 +137,48 @@ def test_errors_are_those_of_the_package(tmp_path: Path) -> None:
         with gm.sink(tmp_path / "b") as sink:
             sink.write({"x": 1})
         gm.sink(tmp_path / "b")
+
+
+def test_pyarrow_reads_columns(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    feather = pytest.importorskip("pyarrow.feather")
+    rows = [{"i": i, "x": np.full((2, 3), i / 7, np.float32), "text": f"number {i}"} for i in range(100)]
+    for format, read in [("parquet", parquet.read_table), ("arrow", feather.read_table)]:
+        with gm.sink(tmp_path / format, format, shard_records=40, compression="zstd:1", byte_stream_split=True) as sink:
+            for row in rows:
+                sink.write(row)
+        shards = sorted((tmp_path / format).glob("shard-*"))
+        assert len(shards) == 3
+        read_rows = [row for shard in shards for row in read(shard).to_pylist()]
+        assert [row["text"] for row in read_rows] == [row["text"] for row in rows]
+        assert all(np.array_equal(np.array(a["x"], np.float32), b["x"]) for a, b in zip(read_rows, rows, strict=True))
+
+
+RECORDS = [bytes([i]) * i for i in range(100)]
+
+
+def written(folder: Path, format: Any) -> list[str]:
+    with gm.sink(folder, format, shard_records=40) as sink:
+        for record in RECORDS:
+            sink.write({"record": record})
+    return [str(path) for path in sorted(folder.glob("shard-*"))]
+
+
+def test_array_record_reads_records(tmp_path: Path) -> None:
+    module: Any = pytest.importorskip("array_record.python.array_record_module")
+    readers = [module.ArrayRecordReader(path) for path in written(tmp_path, "array_record")]
+    assert [record for reader in readers for record in reader.read_all()] == RECORDS
+
+
+def test_tfrecord_reads_records(tmp_path: Path) -> None:
+    reader: Any = pytest.importorskip("tfrecord.reader")
+    assert [bytes(r) for path in written(tmp_path, "tfrecord") for r in reader.tfrecord_iterator(path)] == RECORDS
+
+
+def test_hugging_face_loads_the_folder(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    with gm.sink(tmp_path / "set", "hugging_face", shard_records=30) as sink:
+        for i in range(100):
+            sink.write({"i": i, "text": f"number {i}"})
+    loaded = datasets.load_from_disk(str(tmp_path / "set"))
+    assert (len(loaded), loaded[99]) == (100, {"i": 99, "text": "number 99"})
