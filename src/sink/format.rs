@@ -138,8 +138,8 @@ impl SinkFormat {
         matches!(self, Self::Tokens | Self::Megatron)
     }
 
-    /// Whether reading gives as many records as were written.
-    pub(crate) fn keeps_records(self) -> bool {
+    /// Whether reading gives as many records as were written: from a file of token ids, one comes.
+    pub fn keeps_records(self) -> bool {
         self != Self::Tokens
     }
 

@@ -21,7 +21,7 @@ pub struct SinkOptions {
     pub(super) shard_bytes: u64,
     pub(super) shard_records: Option<u64>,
     pub(super) group: Option<u64>,
-    pub(super) column: String,
+    pub(super) column: Option<String>,
     pub(super) token_type: TokenType,
     pub(super) bare: bool,
     pub(super) byte_stream_split: bool,
@@ -42,7 +42,7 @@ impl SinkOptions {
             shard_bytes: SHARD_BYTES,
             shard_records: None,
             group: None,
-            column: "tokens".to_owned(),
+            column: None,
             token_type: TokenType::U16,
             bare: false,
             byte_stream_split: false,
@@ -77,9 +77,9 @@ impl SinkOptions {
         self
     }
 
-    /// The column of token ids, in formats of those; `tokens` at first.
+    /// The column that is written, in formats that hold one; `tokens` at first in those of token ids.
     pub fn column(mut self, column: impl Into<String>) -> Self {
-        self.column = column.into();
+        self.column = Some(column.into());
         self
     }
 
@@ -165,6 +165,11 @@ impl SinkOptions {
         }
     }
 
+    /// The column of token ids.
+    pub(super) fn tokens(&self) -> &str {
+        self.column.as_deref().unwrap_or("tokens")
+    }
+
     /// What decides what is in which shard.
     fn shape(&self) -> Map<String, Json> {
         let mut shape = Map::new();
@@ -175,8 +180,10 @@ impl SinkOptions {
         if self.format == SinkFormat::Parquet {
             shape.insert("byte_stream_split".to_owned(), json!(self.byte_stream_split));
         }
+        if let Some(column) = &self.column {
+            shape.insert("column".to_owned(), json!(column));
+        }
         if self.format.holds_tokens() {
-            shape.insert("column".to_owned(), json!(self.column));
             shape.insert("token_type".to_owned(), json!(self.token_type.dtype().name()));
             shape.insert("bare".to_owned(), json!(self.bare));
         }

@@ -4,16 +4,16 @@ use std::io::Write;
 
 use crate::error::{Error, Result};
 use crate::sink::compression::Compression;
-use crate::sink::format::SinkFormat;
 use crate::sink::manifest::{FileEntry, Manifest};
 use crate::sink::plan::Plan;
 use crate::sink::shard_file::ShardFile;
 
 /// Writes it, where the format has such a thing: the shards of `manifest` are all there are.
+#[cfg_attr(not(feature = "arrow"), expect(unused_variables, reason = "formats with such files are off"))]
 pub(in crate::sink) fn beside(plan: &Plan, manifest: &Manifest) -> Result<Vec<FileEntry>> {
     match manifest.format {
         #[cfg(feature = "arrow")]
-        SinkFormat::HuggingFace => super::arrow::folder(plan, manifest),
+        crate::sink::SinkFormat::HuggingFace => super::arrow::folder(plan, manifest),
         _ => Ok(Vec::new()),
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn 
         TokenType::U32 => DType::I32,
     };
     let writer = MegatronWriter::options().dtype(dtype).write_to(create(Some(".bin"))?, create(Some(".idx"))?)?;
-    Ok(Box::new(Tokens { writer, column: options.column.clone() }))
+    Ok(Box::new(Tokens { writer, column: options.tokens().to_owned() }))
 }
 
 struct Tokens {

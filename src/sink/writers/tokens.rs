@@ -13,7 +13,7 @@ pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn 
         true => TokensWriter::bare(file, options.token_type),
         false => TokensWriter::llm_c(file, options.token_type),
     };
-    Ok(Box::new(writer.column(&options.column)))
+    Ok(Box::new(writer.column(options.tokens())))
 }
 
 impl ShardWriter for TokensWriter<ShardFile> {
