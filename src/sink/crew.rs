@@ -125,7 +125,7 @@ impl Shared {
 
     /// Writes a shard; one that is given up leaves nothing.
     fn shard(&self, task: Task) -> Result<()> {
-        let mut writer = timed(&self.encoding_ns, || self.plan.shard(task.number))?;
+        let mut writer = timed(&self.encoding_ns, || self.plan.shard(task.number, task.first_record))?;
         let mut record = task.first_record;
         for part in task.parts {
             match part {

@@ -26,6 +26,12 @@ pub enum SinkFormat {
     /// Megatron's indexed datasets: the column [`tokens`](super::SinkOptions::column), each element a sequence and a document; an
     /// `.idx` file beside every `.bin`.
     Megatron,
+    #[serde(rename = "webdataset")]
+    /// WebDataset: tar files, a sample for each element, a file in it for each field. `__key__`, where there is none, is the number
+    /// of the record.
+    WebDataset,
+    /// A folder of MosaicML's MDS: a sample for each element, columns as the first of each shard has them.
+    Mds,
     /// Parquet: a row for each element. Holds everything.
     Parquet,
     /// Arrow IPC files, which are also the second version of Feather: a row for each element. Holds everything.
@@ -61,6 +67,8 @@ impl SinkFormat {
         Self::TfRecord,
         Self::Arrow,
         Self::HuggingFace,
+        Self::WebDataset,
+        Self::Mds,
         Self::Tokens,
         Self::Megatron,
     ];
@@ -80,6 +88,21 @@ impl SinkFormat {
                 ending: ".tfrecord",
                 compressions: &[Compression::None, Compression::Gzip(6)],
                 feature: feature!("tf_record"),
+            },
+            Self::WebDataset => {
+                Facts { name: "webdataset", ending: ".tar", compressions: WHOLE_FILE, feature: feature!("webdataset") }
+            }
+            Self::Mds => Facts {
+                name: "mds",
+                ending: ".mds",
+                compressions: &[
+                    Compression::None,
+                    Compression::Zstd(3),
+                    Compression::Gzip(6),
+                    Compression::Brotli(5),
+                    Compression::Snappy,
+                ],
+                feature: feature!("mds"),
             },
             Self::Parquet => Facts {
                 name: "parquet",
@@ -121,6 +144,10 @@ impl SinkFormat {
     /// The ending of names of its shards.
     pub(super) fn ending(self, compression: Compression) -> String {
         let packed = match compression {
+            Compression::Zstd(_) if self == Self::Mds => ".zstd",
+            Compression::Gzip(_) if self == Self::Mds => ".gz",
+            Compression::Brotli(_) if self == Self::Mds => ".br",
+            Compression::Snappy if self == Self::Mds => ".snappy",
             Compression::Zstd(_) if self.packs_files() => ".zst",
             Compression::Gzip(_) if self.packs_files() => ".gz",
             _ => "",
@@ -130,7 +157,7 @@ impl SinkFormat {
 
     /// Whether whole files are compressed, not what is in them.
     pub(super) fn packs_files(self) -> bool {
-        matches!(self, Self::Jsonl | Self::TfRecord)
+        matches!(self, Self::Jsonl | Self::TfRecord | Self::WebDataset)
     }
 
     /// Whether it holds token ids and nothing else.

@@ -15,9 +15,9 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Begins the shard of this number.
-    pub(super) fn shard(&self, number: u64) -> Result<Box<dyn ShardWriter>> {
-        writers::open(&self.options, &mut |ending| self.file(number, ending))
+    /// Begins the shard of this number, and of this record.
+    pub(super) fn shard(&self, number: u64, first_record: u64) -> Result<Box<dyn ShardWriter>> {
+        writers::open(&self.options, first_record, &mut |ending| self.file(number, ending))
     }
 
     /// What the file of a shard that has one is called.

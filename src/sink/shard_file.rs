@@ -42,6 +42,12 @@ impl ShardFile {
         Ok(Self { name, codec })
     }
 
+    /// What it will be called.
+    #[cfg_attr(not(feature = "mds"), expect(dead_code, reason = "formats whose files know their names are off"))]
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Publishes it.
     pub(super) fn finish(self) -> Result<FileEntry> {
         let Self { name, codec } = self;

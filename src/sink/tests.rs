@@ -293,3 +293,36 @@ fn elements_of_several_fields_are_examples() {
         assert_eq!(read, encoded);
     }
 }
+
+#[cfg(feature = "webdataset")]
+#[test]
+fn samples_have_keys() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut sink = Sink::options(SinkFormat::WebDataset).shard_bytes(1000).threads(3).open(temp.path()).unwrap();
+    let text = |i: i64| Element::new().with("txt", format!("number {i}").as_str());
+    (0..100).for_each(|i| sink.write(if i == 7 { text(i).with("__key__", "seven") } else { text(i) }).unwrap());
+    assert!(sink.finish().unwrap().shards > 0);
+    let source = crate::source::WebDataset::open(temp.path()).unwrap();
+    assert_eq!(source.len(), 100);
+    let keys = [6, 7, 99].map(|i| source.read(i).unwrap().text("__key__").unwrap().to_owned());
+    assert_eq!(keys, ["000000006", "seven", "000000099"]);
+    assert!(matches!(source.read(99).unwrap().get("txt"), Some(Value::Bytes(text)) if text.as_bytes() == b"number 99"));
+}
+
+#[cfg(feature = "mds")]
+#[test]
+fn folders_of_mds_have_an_index() {
+    let temp = tempfile::tempdir().unwrap();
+    for compression in [Compression::None, Compression::Zstd(1), Compression::Gzip(6), Compression::Snappy] {
+        let folder = temp.path().join(compression.name());
+        let options = Sink::options(SinkFormat::Mds).compression(compression).shard_bytes(2000).threads(3);
+        let report = write_all(options, &folder, 0..200);
+        assert!(report.shards > 3);
+        let source = crate::source::Mds::open(&folder).unwrap();
+        assert_eq!(
+            (0..source.len()).map(|i| source.read(i).unwrap()).collect::<Vec<_>>(),
+            (0..200).map(element).collect::<Vec<_>>()
+        );
+        assert_eq!(manifest(&folder).files[0].name, "index.json");
+    }
+}

@@ -140,6 +140,9 @@ pub use lines::{Lines, LinesOptions};
 #[cfg(feature = "store")]
 pub(crate) use listed::listed;
 #[cfg(feature = "mds")]
+#[cfg(feature = "mds")]
+pub(crate) use mds::mds_index;
+#[cfg(feature = "mds")]
 pub use mds::{Mds, MdsOptions, MdsWriter, MdsWriterOptions};
 #[cfg(feature = "spec")]
 pub(crate) use megatron::index_of as megatron_index;

@@ -9,17 +9,22 @@ use crate::sink::plan::Plan;
 use crate::sink::shard_file::ShardFile;
 
 /// Writes it, where the format has such a thing: the shards of `manifest` are all there are.
-#[cfg_attr(not(feature = "arrow"), expect(unused_variables, reason = "formats with such files are off"))]
+#[cfg_attr(
+    not(any(feature = "arrow", feature = "mds")),
+    expect(unused_variables, reason = "formats with such files are off")
+)]
 pub(in crate::sink) fn beside(plan: &Plan, manifest: &Manifest) -> Result<Vec<FileEntry>> {
     match manifest.format {
         #[cfg(feature = "arrow")]
         crate::sink::SinkFormat::HuggingFace => super::arrow::folder(plan, manifest),
+        #[cfg(feature = "mds")]
+        crate::sink::SinkFormat::Mds => super::mds::folder(plan, manifest),
         _ => Ok(Vec::new()),
     }
 }
 
 /// Writes a file beside the shards.
-#[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "formats with such files are off"))]
+#[cfg_attr(not(any(feature = "arrow", feature = "mds")), expect(dead_code, reason = "formats with such files are off"))]
 pub(super) fn file(plan: &Plan, name: &str, bytes: &[u8]) -> Result<FileEntry> {
     let mut file = ShardFile::create(&plan.folder, name.to_owned(), Compression::None)?;
     file.write_all(bytes).map_err(|e| Error::io(e, plan.folder.file(name)))?;

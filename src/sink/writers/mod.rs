@@ -6,6 +6,8 @@ mod array_record;
 mod arrow;
 mod beside;
 mod jsonl;
+#[cfg(feature = "mds")]
+mod mds;
 mod megatron;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -14,6 +16,8 @@ mod record;
 #[cfg(feature = "tf_record")]
 mod tf_record;
 mod tokens;
+#[cfg(feature = "webdataset")]
+mod web_dataset;
 
 use serde_json::Value as Json;
 
@@ -50,10 +54,19 @@ impl From<ShardFile> for Finished {
 type Create<'a> = &'a mut dyn FnMut(Option<&str>) -> Result<ShardFile>;
 
 /// Begins a shard.
-pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
+#[cfg_attr(not(feature = "webdataset"), expect(unused_variables, reason = "formats that number their records are off"))]
+pub(super) fn open(options: &SinkOptions, first_record: u64, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
     match options.format {
         SinkFormat::Jsonl => jsonl::open(create),
         SinkFormat::Tokens => tokens::open(options, create),
+        #[cfg(feature = "webdataset")]
+        SinkFormat::WebDataset => web_dataset::open(first_record, create),
+        #[cfg(not(feature = "webdataset"))]
+        SinkFormat::WebDataset => Err(options.format.lacking()),
+        #[cfg(feature = "mds")]
+        SinkFormat::Mds => mds::open(options, create),
+        #[cfg(not(feature = "mds"))]
+        SinkFormat::Mds => Err(options.format.lacking()),
         SinkFormat::Megatron => megatron::open(options, create),
         #[cfg(feature = "parquet")]
         SinkFormat::Parquet => parquet::open(options, create),

@@ -26,6 +26,7 @@ use rayon::prelude::*;
 use self::cache::Cache;
 use self::index::{INDEX, Index};
 use self::shard::{Columns, Shard};
+pub(crate) use self::writer::mds_index;
 pub use self::writer::{MdsWriter, MdsWriterOptions};
 use super::content::{self, Content};
 use super::decode::IMAGES;

@@ -46,7 +46,7 @@ use crate::error::{Error, Result};
 /// Holds one shard, which is hashed, compressed and written when it is full.
 #[must_use = "a folder that is not finished cannot be read"]
 pub struct MdsWriter {
-    folder: PathBuf,
+    out: Out,
     options: MdsWriterOptions,
     columns: Vec<Column>,
     /// What shards say of themselves, once the columns are known.
@@ -55,6 +55,19 @@ pub struct MdsWriter {
     /// Of each shard, what `index.json` says.
     shards: Vec<Vec<u8>>,
     samples: u64,
+}
+
+/// Where files go.
+enum Out {
+    Folder(PathBuf),
+    /// Nowhere yet: one shard is made, for a sink.
+    Memory,
+}
+
+/// A shard as it lies on a disk, and what `index.json` says of it.
+pub(crate) struct MdsShard {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) entry: String,
 }
 
 /// A shard that is being filled.
@@ -118,6 +131,22 @@ impl MdsWriterOptions {
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for an encoding or a compression that is not written; [`ErrorKind::Io`](crate::ErrorKind::Io) if the folder cannot be made.
     pub fn create(self, folder: impl AsRef<Path>) -> Result<MdsWriter> {
         let folder = folder.as_ref().to_owned();
+        let mut writer = self.begin()?;
+        fs::create_dir_all(&folder).map_err(|e| Error::io(e, &folder))?;
+        if folder.join(INDEX).exists() {
+            let text = "holds an index.json: a data set is there already";
+            return Err(Error::config(text).path(&folder).help("write to a new folder, or remove that one"));
+        }
+        writer.out = Out::Folder(folder);
+        Ok(writer)
+    }
+
+    /// One shard, whatever its size, which [`MdsWriter::into_shard`] gives.
+    pub(crate) fn one_shard(self) -> Result<MdsWriter> {
+        self.size_limit(None).begin()
+    }
+
+    fn begin(self) -> Result<MdsWriter> {
         if let Some(compression) = &self.compression {
             Codec::parse(compression)?;
         }
@@ -127,14 +156,9 @@ impl MdsWriterOptions {
             );
         }
         let given = sorted(&self.columns)?;
-        fs::create_dir_all(&folder).map_err(|e| Error::io(e, &folder))?;
-        if folder.join(INDEX).exists() {
-            let text = "holds an index.json: a data set is there already";
-            return Err(Error::config(text).path(&folder).help("write to a new folder, or remove that one"));
-        }
         let (shard, shards) = (Pending::default(), Vec::new());
         let (columns, config) = (Vec::new(), Vec::new());
-        let mut writer = MdsWriter { folder, options: self, columns, config, shard, shards, samples: 0 };
+        let mut writer = MdsWriter { out: Out::Memory, options: self, columns, config, shard, shards, samples: 0 };
         writer.have(given);
         Ok(writer)
     }
@@ -259,26 +283,40 @@ impl MdsWriter {
 
     /// Writes the shard that is being filled.
     fn flush(&mut self) -> Result<()> {
+        let (name, shard) = self.end_shard(format!("shard.{:05}.mds", self.shards.len()))?;
+        self.put(&name, &shard.bytes)?;
+        self.shards.push(shard.entry.into_bytes());
+        Ok(())
+    }
+
+    /// The shard that is being filled, as the file of this name lies on the disk, and the whole name of that.
+    fn end_shard(&mut self, name: String) -> Result<(String, MdsShard)> {
         let shard = std::mem::take(&mut self.shard);
         let raw = self.bytes(&shard);
-        let name = format!("shard.{:05}.mds", self.shards.len());
         let raw_data = self.file(name.clone(), &raw);
-        let mut zip_data = None;
-        match &self.options.compression {
-            None => self.put(&name, &raw)?,
+        let (name, bytes, zip_data) = match &self.options.compression {
+            None => (name, raw, None),
             Some(compression) => {
                 let (codec, level) = Codec::parse(compression)?;
                 let name = format!("{name}.{}", codec.ending());
-                let packed = codec.compress(&raw, level).map_err(|e| Error::io(e, self.folder.join(&name)))?;
-                self.put(&name, &packed)?;
-                zip_data = Some(self.file(name, &packed));
+                let packed = codec.compress(&raw, level).map_err(|e| Error::io(e, &name))?;
+                let zip_data = self.file(name.clone(), &packed);
+                (name, packed, Some(zip_data))
             }
-        }
+        };
         let mut said = self.said();
         (said.raw_data, said.samples, said.zip_data) = (Some(raw_data), Some(shard.ends.len() as u64), Some(zip_data));
-        let said = said.text();
-        self.shards.push(said);
-        Ok(())
+        let entry = String::from_utf8_lossy(&said.text()).into_owned();
+        Ok((name, MdsShard { bytes, entry }))
+    }
+
+    /// The one shard of all samples, whose file is to have this name, with the ending of its compression.
+    pub(crate) fn into_shard(mut self, name: &str) -> Result<MdsShard> {
+        let raw = match name.find(".mds.") {
+            Some(at) => &name[..at + ".mds".len()],
+            None => name,
+        };
+        self.end_shard(raw.to_owned()).map(|(_, shard)| shard)
     }
 
     /// Number of samples, where each begins and the last ends, what they are, samples.
@@ -302,13 +340,22 @@ impl MdsWriter {
     }
 
     fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let path = self.folder.join(name);
+        let Out::Folder(folder) = &self.out else { return Ok(()) };
+        let path = folder.join(name);
         fs::write(&path, bytes).map_err(|e| Error::io(e, &path))
     }
 }
 
+/// `index.json` of shards that say so of themselves.
+pub(crate) fn mds_index(entries: &[&str]) -> Vec<u8> {
+    layout::index(&entries.iter().map(|entry| entry.as_bytes().to_vec()).collect::<Vec<_>>())
+}
+
 impl fmt::Debug for MdsWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MdsWriter({}, {} samples)", self.folder.display(), self.samples)
+        match &self.out {
+            Out::Folder(folder) => write!(f, "MdsWriter({}, {} samples)", folder.display(), self.samples),
+            Out::Memory => write!(f, "MdsWriter({} samples)", self.samples),
+        }
     }
 }
