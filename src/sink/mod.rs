@@ -29,6 +29,20 @@
 //! the disk, and counts only once the manifest lists it: a kill at any moment leaves a folder that is right as it is, and
 //! from which [`resume`](SinkOptions::resume) goes on without a record lost or repeated.
 //!
+//! # Formats
+//! | format | a shard | holds | compression | feature |
+//! |---|---|---|---|---|
+//! | `jsonl` | `.jsonl` | numbers, text, lists, trees | the file: none, zstd, gzip | |
+//! | `parquet` | `.parquet` | everything | pages: zstd, none, snappy, lz4, gzip, brotli | `parquet` |
+//! | `arrow` | `.arrow`, an IPC file | everything | record batches: none, zstd, lz4 | `arrow` |
+//! | `hugging_face` | `.arrow`, a stream; `state.json`, `dataset_info.json` | everything | none | `arrow` |
+//! | `array_record` | `.array_record` | a field of bytes or text, else a `tf.train.Example` | chunks: zstd, none, brotli, snappy | `array_record` |
+//! | `tfrecord` | `.tfrecord` | the same | the file: none, gzip | `tf_record` |
+//! | `webdataset` | `.tar` | a file for each field | the file: none, zstd, gzip | `webdataset` |
+//! | `mds` | `.mds`; `index.json` | everything | the file: none, zstd, gzip, brotli, snappy | `mds` |
+//! | `tokens` | `.bin` of llm.c or nanoGPT | token ids | none | |
+//! | `megatron` | `.bin` and `.idx` | token ids | none | |
+//!
 //! # Determinism
 //! Where shards end follows from the records and the options alone, and what is in them, too: a run that was killed and resumed
 //! leaves the same bytes as one that was not, whatever the threads and the budget, for one version of the codecs.
