@@ -15,6 +15,9 @@ use crate::store::Folder;
 #[derive(Deserialize)]
 struct Manifest {
     shards: Vec<Shard>,
+    /// Beside the shards.
+    #[serde(default)]
+    files: Vec<Name>,
 }
 
 #[derive(Deserialize)]
@@ -44,7 +47,7 @@ pub(crate) fn listed(folder: &Path, endings: &[&str]) -> Result<Option<Vec<PathB
     let Some(text) = text else { return Ok(None) };
     let damaged = |what: String| Error::state(format!("a damaged manifest: {what}")).path(&path);
     let manifest: Manifest = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
-    let files = manifest.shards.into_iter().flat_map(|shard| shard.files);
+    let files = manifest.shards.into_iter().flat_map(|shard| shard.files).chain(manifest.files);
     let names = files.filter(|file| endings.iter().any(|ending| file.name.ends_with(ending)));
     let file = |Name { name }| {
         let is_name = Path::new(&name).file_name().is_some_and(|file| file == &*name);
