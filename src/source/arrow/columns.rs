@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, FieldRef, Schema};
 
 use super::value::{Memory, is_supported, value};
 use crate::element::{Element, Name};
@@ -53,27 +53,42 @@ pub(crate) type Chosen<'a> = (&'a Path, &'a Schema, &'a [usize]);
 /// # Errors
 /// [`ErrorKind::Data`](crate::ErrorKind::Data) that names two columns that differ.
 pub(crate) fn same<'a>(mut files: impl Iterator<Item = Chosen<'a>>) -> Result<()> {
-    let Some((first_path, first_schema, first)) = files.next() else { return Ok(()) };
+    let Some((path, schema, chosen)) = files.next() else { return Ok(()) };
+    let (first, count) = (path, chosen.len());
+    let mut known: Vec<_> = chosen.iter().map(|&column| (path, schema.field(column))).collect();
     for (path, schema, chosen) in files {
-        for (&a, &b) in first.iter().zip(chosen) {
-            let (a, b) = (first_schema.field(a), schema.field(b));
-            if (a.name(), a.data_type()) != (b.name(), b.data_type()) {
-                let (was, first_path) = (a.data_type(), first_path.display());
-                let text = format!(
-                    "column {:?} is of type {}, in {first_path} column {:?} is {was}",
-                    b.name(),
-                    b.data_type(),
-                    a.name()
-                );
+        for (before, &column) in known.iter_mut().zip(chosen) {
+            let (field, (other, was)) = (schema.field(column), *before);
+            if was.name() != field.name() || !agree(was.data_type(), field.data_type()) {
+                let (name, is, before) = (field.name(), field.data_type(), was.data_type());
+                let other = other.display();
+                let text = format!("column {name:?} is of type {is}, in {other} column {:?} is {before}", was.name());
                 return Err(Error::data(text).path(path));
             }
+            if was.data_type().is_null() {
+                *before = (path, field);
+            }
         }
-        if first.len() != chosen.len() {
-            let text = format!("{} columns, {} has {}", chosen.len(), first_path.display(), first.len());
+        if chosen.len() != count {
+            let text = format!("{} columns, {} has {count}", chosen.len(), first.display());
             return Err(Error::data(text).path(path));
         }
     }
     Ok(())
+}
+
+/// Whether columns of these types have values of one kind. Where one file has nothing but nulls, its writer may not have known
+/// what they would be in another.
+fn agree(a: &DataType, b: &DataType) -> bool {
+    match (a, b) {
+        (DataType::Null, _) | (_, DataType::Null) => true,
+        (DataType::List(a), DataType::List(b)) => agree(a.data_type(), b.data_type()),
+        (DataType::Struct(a), DataType::Struct(b)) => {
+            let fields = |(a, b): (&FieldRef, &FieldRef)| a.name() == b.name() && agree(a.data_type(), b.data_type());
+            a.len() == b.len() && a.iter().zip(b).all(fields)
+        }
+        _ => a == b,
+    }
 }
 
 /// Row `row` of a batch: the columns at `places`, by these names, which are unique.

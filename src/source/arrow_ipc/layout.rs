@@ -1,5 +1,6 @@
 //! Where the record batches and dictionaries of a file are.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -81,6 +82,8 @@ fn file(content: &Content) -> Result<Layout> {
     let footer = root_as_footer(footer.as_bytes()).map_err(|e| at_footer(damaged("the footer is damaged", e)))?;
     let schema = footer.schema().ok_or_else(|| at_footer(Error::data("the footer has no schema")))?;
     let schema = read_schema(schema).map_err(at_footer)?;
+    let blocks = || footer.dictionaries().into_iter().flatten().chain(footer.recordBatches().into_iter().flatten());
+    content.fetch(&blocks().filter_map(header).collect::<Vec<_>>());
     let mut walk = Walk::new(schema);
     for block in footer.dictionaries().into_iter().flatten() {
         walk.block(content, block, MessageHeader::DictionaryBatch)?;
@@ -90,6 +93,12 @@ fn file(content: &Content) -> Result<Layout> {
         walk.block(content, block, MessageHeader::RecordBatch)?;
     }
     Ok(walk.layout)
+}
+
+/// Where the header of a message lies, as the footer has it.
+fn header(block: &Block) -> Option<Range<u64>> {
+    let start = u64::try_from(block.offset()).ok()?;
+    Some(start..start.checked_add(u64::try_from(block.metaDataLength()).ok()?)?)
 }
 
 /// A stream: one message after the other, the schema first.

@@ -273,3 +273,28 @@ fn shapes_in_the_schema_are_those_of_arrays() {
         assert_eq!(lists.len(), 3);
     }
 }
+
+/// As the shards of a sink are, of which each has the columns of its own rows.
+#[test]
+fn files_of_nulls_alone_are_of_any_type() {
+    use crate::source::{ArrowWriter, ArrowWriterOptions};
+    let one = |value: Value| {
+        let tree = Element::new().with("deep", Value::List(vec![value.clone()]));
+        let mut writer = ArrowWriter::new(Vec::new(), ArrowWriterOptions::new()).unwrap();
+        writer.write(&Element::new().with("x", value).with("tree", tree)).unwrap();
+        Content::from(Buffer::copy_from(&writer.finish().unwrap()))
+    };
+    let open = |files: [Value; 3]| {
+        let contents = files.into_iter().zip(["a", "b", "c"]).map(|(value, name)| (name.into(), one(value)));
+        Arrow::options().open_contents(contents.collect())
+    };
+    let source = open(["a".into(), Value::Null, "c".into()]).unwrap();
+    let read: Vec<_> = (0..3).map(|row| source.read(row).unwrap().get("x").unwrap().clone()).collect();
+    assert_eq!(read, ["a".into(), Value::Null, "c".into()]);
+    for files in
+        [["a".into(), Value::Null, Array::scalar(1i32).into()], [Value::Null, "b".into(), Array::scalar(1i32).into()]]
+    {
+        let error = open(files).unwrap_err();
+        assert!(error.to_string().starts_with("c: column \"x\" is of type Int32"), "{error}");
+    }
+}
