@@ -65,7 +65,7 @@ fn add(content: &Content, schema: &Schema, frame: Frame, known: &mut Dictionarie
 }
 
 fn open(content: &Content, frame: Frame) -> Result<(Header, Buffer)> {
-    content.fetch(&[frame.start..frame.end]);
+    content.fetch(std::slice::from_ref(&(frame.start..frame.end)));
     let (again, header) = frame::read(content, frame.start)?.ok_or_else(changed)?;
     Ok((header, content.read(again.body..again.end)?))
 }
