@@ -239,6 +239,12 @@ impl Cx {
         }
     }
 
+    /// Whether anybody hears what is noted.
+    #[cfg(feature = "store")]
+    pub(crate) fn is_heard(&self) -> bool {
+        self.recorder.is_some()
+    }
+
     /// Runs a parent whose stage ids start at `offset` within this adaptor's.
     #[inline]
     pub fn within<R>(&mut self, offset: usize, run: impl FnOnce(&mut Self) -> R) -> R {

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from gristmill._measure import measure as measure
     from gristmill._options import MpOptions as MpOptions
     from gristmill._progress import progress as progress
+    from gristmill._store import store_options as store_options
 else:
 
     def __getattr__(name: str) -> object:
@@ -51,6 +52,8 @@ else:
             return getattr(_import_module("gristmill._measure"), name)
         if name == "progress":
             return _import_module("gristmill._progress").progress
+        if name == "store_options":
+            return _import_module("gristmill._store").store_options
         if name in ("arrow", "jax", "orbax", "torch"):
             return _import_module(f"gristmill.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

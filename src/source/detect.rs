@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::content::Content;
+#[cfg(feature = "spec")]
+use super::content::open_each;
 use super::delimited::Dialect;
 use super::files::file_name;
 use super::format::Format;
@@ -48,9 +50,12 @@ pub(crate) fn detect_folder(path: &Path) -> Option<Format> {
 /// Whether one of the files is compressed, which its name need not say.
 #[cfg(feature = "spec")]
 pub(crate) fn any_compressed(files: &[std::path::PathBuf]) -> Result<bool> {
-    for file in files {
-        let content = Content::open(file, Access::Normal)?;
-        if compression(content.read(0..content.len().min(4))?.as_bytes()).is_some() {
+    let head = |content: &Content| 0..content.len().min(4);
+    let contents = open_each(files, Access::Normal).into_iter().collect::<Result<Vec<_>>>()?;
+    contents.iter().for_each(|content| content.fetch(&[head(content)]));
+    for (path, content) in files.iter().zip(&contents) {
+        let head = content.read(head(content)).map_err(|e| e.path(path))?;
+        if compression(head.as_bytes()).is_some() {
             return Ok(true);
         }
     }

@@ -33,7 +33,7 @@ pub(super) fn count(counter: &AtomicU64, by: u64) {
 /// Adds to the report what happened since the last time. Where nothing is read from stores, it is a look at one number.
 #[inline]
 pub(crate) fn tell(cx: &mut Cx) {
-    if COUNTS.read.load(Relaxed) > 0 {
+    if COUNTS.read.load(Relaxed) > 0 && cx.is_heard() {
         tell_all(cx);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// What happens to the next request for bytes instead of a right answer.
 #[derive(Clone, Debug)]
@@ -32,9 +33,10 @@ pub(crate) struct Request {
 
 #[derive(Default)]
 struct State {
-    objects: Mutex<BTreeMap<String, (Vec<u8>, String)>>,
+    objects: Mutex<BTreeMap<String, (Arc<[u8]>, String)>>,
     troubles: Mutex<VecDeque<Trouble>>,
     requests: Mutex<Vec<Request>>,
+    delay: Mutex<Duration>,
 }
 
 /// Runs until the process ends.
@@ -67,16 +69,21 @@ impl Server {
 
     /// Puts an object there; its ETag is of its bytes.
     pub(crate) fn put(&self, name: &str, bytes: impl Into<Vec<u8>>) -> String {
-        let bytes = bytes.into();
+        let bytes: Vec<u8> = bytes.into();
         let tag =
             format!("\"{:x}\"", bytes.iter().fold(bytes.len() as u64, |hash, &b| hash.wrapping_mul(31) ^ u64::from(b)));
-        self.state.objects.lock().unwrap().insert(format!("/{name}"), (bytes, tag));
+        self.state.objects.lock().unwrap().insert(format!("/{name}"), (bytes.into(), tag));
         self.url(name)
     }
 
     /// What happens to the next requests for bytes.
     pub(crate) fn trouble(&self, troubles: impl IntoIterator<Item = Trouble>) {
         self.state.troubles.lock().unwrap().extend(troubles);
+    }
+
+    /// How long each answer takes to begin.
+    pub(crate) fn delay(&self, delay: Duration) {
+        *self.state.delay.lock().unwrap() = delay;
     }
 
     /// Troubles that did not happen yet.
@@ -96,6 +103,8 @@ fn serve(stream: &TcpStream, state: &State) -> std::io::Result<()> {
     let mut input = BufReader::new(stream);
     while let Some(request) = read_request(&mut input)? {
         state.requests.lock().unwrap().push(request.clone());
+        let delay = *state.delay.lock().unwrap();
+        std::thread::sleep(delay);
         if !answer(stream, &mut input, state, &request)? {
             return stream.shutdown(std::net::Shutdown::Both);
         }

@@ -1,0 +1,119 @@
+//! Objects of a web server, beside a plain client that asks for the same ranges with as many requests in flight.
+//!
+//! `cargo bench --bench stores --no-default-features --features http,array_record`. The server runs in this process and
+//! waits before each answer, as a network would. MB/s of wall time, best of three, in turns.
+
+#[path = "../tests/support/objects.rs"]
+mod objects;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use gristmill::dataset::iter::IterDataset;
+use gristmill::dataset::map::{MapDataset, RandomAccess, Source};
+use gristmill::source::{ArrayRecord, ArrayRecordWriter, Compression};
+use gristmill::store::StoreOptions;
+use gristmill::{Executor, Result};
+use objects::Server;
+
+const RECORD: usize = 1_000_000;
+const RECORDS: u64 = 256;
+const IN_FLIGHT: usize = 16;
+/// What our reader asks for at once where all is missing.
+const PIECE: u64 = 4 << 20;
+
+fn main() -> Result<()> {
+    let mut writer = ArrayRecordWriter::options().compression(Compression::None).write_to(Vec::new())?;
+    let mut record: Vec<u8> = (0..RECORD).map(|i| (i * 31 % 251) as u8).collect();
+    for i in 0..RECORDS {
+        record[0] = i as u8;
+        writer.write(&record)?;
+    }
+    let bytes = writer.finish()?;
+    let size = bytes.len() as u64;
+    let server = Server::start();
+    let url = server.put("a.array_record", bytes);
+    for delay in [Duration::ZERO, Duration::from_millis(10), Duration::from_millis(50)] {
+        server.delay(delay);
+        let (mut plain, mut ours, mut shuffled) = (0.0f64, 0.0f64, 0.0f64);
+        for turn in 0..3 {
+            plain = plain.max(rate(size, || plainly(&url, size)));
+            ours = ours.max(rate(size, || read(&url, turn, None)));
+            shuffled = shuffled.max(rate(size, || read(&url, turn, Some(turn as u32))));
+        }
+        let percent = |rate: f64| 100.0 * rate / plain;
+        println!(
+            "{:>3} ms a request: plain {plain:>6.0} MB/s, in order {ours:>6.0} MB/s ({:.0} %), shuffled {shuffled:>6.0} MB/s ({:.0} %)",
+            delay.as_millis(),
+            percent(ours),
+            percent(shuffled)
+        );
+    }
+    Ok(())
+}
+
+fn rate(bytes: u64, work: impl FnOnce()) -> f64 {
+    let begun = Instant::now();
+    work();
+    bytes as f64 / 1e6 / begun.elapsed().as_secs_f64()
+}
+
+/// All records by a loader of four threads, with a memory of its own.
+fn read(url: &str, turn: u64, seed: Option<u32>) {
+    // Other options are another memory: nothing is left of the turn before.
+    StoreOptions::default()
+        .requests(IN_FLIGHT)
+        .memory_bytes((512 << 20) + (turn << 20) + u64::from(seed.is_some()))
+        .apply();
+    let source = Source::new(ArrayRecord::open(url).expect("the object of this bench"));
+    assert_eq!(source.inner().len(), RECORDS);
+    let stream = match seed {
+        Some(seed) => source.shuffle(seed).to_iter().boxed(),
+        None => source.to_iter().boxed(),
+    };
+    let loader = stream.loader().executor(Executor::Threads(4)).build().expect("a loader");
+    let read: usize = loader.map(|record| record.expect("a record").len()).sum();
+    assert_eq!(read, RECORD * RECORDS as usize);
+}
+
+/// As many threads as requests in flight, each with a connection of its own and a buffer that is used again.
+fn plainly(url: &str, size: u64) {
+    let (host, path) = url.trim_start_matches("http://").split_once('/').expect("a path");
+    let next = Mutex::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..IN_FLIGHT {
+            scope.spawn(|| {
+                let mut stream = TcpStream::connect(host).expect("the server of this bench");
+                let mut body = vec![0; PIECE as usize];
+                loop {
+                    let first = {
+                        let mut next = next.lock().expect("no other thread panics");
+                        let first = *next;
+                        *next += PIECE;
+                        first
+                    };
+                    if first >= size {
+                        return;
+                    }
+                    let end = size.min(first + PIECE);
+                    get(&mut stream, host, path, first, &mut body[..(end - first) as usize]);
+                }
+            });
+        }
+    });
+}
+
+fn get(stream: &mut TcpStream, host: &str, path: &str, first: u64, body: &mut [u8]) {
+    let last = first + body.len() as u64 - 1;
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nRange: bytes={first}-{last}\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("a request");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("a head");
+        head.push(byte[0]);
+    }
+    stream.read_exact(body).expect("a body");
+}
