@@ -31,9 +31,12 @@ pub(crate) struct Request {
     pub(crate) if_match: Option<String>,
 }
 
+/// Bytes and ETag.
+type Object = (Arc<[u8]>, String);
+
 #[derive(Default)]
 struct State {
-    objects: Mutex<BTreeMap<String, (Arc<[u8]>, String)>>,
+    objects: Mutex<BTreeMap<String, Object>>,
     troubles: Mutex<VecDeque<Trouble>>,
     requests: Mutex<Vec<Request>>,
     delay: Mutex<Duration>,
