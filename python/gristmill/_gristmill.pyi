@@ -855,7 +855,7 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """Every number of the report."""
 
-_SinkFormat: TypeAlias = Literal["jsonl", "parquet", "array_record", "tfrecord", "arrow", "hugging_face", "webdataset", "mds", "tokens", "megatron"]
+_SinkFormat: TypeAlias = Literal["jsonl", "parquet", "array_record", "tfrecord", "arrow", "hugging_face", "webdataset", "mds", "npy", "safetensors", "tokens", "megatron"]
 
 def sink(
     folder: _Path,

@@ -32,6 +32,10 @@ pub enum SinkFormat {
     WebDataset,
     /// A folder of MosaicML's MDS: a sample for each element, columns as the first of each shard has them.
     Mds,
+    /// NumPy arrays: the column that is chosen, or the only one, as rows of one type and shape.
+    Npy,
+    /// Safetensors: the arrays of elements as rows of tensors, of one type and shape each. A shard is held in memory.
+    Safetensors,
     /// Parquet: a row for each element. Holds everything.
     Parquet,
     /// Arrow IPC files, which are also the second version of Feather: a row for each element. Holds everything.
@@ -69,6 +73,8 @@ impl SinkFormat {
         Self::HuggingFace,
         Self::WebDataset,
         Self::Mds,
+        Self::Npy,
+        Self::Safetensors,
         Self::Tokens,
         Self::Megatron,
     ];
@@ -103,6 +109,13 @@ impl SinkFormat {
                     Compression::Snappy,
                 ],
                 feature: feature!("mds"),
+            },
+            Self::Npy => Facts { name: "npy", ending: ".npy", compressions: NONE, feature: None },
+            Self::Safetensors => Facts {
+                name: "safetensors",
+                ending: ".safetensors",
+                compressions: NONE,
+                feature: feature!("safetensors"),
             },
             Self::Parquet => Facts {
                 name: "parquet",
@@ -167,7 +180,7 @@ impl SinkFormat {
 
     /// Whether reading gives as many records as were written: from a file of token ids, one comes.
     pub fn keeps_records(self) -> bool {
-        self != Self::Tokens
+        !matches!(self, Self::Tokens | Self::Safetensors)
     }
 
     /// # Errors

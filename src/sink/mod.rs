@@ -40,6 +40,8 @@
 //! | `tfrecord` | `.tfrecord` | the same | the file: none, gzip | `tf_record` |
 //! | `webdataset` | `.tar` | a file for each field | the file: none, zstd, gzip | `webdataset` |
 //! | `mds` | `.mds`; `index.json` | everything | the file: none, zstd, gzip, brotli, snappy | `mds` |
+//! | `npy` | `.npy` | an array of each element, the rows of one | none | |
+//! | `safetensors` | `.safetensors` | arrays, the rows of tensors | none | `safetensors` |
 //! | `tokens` | `.bin` of llm.c or nanoGPT | token ids | none | |
 //! | `megatron` | `.bin` and `.idx` | token ids | none | |
 //!

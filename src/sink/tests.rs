@@ -326,3 +326,24 @@ fn folders_of_mds_have_an_index() {
         assert_eq!(manifest(&folder).files[0].name, "index.json");
     }
 }
+
+#[cfg(feature = "safetensors")]
+#[test]
+fn arrays_are_rows() {
+    let temp = tempfile::tempdir().unwrap();
+    let element = |i: i64| Element::new().with("x", Array::from_vec(vec![i as f32, -i as f32]));
+    for format in [SinkFormat::Npy, SinkFormat::Safetensors] {
+        let folder = temp.path().join(format.as_str());
+        let mut sink = Sink::options(format).column("x").shard_bytes(300).threads(3).open(&folder).unwrap();
+        (0..100).for_each(|i| sink.write(element(i)).unwrap());
+        assert!(sink.finish().unwrap().shards > 2);
+        let read: Vec<Element> = if format == SinkFormat::Npy {
+            let source = crate::source::Npy::open(&folder).unwrap().field("x");
+            (0..source.len()).map(|i| source.read(i).unwrap()).collect()
+        } else {
+            let source = crate::source::Safetensors::options().rows(true).open(&folder).unwrap();
+            (0..source.len()).map(|i| source.read(i).unwrap()).collect()
+        };
+        assert_eq!(read, (0..100).map(element).collect::<Vec<_>>(), "{format}");
+    }
+}

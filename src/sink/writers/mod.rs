@@ -9,10 +9,13 @@ mod jsonl;
 #[cfg(feature = "mds")]
 mod mds;
 mod megatron;
+mod npy;
 #[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(any(feature = "array_record", feature = "tf_record"))]
 mod record;
+#[cfg(feature = "safetensors")]
+mod safetensors;
 #[cfg(feature = "tf_record")]
 mod tf_record;
 mod tokens;
@@ -68,6 +71,11 @@ pub(super) fn open(options: &SinkOptions, first_record: u64, create: Create<'_>)
         #[cfg(not(feature = "mds"))]
         SinkFormat::Mds => Err(options.format.lacking()),
         SinkFormat::Megatron => megatron::open(options, create),
+        SinkFormat::Npy => npy::open(options, create),
+        #[cfg(feature = "safetensors")]
+        SinkFormat::Safetensors => safetensors::open(create),
+        #[cfg(not(feature = "safetensors"))]
+        SinkFormat::Safetensors => Err(options.format.lacking()),
         #[cfg(feature = "parquet")]
         SinkFormat::Parquet => parquet::open(options, create),
         #[cfg(not(feature = "parquet"))]

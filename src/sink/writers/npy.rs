@@ -1,0 +1,37 @@
+//! NumPy arrays: rows of one type and shape.
+
+use std::io::{Cursor, Write};
+
+use super::{Create, Finished, ShardWriter};
+use crate::element::Element;
+use crate::error::{Error, ErrorKind, Result};
+use crate::sink::options::SinkOptions;
+use crate::sink::shard_file::ShardFile;
+use crate::source::NpyWriter;
+
+pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
+    let writer = match &options.column {
+        Some(column) => NpyWriter::options().field(column),
+        None => NpyWriter::options(),
+    };
+    Ok(Box::new(Rows { rows: writer.write_back_to(Cursor::new(Vec::new())), file: create(None)? }))
+}
+
+/// The header says how many rows there are: a shard is held until that is known.
+struct Rows {
+    rows: NpyWriter<Cursor<Vec<u8>>>,
+    file: ShardFile,
+}
+
+impl ShardWriter for Rows {
+    fn write(&mut self, element: &Element) -> Result<()> {
+        self.rows.write(element)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Finished> {
+        let Self { rows, mut file } = *self;
+        let bytes = rows.finish()?.into_inner();
+        file.write_all(&bytes).map_err(|e| Error::new(ErrorKind::Io, e.to_string()).caused_by(e))?;
+        Ok(file.into())
+    }
+}
