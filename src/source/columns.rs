@@ -1,5 +1,8 @@
 //! Column names: what to say when one is not there.
 
+use crate::element::Name;
+use crate::error::{Error, Result};
+
 /// The name in `names` that is nearest to `name` by edit distance, if one is near.
 pub(crate) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = 1 + name.chars().count() / 3;
@@ -18,6 +21,20 @@ pub(crate) fn instead<'a>(name: &str, names: impl IntoIterator<Item = &'a str> +
     match all.is_empty() {
         true => format!("no column {name:?}; there are no columns"),
         false => format!("no column {name:?}; there are {}{more}", all[..all.len().min(SHOWN)].join(", ")),
+    }
+}
+
+/// That some columns are chosen, and none of them twice.
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) that says which it is.
+pub(crate) fn check_choice(columns: &[Name]) -> Result<()> {
+    if columns.is_empty() {
+        return Err(Error::config("the list of columns is empty").help("leave it out to read all columns"));
+    }
+    match columns.iter().enumerate().find(|(i, column)| columns[..*i].contains(column)) {
+        Some((i, name)) => Err(Error::config(format!("column {i} is {name:?} again"))),
+        None => Ok(()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::columns::instead;
+use super::columns::{check_choice, instead};
 use super::files::Patterns;
 use super::index_cache::IndexCache;
 use super::json::{self, RecordFault, Wanted};
@@ -11,7 +11,7 @@ use super::lines::{LineFiles, LineOptions};
 use super::mmap::Access;
 use crate::dataset::map::{Many, RandomAccess};
 use crate::element::{Element, Name};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Records of JSON Lines files, by number: a [`RandomAccess`] source of [`Element`].
 ///
@@ -166,12 +166,7 @@ pub(crate) struct RecordParser(Wanted);
 impl RecordParser {
     pub(crate) fn new(columns: Option<Vec<Name>>) -> Result<Self> {
         let Some(columns) = columns else { return Ok(Self(Wanted::All)) };
-        if columns.is_empty() {
-            return Err(Error::config("the list of columns is empty").help("leave it out to read all columns"));
-        }
-        if let Some((i, name)) = columns.iter().enumerate().find(|(i, c)| columns[..*i].contains(c)) {
-            return Err(Error::config(format!("column {i} is {name:?} again")));
-        }
+        check_choice(&columns)?;
         Ok(Self(Wanted::Columns(columns)))
     }
 

@@ -14,9 +14,7 @@ mod shard;
 mod tests;
 mod writer;
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +26,7 @@ use self::index::{INDEX, Index};
 use self::shard::{Columns, Shard};
 pub(crate) use self::writer::mds_index;
 pub use self::writer::{MdsWriter, MdsWriterOptions};
+use super::columns::check_choice;
 use super::content::{self, Content};
 use super::decode::IMAGES;
 use super::files::{self, FileId, Patterns};
@@ -131,7 +130,7 @@ impl MdsOptions {
     /// # Errors
     /// As [`Mds::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is named.
     pub fn open(self, patterns: impl Patterns) -> Result<Mds> {
-        self.check_columns()?;
+        self.columns.as_deref().map_or(Ok(()), check_choice)?;
         // Of a folder, the file of that name in it.
         let indices = content::open_all(patterns, &[INDEX], Access::Normal)?;
         self.open_indices(indices)
@@ -191,17 +190,6 @@ impl MdsOptions {
         shards.map(|((info, columns), (path, content))| Shard::new(path, content?, info, columns)).collect()
     }
 
-    fn check_columns(&self) -> Result<()> {
-        let columns = self.columns.as_deref().unwrap_or_default();
-        if self.columns.is_some() && columns.is_empty() {
-            return Err(Error::config("the list of columns is empty").help("leave it out to read all columns"));
-        }
-        match columns.iter().enumerate().find(|(i, c)| columns[..*i].contains(c)) {
-            Some((i, name)) => Err(Error::config(format!("column {i} is {name:?} again"))),
-            None => Ok(()),
-        }
-    }
-
     /// What of it shapes the data, to follow the identity of the files.
     fn identity(&self) -> String {
         let columns =
@@ -247,17 +235,6 @@ impl Mds {
         self.shards.iter().any(Shard::is_packed)
     }
 
-    /// Begins to fetch these samples, where they lie far away: all at once, not one after the other.
-    fn fetch(&self, indices: &[u64]) {
-        let mut wanted: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();
-        for (at, record) in indices.iter().filter_map(|&index| self.firsts.find(index).ok()) {
-            if let Some(range) = self.shards[at].far(record) {
-                wanted.entry(at).or_default().push(range);
-            }
-        }
-        wanted.iter().for_each(|(&at, ranges)| self.shards[at].content.fetch(ranges));
-    }
-
     fn sample(&self, index: u64) -> Result<Element> {
         let (at, record) = self.firsts.find(index)?;
         let shard = &self.shards[at];
@@ -296,7 +273,9 @@ impl RandomAccess for Mds {
 
     /// Shard by shard, so that each is decompressed once.
     fn read_many(&self, indices: &[u64]) -> Many<Element> {
-        self.fetch(indices);
+        let places = indices.iter().filter_map(|&index| self.firsts.find(index).ok());
+        let far = places.filter_map(|(at, record)| Some((at, self.shards[at].far(record)?)));
+        content::fetch_all(far, |at| &self.shards[at].content);
         if indices.is_sorted() || !self.is_packed() {
             return Many::one_by_one(indices, |index| self.sample(index).map(Some));
         }

@@ -11,7 +11,6 @@ mod tests;
 mod walk;
 mod writer;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -23,6 +22,7 @@ use self::sample::{Samples, Wanted, split};
 pub use self::stream::{WebDatasetIter, WebDatasetState, WebDatasetStream};
 use self::walk::Walk;
 pub use self::writer::WebDatasetWriter;
+use super::columns::check_choice;
 use super::content::{self, Content};
 use super::detect::compression;
 use super::files::{self, FileId, Patterns};
@@ -137,13 +137,18 @@ impl WebDatasetOptions {
     /// # Errors
     /// As [`WebDataset::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is named twice or none is.
     pub fn open(self, patterns: impl Patterns) -> Result<WebDataset> {
+        self.check()?;
         let contents = content::open_all(patterns, Format::WebDataset.endings(), self.access)?;
         self.open_contents(contents)
     }
 
+    fn check(&self) -> Result<()> {
+        self.wanted.columns.as_deref().map_or(Ok(()), check_choice)
+    }
+
     /// The same, of files that are in memory already.
     pub(super) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<WebDataset> {
-        let wanted = self.wanted.checked()?;
+        let wanted = self.wanted;
         let open = |(path, content)| Shard::open(path, content, &self.cache);
         let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
         let (files, ids): (Vec<Shard>, Vec<FileId>) = opened.into_iter().unzip();
@@ -157,6 +162,7 @@ impl WebDatasetOptions {
     /// # Errors
     /// If nothing is found, or a file cannot be mapped; those of the columns.
     pub fn stream(self, patterns: impl Patterns) -> Result<WebDatasetStream> {
+        self.check()?;
         let endings = [Format::WebDatasetStream.endings(), Format::WebDataset.endings()].concat();
         WebDatasetStream::of(content::open_all(patterns, &endings, Access::Sequential)?, self.wanted)
     }
@@ -241,13 +247,10 @@ impl RandomAccess for WebDataset {
 
     /// What lies far away is fetched all at once, not one after the other.
     fn read_many(&self, indices: &[u64]) -> Many<Element> {
-        let mut wanted: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();
-        for (at, record) in indices.iter().filter_map(|&index| self.firsts.find(index).ok()) {
-            if self.files[at].content.here().is_none() {
-                wanted.entry(at).or_default().extend(self.files[at].place(record));
-            }
-        }
-        wanted.iter().for_each(|(&at, ranges)| self.files[at].content.fetch(ranges));
+        let places = indices.iter().filter_map(|&index| self.firsts.find(index).ok());
+        let places = places.filter(|(at, _)| self.files[*at].content.here().is_none());
+        let far = places.filter_map(|(at, record)| Some((at, self.files[at].place(record)?)));
+        content::fetch_all(far, |at| &self.files[at].content);
         Many::one_by_one(indices, |index| self.read(index).map(Some))
     }
 

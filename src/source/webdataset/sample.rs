@@ -121,18 +121,6 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Checks the columns.
-    pub(super) fn checked(self) -> Result<Self> {
-        let columns = self.columns.as_deref().unwrap_or_default();
-        if self.columns.is_some() && columns.is_empty() {
-            return Err(Error::config("the list of columns is empty").help("leave it out to read all columns"));
-        }
-        match columns.iter().enumerate().find(|(i, c)| columns[..*i].contains(c)) {
-            Some((i, name)) => Err(Error::config(format!("column {i} is {name:?} again"))),
-            None => Ok(self),
-        }
-    }
-
     /// What of it shapes the data, to follow the identity of the files.
     pub(super) fn identity(&self) -> String {
         let columns =

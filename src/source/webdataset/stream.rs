@@ -45,7 +45,6 @@ struct Shared {
 
 impl WebDatasetStream {
     pub(super) fn of(files: Vec<(PathBuf, Content)>, wanted: Wanted) -> Result<Self> {
-        let wanted = wanted.checked()?;
         let ids = files.iter().map(|(path, file)| file.id(path)).collect::<Result<Vec<FileId>>>()?;
         let identity = files::identity(&ids) + &wanted.identity();
         Ok(Self { shared: Arc::new(Shared { files, wanted, identity }) })
