@@ -79,6 +79,12 @@ pub trait Stage {
         false
     }
 
+    /// Whether that is because it waits for a store most of the time: then ranges may take as long as the way there and back
+    /// several times over.
+    fn reads_far(&self) -> bool {
+        false
+    }
+
     /// Whether it yields an element for every index, whatever its parents drop.
     fn has_every_index(&self) -> bool {
         false
@@ -148,6 +154,11 @@ impl dyn Stage + '_ {
     /// Whether any of its sources [reads many at once](Stage::reads_together).
     pub fn any_reads_together(&self) -> bool {
         self.reads_together() || self.parents().iter().any(|p| p.any_reads_together())
+    }
+
+    /// Whether any of its sources [reads from a store](Stage::reads_far).
+    pub fn any_reads_far(&self) -> bool {
+        self.reads_far() || self.parents().iter().any(|p| p.any_reads_far())
     }
 
     /// Checks every node, naming the one that fails.
@@ -256,6 +267,9 @@ macro_rules! same_stage {
         }
         fn reads_together(&self) -> bool {
             self$($inner)+.reads_together()
+        }
+        fn reads_far(&self) -> bool {
+            self$($inner)+.reads_far()
         }
         fn has_every_index(&self) -> bool {
             self$($inner)+.has_every_index()

@@ -136,6 +136,10 @@ impl RandomAccess for Jsonl {
         self.files.is_far()
     }
 
+    fn reads_far(&self) -> bool {
+        self.files.is_far()
+    }
+
     fn name(&self) -> &'static str {
         "jsonl"
     }

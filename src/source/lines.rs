@@ -294,6 +294,10 @@ impl RandomAccess for Lines {
         self.files.is_far()
     }
 
+    fn reads_far(&self) -> bool {
+        self.files.is_far()
+    }
+
     fn name(&self) -> &'static str {
         "lines"
     }

@@ -1,6 +1,7 @@
 //! Blocks of objects in memory: those that are here, and those that are on their way.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::retry::Failure;
@@ -18,6 +19,8 @@ pub(super) struct Blocks {
     shards: Vec<Shard>,
     /// Bytes of a shard.
     budget: u64,
+    /// Blocks that are on their way, or here and not yet read.
+    unread: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +46,7 @@ enum Entry {
         bytes: Buffer,
         /// Its place in the order.
         used: u64,
+        unread: bool,
     },
     /// It was fetched in vain. Who waited is told, who comes later tries again.
     Failed(Failure),
@@ -54,7 +58,17 @@ const LEAST: usize = 2;
 
 impl Blocks {
     pub(super) fn new(budget: u64) -> Self {
-        Self { shards: (0..SHARDS).map(|_| Shard::default()).collect(), budget: budget / SHARDS as u64 }
+        Self {
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            budget: budget / SHARDS as u64,
+            unread: AtomicU64::new(0),
+        }
+    }
+
+    /// How many more blocks may be fetched before they are asked for: half of the memory is for those. More would be gone before
+    /// they are read, however many read at a time.
+    pub(super) fn room(&self) -> u64 {
+        (self.budget() / BLOCK / 2).saturating_sub(self.unread.load(Relaxed))
     }
 
     /// Bytes for blocks.
@@ -68,13 +82,14 @@ impl Blocks {
         let is_free = matches!(state.entries.get(&key), None | Some(Entry::Failed(_)));
         if is_free {
             state.entries.insert(key, Entry::Coming);
+            self.unread.fetch_add(1, Relaxed);
         }
         is_free
     }
 
     /// A block, if it is here.
     pub(super) fn get(&self, key: Key) -> Option<Buffer> {
-        self.shard(key).lock().get(key)
+        self.shard(key).lock().get(key, &self.unread)
     }
 
     /// A block that may be on its way: `None` if it is not.
@@ -85,21 +100,23 @@ impl Blocks {
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         match state.entries.get(&key) {
             Some(Entry::Failed(failure)) => Err(failure.clone()),
-            _ => Ok(state.get(key)),
+            _ => Ok(state.get(key, &self.unread)),
         }
     }
 
     /// A block has come.
     pub(super) fn land(&self, key: Key, bytes: Buffer) {
         let shard = self.shard(key);
-        shard.lock().put(key, bytes, self.budget);
+        shard.lock().put(key, bytes, self.budget, &self.unread);
         shard.landed.notify_all();
     }
 
     /// A block does not come.
     pub(super) fn fail(&self, key: Key, failure: &Failure) {
         let shard = self.shard(key);
-        shard.lock().entries.insert(key, Entry::Failed(failure.clone()));
+        if let Some(Entry::Coming) = shard.lock().entries.insert(key, Entry::Failed(failure.clone())) {
+            self.unread.fetch_sub(1, Relaxed);
+        }
         shard.landed.notify_all();
     }
 
@@ -137,27 +154,34 @@ impl State {
         self.clock
     }
 
-    fn get(&mut self, key: Key) -> Option<Buffer> {
+    fn get(&mut self, key: Key, count: &AtomicU64) -> Option<Buffer> {
         let now = self.now();
-        let Some(Entry::Here { bytes, used }) = self.entries.get_mut(&key) else { return None };
+        let Some(Entry::Here { bytes, used, unread }) = self.entries.get_mut(&key) else { return None };
+        if std::mem::take(unread) {
+            count.fetch_sub(1, Relaxed);
+        }
         self.order.remove(used);
         self.order.insert(now, key);
         *used = now;
         Some(bytes.clone())
     }
 
-    fn put(&mut self, key: Key, bytes: Buffer, budget: u64) {
+    fn put(&mut self, key: Key, bytes: Buffer, budget: u64, count: &AtomicU64) {
         let (now, len) = (self.now(), bytes.len() as u64);
-        if let Some(Entry::Here { bytes, used }) = self.entries.insert(key, Entry::Here { bytes, used: now }) {
+        let before = self.entries.remove(&key);
+        let unread = matches!(before, Some(Entry::Coming | Entry::Here { unread: true, .. }));
+        if let Some(Entry::Here { bytes, used, .. }) = before {
             self.order.remove(&used);
             self.bytes -= bytes.len() as u64;
         }
+        self.entries.insert(key, Entry::Here { bytes, used: now, unread });
         self.order.insert(now, key);
         self.bytes += len;
         while self.bytes > budget && self.order.len() > LEAST {
             let Some((_, oldest)) = self.order.pop_first() else { return };
-            if let Some(Entry::Here { bytes, .. }) = self.entries.remove(&oldest) {
+            if let Some(Entry::Here { bytes, unread, .. }) = self.entries.remove(&oldest) {
                 self.bytes -= bytes.len() as u64;
+                count.fetch_sub(unread.into(), Relaxed);
             }
         }
     }
@@ -202,6 +226,22 @@ mod tests {
     }
 
     #[test]
+    fn there_is_room_for_what_is_not_read_yet() {
+        let blocks = Blocks::new(64 * BLOCK);
+        assert_eq!(blocks.room(), 32);
+        (0..40).for_each(|number| assert!(blocks.claim((0, number))));
+        assert_eq!(blocks.room(), 0);
+        (0..20).for_each(|number| blocks.land((0, number), bytes(1)));
+        (0..20).for_each(|number| drop(blocks.get((0, number)).or_else(|| blocks.get((0, number)))));
+        (20..30).for_each(|number| blocks.fail((0, number), &Failure::new(ErrorKind::Io, "no")));
+        assert_eq!(blocks.room(), 22);
+        // What is gone before it was read is fetched again.
+        (30..40).for_each(|number| blocks.land((0, number), bytes(BLOCK as usize)));
+        (100..300).for_each(|number| blocks.land((0, number), bytes(BLOCK as usize)));
+        assert_eq!(blocks.room(), 32);
+    }
+
+    #[test]
     fn what_was_used_last_stays_and_what_was_released_goes() {
         let blocks = Blocks::new(SHARDS as u64 * 30);
         (1..=3).for_each(|number| blocks.land(key(number), bytes(10)));
@@ -212,6 +252,8 @@ mod tests {
         blocks.release(key(4));
         blocks.land(key(5), bytes(10));
         assert_eq!([1, 3, 4, 5].map(here), [true, true, false, true]);
+        // Nobody claimed them, so nobody waits for them.
+        assert_eq!(blocks.unread.load(Relaxed), 0);
         // The same again takes no more room.
         (0..9).for_each(|_| blocks.land(key(5), bytes(10)));
         assert_eq!([1, 3, 5].map(here), [true; 3]);

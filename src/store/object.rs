@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use futures_util::{StreamExt, stream};
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStoreExt};
@@ -28,12 +29,20 @@ pub(crate) struct Object {
     /// Of the URL and the version.
     pub(super) key: u128,
     pub(super) shared: Arc<Shared>,
+    /// The block that was read last.
+    last: AtomicU64,
+    /// How many were read one not far from the other.
+    streak: AtomicU64,
 }
 
 /// Blocks that are fetched by one request where neighbours are missing.
 pub(super) const PIECE: u64 = 4;
-/// Blocks that are fetched ahead of what is read front to back.
-const AHEAD: u64 = 16;
+/// Blocks that are fetched ahead of what is read front to back: as many requests as are in flight at first.
+const AHEAD: u64 = 64;
+/// Threads that take turns read blocks so far from each other.
+const NEAR: u64 = 8;
+/// So many reads near each other are on their way through the object.
+const STREAK: u64 = 4;
 
 impl Object {
     /// Opens objects, many at a time: each is asked for its size and version.
@@ -59,7 +68,14 @@ impl Object {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
-        Ok(Arc::new(Self { at, meta, key: hasher.digest128(), shared }))
+        Ok(Arc::new(Self {
+            at,
+            meta,
+            key: hasher.digest128(),
+            shared,
+            last: AtomicU64::new(0),
+            streak: AtomicU64::new(0),
+        }))
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -78,7 +94,8 @@ impl Object {
             return Ok(Buffer::EMPTY);
         }
         if blocks.end - blocks.start == 1 {
-            let bytes = self.block(blocks.start, blocks)?;
+            let follow = if self.is_in_order(blocks.start) { blocks.start..self.blocks() } else { blocks.clone() };
+            let bytes = self.block(blocks.start, follow)?;
             let inside = (range.start % BLOCK) as usize..((range.end - 1) % BLOCK) as usize + 1;
             let is_most = inside.len() as u64 >= BLOCK / 2;
             let part = bytes.slice(inside).unwrap_or(Buffer::EMPTY);
@@ -86,8 +103,9 @@ impl Object {
         }
         let mut whole = BufferMut::zeroed((range.end - range.start) as usize);
         let mut left = whole.as_mut_bytes();
-        for block in blocks.clone() {
-            let bytes = self.block(block, block..blocks.end)?;
+        let end = if self.is_in_order(blocks.start) { self.blocks() } else { blocks.end };
+        for block in blocks {
+            let bytes = self.block(block, block..end)?;
             let start = range.start.saturating_sub(block * BLOCK) as usize;
             let bytes = &bytes.as_bytes()[start..];
             let (now, later) = left.split_at_mut(bytes.len().min(left.len()));
@@ -110,7 +128,7 @@ impl Object {
 
     /// Begins to fetch what will be read soon, as far as there is memory for it.
     pub(crate) fn fetch(self: &Arc<Self>, ranges: &[Range<u64>]) {
-        let mut room = self.shared.blocks.budget() / BLOCK / 2;
+        let mut room = self.shared.blocks.room();
         let mut blocks: Vec<u64> = Vec::new();
         for range in ranges.iter().filter(|range| !range.is_empty() && range.end <= self.len()) {
             let wanted = range.start / BLOCK..range.end.div_ceil(BLOCK);
@@ -123,6 +141,18 @@ impl Object {
         blocks.sort_unstable();
         blocks.dedup();
         self.begin(blocks.into_iter());
+    }
+
+    /// Whether this object is read from front to back, as far as can be seen, so that what follows will be read, too.
+    fn is_in_order(&self, block: u64) -> bool {
+        let last = self.last.swap(block, Relaxed);
+        if block.abs_diff(last) > NEAR {
+            self.streak.store(0, Relaxed);
+            return false;
+        }
+        // Many reads of one block say nothing.
+        let streak = if block > last { self.streak.fetch_add(1, Relaxed) } else { self.streak.load(Relaxed) };
+        streak >= STREAK
     }
 
     fn blocks(&self) -> u64 {
@@ -146,7 +176,7 @@ impl Object {
             return Ok(bytes);
         }
         // As many as one request fetches are begun at once, not one by one.
-        let ahead = AHEAD.min(self.shared.blocks.budget() / BLOCK / 4).max(1);
+        let ahead = AHEAD.min(self.shared.blocks.room()).max(1);
         let end = (block + ahead).next_multiple_of(PIECE).min(follow.end);
         loop {
             self.begin(block..end);

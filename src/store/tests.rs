@@ -285,6 +285,10 @@ fn records_of_objects_are_records_of_files() {
         let Ok(files) = std::fs::read_dir(Path::new(&fixtures).join(folder)) else { continue };
         for path in files.flatten().map(|file| file.path()).filter(|path| path.is_file()) {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            // Its limits lie in another file, which is looked for beside files alone.
+            if name == "separate.bagz" {
+                continue;
+            }
             let url = server.put(&name, std::fs::read(&path).unwrap());
             let (Ok(near), far) = (Data::open(&path, None), Data::open(&url, None)) else { continue };
             let far = far.unwrap_or_else(|e| panic!("{name}: {e:?}"));

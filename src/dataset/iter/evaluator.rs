@@ -8,6 +8,7 @@ use super::evaluate::{Aim, Chunk, Evaluator, Gather, Incoming, Part, Wanted, cau
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
 use crate::dataset::pace::Pace;
+use crate::dataset::stage::Stage;
 use crate::exec::{Engine, Pool, Runtime};
 
 /// Who evaluates `dataset`, an elementwise prefix, ahead of those who ask for its elements; nobody if they do it themselves.
@@ -30,7 +31,8 @@ where
         Engine::Inline => None,
         Engine::Threads(pool) => {
             let (dataset, gather, pace) = (dataset.clone(), gather.cloned(), Arc::new(Pace::of(dataset)));
-            Some(Box::new(OnPool { dataset, gather, run: run.clone(), pool: pool.clone(), pace }))
+            let far = (&dataset as &dyn Stage).any_reads_far();
+            Some(Box::new(OnPool { dataset, gather, run: run.clone(), pool: pool.clone(), pace, far }))
         }
         #[cfg(all(feature = "workers", target_os = "linux"))]
         Engine::Workers(workers) => Some(super::remote::on_workers(gather, run, workers, border)),
@@ -49,6 +51,7 @@ struct OnPool<D, G> {
     run: Runtime,
     pool: Arc<Pool>,
     pace: Arc<Pace>,
+    far: bool,
 }
 
 impl<D, G> Evaluator<D::Item, G::Whole> for OnPool<D, G>
@@ -63,7 +66,11 @@ where
 
     fn aim(&self) -> Aim {
         // What is read together may take a while before it takes less than one after the other would.
-        let time = Duration::from_millis(if self.pace.is_together() { 50 } else { 2 });
+        let time = Duration::from_millis(match self.pace.is_together() {
+            true if self.far => 500,
+            true => 50,
+            false => 2,
+        });
         Aim { time, slots: 1024, bytes: usize::MAX }
     }
 

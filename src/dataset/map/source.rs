@@ -61,6 +61,11 @@ pub trait RandomAccess: Send + Sync {
         false
     }
 
+    /// Whether that is because records come from a store: see [`Stage::reads_far`].
+    fn reads_far(&self) -> bool {
+        false
+    }
+
     /// Payload bytes of a record, for the report.
     fn record_bytes(&self, record: &Self::Record) -> u64 {
         let _ = record;
@@ -125,6 +130,9 @@ impl<S: RandomAccess> Stage for Source<S> {
     }
     fn reads_together(&self) -> bool {
         self.source.reads_together()
+    }
+    fn reads_far(&self) -> bool {
+        self.source.reads_far()
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()

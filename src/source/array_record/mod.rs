@@ -284,6 +284,10 @@ impl RandomAccess for ArrayRecord {
         self.far || self.files.iter().any(|file| file.index.is_grouped())
     }
 
+    fn reads_far(&self) -> bool {
+        self.far
+    }
+
     fn place(&self, index: u64) -> Option<(PathBuf, u64)> {
         let (at, record) = self.firsts.find(index).ok()?;
         Some((self.files[at].path.clone(), record))

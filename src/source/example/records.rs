@@ -75,6 +75,10 @@ impl<S: RandomAccess<Record = Buffer>> RandomAccess for Examples<S> {
         self.records.reads_together()
     }
 
+    fn reads_far(&self) -> bool {
+        self.records.reads_far()
+    }
+
     fn record_bytes(&self, record: &Element) -> u64 {
         record.nbytes() as u64
     }

@@ -218,6 +218,10 @@ impl RandomAccess for TfRecord {
         self.far
     }
 
+    fn reads_far(&self) -> bool {
+        self.far
+    }
+
     fn place(&self, index: u64) -> Option<(PathBuf, u64)> {
         let (at, record) = self.firsts.find(index).ok()?;
         Some((self.files[at].path.clone(), record))
