@@ -16,6 +16,10 @@ export PATH="$folder/venv/bin:$PATH"
 pip install --quiet --disable-pip-version-check \
     'maturin>=1.9,<2' jax mkdocs-material 'mkdocstrings[python]' 'moto[server]' mypy numpy orbax-checkpoint pyarrow 'pytest>=8' pyright
 
+# Readers and writers of formats, without which some tests skip.
+pip install --quiet --disable-pip-version-check bagz safetensors ||
+    echo "python/test.sh: tests beside bagz and safetensors skipped: their wheels cannot be had" >&2
+
 # Unoptimised but for its dependencies: the tests need no more, and an optimised build takes minutes.
 maturin build --profile dev --locked --quiet --out "$folder/wheels"
 pip install --quiet --disable-pip-version-check "$folder"/wheels/gristmill-*.whl

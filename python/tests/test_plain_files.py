@@ -1,0 +1,124 @@
+"""Files whose bytes lie as they are, held against the readers and writers of those who made the formats."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gristmill as gm
+
+RECORDS = [bytes([i % 251]) * (i * 37 % 3000) for i in range(100)]
+
+
+def bagz_file(path: Path, records: list[bytes], separate: bool = False) -> None:
+    bagz: Any = pytest.importorskip("bagz")
+    placement = bagz.LimitsPlacement.SEPARATE if separate else bagz.LimitsPlacement.TAIL
+    with bagz.Writer(path, bagz.Writer.Options(limits_placement=placement)) as writer:
+        for record in records:
+            writer.write(record)
+
+
+@pytest.mark.parametrize("name", ["a.bagz", "a.bag"])
+@pytest.mark.parametrize("separate", [False, True])
+def test_bagz_yields_what_was_written(name: str, separate: bool, tmp_path: Path) -> None:
+    bagz_file(tmp_path / name, RECORDS, separate)
+    ds = gm.MapDataset.bagz(tmp_path / name)
+    assert list(ds) == RECORDS and isinstance(ds[3], bytes)
+    assert gm.MapDataset.bagz(tmp_path, field="x")[5] == {"x": RECORDS[5]}
+    assert sorted(ds.shuffle(seed=1)) == sorted(RECORDS)
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_bagz_numbers_shards_as_its_own_reader_does(interleaved: bool, tmp_path: Path) -> None:
+    bagz: Any = pytest.importorskip("bagz")
+    for shard, records in enumerate([RECORDS[:34], RECORDS[34:67], RECORDS[67:]]):
+        bagz_file(tmp_path / f"a-{shard:05}-of-00003.bagz", records)
+    layout = bagz.ShardingLayout.INTERLEAVED if interleaved else bagz.ShardingLayout.CONCATENATED
+    theirs = bagz.Reader(f"{tmp_path}/a@3.bagz", bagz.Reader.Options(sharding_layout=layout))
+    for name in ["a@3.bagz", "a@*.bagz"]:
+        assert list(gm.MapDataset.bagz(tmp_path / name, interleaved=interleaved)) == list(theirs)
+
+
+def test_csv_is_read_as_pyarrow_reads_it(tmp_path: Path) -> None:
+    csv: Any = pytest.importorskip("pyarrow.csv")
+    text = 'id,score,"a name",ok\n1,0.5,"oat, or\n""rye""",true\n2,,wheat,false\n-3,1e3,,true\n'
+    (tmp_path / "a.csv").write_text(text)
+    options = csv.ParseOptions(newlines_in_values=True)
+    theirs = csv.read_csv(tmp_path / "a.csv", parse_options=options).to_pylist()
+    ours = list(gm.MapDataset.csv(tmp_path / "a.csv"))
+    assert [{name: getattr(value, "item", lambda value=value: value)() for name, value in row.items()} for row in ours] == theirs
+
+
+def test_csv_columns_are_declared(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("1\tx\n2\tNA\n")
+    ds = gm.MapDataset.csv(path, names=["n", "t"], types={"n": "uint8"}, nulls="NA", columns=["t", "n"])
+    assert list(ds[1]) == ["t", "n"] and ds[1]["t"] is None and ds[1]["n"] == 2
+    assert ds[0]["n"].dtype == np.uint8
+    with pytest.raises(gm.DataError, match="line 2: byte 4: column 't'|line 2: byte 6: column \"t\""):
+        gm.MapDataset.csv(path, names=["n", "t"], types={"t": "int8"})[1]
+    with pytest.raises(gm.ConfigError, match="no type"):
+        gm.MapDataset.csv(path, types={"t": "integer"})
+
+
+def test_csv_streams_have_states(tmp_path: Path) -> None:
+    rows = "".join(f'{i},"line\n{i}"\n' for i in range(10))
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"n,t\n") + gzip.compress(rows.encode()))
+    ds = gm.IterDataset.csv(tmp_path)
+    first = iter(ds)
+    assert [next(first)["t"] for _ in range(4)] == [f"line\n{i}" for i in range(4)]
+    second = iter(ds)
+    second.set_state(first.get_state())
+    assert [int(row["n"]) for row in second] == list(range(4, 10))
+
+
+def test_npy_files_follow_each_other(tmp_path: Path) -> None:
+    whole = np.arange(24, dtype=np.float32).reshape(6, 2, 2)
+    np.save(tmp_path / "a.npy", whole[:4])
+    np.save(tmp_path / "b.npy", np.asfortranarray(whole[4:]))
+    assert np.array_equal(np.stack([row["data"] for row in gm.MapDataset.npy(tmp_path)]), whole)
+    assert gm.MapDataset.npy(path=tmp_path / "b.npy", field="x")[1]["x"].tolist() == whole[5].tolist()
+    np.save(tmp_path / "c.npy", whole.astype(np.float64))
+    with pytest.raises(gm.DataError, match="c.npy: byte 0: the array is float64"):
+        gm.MapDataset.npy([tmp_path / "a.npy", tmp_path / "c.npy"])
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_npz_archives_are_elements_or_rows(save: Any, tmp_path: Path) -> None:
+    arrays = {"x": np.arange(6, dtype=np.int16).reshape(3, 2), "y": np.array([True, False, True])}
+    save(tmp_path / "a.npz", **arrays)
+    save(tmp_path / "b.npz", **{name: array[1:] for name, array in arrays.items()})
+    whole = gm.MapDataset.npz(tmp_path)
+    assert len(whole) == 2 and all(np.array_equal(whole[0][name], array) for name, array in arrays.items())
+    rows = gm.MapDataset.npz(tmp_path, rows=True)
+    assert len(rows) == 5 and rows[3]["x"].tolist() == [2, 3] and not rows[3]["y"]
+
+
+def test_safetensors_are_elements_or_rows(tmp_path: Path) -> None:
+    numpy: Any = pytest.importorskip("safetensors.numpy")
+    tensors = {"x": np.arange(6, dtype=np.int16).reshape(3, 2), "y": np.array([0.5, 1.5, 2.5], np.float16)}
+    numpy.save_file(tensors, tmp_path / "a.safetensors", metadata={"of": "a test"})
+    whole = gm.MapDataset.safetensors(tmp_path)[0]
+    assert all(np.array_equal(whole[name], tensor) and whole[name].dtype == tensor.dtype for name, tensor in tensors.items())
+    rows = gm.MapDataset.safetensors(tmp_path / "a.safetensors", rows=True, columns=["y"])
+    assert [float(row["y"]) for row in rows] == [0.5, 1.5, 2.5]
+    with pytest.raises(gm.DataError, match='no column "z"'):
+        gm.MapDataset.safetensors(tmp_path, columns="z")
+
+
+def test_megatron_is_read_as_its_own_reader_does(tmp_path: Path) -> None:
+    lengths, ids = [3, 0, 4], np.arange(7, dtype=np.uint16)
+    (tmp_path / "a.bin").write_bytes(ids.tobytes())
+    starts = [0, 6, 6]
+    head = b"MMIDIDX\0\0" + np.uint64(1).tobytes() + b"\x08" + np.array([3, 3], np.uint64).tobytes()
+    lists: list[np.ndarray[Any, Any]] = [np.array(lengths, np.int32), np.array(starts, np.int64), np.array([0, 1, 3], np.int64)]
+    (tmp_path / "a.idx").write_bytes(head + b"".join(numbers.tobytes() for numbers in lists))
+    ds = gm.MapDataset.megatron(tmp_path / "a")
+    assert [row["tokens"].tolist() for row in ds] == [[0, 1, 2], [], [3, 4, 5, 6]]
+    assert ds[0]["tokens"].dtype == np.uint16
+    assert len(gm.MapDataset.megatron(tmp_path / "a.bin", by="document")) == 2
+    assert gm.MapDataset.crops(tmp_path / "a", seq_len=3)[1]["tokens"].tolist() == [3, 4, 5]
+    with pytest.raises(gm.ConfigError, match="no file"):
+        gm.MapDataset.megatron(tmp_path / "b")
