@@ -212,3 +212,41 @@ fn lists_of_numbers_are_arrays_and_keep_their_nulls() {
     assert_eq!(read[1].array("x").unwrap().shape(), [0]);
     assert_eq!(read[2].array("x").unwrap().as_slice::<i64>().unwrap(), [1, 1]);
 }
+
+/// A disk that is full after so many bytes.
+#[cfg(all(feature = "arrow", feature = "parquet"))]
+#[derive(Debug)]
+struct Full(usize);
+
+#[cfg(all(feature = "arrow", feature = "parquet"))]
+impl std::io::Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(all(feature = "arrow", feature = "parquet"))]
+#[test]
+fn what_cannot_be_written_is_told_and_ends_the_file() {
+    use crate::ErrorKind;
+    use crate::source::{ArrowWriter, ArrowWriterOptions, ParquetWriter, ParquetWriterOptions};
+    let row = |i: u8| Element::new().with("x", Value::Bytes(Buffer::copy_from(&[i; 100])));
+    for room in [0, 1000, 3000] {
+        let options = ParquetWriterOptions::new().row_group_rows(10).dictionary(false);
+        let mut writer = ParquetWriter::new(Full(room), options).unwrap();
+        let failed = (0..200).map(|i| writer.write(&row(i))).find_map(Result::err);
+        let error = failed.map_or_else(|| writer.finish().err(), Some).unwrap();
+        assert_eq!(error.kind(), ErrorKind::Io, "{room}: {error}");
+
+        let mut writer = ArrowWriter::new(Full(room), ArrowWriterOptions::new().batch_rows(10)).unwrap();
+        let error = (0..200).map(|i| writer.write(&row(i))).find_map(Result::err).unwrap();
+        assert_eq!(error.kind(), ErrorKind::Io, "{room}: {error}");
+        assert!(writer.write(&row(0)).unwrap_err().message().contains("could not be written before"));
+        assert!(writer.finish().unwrap_err().message().contains("could not be written before"));
+    }
+}
