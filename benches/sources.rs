@@ -1,6 +1,6 @@
 //! How fast files are opened and read, each beside the limit that the machine sets.
 //!
-//! `cargo bench --bench sources --features compress,parquet [-- NAME …]`. CPU time of one thread, but for opening, which
+//! `cargo bench --bench sources --features compress,csv,parquet [-- NAME …]`. CPU time of one thread, but for opening, which
 //! is wall time on all of rayon's threads. Median of seven rounds.
 
 use std::fmt::Write as _;
@@ -14,6 +14,9 @@ use gristmill::{Cx, MapDataset, Result};
 
 #[path = "support/cpu_clock.rs"]
 mod cpu_clock;
+
+#[path = "support/serde_element.rs"]
+mod serde_element;
 
 use cpu_clock::on_core;
 
@@ -57,6 +60,10 @@ fn main() -> Result<()> {
     let dir = tempfile::tempdir().expect("a folder for temporary files");
     if wanted("jsonl") {
         jsonl(dir.path())?;
+    }
+    #[cfg(feature = "csv")]
+    if wanted("csv") {
+        csv(dir.path())?;
     }
     if wanted("crops") {
         crops(dir.path())?;
@@ -162,6 +169,52 @@ fn jsonl(dir: &Path) -> Result<()> {
         }
     });
     println!("serde_json::Value, for comparison{:>8.2} GB/s", sampled / serde / 1e9);
+    assert!(rows.iter().take(100).zip(0..).all(|(row, i)| all.read(i).is_ok_and(|e| e == serde_element::element(row))));
+    let same = cpu(|| rows.iter().for_each(|row| drop(black_box(serde_element::element(row)))));
+    println!(
+        "serde_json into the same elements{:>8.2} GB/s; all columns are read at {:.0} % of that rate",
+        sampled / same / 1e9,
+        100.0 * same / whole
+    );
+    Ok(())
+}
+
+#[cfg(feature = "csv")]
+fn csv(dir: &Path) -> Result<()> {
+    use gristmill::source::Csv;
+    let (path, records) = (dir.join("a.csv"), 500_000u64);
+    let mut text = "id,score,name,text\n".to_owned();
+    for i in 0..records {
+        let _ = writeln!(text, "{i},{}.5,name {i},\"oat, or \"\"rye\"\" {i}\"", i % 97);
+    }
+    std::fs::write(&path, &text).expect("room for 25 MB");
+    let bytes = text.len() as f64;
+    let options = || Csv::options().cache(IndexCache::Off);
+    let opened = wall(|| drop(black_box(options().open(&path).expect("a file"))));
+    let source = options().open(&path)?;
+    let read = cpu(|| (0..records).for_each(|i| drop(black_box(source.read(i)))));
+    let split = cpu(|| {
+        let mut records = ::csv::Reader::from_reader(text.as_bytes());
+        let mut record = ::csv::StringRecord::new();
+        while records.read_record(black_box(&mut record)).expect("in order") {}
+    });
+    let made = cpu(|| {
+        for record in ::csv::Reader::from_reader(text.as_bytes()).into_deserialize::<(i64, f64, String, String)>() {
+            black_box(record.expect("in order"));
+        }
+    });
+    println!("csv, {records} records of 4 columns, {:.0} MB", bytes / 1e6);
+    println!("open, index built                {:>8.1} ms     {:>6.2} GB/s", opened * 1e3, bytes / opened / 1e9);
+    println!(
+        "read all columns, in order       {:>8.2} GB/s   {:>6.0} ns a record",
+        bytes / read / 1e9,
+        read * 1e9 / records as f64
+    );
+    println!(
+        "the csv crate, split alone       {:>8.2} GB/s; into numbers and strings {:.2} GB/s",
+        bytes / split / 1e9,
+        bytes / made / 1e9
+    );
     Ok(())
 }
 
