@@ -165,3 +165,35 @@ def test_what_streaming_writes_is_read(tmp_path: Path, compression: str | None) 
     shuffled = ds.shuffle(seed=1)
     assert sorted(row["id"] for row in shuffled) == list(range(300))
     assert gm.MapDataset.mds([folder, folder / "index.json"], columns=["text"])[7] == {"text": rows(8)[7]["text"]}
+
+
+def test_webdataset_reads_what_a_sink_writes(tmp_path: Path) -> None:
+    wds: Any = pytest.importorskip("webdataset")
+    long = "folder/" * 30
+    samples = [{**sample, "__key__": long + sample["__key__"]} for sample in SAMPLES]
+    with gm.sink(tmp_path, "webdataset", shard_records=7, compression="none") as sink:
+        sink.write_all(samples)
+    paths = [str(path) for path in sorted(tmp_path.glob("*.tar"))]
+    theirs = list(wds.WebDataset(paths, shardshuffle=False).decode())
+    assert len(paths) == 3 and [sample["__key__"] for sample in theirs] == [sample["__key__"] for sample in samples]
+    for read, sample in zip(theirs, samples, strict=True):
+        assert (read["cls"], read["json"], read["txt"]) == (sample["cls"], sample["json"], sample["txt"])
+        assert np.array_equal(read["npy"], sample["npy"])
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd", "gzip", "brotli", "snappy"])
+def test_streaming_reads_what_a_sink_writes(tmp_path: Path, compression: str) -> None:
+    pytest.importorskip("streaming")
+    formats: Any = pytest.importorskip("streaming.base.format")
+    codecs: Any = pytest.importorskip("streaming.base.compression")
+    with gm.sink(tmp_path, "mds", shard_records=70, compression=compression) as sink:
+        sink.write_all(rows(200))
+    read = []
+    for shard in json.loads((tmp_path / "index.json").read_text())["shards"]:
+        if shard["zip_data"]:
+            packed = (tmp_path / shard["zip_data"]["basename"]).read_bytes()
+            raw = codecs.decompress(shard["compression"], packed)
+            (tmp_path / shard["raw_data"]["basename"]).write_bytes(raw)
+        reader = formats.reader_from_json(str(tmp_path), "", shard)
+        read += [reader[i] for i in range(len(reader))]
+    assert_rows(read, rows(200))
