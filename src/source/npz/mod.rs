@@ -6,12 +6,12 @@ mod zip;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 pub use self::rows::NpzRows;
 use self::zip::{Member, directory, local_data};
+use super::content::Content;
 use super::files::{FileId, Patterns, find, identity};
-use super::mmap::{Access, Mapping};
+use super::mmap::Access;
 use super::npy::{self, Header};
 use crate::element::{Array, Buffer, Element};
 use crate::error::{Error, Result};
@@ -38,8 +38,8 @@ impl Npz {
         let [path] = paths.as_slice() else {
             return Err(Error::config(format!("{} npz files, where one is read", paths.len())));
         };
-        let file = Mapping::open(path, Access::Normal)?;
-        Self::of(path.clone(), Buffer::from_owner(Arc::new(file)))
+        let file = Content::open(path, Access::Normal)?.whole().map_err(|e| e.path(path))?;
+        Self::of(path.clone(), file)
     }
 
     /// The archive in the bytes of a whole file.
