@@ -110,3 +110,29 @@ fn a_window_fills_rows_better_than_bins_do() {
         assert!((share - claimed).abs() < 0.15, "{shares:?}, {claimed} claimed");
     }
 }
+
+/// The page of the documentation says of every format what it can do.
+#[test]
+fn every_format_is_on_its_page() {
+    // No part of the package that is published.
+    let Ok(page) = std::fs::read_to_string("python/docs/formats.md") else {
+        eprintln!("skipped: python/docs/formats.md is not here");
+        return;
+    };
+    let (read, written) = page.split_once("## What is written").expect("both tables");
+    let row = |page: &str, name: &str| {
+        let cell = format!("`{name}`");
+        page.lines()
+            .find(|line| line.starts_with('|') && line.split('|').nth(2).unwrap_or("").contains(&cell))
+            .map(str::to_owned)
+    };
+    for &format in gristmill::source::Format::ALL {
+        let row = row(read, format.source()).unwrap_or_else(|| panic!("no row for {format}"));
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let cell = if format.has_random_access() { cells[3] } else { cells[4] };
+        assert_ne!(cell, "–", "{format}: {row}");
+    }
+    for format in gristmill::sink::SinkFormat::ALL {
+        assert!(row(written, &format.to_string()).is_some(), "no row for {format}");
+    }
+}

@@ -69,7 +69,7 @@ macro_rules! feature {
 
 impl Format {
     /// All of them. Where an ending belongs to several, the first is meant.
-    pub(crate) const ALL: [Self; 20] = [
+    pub const ALL: &[Self] = &[
         Self::Jsonl,
         Self::Lines,
         Self::JsonlStream,
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(Format::by_name("a.jsonl.gz"), Some(Format::JsonlStream));
         assert_eq!(Format::by_name("a.tfrecord.gz"), Some(Format::TfRecordStream));
         assert_eq!(Format::by_name("a.gz"), None);
-        for format in Format::ALL {
+        for &format in Format::ALL {
             for ending in format.endings() {
                 assert_eq!(Format::by_name(&format!("a{ending}")), Some(format), "{ending}");
             }
