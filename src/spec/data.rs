@@ -22,6 +22,7 @@ pub struct Data {
     format: &'static str,
     files: Vec<PathBuf>,
     chain: Chain,
+    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "for stages behind it, which the command adds"))]
     context: Context,
 }
 

@@ -37,6 +37,7 @@ fn example(node: &Node) -> Result<Option<ExampleParser>> {
     }
 }
 
+#[cfg(any(feature = "array_record", feature = "bagz", feature = "tf_record"))]
 fn sequence_example(node: &Node) -> Result<Option<ExampleParser>> {
     if let Tree::Bool(all) = node.value {
         return Ok(all.then(ExampleParser::inferred_sequences));

@@ -136,11 +136,13 @@ impl RecordReader {
                 (self.start, self.line) = (line.offset, line.number);
             }
             self.record.extend_from_slice(line.bytes);
+            // Who splits the record takes one off its end, no more.
+            self.record.extend_from_slice(if line.crlf { b"\r" } else { b"" });
             inside = text.dialect.ends_inside(line.bytes, inside);
             if !inside {
                 return Ok(true);
             }
-            self.record.extend_from_slice(if line.crlf { b"\r\n" } else { b"\n" });
+            self.record.push(b'\n');
             if self.record.len() > text.bounds.line_bytes {
                 let message = format!("the record is longer than {} bytes", text.bounds.line_bytes);
                 let error = Error::data(message).line(self.line).offset(self.start);

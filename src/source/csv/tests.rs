@@ -155,6 +155,16 @@ mod streams {
     }
 
     #[test]
+    fn one_carriage_return_is_part_of_a_line_end_and_more_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.csv");
+        std::fs::write(&path, "id,text\r\n1,x\r\r\n2,\"y\r\r\nz\"\r\n").unwrap();
+        let by_number = Source::new(Csv::open(&path).unwrap()).collect().unwrap();
+        assert_eq!(by_number.iter().map(|row| row.text("text").unwrap()).collect::<Vec<_>>(), ["x\r", "y\r\r\nz"]);
+        assert_eq!(Csv::options().stream(&path).unwrap().collect().unwrap(), by_number);
+    }
+
+    #[test]
     fn what_is_wrong_has_a_line_and_a_byte_of_the_text() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.csv.gz");

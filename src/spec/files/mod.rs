@@ -88,6 +88,7 @@ fn refuse_lanes(fields: &Fields<'_>) -> Result<()> {
 }
 
 /// So many streams, each of every so-manieth file.
+#[cfg_attr(not(feature = "compress"), allow(dead_code, reason = "for what has no random access"))]
 fn lanes_of(files: &[PathBuf], count: u64, stream: impl Fn(&[PathBuf]) -> Result<BoxIter<Element>>) -> Result<Chain> {
     let lanes = (0..files.len()).take(usize::try_from(count).unwrap_or(usize::MAX));
     let lane = |first| stream(&files.iter().skip(first).step_by(count as usize).cloned().collect::<Vec<_>>());

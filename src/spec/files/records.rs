@@ -3,7 +3,7 @@
 #[cfg(any(feature = "array_record", feature = "tf_record"))]
 use super::paths;
 #[cfg(feature = "tf_record")]
-use super::{index_cache, lanes_of, refuse_lanes};
+use super::{index_cache, refuse_lanes};
 #[cfg(feature = "compress")]
 use crate::dataset::IterDataset;
 use crate::dataset::map::{RandomAccess, Source};
@@ -49,7 +49,7 @@ pub(super) fn tfrecord(fields: &Fields<'_>, context: &Context) -> Result<Chain> 
     #[cfg(feature = "compress")]
     if any_compressed(&files)? {
         let Some(count) = fields.at_least("lanes", 1)? else { return Ok(Chain::Iter(content.stream(&files)?)) };
-        return lanes_of(&files, count, |files| content.stream(files));
+        return super::lanes_of(&files, count, |files| content.stream(files));
     }
     refuse_lanes(fields)?;
     let source = TfRecord::options().cache(index_cache(fields, context)?).open(&files)?;
