@@ -7,7 +7,7 @@ use std::path::Path;
 use super::*;
 use crate::dataset::map::{RandomAccess, Range};
 use crate::source::Jsonl;
-use crate::{Array, Element, ErrorKind, IterDataset, MapDataset, Value};
+use crate::{Array, Element, ErrorKind, IterDataset, MapDataset};
 
 fn element(i: i64) -> Element {
     let text = "x".repeat((i * 37 % 101) as usize);
@@ -78,7 +78,7 @@ fn a_row_of_a_batch_is_an_element_and_files_are_compressed() {
         let folder = temp.path().join(compression.name());
         let mut sink = options().compression(compression).open(&folder).unwrap();
         let rows = Array::new(crate::DType::I32, &[3, 2], crate::Buffer::from_vec((0..6i32).collect())).unwrap();
-        let names = Value::List(vec!["a".into(), "b".into(), "c".into()]);
+        let names = crate::Value::List(vec!["a".into(), "b".into(), "c".into()]);
         sink.write_batch(&Element::new().with("n", rows).with("name", names)).unwrap();
         assert!(sink.write_batch(&Element::new().with("x", Array::scalar(1i32))).is_err());
         let report = sink.finish().unwrap();
@@ -244,7 +244,8 @@ fn columns_come_back_as_they_were() {
     let temp = tempfile::tempdir().unwrap();
     let rows =
         Array::new(crate::DType::F32, &[2, 3], crate::Buffer::from_vec((0..6).map(|x| x as f32).collect())).unwrap();
-    let element = |i| element(i).with("x", rows.clone()).with("raw", Value::Bytes(crate::Buffer::copy_from(b"\0\x01")));
+    let element =
+        |i| element(i).with("x", rows.clone()).with("raw", crate::Value::Bytes(crate::Buffer::copy_from(b"\0\x01")));
     for format in [SinkFormat::Parquet, SinkFormat::Arrow, SinkFormat::HuggingFace] {
         let folder = temp.path().join(format.as_str());
         let mut sink =
@@ -274,7 +275,9 @@ fn elements_of_several_fields_are_examples() {
     let temp = tempfile::tempdir().unwrap();
     let element = |i: i64| {
         let ids = Array::from_vec((0..i % 4).collect::<Vec<i64>>());
-        Element::new().with("ids", ids).with("name", Value::Bytes(crate::Buffer::copy_from(i.to_string().as_bytes())))
+        Element::new()
+            .with("ids", ids)
+            .with("name", crate::Value::Bytes(crate::Buffer::copy_from(i.to_string().as_bytes())))
     };
     for compression in [Compression::None, Compression::Gzip(6)] {
         let folder = temp.path().join(compression.name());
@@ -306,7 +309,9 @@ fn samples_have_keys() {
     assert_eq!(source.len(), 100);
     let keys = [6, 7, 99].map(|i| source.read(i).unwrap().text("__key__").unwrap().to_owned());
     assert_eq!(keys, ["000000006", "seven", "000000099"]);
-    assert!(matches!(source.read(99).unwrap().get("txt"), Some(Value::Bytes(text)) if text.as_bytes() == b"number 99"));
+    assert!(
+        matches!(source.read(99).unwrap().get("txt"), Some(crate::Value::Bytes(text)) if text.as_bytes() == b"number 99")
+    );
 }
 
 #[cfg(feature = "mds")]

@@ -165,6 +165,7 @@ fn append<'a>(bytes: &mut Cow<'a, [u8]>, more: &'a [u8]) {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "csv")]
     use proptest::prelude::*;
 
     use super::*;

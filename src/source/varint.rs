@@ -131,6 +131,7 @@ mod tests {
         assert_eq!(varint(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]), None);
     }
 
+    #[cfg(feature = "array_record")]
     #[test]
     fn fields_are_read_and_unknown_ones_passed_over() {
         let mut message = Vec::new();
