@@ -9,7 +9,7 @@ from typing import Any, cast
 
 # Fields of the core, Grain's names for them, and fields that Grain's states lack, with what they are when they matter not.
 _KINDS: list[tuple[dict[str, str], dict[str, Any]]] = [
-    ({"next_index": "next_index"}, {"dropped": 0, "skipped": 0}),
+    ({"next_index": "next_index"}, {"dropped": 0, "in_a_row": 0, "skipped": 0}),
     ({"window_start": "parent_window_start_state", "window": "window_index", "position": "pos_in_window"}, {}),
     ({"parent": "parent", "epoch": "epoch"}, {"empty": False}),
     ({"parents": "parents"}, {"stop": False}),
@@ -34,7 +34,7 @@ _INTERLEAVED = "iterators_in_use_indices"
 _FILTER = frozenset(["parent", "seen", "dropped"])
 
 # Counts for thresholds and reports, which start anew.
-_PASSING = frozenset(["dropped", "skipped"])
+_PASSING = frozenset(["dropped", "in_a_row", "skipped"])
 
 _Node = dict[str, Any]
 
