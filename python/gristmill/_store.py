@@ -1,6 +1,7 @@
 """How stores are read."""
 
 import os
+from typing import Any
 
 from gristmill._errors import ConfigError
 from gristmill._options import size
@@ -33,7 +34,8 @@ def store_options(
     Raises:
         ConfigError: If a number is none, or too small.
     """
-    for name, count in {"requests": requests, "attempts": attempts}.items():
+    counts: dict[str, Any] = {"requests": requests, "attempts": attempts}
+    for name, count in counts.items():
         if count is not None and (not isinstance(count, int) or count < 1):
             raise ConfigError(f"{name} is {count!r}, and must be a whole number of 1 or more")
     for name, seconds in {"timeout": timeout, "stall": stall}.items():
