@@ -186,7 +186,8 @@ fn a_device_takes_the_batches() {
         let (sent, transfers) = hash(&["--consumer", &consumer]);
         assert_eq!(transfers["steps"], 20);
         let (also_sent, steps) = hash(&["--consumer", &consumer, "--step-time", "2ms"]);
-        assert!(steps["step_ms"].as_f64().is_some_and(|ms| ms >= 1.9), "{steps}");
+        // By the clock of the device, so exactly that, on however busy a machine.
+        assert!(steps["step_ms"].as_f64().is_some_and(|ms| (ms - 2.0).abs() < 1e-6), "{steps}");
         assert_eq!([&sent, &also_sent], [&hash(&[]).0; 2]);
     }
 }

@@ -148,7 +148,7 @@ impl Handle for PjrtStep {
         let there_at = last(self.transfers, self.submitted_at)?;
         if let Some(device) = self.emulated {
             let step = device.lock().unwrap_or_else(PoisonError::into_inner).step(there_at.max(self.asked_at));
-            return step.wait();
+            return Ok(step.wait_for_device());
         }
         if self.results.is_empty() {
             return Ok(Ran { ready_at: self.submitted_at, done_at: there_at });
