@@ -191,6 +191,15 @@ impl Error {
         self
     }
 
+    /// The record is counted behind so many others.
+    #[must_use]
+    pub(crate) fn behind(mut self, records: u64) -> Self {
+        if let Some(record) = &mut self.0.context.record {
+            *record = record.saturating_add(records);
+        }
+        self
+    }
+
     /// Adds the byte offset inside the file.
     #[must_use]
     pub fn offset(mut self, offset: u64) -> Self {

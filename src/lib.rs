@@ -52,7 +52,7 @@
 //! | `spec` | yes | declared pipelines |
 //! | `text` | yes | tokenisation with both engines of Hugging Face `tokenizers` |
 //! | `workers` | yes | worker processes (Linux; elsewhere threads do the work) |
-//! | `compress` | yes | `.gz` and `.zst` streams |
+//! | `compress` | yes | `.gz`, `.zst` and `.lz4` streams |
 //! | `array_record` | no | ArrayRecord files, with every codec of theirs |
 //! | `riegeli` | no | transposed chunks of ArrayRecord files, through the `riegeli` crate |
 //! | `tf_record` | no | TFRecord files; examples in records need no feature |
@@ -81,6 +81,8 @@ mod error;
 #[cfg(any(feature = "cli", feature = "python"))]
 mod events;
 pub mod exec;
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub mod fuzzing;
 mod loader;
 pub mod pack;
 mod place;

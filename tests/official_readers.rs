@@ -86,6 +86,74 @@ assert save(rows) == open('rows.safetensors', 'rb').read()
     python(dir.path(), &["numpy", "safetensors.numpy"], script);
 }
 
+/// What the format's own writer never makes: chunks that begin at blocks each, and a file without a record.
+#[cfg(feature = "array_record")]
+#[test]
+fn array_record_reads_padded_and_empty_files() {
+    use gristmill::source::{ArrayRecordWriter, Compression};
+    let dir = tempfile::tempdir().unwrap();
+    let options = || ArrayRecordWriter::options().pad_to_block_boundary(true);
+    for (name, options) in [
+        ("plain", options().compression(Compression::None)),
+        ("zstd", options().group_size(7).compression(Compression::Zstd(3))),
+    ] {
+        let mut writer = options.create(dir.path().join(name)).unwrap();
+        (0..50usize).for_each(|i| writer.write(&vec![i as u8; i * i * 100]).unwrap());
+        writer.finish().unwrap();
+    }
+    for (name, options) in [("none", ArrayRecordWriter::options()), ("none-padded", options())] {
+        options.create(dir.path().join(name)).unwrap().finish().unwrap();
+    }
+    let script = "
+from array_record.python.array_record_module import ArrayRecordReader
+records = [bytes([i]) * (i * i * 100) for i in range(50)]
+for name in ['plain', 'zstd']:
+    reader = ArrayRecordReader(name)
+    assert reader.ok() and reader.num_records() == 50 and reader.read_all() == records, name
+    assert reader.read([49, 0, 7]) == [records[49], records[0], records[7]], name
+for name in ['none', 'none-padded']:
+    reader = ArrayRecordReader(name)
+    assert reader.ok() and reader.num_records() == 0 and list(reader.read_all()) == [], name
+";
+    python(dir.path(), &["array_record.python.array_record_module"], script);
+}
+
+#[cfg(all(feature = "compress", feature = "tf_record"))]
+#[test]
+fn tensorflow_reads_examples_in_its_records() {
+    use gristmill::source::{TfRecordWriter, TfRecordWriterOptions, encode_example};
+    let dir = tempfile::tempdir().unwrap();
+    for (name, options) in [
+        ("plain", TfRecordWriterOptions::default()),
+        ("gzip", TfRecordWriterOptions::default().gzip(6)),
+        ("none", TfRecordWriterOptions::default()),
+    ] {
+        let mut writer = TfRecordWriter::new(create(dir.path(), name), options).unwrap();
+        for i in 0..if name == "none" { 0 } else { 30i64 } {
+            let element = Element::new()
+                .with("ids", Array::from_vec((0..i).map(|id| id - 3).collect()))
+                .with("x", Array::from_vec(vec![i as f32, -0.5]))
+                .with("text", format!("row {i}").as_str());
+            writer.write(&encode_example(&element).unwrap()).unwrap();
+        }
+        writer.finish().unwrap();
+    }
+    let script = "
+features = {
+    'ids': tf.io.VarLenFeature(tf.int64),
+    'x': tf.io.FixedLenFeature([2], tf.float32),
+    'text': tf.io.FixedLenFeature([], tf.string),
+}
+for name, compression in [('plain', ''), ('gzip', 'GZIP')]:
+    read = [tf.io.parse_single_example(r, features) for r in tf.data.TFRecordDataset(name, compression_type=compression)]
+    assert [tf.sparse.to_dense(e['ids']).numpy().tolist() for e in read] == [[j - 3 for j in range(i)] for i in range(30)]
+    assert [e['x'].numpy().tolist() for e in read] == [[i, -0.5] for i in range(30)], name
+    assert [e['text'].numpy() for e in read] == [b'row %d' % i for i in range(30)], name
+assert list(tf.data.TFRecordDataset('none')) == []
+";
+    python(dir.path(), &["tensorflow as tf"], script);
+}
+
 #[test]
 fn megatron_loads_its_datasets() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 //! Pipelines over objects: the data of the same files on a disk, whoever reads it and whatever happens on the way.
-#![cfg(all(feature = "http", feature = "cli", feature = "workers", target_os = "linux"))]
+#![cfg(all(feature = "http", feature = "s3", feature = "cli", feature = "workers", target_os = "linux"))]
 
 #[path = "support/objects.rs"]
 mod objects;
@@ -12,9 +12,13 @@ use serde_json::Value as Json;
 
 /// Runs a pipeline of this source, and says what it did.
 fn run(folder: &Path, paths: &str, executor: &str, args: &[&str]) -> Json {
+    run_with(folder, paths, executor, "cache_dir: cache, cache_size: 1GiB, stall: 2", args)
+}
+
+fn run_with(folder: &Path, paths: &str, executor: &str, store: &str, args: &[&str]) -> Json {
     let text = format!(
         "source: {{jsonl: {{paths: {paths}}}}}\nstages:\n  - shuffle: {{seed: 5}}\n  - to_iter\n  - batch: 64\n\
-         executor: {executor}\ncheckpoint: {{folder: saved}}\nstore: {{cache_dir: cache, cache_size: 1GiB, stall: 2}}\n"
+         executor: {executor}\ncheckpoint: {{folder: saved}}\nstore: {{{store}}}\n"
     );
     std::fs::write(folder.join("p.yaml"), text).unwrap();
     let args = [&["run", "p.yaml", "--json"], args].concat();
@@ -68,4 +72,90 @@ fn a_run_over_objects_resumes_and_refuses_other_objects() {
     let output = Command::cargo_bin("gristmill").unwrap().current_dir(dir.path()).args(args).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && text.contains("a.jsonl, bytes="), "{text}");
+}
+
+#[test]
+fn processes_share_a_folder_of_blocks() {
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    let [first, second] = shards();
+    server.put("a.jsonl", first + &second);
+    let far = format!("\"{}\"", server.url("a.jsonl"));
+    let straight = run(dir.path(), &far, "inline", &[])["order_hash"].clone();
+    // Less room than the object takes, so that each removes what others read; and nothing is found in memory.
+    let cache = dir.path().join("shared");
+    let store = format!("cache_dir: {}, cache_size: 2MiB, memory: 1MiB", cache.display());
+    std::thread::scope(|scope| {
+        let one = || {
+            let folder = tempfile::tempdir().unwrap();
+            (0..2).map(|_| run_with(folder.path(), &far, "{threads: 2}", &store, &[])["order_hash"].clone()).collect()
+        };
+        let runs: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
+        for hashes in runs.into_iter().map(|run| -> Vec<Json> { run.join().unwrap() }) {
+            assert_eq!(hashes, [straight.clone(), straight.clone()]);
+        }
+    });
+    let folders = std::fs::read_dir(cache.join("blocks")).unwrap().flatten().filter(|entry| entry.path().is_dir());
+    let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).unwrap().flatten());
+    let (count, bytes) = files.fold((0, 0), |(n, bytes), file| (n + 1, bytes + file.metadata().unwrap().len()));
+    // Each looks around after it has written a sixteenth of it, and so may have several at a time.
+    assert!(count > 0 && bytes <= 2 * (2 << 20), "{bytes} bytes in {count} files");
+}
+
+#[test]
+fn blocks_are_in_the_budget_of_workers() {
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    let line = |i: usize| format!("{{\"n\": {i}, \"text\": \"{}\"}}\n", "x".repeat(20_000));
+    server.put("a.jsonl", (0..6000).map(line).collect::<String>());
+    let far = format!("\"{}\"", server.url("a.jsonl"));
+    let run = |executor| run_with(dir.path(), &far, executor, "memory: 1GiB", &[]);
+    // 120 MB, and a heap of 80 MiB.
+    let report = run("{workers: 1, threads_per_worker: 2, ram_budget: 160MiB}");
+    assert_eq!(report["order_hash"], run("inline")["order_hash"]);
+    assert_eq!(report["report"]["workers"]["replaced"], 0, "{report}");
+}
+
+#[test]
+fn keys_are_in_no_error() {
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    server.put("data/a.jsonl", shards().concat());
+    let pipeline = |path: &str| {
+        let text = format!("source: {{jsonl: {{paths: \"s3://data/{path}\"}}}}\nstages:\n  - to_iter\n  - batch: 64\n");
+        std::fs::write(dir.path().join("p.yaml"), text).unwrap();
+        let mut command = Command::cargo_bin("gristmill").unwrap();
+        let root = server.url("");
+        let variables = [
+            ("AWS_ENDPOINT_URL", root.trim_end_matches('/')),
+            ("AWS_ALLOW_HTTP", "true"),
+            ("AWS_REGION", "here"),
+            ("AWS_ACCESS_KEY_ID", "hidden-id"),
+            ("AWS_SECRET_ACCESS_KEY", "hidden-key"),
+            ("AWS_SESSION_TOKEN", "hidden-token"),
+            ("GRISTMILL_STORE_ATTEMPTS", "2"),
+            ("GRISTMILL_STORE_STALL", "0.3"),
+            ("RUST_LOG", "debug"),
+        ];
+        let output = command.current_dir(dir.path()).args(["run", "p.yaml"]).envs(variables).output().unwrap();
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(!text.contains("hidden"), "{text}");
+        (output.status.success(), text)
+    };
+    assert!(pipeline("a.jsonl").0);
+    let refused = Trouble::Status(403, "x: hidden");
+    for troubles in [
+        vec![refused],
+        vec![Trouble::Status(401, "x: hidden")],
+        vec![Trouble::Status(500, "x: hidden"); 9],
+        vec![Trouble::Status(429, "Retry-After: 9999")],
+        vec![Trouble::Cut(3); 9],
+        vec![Trouble::Stall(3); 9],
+        vec![Trouble::WrongRange; 9],
+    ] {
+        server.trouble(troubles.clone());
+        let (succeeded, text) = pipeline("a.jsonl");
+        assert!(!succeeded && text.contains("s3://data/a.jsonl"), "{troubles:?}: {text}");
+        server.calm();
+    }
+    for path in ["none.jsonl", "none-*.jsonl", "none/"] {
+        assert!(!pipeline(path).0, "{path}");
+    }
 }

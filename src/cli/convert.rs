@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// Only these columns, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     columns: Vec<String>,
+    /// The column that is written, in formats that hold one [default: `tokens` in those of token ids]
+    #[arg(long, value_name = "NAME")]
+    column: Option<String>,
     #[command(flatten)]
     shards: Shards,
     /// Print one JSON object instead of text
@@ -41,7 +44,11 @@ pub(crate) fn format() -> impl TypedValueParser<Value = SinkFormat> {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
-    let written = args.shards.write(args.shards.options(args.to), args.records()?.loader())?;
+    let mut options = args.shards.options(args.to);
+    if let Some(column) = &args.column {
+        options = options.column(column);
+    }
+    let written = args.shards.write(options, args.records()?.loader())?;
     Ok(args.shards.tell(&written, args.json))
 }
 

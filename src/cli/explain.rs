@@ -44,7 +44,9 @@ struct Explanation {
     threads: usize,
     /// Batches that wait in the buffer, all together.
     buffer_bytes: Option<usize>,
-    /// Stages and buffer.
+    /// Blocks of stores, if it reads from any.
+    store_bytes: u64,
+    /// Stages, buffer and blocks.
     total_bytes: u64,
 }
 
@@ -77,6 +79,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let buffer = pipeline.settings().buffer.unwrap_or(2);
     let buffer_bytes = element_bytes.map(|size| size.saturating_mul(buffer));
     let stages = rows(stage, threads);
+    let store_bytes = crate::store::memory().map_or(0, |(_, most)| most);
     let memory_bytes = stages.iter().filter_map(|row| row.memory_bytes).sum();
     let explanation = Explanation {
         memory_unknown: stages.iter().filter(|row| row.is_unknown()).map(|row| row.name.clone()).collect(),
@@ -84,7 +87,8 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         memory_bytes,
         threads,
         buffer_bytes,
-        total_bytes: memory_bytes + buffer_bytes.unwrap_or(0) as u64,
+        store_bytes,
+        total_bytes: memory_bytes + buffer_bytes.unwrap_or(0) as u64 + store_bytes,
         name: pipeline.settings().name.clone(),
         fingerprint: fingerprint(stage),
         executor: pipeline.settings().executor.map(|e| e.to_string()),
@@ -154,6 +158,9 @@ fn memory(e: &Explanation) -> String {
     if let (Some(batch), Some(buffer)) = (e.element_bytes, e.buffer_bytes) {
         let count = buffer / batch.max(1);
         text += &format!(", buffer {} ({count} batches of {})", bytes(buffer as u64), bytes(batch as u64));
+    }
+    if e.store_bytes > 0 {
+        text += &format!(", blocks of stores {}", bytes(e.store_bytes));
     }
     text += "\n";
     if !e.memory_unknown.is_empty() {

@@ -23,6 +23,11 @@ pub(crate) fn grouped(n: u64) -> String {
     out
 }
 
+/// `1 record`, `7 200 records`.
+pub(crate) fn plural(n: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
 /// `text`, cut with an ellipsis to `width` characters.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
@@ -40,6 +45,7 @@ mod tests {
         assert_eq!([count(7.0), count(1234.0), count(43_210.0), count(4.33e6)], ["7", "1234", "43.2 k", "4.33 M"]);
         assert_eq!([bytes(0), bytes(1023), bytes(3 << 20)], ["0 B", "1023 B", "3.0 MiB"]);
         assert_eq!([grouped(7), grouped(1234), grouped(123_456)], ["7", "1 234", "123 456"]);
+        assert_eq!([plural(1, "file"), plural(1234, "file")], ["1 file", "1 234 files"]);
         assert_eq!([cut("abc", 3), cut("abcd", 3)], ["abc", "ab…"]);
     }
 }

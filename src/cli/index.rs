@@ -1,6 +1,6 @@
 //! `gristmill index`: indices are built before anybody waits for them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::Result;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::cli::format::{bytes, grouped};
 use crate::cli::{Outcome, output};
 
-/// Builds the indices by which records are found, and keeps them beside the files as .NAME.gmi.
+/// Builds the indices by which records are found, and keeps them beside the files as .NAME.gmi, or in a folder.
 ///
 /// Files of text, TFRecord and tar have no index of their own: whoever opens one for the first time reads all of it. Small files
 /// are read faster than an index is looked up, and formats with an index need none.
@@ -21,6 +21,9 @@ pub(crate) struct Args {
     /// Files, globs or folders
     #[arg(required = true)]
     data: Vec<PathBuf>,
+    /// Keep them in this folder, which pipeline files name by `index_cache`
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -32,13 +35,16 @@ struct Indexed {
     format: &'static str,
     /// `None`: it is a stream.
     records: Option<u64>,
-    /// Of the index beside it, if there is one.
+    /// Of its index, if there is one.
     index_bytes: Option<u64>,
     seconds: f64,
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
-    let files = Data::find(&args.data)?.into_iter().map(index).collect::<Result<Vec<_>>>()?;
+    let files = Data::find(&args.data)?
+        .into_iter()
+        .map(|file| index(file, args.cache.as_deref()))
+        .collect::<Result<Vec<_>>>()?;
     if args.json {
         output::json(&serde_json::json!({"files": files}));
         return Ok(Outcome::Done);
@@ -57,10 +63,11 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn index(file: PathBuf) -> Result<Indexed> {
+fn index(file: PathBuf, folder: Option<&Path>) -> Result<Indexed> {
     let start = Instant::now();
-    let data = Data::open(&file, None)?;
-    let index_bytes = IndexCache::Beside.path_for(&file).and_then(|path| Some(std::fs::metadata(path).ok()?.len()));
+    let data = Data::open_indexed(&file, folder)?;
+    let cache = folder.map_or(IndexCache::Beside, |folder| IndexCache::Folder(folder.to_owned()));
+    let index_bytes = cache.path_for(&file).and_then(|path| Some(std::fs::metadata(path).ok()?.len()));
     let (format, records) = (data.format(), data.records());
     Ok(Indexed { file, format, records, index_bytes, seconds: start.elapsed().as_secs_f64() })
 }

@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::source::TokenLayout;
 use crate::spec::Data;
 use crate::{Array, Element, ElementSpec, Error, Executor, IterDataset, Result, Value};
 use crate::{place, source};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::cli::format::{bytes, cut, grouped};
+use crate::cli::format::{bytes, cut, plural};
+use crate::cli::layout::Layout;
 use crate::cli::{Outcome, output};
 
 /// Shows format, size, columns and the first records of files.
@@ -23,23 +22,11 @@ pub(crate) struct Args {
     /// Records to show
     #[arg(short = 'n', long, value_name = "N", default_value_t = 3)]
     records: usize,
-    /// What `.bin` files of token ids are: llm.c's header is found by itself
-    #[arg(long, value_parser = layout(), default_value = "detect")]
-    layout: TokenLayout,
+    #[command(flatten)]
+    layout: Layout,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// One of the names of layouts.
-fn layout() -> impl TypedValueParser<Value = TokenLayout> {
-    let names = TokenLayout::NAMES.map(|(name, _)| name);
-    PossibleValuesParser::new(names).map(|given| {
-        TokenLayout::NAMES
-            .iter()
-            .find(|(name, _)| *name == given)
-            .map_or_else(TokenLayout::default, |(_, layout)| *layout)
-    })
 }
 
 #[derive(Serialize)]
@@ -70,7 +57,7 @@ impl Record {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
-    let data = Data::open_with(&args.data, None, args.layout)?;
+    let data = Data::open_with(&args.data, None, args.layout.of(&args.data)?)?;
     let mut inspection = Inspection {
         format: data.format(),
         files: data.files().iter().map(|file| place::shown(file).into_owned()).collect(),
@@ -124,8 +111,7 @@ impl Inspection {
         };
         let records = match self.records {
             None => "unknown until read".to_owned(),
-            Some(1) => "1 record".to_owned(),
-            Some(n) => format!("{} records", grouped(n)),
+            Some(n) => plural(n, "record"),
         };
         let mut text = format!("{files}\n{} · {} · {records}", self.format, bytes(self.bytes));
         if let Some(n) = self.records.filter(|&n| n > 0) {

@@ -10,6 +10,7 @@ mod how;
 mod index;
 mod inspect;
 mod interrupt;
+mod layout;
 mod lengths;
 mod output;
 mod padding;

@@ -13,54 +13,78 @@ const BAR_EVERY: Duration = Duration::from_millis(100);
 /// Between two plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Shows progress on stderr.
-pub(crate) struct Progress {
+/// A bar on a terminal or lines elsewhere, refreshed now and then.
+struct Display {
     bar: Option<ProgressBar>,
-    /// Whether the bar counts indices, not batches.
-    by_index: bool,
     started: Instant,
     shown: Instant,
+}
+
+impl Display {
+    fn new(bar: impl FnOnce() -> ProgressBar) -> Self {
+        let now = Instant::now();
+        Self { bar: output::is_terminal().then(bar), started: now, shown: now }
+    }
+
+    /// Seconds since it began, if it is time to say something.
+    fn due(&mut self) -> Option<f64> {
+        let every = if self.bar.is_some() { BAR_EVERY } else { LINE_EVERY };
+        let now = Instant::now();
+        if now - self.shown < every {
+            return None;
+        }
+        self.shown = now;
+        Some((now - self.started).as_secs_f64().max(1e-9))
+    }
+
+    fn say(&self, seconds: f64, text: String) {
+        match &self.bar {
+            Some(bar) => bar.set_message(text),
+            None => output::say(&format!("{seconds:.0} s · {text}")),
+        }
+    }
+}
+
+/// Removes a bar.
+fn clear(bar: Option<ProgressBar>) {
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+}
+
+/// Shows progress on stderr.
+pub(crate) struct Progress {
+    display: Display,
+    /// Whether the bar counts indices, not batches.
+    by_index: bool,
     tokens_before: u64,
 }
 
 impl Progress {
     /// For a run of `steps` batches or over `indices` indices, where either is known, that begins with `tokens` delivered.
     pub(crate) fn new(steps: Option<u64>, indices: Option<u64>, tokens: TokenCount) -> Self {
-        let bar = output::is_terminal().then(|| bar(steps, indices));
         let by_index = steps.is_none() && indices.is_some();
-        let now = Instant::now();
-        Self { bar, by_index, started: now, shown: now, tokens_before: tokens.real }
+        Self { display: Display::new(|| bar(steps, indices)), by_index, tokens_before: tokens.real }
     }
 
     /// Shows the state of things, if it is time. `batches` are those of this run; `index` is asked only when needed.
     pub(crate) fn show(&mut self, batches: u64, tokens: TokenCount, index: impl FnOnce() -> Option<u64>) {
-        let every = if self.bar.is_some() { BAR_EVERY } else { LINE_EVERY };
-        let now = Instant::now();
-        if now - self.shown < every {
-            return;
-        }
-        self.shown = now;
-        let seconds = (now - self.started).as_secs_f64().max(1e-9);
-        let mut text = format!("{} batches/s", count(batches as f64 / seconds));
+        let Some(seconds) = self.display.due() else { return };
+        let mut text = format!("{batches} batches · {} batches/s", count(batches as f64 / seconds));
         if let Some(share) = tokens.share() {
             let rate = (tokens.real - self.tokens_before) as f64 / seconds;
             text += &format!(" · {} tokens/s · {} real", count(rate), percent(share));
         }
-        match &self.bar {
-            Some(bar) => {
-                let position = if self.by_index { index() } else { Some(batches) };
-                bar.set_position(position.unwrap_or(0));
-                bar.set_message(format!("{batches} batches · {text}"));
-            }
-            None => output::say(&format!("{seconds:.0} s · {batches} batches · {text}")),
+        if let Some(bar) = &self.display.bar {
+            let position = if self.by_index { index() } else { Some(batches) };
+            bar.set_position(position.unwrap_or(0));
         }
+        self.display.say(seconds, text);
     }
 
     /// Removes the bar.
     pub(crate) fn finish(self) {
-        if let Some(bar) = self.bar {
-            bar.finish_and_clear();
-        }
+        clear(self.display.bar);
     }
 }
 
@@ -88,26 +112,20 @@ impl Counter {
 
     /// Removes the count.
     pub(crate) fn finish(self) {
-        if let Some(bar) = self.bar {
-            bar.finish_and_clear();
-        }
+        clear(self.bar);
     }
 }
 
 /// Records that are written: a spinner on a terminal, a plain line now and then elsewhere.
 pub(crate) struct Written {
-    bar: Option<ProgressBar>,
-    started: Instant,
-    shown: Instant,
+    display: Display,
     before: u64,
 }
 
 impl Written {
     /// So many were there before.
     pub(crate) fn new(before: u64) -> Self {
-        let bar = output::is_terminal().then(|| bar(None, None));
-        let now = Instant::now();
-        Self { bar, started: now, shown: now, before }
+        Self { display: Display::new(|| bar(None, None)), before }
     }
 
     /// So many are there, of so many bytes since it began, if it is time to say so.
@@ -116,26 +134,15 @@ impl Written {
         if !records.is_multiple_of(16) {
             return;
         }
-        let every = if self.bar.is_some() { BAR_EVERY } else { LINE_EVERY };
-        let now = Instant::now();
-        if now - self.shown < every {
-            return;
-        }
-        self.shown = now;
-        let seconds = (now - self.started).as_secs_f64().max(1e-9);
+        let Some(seconds) = self.display.due() else { return };
         let rate = |n: u64| count(n as f64 / seconds);
         let text = format!("{records} records · {}/s · {}B/s", rate(records - self.before), rate(bytes()));
-        match &self.bar {
-            Some(bar) => bar.set_message(text),
-            None => output::say(&format!("{seconds:.0} s · {text}")),
-        }
+        self.display.say(seconds, text);
     }
 
     /// Removes the bar.
     pub(crate) fn finish(self) {
-        if let Some(bar) = self.bar {
-            bar.finish_and_clear();
-        }
+        clear(self.display.bar);
     }
 }
 
@@ -180,8 +187,6 @@ impl Steps {
 
     /// Removes the bar.
     pub(crate) fn finish(self) {
-        if let Some(bar) = self.bar {
-            bar.finish_and_clear();
-        }
+        clear(self.bar);
     }
 }

@@ -49,7 +49,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
-    let mut options = args.shards.options(args.format);
+    // Formats that hold one column hold the ids.
+    let mut options = args.shards.options(args.format).column("tokens");
     if !args.shards.chooses_ids() {
         let vocabulary = Tokenizer::from_file(&args.tokenizer)?.vocab_size();
         options = options.token_type(if vocabulary <= 1 << 16 { TokenType::U16 } else { TokenType::U32 });

@@ -1,14 +1,18 @@
 //! `gristmill verify`: everything is read, and what is damaged is listed.
 
+use std::error::Error as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::element::OrderHash;
 use crate::sink::Manifest;
+use crate::source::TokenLayout;
 use crate::spec::{Checked, Data, Watch};
 use crate::{Error, ErrorKind, Result};
 use serde::Serialize;
 
-use crate::cli::format::{bytes, grouped};
+use crate::cli::format::{bytes, grouped, plural};
+use crate::cli::layout::Layout;
 use crate::cli::progress::Written;
 use crate::cli::{Outcome, interrupt, output};
 
@@ -22,6 +26,8 @@ pub(crate) struct Args {
     /// Files, globs or folders
     #[arg(required = true)]
     data: Vec<PathBuf>,
+    #[command(flatten)]
+    layout: Layout,
     /// Problems to list; all are counted
     #[arg(long, value_name = "N", default_value_t = 100)]
     most: usize,
@@ -59,13 +65,14 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let mut found = Found { most: args.most, problems: Vec::new(), count: 0, progress: Written::new(0) };
     let mut checked = Checked::default();
     let files = Data::find(&args.data)?;
+    let layout = args.layout.of(&args.data)?;
     let manifest = match args.data.as_slice() {
         [folder] => Manifest::of(folder)?.map(|manifest| (folder, manifest)),
         _ => None,
     };
     let mut format = "";
     for file in &files {
-        format = found.read(file, &mut checked)?.unwrap_or(format);
+        format = found.read(file, layout, &mut checked)?.unwrap_or(format);
     }
     let as_written = manifest.map(|(folder, manifest)| found.compare(folder, &manifest, &checked));
     let Found { problems, count, progress, .. } = found;
@@ -103,6 +110,12 @@ fn hashes(_: &str, _: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Whether a file is not there, which a manifest may list nevertheless.
+fn is_gone(error: &Error) -> bool {
+    let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    io.is_some_and(|io| io.kind() == io::ErrorKind::NotFound)
+}
+
 /// What is wrong so far.
 struct Found {
     most: usize,
@@ -129,11 +142,11 @@ impl Watch for Found {
 
 impl Found {
     /// Reads a file, and says what it is.
-    fn read(&mut self, file: &Path, checked: &mut Checked) -> Result<Option<&'static str>> {
+    fn read(&mut self, file: &Path, layout: TokenLayout, checked: &mut Checked) -> Result<Option<&'static str>> {
         let damaged = |error: &Error| matches!(error.kind(), ErrorKind::Data | ErrorKind::State);
-        let data = match Data::open(file, None) {
+        let data = match Data::open_with(file, None, layout) {
             Ok(data) => data,
-            Err(error) if damaged(&error) => {
+            Err(error) if damaged(&error) || is_gone(&error) => {
                 self.found(error.path(file));
                 return Ok(None);
             }
@@ -189,9 +202,8 @@ impl Verification {
         if !text.is_empty() {
             text.push('\n');
         }
-        let files = if self.files == 1 { "1 file".to_owned() } else { format!("{} files", self.files) };
-        let (records, size) = (grouped(self.records), bytes(self.bytes));
-        text += &format!("read        {records} records · {size} of values · {files} of {}\n", self.format);
+        let (records, files) = (plural(self.records, "record"), plural(self.files as u64, "file"));
+        text += &format!("read        {records} · {} of values · {files} of {}\n", bytes(self.bytes), self.format);
         if self.damaged > 0 {
             text += &format!("damaged     {}\n", grouped(self.damaged));
         }
@@ -201,8 +213,7 @@ impl Verification {
         text += &format!("order hash  {}\n", self.order_hash);
         text += &match self.problem_count {
             0 => "VERDICT  nothing is damaged\n".to_owned(),
-            1 => "VERDICT  1 problem\n".to_owned(),
-            n => format!("VERDICT  {} problems\n", grouped(n)),
+            n => format!("VERDICT  {}\n", plural(n, "problem")),
         };
         text
     }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::sink::{Compression, Sink, SinkFormat, SinkOptions, SinkReport};
+use crate::sink::{Compression, Schema, Sink, SinkFormat, SinkOptions, SinkReport};
 use crate::source::TokenType;
-use crate::{BoxIter, Element, LoaderBuilder, Result};
+use crate::{BoxIter, Element, Error, LoaderBuilder, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
@@ -39,6 +39,9 @@ pub(crate) struct Shards {
     /// Parquet: floating-point numbers byte by byte, which compresses activations and features
     #[arg(long)]
     byte_stream_split: bool,
+    /// What columns hold, of formats with columns, as JSON or a file of it: {"score": "float64"}; others hold what the first records do
+    #[arg(long, value_name = "JSON", value_parser = schema)]
+    schema: Option<Schema>,
     /// What names of shards begin with
     #[arg(long, value_name = "NAME", default_value = "shard")]
     prefix: String,
@@ -71,6 +74,15 @@ struct Summary<'a> {
 fn token_type() -> impl TypedValueParser<Value = TokenType> {
     PossibleValuesParser::new(["uint16", "uint32"])
         .map(|name| if name == "uint16" { TokenType::U16 } else { TokenType::U32 })
+}
+
+/// A schema, or what a file holds.
+fn schema(text: &str) -> Result<Schema> {
+    if text.trim_start().starts_with(['{', '[']) {
+        return text.parse();
+    }
+    let read = std::fs::read_to_string(text).map_err(|e| Error::io(e, text))?;
+    read.parse().map_err(|e: Error| e.path(text))
 }
 
 impl Shards {
@@ -127,6 +139,9 @@ impl Shards {
         }
         if let Some(token) = self.ids {
             options = options.token_type(token);
+        }
+        if let Some(schema) = &self.schema {
+            options = options.schema(schema.clone());
         }
         options.bare(self.bare).byte_stream_split(self.byte_stream_split).memory(self.ram).resume(self.resume)
     }

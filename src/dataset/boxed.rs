@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value as Json;
 
 use super::iter::{DatasetIterator, IterDataset, NextStacked};
-use super::map::{Many, MapDataset};
+use super::map::{GetStacked, Many, MapDataset};
 use super::memory::Sample;
 use super::sample;
 use super::stage::{Stage, same_stage};
@@ -47,6 +47,13 @@ impl<T: 'static> MapDataset for BoxMap<T> {
 
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<T> {
         self.0.get_many(indices, cx)
+    }
+
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<T>
+    where
+        T: Stack,
+    {
+        self.0.get_stacked(indices, cx)
     }
 }
 

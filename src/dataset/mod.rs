@@ -12,6 +12,7 @@ pub(crate) mod pace;
 mod remainder;
 mod sample;
 mod stage;
+pub(crate) mod upcoming;
 
 pub use boxed::{AnyState, BoxIter, BoxIterator, BoxMap};
 pub use estimate::{StageMemory, estimate};
@@ -19,9 +20,10 @@ pub use iter::{DatasetIterator, IterDataset};
 pub use map::MapDataset;
 pub use memory::{Held, Memory, Sample};
 pub use remainder::Remainder;
-#[cfg(feature = "python")]
+#[cfg(any(feature = "spec", feature = "compress"))]
 pub(crate) use stage::same_stage;
 pub use stage::{Role, Stage, StageSeed, default_seed, label, stage_after};
+pub use upcoming::Upcoming;
 
 /// The length of a dataset that never ends: Grain's `sys.maxsize`.
 pub const INFINITE: u64 = i64::MAX as u64;

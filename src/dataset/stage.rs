@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::memory::{Memory, Sample};
+use super::upcoming::Upcoming;
 use crate::cx::StageId;
 use crate::error::{Error, Result};
 
@@ -85,6 +86,22 @@ pub trait Stage {
         false
     }
 
+    /// Says which of its elements will be asked for next, so that sources far away fetch what they need for them ahead. It
+    /// changes nothing else: where it is wrong, something is fetched in vain.
+    ///
+    /// Stages whose elements are found elsewhere than at their own indices say so here; those that pass elements on or drop
+    /// them need not. It is only said where a source [reads from a store](Self::reads_far).
+    fn will_read(&self, next: Upcoming<'_>) {
+        if matches!(self.role(), Role::Elementwise | Role::MayDrop) {
+            self.parents().iter().for_each(|parent| parent.will_read(next));
+        }
+    }
+    /// Whether it gives batches without making their elements, see [`MapDataset::get_stacked`](super::MapDataset::get_stacked):
+    /// a source that has columns, or an elementwise stage that does to a batch what it does to elements.
+    fn has_columns(&self) -> bool {
+        false
+    }
+
     /// Whether it yields an element for every index, whatever its parents drop.
     fn has_every_index(&self) -> bool {
         false
@@ -159,6 +176,16 @@ impl dyn Stage + '_ {
     /// Whether any of its sources [reads from a store](Stage::reads_far).
     pub fn any_reads_far(&self) -> bool {
         self.reads_far() || self.parents().iter().any(|p| p.any_reads_far())
+    }
+
+    /// Whether its source [has columns](Stage::has_columns), and all behind it changes nothing but their order and names.
+    pub fn stacks(&self) -> bool {
+        match (self.role(), self.parents().as_slice()) {
+            (Role::Source, _) => self.has_columns(),
+            (Role::Order, [parent]) => parent.stacks(),
+            (Role::Elementwise, [parent]) => self.has_columns() && parent.stacks(),
+            _ => false,
+        }
     }
 
     /// Checks every node, naming the one that fails.
@@ -270,6 +297,12 @@ macro_rules! same_stage {
         }
         fn reads_far(&self) -> bool {
             self$($inner)+.reads_far()
+        }
+        fn will_read(&self, next: $crate::dataset::Upcoming<'_>) {
+            self$($inner)+.will_read(next);
+        }
+        fn has_columns(&self) -> bool {
+            self$($inner)+.has_columns()
         }
         fn has_every_index(&self) -> bool {
             self$($inner)+.has_every_index()

@@ -62,6 +62,33 @@ impl DType {
         }
     }
 
+    /// Reads a number out of its bytes, if all of this type are whole ones; truth values are none.
+    ///
+    /// # Panics
+    /// The function, for bytes of another length.
+    pub(crate) fn whole_reader(self) -> Option<fn(&[u8]) -> i128> {
+        macro_rules! whole {
+            ($type:ty) => {
+                Some(|bytes| {
+                    let mut number = [0; size_of::<$type>()];
+                    number.copy_from_slice(bytes);
+                    i128::from(<$type>::from_le_bytes(number))
+                })
+            };
+        }
+        match self {
+            Self::U8 => whole!(u8),
+            Self::I8 => whole!(i8),
+            Self::U16 => whole!(u16),
+            Self::I16 => whole!(i16),
+            Self::U32 => whole!(u32),
+            Self::I32 => whole!(i32),
+            Self::U64 => whole!(u64),
+            Self::I64 => whole!(i64),
+            Self::Bool | Self::F16 | Self::BF16 | Self::F32 | Self::F64 => None,
+        }
+    }
+
     /// NumPy's name: `int32`, `float16`, `bfloat16`, …
     pub const fn name(self) -> &'static str {
         match self {

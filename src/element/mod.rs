@@ -4,6 +4,8 @@
 //! [`Array`] (dtype, shape, bytes), bytes or text. Its memory is shared, never copied, when it moves along.
 
 mod array;
+#[cfg(any(feature = "arrow", feature = "csv", feature = "parquet"))]
+mod batch_mut;
 mod buffer;
 mod digest;
 mod dtype;
@@ -21,6 +23,10 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use array::{Array, ArrayMut};
+#[cfg(any(feature = "arrow", feature = "parquet"))]
+pub(crate) use batch_mut::Run;
+#[cfg(any(feature = "arrow", feature = "csv", feature = "parquet"))]
+pub(crate) use batch_mut::{BatchMut, ColumnMut};
 pub use buffer::{Buffer, BufferMut, Owner};
 pub use digest::{Digest, OrderHash, StreamHasher};
 pub use dtype::{DType, Scalar};

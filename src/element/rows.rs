@@ -45,6 +45,25 @@ impl Element {
         Ok(rows)
     }
 
+    /// Row `row` of this batch: its arrays without their leading dimension, and the items of its lists.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a leaf does not have it.
+    pub fn row(&self, row: usize) -> Result<Self> {
+        let mut element = Self::with_capacity(self.len());
+        for (name, value) in self.iter() {
+            let part = match value {
+                Value::Array(array) => array.row(row).map(Value::Array),
+                Value::List(items) => items.get(row).cloned(),
+                Value::Tree(tree) => Some(Value::Tree(tree.row(row)?)),
+                _ => None,
+            };
+            let part = part.ok_or_else(|| Error::data(format!("field {name:?} has no row {row}")))?;
+            element.fields.push((name.into(), part));
+        }
+        Ok(element)
+    }
+
     /// The rows of all `parts`, of which there is at least one, in order, copied into one batch.
     ///
     /// # Errors

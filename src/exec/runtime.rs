@@ -134,6 +134,11 @@ impl Runtime {
         &self.engine
     }
 
+    /// Whether elements are evaluated in this process.
+    pub(crate) fn reads_here(&self) -> bool {
+        matches!(self.engine, Engine::Inline | Engine::Threads(_))
+    }
+
     /// Whether this is a worker, which never reads the passes that it starts.
     pub(crate) fn is_serving(&self) -> bool {
         #[cfg(all(feature = "workers", target_os = "linux"))]

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use super::interpreter::released;
 use super::item::Item;
+use super::native::Native;
 use crate::cx::Cx;
 use crate::dataset::map::Many;
 use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Sample, Stage, same_stage};
@@ -132,7 +133,7 @@ pub(crate) fn chain<T: Send + 'static, U: Send + 'static>(
 
 /// What native stages yield, as items.
 pub(crate) fn native_map(ds: BoxMap<Element>) -> BoxMap<Item> {
-    Converted { inner: ds, convert: to_item, releases: true, object: None }.boxed()
+    Native(ds).boxed()
 }
 
 /// What native sources of one field of bytes yield, as Python's `bytes`.
@@ -147,7 +148,11 @@ pub(crate) fn native_bytes_chain(chain: Chain) -> Chain<Item> {
 
 /// The same of whatever stands in a chain.
 pub(crate) fn native_chain(chain: Chain) -> Chain<Item> {
-    convert_chain(chain, to_item, true)
+    match chain {
+        Chain::Map(ds) => Chain::Map(native_map(ds)),
+        Chain::Stream(ds, border) => Chain::Stream(native_map(ds), border),
+        chain => convert_chain(chain, |element| Ok(Item::Element(element)), true),
+    }
 }
 
 fn convert_chain<T: Send + 'static, U: Send + 'static>(
@@ -170,8 +175,4 @@ fn to_bytes(element: Element) -> Result<Item> {
         Some((_, Value::Bytes(bytes))) => Item::Tree(Box::new(Tree::Bytes(bytes))),
         other => Item::Element(other.into_iter().fold(Element::new(), |e, (name, value)| e.with(name, value))),
     })
-}
-
-fn to_item(element: Element) -> Result<Item> {
-    Ok(Item::Element(element))
 }

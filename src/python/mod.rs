@@ -27,6 +27,7 @@ mod iterator;
 mod map_dataset;
 mod maps;
 mod metrics;
+mod native;
 mod numbers;
 mod process;
 mod random;

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::element;
 use super::error::{self, OrRaise};
@@ -37,7 +38,7 @@ pub(crate) struct PySinkReport(SinkReport);
 #[pyfunction]
 #[pyo3(signature = (
     folder, format="jsonl", *, compression=None, shard_bytes=None, shard_records=None, group=None, prefix=None, threads=None,
-    memory=None, resume=false, column=None, token_type=None, bare=false, byte_stream_split=false
+    memory=None, resume=false, column=None, token_type=None, bare=false, byte_stream_split=false, schema=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keyword arguments")]
 pub(crate) fn sink(
@@ -56,8 +57,10 @@ pub(crate) fn sink(
     token_type: Option<&str>,
     bare: bool,
     byte_stream_split: bool,
+    schema: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PySink> {
-    let options = || -> Result<SinkOptions> {
+    let schema = schema.map(|schema| schema_of(schema)).transpose()?;
+    let options = move || -> Result<SinkOptions> {
         let mut options =
             Sink::options(format.parse::<SinkFormat>()?).resume(resume).bare(bare).byte_stream_split(byte_stream_split);
         if let Some(compression) = compression {
@@ -72,6 +75,7 @@ pub(crate) fn sink(
         options = with(options, prefix, SinkOptions::prefix);
         options = with(options, threads, SinkOptions::threads);
         options = with(options, memory, SinkOptions::memory);
+        options = with(options, schema.map(|text| text.parse()).transpose()?, SinkOptions::schema);
         Ok(with(options, column, SinkOptions::column))
     };
     let options = options().or_raise(py)?;
@@ -84,6 +88,11 @@ fn with<T>(options: SinkOptions, value: Option<T>, set: impl FnOnce(SinkOptions,
         Some(value) => set(options, value),
         None => options,
     }
+}
+
+/// The columns as JSON, in their order.
+fn schema_of(schema: &Bound<'_, PyDict>) -> PyResult<String> {
+    schema.py().import("json")?.call_method1("dumps", (schema,))?.extract()
 }
 
 fn token_type_of(name: &str) -> Result<TokenType> {

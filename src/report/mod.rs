@@ -21,6 +21,7 @@ pub use workers::{WorkerReport, WorkersReport};
 use crate::cx::{Recorder, StageTally};
 use crate::dataset::{Role, Stage};
 use crate::exec::Runtime;
+use crate::store;
 
 /// Where the time of a run went. `Display` is the text for people, at most 100 columns wide; `Serialize` is for programs.
 ///
@@ -121,6 +122,7 @@ impl Report {
         let wait_share = meter.wait_share();
         let blocked = totals.iter().map(|t| t.counts.wait_ns).sum::<u64>() as f64 / 1e9;
         verdict::share_out(&mut stages, wait_share, blocked);
+        let notes = recorder.notes();
         let us = |q: f64| meter.latency.value_at_quantile(q) as f64 / 1e3;
         let mut report = Self {
             executor: executor.to_string(),
@@ -136,8 +138,8 @@ impl Report {
             buffer_fill: meter.fill(),
             workers: run.workers(),
             stages,
-            notes: recorder.notes(),
-            remarks: remarks(pipeline),
+            remarks: remarks(pipeline).into_iter().chain(blocks(&notes)).collect(),
+            notes,
             verdict: Verdict::default(),
         };
         report.verdict = verdict::judge(&report);
@@ -148,6 +150,13 @@ impl Report {
     pub fn delivered_per_s(&self) -> f64 {
         if self.wall_s > 0.0 { self.delivered as f64 / self.wall_s } else { 0.0 }
     }
+}
+
+/// What this process holds of stores, if a pipeline has read from any.
+fn blocks(notes: &[(String, u64)]) -> Option<String> {
+    let has_read = notes.iter().any(|(what, _)| what.starts_with("store "));
+    let (held, most) = store::memory().filter(|_| has_read)?;
+    Some(format!("{} of at most {} of memory hold blocks of stores", workers::Bytes(held), workers::Bytes(most)))
 }
 
 fn remarks(pipeline: &dyn Stage) -> Vec<String> {

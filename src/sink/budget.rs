@@ -39,9 +39,14 @@ impl Budget {
             used = self.freed.wait_while(used, |used| !has_room(used)).unwrap_or_else(PoisonError::into_inner);
             waited = start.elapsed();
         }
-        used.now = used.now.saturating_add(bytes);
-        used.most = used.most.max(used.now);
+        used.add(bytes);
         (Room { budget: self.clone(), bytes }, waited)
+    }
+
+    /// Room for `bytes`, whatever the budget: for what is to be held before anything can be written.
+    pub(super) fn take_at_once(self: &Arc<Self>, bytes: u64) -> Room {
+        self.used().add(bytes);
+        Room { budget: self.clone(), bytes }
     }
 
     /// The most that ever waited.
@@ -55,6 +60,13 @@ impl Budget {
 
     fn used(&self) -> MutexGuard<'_, Used> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Used {
+    fn add(&mut self, bytes: u64) {
+        self.now = self.now.saturating_add(bytes);
+        self.most = self.most.max(self.now);
     }
 }
 

@@ -13,6 +13,7 @@ use super::plan::Plan;
 use super::publish::Publisher;
 use super::task::{Ending, Part, Task};
 use super::writers::{Finished, ShardWriter};
+use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Threads, as many as there are shards to write and as may be.
@@ -86,6 +87,11 @@ impl Crew {
         self.shared.failed.load(Ordering::Relaxed)
     }
 
+    /// Takes nothing more: who asks for a failure has told it already.
+    pub(super) fn give_up(&self) {
+        self.shared.failed.store(true, Ordering::Relaxed);
+    }
+
     /// The failure, to be told once.
     pub(super) fn failure(&self) -> Option<Error> {
         lock(&self.shared.failure).take().map(|(_, error)| error)
@@ -130,16 +136,29 @@ impl Shared {
         for part in task.parts {
             match part {
                 Part::Elements(elements, room) => {
-                    timed(&self.encoding_ns, || encode(&mut *writer, elements, &mut record))?;
+                    timed(&self.encoding_ns, || {
+                        let written = self.encode(&mut *writer, elements, &mut record);
+                        written.map_err(|e| e.behind(task.first_record).record(record))
+                    })?;
                     drop(room);
                 }
                 Part::End(ending) => {
-                    let finished = timed(&self.encoding_ns, || writer.finish())?;
+                    let finished = timed(&self.encoding_ns, || writer.finish());
+                    let finished = finished.map_err(|e| e.behind(task.first_record))?;
                     return timed(&self.publishing_ns, || {
                         self.publish(task.number, task.first_record, finished, *ending)
                     });
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Errors tell records by their place in the shard, or do not tell them: `record` is then the one.
+    fn encode(&self, writer: &mut dyn ShardWriter, elements: Vec<Element>, record: &mut u64) -> Result<()> {
+        for element in elements {
+            writer.write(&*self.plan.fit(&element)?)?;
+            *record += 1;
         }
         Ok(())
     }
@@ -150,14 +169,6 @@ impl Shared {
         let entry = ShardEntry { files, first_record, records, raw_bytes, state, note: finished.note };
         lock(&self.publisher).publish(&self.plan.folder, number, entry)
     }
-}
-
-fn encode(writer: &mut dyn ShardWriter, elements: Vec<crate::element::Element>, record: &mut u64) -> Result<()> {
-    for element in elements {
-        writer.write(&element).map_err(|e| e.record(*record))?;
-        *record += 1;
-    }
-    Ok(())
 }
 
 fn timed<R>(ns: &AtomicU64, work: impl FnOnce() -> R) -> R {

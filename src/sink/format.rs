@@ -28,7 +28,8 @@ pub enum SinkFormat {
     Megatron,
     #[serde(rename = "webdataset")]
     /// WebDataset: tar files, a sample for each element, a file in it for each field. `__key__`, where there is none, is the number
-    /// of the record.
+    /// of the record. Arrays are files `NAME.npy`, lists and trees `NAME.json`, unless names end so: of a
+    /// column all or none.
     WebDataset,
     /// A folder of MosaicML's MDS: a sample for each element, columns as the first of each shard has them.
     Mds,
@@ -54,7 +55,7 @@ struct Facts {
 }
 
 const NONE: &[Compression] = &[Compression::None];
-const WHOLE_FILE: &[Compression] = &[Compression::None, Compression::Zstd(3), Compression::Gzip(6)];
+const WHOLE_FILE: &[Compression] = &[Compression::None, Compression::Zstd(3), Compression::Gzip(6), Compression::Lz4];
 
 macro_rules! feature {
     ($name:literal) => {
@@ -163,6 +164,7 @@ impl SinkFormat {
             Compression::Snappy if self == Self::Mds => ".snappy",
             Compression::Zstd(_) if self.packs_files() => ".zst",
             Compression::Gzip(_) if self.packs_files() => ".gz",
+            Compression::Lz4 if self.packs_files() => ".lz4",
             _ => "",
         };
         format!("{}{packed}", self.facts().ending)

@@ -5,8 +5,11 @@ use serde_json::Value as Json;
 
 use super::compression::Compression;
 use super::format::SinkFormat;
+use super::schema::Schema;
 use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
+#[cfg(feature = "cli")]
+use crate::source::{TokenLayout, TokenType};
 
 /// The version of the format of manifests that this crate writes.
 pub const FORMAT: u32 = 1;
@@ -29,6 +32,9 @@ pub struct Manifest {
     pub compression: Compression,
     /// What decides where shards end and what is in them, by name.
     pub options: serde_json::Map<String, Json>,
+    /// The columns of all shards, in formats that have columns, as soon as they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Schema>,
     /// The pipeline whose elements they are, if one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<Origin>,
@@ -106,9 +112,20 @@ impl Manifest {
         serde_json::to_string_pretty(self).expect("strings, numbers and JSON values serialise") + "\n"
     }
 
+    /// How token files are laid out, where they are without a header.
+    #[cfg(feature = "cli")]
+    pub(crate) fn layout(&self) -> TokenLayout {
+        let token = match self.options.get("token_type").and_then(Json::as_str) {
+            Some("uint32") => TokenType::U32,
+            _ => TokenType::U16,
+        };
+        let is_bare = self.options.get("bare").and_then(Json::as_bool) == Some(true);
+        if is_bare { TokenLayout::Bare(token) } else { TokenLayout::Detect }
+    }
+
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
-        self.files().map(|file| file.bytes).sum()
+        self.files().fold(0, |bytes, file| bytes.saturating_add(file.bytes))
     }
 
     /// All files, those of shards first.
@@ -141,8 +158,9 @@ impl Manifest {
         if self.compression != new.compression {
             return Err(differs("compression", self.compression.to_string(), new.compression.to_string()));
         }
-        for (name, is) in &new.options {
-            let was = self.options.get(name).unwrap_or(&Json::Null);
+        for name in new.options.keys().chain(self.options.keys()) {
+            let of = |manifest: &'_ Self| manifest.options.get(name).cloned().unwrap_or_default();
+            let (was, is) = (of(self), of(new));
             if was != is {
                 return Err(differs(name, was.to_string(), is.to_string()));
             }

@@ -32,18 +32,23 @@
 //! # Formats
 //! | format | a shard | holds | compression | feature |
 //! |---|---|---|---|---|
-//! | `jsonl` | `.jsonl` | numbers, text, lists, trees | the file: none, zstd, gzip | |
+//! | `jsonl` | `.jsonl` | numbers, text, lists, trees | the file: none, zstd, gzip, lz4 | |
 //! | `parquet` | `.parquet` | everything | pages: zstd, none, snappy, lz4, gzip, brotli | `parquet` |
 //! | `arrow` | `.arrow`, an IPC file | everything | record batches: none, zstd, lz4 | `arrow` |
 //! | `hugging_face` | `.arrow`, a stream; `state.json`, `dataset_info.json` | everything | none | `arrow` |
 //! | `array_record` | `.array_record` | a field of bytes or text, else a `tf.train.Example` | chunks: zstd, none, brotli, snappy | `array_record` |
 //! | `tfrecord` | `.tfrecord` | the same | the file: none, gzip | `tf_record` |
-//! | `webdataset` | `.tar` | a file for each field | the file: none, zstd, gzip | `webdataset` |
+//! | `webdataset` | `.tar` | a file for each field | the file: none, zstd, gzip, lz4 | `webdataset` |
 //! | `mds` | `.mds`; `index.json` | everything | the file: none, zstd, gzip, brotli, snappy | `mds` |
 //! | `npy` | `.npy` | an array of each element, the rows of one | none | |
 //! | `safetensors` | `.safetensors` | arrays, the rows of tensors | none | `safetensors` |
 //! | `tokens` | `.bin` of llm.c or nanoGPT | token ids | none | |
 //! | `megatron` | `.bin` and `.idx` | token ids | none | |
+//!
+//! # Columns
+//! Parquet, Arrow, Hugging Face's folders, MDS, WebDataset, NumPy and safetensors have columns, which are the same in all shards of a folder: those
+//! of its first records, 1,024 of them or 8 MiB, or those that a [`Schema`] declares. The manifest keeps them, so that a resume goes on
+//! with them. A record that does not fit is an error that names it, the column, and what it was to hold.
 //!
 //! # Determinism
 //! Where shards end follows from the records and the options alone, and what is in them, too: a run that was killed and resumed
@@ -56,6 +61,7 @@ mod crew;
 mod cut;
 mod folder;
 mod format;
+mod intake;
 mod manifest;
 mod options;
 mod pipeline;
@@ -63,6 +69,8 @@ mod plan;
 mod publish;
 mod push;
 mod report;
+mod resume;
+mod schema;
 mod shard_file;
 mod task;
 #[cfg(test)]
@@ -75,3 +83,4 @@ pub use manifest::{FORMAT, FileEntry, MANIFEST, Manifest, Origin, ShardEntry};
 pub use options::SinkOptions;
 pub use push::Sink;
 pub use report::SinkReport;
+pub use schema::Schema;

@@ -1,17 +1,15 @@
 //! How a sink writes.
 
-use std::path::Path;
-
 use serde_json::{Map, Value as Json, json};
 
 use super::compression::Compression;
 use super::format::SinkFormat;
 use super::manifest::{FORMAT, Manifest};
-use super::push::Sink;
+use super::schema::Schema;
 use crate::error::{Error, Result};
 use crate::source::TokenType;
 
-/// How a [`Sink`] writes: see [`Sink::options`].
+/// How a [`Sink`](super::Sink) writes: see [`Sink::options`](super::Sink::options).
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `open`"]
 pub struct SinkOptions {
@@ -25,6 +23,7 @@ pub struct SinkOptions {
     pub(super) token_type: TokenType,
     pub(super) bare: bool,
     pub(super) byte_stream_split: bool,
+    pub(super) schema: Schema,
     pub(super) threads: usize,
     pub(super) memory: u64,
     pub(super) resume: bool,
@@ -46,6 +45,7 @@ impl SinkOptions {
             token_type: TokenType::U16,
             bare: false,
             byte_stream_split: false,
+            schema: Schema::new(),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             memory: MEMORY,
             resume: false,
@@ -103,13 +103,23 @@ impl SinkOptions {
         self
     }
 
+    /// What columns hold, in formats that have columns; those that are not named here, and all of them at first, hold what the first
+    /// records do: 1,024 of them, or 8 MiB. All shards have the same columns, and a record that does not fit is an error.
+    ///
+    /// Numbers of a column that is declared may come as another type: whole ones have to fit, others are rounded.
+    pub fn schema(mut self, schema: Schema) -> Self {
+        self.schema = schema;
+        self
+    }
+
     /// What names of shards begin with; `shard` at first.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Threads that encode and compress, each a shard at a time; one for every core at first. They change no byte.
+    /// Threads that encode and compress, each a shard at a time, and of Parquet the columns of a shard among them; one for every
+    /// core at first. They change no byte.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
         self
@@ -128,19 +138,9 @@ impl SinkOptions {
         self
     }
 
-    /// Begins to write to `folder`, which is made if it is not there.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a compression that the format does not have, and for a folder that
-    /// holds shards if it is not to be [resumed](Self::resume), or to which another sink writes;
-    /// [`ErrorKind::State`](crate::ErrorKind::State) for one that was begun otherwise;
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written to.
-    pub fn open(self, folder: impl AsRef<Path>) -> Result<Sink> {
-        Sink::open(self, folder.as_ref())
-    }
-
     pub(super) fn check(&self) -> Result<()> {
         self.format.check(self.compression)?;
+        self.schema.check(self.format)?;
         let plain = |c: char| c.is_alphanumeric() || "._-+=@".contains(c);
         if self.prefix.is_empty() || self.prefix.starts_with('.') || !self.prefix.chars().all(plain) {
             return Err(Error::config(format!("{:?} cannot begin the names of files", self.prefix))
@@ -157,6 +157,7 @@ impl SinkOptions {
             format: self.format,
             compression: self.compression,
             options: self.shape(),
+            schema: None,
             pipeline: None,
             complete: false,
             records: 0,
@@ -179,6 +180,9 @@ impl SinkOptions {
         shape.insert("group".to_owned(), json!(self.group));
         if self.format == SinkFormat::Parquet {
             shape.insert("byte_stream_split".to_owned(), json!(self.byte_stream_split));
+        }
+        if !self.schema.is_empty() {
+            shape.insert("schema".to_owned(), json!(self.schema));
         }
         if let Some(column) = &self.column {
             shape.insert("column".to_owned(), json!(column));

@@ -1,23 +1,60 @@
 //! What all shards of a sink have in common.
 
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use rayon::ThreadPool;
+
 use super::compression::Compression;
 use super::folder::Folder;
+use super::format::SinkFormat;
 use super::options::SinkOptions;
+use super::schema::{Fit, Schema};
 use super::shard_file::ShardFile;
-use super::writers::{self, ShardWriter};
-use crate::error::Result;
+use super::writers::{self, ShardWriter, Shared};
+use crate::element::Element;
+use crate::error::{Error, ErrorKind, Result};
 
 /// How shards are written, and where to.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) options: SinkOptions,
     pub(super) folder: Folder,
+    columns: OnceLock<Columns>,
+    pool: Option<Arc<ThreadPool>>,
+}
+
+/// The columns of all shards, and how elements come to have them.
+#[derive(Debug)]
+struct Columns {
+    schema: Schema,
+    fit: Fit,
 }
 
 impl Plan {
+    pub(super) fn new(options: SinkOptions, folder: Folder) -> Result<Self> {
+        let pool = if options.format == SinkFormat::Parquet { pool(options.threads)? } else { None };
+        Ok(Self { options, folder, columns: OnceLock::new(), pool })
+    }
+
+    /// Says what the columns of all shards are, before the first is begun.
+    pub(super) fn settle(&self, schema: Schema) -> Result<()> {
+        let fit = Fit::new(self.options.format, &schema, &self.options.schema)?;
+        // They are said once.
+        let _ = self.columns.set(Columns { schema, fit });
+        Ok(())
+    }
+
+    /// An element as its shard is to have it.
+    pub(super) fn fit<'a>(&self, element: &'a Element) -> Result<Cow<'a, Element>> {
+        self.columns.get().map_or(Ok(Cow::Borrowed(element)), |columns| columns.fit.apply(element))
+    }
+
     /// Begins the shard of this number, and of this record.
     pub(super) fn shard(&self, number: u64, first_record: u64) -> Result<Box<dyn ShardWriter>> {
-        writers::open(&self.options, first_record, &mut |ending| self.file(number, ending))
+        let schema = self.columns.get().map(|columns| &columns.schema);
+        let shared = Shared { schema, pool: self.pool.as_ref() };
+        writers::open(&self.options, shared, first_record, &mut |ending| self.file(number, ending))
     }
 
     /// What the file of a shard that has one is called.
@@ -46,4 +83,14 @@ impl Plan {
     fn named(&self, number: u64, ending: &str) -> String {
         format!("{}-{number:05}{ending}", self.options.prefix)
     }
+}
+
+/// Threads for the columns of a shard, where there is more than one.
+fn pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
+    if threads < 2 {
+        return Ok(None);
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|_| "gristmill-columns".to_owned());
+    let refused = |e: rayon::ThreadPoolBuildError| Error::new(ErrorKind::Io, format!("threads cannot be started: {e}"));
+    pool.build().map(|pool| Some(Arc::new(pool))).map_err(refused)
 }

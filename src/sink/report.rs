@@ -136,21 +136,27 @@ impl SinkReport {
     }
 }
 
+/// `1 shard`, `3 shards`.
+pub(super) fn plural(number: u64, what: &str) -> String {
+    format!("{} {what}{}", count(number as f64), if number == 1 { "" } else { "s" })
+}
+
 impl fmt::Display for SinkReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mb = |bytes: u64| format!("{}B", count(bytes as f64));
-        let threads = if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
+        let threads = plural(self.threads as u64, "thread");
         writeln!(
             f,
-            "{:.1} s · {} records in {} shards of {} ({})",
+            "{:.1} s · {} in {} of {} ({})",
             self.wall_s,
-            count(self.records as f64),
-            self.shards,
+            plural(self.records, "record"),
+            plural(self.shards, "shard"),
             self.format,
             self.compression
         )?;
         if let Some(resumed) = self.resumed {
-            writeln!(f, "{} records were there already", count(resumed as f64))?;
+            let were = if resumed == 1 { "was" } else { "were" };
+            writeln!(f, "{} {were} there already", plural(resumed, "record"))?;
         }
         writeln!(
             f,

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+#[cfg(feature = "compress")]
+use lz4_flex::frame::{BlockSize, FrameEncoder, FrameInfo};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::compression::Compression;
@@ -22,6 +24,8 @@ enum Codec {
     Zstd(zstd::Encoder<'static, Counted>),
     #[cfg(feature = "compress")]
     Gzip(flate2::write::GzEncoder<Counted>),
+    #[cfg(feature = "compress")]
+    Lz4(Box<FrameEncoder<Counted>>),
 }
 
 /// What lies in the file.
@@ -72,6 +76,12 @@ impl Codec {
                 // Neither name nor time: the same content is the same file.
                 Ok(Self::Gzip(flate2::GzBuilder::new().write(file, flate2::Compression::new(level))))
             }
+            #[cfg(feature = "compress")]
+            Compression::Lz4 => {
+                // Blocks whose size no write decides.
+                let frame = FrameInfo::new().block_size(BlockSize::Max1MB).content_checksum(true);
+                Ok(Self::Lz4(Box::new(FrameEncoder::with_frame_info(frame, file))))
+            }
             other => Err(io::Error::other(format!("whole files are not compressed by {other}"))),
         }
     }
@@ -83,6 +93,8 @@ impl Codec {
             Self::Zstd(encoder) => encoder.finish(),
             #[cfg(feature = "compress")]
             Self::Gzip(encoder) => encoder.finish(),
+            #[cfg(feature = "compress")]
+            Self::Lz4(encoder) => encoder.finish().map_err(io::Error::from),
         }
     }
 }
@@ -95,6 +107,8 @@ impl Write for ShardFile {
             Codec::Zstd(encoder) => encoder.write(bytes),
             #[cfg(feature = "compress")]
             Codec::Gzip(encoder) => encoder.write(bytes),
+            #[cfg(feature = "compress")]
+            Codec::Lz4(encoder) => encoder.write(bytes),
         }
     }
 

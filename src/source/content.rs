@@ -7,8 +7,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::files::{self, FileId, Patterns};
 use super::mmap::{Access, Mapping};
+use crate::dataset::Upcoming;
 use crate::element::Buffer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::place;
@@ -21,8 +24,8 @@ pub(crate) struct Content(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// In memory, or mapped.
-    Here(Buffer),
+    /// In memory, or mapped; and the hash of a sample of it, where that was taken already.
+    Here(Buffer, Option<u64>),
     #[cfg(feature = "store")]
     Far(Arc<Object>),
 }
@@ -33,7 +36,9 @@ impl Content {
         if place::is_remote(path) {
             return Self::open_far(&[path.to_owned()]).pop().unwrap_or_else(|| Err(Error::config("no file")));
         }
-        Ok(Self::from(Buffer::from_owner(Arc::new(Mapping::open(path, access)?))))
+        let (mapping, file) = Mapping::open_file(path, access)?;
+        let hash = files::sample_file(&file, mapping.bytes().len());
+        Ok(Self(Kind::Here(Buffer::from_owner(Arc::new(mapping)), hash)))
     }
 
     /// Objects of stores, many at a time.
@@ -50,7 +55,7 @@ impl Content {
     /// Bytes in it.
     pub(crate) fn len(&self) -> u64 {
         match &self.0 {
-            Kind::Here(bytes) => bytes.len() as u64,
+            Kind::Here(bytes, _) => bytes.len() as u64,
             #[cfg(feature = "store")]
             Kind::Far(object) => object.len(),
         }
@@ -69,7 +74,7 @@ impl Content {
             return Err(outside());
         };
         match &self.0 {
-            Kind::Here(bytes) => bytes.slice(start..end).ok_or_else(outside),
+            Kind::Here(bytes, _) => bytes.slice(start..end).ok_or_else(outside),
             #[cfg(feature = "store")]
             Kind::Far(object) if start <= end && range.end <= object.len() => object.read(range),
             #[cfg(feature = "store")]
@@ -91,7 +96,7 @@ impl Content {
     /// Its bytes where they are in memory or mapped: what is read of them costs nothing.
     pub(crate) fn here(&self) -> Option<&[u8]> {
         match &self.0 {
-            Kind::Here(bytes) => Some(bytes.as_bytes()),
+            Kind::Here(bytes, _) => Some(bytes.as_bytes()),
             #[cfg(feature = "store")]
             Kind::Far(_) => None,
         }
@@ -100,7 +105,7 @@ impl Content {
     /// Says that these ranges will be read soon: what lies far away begins to come, all of it at once.
     pub(crate) fn fetch(&self, ranges: &[Range<u64>]) {
         match (&self.0, ranges) {
-            (Kind::Here(_), _) => {}
+            (Kind::Here(..), _) => {}
             #[cfg(feature = "store")]
             (Kind::Far(object), ranges) => object.fetch(ranges),
         }
@@ -119,7 +124,10 @@ impl Content {
     /// Its part in the identity of a source.
     pub(crate) fn id(&self, path: &Path) -> Result<FileId> {
         match &self.0 {
-            Kind::Here(bytes) => Ok(FileId::new(path, bytes.as_bytes())),
+            Kind::Here(bytes, None) => Ok(FileId::new(path, bytes.as_bytes())),
+            Kind::Here(bytes, Some(hash)) => {
+                Ok(FileId { name: files::file_name(path).into_owned(), size: bytes.len() as u64, hash: *hash })
+            }
             #[cfg(feature = "store")]
             Kind::Far(object) => {
                 Ok(FileId { name: files::file_name(path).into_owned(), size: object.len(), hash: object.hash() })
@@ -130,7 +138,7 @@ impl Content {
     /// What comes from `at` on, at least a byte of it unless that is the end: a piece of what is read front to back.
     fn piece(&self, at: u64) -> Result<Buffer> {
         match &self.0 {
-            Kind::Here(_) => self.read(at..self.len().min(at + PIECE)),
+            Kind::Here(..) => self.read(at..self.len().min(at + PIECE)),
             #[cfg(feature = "store")]
             Kind::Far(object) => object.read_on(at),
         }
@@ -218,17 +226,66 @@ impl BufRead for Stream {
 /// Bytes that are in memory already.
 impl From<Buffer> for Content {
     fn from(bytes: Buffer) -> Self {
-        Self(Kind::Here(bytes))
+        Self(Kind::Here(bytes, None))
     }
 }
 
 /// Begins to fetch parts of files, which are told by their number, where they lie far away: all at once.
-pub(crate) fn fetch_all<'a>(parts: impl Iterator<Item = (usize, Range<u64>)>, content: impl Fn(usize) -> &'a Content) {
+pub(crate) fn fetch_all<'a, C: Into<Option<&'a Content>>>(
+    parts: impl Iterator<Item = (usize, Range<u64>)>,
+    content: impl Fn(usize) -> C,
+) {
     let mut wanted: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();
-    for (file, range) in parts.filter(|(file, _)| content(*file).here().is_none()) {
+    let is_far = |file| content(file).into().is_some_and(|content| content.here().is_none());
+    for (file, range) in parts.filter(|(file, _)| is_far(*file)) {
         wanted.entry(file).or_default().push(range);
     }
-    wanted.iter().for_each(|(&file, ranges)| content(file).fetch(ranges));
+    wanted.iter().for_each(|(&file, ranges)| content(file).into().iter().for_each(|content| content.fetch(ranges)));
+}
+
+/// Says that parts of files, which are told by their number, will be read next and in this order, so that what lies far away is on
+/// its way by then.
+#[cfg(feature = "store")]
+pub(crate) fn will_read<'a, C: Into<Option<&'a Content>>>(
+    parts: impl Iterator<Item = (usize, Range<u64>)>,
+    next: Upcoming<'_>,
+    content: impl Fn(usize) -> C,
+) {
+    let mut last = None;
+    for (file, range) in parts {
+        if let Some(Content(Kind::Far(object))) = content(file).into() {
+            object.will_read(range, next.wanted());
+            last = Some(object);
+        }
+    }
+    last.iter().for_each(|object| object.go_on());
+}
+
+/// Nothing is far away.
+#[cfg(not(feature = "store"))]
+pub(crate) fn will_read<'a, C: Into<Option<&'a Content>>>(
+    _: impl Iterator<Item = (usize, Range<u64>)>,
+    _: Upcoming<'_>,
+    _: impl Fn(usize) -> C,
+) {
+}
+
+/// Whether some of these lie far away.
+pub(crate) fn any_far<'a>(mut contents: impl Iterator<Item = &'a Content>) -> bool {
+    contents.any(|content| content.here().is_none())
+}
+
+/// What lies beside another file, if it is there.
+#[cfg_attr(not(feature = "compress"), allow(dead_code, reason = "one format has files beside others"))]
+pub(crate) fn beside(path: &Path, access: Access) -> Result<Option<Content>> {
+    #[cfg(feature = "store")]
+    if place::is_remote(path) && !Object::is_there(path)? {
+        return Ok(None);
+    }
+    if !place::is_remote(path) && !path.exists() {
+        return Ok(None);
+    }
+    Content::open(path, access).map(Some)
 }
 
 /// Bytes of an object.
@@ -245,6 +302,9 @@ pub(crate) fn untold(error: io::Error) -> Error {
     }
 }
 
+/// Files that are open, in their order.
+pub(crate) type Contents = Vec<(PathBuf, Content)>;
+
 /// The files that `patterns` name, in their order, opened.
 pub(crate) fn open_all(
     patterns: impl Patterns,
@@ -256,15 +316,14 @@ pub(crate) fn open_all(
     paths.into_iter().zip(contents).map(|(path, content)| Ok((path, content?))).collect()
 }
 
-/// Files by their names, opened: what lies far away many at a time.
+/// Files by their names, opened, many at a time.
 pub(crate) fn open_each(paths: &[PathBuf], access: Access) -> Vec<Result<Content>> {
-    let (far, _): (Vec<PathBuf>, Vec<PathBuf>) = paths.iter().cloned().partition(|path| place::is_remote(path));
+    let far: Vec<PathBuf> = paths.iter().filter(|path| place::is_remote(path)).cloned().collect();
     let mut far = Content::open_far(&far).into_iter();
-    let open = |path: &PathBuf| {
-        let far = if place::is_remote(path) { far.next() } else { None };
-        far.unwrap_or_else(|| Content::open(path, access))
-    };
-    paths.iter().map(open).collect()
+    let here = |path: &PathBuf| (!place::is_remote(path)).then(|| Content::open(path, access));
+    let here: Vec<Option<Result<Content>>> = paths.par_iter().map(here).collect();
+    let missing = || Err(Error::config("no file"));
+    here.into_iter().map(|content| content.or_else(|| far.next()).unwrap_or_else(missing)).collect()
 }
 
 #[cfg(test)]

@@ -122,8 +122,7 @@ impl<'a> Fields<'a> {
     /// Up to the next delimiter or the end, behind which the next field begins.
     fn plain(&mut self, at: usize) -> &'a [u8] {
         let rest = &self.record[at..];
-        let end = memchr2(self.dialect.delimiter, b'\n', rest);
-        match end {
+        match end_of_field(self.dialect.delimiter, rest) {
             Some(end) if rest[end] == self.dialect.delimiter => {
                 self.at = Some(at + end + 1);
                 &rest[..end]
@@ -143,24 +142,43 @@ impl<'a> Fields<'a> {
             let end = memchr(quote, rest).ok_or(Unclosed(at))?;
             let doubled = rest.get(end + 1) == Some(&quote);
             // Of a doubled quote one stays.
-            append(&mut bytes, &rest[..end + usize::from(doubled)]);
+            append(&mut bytes, &rest[..end + usize::from(doubled)], rest.len());
             from += end + 1 + usize::from(doubled);
             if !doubled {
                 break;
             }
         }
-        append(&mut bytes, self.plain(from));
+        append(&mut bytes, self.plain(from), 0);
         Ok(Field { at, bytes, quoted: true })
     }
 }
 
-/// Borrows the first part, copies where there are more.
-fn append<'a>(bytes: &mut Cow<'a, [u8]>, more: &'a [u8]) {
-    if bytes.is_empty() {
-        *bytes = Cow::Borrowed(more);
-    } else if !more.is_empty() {
-        bytes.to_mut().extend_from_slice(more);
+/// Room that is made for what may still come of a field.
+const SHORT: usize = 256;
+
+/// Borrows the first part, copies where there are more; `left` bytes may still come.
+fn append<'a>(bytes: &mut Cow<'a, [u8]>, more: &'a [u8], left: usize) {
+    match bytes {
+        Cow::Borrowed([]) => *bytes = Cow::Borrowed(more),
+        Cow::Borrowed(first) if !more.is_empty() => {
+            let mut owned = Vec::with_capacity(first.len() + more.len() + left.min(SHORT));
+            owned.extend_from_slice(first);
+            owned.extend_from_slice(more);
+            *bytes = Cow::Owned(owned);
+        }
+        Cow::Borrowed(_) => {}
+        Cow::Owned(bytes) => bytes.extend_from_slice(more),
     }
+}
+
+/// Where the delimiter or the end of the line is.
+#[inline]
+fn end_of_field(delimiter: u8, rest: &[u8]) -> Option<usize> {
+    /// A search that is made for long texts takes as long to begin.
+    const NEAR: usize = 16;
+    let (short, long) = rest.split_at(rest.len().min(NEAR));
+    let near = short.iter().position(|&byte| byte == delimiter || byte == b'\n');
+    near.or_else(|| memchr2(delimiter, b'\n', long).map(|end| short.len() + end))
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use super::content::Content;
 #[cfg(feature = "spec")]
-use super::content::open_each;
+use super::content::{Contents, open_each};
 use super::delimited::Dialect;
 use super::files::file_name;
 use super::format::Format;
 use super::megatron;
 use super::mmap::Access;
-use super::signs::{begins_with_header, ends_with_limits, limits_path};
+use super::signs::{begins_with_header, compression, ends_with_limits, limits_path};
 use crate::element::Buffer;
 use crate::error::{Error, Result};
 
@@ -47,19 +47,19 @@ pub(crate) fn detect_folder(path: &Path) -> Option<Format> {
     probe.is_some_and(|probe| is_mds_index(&probe)).then_some(Format::Mds)
 }
 
-/// Whether one of the files is compressed, which its name need not say.
+/// The files, opened; `None` if one of them is compressed, which its name need not say: those are streams.
 #[cfg(feature = "spec")]
-pub(crate) fn any_compressed(files: &[std::path::PathBuf]) -> Result<bool> {
+pub(crate) fn open_plain(files: &[PathBuf]) -> Result<Option<Contents>> {
     let head = |content: &Content| 0..content.len().min(4);
     let contents = open_each(files, Access::Normal).into_iter().collect::<Result<Vec<_>>>()?;
     contents.iter().for_each(|content| content.fetch(&[head(content)]));
     for (path, content) in files.iter().zip(&contents) {
         let head = content.read(head(content)).map_err(|e| e.path(path))?;
         if compression(head.as_bytes()).is_some() {
-            return Ok(true);
+            return Ok(None);
         }
     }
-    Ok(false)
+    Ok(Some(files.iter().cloned().zip(contents).collect()))
 }
 
 /// Bytes that are looked at: enough for the first block of a compressed file to yield something.
@@ -99,8 +99,9 @@ const BY_CONTENT: &[(Format, Recognise)] = &[
     (Format::Npz, |probe| probe.begins(b"PK\x03\x04") || probe.begins(b"PK\x05\x06")),
     // llm.c's 20240520 and 20240801.
     (Format::Tokens, |probe| probe.begins(b"\x88\xd8\x34\x01") || probe.begins(b"\xa1\xd9\x34\x01")),
-    (Format::Safetensors, |probe| begins_with_header(probe.size, probe.head())),
+    // By a checksum, one in 256 of which begins as a header of safetensors does.
     (Format::TfRecord, |probe| begins_tf_record(probe.head())),
+    (Format::Safetensors, |probe| begins_with_header(probe.size, probe.head())),
     (Format::Mds, is_mds_index),
     (Format::Jsonl, |probe| begins_json(probe.head())),
 ];
@@ -159,7 +160,7 @@ impl Probe {
     /// What the name says. Of compressed text any ending will do.
     fn promised(&self) -> Option<Format> {
         Format::by_name(&self.name).or_else(|| {
-            let packed = [".gz", ".zst"].iter().any(|ending| self.name.ends_with(ending));
+            let packed = [".gz", ".zst", ".lz4"].iter().any(|ending| self.name.ends_with(ending));
             packed.then(|| self.packed_text())
         })
     }
@@ -258,15 +259,6 @@ fn inflated(head: &[u8]) -> Vec<u8> {
     return head[..0].to_vec();
 }
 
-/// The codec of compressed content, by its magic number. A zstd file may begin with a frame to skip.
-pub(crate) fn compression(bytes: &[u8]) -> Option<&'static str> {
-    match *bytes {
-        [0x1f, 0x8b, ..] => Some("gzip"),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some("zstd"),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,6 +266,16 @@ mod tests {
     fn is(head: &[u8], name: &str) -> Option<Format> {
         let content = Content::from(Buffer::copy_from(head));
         Probe::new(&content, Path::new(name)).unwrap().format().ok()
+    }
+
+    #[cfg(feature = "tf_record")]
+    #[test]
+    fn records_of_every_length_are_tf_record() {
+        for length in 0..3000 {
+            let mut writer = crate::source::TfRecordWriter::new(Vec::new(), Default::default()).unwrap();
+            writer.write(&vec![b' '; length]).unwrap();
+            assert_eq!(is(&writer.finish().unwrap(), "x"), Some(Format::TfRecord), "{length}");
+        }
     }
 
     #[test]

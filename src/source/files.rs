@@ -190,14 +190,38 @@ pub(crate) fn sample(bytes: &[u8]) -> u64 {
     if bytes.len() <= SAMPLES * SAMPLE_BYTES {
         return xxh3_64(bytes);
     }
-    let last = bytes.len() - SAMPLE_BYTES;
     let mut hasher = Xxh3::new();
     hasher.update(&(bytes.len() as u64).to_le_bytes());
-    for i in 0..SAMPLES {
-        let at = (last as u128 * i as u128 / (SAMPLES as u128 - 1)) as usize;
-        hasher.update(&bytes[at..at + SAMPLE_BYTES]);
-    }
+    sampled(bytes.len()).for_each(|at| hasher.update(&bytes[at..at + SAMPLE_BYTES]));
     hasher.digest()
+}
+
+/// Where the pages begin that are hashed of a file of so many bytes, more than they are.
+fn sampled(len: usize) -> impl Iterator<Item = usize> {
+    let last = (len - SAMPLE_BYTES) as u128;
+    (0..SAMPLES).map(move |i| (last * i as u128 / (SAMPLES as u128 - 1)) as usize)
+}
+
+/// [`sample`] of an open file: reading its pages takes a third of what having them mapped does. `None` where it is small, or
+/// where it cannot be read so.
+#[cfg(unix)]
+pub(crate) fn sample_file(file: &std::fs::File, len: usize) -> Option<u64> {
+    use std::os::unix::fs::FileExt;
+    if len <= SAMPLES * SAMPLE_BYTES {
+        return None;
+    }
+    let (mut hasher, mut page) = (Xxh3::new(), [0; SAMPLE_BYTES]);
+    hasher.update(&(len as u64).to_le_bytes());
+    for at in sampled(len) {
+        file.read_exact_at(&mut page, at as u64).ok()?;
+        hasher.update(&page);
+    }
+    Some(hasher.digest())
+}
+
+#[cfg(not(unix))]
+pub(crate) fn sample_file(_: &std::fs::File, _: usize) -> Option<u64> {
+    None
 }
 
 #[cfg(test)]
@@ -224,6 +248,21 @@ mod tests {
         assert!(found(&[path("none.jsonl")]).unwrap_err().to_string().contains("none.jsonl"));
         assert!(found(&[]).is_err());
         assert!(find(dir.path(), &[".npy"]).unwrap_err().message().contains(".npy"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_sampled_as_its_bytes_are() {
+        let dir = tempfile::tempdir().unwrap();
+        for (len, read) in [(0, false), (1 << 16, false), ((1 << 16) + 1, true), (1 << 20, true)] {
+            let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+            let path = dir.path().join("a");
+            std::fs::write(&path, &bytes).unwrap();
+            let file = std::fs::File::open(&path).unwrap();
+            assert_eq!(sample_file(&file, len), read.then(|| sample(&bytes)));
+            // Of a file that was cut the rest is not there.
+            assert_eq!(sample_file(&file, len + (1 << 17)), None);
+        }
     }
 
     #[test]

@@ -1,13 +1,20 @@
-//! Which part holds a record, where records are numbered over many: files, row groups, shards.
+//! Which part holds a record, where records are numbered over many: files, row groups, shards, chunks.
 #![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use crate::error::{Error, Result};
 
 /// How many records are before each part.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Firsts {
-    firsts: Vec<u64>,
+    before: Before,
     len: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Before {
+    /// So many records in each part, but for the last: nothing to hold, and nothing to search.
+    Even(u64),
+    Uneven(Vec<u64>),
 }
 
 impl Firsts {
@@ -21,7 +28,7 @@ impl Firsts {
             firsts.push(len);
             len = len.checked_add(count).ok_or_else(|| Error::data("more than 2^64 records"))?;
         }
-        Ok(Self { firsts, len })
+        Ok(Self { before: Before::of(firsts, len), len })
     }
 
     /// Records of all parts together.
@@ -30,8 +37,32 @@ impl Firsts {
     }
 
     /// Records before a part, which is one of those there are.
+    #[inline]
     pub(crate) fn before(&self, part: usize) -> u64 {
-        self.firsts[part]
+        match &self.before {
+            Before::Even(count) => count * part as u64,
+            Before::Uneven(firsts) => firsts[part],
+        }
+    }
+
+    /// Records in a part, which is one of those there are.
+    #[inline]
+    pub(crate) fn count(&self, part: usize) -> u64 {
+        let (first, rest) = (self.before(part), |first: u64| self.len - first);
+        match &self.before {
+            Before::Even(count) => rest(first).min(*count),
+            Before::Uneven(firsts) => firsts.get(part + 1).map_or_else(|| rest(first), |next| next - first),
+        }
+    }
+
+    /// Whether some part holds more than one record.
+    pub(crate) fn is_grouped(&self) -> bool {
+        !matches!(self.before, Before::Even(0 | 1))
+    }
+
+    /// Bytes it holds in memory.
+    pub(crate) fn memory(&self) -> usize {
+        if let Before::Uneven(firsts) = &self.before { size_of_val(firsts.as_slice()) } else { 0 }
     }
 
     /// The part that holds record `index`, and the number the record has there.
@@ -43,12 +74,14 @@ impl Firsts {
         if index >= self.len {
             return Err(self.missing(index));
         }
-        let part = match self.firsts.len() {
-            1 => 0,
+        let part = match &self.before {
+            // Many data sets are one part, and a division takes longer than all else here.
+            Before::Even(count) if index < *count => 0,
+            Before::Even(count) => (index / count) as usize,
             // Of parts without records the last begins where the next one does: it is the one behind them that is found.
-            _ => self.firsts.partition_point(|&first| first <= index) - 1,
+            Before::Uneven(firsts) => firsts.partition_point(|&first| first <= index) - 1,
         };
-        Ok((part, index - self.firsts[part]))
+        Ok((part, index - self.before(part)))
     }
 
     #[cold]
@@ -57,9 +90,53 @@ impl Firsts {
     }
 }
 
+/// Of no parts.
+impl Default for Firsts {
+    fn default() -> Self {
+        Self { before: Before::Even(0), len: 0 }
+    }
+}
+
+impl Before {
+    /// Of parts that begin at these records, the last of which ends at `len`.
+    fn of(firsts: Vec<u64>, len: u64) -> Self {
+        let Some(&last) = firsts.last() else { return Self::Even(0) };
+        let count = firsts.get(1).copied().unwrap_or(len);
+        let is_even = last < len && len - last <= count && firsts.windows(2).all(|pair| pair[1] - pair[0] == count);
+        if is_even { Self::Even(count) } else { Self::Uneven(firsts) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn even_and_uneven_parts_are_found() {
+        for (counts, even) in [
+            (vec![3, 3, 2], true),
+            (vec![3, 2, 3], false),
+            (vec![2, 3], false),
+            (vec![5], true),
+            (vec![0, 2], false),
+            (vec![2, 0], false),
+            (vec![1, 1], true),
+            (vec![0], false),
+        ] {
+            let firsts = Firsts::of(counts.iter().copied()).unwrap();
+            assert_eq!(matches!(firsts.before, Before::Even(_)), even, "{counts:?}");
+            let owners = counts.iter().enumerate().flat_map(|(part, &count)| (0..count).map(move |at| (part, at)));
+            let found: Vec<_> = (0..firsts.len()).map(|index| firsts.find(index).unwrap()).collect();
+            assert_eq!(found, owners.collect::<Vec<_>>(), "{counts:?}");
+            for (part, &count) in counts.iter().enumerate() {
+                assert_eq!(
+                    (firsts.before(part), firsts.count(part)),
+                    (counts[..part].iter().sum(), count),
+                    "{counts:?}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn parts_without_records_hold_none() {

@@ -92,6 +92,12 @@ impl Format {
         Self::Megatron,
     ];
 
+    /// Whether an index of its files is built and kept.
+    #[cfg(feature = "spec")]
+    pub(crate) fn is_indexed(self) -> bool {
+        matches!(self, Self::Jsonl | Self::Lines | Self::Csv | Self::TfRecord | Self::WebDataset)
+    }
+
     const fn facts(self) -> Facts {
         match self {
             Self::Jsonl => Facts {
@@ -105,14 +111,24 @@ impl Format {
             Self::JsonlStream => Facts {
                 name: "jsonl_stream",
                 source: "jsonl",
-                endings: &[".jsonl.gz", ".jsonl.zst", ".ndjson.gz", ".ndjson.zst", ".json.gz", ".json.zst"],
+                endings: &[
+                    ".jsonl.gz",
+                    ".jsonl.zst",
+                    ".jsonl.lz4",
+                    ".ndjson.gz",
+                    ".ndjson.zst",
+                    ".ndjson.lz4",
+                    ".json.gz",
+                    ".json.zst",
+                    ".json.lz4",
+                ],
                 by_number: false,
                 feature: feature!("compress"),
             },
             Self::LineStream => Facts {
                 name: "line_stream",
                 source: "lines",
-                endings: &[".txt.gz", ".txt.zst"],
+                endings: &[".txt.gz", ".txt.zst", ".txt.lz4"],
                 by_number: false,
                 feature: feature!("compress"),
             },
@@ -154,7 +170,7 @@ impl Format {
             Self::CsvStream => Facts {
                 name: "csv_stream",
                 source: "csv",
-                endings: &[".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst"],
+                endings: &[".csv.gz", ".csv.zst", ".csv.lz4", ".tsv.gz", ".tsv.zst", ".tsv.lz4"],
                 by_number: false,
                 feature: feature!("csv"),
             },
@@ -199,7 +215,7 @@ impl Format {
             Self::WebDatasetStream => Facts {
                 name: "webdataset_stream",
                 source: "webdataset",
-                endings: &[".tar.gz", ".tgz", ".tar.zst"],
+                endings: &[".tar.gz", ".tgz", ".tar.zst", ".tar.lz4"],
                 by_number: false,
                 feature: feature!("webdataset"),
             },

@@ -1,4 +1,4 @@
-//! The parsers, on bytes in memory: what `fuzz/` runs. Only in builds with `--cfg fuzzing`.
+//! The parsers of files, on bytes in memory: targets of [`fuzzing`](crate::fuzzing).
 //!
 //! Each takes any bytes. None may panic, hang or take much more memory than it is given; some hold the parser against a
 //! second way to the same answer.
@@ -8,16 +8,16 @@ mod plain;
 mod shards;
 
 #[cfg(feature = "bagz")]
-pub use self::plain::bagz;
+pub(crate) use self::plain::bagz;
 #[cfg(feature = "csv")]
-pub use self::plain::csv;
-pub use self::plain::megatron;
+pub(crate) use self::plain::csv;
+pub(crate) use self::plain::megatron;
 #[cfg(feature = "safetensors")]
-pub use self::plain::safetensors;
+pub(crate) use self::plain::safetensors;
 #[cfg(feature = "mds")]
-pub use self::shards::mds;
+pub(crate) use self::shards::mds;
 #[cfg(feature = "webdataset")]
-pub use self::shards::webdataset;
+pub(crate) use self::shards::webdataset;
 use super::index::LineIndex;
 use super::index_cache::{decode, stored_key};
 use super::inflate::{Bounds, LineReader};
@@ -27,7 +27,7 @@ use super::tokens::{TokenLayout, TokenType, bin_layout};
 use crate::element::{Buffer, Name};
 
 /// A line of JSON: whatever serde_json refuses is refused, and one column is what it is among all.
-pub fn jsonl(data: &[u8]) {
+pub(crate) fn jsonl(data: &[u8]) {
     let Ok(line) = std::str::from_utf8(data) else { return };
     let all = record(line, &Wanted::All);
     if let Ok(element) = &all {
@@ -41,7 +41,7 @@ pub fn jsonl(data: &[u8]) {
 }
 
 /// The lines of a text, and a cache file that claims to be its index.
-pub fn line_index(data: &[u8]) {
+pub(crate) fn line_index(data: &[u8]) {
     for keep_blank in [false, true] {
         let index = LineIndex::build(data, keep_blank);
         let lines: Vec<&[u8]> =
@@ -64,21 +64,21 @@ pub fn line_index(data: &[u8]) {
 }
 
 /// A `.npy` file.
-pub fn npy(data: &[u8]) {
+pub(crate) fn npy(data: &[u8]) {
     if let Ok(array) = super::npy::decode(Buffer::copy_from(data)) {
         assert!(array.bytes().len() <= data.len());
     }
 }
 
 /// A `.npz` file.
-pub fn npz(data: &[u8]) {
+pub(crate) fn npz(data: &[u8]) {
     if let Ok(npz) = Npz::of("x.npz".into(), Buffer::copy_from(data)) {
         npz.names().take(8).for_each(|name| drop(npz.array(name)));
     }
 }
 
 /// A `.bin` file of token ids.
-pub fn tokens(data: &[u8]) {
+pub(crate) fn tokens(data: &[u8]) {
     for layout in
         [TokenLayout::Detect, TokenLayout::LlmC, TokenLayout::Bare(TokenType::U16), TokenLayout::Bare(TokenType::U32)]
     {
@@ -88,8 +88,8 @@ pub fn tokens(data: &[u8]) {
     }
 }
 
-/// A `.gz`, `.zst` or plain text: lines, and the same lines again from the middle.
-pub fn stream(data: &[u8]) {
+/// A `.gz`, `.zst`, `.lz4` or plain text: lines, and the same lines again from the middle.
+pub(crate) fn stream(data: &[u8]) {
     let bounds = Bounds { line_bytes: 1 << 16, window_log: None };
     let open = |offset, lines| LineReader::open("x".as_ref(), &Buffer::copy_from(data).into(), bounds, offset, lines);
     let read = |reader: &mut LineReader| {
@@ -115,7 +115,7 @@ pub fn stream(data: &[u8]) {
 
 /// A Parquet file.
 #[cfg(feature = "parquet")]
-pub fn parquet(data: &[u8]) {
+pub(crate) fn parquet(data: &[u8]) {
     use crate::dataset::map::RandomAccess;
     let contents = vec![("x.parquet".into(), Buffer::copy_from(data).into())];
     if let Ok(source) = super::ParquetOptions::default().open_contents(contents) {
@@ -126,7 +126,7 @@ pub fn parquet(data: &[u8]) {
 
 /// An Arrow file or stream.
 #[cfg(feature = "arrow")]
-pub fn arrow(data: &[u8]) {
+pub(crate) fn arrow(data: &[u8]) {
     use crate::dataset::map::RandomAccess;
     let contents = vec![("x.arrow".into(), Buffer::copy_from(data).into())];
     if let Ok(source) = super::ArrowOptions::default().open_contents(contents) {
@@ -137,7 +137,7 @@ pub fn arrow(data: &[u8]) {
 
 /// An ArrayRecord file. Hashes are not checked here, or damage would never get behind them.
 #[cfg(feature = "array_record")]
-pub fn array_record(data: &[u8]) {
+pub(crate) fn array_record(data: &[u8]) {
     use crate::dataset::map::RandomAccess;
     let contents = vec![("x.array_record".into(), Buffer::copy_from(data).into())];
     if let Ok(source) = super::ArrayRecordOptions::default().open_contents(contents) {
@@ -148,7 +148,7 @@ pub fn array_record(data: &[u8]) {
 
 /// An ArrayRecord file without its index: whatever is recovered is read, or refused as damaged.
 #[cfg(feature = "array_record")]
-pub fn array_record_recovery(data: &[u8]) {
+pub(crate) fn array_record_recovery(data: &[u8]) {
     use crate::dataset::map::RandomAccess;
     let contents = vec![("x.array_record".into(), Buffer::copy_from(data).into())];
     if let Ok(source) = super::ArrayRecordOptions::default().recover(true).open_contents(contents) {
@@ -159,26 +159,33 @@ pub fn array_record_recovery(data: &[u8]) {
     }
 }
 
-/// A TFRecord file, compressed or not. Checksums are not checked here, either.
+/// A TFRecord file, compressed or not: whatever is read of it is written and read again as the same. Checksums are not
+/// checked here, either.
 #[cfg(feature = "tf_record")]
-pub fn tf_record(data: &[u8]) {
+pub(crate) fn tf_record(data: &[u8]) {
     use crate::dataset::{DatasetIterator, IterDataset};
-    let Ok(stream) = super::TfRecordStream::of(vec![("x.tfrecord".into(), Buffer::copy_from(data).into())]) else {
-        return;
-    };
-    let mut cx = crate::Cx::default();
-    let Ok(mut records) = stream.iter(&crate::exec::Runtime::inline()) else { return };
+    let (mut cx, runtime) = (crate::Cx::default(), crate::exec::Runtime::inline());
+    let open = |file: &[u8]| super::TfRecordStream::of(vec![("x.tfrecord".into(), Buffer::copy_from(file).into())]);
+    let Ok(Ok(mut records)) = open(data).map(|stream| stream.iter(&runtime)) else { return };
     // A small file can hold very long records.
-    let (mut count, mut bytes) = (0, 0);
-    while count < 1000 && bytes < 16 << 20 {
-        let Ok(Some(record)) = records.next(&mut cx) else { return };
-        count += 1;
+    let (mut read, mut bytes) = (Vec::new(), 0);
+    while read.len() < 1000 && bytes < 16 << 20 {
+        let Ok(Some(record)) = records.next(&mut cx) else { break };
         bytes += record.len();
+        read.push(record);
     }
+    let mut writer = super::TfRecordWriter::new(Vec::new(), super::TfRecordWriterOptions::default()).expect("a writer");
+    read.iter().for_each(|record| writer.write(record.as_bytes()).expect("room in memory"));
+    let written = open(&writer.finish().expect("room in memory")).expect("what was written");
+    let mut again = written.iter(&runtime).expect("what was written");
+    for record in read {
+        assert!(again.next(&mut cx).expect("what was written").is_some_and(|again| again == record));
+    }
+    assert!(again.next(&mut cx).expect("its end").is_none());
 }
 
 /// A record that is to be an example: whatever is read of it is written and read again as the same.
-pub fn example(data: &[u8]) {
+pub(crate) fn example(data: &[u8]) {
     use super::{ExampleParser, FeatureSpec, FeatureType, encode_example};
     let record = Buffer::copy_from(data);
     if let Ok(element) = ExampleParser::inferred().parse(&record) {

@@ -50,7 +50,7 @@ impl IndexCache {
 }
 
 /// Smaller files are searched faster than a cache file is looked up and checked.
-const MIN_BYTES: usize = 8 << 20;
+const MIN_BYTES: u64 = 8 << 20;
 
 /// What starts at the places of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,37 +98,18 @@ impl Records {
     }
 }
 
-/// Where `records` start in the file at `path`, whose content is `bytes` and which `id` tells from others: from the cache, or
-/// found and then cached.
+/// Where `records` start in the file at `path`, which `id` tells from others: from the cache, or found and then cached.
 ///
 /// # Errors
 /// What `find` reports.
 pub(crate) fn load_or_find<E>(
     path: &Path,
     id: &FileId,
-    bytes: &[u8],
-    records: Records,
-    cache: &IndexCache,
-    find: impl FnOnce(&[u8]) -> Result<Starts, E>,
-) -> Result<Starts, E> {
-    if bytes.len() < MIN_BYTES {
-        return find(bytes);
-    }
-    cached(path, id, records, cache, || find(bytes))
-}
-
-/// The same of a file that need not be in memory: `find` reads it.
-///
-/// # Errors
-/// What `find` reports.
-pub(crate) fn load_or_read<E>(
-    path: &Path,
-    id: &FileId,
     records: Records,
     cache: &IndexCache,
     find: impl FnOnce() -> Result<Starts, E>,
 ) -> Result<Starts, E> {
-    if id.size < MIN_BYTES as u64 {
+    if id.size < MIN_BYTES {
         return find();
     }
     cached(path, id, records, cache, find)

@@ -1,4 +1,4 @@
-//! Text out of a `.gz`, `.zst` or plain file, line by line, with bounded memory.
+//! Text out of a `.gz`, `.zst`, `.lz4` or plain file, line by line, with bounded memory.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -7,6 +7,8 @@ use flate2::bufread::MultiGzDecoder;
 use memchr::memchr;
 
 use super::content::{Content, Stream};
+use super::file_stream::shorter;
+use super::lz4_frame::Lz4Decoder;
 use crate::error::{Error, Result};
 
 /// A file, decompressed by its magic number.
@@ -14,14 +16,16 @@ pub(super) enum Decoder {
     Plain(Stream),
     Gzip(Box<MultiGzDecoder<Stream>>),
     Zstd(Box<zstd::stream::read::Decoder<'static, Stream>>),
+    Lz4(Box<Lz4Decoder<Stream>>),
 }
 
 impl Decoder {
     pub(super) fn new(file: &Content, window_log: Option<u32>) -> Result<Self> {
         let head = file.read(0..file.len().min(4))?;
         let stream = file.stream();
-        Ok(match super::detect::compression(head.as_bytes()) {
+        Ok(match super::signs::compression(head.as_bytes()) {
             Some("gzip") => Self::Gzip(Box::new(MultiGzDecoder::new(stream))),
+            Some("lz4") => Self::Lz4(Box::new(Lz4Decoder::new(stream))),
             Some(_) => {
                 let log = window_log.unwrap_or_else(|| default_window_log(file.len()));
                 let decoder = zstd::stream::read::Decoder::with_buffer(stream).and_then(|mut decoder| {
@@ -39,6 +43,7 @@ impl Decoder {
             Self::Plain(_) => None,
             Self::Gzip(_) => Some("gzip"),
             Self::Zstd(_) => Some("zstd"),
+            Self::Lz4(_) => Some("lz4"),
         }
     }
 
@@ -48,6 +53,7 @@ impl Decoder {
             Self::Plain(stream) => stream,
             Self::Gzip(decoder) => decoder.get_ref(),
             Self::Zstd(decoder) => decoder.get_ref(),
+            Self::Lz4(decoder) => decoder.get_ref(),
         };
         stream.position()
     }
@@ -57,7 +63,22 @@ impl Decoder {
             Self::Plain(stream) => stream.read(out),
             Self::Gzip(decoder) => decoder.read(out),
             Self::Zstd(decoder) => decoder.read(out),
+            Self::Lz4(decoder) => decoder.read(out),
         }
+    }
+
+    /// As much of `out` as there is.
+    #[cfg(any(feature = "tf_record", feature = "webdataset"))]
+    pub(super) fn fill(&mut self, out: &mut [u8]) -> Result<usize> {
+        let mut got = 0;
+        while got < out.len() {
+            match self.read(&mut out[got..]) {
+                Ok(0) => break,
+                Ok(read) => got += read,
+                Err(error) => return Err(self.fault(error)),
+            }
+        }
+        Ok(got)
     }
 
     /// What an error of [`read`](Self::read) means, and where.
@@ -147,7 +168,7 @@ impl LineReader {
     fn skip_to(&mut self, offset: u64) -> Result<()> {
         if let Decoder::Plain(stream) = &mut self.decoder {
             if !stream.seek(offset) {
-                return Err(short(offset));
+                return Err(shorter(offset));
             }
             self.offset = offset;
         }
@@ -155,7 +176,7 @@ impl LineReader {
             self.fill()?;
             let skip = ((self.to - self.from) as u64).min(offset - self.offset);
             if skip == 0 {
-                return Err(short(offset));
+                return Err(shorter(offset));
             }
             self.from += skip as usize;
             self.offset += skip;
@@ -282,8 +303,4 @@ impl LineReader {
         self.from = self.to;
         self.decoder.fault(error)
     }
-}
-
-fn short(offset: u64) -> Error {
-    Error::state(format!("the text has fewer than the {offset} bytes that were read of it before"))
 }

@@ -2,13 +2,19 @@
 
 use std::fmt;
 
+#[cfg(feature = "spec")]
+use std::path::PathBuf;
+
 use super::columns::{check_choice, instead};
+#[cfg(feature = "spec")]
+use super::content::Content;
 use super::files::Patterns;
 use super::index_cache::IndexCache;
 use super::json::{self, RecordFault, Wanted};
 use super::json_text::Fault;
 use super::lines::{LineFiles, LineOptions};
 use super::mmap::Access;
+use crate::dataset::Upcoming;
 use crate::dataset::map::{Many, RandomAccess};
 use crate::element::{Element, Name};
 use crate::error::Result;
@@ -69,6 +75,11 @@ impl Jsonl {
     pub fn options() -> JsonlOptions {
         JsonlOptions::default()
     }
+
+    fn new(files: LineFiles, parser: RecordParser) -> Self {
+        let identity = files.identity().to_owned() + &parser.identity();
+        Self { files, parser, identity }
+    }
 }
 
 /// How [`Jsonl`] files are opened.
@@ -104,9 +115,14 @@ impl JsonlOptions {
     /// As [`Jsonl::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is named twice or none is.
     pub fn open(self, patterns: impl Patterns) -> Result<Jsonl> {
         let parser = RecordParser::new(self.columns)?;
-        let files = LineFiles::open(patterns, &[".jsonl", ".ndjson", ".json"], &self.lines)?;
-        let identity = files.identity().to_owned() + &parser.identity();
-        Ok(Jsonl { files, parser, identity })
+        Ok(Jsonl::new(LineFiles::open(patterns, &[".jsonl", ".ndjson", ".json"], &self.lines)?, parser))
+    }
+
+    /// The same of files that are open.
+    #[cfg(feature = "spec")]
+    pub(crate) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<Jsonl> {
+        let parser = RecordParser::new(self.columns)?;
+        Ok(Jsonl::new(LineFiles::of(contents, &self.lines)?, parser))
     }
 }
 
@@ -138,6 +154,10 @@ impl RandomAccess for Jsonl {
 
     fn reads_far(&self) -> bool {
         self.files.is_far()
+    }
+
+    fn will_read(&self, next: Upcoming<'_>) {
+        self.files.will_read(next);
     }
 
     fn name(&self) -> &'static str {

@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use super::content::{self, Content};
-use super::detect::compression;
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::format::Format;
 use super::index::LineIndex;
-use super::index_cache::{IndexCache, Records, load_or_find, load_or_read};
+use super::index_cache::{IndexCache, Records, load_or_find};
 use super::index_stream;
 use super::mmap::Access;
+use super::signs::compression;
 use super::starts::Starts;
 use super::utf8;
+use crate::dataset::Upcoming;
 use crate::dataset::map::{Many, RandomAccess};
 use crate::element::Buffer;
 use crate::error::{Error, Result};
@@ -60,7 +61,11 @@ enum Bytes<'a> {
 
 impl LineFiles {
     pub(crate) fn open(patterns: impl Patterns, extensions: &[&str], options: &LineOptions) -> Result<Self> {
-        let contents = content::open_all(patterns, extensions, options.access)?;
+        Self::of(content::open_all(patterns, extensions, options.access)?, options)
+    }
+
+    /// The same of files that are open.
+    pub(crate) fn of(contents: Vec<(PathBuf, Content)>, options: &LineOptions) -> Result<Self> {
         let open = |(path, content)| LineFile::open(path, content, options);
         let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
         let (files, ids): (Vec<LineFile>, Vec<FileId>) = opened.into_iter().unzip();
@@ -86,15 +91,23 @@ impl LineFiles {
 
     /// Begins to fetch these lines, where they lie far away.
     pub(crate) fn fetch(&self, indices: &[u64]) {
-        if !self.far {
-            return;
+        if self.far {
+            content::fetch_all(self.parts(indices), |at| &self.files[at].content);
         }
-        let place = |&index: &u64| {
+    }
+
+    /// Says that these lines will be read.
+    pub(crate) fn will_read(&self, next: Upcoming<'_>) {
+        content::will_read(self.parts(next.indices()), next, |at| &self.files[at].content);
+    }
+
+    /// The files and ranges where these lines lie.
+    fn parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
+        indices.iter().filter_map(|&index| {
             let (at, record) = self.firsts.find(index).ok()?;
             let file = &self.files[at];
             Some((at, file.index.place(record, file.content.len())?))
-        };
-        content::fetch_all(indices.iter().filter_map(place), |at| &self.files[at].content);
+        })
     }
 
     pub(crate) fn identity(&self) -> &str {
@@ -138,10 +151,10 @@ fn starts(path: &Path, content: &Content, id: &FileId, options: &LineOptions) ->
     let records = if keep_blank { Records::AllLines } else { Records::Lines };
     let Some(all) = content.here() else {
         let read = || index_stream::build(content.stream(), keep_blank).map(|index| index.0);
-        return load_or_read(path, id, records, cache, read).map_err(content::untold);
+        return load_or_find(path, id, records, cache, read).map_err(content::untold);
     };
-    let find = |bytes: &[u8]| Ok::<_, Infallible>(LineIndex::build(bytes, keep_blank).0);
-    let Ok(starts) = load_or_find(path, id, all, records, cache, find);
+    let find = || Ok::<_, Infallible>(LineIndex::build(all, keep_blank).0);
+    let Ok(starts) = load_or_find(path, id, records, cache, find);
     Ok(starts)
 }
 
@@ -261,12 +274,21 @@ impl LinesOptions {
     /// # Errors
     /// As [`Lines::open`].
     pub fn open(self, patterns: impl Patterns) -> Result<Lines> {
-        let files = LineFiles::open(patterns, &[".txt"], &self.0)?;
+        LineFiles::open(patterns, &[".txt"], &self.0).map(|files| self.of(files))
+    }
+
+    /// The same of files that are open.
+    #[cfg(feature = "spec")]
+    pub(crate) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<Lines> {
+        LineFiles::of(contents, &self.0).map(|files| self.of(files))
+    }
+
+    fn of(&self, files: LineFiles) -> Lines {
         let identity = match self.0.keep_blank {
             true => format!("{}, blank_lines=true", files.identity()),
             false => files.identity().to_owned(),
         };
-        Ok(Lines { files, identity })
+        Lines { files, identity }
     }
 }
 
@@ -296,6 +318,10 @@ impl RandomAccess for Lines {
 
     fn reads_far(&self) -> bool {
         self.files.is_far()
+    }
+
+    fn will_read(&self, next: Upcoming<'_>) {
+        self.files.will_read(next);
     }
 
     fn name(&self) -> &'static str {

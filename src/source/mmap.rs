@@ -37,7 +37,11 @@ impl Mapping {
     /// # Errors
     /// [`ErrorKind::Io`] if it cannot be opened or mapped, [`ErrorKind::Unsupported`] if it is not a regular file.
     pub fn open(path: impl AsRef<Path>, access: Access) -> Result<Self> {
-        let path = path.as_ref();
+        Self::open_file(path.as_ref(), access).map(|(mapping, _)| mapping)
+    }
+
+    /// The same, and the open file.
+    pub(crate) fn open_file(path: &Path, access: Access) -> Result<(Self, File)> {
         let file = File::open(path).map_err(|e| Error::io(e, path))?;
         let metadata = file.metadata().map_err(|e| Error::io(e, path))?;
         if !metadata.is_file() {
@@ -49,13 +53,13 @@ impl Mapping {
         }
         // The system refuses to map nothing.
         if metadata.len() == 0 {
-            return Ok(Self(None));
+            return Ok((Self(None), file));
         }
         // SAFETY: the mapping is private to reading and lives in `self`. That no one changes the file meanwhile is the
         // user's part, stated above; every value read from it is checked before use, so torn bytes are bad data at worst.
         let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io(e, path))?;
         advise(&map, access);
-        Ok(Self(Some(map)))
+        Ok((Self(Some(map)), file))
     }
 
     /// The bytes of the file.

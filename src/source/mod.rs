@@ -4,9 +4,9 @@
 //! |---|---|---|---|
 //! | text, a record a line | [`Lines`] | by number | |
 //! | JSON Lines | [`Jsonl`] | by number | |
-//! | `.gz` and `.zst` of those | [`TextStream`] | in order | `compress` |
+//! | `.gz`, `.zst` and `.lz4` of those | [`TextStream`] | in order | `compress` |
 //! | CSV, TSV and the like | [`Csv`] | by number | `csv` |
-//! | `.gz` and `.zst` of those | [`CsvStream`] | in order | `csv`, `compress` |
+//! | `.gz`, `.zst` and `.lz4` of those | [`CsvStream`] | in order | `csv`, `compress` |
 //! | token ids: `.bin`, `.npy` | [`Tokens`] | crops by number, consecutive or random | |
 //! | NumPy: `.npy` | [`Npy`], written by [`NpyWriter`] | rows by number | |
 //! | NumPy: `.npz` | [`Npz`], [`NpzRows`] | arrays by name, rows by number | `compress` |
@@ -20,7 +20,7 @@
 //! | Arrow: IPC files and streams, Feather, folders of Hugging Face | [`Arrow`] | rows by number | `arrow` |
 //! | `tf.train.Example` and `SequenceExample` in records of those | [`Examples`] | as the records | |
 //! | WebDataset, read and written | [`WebDataset`] | by number | `webdataset` |
-//! | WebDataset of gzip and zstd | [`WebDatasetStream`] | in order | `webdataset` |
+//! | WebDataset of gzip, zstd and LZ4 | [`WebDatasetStream`] | in order | `webdataset` |
 //! | MDS, read and written | [`Mds`] | by number | `mds` |
 //!
 //! What is read by number is a [`RandomAccess`](crate::dataset::map::RandomAccess), which
@@ -43,6 +43,8 @@ pub(crate) mod arrow_ipc;
 #[cfg(feature = "bagz")]
 mod bagz;
 mod braces;
+#[cfg(any(feature = "array_record", feature = "tf_record", feature = "webdataset"))]
+pub(crate) mod checksums;
 mod columns;
 #[cfg(any(
     feature = "arrow",
@@ -56,16 +58,20 @@ pub(crate) mod content;
 mod csv;
 #[cfg(any(feature = "mds", feature = "webdataset"))]
 mod decode;
+#[cfg(any(feature = "array_record", feature = "bagz", feature = "mds"))]
+mod decompress;
 mod delimited;
 mod detect;
 #[cfg(any(feature = "mds", feature = "webdataset"))]
 mod encode;
 mod example;
+#[cfg(feature = "compress")]
+mod file_stream;
 mod files;
-mod firsts;
+pub(crate) mod firsts;
 mod format;
-#[cfg(all(fuzzing, feature = "compress"))]
-pub mod fuzzing;
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(crate) mod fuzzing;
 mod index;
 mod index_cache;
 mod index_stream;
@@ -78,6 +84,8 @@ mod jsonl;
 mod jsonl_writer;
 mod lines;
 mod listed;
+#[cfg(feature = "compress")]
+mod lz4_frame;
 #[cfg(feature = "mds")]
 mod mds;
 mod megatron;
@@ -102,8 +110,6 @@ mod utf8;
 mod varint;
 #[cfg(feature = "webdataset")]
 mod webdataset;
-#[cfg(feature = "bagz")]
-mod zstd_frame;
 
 #[cfg(feature = "arrow")]
 pub use self::arrow_ipc::{Arrow, ArrowCompression, ArrowOptions, ArrowWriter, ArrowWriterOptions, HuggingFaceWriter};
@@ -119,6 +125,8 @@ pub use array_record::{
 pub(crate) use bagz::expand as sharded_names;
 #[cfg(feature = "bagz")]
 pub use bagz::{Bagz, BagzOptions};
+#[cfg(feature = "spec")]
+pub(crate) use content::Contents;
 #[cfg(feature = "cli")]
 pub(crate) use content::size;
 #[cfg(feature = "csv")]
@@ -127,10 +135,12 @@ pub use csv::{Csv, CsvOptions, CsvType};
 pub use csv::{CsvStream, CsvStreamIter};
 pub use detect::detect;
 #[cfg(feature = "spec")]
-pub(crate) use detect::{any_compressed, detect_folder};
+pub(crate) use detect::{detect_folder, open_plain};
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 pub use example::ExamplesIter;
 pub use example::{ExampleParser, Examples, FeatureSpec, FeatureType, FeatureValues, encode_example};
+#[cfg(feature = "compress")]
+pub use file_stream::FileState;
 pub use files::{Patterns, find};
 pub use format::Format;
 pub use index_cache::IndexCache;
@@ -140,10 +150,10 @@ pub use lines::{Lines, LinesOptions};
 #[cfg(feature = "store")]
 pub(crate) use listed::listed;
 #[cfg(feature = "mds")]
-#[cfg(feature = "mds")]
-pub(crate) use mds::mds_index;
-#[cfg(feature = "mds")]
 pub use mds::{Mds, MdsOptions, MdsWriter, MdsWriterOptions};
+#[cfg(feature = "mds")]
+#[cfg(feature = "mds")]
+pub(crate) use mds::{mds_encoding_is_known, mds_encoding_of, mds_index};
 #[cfg(feature = "spec")]
 pub(crate) use megatron::index_of as megatron_index;
 pub use megatron::{Megatron, MegatronOptions, MegatronUnit, MegatronWriter, MegatronWriterOptions};
@@ -161,11 +171,9 @@ pub(crate) use tf_record::TfRecordReader;
 #[cfg(feature = "tf_record")]
 pub use tf_record::{TfRecord, TfRecordOptions, TfRecordWriter, TfRecordWriterOptions};
 #[cfg(all(feature = "tf_record", feature = "compress"))]
-pub use tf_record::{TfRecordIter, TfRecordState, TfRecordStream};
+pub use tf_record::{TfRecordIter, TfRecordStream};
 pub use token_crops::{Crops, RandomCrops};
 pub use tokens::{TokenLayout, TokenType, Tokens};
 pub use tokens_writer::TokensWriter;
 #[cfg(feature = "webdataset")]
-pub use webdataset::{
-    WebDataset, WebDatasetIter, WebDatasetOptions, WebDatasetState, WebDatasetStream, WebDatasetWriter,
-};
+pub use webdataset::{WebDataset, WebDatasetIter, WebDatasetOptions, WebDatasetStream, WebDatasetWriter};

@@ -1,4 +1,4 @@
-//! What files of formats without a magic number show of themselves.
+//! What files show of themselves: magic numbers that several formats ask for, and what those have that are without one.
 
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,16 @@ pub(crate) fn begins_with_header(size: u64, head: &[u8]) -> bool {
     let Some((length, header)) = head.split_first_chunk() else { return false };
     let length = u64::from_le_bytes(*length);
     (2..=size.saturating_sub(8)).contains(&length) && header.starts_with(b"{")
+}
+
+/// The codec of compressed content, by its magic number. A zstd file may begin with a frame to skip.
+pub(crate) fn compression(bytes: &[u8]) -> Option<&'static str> {
+    match *bytes {
+        [0x1f, 0x8b, ..] => Some("gzip"),
+        [0x04, 0x22, 0x4d, 0x18, ..] => Some("lz4"),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some("zstd"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

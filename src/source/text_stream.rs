@@ -1,23 +1,19 @@
 //! Text files read front to back: what compression leaves of them.
 
-use std::fmt;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::content::{self, Content};
-use super::files::{self, FileId, Patterns};
+use super::file_stream::{FileState, FileStream, Forward, file_stream};
+use super::files::Patterns;
 use super::index::is_space;
 use super::inflate::{Bounds, LineReader, RawLine};
 use super::jsonl::RecordParser;
 use super::mmap::Access;
 use super::utf8;
-use crate::cx::{Cx, StageId};
-use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 
 /// What a line of text becomes.
 pub trait LineParser: Send + Sync + 'static {
@@ -125,15 +121,15 @@ impl StreamOptions {
         self
     }
 
-    /// Opens text files, globs, or directories (of `.txt.gz`, `.txt.zst` and `.txt` files).
+    /// Opens text files, globs, or directories (of `.txt.gz`, `.txt.zst`, `.txt.lz4` and `.txt` files).
     ///
     /// # Errors
     /// If nothing is found, or a file cannot be mapped.
     pub fn lines(self, patterns: impl Patterns) -> Result<LineStream> {
-        TextStream::open(patterns, &[".txt.gz", ".txt.zst", ".txt"], self.bounds, PlainLines)
+        TextStream::open(patterns, &[".txt.gz", ".txt.zst", ".txt.lz4", ".txt"], self.bounds, PlainLines)
     }
 
-    /// Opens JSON Lines files, globs, or directories (of `.jsonl.gz`, `.jsonl.zst`, `.jsonl` and the like).
+    /// Opens JSON Lines files, globs, or directories (of `.jsonl.gz`, `.jsonl.zst`, `.jsonl.lz4`, `.jsonl` and the like).
     ///
     /// # Errors
     /// As [`lines`](Self::lines); [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is named twice or none is.
@@ -141,12 +137,15 @@ impl StreamOptions {
         let extensions = [
             ".jsonl.gz",
             ".jsonl.zst",
+            ".jsonl.lz4",
             ".jsonl",
             ".ndjson.gz",
             ".ndjson.zst",
+            ".ndjson.lz4",
             ".ndjson",
             ".json.gz",
             ".json.zst",
+            ".json.lz4",
             ".json",
         ];
         let parser = JsonLines(RecordParser::new(self.columns)?);
@@ -154,58 +153,54 @@ impl StreamOptions {
     }
 }
 
-/// Lines of `.gz`, `.zst` and plain text files, read front to back: an [`IterDataset`] of `String`.
+/// Lines of `.gz`, `.zst`, `.lz4` and plain text files, read front to back: an [`IterDataset`](crate::IterDataset) of `String`.
 pub type LineStream = TextStream<PlainLines>;
 
-/// Records of `.jsonl.gz`, `.jsonl.zst` and plain JSON Lines files, read front to back: an [`IterDataset`] of [`Element`].
+/// Records of `.jsonl.gz`, `.jsonl.zst`, `.jsonl.lz4` and plain JSON Lines files, read front to back: an [`IterDataset`](crate::IterDataset) of [`Element`].
 pub type JsonlStream = TextStream<JsonLines>;
 
-/// Records of text files, read front to back: see [`LineStream`] and [`JsonlStream`].
-///
-/// Compression is known by its magic number: gzip of one or many members, zstd of one or many frames, or none. Files
-/// follow each other in the order of [`find`](super::find). Blank lines are left out.
-///
-/// ```
-/// use gristmill::IterDataset;
-/// use gristmill::source::StreamOptions;
-/// # let dir = std::env::temp_dir().join(format!("gristmill-doc-stream-{}", std::process::id()));
-/// # std::fs::create_dir_all(&dir).unwrap();
-/// # let path = dir.join("a.jsonl.zst");
-/// let packed = zstd::encode_all(b"{\"text\": \"oat\"}\n".as_slice(), 3).unwrap();
-/// std::fs::write(&path, packed).unwrap();
-/// let ds = StreamOptions::new().columns(["text"]).jsonl(&path)?;
-/// assert_eq!(ds.collect()?[0].text("text")?, "oat");
-/// # std::fs::remove_dir_all(&dir).unwrap();
-/// # Ok::<(), gristmill::Error>(())
-/// ```
-///
-/// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) for a stream that is cut or damaged, with the byte offset in the file; for
-/// a line that is too long, not UTF-8 or not what the parser takes, with the line and its byte offset. Checksums come
-/// at the end of a gzip member: records before a damage may have been handed out.
-///
-/// # Cost
-/// One thread decompresses; several do if each file is a stream of its own and they are read as
-/// [`lanes`](crate::dataset::iter::lanes()). A resume decompresses the present file again up to its place. Memory: the window of the
-/// codec and a buffer that grows to the longest line.
-#[must_use = "datasets are lazy and do nothing until read"]
-pub struct TextStream<P> {
-    shared: Arc<Shared<P>>,
+file_stream! {
+    /// Records of text files, read front to back: see [`LineStream`] and [`JsonlStream`].
+    ///
+    /// Compression is known by its magic number: gzip of one or many members, zstd and LZ4 of one or many frames, or none. Files
+    /// follow each other in the order of [`find`](super::find). Blank lines are left out.
+    ///
+    /// ```
+    /// use gristmill::IterDataset;
+    /// use gristmill::source::StreamOptions;
+    /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-stream-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let path = dir.join("a.jsonl.zst");
+    /// let packed = zstd::encode_all(b"{\"text\": \"oat\"}\n".as_slice(), 3).unwrap();
+    /// std::fs::write(&path, packed).unwrap();
+    /// let ds = StreamOptions::new().columns(["text"]).jsonl(&path)?;
+    /// assert_eq!(ds.collect()?[0].text("text")?, "oat");
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a stream that is cut or damaged, with the byte offset in the file; for
+    /// a line that is too long, not UTF-8 or not what the parser takes, with the line and its byte offset. Checksums come
+    /// at the end of a gzip member: records before a damage may have been handed out.
+    ///
+    /// # Cost
+    /// One thread decompresses; several do if each file is a stream of its own and they are read as
+    /// [`lanes`](crate::dataset::iter::lanes()). A resume decompresses the present file again up to its place. Memory: the window of the
+    /// codec and a buffer that grows to the longest line.
+    TextStream<P: LineParser> of P::Record, TextStreamIter at TextStreamState, by TextLines<P>
 }
 
-struct Shared<P> {
-    files: Vec<(PathBuf, Content)>,
+/// How lines are read.
+struct TextLines<P> {
     bounds: Bounds,
     parser: P,
-    identity: String,
 }
 
 impl<P: LineParser> TextStream<P> {
     fn open(patterns: impl Patterns, extensions: &[&str], bounds: Bounds, parser: P) -> Result<Self> {
         let files = content::open_all(patterns, extensions, Access::Sequential)?;
-        let ids = files.iter().map(|(path, file)| file.id(path)).collect::<Result<Vec<FileId>>>()?;
-        let identity = files::identity(&ids) + &parser.params();
-        Ok(Self { shared: Arc::new(Shared { files, bounds, parser, identity }) })
+        FileStream::of(files, TextLines { bounds, parser }).map(Self)
     }
 
     /// Lines of text files, each made a record by `parser`.
@@ -213,45 +208,8 @@ impl<P: LineParser> TextStream<P> {
     /// # Errors
     /// As [`StreamOptions::lines`].
     pub fn with_parser(patterns: impl Patterns, options: StreamOptions, parser: P) -> Result<Self> {
-        Self::open(patterns, &[".txt.gz", ".txt.zst", ".txt"], options.bounds, parser)
+        Self::open(patterns, &[".txt.gz", ".txt.zst", ".txt.lz4", ".txt"], options.bounds, parser)
     }
-}
-
-impl<P> Clone for TextStream<P> {
-    fn clone(&self) -> Self {
-        Self { shared: self.shared.clone() }
-    }
-}
-
-impl<P: LineParser> Stage for TextStream<P> {
-    fn name(&self) -> &'static str {
-        self.shared.parser.name()
-    }
-    fn params(&self) -> String {
-        self.shared.identity.clone()
-    }
-    fn role(&self) -> Role {
-        Role::Source
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        Vec::new()
-    }
-}
-
-impl<P: LineParser> IterDataset for TextStream<P> {
-    type Item = P::Record;
-    type Iter = TextStreamIter<P>;
-
-    fn iter(&self, _: &Runtime) -> Result<TextStreamIter<P>> {
-        Ok(TextStreamIter { shared: self.shared.clone(), file: 0, reader: None })
-    }
-}
-
-/// A pass over a [`TextStream`].
-pub struct TextStreamIter<P> {
-    shared: Arc<Shared<P>>,
-    file: usize,
-    reader: Option<LineReader>,
 }
 
 /// Where a [`TextStreamIter`] is.
@@ -266,38 +224,52 @@ pub struct TextStreamState {
     pub line: u64,
 }
 
-impl<P: LineParser> TextStreamIter<P> {
-    fn read(&mut self) -> Result<Option<P::Record>> {
-        let shared = &*self.shared;
-        while let Some((path, file)) = shared.files.get(self.file) {
-            let reader = match &mut self.reader {
-                Some(reader) => reader,
-                none => {
-                    let opened = LineReader::open(path, file, shared.bounds, 0, 0);
-                    // What cannot be opened is behind it, as what is damaged is.
-                    self.file += usize::from(opened.is_err());
-                    none.insert(opened?)
-                }
-            };
-            let compressed = reader.is_compressed();
-            match reader.next().map_err(|e| e.path(path))? {
-                Some(line) if line.bytes.iter().all(|&b| is_space(b)) => {}
-                Some(line) => {
-                    let record = parse(&shared.parser, &line);
-                    return record.map(Some).map_err(|(at, text)| located(&line, compressed, at, text).path(path));
-                }
-                None => {
-                    self.file += 1;
-                    self.reader = None;
-                }
+impl From<FileState> for TextStreamState {
+    fn from(FileState { file, byte, record }: FileState) -> Self {
+        Self { file, byte, line: record }
+    }
+}
+
+impl From<TextStreamState> for FileState {
+    fn from(TextStreamState { file, byte, line }: TextStreamState) -> Self {
+        Self { file, byte, record: line }
+    }
+}
+
+impl<P: LineParser> Forward for TextLines<P> {
+    type Record = P::Record;
+    type Reader = LineReader;
+
+    fn name(&self) -> &'static str {
+        self.parser.name()
+    }
+
+    fn params(&self) -> String {
+        self.parser.params()
+    }
+
+    fn open(&self, path: &Path, file: &Content, byte: u64, lines: u64) -> Result<LineReader> {
+        LineReader::open(path, file, self.bounds, byte, lines)
+    }
+
+    fn next(&self, reader: &mut LineReader, _: &Path) -> Result<Option<P::Record>> {
+        let compressed = reader.is_compressed();
+        while let Some(line) = reader.next()? {
+            if line.bytes.iter().any(|&b| !is_space(b)) {
+                let record = utf8::text(line.bytes).and_then(|text| self.parser.parse(text));
+                return record.map(Some).map_err(|(at, text)| located(&line, compressed, at, text));
             }
         }
         Ok(None)
     }
-}
 
-fn parse<P: LineParser>(parser: &P, line: &RawLine<'_>) -> Result<P::Record, (usize, String)> {
-    parser.parse(utf8::text(line.bytes)?)
+    fn place(reader: &LineReader) -> Option<(u64, u64)> {
+        Some(reader.position())
+    }
+
+    fn record_bytes(&self, record: &P::Record) -> u64 {
+        self.parser.record_bytes(record)
+    }
 }
 
 #[cold]
@@ -309,59 +281,13 @@ fn located(line: &RawLine<'_>, compressed: bool, at: usize, text: String) -> Err
     }
 }
 
-impl<P: LineParser> DatasetIterator for TextStreamIter<P> {
-    type Item = P::Record;
-    type State = TextStreamState;
-
-    fn next(&mut self, cx: &mut Cx) -> Result<Option<P::Record>> {
-        cx.begin_element();
-        crate::store::tell(cx);
-        match cx.consumed(StageId(0), || self.read()) {
-            Ok(Some(record)) => {
-                cx.produced(StageId(0), 1, self.shared.parser.record_bytes(&record));
-                Ok(Some(record))
-            }
-            Ok(None) => Ok(None),
-            Err(error) => Err(cx.blame(StageId(0), self.shared.parser.name(), error)),
-        }
-    }
-
-    fn state(&self) -> TextStreamState {
-        let (byte, line) = self.reader.as_ref().map_or((0, 0), LineReader::position);
-        TextStreamState { file: self.file as u64, byte, line }
-    }
-
-    fn restore(&mut self, state: TextStreamState, _: &mut Cx) -> Result<()> {
-        let files = &self.shared.files;
-        let file = usize::try_from(state.file).ok().filter(|&file| file <= files.len());
-        self.file = file.ok_or_else(|| Error::state(format!("file {} of {}", state.file, files.len())))?;
-        self.reader = match files.get(self.file) {
-            _ if state.byte == 0 => None,
-            Some((path, file)) => Some(LineReader::open(path, file, self.shared.bounds, state.byte, state.line)?),
-            None => return Err(Error::state(format!("byte {} behind the last file", state.byte))),
-        };
-        Ok(())
-    }
-}
-
-impl<P: LineParser> fmt::Debug for TextStream<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TextStream({}, {} files)", self.name(), self.shared.files.len())
-    }
-}
-
-impl<P: LineParser> fmt::Debug for TextStreamIter<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TextStreamIter({:?})", self.state())
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::path::Path;
-
     use super::*;
+    use crate::cx::Cx;
+    use crate::dataset::{DatasetIterator, IterDataset, Stage};
+    use crate::exec::Runtime;
+    use std::io::Write;
 
     fn gzip(parts: &[&[u8]]) -> Vec<u8> {
         let member = |part: &&[u8]| {

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use super::content;
+use super::firsts::Firsts;
 use super::tokens::{TokenFile, Tokens};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
-use crate::dataset::{INFINITE, Role, Stage};
+use crate::dataset::{INFINITE, Role, Stage, Upcoming};
 use crate::element::{Array, DType, Element, Name};
 use crate::error::{Error, Result};
 use crate::rng::PhiloxKey;
@@ -67,32 +69,25 @@ impl Shape {
     }
 
     fn view(&self, file: &TokenFile, from: u64) -> Result<Array> {
-        let from = usize::try_from(from).ok();
-        let range = from.and_then(|from| Some(from..from.checked_add(self.width())?));
-        file.view(range.ok_or_else(|| Error::data("the crop is behind the last id"))?)
+        file.view(from, self.width() as u64)
+    }
+
+    fn reads_far(&self) -> bool {
+        content::any_far(self.tokens.files().iter().map(TokenFile::content))
+    }
+
+    /// Says that these crops, each by its file and first id, will be read.
+    fn will_read(&self, crops: impl Iterator<Item = (usize, u64)>, next: Upcoming<'_>) {
+        let files = self.tokens.files();
+        let far = crops.filter_map(|(at, from)| Some((at, files.get(at)?.far(from, self.width())?)));
+        content::will_read(far, next, |at| files[at].content());
     }
 }
 
-/// Which file holds place `index` of places that are numbered through all files, and which of its places that is.
-#[inline]
-fn locate(firsts: &[u64], index: u64) -> (usize, u64) {
-    let file = match firsts.len() {
-        1 => 0,
-        _ => firsts.partition_point(|&first| first <= index).saturating_sub(1),
-    };
-    (file, index - firsts.get(file).unwrap_or(&0))
-}
-
-/// Places before each file, and in all of them.
-fn number(tokens: &Tokens, places: impl Fn(u64) -> u64) -> (Vec<u64>, u64) {
-    let mut total = 0u64;
-    let first = |file: &TokenFile| {
-        let before = total;
-        total += places(file.len());
-        before
-    };
-    let firsts = tokens.files().iter().map(first).collect();
-    (firsts, total)
+/// Places of all files, numbered through.
+fn number(tokens: &Tokens, places: impl Fn(u64) -> u64) -> Firsts {
+    // There are no more places than ids, which memory maps hold.
+    Firsts::of(tokens.files().iter().map(|file| places(file.len()))).unwrap_or_default()
 }
 
 impl Tokens {
@@ -115,19 +110,18 @@ impl Tokens {
 #[derive(Clone)]
 pub struct Crops {
     shape: Shape,
-    firsts: Vec<u64>,
-    len: u64,
+    firsts: Firsts,
 }
 
 impl Crops {
     fn new(tokens: Tokens, seq_len: usize) -> Self {
-        Self { shape: Shape::new(tokens, seq_len), firsts: Vec::new(), len: 0 }.numbered()
+        Self { shape: Shape::new(tokens, seq_len), firsts: Firsts::default() }.numbered()
     }
 
     fn numbered(mut self) -> Self {
         let (seq_len, next) = (self.shape.seq_len as u64, u64::from(self.shape.with_next));
         let places = |ids: u64| ids.saturating_sub(next).checked_div(seq_len).unwrap_or(0);
-        (self.firsts, self.len) = number(&self.shape.tokens, places);
+        self.firsts = number(&self.shape.tokens, places);
         self
     }
 
@@ -146,15 +140,22 @@ impl Crops {
 
     /// Ids that are in no crop.
     pub fn left_over(&self) -> u64 {
-        self.shape.tokens.len() - self.len * self.shape.seq_len as u64
+        self.shape.tokens.len() - self.firsts.len() * self.shape.seq_len as u64
     }
 }
 
 impl Crops {
+    /// The file and the first id of crop `index`.
+    #[inline]
+    fn place(&self, index: u64) -> Result<(usize, u64)> {
+        let (file, place) = self.firsts.find(index)?;
+        Ok((file, place * self.shape.seq_len as u64))
+    }
+
     #[inline]
     fn crop(&self, index: u64) -> Result<Element> {
-        let (file, place) = locate(&self.firsts, index);
-        self.shape.read(file, place * self.shape.seq_len as u64)
+        let (file, from) = self.place(index)?;
+        self.shape.read(file, from)
     }
 }
 
@@ -171,6 +172,13 @@ impl Stage for Crops {
     fn is_native(&self) -> bool {
         true
     }
+    fn reads_far(&self) -> bool {
+        self.shape.reads_far()
+    }
+    fn will_read(&self, next: Upcoming<'_>) {
+        let place = |index: &u64| self.place(index.checked_rem(self.firsts.len())?).ok();
+        self.shape.will_read(next.indices().iter().filter_map(place), next);
+    }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()
     }
@@ -183,12 +191,12 @@ impl MapDataset for Crops {
     type Item = Element;
 
     fn len(&self) -> u64 {
-        self.len
+        self.firsts.len()
     }
 
     #[inline]
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Element>> {
-        match index.checked_rem(self.len) {
+        match index.checked_rem(self.len()) {
             Some(index) => timed(cx, self.name(), || self.crop(index)).map(Some),
             None => Ok(None),
         }
@@ -207,7 +215,7 @@ fn timed(cx: &mut Cx, name: &str, crop: impl FnOnce() -> Result<Element>) -> Res
 
 impl fmt::Debug for Crops {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Crops({} of {} ids)", self.len, self.shape.width())
+        write!(f, "Crops({} of {} ids)", self.firsts.len(), self.shape.width())
     }
 }
 
@@ -223,20 +231,20 @@ pub struct RandomCrops {
     shape: Shape,
     seed: u32,
     key: PhiloxKey,
-    firsts: Vec<u64>,
-    starts: u64,
+    /// Over the places at which a crop fits.
+    firsts: Firsts,
     len: u64,
 }
 
 impl RandomCrops {
     fn new(tokens: Tokens, seq_len: usize, seed: u32) -> Self {
         let (shape, key) = (Shape::new(tokens, seq_len), PhiloxKey::from_seed(seed.into()));
-        Self { shape, seed, key, firsts: Vec::new(), starts: 0, len: INFINITE }.numbered()
+        Self { shape, seed, key, firsts: Firsts::default(), len: INFINITE }.numbered()
     }
 
     fn numbered(mut self) -> Self {
         let width = self.shape.width() as u64;
-        (self.firsts, self.starts) = number(&self.shape.tokens, |ids| (ids + 1).saturating_sub(width));
+        self.firsts = number(&self.shape.tokens, |ids| (ids + 1).saturating_sub(width));
         self
     }
 
@@ -260,18 +268,18 @@ impl RandomCrops {
 
     /// The file and the first id of crop `index`, of `last + 1` places.
     #[inline]
-    fn place(&self, index: u64, last: u64) -> (usize, u64) {
-        locate(&self.firsts, self.key.element(index, 0).bounded_u64(last))
+    fn place(&self, index: u64, last: u64) -> Result<(usize, u64)> {
+        self.firsts.find(self.key.element(index, 0).bounded_u64(last))
     }
 
     #[inline]
     fn crop(&self, index: u64) -> Result<Element> {
-        let last = self.starts.checked_sub(1).ok_or_else(|| Error::data("no file is as long as a crop"))?;
+        let last = self.firsts.len().checked_sub(1).ok_or_else(|| Error::data("no file is as long as a crop"))?;
         // Crops are mostly read in order, and each lies where no processor can guess: half of the time would be spent
         // waiting for memory.
-        let (next_file, next_from) = self.place(index.wrapping_add(1), last);
+        let (next_file, next_from) = self.place(index.wrapping_add(1), last)?;
         self.shape.prefetch(next_file, next_from);
-        let (file, from) = self.place(index, last);
+        let (file, from) = self.place(index, last)?;
         self.shape.read(file, from)
     }
 }
@@ -288,6 +296,15 @@ impl Stage for RandomCrops {
     }
     fn is_native(&self) -> bool {
         true
+    }
+    fn reads_far(&self) -> bool {
+        self.shape.reads_far()
+    }
+    fn will_read(&self, next: Upcoming<'_>) {
+        if let Some(last) = self.firsts.len().checked_sub(1) {
+            let place = |&index: &u64| self.place(index, last).ok();
+            self.shape.will_read(next.indices().iter().filter_map(place), next);
+        }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()
@@ -312,7 +329,7 @@ impl MapDataset for RandomCrops {
 
 impl fmt::Debug for RandomCrops {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RandomCrops({} ids out of {} places)", self.shape.width(), self.starts)
+        write!(f, "RandomCrops({} ids out of {} places)", self.shape.width(), self.firsts.len())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Files of token ids: bare `.bin`, llm.c's `.bin`, and `.npy`.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,8 +11,8 @@ use super::content::Content;
 use super::files::{FileId, Patterns, find, identity};
 use super::megatron;
 use super::mmap::{Access, prefetch};
-use super::npy::Header;
-use crate::element::{Array, Buffer, DType};
+use super::npy::{Header, aligned};
+use crate::element::{Array, DType};
 use crate::error::{Error, Result};
 
 /// The width of a stored token id.
@@ -64,7 +65,7 @@ impl TokenLayout {
     ];
 }
 
-/// Pre-tokenised files: ids in a row, mapped, of one or of many files.
+/// Pre-tokenised files: ids in a row, mapped, of one or of many files. Of files in stores the ids of a crop are read, and no others.
 ///
 /// The ids are one long text per file, so there are no records yet: [`crops`](Self::crops) cuts them one after the
 /// other, [`random_crops`](Self::random_crops) anywhere. No crop reaches from one file into the next.
@@ -91,9 +92,9 @@ pub struct Tokens {
 /// Ids of one file.
 pub(super) struct TokenFile {
     path: PathBuf,
-    /// Offset of `ids` in the file.
+    content: Content,
+    /// Where the ids begin in it.
     start: usize,
-    ids: Buffer,
     coding: Coding,
 }
 
@@ -167,12 +168,12 @@ impl Tokens {
         self.len() == 0
     }
 
-    /// The ids of each file as an array that views the mapping, `u16` or `u32` as stored.
+    /// The ids of each file as an array that views the mapping, `u16` or `u32` as stored. Those of a store are read whole.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a big-endian file, whose bytes are no such array.
     pub fn views(&self) -> Result<Vec<Array>> {
-        self.files.iter().map(|file| file.view(0..file.ids.len() / file.coding.size())).collect()
+        self.files.iter().map(|file| file.view(0, file.len())).collect()
     }
 
     pub(super) fn files(&self) -> &[TokenFile] {
@@ -193,39 +194,55 @@ impl fmt::Debug for Tokens {
 impl TokenFile {
     fn open(path: PathBuf, layout: TokenLayout) -> Result<(Self, FileId)> {
         let content = Content::open(&path, Access::Normal)?;
-        let (id, content) = (content.id(&path)?, content.whole().map_err(|e| e.path(&path))?);
+        let id = content.id(&path)?;
+        let size = usize::try_from(content.len()).unwrap_or(usize::MAX);
+        let head = content.view(0..content.len().min(HEAD)).map_err(|e| e.path(&path))?;
+        let head = File { head: head.bytes(), size };
         let npy = path.extension().is_some_and(|ext| ext.eq_ignore_ascii_case("npy"));
         let stored = (layout == TokenLayout::Detect && !npy).then(|| megatron::stored_type(&path)).flatten();
         let (start, coding) = match stored {
-            Some(dtype) => dtype.and_then(|dtype| whole(content.as_bytes(), Coding::of(dtype, false)?)),
-            None if npy => npy_layout(content.as_bytes()),
-            None => bin_layout(content.as_bytes(), layout),
+            Some(dtype) => dtype.and_then(|dtype| whole(size, Coding::of(dtype, false)?)),
+            None if npy => npy_layout(head),
+            None => layout_of(head, layout),
         }
         .map_err(|e| e.path(&path))?;
-        let ids = content.slice(start..content.len()).unwrap_or(Buffer::EMPTY);
-        Ok((Self { path, start, ids, coding }, id))
+        Ok((Self { path, content, start, coding }, id))
     }
 
     pub(super) fn len(&self) -> u64 {
-        (self.ids.len() / self.coding.size()) as u64
+        (self.content.len() - self.start as u64) / self.coding.size() as u64
     }
 
-    /// The bytes of ids `range`, and how they are stored.
-    fn bytes(&self, from: u64, count: usize) -> Result<&[u8]> {
-        let size = self.coding.size();
-        let bytes = usize::try_from(from).ok().and_then(|from| {
-            let start = from.checked_mul(size)?;
-            self.ids.as_bytes().get(start..start.checked_add(count.checked_mul(size)?)?)
-        });
-        bytes.ok_or_else(|| {
+    /// Where ids lie in the file.
+    fn place(&self, from: u64, count: usize) -> Result<Range<u64>> {
+        let end = from.checked_add(count as u64).filter(|&end| end <= self.len());
+        let end = end.ok_or_else(|| {
             Error::data(format!("no {count} ids from {from} on: there are {}", self.len())).path(&self.path)
-        })
+        })?;
+        let at = |id| self.start as u64 + id * self.coding.size() as u64;
+        Ok(at(from)..at(end))
+    }
+
+    /// The ids of a mapped file.
+    fn here(&self, from: u64, count: usize) -> Option<&[u8]> {
+        let place = self.place(from, count).ok()?;
+        self.content.here()?.get(place.start as usize..place.end as usize)
     }
 
     /// Asks for the bytes of ids that will be read soon.
     #[inline]
     pub(super) fn prefetch(&self, from: u64, count: usize) {
-        prefetch(self.bytes(from, count).unwrap_or_default());
+        prefetch(self.here(from, count).unwrap_or_default());
+    }
+
+    pub(super) fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// Where ids lie, if that is far away.
+    pub(super) fn far(&self, from: u64, count: usize) -> Option<Range<u64>> {
+        let is_far = self.content.here().is_none();
+        is_far.then(|| self.place(from, count).ok()).flatten()
     }
 
     /// Ids from `from` on, as many as `out` takes.
@@ -233,7 +250,10 @@ impl TokenFile {
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset of an id above `i32::MAX`.
     pub(super) fn read_into(&self, from: u64, out: &mut [i32]) -> Result<()> {
-        let bytes = self.bytes(from, out.len())?;
+        let place = self.place(from, out.len())?;
+        let view = self.content.view(place.clone()).map_err(|e| e.path(&self.path))?;
+        let begin = (place.start - view.at()) as usize;
+        let bytes = view.bytes().get(begin..begin + (place.end - place.start) as usize).unwrap_or_default();
         match self.coding {
             Coding::U16 => widen(bytes, out, |b| u16::from_le_bytes(b).into()),
             Coding::U16Big => widen(bytes, out, |b| u16::from_be_bytes(b).into()),
@@ -254,8 +274,8 @@ impl TokenFile {
         Error::data(text).path(&self.path).offset(offset)
     }
 
-    /// Ids `range` as stored, without a copy.
-    pub(super) fn view(&self, range: std::ops::Range<usize>) -> Result<Array> {
+    /// Ids from `from` on as stored, without a copy of what is mapped.
+    pub(super) fn view(&self, from: u64, count: u64) -> Result<Array> {
         let dtype = match self.coding {
             Coding::U16 => DType::U16,
             Coding::U32 => DType::U32,
@@ -263,11 +283,11 @@ impl TokenFile {
                 return Err(Error::unsupported("big-endian ids cannot be viewed without a copy").path(&self.path));
             }
         };
-        let size = dtype.size();
-        let data = self.ids.slice(range.start * size..range.end * size);
-        let data =
-            data.ok_or_else(|| Error::data(format!("no ids {range:?}: there are {}", self.len())).path(&self.path))?;
-        Array::new(dtype, &[range.len()], data)
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let data = self.content.read(self.place(from, count)?).map_err(|e| e.path(&self.path))?;
+        let array = Array::new(dtype, &[count], data)?;
+        // What came from far away lies at any place.
+        if self.content.here().is_some() { Ok(array) } else { aligned(array) }
     }
 }
 
@@ -278,8 +298,18 @@ fn widen<const N: usize>(bytes: &[u8], out: &mut [i32], id: impl Fn([u8; N]) -> 
     out.iter_mut().zip(ids).for_each(|(out, &bytes)| *out = id(bytes));
 }
 
-fn npy_layout(file: &[u8]) -> Result<(usize, Coding)> {
-    let header = Header::parse(file)?;
+/// The beginning of a file, and how long all of it is.
+#[derive(Clone, Copy)]
+struct File<'a> {
+    head: &'a [u8],
+    size: usize,
+}
+
+/// As much is looked at of a file in a store before its ids are read. NumPy's header of a list of numbers takes 128 bytes.
+const HEAD: u64 = 64 << 10;
+
+fn npy_layout(file: File<'_>) -> Result<(usize, Coding)> {
+    let header = Header::of(file.head, file.size)?;
     let coding = Coding::of(header.dtype, header.big_endian)?;
     match header.shape.as_slice() {
         [_] => Ok((header.start, coding)),
@@ -289,8 +319,14 @@ fn npy_layout(file: &[u8]) -> Result<(usize, Coding)> {
 
 const LLMC_HEADER: usize = 1024;
 
+/// The layout of a whole file.
+#[cfg(any(test, fuzzing))]
 pub(super) fn bin_layout(file: &[u8], layout: TokenLayout) -> Result<(usize, Coding)> {
-    let magic = file.get(..4).map(|b| i32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    layout_of(File { head: file, size: file.len() }, layout)
+}
+
+fn layout_of(file: File<'_>, layout: TokenLayout) -> Result<(usize, Coding)> {
+    let magic = file.head.get(..4).map(|b| i32::from_le_bytes([b[0], b[1], b[2], b[3]]));
     match (layout, magic) {
         (_, Some(20_240_520)) => llmc(file, 1, TokenType::U16),
         (_, Some(20_240_801)) => llmc(file, 7, TokenType::U32),
@@ -298,7 +334,7 @@ pub(super) fn bin_layout(file: &[u8], layout: TokenLayout) -> Result<(usize, Cod
             Err(Error::data(format!("magic {other}, llm.c's are 20240520 and 20240801")).offset(0))
         }
         (TokenLayout::LlmC, None) => {
-            Err(Error::data(format!("{} bytes, llm.c's header has 1024", file.len())).offset(0))
+            Err(Error::data(format!("{} bytes, llm.c's header has 1024", file.size)).offset(0))
         }
         (TokenLayout::Detect, _) => Err(Error::config("nothing in a bare file of ids says how wide they are")
             .help("say that the layout is u16 (GPT-2's vocabulary, as in nanoGPT) or u32")),
@@ -306,22 +342,22 @@ pub(super) fn bin_layout(file: &[u8], layout: TokenLayout) -> Result<(usize, Cod
     }
 }
 
-/// Nothing but ids.
-fn whole(file: &[u8], coding: Coding) -> Result<(usize, Coding)> {
-    let over = file.len() % coding.size();
+/// Nothing but ids, in so many bytes.
+fn whole(size: usize, coding: Coding) -> Result<(usize, Coding)> {
+    let over = size % coding.size();
     if over != 0 {
-        let text = format!("{} bytes is no whole number of {}-byte ids", file.len(), coding.size());
-        return Err(Error::data(text).offset((file.len() - over) as u64));
+        let text = format!("{size} bytes is no whole number of {}-byte ids", coding.size());
+        return Err(Error::data(text).offset((size - over) as u64));
     }
     Ok((0, coding))
 }
 
-fn bare(file: &[u8], token: TokenType) -> Result<(usize, Coding)> {
-    let found = whole(file, token.into())?;
+fn bare(file: File<'_>, token: TokenType) -> Result<(usize, Coding)> {
+    let found = whole(file.size, token.into())?;
     // A count that fits the file, in a header that is otherwise empty: llm.c's, with another magic.
-    let empty = file.get(12..LLMC_HEADER).is_some_and(|rest| rest.iter().all(|&b| b == 0));
-    let count = file.get(8..12).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize);
-    if empty && count > 0 && [2, 4].iter().any(|size| count.checked_mul(*size) == Some(file.len() - LLMC_HEADER)) {
+    let empty = file.head.get(12..LLMC_HEADER).is_some_and(|rest| rest.iter().all(|&b| b == 0));
+    let count = file.head.get(8..12).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize);
+    if empty && count > 0 && [2, 4].iter().any(|size| count.checked_mul(*size) == Some(file.size - LLMC_HEADER)) {
         return Err(
             Error::data("this is laid out as an llm.c file, but its magic is not 20240520 or 20240801").offset(0)
         );
@@ -329,16 +365,16 @@ fn bare(file: &[u8], token: TokenType) -> Result<(usize, Coding)> {
     Ok(found)
 }
 
-fn llmc(file: &[u8], version: i32, token: TokenType) -> Result<(usize, Coding)> {
-    if file.len() < LLMC_HEADER {
-        let text = format!("the file ends inside llm.c's header of {LLMC_HEADER} bytes, after {}", file.len());
-        return Err(Error::data(text).offset(file.len() as u64));
+fn llmc(file: File<'_>, version: i32, token: TokenType) -> Result<(usize, Coding)> {
+    if file.size < LLMC_HEADER {
+        let text = format!("the file ends inside llm.c's header of {LLMC_HEADER} bytes, after {}", file.size);
+        return Err(Error::data(text).offset(file.size as u64));
     }
-    let word = |at: usize| i32::from_le_bytes([file[at], file[at + 1], file[at + 2], file[at + 3]]);
+    let word = |at: usize| i32::from_le_bytes([file.head[at], file.head[at + 1], file.head[at + 2], file.head[at + 3]]);
     if word(4) != version {
         return Err(Error::data(format!("version {} of llm.c's header, {version} is known", word(4))).offset(4));
     }
-    let ids = file.len() - LLMC_HEADER;
+    let ids = file.size - LLMC_HEADER;
     let need = usize::try_from(word(8)).ok().and_then(|count| count.checked_mul(token.size()));
     if need != Some(ids) {
         let text = format!("the header says {} ids of {} bytes, {ids} bytes follow", word(8), token.size());
@@ -350,6 +386,7 @@ fn llmc(file: &[u8], version: i32, token: TokenType) -> Result<(usize, Coding)> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::element::Buffer;
 
     fn llmc_file(count: i32, tail: &[u8]) -> Vec<u8> {
         let mut file = vec![0; LLMC_HEADER];
@@ -381,8 +418,10 @@ mod tests {
 
     #[test]
     fn every_coding_is_widened_and_large_ids_are_refused() {
-        let file =
-            |coding, ids: &[u8]| TokenFile { path: "x.bin".into(), start: 8, ids: Buffer::copy_from(ids), coding };
+        let file = |coding, ids: &[u8]| {
+            let file = Buffer::copy_from(&[&[0; 8], ids].concat());
+            TokenFile { path: "x.bin".into(), content: file.into(), start: 8, coding }
+        };
         let read = |file: &TokenFile| {
             let mut out = [0; 2];
             file.read_into(1, &mut out).map(|()| out)

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write;
 
 use super::tokens::TokenType;
-use crate::element::{Array, DType, Element};
+use crate::element::{Array, Element};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Writes the ids of elements in a row, with llm.c's header or, as nanoGPT has it, without any.
@@ -103,7 +103,7 @@ fn append(out: &mut Vec<u8>, ids: &Array, token: TokenType) -> Result<()> {
         return Ok(());
     }
     let read =
-        reader_of(ids.dtype()).ok_or_else(|| Error::data(format!("token ids are whole numbers, got {ids:?}")))?;
+        ids.dtype().whole_reader().ok_or_else(|| Error::data(format!("token ids are whole numbers, got {ids:?}")))?;
     out.reserve(ids.size() * token.size());
     for bytes in ids.bytes().chunks_exact(ids.dtype().size()) {
         let id = read(bytes);
@@ -117,30 +117,6 @@ fn append(out: &mut Vec<u8>, ids: &Array, token: TokenType) -> Result<()> {
 
 fn fits<T: TryFrom<i128>>(id: i128, token: TokenType) -> Result<T> {
     T::try_from(id).map_err(|_| Error::data(format!("the id {id} does not fit {}", token.dtype())))
-}
-
-/// Reads a whole number of so many bytes.
-fn reader_of(dtype: DType) -> Option<fn(&[u8]) -> i128> {
-    macro_rules! whole {
-        ($type:ty) => {
-            Some(|bytes| {
-                let mut number = [0; size_of::<$type>()];
-                number.copy_from_slice(bytes);
-                i128::from(<$type>::from_le_bytes(number))
-            })
-        };
-    }
-    match dtype {
-        DType::U8 => whole!(u8),
-        DType::I8 => whole!(i8),
-        DType::U16 => whole!(u16),
-        DType::I16 => whole!(i16),
-        DType::U32 => whole!(u32),
-        DType::I32 => whole!(i32),
-        DType::U64 => whole!(u64),
-        DType::I64 => whole!(i64),
-        DType::Bool | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => None,
-    }
 }
 
 #[cold]

@@ -3,7 +3,7 @@
 use super::chain::Context;
 use super::columns::NamedFn;
 use super::decode::{Decode, Fields};
-use super::entry::{StageEntry, each};
+use super::entry::{StageEntry, each_of_names};
 use crate::dataset::iter::FilterThresholds;
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::{Element, Value};
@@ -16,9 +16,9 @@ pub(super) const STAGES: &[StageEntry] = &[
     StageEntry::each("rename", None, rename, rename_iter).new_columns(),
 ];
 
-each!(select_fn, select, select_iter);
-each!(drop_fn, drop_columns, drop_columns_iter);
-each!(rename_fn, rename, rename_iter);
+each_of_names!(select_fn, select, select_iter);
+each_of_names!(drop_fn, drop_columns, drop_columns_iter);
+each_of_names!(rename_fn, rename, rename_iter);
 
 fn filter(ds: BoxMap<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxMap<Element>> {
     Ok(filter_fn(fields, context)?.after(ds).boxed())

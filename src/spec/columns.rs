@@ -1,5 +1,6 @@
 //! The elementwise functions that a file can name, as one stage that carries its name and arguments.
 
+mod names;
 mod watched;
 
 use std::fmt;
@@ -26,6 +27,8 @@ pub(crate) struct Named<D, T, U = Element> {
     function: Arc<Function<T, U>>,
     together: Option<Arc<Together<T, U>>>,
     native: bool,
+    /// Whether it does to a batch what it does to elements.
+    of_names: bool,
     stage: StageId,
 }
 
@@ -74,7 +77,7 @@ impl<T: 'static, U: 'static> NamedFn<T, U> {
     pub(crate) fn after<D: Stage>(self, parent: D) -> Named<D, T, U> {
         let stage = stage_after(&[&parent]);
         let Self { name, params, role, function, together, native } = self;
-        Named { parent, name, params, role, function, together, native, stage }
+        Named { parent, name, params, role, function, together, native, of_names: false, stage }
     }
 }
 
@@ -102,6 +105,9 @@ impl<D: Stage, T, U> Stage for Named<D, T, U> {
     }
     fn is_native(&self) -> bool {
         self.native
+    }
+    fn has_columns(&self) -> bool {
+        self.of_names
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]

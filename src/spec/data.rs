@@ -36,11 +36,29 @@ impl Data {
         Self::open_with(patterns, column, TokenLayout::Detect)
     }
 
+    /// The same, whose indices, where the format needs some, are kept in `folder`, if it is given.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    #[cfg(feature = "cli")]
+    pub(crate) fn open_indexed(patterns: impl Patterns, folder: Option<&Path>) -> Result<Self> {
+        Self::open_as(patterns, None, TokenLayout::Detect, folder)
+    }
+
     /// The same, where `.bin` files are laid out so. Each of them is one record, as an `.npz` file is.
     ///
     /// # Errors
     /// Those of [`open`](Self::open); [`ErrorKind::Config`](crate::ErrorKind::Config) if `layout` leaves open what the ids are.
     pub fn open_with(patterns: impl Patterns, column: Option<&str>, layout: TokenLayout) -> Result<Self> {
+        Self::open_as(patterns, column, layout, None)
+    }
+
+    fn open_as(
+        patterns: impl Patterns,
+        column: Option<&str>,
+        layout: TokenLayout,
+        indices: Option<&Path>,
+    ) -> Result<Self> {
         let files = Self::find(patterns)?;
         let Some(first) = files.first() else { return Err(Error::config("no files")) };
         let format = detect(first)?;
@@ -52,6 +70,9 @@ impl Data {
         if format == Format::Tokens {
             let name = TokenLayout::NAMES.iter().find(|(_, known)| *known == layout).map(|(name, _)| *name);
             arguments.push(field("layout", name.map_or(Tree::Null, |name| Tree::Str(name.to_owned()))));
+        }
+        if let Some(folder) = indices.filter(|_| format.is_indexed()) {
+            arguments.push(field("index_cache", Tree::Str(folder.display().to_string())));
         }
         let (chain, context) = by_name::source(source, Tree::Map(arguments))?;
         Ok(Self { format: source, files, chain, context })

@@ -107,6 +107,20 @@ macro_rules! each {
 }
 pub(super) use each;
 
+/// The same, of a function that sees nothing but the names of columns.
+macro_rules! each_of_names {
+    ($function:ident, $map:ident, $iter:ident) => {
+        fn $map(ds: BoxMap<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxMap<Element>> {
+            Ok($function(fields, context)?.of_names(ds).boxed())
+        }
+
+        fn $iter(ds: BoxIter<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxIter<Element>> {
+            Ok($function(fields, context)?.after(ds).boxed())
+        }
+    };
+}
+pub(super) use each_of_names;
+
 /// A source that a file can name.
 pub(crate) struct SourceEntry {
     pub(crate) name: &'static str,

@@ -30,7 +30,7 @@
 //!
 //! | source | arguments |
 //! |---|---|
-//! | `jsonl` | `paths`, `columns?`, `index_cache?`: `beside`, `off` or a folder; `.gz` and `.zst` are read as streams, file `k` in lane `k` modulo `lanes?` |
+//! | `jsonl` | `paths`, `columns?`, `index_cache?`: `beside`, `off` or a folder; `.gz`, `.zst` and `.lz4` are read as streams, file `k` in lane `k` modulo `lanes?` |
 //! | `lines` | `paths`, `column?`: `text`, `blank_lines?`, `index_cache?`, `lanes?` |
 //! | `csv` | `paths`, `columns?`, `delimiter?`, `quote?`, `header?`, `names?`, `types?`: `{id: int64, text: str}`, `nulls?`, `infer_rows?`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `csv` |
 //! | `parquet` | `paths`, `columns?`, `row_groups?`: those that may hold such a row, by `column` and of `min`, `max`, `equals` those that must hold; `cache_bytes?`; with the feature `parquet` |

@@ -1,24 +1,26 @@
 //! Blocks of objects in memory: those that are here, and those that are on their way.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::limit;
 use super::retry::Failure;
 use crate::element::Buffer;
 
-/// Bytes of a block; the last of an object is shorter.
-pub(super) const BLOCK: u64 = 1 << 20;
+/// Bytes of a block; the last of an object is shorter. What is fetched beside a record that is read alone is at most two of these.
+pub(super) const BLOCK: u64 = 128 << 10;
 
 /// A version of an object, and the number of a block in it.
 pub(super) type Key = (u128, u64);
 
-/// Blocks by key, in shards with a lock each. Of those that are here the one that was not used for longest goes first.
+/// Blocks by key, in shards with a lock each. Of those that are here the one that was not used for longest goes first; those that were
+/// fetched ahead stay for longer, as they are still to be used.
 #[derive(Debug)]
 pub(super) struct Blocks {
     shards: Vec<Shard>,
-    /// Bytes of a shard.
-    budget: u64,
+    /// Bytes, unless the process may not have as many.
+    most: u64,
     /// Blocks that are on their way, or here and not yet read.
     unread: AtomicU64,
 }
@@ -32,8 +34,9 @@ struct Shard {
 #[derive(Debug, Default)]
 struct State {
     entries: HashMap<Key, Entry>,
-    /// Those that are here, in the order in which they go.
-    order: BTreeMap<u64, Key>,
+    /// Those that are here, in the order in which they go: by the time of their last use.
+    order: BTreeSet<(u64, Key)>,
+    /// Blocks that have come.
     clock: u64,
     bytes: u64,
 }
@@ -44,7 +47,7 @@ enum Entry {
     Coming,
     Here {
         bytes: Buffer,
-        /// Its place in the order.
+        /// The clock at its last use; of one that is still to be used it is ahead.
         used: u64,
         unread: bool,
     },
@@ -58,11 +61,7 @@ const LEAST: usize = 2;
 
 impl Blocks {
     pub(super) fn new(budget: u64) -> Self {
-        Self {
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
-            budget: budget / SHARDS as u64,
-            unread: AtomicU64::new(0),
-        }
+        Self { shards: (0..SHARDS).map(|_| Shard::default()).collect(), most: budget, unread: AtomicU64::new(0) }
     }
 
     /// How many more blocks may be fetched before they are asked for: half of the memory is for those. More would be gone before
@@ -73,18 +72,37 @@ impl Blocks {
 
     /// Bytes for blocks.
     pub(super) fn budget(&self) -> u64 {
-        self.budget * SHARDS as u64
+        limit::within(self.most)
+    }
+
+    /// Bytes of those that are here.
+    pub(super) fn held(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.lock().bytes).sum()
+    }
+
+    /// Lets go of all that is here. What is on its way comes.
+    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
+    pub(super) fn clear(&self) {
+        self.shards.iter().for_each(|shard| shard.lock().clear(&self.unread));
     }
 
     /// Whether the caller is to fetch a block. Then it must [`land`](Self::land) or [`fail`](Self::fail).
     pub(super) fn claim(&self, key: Key) -> bool {
         let mut state = self.shard(key).lock();
-        let is_free = matches!(state.entries.get(&key), None | Some(Entry::Failed(_)));
-        if is_free {
-            state.entries.insert(key, Entry::Coming);
-            self.unread.fetch_add(1, Relaxed);
+        match state.entries.get(&key) {
+            Some(Entry::Coming) => false,
+            Some(Entry::Here { .. }) => {
+                // It will be used again.
+                let now = state.clock;
+                state.touch(key, now);
+                false
+            }
+            None | Some(Entry::Failed(_)) => {
+                state.entries.insert(key, Entry::Coming);
+                self.unread.fetch_add(1, Relaxed);
+                true
+            }
         }
-        is_free
     }
 
     /// A block, if it is here.
@@ -107,7 +125,7 @@ impl Blocks {
     /// A block has come.
     pub(super) fn land(&self, key: Key, bytes: Buffer) {
         let shard = self.shard(key);
-        shard.lock().put(key, bytes, self.budget, &self.unread);
+        shard.lock().put(key, bytes, self.budget() / SHARDS as u64, &self.unread);
         shard.landed.notify_all();
     }
 
@@ -122,17 +140,7 @@ impl Blocks {
 
     /// A block will hardly be read again: it is the first to go.
     pub(super) fn release(&self, key: Key) {
-        let mut state = self.shard(key).lock();
-        let State { entries, order, .. } = &mut *state;
-        if let Some(Entry::Here { used, .. }) = entries.get_mut(&key) {
-            let first = order.first_key_value().map_or(*used, |(&first, _)| first);
-            // Numbers begin high enough to have some below them.
-            if let (true, Some(before)) = (first < *used, first.checked_sub(1)) {
-                order.remove(used);
-                *used = before;
-                order.insert(before, key);
-            }
-        }
+        self.shard(key).lock().touch(key, 0);
     }
 
     fn shard(&self, key: Key) -> &Shard {
@@ -147,35 +155,51 @@ impl Shard {
 }
 
 impl State {
-    /// A time later than all before.
-    fn now(&mut self) -> u64 {
-        const BEGIN: u64 = 1 << 32;
-        self.clock = (self.clock + 1).max(BEGIN);
-        self.clock
+    fn get(&mut self, key: Key, count: &AtomicU64) -> Option<Buffer> {
+        let now = self.clock;
+        let Some(Entry::Here { bytes, unread, .. }) = self.entries.get_mut(&key) else { return None };
+        let (bytes, was_unread) = (bytes.clone(), std::mem::take(unread));
+        count.fetch_sub(was_unread.into(), Relaxed);
+        self.touch(key, now);
+        Some(bytes)
     }
 
-    fn get(&mut self, key: Key, count: &AtomicU64) -> Option<Buffer> {
-        let now = self.now();
-        let Some(Entry::Here { bytes, used, unread }) = self.entries.get_mut(&key) else { return None };
-        if std::mem::take(unread) {
-            count.fetch_sub(1, Relaxed);
+    /// Moves a block in the order, unless it is still to be used.
+    fn touch(&mut self, key: Key, now: u64) {
+        if let Some(Entry::Here { used, unread: false, .. }) = self.entries.get_mut(&key)
+            && *used != now
+        {
+            self.order.remove(&(*used, key));
+            self.order.insert((now, key));
+            *used = now;
         }
-        self.order.remove(used);
-        self.order.insert(now, key);
-        *used = now;
-        Some(bytes.clone())
+    }
+
+    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
+    fn clear(&mut self, count: &AtomicU64) {
+        self.order.clear();
+        self.bytes = 0;
+        self.entries.retain(|_, entry| {
+            let unread = matches!(entry, Entry::Here { unread: true, .. });
+            count.fetch_sub(unread.into(), Relaxed);
+            !matches!(entry, Entry::Here { .. })
+        });
     }
 
     fn put(&mut self, key: Key, bytes: Buffer, budget: u64, count: &AtomicU64) {
-        let (now, len) = (self.now(), bytes.len() as u64);
+        self.clock += 1;
+        let len = bytes.len() as u64;
         let before = self.entries.remove(&key);
         let unread = matches!(before, Some(Entry::Coming | Entry::Here { unread: true, .. }));
         if let Some(Entry::Here { bytes, used, .. }) = before {
-            self.order.remove(&used);
+            self.order.remove(&(used, key));
             self.bytes -= bytes.len() as u64;
         }
-        self.entries.insert(key, Entry::Here { bytes, used: now, unread });
-        self.order.insert(now, key);
+        // Not for ever: whoever was to use it may have changed its mind.
+        let patience = if unread { 2 * (budget / BLOCK).max(LEAST as u64) } else { 0 };
+        let used = self.clock + patience;
+        self.entries.insert(key, Entry::Here { bytes, used, unread });
+        self.order.insert((used, key));
         self.bytes += len;
         while self.bytes > budget && self.order.len() > LEAST {
             let Some((_, oldest)) = self.order.pop_first() else { return };
@@ -239,6 +263,42 @@ mod tests {
         (30..40).for_each(|number| blocks.land((0, number), bytes(BLOCK as usize)));
         (100..300).for_each(|number| blocks.land((0, number), bytes(BLOCK as usize)));
         assert_eq!(blocks.room(), 32);
+    }
+
+    #[test]
+    fn what_is_still_to_be_read_stays_for_longer() {
+        let blocks = Blocks::new(SHARDS as u64 * 4 * BLOCK);
+        let come = |number| {
+            blocks.land(key(number), bytes(BLOCK as usize));
+        };
+        assert!(blocks.claim(key(0)));
+        come(0);
+        (1..8).for_each(come);
+        assert!(blocks.get(key(0)).is_some() && blocks.get(key(4)).is_none());
+        // Once it is read it is one of many, and what nobody reads goes at last.
+        assert!(blocks.claim(key(8)));
+        come(8);
+        (9..13).for_each(come);
+        assert!(blocks.get(key(0)).is_none());
+        (13..24).for_each(come);
+        assert!(blocks.get(key(8)).is_none());
+        assert_eq!(blocks.unread.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn what_is_let_go_is_fetched_again() {
+        let blocks = Blocks::new(1 << 20);
+        let room = blocks.room();
+        assert!((0..3).all(|number| blocks.claim(key(number))));
+        blocks.land(key(0), bytes(10));
+        blocks.land(key(1), bytes(10));
+        assert!(blocks.get(key(1)).is_some());
+        blocks.clear();
+        assert_eq!((blocks.held(), blocks.room()), (0, room - 1));
+        assert!(blocks.claim(key(0)) && blocks.claim(key(1)) && !blocks.claim(key(2)));
+        (0..3).for_each(|number| blocks.land(key(number), bytes(10)));
+        assert!((0..3).all(|number| blocks.get(key(number)).is_some()));
+        assert_eq!((blocks.held(), blocks.room()), (30, room));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) struct Disk {
 const MAGIC: &[u8; 8] = b"gmblock1";
 /// Magic, and the checksum of key and bytes.
 const HEADER: usize = 16;
-const WAITING: usize = 64;
+const WAITING: usize = 512;
 /// A use within this time of the last is not noted.
 const NOTED: Duration = Duration::from_secs(60);
 /// A file that was begun so long ago is never finished.

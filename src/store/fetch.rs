@@ -13,7 +13,7 @@ use super::object::Object;
 use super::retry::{Attempts, Failure, Fault};
 use super::runtime;
 use super::service::listening;
-use crate::element::{Buffer, BufferMut};
+use crate::element::Buffer;
 use crate::error::ErrorKind;
 
 /// Begins to fetch blocks that were claimed. Whatever happens, each of them lands or fails.
@@ -29,8 +29,9 @@ struct Run {
     /// Those that are not here yet.
     blocks: Range<u64>,
     /// The first of them, as far as it has come.
-    begun: BufferMut,
-    filled: usize,
+    begun: Vec<u8>,
+    /// Its length.
+    len: usize,
     failure: Option<Failure>,
 }
 
@@ -44,7 +45,7 @@ impl Drop for Run {
 
 impl Run {
     fn new(object: Arc<Object>, blocks: Range<u64>) -> Self {
-        let mut run = Self { object, blocks, begun: BufferMut::zeroed(0), filled: 0, failure: None };
+        let mut run = Self { object, blocks, begun: Vec::new(), len: 0, failure: None };
         run.begin_block();
         run
     }
@@ -52,14 +53,14 @@ impl Run {
     /// Makes room for the next block.
     fn begin_block(&mut self) {
         let range = self.object.range_of(self.blocks.start);
-        let len = if self.blocks.is_empty() { 0 } else { range.end - range.start };
-        (self.begun, self.filled) = (BufferMut::zeroed(len as usize), 0);
+        self.len = if self.blocks.is_empty() { 0 } else { (range.end - range.start) as usize };
+        self.begun = Vec::with_capacity(self.len);
     }
 
     /// What is still to come.
     fn missing(&self) -> Range<u64> {
         let end = self.object.range_of(self.blocks.end - 1).end;
-        self.blocks.start * BLOCK + self.filled as u64..end
+        self.blocks.start * BLOCK + self.begun.len() as u64..end
     }
 
     async fn fetch(mut self) {
@@ -84,7 +85,7 @@ impl Run {
         let Some(disk) = self.object.shared.disk.clone() else { return };
         while !self.blocks.is_empty() {
             let (disk, key) = (disk.clone(), self.object.key_of(self.blocks.start));
-            let len = self.begun.as_bytes().len() as u64;
+            let len = self.len as u64;
             let Ok(Some(bytes)) = spawn_blocking(move || disk.read(key, len)).await else { break };
             count(&COUNTS.from_disk, 1);
             self.land(bytes);
@@ -124,13 +125,11 @@ impl Run {
             if self.blocks.is_empty() {
                 return Err(Fault::again("the answer is longer than what was asked for"));
             }
-            let room = &mut self.begun.as_mut_bytes()[self.filled..];
-            let (now, later) = bytes.split_at(bytes.len().min(room.len()));
-            room[..now.len()].copy_from_slice(now);
-            self.filled += now.len();
+            let (now, later) = bytes.split_at(bytes.len().min(self.len - self.begun.len()));
+            self.begun.extend_from_slice(now);
             bytes = later;
-            if self.filled == self.begun.as_bytes().len() {
-                let bytes = std::mem::replace(&mut self.begun, BufferMut::zeroed(0)).freeze();
+            if self.begun.len() == self.len {
+                let bytes = Buffer::from_vec(std::mem::take(&mut self.begun));
                 count(&COUNTS.fetched, 1);
                 count(&COUNTS.bytes, bytes.len() as u64);
                 self.keep(&bytes);

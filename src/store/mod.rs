@@ -23,9 +23,13 @@
 //! - Neither credentials nor the queries of signed URLs are in errors, logs, reports or checkpoints.
 //!
 //! # Cost
-//! Objects are read in blocks of 1 MiB. Neighbouring ones are one request, several requests are in flight, and blocks are
-//! kept in memory and, where a folder is given, on disk: see [`StoreOptions`].
+//! Objects are read in blocks of 128 KiB. Neighbouring ones are one request, several requests are in flight, and blocks are
+//! kept in memory and, where a folder is given, on disk: see [`StoreOptions`]. A pass says which records it will read
+//! ([`Stage::will_read`](crate::Stage::will_read)), in whatever order that is, and what they need is fetched in that order, as far as
+//! half of the memory goes; worker processes do so within the range of records that each is given.
 
+#[cfg(feature = "store")]
+mod ahead;
 #[cfg(feature = "store")]
 mod blocks;
 #[cfg(feature = "store")]
@@ -37,6 +41,8 @@ mod disk;
 #[cfg(feature = "store")]
 mod fetch;
 mod folder;
+#[cfg(feature = "store")]
+mod limit;
 #[cfg(feature = "store")]
 mod list;
 mod local;
@@ -72,11 +78,25 @@ pub(crate) use self::options::index_folder;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::options::variables;
 pub use self::output::Output;
+#[cfg(all(feature = "store", feature = "workers", target_os = "linux"))]
+pub(crate) use self::shared::let_go;
+#[cfg(feature = "store")]
+pub(crate) use self::shared::memory;
 
 /// Nothing happened.
 #[cfg(not(feature = "store"))]
 #[inline]
 pub(crate) fn tell(_: &mut crate::Cx) {}
+
+/// Nothing is held.
+#[cfg(all(not(feature = "store"), feature = "workers", target_os = "linux"))]
+pub(crate) fn let_go() {}
+
+/// Nothing is held.
+#[cfg(not(feature = "store"))]
+pub(crate) fn memory() -> Option<(u64, u64)> {
+    None
+}
 
 /// That no store is built in.
 #[cfg(not(feature = "store"))]

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 
 use futures_util::{StreamExt, stream};
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStoreExt};
@@ -18,7 +18,7 @@ use super::retry::{Attempts, Failure, Fault, changed, given_up};
 use super::runtime;
 use super::service::listening;
 use super::shared::Shared;
-use crate::element::{Buffer, BufferMut};
+use crate::element::Buffer;
 use crate::error::{Error, Result};
 
 /// A version of an object.
@@ -36,17 +36,21 @@ pub(crate) struct Object {
 }
 
 /// Blocks that are fetched by one request where neighbours are missing.
-pub(super) const PIECE: u64 = 4;
+pub(super) const PIECE: u64 = 32;
 /// Blocks that are fetched ahead of what is read front to back: as many requests as are in flight at first.
-const AHEAD: u64 = 64;
+const AHEAD: u64 = 512;
 /// Threads that take turns read blocks so far from each other.
-const NEAR: u64 = 8;
+const NEAR: u64 = 64;
 /// So many reads near each other are on their way through the object.
 const STREAK: u64 = 4;
 
 impl Object {
     /// Opens objects, many at a time: each is asked for its size and version.
     pub(crate) fn open_all(paths: &[PathBuf]) -> Vec<Result<Arc<Self>>> {
+        // Who reads from no store takes none of what they share.
+        if paths.is_empty() {
+            return Vec::new();
+        }
         let shared = Shared::current();
         let requests = shared.options.requests;
         let open = |path: PathBuf| {
@@ -57,6 +61,18 @@ impl Object {
         match runtime::wait(stream::iter(all).buffered(requests).collect::<Vec<_>>()) {
             Ok(objects) => objects,
             Err(error) => paths.iter().map(|path| Err(Error::new(error.kind(), error.message()).path(path))).collect(),
+        }
+    }
+
+    /// Whether there is an object. Servers that let nobody know what there is say that it may not be read.
+    pub(crate) fn is_there(path: &Path) -> Result<bool> {
+        use object_store::Error as E;
+        let at = Location::parse(path)?;
+        let (client, key) = (at.bucket.patient.clone(), at.key.clone());
+        match runtime::wait(async move { client.head(&key).await })? {
+            Ok(_) => Ok(true),
+            Err(E::NotFound { .. } | E::PermissionDenied { .. } | E::Unauthenticated { .. }) => Ok(false),
+            Err(error) => Err(given_up(&error).path(at.path())),
         }
     }
 
@@ -101,18 +117,16 @@ impl Object {
             let part = bytes.slice(inside).unwrap_or(Buffer::EMPTY);
             return Ok(if is_most { part } else { Buffer::copy_from(part.as_bytes()) });
         }
-        let mut whole = BufferMut::zeroed((range.end - range.start) as usize);
-        let mut left = whole.as_mut_bytes();
+        let len = (range.end - range.start) as usize;
+        let mut whole = Vec::with_capacity(len);
         let end = if self.is_in_order(blocks.start) { self.blocks() } else { blocks.end };
         for block in blocks {
             let bytes = self.block(block, block..end)?;
             let start = range.start.saturating_sub(block * BLOCK) as usize;
             let bytes = &bytes.as_bytes()[start..];
-            let (now, later) = left.split_at_mut(bytes.len().min(left.len()));
-            now.copy_from_slice(&bytes[..now.len()]);
-            left = later;
+            whole.extend_from_slice(&bytes[..bytes.len().min(len - whole.len())]);
         }
-        Ok(whole.freeze())
+        Ok(Buffer::from_vec(whole))
     }
 
     /// The bytes from `at` to the end of their block, on the way through all of it: what follows is fetched meanwhile, and what
@@ -143,6 +157,19 @@ impl Object {
         self.begin(blocks.into_iter());
     }
 
+    /// Says that a range will be read, behind all that was said before: it is fetched as soon as there is memory for it, unless it is
+    /// no longer `wanted` then.
+    pub(crate) fn will_read(self: &Arc<Self>, range: Range<u64>, wanted: &Weak<()>) {
+        if !range.is_empty() && range.end <= self.len() {
+            self.shared.ahead.push(self, range.start / BLOCK..range.end.div_ceil(BLOCK), wanted);
+        }
+    }
+
+    /// Begins what [will be read](Self::will_read), as far as there is memory for it.
+    pub(crate) fn go_on(&self) {
+        self.shared.ahead.go_on(|| self.shared.blocks.room());
+    }
+
     /// Whether this object is read from front to back, as far as can be seen, so that what follows will be read, too.
     fn is_in_order(&self, block: u64) -> bool {
         let last = self.last.swap(block, Relaxed);
@@ -168,8 +195,14 @@ impl Object {
         block * BLOCK..self.len().min((block + 1) * BLOCK)
     }
 
-    /// A block, and of those that `follow` some are begun.
+    /// A block, and of those that `follow` some are begun; and of what will be read, since there is room for it now.
     fn block(self: &Arc<Self>, block: u64, follow: Range<u64>) -> Result<Buffer> {
+        let bytes = self.take(block, follow)?;
+        self.go_on();
+        Ok(bytes)
+    }
+
+    fn take(self: &Arc<Self>, block: u64, follow: Range<u64>) -> Result<Buffer> {
         count(&COUNTS.read, 1);
         let is_alone = follow.end == block + 1;
         if let Some(bytes) = is_alone.then(|| self.shared.blocks.get(self.key_of(block))).flatten() {
@@ -188,11 +221,11 @@ impl Object {
     }
 
     /// Begins to fetch those of the blocks, which are in order, that are neither here nor on their way.
-    fn begin(self: &Arc<Self>, blocks: impl Iterator<Item = u64>) {
+    pub(super) fn begin(self: &Arc<Self>, blocks: impl Iterator<Item = u64>) {
         let mut run: Option<Range<u64>> = None;
         for block in blocks.filter(|&block| self.shared.blocks.claim(self.key_of(block))) {
             match &mut run {
-                Some(run) if run.end == block && !block.is_multiple_of(PIECE) => run.end += 1,
+                Some(run) if run.end == block && run.end - run.start < PIECE => run.end += 1,
                 _ => {
                     if let Some(full) = run.replace(block..block + 1) {
                         fetch::begin(self.clone(), full);

@@ -97,7 +97,8 @@ impl StoreOptions {
         self
     }
 
-    /// Bytes of blocks that are kept in memory by each process.
+    /// Bytes of blocks that are kept in memory by each process. A worker keeps no more than an eighth of its heap, so that
+    /// they are part of the RAM budget; who starts workers lets go of what it read to open files.
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
         self

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Semaphore;
 
+use super::ahead::Ahead;
 use super::blocks::Blocks;
 use super::disk::Disk;
 use super::options::StoreOptions;
@@ -13,14 +14,29 @@ use super::options::StoreOptions;
 pub(super) struct Shared {
     pub(super) options: StoreOptions,
     pub(super) blocks: Blocks,
+    pub(super) ahead: Ahead,
     pub(super) disk: Option<Arc<Disk>>,
     pub(super) requests: Semaphore,
+}
+
+static CURRENT: Mutex<Option<Arc<Shared>>> = Mutex::new(None);
+
+/// Bytes of blocks that this process has in memory, and may have; `None` where it has read from no store.
+pub(crate) fn memory() -> Option<(u64, u64)> {
+    let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+    current.as_ref().map(|shared| (shared.blocks.held(), shared.blocks.budget()))
+}
+
+/// Lets go of the blocks of this process, which others are to read for it from now on.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) fn let_go() {
+    let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    current.iter().for_each(|shared| shared.blocks.clear());
 }
 
 impl Shared {
     /// That of the options that count now.
     pub(super) fn current() -> Arc<Self> {
-        static CURRENT: Mutex<Option<Arc<Shared>>> = Mutex::new(None);
         let options = StoreOptions::current();
         let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
         match &*current {
@@ -32,6 +48,6 @@ impl Shared {
     pub(super) fn new(options: StoreOptions) -> Self {
         let (blocks, requests) = (Blocks::new(options.memory_bytes), Semaphore::new(options.requests));
         let disk = options.cache_dir.as_ref().map(|folder| Arc::new(Disk::new(folder, options.cache_bytes)));
-        Self { options, blocks, disk, requests }
+        Self { options, blocks, ahead: Ahead::default(), disk, requests }
     }
 }

@@ -47,11 +47,5 @@ pub use options::{Count, MpOptions, Poison};
 pub use pick::{Measured, PerformanceConfig, PickLimits, pick_performance_config};
 pub use prefetch::mp_prefetch;
 
-/// What a worker may send, on bytes in memory: what `fuzz/` runs. Only in builds with `--cfg fuzzing`.
-#[cfg(fuzzing)]
-pub mod fuzzing {
-    /// A chunk of elements. No bytes may make it panic, hang or take much more memory than it is given.
-    pub fn wire(data: &[u8]) {
-        super::wire::fuzz_wire(data);
-    }
-}
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(crate) use wire::fuzz_wire;

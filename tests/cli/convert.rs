@@ -28,7 +28,7 @@ fn what_is_written_is_what_is_read() {
     // A folder that a sink wrote is data again.
     let again = ["convert", "b", "--to", "jsonl", "--columns", "text", "--out", "c", "--compression", "zstd:1"];
     let text = ok(folder, &again);
-    assert!(text.contains("100 records in 1 shards of jsonl (zstd:1)") && text.contains("VERDICT"), "{text}");
+    assert!(text.contains("100 records in 1 shard of jsonl (zstd:1)") && text.contains("VERDICT"), "{text}");
     assert!(ok(folder, &["inspect", "c"]).contains("text: \"no 0\""));
     write(folder, "p.yaml", "source: {jsonl: a.jsonl}\nstages:\n  - filter: {column: i, min: 90}\n");
     let filtered = json(folder, &["convert", "p.yaml", "--to", "jsonl", "--out", "d", "--json"]);
@@ -45,13 +45,13 @@ fn what_cannot_be_is_refused() {
     assert!(code == 2 && text.contains("possible values: jsonl"), "{text}");
     let (code, text) = error(&["--to", "jsonl", "--compression", "zstd:99"]);
     assert!(code == 2 && text.contains("levels") | text.contains("no level of zstd"), "{text}");
-    let (code, text) = error(&["--to", "jsonl", "--compression", "lz4"]);
-    assert!(code == 2 && text.contains("jsonl has no compression lz4"), "{text}");
+    let (code, text) = error(&["--to", "jsonl", "--compression", "snappy"]);
+    assert!(code == 2 && text.contains("jsonl has no compression snappy"), "{text}");
     let (code, text) = error(&["--to", "jsonl", "--columns", "j"]);
     assert!(code == 2 && text.contains("no column `j`; there are i"), "{text}");
     ok(folder, &["convert", "a.jsonl", "--to", "jsonl", "--out", "b"]);
     let (code, text) = error(&["--to", "jsonl"]);
-    assert!(code == 2 && text.contains("holds a data set of 1 shards already") && text.contains("resume"), "{text}");
+    assert!(code == 2 && text.contains("holds a data set of 1 shard already") && text.contains("resume"), "{text}");
     let (code, text) = error(&["--to", "jsonl", "--shard-size", "1MB", "--resume"]);
     assert!(code == 1 && text.contains("shard_bytes 268435456, and this is 1000000"), "{text}");
     ok(folder, &["convert", "a.jsonl", "--to", "jsonl", "--out", "b", "--resume"]);
@@ -124,4 +124,114 @@ fn ctrl_c_leaves_a_folder_that_is_resumed() {
     let listed = manifest["shards"].as_array().unwrap().len();
     assert_eq!(files(&folder.join("out")).len(), listed + 1);
     assert!(gristmill(folder, &["inspect", "out"]).status.success());
+}
+
+#[test]
+#[cfg(feature = "parquet")]
+fn columns_are_those_of_the_first_records_unless_they_are_declared() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let score = |i: u32| if i == 1300 { "7".to_owned() } else { format!("{i}.5") };
+    let lines: String = (0..2000).map(|i| format!("{{\"i\":{i},\"score\":{}}}\n", score(i))).collect();
+    write(folder, "a.jsonl", &lines);
+    let args = ["convert", "a.jsonl", "--to", "parquet", "--shard-records", "100"];
+    let (code, text) = fails(folder, &[&args[..], &["--out", "b"]].concat());
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        code == 1 && words.contains("record 1300: column score: a number of int64 where a number of float64"),
+        "{text}"
+    );
+    assert!(words.contains("declare the column by a schema"), "{text}");
+    ok(folder, &[&args[..], &["--out", "c", "--schema", "{\"score\": \"float32\"}"]].concat());
+    assert!(ok(folder, &["verify", "c"]).contains("nothing is damaged"));
+    write(folder, "schema.json", "{\"score\": \"number\"}");
+    let (code, text) = fails(folder, &[&args[..], &["--out", "d", "--schema", "schema.json"]].concat());
+    assert!(code == 2 && text.contains("is no type of the format"), "{text}");
+}
+
+/// Every format that this build writes, and the column that it is given.
+fn formats() -> Vec<(&'static str, &'static str)> {
+    let mut formats = vec![("jsonl", "n,text"), ("tokens", "tokens"), ("megatron", "tokens"), ("npy", "point")];
+    let more = [
+        (cfg!(feature = "parquet"), "parquet", "n,text,tokens"),
+        (cfg!(feature = "arrow"), "arrow", "n,text,tokens"),
+        (cfg!(feature = "arrow"), "hugging_face", "n,text,point"),
+        (cfg!(feature = "array_record"), "array_record", "text"),
+        (cfg!(feature = "tf_record"), "tfrecord", "n,point"),
+        (cfg!(feature = "webdataset"), "webdataset", "n,text,tokens"),
+        (cfg!(feature = "mds"), "mds", "n,text,tokens"),
+        (cfg!(feature = "safetensors"), "safetensors", "point"),
+    ];
+    formats.extend(more.into_iter().filter(|(is_built, ..)| *is_built).map(|(_, format, columns)| (format, columns)));
+    formats
+}
+
+#[test]
+#[cfg(unix)]
+fn every_format_survives_being_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let line =
+        |i: u32| format!("{{\"n\":{i},\"text\":\"number {i}\",\"tokens\":[{i},{}],\"point\":[{i}.5,0.5]}}\n", i % 7);
+    write(folder, "a.jsonl", &(0..1500).map(line).collect::<String>());
+    let exe = assert_cmd::cargo::cargo_bin("gristmill");
+    for (format, columns) in formats() {
+        let args = |out: &str| {
+            let args =
+                ["convert", "a.jsonl", "--to", format, "--columns", columns, "--shard-records", "60", "--resume"];
+            args.iter().map(|arg| (*arg).to_owned()).chain(["--out".to_owned(), out.to_owned()]).collect::<Vec<_>>()
+        };
+        let (whole, killed) = (format!("{format}-whole"), format!("{format}-killed"));
+        ok(folder, &args(&whole).iter().map(String::as_str).collect::<Vec<_>>());
+        let manifest = folder.join(&killed).join("manifest.json");
+        for records in [1, 700] {
+            let mut child = Command::new(&exe);
+            let child = child.current_dir(folder).args(args(&killed)).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut child = child.spawn().unwrap();
+            // As far as the manifest lists that many, or to the end, if that comes first.
+            let listed = || {
+                let text = std::fs::read_to_string(&manifest).unwrap_or_default();
+                serde_json::from_str::<serde_json::Value>(&text).map_or(0, |m| m["records"].as_u64().unwrap())
+            };
+            while child.try_wait().unwrap().is_none() && listed() < records {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        ok(folder, &args(&killed).iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(files(&folder.join(&killed)) == files(&folder.join(&whole)), "{format}");
+        assert!(ok(folder, &["verify", &killed]).contains("nothing is damaged"), "{format}");
+    }
+}
+
+#[test]
+fn columns_of_token_ids_are_named_and_bare_files_are_known_by_their_manifest() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, "a.jsonl", "{\"ids\": [1, 2, 70000]}\n{\"ids\": []}\n{\"ids\": [4]}\n");
+    let args = ["convert", "a.jsonl", "--to", "tokens", "--bare", "--ids", "uint32", "--out"];
+    let (code, text) = fails(folder, &[&args[..], &["x"]].concat());
+    assert!(code != 0 && text.contains("no field \"tokens\"") && text.contains("name the column"), "{text}");
+    ok(folder, &[&args[..], &["bare", "--column", "ids"]].concat());
+    assert!(ok(folder, &["verify", "bare"]).contains("nothing is damaged"));
+    assert!(ok(folder, &["inspect", "bare"]).contains("70000"));
+    std::fs::rename(folder.join("bare/shard-00000.bin"), folder.join("a.bin")).unwrap();
+    assert!(fails(folder, &["verify", "a.bin"]).1.contains("u16"));
+    assert!(ok(folder, &["verify", "a.bin", "--layout", "u32"]).contains("1 record"));
+}
+
+#[test]
+#[cfg(all(feature = "parquet", feature = "webdataset"))]
+fn lists_that_are_empty_at_first_and_names_without_endings_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, "a.jsonl", "{\"tags\": [], \"n\": 1}\n{\"tags\": [\"a\"], \"n\": 2}\n");
+    ok(folder, &["convert", "a.jsonl", "--to", "parquet", "--out", "p"]);
+    assert!(ok(folder, &["inspect", "p"]).contains("[\"a\"]"));
+    ok(folder, &["convert", "p", "--to", "webdataset", "--compression", "lz4", "--out", "w"]);
+    assert!(folder.join("w/shard-00000.tar.lz4").exists());
+    assert!(ok(folder, &["verify", "w"]).contains("2 records"));
+    let shown = ok(folder, &["inspect", "w"]);
+    assert!(shown.contains("tags.json") && shown.contains("n.npy") && !shown.contains("tags.npy"), "{shown}");
 }

@@ -90,6 +90,19 @@ fn text_becomes_ids_that_are_read_again() {
 }
 
 #[test]
+fn a_shard_that_is_gone_is_listed_and_the_rest_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let lines: String = (0..300).map(|i| format!("{{\"i\":{i}}}\n")).collect();
+    write(folder, "a.jsonl", &lines);
+    ok(folder, &["convert", "a.jsonl", "--to", "jsonl", "--shard-records", "100", "--out", "b"]);
+    std::fs::remove_file(folder.join("b/shard-00001.jsonl")).unwrap();
+    let (code, found) = verify(folder, &["b"]);
+    assert_eq!((code, &found["records"], &found["manifest"]), (1, &Json::from(200), &Json::from(false)), "{found}");
+    assert!(found["problems"].as_array().unwrap().iter().any(|p| p["file"] == "b/shard-00001.jsonl"), "{found}");
+}
+
+#[test]
 fn an_index_is_built_once() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -101,4 +114,9 @@ fn an_index_is_built_once() {
     let index = std::fs::read(folder.join(".large.jsonl.gmi")).unwrap();
     assert_eq!(told["files"][0]["index_bytes"], index.len() as u64);
     assert!(ok(folder, &["index", "small.jsonl"]).contains("none needed"));
+    std::fs::remove_file(folder.join(".large.jsonl.gmi")).unwrap();
+    let told = json(folder, &["index", "large.jsonl", "--cache", "indices", "--json"]);
+    assert_eq!(told["files"][0]["index_bytes"], index.len() as u64);
+    assert_eq!(std::fs::read_dir(folder.join("indices")).unwrap().count(), 1);
+    assert!(!folder.join(".large.jsonl.gmi").exists());
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 /// What happens to the next request for bytes instead of a right answer.
@@ -40,6 +40,9 @@ struct State {
     troubles: Mutex<VecDeque<Trouble>>,
     requests: Mutex<Vec<Request>>,
     delay: Mutex<Duration>,
+    /// Requests that are to wait for each other.
+    together: Mutex<usize>,
+    changed: Condvar,
 }
 
 /// Runs until the process ends.
@@ -84,9 +87,24 @@ impl Server {
         self.state.troubles.lock().unwrap().extend(troubles);
     }
 
+    /// Nothing goes wrong any more.
+    pub(crate) fn calm(&self) {
+        self.state.troubles.lock().unwrap().clear();
+    }
+
     /// How long each answer takes to begin.
     pub(crate) fn delay(&self, delay: Duration) {
         *self.state.delay.lock().unwrap() = delay;
+    }
+
+    /// The next so many requests for bytes are answered once all of them have come, which they must in half a minute.
+    pub(crate) fn together(&self, count: usize) {
+        *self.state.together.lock().unwrap() = count;
+    }
+
+    /// How many of those have not come.
+    pub(crate) fn missing(&self) -> usize {
+        *self.state.together.lock().unwrap()
     }
 
     /// Troubles that did not happen yet.
@@ -108,11 +126,23 @@ fn serve(stream: &TcpStream, state: &State) -> std::io::Result<()> {
         state.requests.lock().unwrap().push(request.clone());
         let delay = *state.delay.lock().unwrap();
         std::thread::sleep(delay);
+        if request.method == "GET" {
+            wait_for_others(state);
+        }
         if !answer(stream, &mut input, state, &request)? {
             return stream.shutdown(std::net::Shutdown::Both);
         }
     }
     Ok(())
+}
+
+fn wait_for_others(state: &State) {
+    let Ok(mut missing) = state.together.lock() else { return };
+    *missing = missing.saturating_sub(1);
+    state.changed.notify_all();
+    let all = state.changed.wait_timeout_while(missing, Duration::from_secs(30), |missing| *missing > 0);
+    // Nor are those any more that come later.
+    assert!(!all.unwrap().1.timed_out(), "the others did not come");
 }
 
 fn read_request(input: &mut impl BufRead) -> std::io::Result<Option<Request>> {

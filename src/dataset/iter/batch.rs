@@ -1,5 +1,6 @@
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -9,6 +10,7 @@ use super::opaque::{debug_name, debug_with_parent};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::Remainder;
+use crate::dataset::map::MapDataset;
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::stage::{Role, Stage, stage_after};
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -21,12 +23,14 @@ pub(super) struct Batching<M> {
     pub(super) size: usize,
     pub(super) remainder: Remainder,
     make: M,
+    /// Whether the elements come from columns.
+    stacks: bool,
     stage: StageId,
 }
 
 impl<M> Batching<M> {
     pub(super) fn new(parent: &dyn Stage, size: usize, remainder: Remainder, make: M) -> Arc<Self> {
-        Arc::new(Self { size, remainder, make, stage: stage_after(&[parent]) })
+        Arc::new(Self { size, remainder, make, stacks: parent.stacks(), stage: stage_after(&[parent]) })
     }
 
     pub(super) fn params<T>(&self) -> String
@@ -61,6 +65,20 @@ impl<M> Batching<M> {
         let batch = batch.map_err(|error| cx.blame(self.stage, "batch", error))?;
         cx.produced(self.stage, 1, bytes as u64);
         Ok(batch)
+    }
+
+    /// The batch of what `dataset` has at `indices`, where that gives it without making its elements.
+    pub(super) fn of_columns<D>(&self, dataset: &D, indices: Range<u64>, cx: &mut Cx) -> Option<M::Batch>
+    where
+        D: MapDataset,
+        M: MakeBatch<D::Item>,
+    {
+        if !self.stacks {
+            return None;
+        }
+        let whole = self.make.of_columns(dataset, indices, self.size, cx)?;
+        cx.produced(self.stage, 1, whole.bytes as u64);
+        Some(whole.batch)
     }
 
     /// The next batch, where `parent` writes batches in place; a remainder that is to be dropped is none.
@@ -219,7 +237,6 @@ debug_name!(IterBatchIter<I: DatasetIterator, M>);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MapDataset;
     use crate::dataset::iter::laws;
     use crate::dataset::map::Range;
     use crate::element::{Array, Element};

@@ -10,12 +10,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::evaluate::{Apart, Chunk, Evaluator, Gather, Incoming, Part, Rows, Slot, Wanted, read_chunk};
+use super::evaluate::{Apart, Chunk, Evaluator, Gather, Incoming, Part, Rows, Slot, Wanted, of_columns, read_chunk};
 use super::evaluator::evaluator;
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Many, ManySlots, MapDataset};
 use crate::dataset::pace::Pace;
 use crate::dataset::stage::Stage;
+use crate::dataset::upcoming::Foresight;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
@@ -24,6 +25,8 @@ use crate::exec::Runtime;
 const GROUP_TIME: Duration = Duration::from_millis(10);
 /// Nor is one of more elements put together by those who evaluate.
 const MAX_GROUP: u64 = 1024;
+/// Unless its elements are never made: out of columns comes nothing but the batch.
+const MAX_OF_COLUMNS: u64 = 1 << 14;
 
 /// Slots of `0..len` in order, from any index on.
 pub(super) struct Roots<D: MapDataset, G: Gather<D::Item> = Apart> {
@@ -32,12 +35,15 @@ pub(super) struct Roots<D: MapDataset, G: Gather<D::Item> = Apart> {
     len: u64,
     next: u64,
     groups: Option<Groups>,
+    gather: Option<Arc<G>>,
     ahead: Option<Ahead<D::Item, G::Whole>>,
     /// Without those: what was evaluated together and not yet delivered.
     slots: ManySlots<D::Item>,
     pace: Pace,
     /// Whether it may be more than was asked for.
     native: bool,
+    /// Tells sources far away what will be asked for, where those are read in this process.
+    foresight: Option<Foresight>,
 }
 
 /// Which indices go together: `size` from `first` on, and so forth.
@@ -125,7 +131,8 @@ where
     /// With `gather`, groups come as one where that is quicker.
     pub(super) fn new(dataset: Arc<D>, gather: Option<&Arc<G>>, run: &Runtime, stage: StageId) -> Self {
         // Without the upper limit as many elements would be under way as there are in many large batches.
-        let gather = gather.filter(|gather| (1..=MAX_GROUP).contains(&gather.size()));
+        let most = if (&dataset as &dyn Stage).stacks() { MAX_OF_COLUMNS } else { MAX_GROUP };
+        let gather = gather.filter(|gather| (1..=most).contains(&gather.size()));
         let groups = gather.map(|gather| Groups { size: gather.size(), first: 0 });
         let ahead = evaluator(&dataset, gather, run, stage).map(|evaluator| Ahead {
             evaluator,
@@ -137,7 +144,9 @@ where
             each: None,
         });
         let (slots, pace, native) = (ManySlots::default(), Pace::of(&dataset), (&dataset as &dyn Stage).all_native());
-        Self { len: dataset.len(), dataset, stage, next: 0, groups, ahead, slots, pace, native }
+        let foresight = run.reads_here().then(|| Foresight::of(&dataset)).flatten();
+        let (len, gather) = (dataset.len(), gather.cloned());
+        Self { len, dataset, stage, next: 0, groups, gather, ahead, slots, pace, native, foresight }
     }
 
     /// The index whose slot comes next.
@@ -155,6 +164,7 @@ where
         }
         self.next = index;
         self.slots = ManySlots::default();
+        self.foresight.iter_mut().for_each(Foresight::forget);
         if let Some(ahead) = &mut self.ahead {
             ahead.call_off(0, index);
             ahead.parts = Vec::new().into_iter();
@@ -181,6 +191,7 @@ where
         if self.next >= self.len {
             return None;
         }
+        self.foresee();
         if self.native && self.ahead.is_none() && self.slots.len() == 0 {
             self.read(u64::MAX, cx);
         }
@@ -202,6 +213,7 @@ where
     ///
     /// All of them are evaluated, whatever becomes of the first.
     pub(super) fn next_run(&mut self, most: usize, out: &mut Vec<D::Item>, cx: &mut Cx) -> usize {
+        self.foresee();
         if self.ahead.is_none() && self.slots.len() == 0 && self.next < self.len {
             self.read(if self.native { u64::MAX } else { most as u64 }, cx);
         }
@@ -215,6 +227,14 @@ where
             cx.begin_element();
         }
         count
+    }
+
+    /// Tells sources far away what comes next.
+    #[inline]
+    fn foresee(&mut self) {
+        if let Some(foresight) = &mut self.foresight {
+            foresight.tell(&self.dataset, self.next, self.len);
+        }
     }
 
     /// Evaluates the next chunk, of at most so many.
@@ -241,11 +261,12 @@ where
 
     /// The group that begins here, if it has come as one, and its indices.
     pub(super) fn next_group(&mut self, cx: &mut Cx) -> Option<(Result<G::Whole>, u64)> {
-        self.groups?;
-        let ahead = self.ahead.as_mut()?;
+        let size = self.groups?.size;
+        let Some(ahead) = self.ahead.as_mut() else { return self.group_of_columns(size, cx) };
         if self.next >= self.len || ahead.slots.len() > 0 {
             return None;
         }
+        self.foresight.iter_mut().for_each(|foresight| foresight.tell(&self.dataset, self.next, self.len));
         while ahead.parts.len() == 0 {
             if let Err(error) = ahead.receive(self.groups, self.len, self.stage, cx) {
                 // It is that of the next slot.
@@ -260,6 +281,22 @@ where
         cx.begin_element();
         self.next += indices;
         Some((whole, indices))
+    }
+}
+
+impl<D, G> Roots<D, G>
+where
+    D: MapDataset<Item: Send + 'static> + 'static,
+    G: Gather<D::Item>,
+{
+    /// The same where nobody evaluates ahead, and no elements are needed.
+    fn group_of_columns(&mut self, size: u64, cx: &mut Cx) -> Option<(Result<G::Whole>, u64)> {
+        self.foresee();
+        let end = self.len.min(self.next.saturating_add(size));
+        let group = Some(self.next..end).filter(|group| !group.is_empty() && self.slots.len() == 0)?;
+        let whole = of_columns(&*self.dataset, &**self.gather.as_ref()?, group, cx)?;
+        cx.begin_element();
+        Some((Ok(whole), end - std::mem::replace(&mut self.next, end)))
     }
 }
 

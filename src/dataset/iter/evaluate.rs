@@ -35,6 +35,11 @@ pub(crate) trait Gather<T>: Send + Sync + 'static {
     /// Where they do not go together.
     fn gather(&self, items: Vec<T>, cx: &mut Cx) -> Result<Self::Whole>;
 
+    /// The same of the elements that `dataset` has at `indices`, where it gives that without them; else they are to be gathered.
+    fn of_columns<D>(&self, dataset: &D, indices: Range<u64>, cx: &mut Cx) -> Option<Self::Whole>
+    where
+        D: MapDataset<Item = T>;
+
     /// Where [`gather`](Self::gather) does no more than stack elements: has it done by `stack`, which says whether it had room
     /// for it. `None` where it does something else.
     ///
@@ -67,6 +72,10 @@ impl<T> Gather<T> for Apart {
     }
 
     fn gather(&self, _: Vec<T>, _: &mut Cx) -> Result<Infallible> {
+        match *self {}
+    }
+
+    fn of_columns<D>(&self, _: &D, _: Range<u64>, _: &mut Cx) -> Option<Infallible> {
         match *self {}
     }
 
@@ -104,7 +113,7 @@ impl<T, W> Part<T, W> {
     }
 }
 
-#[cfg(any(test, fuzzing))]
+#[cfg(all(any(test, fuzzing), feature = "workers", target_os = "linux"))]
 impl<T, W> Part<T, W> {
     /// With rows made into slots.
     pub(crate) fn made(self) -> Self {
@@ -204,6 +213,24 @@ pub(crate) fn channel<C>() -> (Outgoing<C>, Incoming<C>) {
     let (sender, chunks) = unbounded();
     let wanted = Arc::new(());
     (Outgoing { chunks: sender, wanted: Arc::downgrade(&wanted) }, Incoming { chunks, _wanted: wanted })
+}
+
+/// A group as one out of columns, if it is one and is to be had so. A panic on the way there is one of elements, which are
+/// evaluated then.
+pub(crate) fn of_columns<D: MapDataset, G: Gather<D::Item>>(
+    dataset: &D,
+    gather: &G,
+    group: Range<u64>,
+    cx: &mut Cx,
+) -> Option<G::Whole> {
+    let base = cx.base();
+    let whole = || gather.of_columns(dataset, group.clone(), cx);
+    let whole = if gather.takes(group.end - group.start) { catch_unwind(AssertUnwindSafe(whole)) } else { Ok(None) };
+    whole.unwrap_or_else(|_| {
+        cx.settle(base);
+        cx.undo_chunk();
+        None
+    })
 }
 
 /// The groups of a range; the last may be short.

@@ -4,11 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::evaluate::{Aim, Chunk, Evaluator, Gather, Incoming, Part, Wanted, caught, channel, evaluate_range, groups};
+use super::evaluate::{
+    Aim, Chunk, Evaluator, Gather, Incoming, Part, Wanted, caught, channel, evaluate_range, groups, of_columns,
+};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
 use crate::dataset::pace::Pace;
-use crate::dataset::stage::Stage;
 use crate::exec::{Engine, Pool, Runtime};
 
 /// Who evaluates `dataset`, an elementwise prefix, ahead of those who ask for its elements; nobody if they do it themselves.
@@ -31,11 +32,13 @@ where
         Engine::Inline => None,
         Engine::Threads(pool) => {
             let (dataset, gather, pace) = (dataset.clone(), gather.cloned(), Arc::new(Pace::of(dataset)));
-            let far = (&dataset as &dyn Stage).any_reads_far();
-            Some(Box::new(OnPool { dataset, gather, run: run.clone(), pool: pool.clone(), pace, far }))
+            Some(Box::new(OnPool { dataset, gather, run: run.clone(), pool: pool.clone(), pace }))
         }
         #[cfg(all(feature = "workers", target_os = "linux"))]
-        Engine::Workers(workers) => Some(super::remote::on_workers(gather, run, workers, border)),
+        Engine::Workers(workers) => {
+            let far = (dataset as &dyn crate::dataset::Stage).any_reads_far();
+            Some(super::remote::on_workers(gather, run, workers, border, far))
+        }
         #[cfg(all(feature = "workers", target_os = "linux"))]
         Engine::Serving(served) => {
             super::remote::serve(dataset, gather, run, served, border);
@@ -51,7 +54,6 @@ struct OnPool<D, G> {
     run: Runtime,
     pool: Arc<Pool>,
     pace: Arc<Pace>,
-    far: bool,
 }
 
 impl<D, G> Evaluator<D::Item, G::Whole> for OnPool<D, G>
@@ -66,11 +68,7 @@ where
 
     fn aim(&self) -> Aim {
         // What is read together may take a while before it takes less than one after the other would.
-        let time = Duration::from_millis(match self.pace.is_together() {
-            true if self.far => 500,
-            true => 50,
-            false => 2,
-        });
+        let time = Duration::from_millis(if self.pace.is_together() { 50 } else { 2 });
         Aim { time, slots: 1024, bytes: usize::MAX }
     }
 
@@ -121,6 +119,9 @@ where
     G: Gather<D::Item>,
 {
     let len = group.end - group.start;
+    if let Some(whole) = of_columns(dataset, gather, group.clone(), cx) {
+        return Part::Whole(Ok(whole), len);
+    }
     match evaluate_range(dataset, group, pace, cx, go_on).dense() {
         Ok(items) if items.len() as u64 == len && gather.takes(len) => {
             Part::Whole(caught(|| gather.gather(items, cx)), len)

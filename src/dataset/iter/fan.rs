@@ -15,6 +15,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Many, MapDataset};
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::upcoming::Upcoming;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
@@ -56,6 +57,10 @@ impl<D: MapDataset, U> Stage for FanOut<D, U> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
+    }
+    /// Pieces have no index of their own here.
+    fn will_read(&self, next: Upcoming<'_>) {
+        self.parent.will_read(next);
     }
 }
 

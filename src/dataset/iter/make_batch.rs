@@ -1,7 +1,10 @@
 //! The ways in which elements become a batch.
 
+use std::ops::Range;
+
 use super::{DatasetIterator, InPlace, NextStacked};
 use crate::cx::Cx;
+use crate::dataset::map::{GetStacked, MapDataset, stacked};
 use crate::element::{Array, Buffer, DType, Digest, Element, Name, Scalar, Stack, StreamHasher, Value};
 use crate::error::{Error, Result};
 
@@ -45,6 +48,19 @@ pub trait MakeBatch<T>: Send + Sync + 'static {
         None
     }
 
+    /// The batch of the elements that `dataset` has at `indices`, 1 to `size` of them, where that gives it without them: see
+    /// [`MapDataset::get_stacked`].
+    fn of_columns<D: MapDataset<Item = T>>(
+        &self,
+        dataset: &D,
+        indices: Range<u64>,
+        size: usize,
+        cx: &mut Cx,
+    ) -> Option<InPlace<Self::Batch>> {
+        let _ = (dataset, indices, size, cx);
+        None
+    }
+
     /// Whether its options make sense.
     ///
     /// # Errors
@@ -75,6 +91,13 @@ impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for Stacked {
 
     fn next_of<I: DatasetIterator<Item = T>>(&self, parent: &mut I, size: usize, cx: &mut Cx) -> NextStacked<T> {
         parent.next_stacked(size, cx)
+    }
+
+    fn of_columns<D>(&self, dataset: &D, indices: Range<u64>, _: usize, cx: &mut Cx) -> GetStacked<T>
+    where
+        D: MapDataset<Item = T>,
+    {
+        stacked(dataset, indices, cx)
     }
 }
 
@@ -140,6 +163,18 @@ impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for StackedPadded {
         Ok(Padded { batch: T::stack(items)?, real, size })
     }
 
+    /// Where nothing is to be padded.
+    fn of_columns<D: MapDataset<Item = T>>(
+        &self,
+        dataset: &D,
+        indices: Range<u64>,
+        size: usize,
+        cx: &mut Cx,
+    ) -> Option<InPlace<Self::Batch>> {
+        let InPlace { batch, len, bytes } = stacked(dataset, full(indices, size)?, cx)?;
+        Some(InPlace { batch: Padded { batch, real: size, size }, len, bytes })
+    }
+
     fn params(&self) -> String {
         "remainder=pad".into()
     }
@@ -164,6 +199,19 @@ impl Default for Padding {
     }
 }
 
+impl Padding {
+    /// A batch of `size` elements, and which of them are real: the first.
+    fn masked(&self, mut batch: Element, real: usize, size: usize) -> Result<Element> {
+        let mask: Vec<u8> = (0..size).map(|i| u8::from(i < real)).collect();
+        let mask = Array::new(DType::Bool, &[size], Buffer::from_vec(mask))?;
+        match batch.insert(&self.mask, mask) {
+            None => Ok(batch),
+            Some(_) => Err(Error::data(format!("the elements have a field {:?} already", self.mask))
+                .help("choose another name for the mask")),
+        }
+    }
+}
+
 impl MakeBatch<Element> for Padding {
     type Batch = Element;
 
@@ -174,14 +222,20 @@ impl MakeBatch<Element> for Padding {
             fill(&mut pad, self.value)?;
             items.resize(size, pad);
         }
-        let mask: Vec<u8> = (0..size).map(|i| u8::from(i < real)).collect();
-        let mut batch = Element::stack(items)?;
-        let mask = Array::new(DType::Bool, &[size], Buffer::from_vec(mask))?;
-        match batch.insert(&self.mask, mask) {
-            None => Ok(batch),
-            Some(_) => Err(Error::data(format!("the elements have a field {:?} already", self.mask))
-                .help("choose another name for the mask")),
-        }
+        self.masked(Element::stack(items)?, real, size)
+    }
+
+    /// Where nothing is to be padded.
+    fn of_columns<D: MapDataset<Item = Element>>(
+        &self,
+        dataset: &D,
+        indices: Range<u64>,
+        size: usize,
+        cx: &mut Cx,
+    ) -> Option<InPlace<Element>> {
+        let whole = stacked(dataset, full(indices, size)?, cx)?;
+        let masked = self.masked(whole.batch, size, size).inspect_err(|_| cx.undo_chunk());
+        masked.ok().map(|batch| InPlace { batch, ..whole })
     }
 
     fn params(&self) -> String {
@@ -191,6 +245,11 @@ impl MakeBatch<Element> for Padding {
     fn nbytes(&self, items: &[Element]) -> usize {
         Stacked.nbytes(items)
     }
+}
+
+/// The indices of a batch that needs no padding.
+fn full(indices: Range<u64>, size: usize) -> Option<Range<u64>> {
+    Some(indices).filter(|indices| indices.end - indices.start == size as u64)
 }
 
 /// Sets every number of every array in `element` to `value`.

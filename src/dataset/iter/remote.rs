@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use super::evaluate::{
     self, Aim, Chunk, Evaluator, Gather, Incoming, Outgoing, Slot, Wanted, caught, channel, evaluate_chunk,
-    evaluate_range,
+    evaluate_range, of_columns,
 };
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Many, MapDataset};
 use crate::dataset::pace::Pace;
+use crate::dataset::upcoming::Foresight;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Runtime;
 use crate::exec::remote::{Border, Deliver, Evaluated, How, Part, Point, Remote, Serve, Served};
@@ -25,10 +26,18 @@ pub(super) fn on_workers<T: Send + 'static, G: Gather<T>>(
     run: &Runtime,
     workers: &Arc<dyn Remote>,
     stage: StageId,
+    far: bool,
 ) -> Box<dyn Evaluator<T, G::Whole>> {
     let Some(item) = crossing::<T>() else { return Box::new(Stuck { what: std::any::type_name::<T>() }) };
     let groups = gather.and_then(|gather| Some(Groups { size: gather.size(), whole: crossing()? }));
-    Box::new(OnWorkers { workers: workers.clone(), border: run.border(stage), item, groups, apart: Arc::default() })
+    Box::new(OnWorkers {
+        workers: workers.clone(),
+        border: run.border(stage),
+        item,
+        groups,
+        far,
+        apart: Arc::default(),
+    })
 }
 
 /// In a worker: how elements of `dataset` are evaluated, and gathered, is told to those who serve the parent.
@@ -65,6 +74,8 @@ struct OnWorkers<T, W> {
     border: Border,
     item: Crossing<T>,
     groups: Option<Groups<W>>,
+    /// Whether elements come from stores.
+    far: bool,
     /// Set once groups turn out to be too large.
     apart: Arc<AtomicBool>,
 }
@@ -77,7 +88,9 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T, W> {
     fn aim(&self) -> Aim {
         // Somewhat less than a part, or each would leave a slot or two for another. It takes longer than between threads
         // to hand one over: several wake-ups, and messages between processes.
-        Aim { time: Duration::from_millis(5), slots: 1 << 14, bytes: self.workers.part_bytes() / 8 * 7 }
+        // What comes from far away comes all at once for a range, and takes the way there and back.
+        let time = Duration::from_millis(if self.far { 500 } else { 5 });
+        Aim { time, slots: 1 << 14, bytes: self.workers.part_bytes() / 8 * 7 }
     }
 
     fn gathers(&self) -> bool {
@@ -234,7 +247,9 @@ where
     ) -> Result<(), Full> {
         let (mut at, mut group_bytes) = (range.start, 0);
         let mut unfit = self.take_unfit(at);
+        let mut foresight = Foresight::of(&self.dataset);
         while at < range.end {
+            foresight.iter_mut().for_each(|foresight| foresight.tell(&self.dataset, at, range.end));
             let Some(group) = self.group_at(at, range.end, groups_from) else {
                 let slots = match unfit.take() {
                     Some(Unfit::Slot(slot)) => [slot].into_iter().collect(),
@@ -314,7 +329,12 @@ where
         let indices = range.end - range.start;
         let whole = match unfit {
             Some(Unfit::Whole(whole, len)) if len == indices => whole,
-            unfit => {
+            unfit => 'whole: {
+                if unfit.is_none()
+                    && let Some(whole) = of_columns(&*self.dataset, gather, range.clone(), cx)
+                {
+                    break 'whole Ok(whole);
+                }
                 let items = match unfit {
                     Some(Unfit::Items(items)) if items.len() as u64 == indices => Ok(items),
                     _ => evaluate_range(&*self.dataset, range.clone(), &self.pace, cx, &|| true).dense(),

@@ -1,49 +1,122 @@
 use std::fmt;
+use std::ops::Range;
 
-use super::MapDataset;
 use super::epochs;
+use super::{GetStacked, MapDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::iter::InPlace;
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::pace::Pace;
 use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::upcoming::Upcoming;
 use crate::dataset::{INFINITE, Remainder};
 use crate::element::Stack;
 use crate::error::{Error, Result};
 
-/// How [`MapDataset::batch`] makes a batch: by [`Stack::stack`].
-pub type StackFn<T> = fn(Vec<T>) -> Result<<T as Stack>::Batch>;
+/// Makes a batch of elements of `D`: [`Stacking`], or a function of the user.
+pub trait MakeFixed<D: MapDataset> {
+    /// What a batch is.
+    type Batch;
+
+    /// Makes a batch of `items`, of which there is at least one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where they do not go together, and what a function of the user reports.
+    fn make(&self, items: Vec<D::Item>) -> Result<Self::Batch>;
+
+    /// The same of those that `parent` has at `indices`, where it gives the batch without the elements.
+    fn of_columns(&self, parent: &D, indices: Range<u64>, cx: &mut Cx) -> Option<InPlace<Self::Batch>> {
+        let _ = (parent, indices, cx);
+        None
+    }
+
+    /// Payload bytes of `items`, for the report; 0 where they are not known.
+    fn nbytes(&self, items: &[D::Item]) -> usize {
+        let _ = items;
+        0
+    }
+
+    /// Whether it is the crate's own work.
+    fn is_native(&self) -> bool {
+        false
+    }
+}
+
+/// How [`MapDataset::batch`] makes a batch: by [`Stack`].
+#[derive(Clone, Copy, Debug)]
+pub struct Stacking;
+
+impl<D: MapDataset<Item: Stack>> MakeFixed<D> for Stacking {
+    type Batch = <D::Item as Stack>::Batch;
+
+    fn make(&self, items: Vec<D::Item>) -> Result<Self::Batch> {
+        D::Item::stack(items)
+    }
+
+    fn of_columns(&self, parent: &D, indices: Range<u64>, cx: &mut Cx) -> GetStacked<D::Item> {
+        stacked(parent, indices, cx)
+    }
+
+    fn nbytes(&self, items: &[D::Item]) -> usize {
+        items.iter().map(Stack::nbytes).sum()
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+}
+
+impl<D: MapDataset, B, F: Fn(Vec<D::Item>) -> Result<B>> MakeFixed<D> for F {
+    type Batch = B;
+
+    fn make(&self, items: Vec<D::Item>) -> Result<B> {
+        self(items)
+    }
+}
+
+/// Larger batches are made of elements: what was mistyped costs no memory before there are so many.
+const MOST_STACKED: u64 = 1 << 16;
+
+/// [`MapDataset::get_stacked`] of a range of indices. What was counted is forgotten where it gives nothing.
+pub(in crate::dataset) fn stacked<D>(dataset: &D, range: Range<u64>, cx: &mut Cx) -> GetStacked<D::Item>
+where
+    D: MapDataset<Item: Stack>,
+{
+    let count = range.end - range.start;
+    if count == 0 || count > MOST_STACKED {
+        return None;
+    }
+    cx.begin_chunk(count);
+    let batch = dataset.get_stacked(&range.collect::<Vec<_>>(), cx);
+    if batch.is_none() {
+        cx.undo_chunk();
+    }
+    // As many as were asked for, or it is no batch of them.
+    batch.filter(|batch| batch.len as u64 == count)
+}
+
+/// Elements that sources are told of at a time.
+const PIECE: usize = 1024;
 
 /// See [`MapDataset::batch`].
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone)]
-pub struct Batch<D: MapDataset, F> {
+pub struct Batch<D: MapDataset, M> {
     parent: D,
     size: usize,
     remainder: Remainder,
-    make: F,
-    nbytes: fn(&[D::Item]) -> usize,
+    make: M,
     parent_len: u64,
     len: u64,
     pace: Pace,
-    /// Whether it is the crate that makes a batch.
-    native: bool,
+    /// Whether the parent may give it without elements.
+    stacks: bool,
     stage: StageId,
 }
 
-impl<D: MapDataset<Item: Stack>> Batch<D, StackFn<D::Item>> {
-    pub(super) fn stacked(parent: D, size: usize, remainder: Remainder) -> Self {
-        let nbytes = |items: &[D::Item]| items.iter().map(Stack::nbytes).sum();
-        Self { native: true, ..Self::build(parent, size, remainder, D::Item::stack, nbytes) }
-    }
-}
-
-impl<D: MapDataset, F> Batch<D, F> {
-    pub(super) fn new(parent: D, size: usize, remainder: Remainder, make: F) -> Self {
-        Self::build(parent, size, remainder, make, |_| 0)
-    }
-
-    fn build(parent: D, size: usize, remainder: Remainder, make: F, nbytes: fn(&[D::Item]) -> usize) -> Self {
-        let (stage, pace) = (stage_after(&[&parent]), Pace::of(&parent));
+impl<D: MapDataset, M> Batch<D, M> {
+    pub(super) fn new(parent: D, size: usize, remainder: Remainder, make: M) -> Self {
+        let (stage, pace, stacks) = (stage_after(&[&parent]), Pace::of(&parent), (&parent as &dyn Stage).stacks());
         let parent_len = parent.len();
         let len = match (parent_len, size as u64) {
             (_, 0) => 0,
@@ -51,20 +124,25 @@ impl<D: MapDataset, F> Batch<D, F> {
             (len, size) if remainder == Remainder::Drop => len / size,
             (len, size) => len.div_ceil(size),
         };
-        Self { parent, size, remainder, make, nbytes, parent_len, len, pace, native: false, stage }
+        Self { parent, size, remainder, make, parent_len, len, pace, stacks, stage }
     }
 
-    /// The elements of batch `index`, or `None` where there is none.
-    fn items(&self, index: u64, cx: &mut Cx) -> Result<Option<Vec<D::Item>>> {
+    /// Where the elements of batch `index` are, or `None` where there is none.
+    fn places(&self, index: u64) -> Result<Option<Range<u64>>> {
         let Some((epoch, k)) = epochs::split(index, self.len) else { return Ok(None) };
         // An epoch has its own last batch: none reaches into the next.
         let size = self.size as u64;
         let start = epochs::join(k, size, 0)?;
         let count = if self.parent_len >= INFINITE { size } else { (self.parent_len - start).min(size) };
         let start = epochs::join(epoch, self.parent_len, start)?;
+        let end = start.checked_add(count).ok_or_else(|| epochs::too_far(epoch, self.parent_len))?;
+        Ok(Some(start..end))
+    }
+
+    /// The elements at these indices.
+    fn items(&self, mut rest: Range<u64>, cx: &mut Cx) -> Result<Vec<D::Item>> {
         // A size that was mistyped costs no memory before its elements exist.
-        let mut items = Vec::with_capacity(count.min(1 << 16) as usize);
-        let mut rest = start..start.checked_add(count).ok_or_else(|| epochs::too_far(epoch, self.parent_len))?;
+        let mut items = Vec::with_capacity((rest.end - rest.start).min(MOST_STACKED) as usize);
         while !rest.is_empty() {
             let chunk = |range, cx: &mut Cx| self.pace.get(&self.parent, range, cx);
             let mut at = rest.start;
@@ -77,7 +155,7 @@ impl<D: MapDataset, F> Batch<D, F> {
                 }
             }
         }
-        Ok(Some(items))
+        Ok(items)
     }
 }
 
@@ -88,7 +166,7 @@ fn hole(at: u64) -> Error {
 
 const HELP: &str = "batch the stream instead, which closes the gaps: `.to_iter().batch(n)`";
 
-impl<D: MapDataset, F> Stage for Batch<D, F> {
+impl<D: MapDataset, M: MakeFixed<D>> Stage for Batch<D, M> {
     fn name(&self) -> &'static str {
         "batch"
     }
@@ -99,13 +177,23 @@ impl<D: MapDataset, F> Stage for Batch<D, F> {
         Role::Elementwise
     }
     fn is_native(&self) -> bool {
-        self.native
+        self.make.is_native()
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
     fn memory(&self) -> Option<Memory> {
         Some(Memory::elements(Held::AtMost(self.size as u64), Held::AtMost(1)).per_thread())
+    }
+    fn will_read(&self, next: Upcoming<'_>) {
+        for &index in next.indices() {
+            let Ok(Some(mut places)) = self.places(index) else { return };
+            // A piece at a time: batches may be of any size.
+            while !places.is_empty() {
+                let piece: Vec<u64> = places.by_ref().take(PIECE).collect();
+                self.parent.will_read(next.at(&piece));
+            }
+        }
     }
     fn check(&self) -> Result<()> {
         if self.size == 0 {
@@ -118,21 +206,24 @@ impl<D: MapDataset, F> Stage for Batch<D, F> {
     }
 }
 
-impl<D, B, F> MapDataset for Batch<D, F>
-where
-    D: MapDataset,
-    F: Fn(Vec<D::Item>) -> Result<B> + Send + Sync,
-{
-    type Item = B;
+impl<D: MapDataset, M: MakeFixed<D> + Send + Sync> MapDataset for Batch<D, M> {
+    type Item = M::Batch;
 
     fn len(&self) -> u64 {
         self.len
     }
 
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<B>> {
-        let Some(items) = self.items(index, cx)? else { return Ok(None) };
-        let bytes = (self.nbytes)(&items);
-        match cx.timed_exactly(self.stage, || (self.make)(items)) {
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<M::Batch>> {
+        let Some(indices) = self.places(index)? else { return Ok(None) };
+        if self.stacks
+            && let Some(whole) = self.make.of_columns(&self.parent, indices.clone(), cx)
+        {
+            cx.produced(self.stage, 1, whole.bytes as u64);
+            return Ok(Some(whole.batch));
+        }
+        let items = self.items(indices, cx)?;
+        let bytes = self.make.nbytes(&items);
+        match cx.timed_exactly(self.stage, || self.make.make(items)) {
             Ok(batch) => {
                 cx.produced(self.stage, 1, bytes as u64);
                 Ok(Some(batch))
@@ -142,7 +233,7 @@ where
     }
 }
 
-impl<D: MapDataset + fmt::Debug, F> fmt::Debug for Batch<D, F> {
+impl<D: MapDataset + fmt::Debug, M> fmt::Debug for Batch<D, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch").field("parent", &self.parent).field("size", &self.size).finish_non_exhaustive()
     }

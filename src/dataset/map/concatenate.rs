@@ -4,6 +4,7 @@ use super::{Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::INFINITE;
 use crate::dataset::stage::{Role, Stage};
+use crate::dataset::upcoming::Upcoming;
 use crate::error::{Error, Result};
 
 /// One dataset after the other; epoch `e` is epoch `e` of each.
@@ -51,6 +52,15 @@ impl<D: MapDataset> Concatenate<D> {
         let start = which.checked_sub(1).map_or(0, |before| self.ends[before]);
         Ok((which, epochs::join(epoch, self.ends[which] - start, k - start)?))
     }
+
+    /// Where all of `indices` are, if they are.
+    fn places(&self, indices: &[u64]) -> Option<Vec<(usize, u64)>> {
+        let place = |&index: &u64| {
+            let (epoch, k) = epochs::split(index, self.len())?;
+            self.place(epoch, k).ok()
+        };
+        indices.iter().map(place).collect()
+    }
 }
 
 impl<D: MapDataset> Stage for Concatenate<D> {
@@ -68,6 +78,11 @@ impl<D: MapDataset> Stage for Concatenate<D> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.parents.stages()
+    }
+    fn will_read(&self, next: Upcoming<'_>) {
+        if let Some(places) = self.places(next.indices()) {
+            self.parents.will_read(&places, next);
+        }
     }
     fn check(&self) -> Result<()> {
         if self.parents.count() == 0 {
@@ -99,13 +114,10 @@ impl<D: MapDataset> MapDataset for Concatenate<D> {
     }
 
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
-        let mut places = Vec::with_capacity(indices.len());
-        for &index in indices {
-            let place = epochs::split(index, self.len()).map(|(epoch, k)| self.place(epoch, k));
-            let Some(Ok(place)) = place else { return Many::one_by_one(indices, |index| self.get(index, cx)) };
-            places.push(place);
+        match self.places(indices) {
+            Some(places) => self.parents.pass_many(&places, cx),
+            None => Many::one_by_one(indices, |index| self.get(index, cx)),
         }
-        self.parents.pass_many(&places, cx)
     }
 }
 

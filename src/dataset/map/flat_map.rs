@@ -6,6 +6,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::upcoming::Upcoming;
 use crate::error::{Error, Result};
 
 /// See [`MapDataset::flat_map`].
@@ -98,6 +99,13 @@ impl<D: MapDataset, U> Slots<D, U> {
         Ok(piece)
     }
 
+    fn will_read(&self, next: Upcoming<'_>) {
+        let element = |index: &u64| index.checked_div(self.max_fan_out as u64);
+        let mut elements: Vec<u64> = next.indices().iter().filter_map(element).collect();
+        elements.dedup();
+        self.parent.will_read(next.at(&elements));
+    }
+
     fn known(&self, element: u64, slot: usize) -> Option<Option<U>> {
         let mut lane = self.open.mine()?;
         lane.as_mut().filter(|open| open.element == element)?.take(slot)
@@ -149,6 +157,9 @@ macro_rules! flat_map_stage {
             fn memory(&self) -> Option<Memory> {
                 let pieces = Held::AtMost(self.slots.max_fan_out as u64);
                 Some(Memory::elements(Held::NONE, pieces).per_thread())
+            }
+            fn will_read(&self, next: Upcoming<'_>) {
+                self.slots.will_read(next);
             }
             fn check(&self) -> Result<()> {
                 self.slots.check()

@@ -2,6 +2,7 @@ use super::parents::Parents;
 use super::{Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::stage::{Role, Stage};
+use crate::dataset::upcoming::Upcoming;
 use crate::error::{Error, Result};
 use crate::rng::MixOrder;
 
@@ -103,6 +104,12 @@ impl<D: MapDataset> Stage for Mix<D> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.parents.stages()
+    }
+    fn will_read(&self, next: Upcoming<'_>) {
+        if let Some(plan) = &self.plan {
+            let places: Vec<_> = next.indices().iter().map(|&index| plan.order.at(index)).collect();
+            self.parents.will_read(&places, next);
+        }
     }
     fn check(&self) -> Result<()> {
         if self.parents.count() == 0 {

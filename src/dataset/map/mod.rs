@@ -30,7 +30,8 @@ mod zip;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
-pub use self::batch::{Batch, StackFn};
+pub(super) use self::batch::stacked;
+pub use self::batch::{Batch, MakeFixed, Stacking};
 pub use self::concatenate::Concatenate;
 pub use self::filter::Filter;
 pub use self::flat_map::{FlatMap, TryFlatMap};
@@ -51,14 +52,18 @@ pub use self::source::{RandomAccess, Source};
 pub use self::window_shuffle::WindowShuffle;
 pub use self::zip::{Zip, ZipAll};
 use super::boxed::BoxMap;
-use super::iter::Stream;
+use super::iter::{InPlace, Stream};
 use super::pace::Pace;
 use super::remainder::Remainder;
 use super::stage::Stage;
+use super::upcoming::Foresight;
 use crate::cx::Cx;
 use crate::element::Stack;
 use crate::error::Result;
 use crate::rng::ElementRng;
+
+/// What [`MapDataset::get_stacked`] gives: a batch, or nothing.
+pub type GetStacked<T> = Option<InPlace<<T as Stack>::Batch>>;
 
 /// Random access, without state: every [`get`](Self::get) stands alone, so any thread may call it, in any order.
 ///
@@ -91,6 +96,19 @@ pub trait MapDataset: Stage + Send + Sync {
     /// others have their elements all the same.
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<Self::Item> {
         Many::one_by_one(indices, |index| self.get(index, cx))
+    }
+
+    /// What [`Stack::stack`] makes of the elements at `indices`, at least one, in that order, where that is to be had without
+    /// making them: a source that has columns copies it out of those, and a stage that changes only the order passes it on.
+    ///
+    /// `None` where it is not to be had, and where an element is missing, bad or unlike the first: who asks then makes the
+    /// elements, and learns which of them it is. Asked is only what [has columns](Stage::has_columns), behind stages of order.
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Self::Item>
+    where
+        Self::Item: Stack,
+    {
+        let _ = (indices, cx);
+        None
     }
 
     /// Whether an epoch has no elements.
@@ -437,7 +455,7 @@ pub trait MapDataset: Stage + Send + Sync {
     /// assert_eq!(Range::new(0, 5).batch(2).collect()?, [vec![0, 1], vec![2, 3], vec![4]]);
     /// # Ok::<(), gristmill::Error>(())
     /// ```
-    fn batch(self, size: usize) -> Batch<Self, StackFn<Self::Item>>
+    fn batch(self, size: usize) -> Batch<Self, Stacking>
     where
         Self: Sized,
         Self::Item: Stack,
@@ -446,12 +464,12 @@ pub trait MapDataset: Stage + Send + Sync {
     }
 
     /// [`batch`](Self::batch), choosing what becomes of the last elements of an epoch where they do not fill one.
-    fn batch_with(self, size: usize, remainder: Remainder) -> Batch<Self, StackFn<Self::Item>>
+    fn batch_with(self, size: usize, remainder: Remainder) -> Batch<Self, Stacking>
     where
         Self: Sized,
         Self::Item: Stack,
     {
-        Batch::stacked(self, size, remainder)
+        Batch::new(self, size, remainder, Stacking)
     }
 
     /// Makes a batch of `size` elements at a time by a function of your own, which gets 1 to `size` of them.
@@ -500,8 +518,9 @@ pub trait MapDataset: Stage + Send + Sync {
     {
         (self as &dyn Stage).check_all()?;
         let (mut cx, pace, mut rest) = (Cx::default(), Pace::of(self), 0..self.len());
-        let mut all = Vec::new();
+        let (mut all, mut foresight) = (Vec::new(), Foresight::of(self));
         while !rest.is_empty() {
+            foresight.iter_mut().for_each(|foresight| foresight.tell(self, rest.start, rest.end));
             let chunk = |range, cx: &mut Cx| pace.get(self, range, cx);
             let mut slots = pace.chunk(&mut rest, &mut cx, chunk).into_iter();
             while slots.len() > 0 {

@@ -1,13 +1,24 @@
 //! What stages that change only the order do with many indices.
 
-use super::{Many, MapDataset};
+use super::{GetStacked, Many, MapDataset};
 use crate::cx::{Cx, StageId};
+use crate::element::Stack;
 
 /// The elements of `parent` at `places`, counted as those of `stage`.
 pub(super) fn passed<D: MapDataset>(parent: &D, places: &[u64], stage: StageId, cx: &mut Cx) -> Many<D::Item> {
     let many = parent.get_many(places, cx);
     cx.produced(stage, many.items().len() as u64, 0);
     many
+}
+
+/// The batch of the elements of `parent` at `places`, if it is to be had, counted as those of `stage`.
+pub(super) fn stacked<D>(parent: &D, places: &[u64], stage: StageId, cx: &mut Cx) -> GetStacked<D::Item>
+where
+    D: MapDataset<Item: Stack>,
+{
+    let batch = parent.get_stacked(places, cx)?;
+    cx.produced(stage, batch.len as u64, 0);
+    Some(batch)
 }
 
 /// Where `place` says that each index is found; `None` if it has no answer for one of them, so that none is left out

@@ -5,6 +5,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
 use crate::dataset::pace::get_chunk;
 use crate::dataset::stage::{Stage, stage_after};
+use crate::dataset::upcoming::Upcoming;
 use crate::error::Result;
 
 /// The datasets, and where the stage ids of each begin.
@@ -66,12 +67,26 @@ impl<D: MapDataset> Parents<D> {
         Ok(element)
     }
 
+    /// Says that what is at each of `places` will be read.
+    pub(super) fn will_read(&self, places: &[(usize, u64)], next: Upcoming<'_>) {
+        for (indices, dataset) in self.indices(places).iter().zip(&self.datasets) {
+            dataset.will_read(next.at(indices));
+        }
+    }
+
+    /// The indices of each dataset in `places`; those of datasets that are not there are left out.
+    fn indices(&self, places: &[(usize, u64)]) -> Vec<Vec<u64>> {
+        let mut indices = vec![Vec::new(); self.count()];
+        for &(which, index) in places {
+            indices.get_mut(which).into_iter().for_each(|indices| indices.push(index));
+        }
+        indices
+    }
+
     /// What is at each of `places`, a dataset that exists and an index in it, counted as elements of the stage on top.
     pub(super) fn pass_many(&self, places: &[(usize, u64)], cx: &mut Cx) -> Many<D::Item> {
-        let mut indices = vec![Vec::new(); self.count()];
-        places.iter().for_each(|&(which, index)| indices[which].push(index));
         let mut parts = Vec::with_capacity(self.count());
-        for (which, indices) in indices.iter().enumerate() {
+        for (which, indices) in self.indices(places).iter().enumerate() {
             parts.push(self.in_part(which, cx, |part, cx| get_chunk(part, indices, cx)).into_iter());
         }
         // Each has as many places as it was asked for.

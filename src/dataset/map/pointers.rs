@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Many, MapDataset};
+use super::{GetStacked, Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::Sample;
 use crate::dataset::stage::{Stage, same_stage};
+use crate::element::Stack;
 use crate::error::Result;
 
 macro_rules! forward_map_dataset {
@@ -28,6 +29,12 @@ macro_rules! forward_map_dataset {
             }
             fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
                 (**self).get_many(indices, cx)
+            }
+            fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<D::Item>
+            where
+                D::Item: Stack,
+            {
+                (**self).get_stacked(indices, cx)
             }
         }
     };

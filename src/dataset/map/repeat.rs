@@ -1,8 +1,10 @@
-use super::order::passed;
-use super::{Many, MapDataset};
+use super::order::{passed, stacked};
+use super::{GetStacked, Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
 use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::upcoming::Upcoming;
+use crate::element::Stack;
 use crate::error::{Error, Result};
 
 /// See [`MapDataset::repeat`].
@@ -27,6 +29,12 @@ impl<D: MapDataset> Repeat<D> {
         self.reseed = reseed;
         self
     }
+
+    /// Where `indices` are found, if that is elsewhere.
+    fn places(&self, indices: &[u64]) -> Option<Vec<u64>> {
+        let again = !self.reseed && self.parent_len > 0;
+        again.then(|| indices.iter().map(|index| index % self.parent_len).collect())
+    }
 }
 
 impl<D: MapDataset> Stage for Repeat<D> {
@@ -45,6 +53,12 @@ impl<D: MapDataset> Stage for Repeat<D> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
+    }
+    fn will_read(&self, next: Upcoming<'_>) {
+        match self.places(next.indices()) {
+            Some(places) => self.parent.will_read(next.at(&places)),
+            None => self.parent.will_read(next),
+        }
     }
     fn check(&self) -> Result<()> {
         match self.num_epochs {
@@ -81,11 +95,16 @@ impl<D: MapDataset> MapDataset for Repeat<D> {
     }
 
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
-        if self.reseed || self.parent_len == 0 {
-            return passed(&self.parent, indices, self.stage, cx);
-        }
-        let places: Vec<u64> = indices.iter().map(|index| index % self.parent_len).collect();
-        passed(&self.parent, &places, self.stage, cx)
+        let places = self.places(indices);
+        passed(&self.parent, places.as_deref().unwrap_or(indices), self.stage, cx)
+    }
+
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<D::Item>
+    where
+        D::Item: Stack,
+    {
+        let places = self.places(indices);
+        stacked(&self.parent, places.as_deref().unwrap_or(indices), self.stage, cx)
     }
 }
 

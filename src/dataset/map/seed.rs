@@ -1,6 +1,8 @@
-use super::{Many, MapDataset};
+use super::{GetStacked, Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::stage::{Role, Stage};
+use crate::dataset::upcoming::Upcoming;
+use crate::element::Stack;
 use crate::error::Result;
 
 /// See [`MapDataset::seed`]; the stream's `seed` is the same node.
@@ -33,6 +35,9 @@ impl<D: Stage> Stage for Seed<D> {
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
+    fn will_read(&self, next: Upcoming<'_>) {
+        self.parent.will_read(next);
+    }
     fn seed_root(&self) -> Option<u32> {
         Some(self.seed)
     }
@@ -52,5 +57,12 @@ impl<D: MapDataset> MapDataset for Seed<D> {
 
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
         self.parent.get_many(indices, cx)
+    }
+
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<D::Item>
+    where
+        D::Item: Stack,
+    {
+        self.parent.get_stacked(indices, cx)
     }
 }

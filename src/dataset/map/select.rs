@@ -4,6 +4,7 @@ use super::parents::Parents;
 use super::{Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::stage::{Role, Stage};
+use crate::dataset::upcoming::Upcoming;
 use crate::error::{Error, Result};
 
 /// Which element of which dataset stands at an index: what [`Select`] asks.
@@ -76,6 +77,10 @@ impl<D: MapDataset, M: SelectionMap> Stage for Select<D, M> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.parents.stages()
+    }
+    fn will_read(&self, next: Upcoming<'_>) {
+        let places: Vec<_> = next.indices().iter().map(|&index| self.map.at(index)).collect();
+        self.parents.will_read(&places, next);
     }
     fn check(&self) -> Result<()> {
         if self.parents.count() == 0 { Err(Error::config("it selects from 0 datasets")) } else { Ok(()) }

@@ -3,11 +3,13 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{Many, MapDataset, epochs, order};
+use super::{GetStacked, Many, MapDataset, epochs, order};
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
 use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::upcoming::Upcoming;
+use crate::element::Stack;
 use crate::error::{Error, Result};
 
 /// See [`MapDataset::select_indices`].
@@ -24,6 +26,14 @@ impl<D: MapDataset> SelectIndices<D> {
     pub(super) fn new(parent: D, indices: Arc<[u64]>) -> Self {
         let stage = stage_after(&[&parent]);
         Self { parent_len: parent.len(), parent, indices, stage }
+    }
+
+    /// Where `indices` are found, if all are.
+    fn places(&self, indices: &[u64]) -> Option<Vec<u64>> {
+        order::places(indices, |index| {
+            let (epoch, k) = epochs::split(index, self.len())?;
+            epochs::join(epoch, self.parent_len, self.indices[k as usize]).ok()
+        })
     }
 }
 
@@ -54,6 +64,11 @@ impl<D: MapDataset> Stage for SelectIndices<D> {
     }
     fn memory(&self) -> Option<Memory> {
         Some(Memory::bytes(size_of_val(&*self.indices) as u64))
+    }
+    fn will_read(&self, next: Upcoming<'_>) {
+        if let Some(places) = self.places(next.indices()) {
+            self.parent.will_read(next.at(&places));
+        }
     }
     fn check(&self) -> Result<()> {
         let outside = |&(_, &index): &(usize, &u64)| index >= self.parent_len && self.parent_len < INFINITE;
@@ -86,14 +101,17 @@ impl<D: MapDataset> MapDataset for SelectIndices<D> {
     }
 
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
-        let place = |index| {
-            let (epoch, k) = epochs::split(index, self.len())?;
-            epochs::join(epoch, self.parent_len, self.indices[k as usize]).ok()
-        };
-        match order::places(indices, place) {
+        match self.places(indices) {
             Some(places) => order::passed(&self.parent, &places, self.stage, cx),
             None => Many::one_by_one(indices, |index| self.get(index, cx)),
         }
+    }
+
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<D::Item>
+    where
+        D::Item: Stack,
+    {
+        order::stacked(&self.parent, &self.places(indices)?, self.stage, cx)
     }
 }
 

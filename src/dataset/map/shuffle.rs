@@ -1,8 +1,10 @@
-use super::order::passed;
-use super::{Many, MapDataset};
+use super::order::{passed, stacked};
+use super::{GetStacked, Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
+use crate::dataset::upcoming::Upcoming;
+use crate::element::Stack;
 use crate::error::Result;
 use crate::rng::EpochShuffle;
 
@@ -22,6 +24,13 @@ impl<D: MapDataset> Shuffle<D> {
         let seed = StageSeed::resolve(seed, &[&parent]);
         let order = seed.get().ok().map(|seed| EpochShuffle::new(parent.len(), seed));
         Self { stage: stage_after(&[&parent]), parent, seed, order }
+    }
+
+    /// Where `indices` are found; `None` where there is no seed.
+    fn places(&self, indices: &[u64]) -> Option<Vec<u64>> {
+        let mut places = indices.to_vec();
+        self.order.as_ref()?.get_many(&mut places);
+        Some(places)
     }
 }
 
@@ -43,6 +52,11 @@ impl<D: MapDataset> Stage for Shuffle<D> {
     }
     fn memory(&self) -> Option<Memory> {
         Some(Memory::bytes(self.order.as_ref().map_or(0, EpochShuffle::table_bytes)))
+    }
+    fn will_read(&self, next: Upcoming<'_>) {
+        if let Some(places) = self.places(next.indices()) {
+            self.parent.will_read(next.at(&places));
+        }
     }
     fn check(&self) -> Result<()> {
         self.seed.get().map(drop)
@@ -71,10 +85,18 @@ impl<D: MapDataset> MapDataset for Shuffle<D> {
     }
 
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
-        let Some(order) = &self.order else { return Many::one_by_one(indices, |index| self.get(index, cx)) };
-        let mut places = indices.to_vec();
-        cx.consumed_many(self.stage, places.len(), || order.get_many(&mut places));
-        passed(&self.parent, &places, self.stage, cx)
+        match cx.consumed_many(self.stage, indices.len(), || self.places(indices)) {
+            Some(places) => passed(&self.parent, &places, self.stage, cx),
+            None => Many::one_by_one(indices, |index| self.get(index, cx)),
+        }
+    }
+
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<D::Item>
+    where
+        D::Item: Stack,
+    {
+        let places = cx.consumed_many(self.stage, indices.len(), || self.places(indices))?;
+        stacked(&self.parent, &places, self.stage, cx)
     }
 }
 

@@ -1,9 +1,11 @@
 use std::ops::{Bound, RangeBounds};
 
-use super::{Many, MapDataset, epochs, order};
+use super::{GetStacked, Many, MapDataset, epochs, order};
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
 use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::upcoming::Upcoming;
+use crate::element::Stack;
 use crate::error::{Error, Result};
 
 /// See [`MapDataset::slice`], [`MapDataset::slice_step`] and [`MapDataset::shard`].
@@ -64,6 +66,14 @@ impl<D: MapDataset> Slice<D> {
         // What cannot be done is empty here and an error of `check`.
         let cut = asked.cut(parent_len).unwrap_or(Cut { start: 0, step: 1, len: 0 });
         Self { parent, asked, cut, parent_len, stage }
+    }
+
+    /// Where `indices` are found, if all are.
+    fn places(&self, indices: &[u64]) -> Option<Vec<u64>> {
+        order::places(indices, |index| {
+            let (epoch, k) = epochs::split(index, self.cut.len)?;
+            epochs::join(epoch, self.parent_len, self.cut.at(k)?).ok()
+        })
     }
 }
 
@@ -166,6 +176,11 @@ impl<D: MapDataset> Stage for Slice<D> {
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
+    fn will_read(&self, next: Upcoming<'_>) {
+        if let Some(places) = self.places(next.indices()) {
+            self.parent.will_read(next.at(&places));
+        }
+    }
     fn check(&self) -> Result<()> {
         self.asked.cut(self.parent_len).map(drop)
     }
@@ -192,14 +207,17 @@ impl<D: MapDataset> MapDataset for Slice<D> {
     }
 
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
-        let place = |index| {
-            let (epoch, k) = epochs::split(index, self.cut.len)?;
-            epochs::join(epoch, self.parent_len, self.cut.at(k)?).ok()
-        };
-        match order::places(indices, place) {
+        match self.places(indices) {
             Some(places) => order::passed(&self.parent, &places, self.stage, cx),
             None => Many::one_by_one(indices, |index| self.get(index, cx)),
         }
+    }
+
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<D::Item>
+    where
+        D::Item: Stack,
+    {
+        order::stacked(&self.parent, &self.places(indices)?, self.stage, cx)
     }
 }
 

@@ -1,10 +1,12 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::{Many, MapDataset};
+use super::{GetStacked, Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage};
+use crate::dataset::upcoming::Upcoming;
+use crate::element::Stack;
 use crate::error::Result;
 use crate::store;
 
@@ -28,6 +30,22 @@ pub trait RandomAccess: Send + Sync {
     /// at once in less time than one after the other.
     fn read_many(&self, indices: &[u64]) -> Many<Self::Record> {
         Many::one_by_one(indices, |index| self.read(index).map(Some))
+    }
+
+    /// Whether [`read_stacked`](Self::read_stacked) is worth asking: see [`Stage::has_columns`].
+    fn has_columns(&self) -> bool {
+        false
+    }
+
+    /// What [`Stack::stack`] makes of the records at `indices`, at least one, in that order, where it is to be had without
+    /// making them: out of columns. `None` where it is not, and where a record is bad or unlike the first: see
+    /// [`MapDataset::get_stacked`].
+    fn read_stacked(&self, indices: &[u64]) -> GetStacked<Self::Record>
+    where
+        Self::Record: Stack,
+    {
+        let _ = indices;
+        None
     }
 
     /// Whether there are no records.
@@ -64,6 +82,11 @@ pub trait RandomAccess: Send + Sync {
     /// Whether that is because records come from a store: see [`Stage::reads_far`].
     fn reads_far(&self) -> bool {
         false
+    }
+
+    /// Says which records will be asked for next: see [`Stage::will_read`]. Only asked where it [reads far](Self::reads_far).
+    fn will_read(&self, next: Upcoming<'_>) {
+        let _ = next;
     }
 
     /// Payload bytes of a record, for the report.
@@ -113,6 +136,13 @@ impl<S: RandomAccess> Source<S> {
     pub fn inner(&self) -> &S {
         &self.source
     }
+
+    /// The records at `indices`, where those are not the records themselves.
+    fn places(&self, indices: &[u64]) -> Option<Vec<u64>> {
+        let len = self.source.len();
+        let is_later = len > 0 && indices.iter().any(|&index| index >= len);
+        is_later.then(|| indices.iter().map(|index| index % len).collect())
+    }
 }
 
 impl<S: RandomAccess> Stage for Source<S> {
@@ -133,6 +163,15 @@ impl<S: RandomAccess> Stage for Source<S> {
     }
     fn reads_far(&self) -> bool {
         self.source.reads_far()
+    }
+    fn will_read(&self, next: Upcoming<'_>) {
+        if self.source.reads_far() {
+            let places = self.places(next.indices());
+            self.source.will_read(next.at(places.as_deref().unwrap_or(next.indices())));
+        }
+    }
+    fn has_columns(&self) -> bool {
+        self.source.has_columns()
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()
@@ -174,8 +213,7 @@ impl<S: RandomAccess> MapDataset for Source<S> {
         if len == 0 {
             return Many::one_by_one(indices, |_| Ok(None));
         }
-        let places: Option<Vec<u64>> =
-            indices.iter().any(|&index| index >= len).then(|| indices.iter().map(|index| index % len).collect());
+        let places = self.places(indices);
         let places = places.as_deref().unwrap_or(indices);
         let many = cx.timed_many(StageId(0), places.len(), || self.source.read_many(places));
         store::tell(cx);
@@ -185,6 +223,23 @@ impl<S: RandomAccess> MapDataset for Source<S> {
         }
         let blame = cx.blamer(StageId(0), self.source.name());
         many.map_errors(|_, error| blame(error))
+    }
+
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<S::Record>
+    where
+        S::Record: Stack,
+    {
+        if self.source.is_empty() {
+            return None;
+        }
+        let places = self.places(indices);
+        let places = places.as_deref().unwrap_or(indices);
+        let batch = cx.timed_many(StageId(0), places.len(), || self.source.read_stacked(places));
+        store::tell(cx);
+        if let Some(batch) = batch.as_ref().filter(|_| cx.is_timing()) {
+            cx.sampled_bytes(StageId(0), batch.bytes as u64);
+        }
+        batch
     }
 }
 

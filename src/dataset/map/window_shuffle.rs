@@ -1,8 +1,10 @@
 use super::lanes::Lanes;
-use super::{Many, MapDataset, epochs, order};
+use super::{GetStacked, Many, MapDataset, epochs, order};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
+use crate::dataset::upcoming::Upcoming;
+use crate::element::Stack;
 use crate::error::{Error, Result};
 use crate::rng::IndexShuffle;
 
@@ -46,6 +48,15 @@ impl<D: MapDataset> WindowShuffle<D> {
         }
         start + lane.as_ref().map_or(k - start, |open| open.order.get(k - start))
     }
+
+    /// Where `indices` are found, if all are.
+    fn places(&self, indices: &[u64]) -> Option<Vec<u64>> {
+        let seed = self.seed.get().ok().filter(|_| self.window_size > 0)?;
+        order::places(indices, |index| {
+            let (epoch, k) = epochs::split(index, self.len)?;
+            epochs::join(epoch, self.len, self.place(epoch, k, seed)).ok()
+        })
+    }
 }
 
 impl<D: MapDataset> Stage for WindowShuffle<D> {
@@ -68,6 +79,11 @@ impl<D: MapDataset> Stage for WindowShuffle<D> {
         let size = self.window_size.min(self.len);
         let order = if size <= IndexShuffle::MOST_IN_TABLE { size_of::<u16>() as u64 * size } else { 0 };
         Some(Memory::bytes(order).per_thread())
+    }
+    fn will_read(&self, next: Upcoming<'_>) {
+        if let Some(places) = self.places(next.indices()) {
+            self.parent.will_read(next.at(&places));
+        }
     }
     fn check(&self) -> Result<()> {
         if self.window_size == 0 {
@@ -100,17 +116,18 @@ impl<D: MapDataset> MapDataset for WindowShuffle<D> {
     }
 
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
-        let places = || {
-            let seed = self.seed.get().ok().filter(|_| self.window_size > 0)?;
-            order::places(indices, |index| {
-                let (epoch, k) = epochs::split(index, self.len)?;
-                epochs::join(epoch, self.len, self.place(epoch, k, seed)).ok()
-            })
-        };
-        match cx.consumed_many(self.stage, indices.len(), places) {
+        match cx.consumed_many(self.stage, indices.len(), || self.places(indices)) {
             Some(places) => order::passed(&self.parent, &places, self.stage, cx),
             None => Many::one_by_one(indices, |index| self.get(index, cx)),
         }
+    }
+
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<D::Item>
+    where
+        D::Item: Stack,
+    {
+        let places = cx.consumed_many(self.stage, indices.len(), || self.places(indices))?;
+        order::stacked(&self.parent, &places, self.stage, cx)
     }
 }
 

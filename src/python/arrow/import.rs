@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "Arrow's C interface takes pointers")]
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchReader, StructArray};
@@ -14,12 +15,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
 
 use super::refused;
-use crate::dataset::map::RandomAccess;
-use crate::element::Element;
+use crate::dataset::map::{GetStacked, Many, RandomAccess};
+use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 use crate::python::error::OrRaise;
 use crate::python::interpreter::detached;
-use crate::source::arrow::value::{Memory, is_supported, value};
+use crate::source::arrow::cache::Key;
+use crate::source::arrow::spans::{Place, Span, Spans};
+use crate::source::arrow::value::{Memory, is_supported};
+use crate::source::firsts::Firsts;
 
 /// The table among arguments that are not those of files.
 pub(crate) fn table<'py>(
@@ -45,10 +49,13 @@ fn names_files(given: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// The rows of a table.
 pub(crate) struct Rows {
-    batches: Vec<RecordBatch>,
-    /// Rows up to the end of each batch.
-    ends: Vec<u64>,
+    /// With the rows of each.
+    spans: Vec<(Arc<Span>, usize)>,
+    /// Over the spans.
+    firsts: Firsts,
+    names: Vec<Name>,
     schema: SchemaRef,
+    bytes: u64,
 }
 
 impl Rows {
@@ -72,11 +79,24 @@ impl Rows {
                 return Err(Error::unsupported(format!("column {:?} is of type {}", field.name(), field.data_type())));
             }
         }
-        let ends = batches.iter().scan(0, |end, batch| {
-            *end += batch.num_rows() as u64;
-            Some(*end)
-        });
-        Ok(Self { ends: ends.collect(), batches, schema })
+        let (mut names, mut places) = (Vec::<Name>::new(), Vec::new());
+        for (at, field) in schema.fields().iter().enumerate() {
+            // Of columns of one name the last is read, in the place of the first.
+            match names.iter().position(|name| name == field.name()) {
+                Some(first) => places[first] = at,
+                None => {
+                    names.push(Name::new(field.name()));
+                    places.push(at);
+                }
+            }
+        }
+        let firsts = Firsts::of(batches.iter().map(|batch| batch.num_rows() as u64))?;
+        let bytes = batches.iter().map(|batch| batch.get_array_memory_size() as u64).sum();
+        let span = |batch: &RecordBatch| {
+            let span = Span::new(batch, places.iter().copied(), Memory::Viewed);
+            (Arc::new(span), batch.num_rows())
+        };
+        Ok(Self { spans: batches.iter().map(span).collect(), firsts, names, schema, bytes })
     }
 }
 
@@ -110,23 +130,47 @@ fn one(table: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
     Ok((batch.schema(), vec![batch]))
 }
 
+impl Spans for Rows {
+    fn names(&self) -> &[Name] {
+        &self.names
+    }
+
+    fn find(&self, row: u64) -> Result<Place> {
+        let (at, row) = self.firsts.find(row)?;
+        let row = row as usize;
+        Ok(Place { key: (at, 0), row, left: self.spans[at].1 - row })
+    }
+
+    fn span(&self, (at, _): Key) -> Result<Arc<Span>> {
+        Ok(self.spans[at].0.clone())
+    }
+
+    fn path(&self, _: Key) -> Option<&Path> {
+        None
+    }
+}
+
 impl RandomAccess for Rows {
     type Record = Element;
 
     fn len(&self) -> u64 {
-        self.ends.last().copied().unwrap_or(0)
+        self.firsts.len()
     }
 
     fn read(&self, index: u64) -> Result<Element> {
-        let at = self.ends.partition_point(|&end| end <= index);
-        let batch =
-            self.batches.get(at).ok_or_else(|| Error::data(format!("no row {index}: there are {}", self.len())))?;
-        let row = (index - if at > 0 { self.ends[at - 1] } else { 0 }) as usize;
-        let mut element = Element::with_capacity(batch.num_columns());
-        for (field, column) in self.schema.fields().iter().zip(batch.columns()) {
-            element.insert(field.name(), value(field, column, row, Memory::Viewed)?);
-        }
-        Ok(element)
+        self.row(index, &mut None)
+    }
+
+    fn read_many(&self, indices: &[u64]) -> Many<Element> {
+        self.rows(indices)
+    }
+
+    fn has_columns(&self) -> bool {
+        true
+    }
+
+    fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
+        self.stacked(indices)
     }
 
     fn name(&self) -> &'static str {
@@ -144,12 +188,12 @@ impl RandomAccess for Rows {
     }
 
     fn memory_bytes(&self) -> Option<u64> {
-        Some(self.batches.iter().map(|batch| batch.get_array_memory_size() as u64).sum())
+        Some(self.bytes)
     }
 }
 
 impl fmt::Debug for Rows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Rows({} in {} batches)", self.len(), self.batches.len())
+        write!(f, "Rows({} in {} batches)", self.firsts.len(), self.spans.len())
     }
 }

@@ -8,16 +8,21 @@ use super::{Create, Finished, ShardWriter, beside};
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sink::compression::Compression;
+use crate::sink::folder::Folder;
 use crate::sink::manifest::{FileEntry, Manifest};
 use crate::sink::options::SinkOptions;
-use crate::sink::plan::Plan;
+use crate::sink::schema::Schema;
 use crate::sink::shard_file::ShardFile;
 use crate::source::{MdsWriter, mds_index};
 
-pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
+pub(super) fn open(options: &SinkOptions, schema: Option<&Schema>, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
     let mut settings = MdsWriter::options();
     if let Some(compression) = name_of(options.compression) {
         settings = settings.compression(compression);
+    }
+    if let Some(schema) = schema {
+        let words = |(name, holds): (&str, &Json)| Some((name.to_owned(), holds.as_str()?.to_owned()));
+        settings = settings.exactly(schema.columns().filter_map(words));
     }
     Ok(Box::new(Samples { writer: settings.one_shard()?, file: create(None)? }))
 }
@@ -53,7 +58,7 @@ impl ShardWriter for Samples {
 }
 
 /// `index.json`, without which the folder is none.
-pub(super) fn folder(plan: &Plan, manifest: &Manifest) -> Result<Vec<FileEntry>> {
+pub(super) fn folder(folder: &Folder, manifest: &Manifest) -> Result<Vec<FileEntry>> {
     let entries: Vec<&str> = manifest.shards.iter().filter_map(|shard| shard.note.as_ref()?.as_str()).collect();
-    Ok(vec![beside::file(plan, "index.json", &mds_index(&entries))?])
+    Ok(vec![beside::file(folder, "index.json", &mds_index(&entries))?])
 }

@@ -2,7 +2,7 @@
 
 use super::{Create, Finished, ShardWriter};
 use crate::element::{DType, Element};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sink::options::SinkOptions;
 use crate::sink::shard_file::ShardFile;
 use crate::source::{MegatronWriter, TokenType};
@@ -17,6 +17,11 @@ pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn 
     Ok(Box::new(Tokens { writer, column: options.tokens().to_owned() }))
 }
 
+/// What to do about a column that is not there.
+fn no_column(error: Error) -> Error {
+    error.help("name the column of token ids by `column`")
+}
+
 struct Tokens {
     writer: MegatronWriter<ShardFile>,
     column: String,
@@ -25,7 +30,7 @@ struct Tokens {
 impl ShardWriter for Tokens {
     fn write(&mut self, element: &Element) -> Result<()> {
         // Its columns have names of their own.
-        self.writer.write(&Element::new().with("tokens", element.array(&self.column)?.clone()))
+        self.writer.write(&Element::new().with("tokens", element.array(&self.column).map_err(no_column)?.clone()))
     }
 
     fn finish(self: Box<Self>) -> Result<Finished> {

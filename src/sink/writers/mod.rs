@@ -22,11 +22,15 @@ mod tokens;
 #[cfg(feature = "webdataset")]
 mod web_dataset;
 
+use std::sync::Arc;
+
+use rayon::ThreadPool;
 use serde_json::Value as Json;
 
 pub(super) use self::beside::beside;
 use super::format::SinkFormat;
 use super::options::SinkOptions;
+use super::schema::Schema;
 use super::shard_file::ShardFile;
 use crate::element::Element;
 use crate::error::Result;
@@ -56,18 +60,35 @@ impl From<ShardFile> for Finished {
 /// Begins files of a shard: its own, or one with another ending.
 type Create<'a> = &'a mut dyn FnMut(Option<&str>) -> Result<ShardFile>;
 
+/// What shards share.
+#[derive(Clone, Copy)]
+pub(super) struct Shared<'a> {
+    /// The columns, in formats that have columns.
+    pub(super) schema: Option<&'a Schema>,
+    /// Threads that work on one shard together, where the format has parts for several.
+    pub(super) pool: Option<&'a Arc<ThreadPool>>,
+}
+
 /// Begins a shard.
-#[cfg_attr(not(feature = "webdataset"), expect(unused_variables, reason = "formats that number their records are off"))]
-pub(super) fn open(options: &SinkOptions, first_record: u64, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
+#[cfg_attr(
+    not(all(feature = "webdataset", feature = "mds", feature = "parquet")),
+    allow(unused_variables, reason = "formats that number their records, or have columns, are off")
+)]
+pub(super) fn open(
+    options: &SinkOptions,
+    Shared { schema, pool }: Shared<'_>,
+    first_record: u64,
+    create: Create<'_>,
+) -> Result<Box<dyn ShardWriter>> {
     match options.format {
         SinkFormat::Jsonl => jsonl::open(create),
         SinkFormat::Tokens => tokens::open(options, create),
         #[cfg(feature = "webdataset")]
-        SinkFormat::WebDataset => web_dataset::open(first_record, create),
+        SinkFormat::WebDataset => web_dataset::open(schema, first_record, create),
         #[cfg(not(feature = "webdataset"))]
         SinkFormat::WebDataset => Err(options.format.lacking()),
         #[cfg(feature = "mds")]
-        SinkFormat::Mds => mds::open(options, create),
+        SinkFormat::Mds => mds::open(options, schema, create),
         #[cfg(not(feature = "mds"))]
         SinkFormat::Mds => Err(options.format.lacking()),
         SinkFormat::Megatron => megatron::open(options, create),
@@ -77,11 +98,11 @@ pub(super) fn open(options: &SinkOptions, first_record: u64, create: Create<'_>)
         #[cfg(not(feature = "safetensors"))]
         SinkFormat::Safetensors => Err(options.format.lacking()),
         #[cfg(feature = "parquet")]
-        SinkFormat::Parquet => parquet::open(options, create),
+        SinkFormat::Parquet => parquet::open(options, schema, pool, create),
         #[cfg(not(feature = "parquet"))]
         SinkFormat::Parquet => Err(options.format.lacking()),
         #[cfg(feature = "arrow")]
-        SinkFormat::Arrow | SinkFormat::HuggingFace => arrow::open(options, create),
+        SinkFormat::Arrow | SinkFormat::HuggingFace => arrow::open(options, schema, create),
         #[cfg(not(feature = "arrow"))]
         SinkFormat::Arrow | SinkFormat::HuggingFace => Err(options.format.lacking()),
         #[cfg(feature = "array_record")]

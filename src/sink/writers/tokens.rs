@@ -19,6 +19,7 @@ pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn 
 impl ShardWriter for TokensWriter<ShardFile> {
     fn write(&mut self, element: &Element) -> Result<()> {
         self.write(element)
+            .map_err(|e| e.help("name the column of token ids by `column`, and choose a type that holds them"))
     }
 
     fn finish(self: Box<Self>) -> Result<Finished> {

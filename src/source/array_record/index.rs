@@ -1,6 +1,7 @@
 //! The index of a file: where its chunks are, out of the footer.
 
 use super::super::content::Content;
+use super::super::firsts::Firsts;
 use super::super::varint::{Field, fields};
 use super::chunk::Chunk;
 use super::layout::{BLOCK, Part};
@@ -17,8 +18,8 @@ pub(super) const FIRST_CHUNK: u64 = 64;
 #[derive(Debug)]
 pub(super) struct Index {
     chunks: Vec<Entry>,
+    /// Over the chunks: even, by every writer there is.
     firsts: Firsts,
-    len: u64,
     /// Where the footer begins, and the last chunk ends.
     end: u64,
 }
@@ -28,14 +29,6 @@ pub(super) struct Index {
 pub(super) struct Entry {
     pub(super) begin: u64,
     pub(super) decoded: u64,
-}
-
-/// Records before each chunk.
-#[derive(Debug)]
-enum Firsts {
-    /// So many in each, but for the last: what every writer makes.
-    Even(u64),
-    Uneven(Vec<u64>),
 }
 
 /// One chunk of an index.
@@ -95,8 +88,11 @@ impl Index {
             entries.push(entry);
             counts.push(records);
         }
-        let firsts = Firsts::of(&counts, len)?;
-        Ok(Self { chunks: entries, firsts, len, end: begin })
+        let firsts = Firsts::of(counts)?;
+        if firsts.len() != len {
+            return Err(Error::data(format!("chunks of {} records together, {len} are announced", firsts.len())));
+        }
+        Ok(Self { chunks: entries, firsts, end: begin })
     }
 
     /// Where the footer is, by the postscript at `begin`.
@@ -120,14 +116,12 @@ impl Index {
 
     /// Of chunks that were found without a footer, in a file that ends at `end`, and how many records are in each.
     pub(super) fn of_chunks(chunks: Vec<Entry>, counts: &[u64], end: u64) -> Result<Self> {
-        let len = counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count));
-        let len = len.ok_or_else(|| Error::data("more than 2^64 records"))?;
-        Ok(Self { chunks, firsts: Firsts::of(counts, len)?, len, end })
+        Ok(Self { chunks, firsts: Firsts::of(counts.iter().copied())?, end })
     }
 
     /// Records in the file.
     pub(super) fn len(&self) -> u64 {
-        self.len
+        self.firsts.len()
     }
 
     /// Chunks in the file.
@@ -137,52 +131,21 @@ impl Index {
 
     /// Whether a chunk holds more than one record.
     pub(super) fn is_grouped(&self) -> bool {
-        !matches!(self.firsts, Firsts::Even(0 | 1))
+        self.firsts.is_grouped()
     }
 
     pub(super) fn memory(&self) -> usize {
-        let firsts = if let Firsts::Uneven(firsts) = &self.firsts { size_of_val(firsts.as_slice()) } else { 0 };
-        firsts + size_of_val(self.chunks.as_slice())
+        self.firsts.memory() + size_of_val(self.chunks.as_slice())
     }
 
     /// The chunk that holds a record.
     #[inline]
     pub(super) fn find(&self, record: u64) -> Option<Place> {
-        let chunk = match &self.firsts {
-            Firsts::Even(count) => record.checked_div(*count)?,
-            Firsts::Uneven(firsts) => firsts.partition_point(|&first| first <= record).checked_sub(1)? as u64,
-        };
-        let chunk = usize::try_from(chunk).ok().filter(|_| record < self.len)?;
+        let (chunk, at) = self.firsts.find(record).ok()?;
         let entry = self.chunks.get(chunk)?;
         let limit = self.chunks.get(chunk + 1).map_or(self.end, |next| next.begin);
-        let (first, next) = (self.first(chunk), self.first(chunk + 1));
-        Some(Place { chunk, begin: entry.begin, limit, decoded: entry.decoded, records: next - first, first })
-    }
-
-    /// Records before a chunk.
-    fn first(&self, chunk: usize) -> u64 {
-        match &self.firsts {
-            Firsts::Even(count) => count.saturating_mul(chunk as u64).min(self.len),
-            Firsts::Uneven(firsts) => firsts.get(chunk).copied().unwrap_or(self.len),
-        }
-    }
-}
-
-impl Firsts {
-    fn of(counts: &[u64], total: u64) -> Result<Self> {
-        let mut firsts = Vec::with_capacity(counts.len());
-        let mut sum = 0u64;
-        for &count in counts {
-            firsts.push(sum);
-            sum = sum.checked_add(count).ok_or_else(|| Error::data("more than 2^64 records"))?;
-        }
-        if sum != total {
-            return Err(Error::data(format!("chunks of {sum} records together, {total} are announced")));
-        }
-        let Some((&last, others)) = counts.split_last() else { return Ok(Self::Even(0)) };
-        let count = others.first().copied().unwrap_or(last);
-        let even = last > 0 && last <= count && others.iter().all(|&other| other == count);
-        Ok(if even { Self::Even(count) } else { Self::Uneven(firsts) })
+        let (records, first) = (self.firsts.count(chunk), record - at);
+        Some(Place { chunk, begin: entry.begin, limit, decoded: entry.decoded, records, first })
     }
 }
 
@@ -191,7 +154,7 @@ fn records(file: &Content, begin: u64, limit: u64) -> Result<Records> {
     let view = file.view(begin..limit)?;
     let chunk = Chunk::at(Part { bytes: view.bytes(), at: view.at() }, begin, limit)?;
     chunk.check_data()?;
-    Records::decode(&chunk)
+    Records::decode(&chunk, file.here().is_some())
 }
 
 /// Chunks and records, as the first record of the footer has them.
@@ -235,14 +198,10 @@ mod tests {
 
     #[test]
     fn even_and_uneven_chunks_are_found() {
-        for (counts, even) in
-            [(vec![3, 3, 2], true), (vec![3, 2, 3], false), (vec![2, 3], false), (vec![5], true), (vec![0, 2], false)]
-        {
+        for counts in [vec![3, 3, 2], vec![3, 2, 3], vec![2, 3], vec![5], vec![0, 2]] {
             let len = counts.iter().sum();
-            let firsts = Firsts::of(&counts, len).unwrap();
-            assert_eq!(matches!(firsts, Firsts::Even(_)), even, "{counts:?}");
             let chunks = (0..counts.len() as u64).map(|i| Entry { begin: 64 + 100 * i, decoded: i }).collect();
-            let index = Index { chunks, firsts, len, end: 9000 };
+            let index = Index::of_chunks(chunks, &counts, 9000).unwrap();
             let owners = counts.iter().enumerate().flat_map(|(chunk, &count)| vec![chunk; count as usize]);
             for (record, owner) in owners.enumerate() {
                 let place = index.find(record as u64).unwrap();
@@ -251,7 +210,6 @@ mod tests {
             }
             assert_eq!(index.find(len), None);
         }
-        assert!(Firsts::of(&[1, 1], 3).is_err());
-        assert!(Firsts::of(&[u64::MAX, 2], 1).is_err());
+        assert!(Index::of_chunks(Vec::new(), &[u64::MAX, 2], 1).is_err());
     }
 }

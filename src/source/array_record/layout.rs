@@ -79,10 +79,14 @@ impl<'a> Span<'a> {
 
     /// Bytes `range`: a copy only if a block header is among them.
     pub(super) fn read(self, range: Range<u64>) -> Cow<'a, [u8]> {
+        let len = range.end.min(self.len).saturating_sub(range.start);
         let mut pieces = self.pieces(range);
         let first = pieces.next().unwrap_or_default();
-        let Some(second) = pieces.next() else { return Cow::Borrowed(first) };
-        let mut bytes = [first, second].concat();
+        if first.len() as u64 == len {
+            return Cow::Borrowed(first);
+        }
+        let mut bytes = Vec::with_capacity(len as usize);
+        bytes.extend_from_slice(first);
         pieces.for_each(|piece| bytes.extend_from_slice(piece));
         Cow::Owned(bytes)
     }

@@ -35,7 +35,8 @@ pub use self::writer::{ArrayRecordWriter, ArrayRecordWriterOptions};
 use super::content::{self, Content};
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
-use super::mmap::Access;
+use super::mmap::{Access, prefetch};
+use crate::dataset::Upcoming;
 use crate::dataset::map::{Many, RandomAccess};
 use crate::element::Buffer;
 use crate::error::{Error, ErrorKind, Result};
@@ -120,13 +121,21 @@ impl ArrayRecord {
         self.cache.get((at, place.chunk), || file.decode(place))
     }
 
-    /// Begins to fetch the chunks of these records, where they lie far away: all at once, not one after the other.
-    fn fetch(&self, indices: &[u64]) {
-        if !self.far {
-            return;
-        }
+    /// The files and ranges where the chunks of these records lie.
+    fn parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
         let place = |&index: &u64| self.find(index).ok().map(|(at, place)| (at, place.begin..place.limit));
-        content::fetch_all(indices.iter().filter_map(place), |at| &self.files[at].content);
+        indices.iter().filter_map(place)
+    }
+
+    /// Brings what is mapped of these records nearer, all of them at once: one after the other, each would wait for memory by itself.
+    fn approach(&self, indices: &[u64]) {
+        /// Of a longer record the processor sees by itself what comes next.
+        const MOST: u64 = 1 << 10;
+        for (at, part) in self.parts(indices) {
+            let end = part.end.min(part.start + MOST);
+            let bytes = self.files[at].content.here().and_then(|all| all.get(part.start as usize..end as usize));
+            prefetch(bytes.unwrap_or_default());
+        }
     }
 
     /// One record; of the same chunk as the last where `held` has that.
@@ -181,7 +190,7 @@ impl File {
             chunk.check_data()?;
             word.fetch_or(bit, Relaxed);
         }
-        Records::decode(&chunk)
+        Records::decode(&chunk, self.content.here().is_some())
     }
 }
 
@@ -268,9 +277,14 @@ impl RandomAccess for ArrayRecord {
 
     /// In the order of the files, so that each chunk is decoded once.
     fn read_many(&self, indices: &[u64]) -> Many<Buffer> {
-        self.fetch(indices);
+        let is_sorted = indices.is_sorted();
+        if self.far {
+            content::fetch_all(self.parts(indices), |at| &self.files[at].content);
+        } else if !is_sorted {
+            self.approach(indices);
+        }
         let mut held = None;
-        if indices.is_sorted() {
+        if is_sorted {
             return Many::one_by_one(indices, |index| self.record(index, &mut held).map(Some));
         }
         let mut order: Vec<usize> = (0..indices.len()).collect();
@@ -286,6 +300,10 @@ impl RandomAccess for ArrayRecord {
 
     fn reads_far(&self) -> bool {
         self.far
+    }
+
+    fn will_read(&self, next: Upcoming<'_>) {
+        content::will_read(self.parts(next.indices()), next, |at| &self.files[at].content);
     }
 
     fn place(&self, index: u64) -> Option<(PathBuf, u64)> {

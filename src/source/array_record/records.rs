@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::super::content::Content;
+use super::super::decompress::Codec;
 use super::super::varint::varint;
 use super::chunk::Chunk;
-use super::codec::Codec;
 use super::layout::{Part, Span, end_of, unbroken};
 use crate::element::Buffer;
 use crate::error::Result;
@@ -27,23 +27,28 @@ enum Values {
 }
 
 impl Records {
-    /// Decodes a chunk whose hashes are right.
+    /// Decodes a chunk whose hashes are right. What is not compressed stays in the file where it `is_here`; else it is copied, so that
+    /// it is not fetched again.
     ///
     /// # Errors
     /// Data, at the offset of the chunk, if it says of itself what is not so; unsupported if it is transposed and this build does not read that.
-    pub(super) fn decode(chunk: &Chunk<'_>) -> Result<Self> {
+    pub(super) fn decode(chunk: &Chunk<'_>, is_here: bool) -> Result<Self> {
         if chunk.is_transposed()? {
             return transposed(chunk);
         }
         let (codec, sizes, values) = parts(chunk)?;
-        if codec == Codec::None {
+        let Some(codec) = codec else {
             let len = values.end - values.start;
             if len != chunk.decoded {
                 return Err(chunk.fault(format!("{len} bytes of records, the header says {}", chunk.decoded)));
             }
             let ends = ends(chunk, &chunk.span.read(sizes))?;
-            return Ok(Self { ends, values: Values::InFile { begin: chunk.begin, start: values.start } });
-        }
+            let values = match is_here {
+                true => Values::InFile { begin: chunk.begin, start: values.start },
+                false => Values::Decoded(Buffer::from_vec(chunk.span.read(values).into_owned())),
+            };
+            return Ok(Self { ends, values });
+        };
         let sizes = unpack(chunk, codec, sizes, "sizes", |size| size / 10 <= chunk.records)?;
         let ends = ends(chunk, &sizes)?;
         let values = unpack(chunk, codec, values, "records", |size| size == chunk.decoded)?;
@@ -106,14 +111,20 @@ fn transposed(chunk: &Chunk<'_>) -> Result<Records> {
     .help("build with `--features riegeli`, or write the file without the option `transpose`"))
 }
 
-/// The codec, and where in the span the sizes and the records are.
-fn parts(chunk: &Chunk<'_>) -> Result<(Codec, Range<u64>, Range<u64>)> {
+/// The codec if there is one, and where in the span the sizes and the records are.
+fn parts(chunk: &Chunk<'_>) -> Result<(Option<Codec>, Range<u64>, Range<u64>)> {
     let data = chunk.data();
     let head = chunk.span.read(data.start..data.end.min(data.start + 11));
     let Some((&byte, rest)) = head.split_first() else { return Err(chunk.fault("an empty chunk of records")) };
-    let codec = Codec::of(byte);
-    let codec = codec
-        .ok_or_else(|| chunk.fault(format!("compression {byte:#04x}, known are none, brotli, zstd and snappy")))?;
+    let codec = match byte {
+        0 => None,
+        b'b' => Some(Codec::Brotli),
+        b's' => Some(Codec::Snappy),
+        b'z' => Some(Codec::Zstd),
+        _ => {
+            return Err(chunk.fault(format!("compression {byte:#04x}, known are none, brotli, zstd and snappy")));
+        }
+    };
     let sizes = varint(rest).and_then(|(len, used)| {
         let start = data.start + 1 + used as u64;
         let end = start.checked_add(len)?;
@@ -139,8 +150,11 @@ fn unpack(
         let text = format!("{size} bytes of {what}, for {records} records of {decoded} bytes together");
         return Err(chunk.fault(text));
     }
-    let unpacked = codec.decompress(&bytes[used..], size);
-    unpacked.map_err(|e| chunk.fault(format!("the {what} cannot be decompressed: {e}")))
+    let packed = &bytes[used..];
+    if packed.is_empty() && size == 0 {
+        return Ok(Vec::new());
+    }
+    codec.unpack(packed, size).map_err(|e| chunk.fault(format!("the {what} cannot be decompressed: {e}")))
 }
 
 /// Where the records end: exactly as many as the header says, of as many bytes.

@@ -4,11 +4,12 @@ use std::fmt;
 
 use super::super::content::Content;
 use super::blocks::end_of_chunk;
-use super::chunk::{CHECKED, Chunk, Head, METADATA, PADDING, SIGNATURE, hash};
+use super::chunk::{Chunk, Head, METADATA, PADDING, SIGNATURE, hash};
 use super::index::{Entry, FIRST_CHUNK, Index};
 use super::layout::{BLOCK, BLOCK_HEADER, Part};
 use crate::element::Buffer;
 use crate::error::Result;
+use crate::source::checksums;
 
 /// What came of reading an ArrayRecord file without its index: what was found, and what was not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -156,7 +157,7 @@ fn told_by(file: &[u8], block: u64) -> Option<u64> {
     let header = file.get(block as usize..)?.get(..BLOCK_HEADER as usize)?;
     let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
     let (stored, before, after) = (word(0), word(8), word(16));
-    if stored != hash([&header[8..]]) && CHECKED {
+    if stored != hash([&header[8..]]) && checksums::are_checked() {
         return None;
     }
     let chunk = if before == 0 { block } else { block.checked_add(after)? };

@@ -68,7 +68,7 @@ fn unknown(tree: &Element, fields: &[(Name, Kind)]) -> Error {
     let is_new = |name: &str| !fields.iter().any(|(known, _)| known == name);
     let name = tree.iter().map(|(name, _)| name).find(|name| is_new(name)).unwrap_or_default();
     Error::data(format!("column {name}: it was in none of the rows from which the columns were taken"))
-        .help("declare the columns by an example that has all of them")
+        .help("declare it by a schema, or by an example that has all columns")
 }
 
 fn column(kind: &Kind, values: &[&Value]) -> Result<ArrayRef, Refused> {
@@ -95,9 +95,11 @@ fn column(kind: &Kind, values: &[&Value]) -> Result<ArrayRef, Refused> {
             Arc::new(bytes.into_iter().collect::<BinaryArray>())
         }
         Kind::Array(dtype, inner) => arrays(kind, *dtype, inner, values)?,
+        Kind::Empty(dtype) => arrays(kind, *dtype, &[], values)?,
         Kind::List(items) => {
             let lists = each(kind, values, |value| match value {
                 Value::List(list) => Some(list.as_slice()),
+                Value::Array(array) if array.shape() == [0] => Some(&[][..]),
                 _ => None,
             })?;
             let offsets = offsets(lists.iter().map(|list| list.map_or(0, <[_]>::len)))?;
@@ -176,6 +178,7 @@ fn arrays(kind: &Kind, dtype: DType, inner: &[usize], values: &[&Value]) -> Resu
             Some(Row::Array(array))
         }
         Value::List(items) if inner.is_empty() || items.is_empty() => Some(Row::List(items)),
+        Value::Array(array) if array.shape() == [0] => Some(Row::List(&[])),
         _ => None,
     })?;
     let length = |row: &Option<Row<'_>>| match row {

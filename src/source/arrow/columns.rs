@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, FieldRef, Schema};
 
-use super::value::{Memory, is_supported, value};
-use crate::element::{Element, Name};
+use super::value::is_supported;
+use crate::element::Name;
 use crate::error::{Error, Result};
 use crate::source::columns::instead;
 
@@ -89,22 +88,4 @@ fn agree(a: &DataType, b: &DataType) -> bool {
         }
         _ => a == b,
     }
-}
-
-/// Row `row` of a batch: the columns at `places`, by these names, which are unique.
-///
-/// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) if an array is not what its type promises.
-pub(crate) fn element(
-    batch: &RecordBatch,
-    columns: impl ExactSizeIterator<Item = (Name, usize)>,
-    row: usize,
-    memory: Memory,
-) -> Result<Element> {
-    let fields = batch.schema_ref().fields();
-    let mut values = Vec::with_capacity(columns.len());
-    for (name, at) in columns {
-        values.push((name, value(&fields[at], batch.column(at), row, memory)?));
-    }
-    Ok(Element::from_unique(values))
 }

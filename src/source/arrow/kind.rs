@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Bytes,
     /// Numbers of one dimension more than these, the first of which is not the same for all.
     Array(DType, Vec<usize>),
+    /// Arrays of no numbers, which JSON has for every empty list: they fit in columns of arrays and lists of anything.
+    Empty(DType),
     /// Lists of anything but numbers.
     List(Box<Kind>),
     Tree(Vec<(Name, Kind)>),
@@ -32,6 +34,7 @@ impl Kind {
             Value::Null => Self::Null,
             Value::Array(array) => match array.shape() {
                 [] => Self::Number(array.dtype()),
+                [0] => Self::Empty(array.dtype()),
                 [_, inner @ ..] => Self::Array(array.dtype(), inner.to_vec()),
             },
             Value::Str(_) => Self::Text,
@@ -60,6 +63,8 @@ impl Kind {
         Ok(match (self, other) {
             (a, b) if a == b => a,
             (Self::Null, kind) | (kind, Self::Null) => kind,
+            (Self::Empty(_), kind @ (Self::Array(..) | Self::List(_) | Self::Empty(_)))
+            | (kind @ (Self::Array(..) | Self::List(_)), Self::Empty(_)) => kind,
             // Empty lists, and lists of nulls, say nothing of their items.
             (Self::List(items), kind @ Self::Array(..)) | (kind @ Self::Array(..), Self::List(items))
                 if *items == Self::Null =>
@@ -84,6 +89,7 @@ impl Kind {
             Self::Text => Field::new(name, DataType::Utf8, true),
             Self::Bytes => Field::new(name, DataType::Binary, true),
             Self::Array(dtype, inner) => Field::new(name, nested(item(*dtype, inner, true)?), true),
+            Self::Empty(dtype) => Field::new(name, nested(item(*dtype, &[], true)?), true),
             Self::List(items) => Field::new(name, nested(items.field(ITEM)?), true),
             Self::Tree(fields) => Field::new(name, DataType::Struct(all(fields)?), true),
         })
@@ -150,7 +156,7 @@ pub(super) fn different(a: &Kind, b: &Kind) -> Error {
         (Kind::Array(a, was), Kind::Array(b, is)) if a == b && was != is => {
             error.help("only the first dimension may differ from row to row: reshape, pad, or write bytes")
         }
-        _ => error.help("make them one type with a `map` in front"),
+        _ => error.help("make them one type with a `map` in front, or declare the column by a schema"),
     }
 }
 
@@ -161,6 +167,7 @@ impl fmt::Display for Kind {
             Self::Number(dtype) => write!(f, "a number of {dtype}"),
             Self::Text => f.write_str("text"),
             Self::Bytes => f.write_str("bytes"),
+            Self::Empty(dtype) => write!(f, "an array of {dtype}[_]"),
             Self::Array(dtype, inner) => {
                 write!(f, "an array of {dtype}[_")?;
                 inner.iter().try_for_each(|size| write!(f, ", {size}"))?;

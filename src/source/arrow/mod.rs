@@ -2,9 +2,11 @@
 
 mod build;
 pub(crate) mod cache;
+mod column;
 pub(crate) mod columns;
 pub(crate) mod kind;
 pub(crate) mod rows;
+pub(crate) mod spans;
 mod tensors;
 #[cfg(test)]
 mod tests;

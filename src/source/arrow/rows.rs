@@ -28,14 +28,40 @@ pub(crate) struct Columns {
     schema: SchemaRef,
 }
 
+/// What is said of the columns before there are rows.
+#[derive(Clone, Debug)]
+pub(crate) enum Declared {
+    Nothing,
+    /// Those of this element.
+    Example(Element),
+    Columns(Vec<(Name, Kind)>),
+}
+
+impl Declared {
+    /// The columns, if they were said.
+    pub(crate) fn columns(&self) -> Result<Option<Columns>> {
+        match self {
+            Self::Nothing => Ok(None),
+            Self::Example(example) => Columns::like(example).map(Some),
+            Self::Columns(columns) => Columns::new(columns.clone()).map(Some),
+        }
+    }
+}
+
 impl Columns {
     fn new(fields: Vec<(Name, Kind)>) -> Result<Self> {
         let schema = Arc::new(Schema::new(all(&fields)?));
         Ok(Self { fields, schema })
     }
 
+    /// What each of them holds.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn fields(&self) -> &[(Name, Kind)] {
+        &self.fields
+    }
+
     /// Those of an element.
-    pub(crate) fn like(example: &Element) -> Result<Self> {
+    fn like(example: &Element) -> Result<Self> {
         Self::of(std::iter::once(example), 0)
     }
 

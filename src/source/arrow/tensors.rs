@@ -15,7 +15,7 @@ use crate::element::Array;
 const METADATA: &str = "ARROW:extension:metadata";
 
 /// The dimensions of the arrays of a column; the first may be open.
-type Shape = Vec<Option<usize>>;
+pub(super) type Shape = Vec<Option<usize>>;
 
 /// Row `row` of a column whose rows are arrays of a shape that stands in its field, if it is such a column.
 pub(super) fn tensor(field: &Field, array: &dyn arrow::array::Array, row: usize, memory: Memory) -> Option<Array> {
@@ -52,7 +52,8 @@ fn innermost<'a>(item: &'a Field, items: ArrayRef, lengths: &[Option<usize>]) ->
     innermost(inner, values, rest)
 }
 
-fn shape(field: &Field) -> Option<Shape> {
+/// The shape that stands in a field, if one does.
+pub(super) fn shape(field: &Field) -> Option<Shape> {
     let metadata = field.metadata();
     let name = metadata.get(EXTENSION).filter(|_| !metadata.is_empty())?;
     let told = metadata.get(METADATA)?;

@@ -1,9 +1,15 @@
 //! What is written reads back as it was.
 
+use std::sync::Arc;
+
+use arrow::array::{Array as _, ArrayRef};
+use arrow::datatypes::FieldRef;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use proptest::sample::Index;
 
+use super::column;
 use super::rows::Rows;
 use super::value::{Memory, value};
 use crate::element::{Array, Buffer, DType, Element, Value};
@@ -142,6 +148,107 @@ proptest! {
     }
 }
 
+proptest! {
+    /// However a column was cut, and whatever is null in it.
+    #[test]
+    fn columns_made_ready_have_the_same_values(rows in rows(), cut in any::<Index>(), viewed: bool) {
+        let memory = if viewed { Memory::Viewed } else { Memory::Copied };
+        let mut collected = Rows::new(usize::MAX, usize::MAX, None);
+        rows.iter().for_each(|row| drop(collected.push(row).unwrap()));
+        let whole = collected.take().unwrap().unwrap();
+        let first = cut.index(rows.len());
+        let part = whole.slice(first, rows.len() - first);
+        for (field, column) in part.schema().fields().iter().zip(part.columns()) {
+            same_values(field, column, memory);
+        }
+    }
+
+    /// A batch out of columns is a stack of the elements, and there is none where they do not stack.
+    #[cfg(all(feature = "arrow", feature = "parquet"))]
+    #[test]
+    fn batches_out_of_columns_are_stacks(rows in rows(), picks in vec(any::<Index>(), 1..6), batch_rows in 1usize..9, packed: bool) {
+        use crate::element::Stack;
+        use crate::dataset::map::RandomAccess;
+        use crate::source::*;
+        let indices: Vec<u64> = picks.iter().map(|pick| pick.index(rows.len()) as u64).collect();
+        let expected = Element::stack(indices.iter().map(|&at| rows[at as usize].clone()).collect()).ok();
+        let options = ParquetWriterOptions::new().row_group_rows(batch_rows).example(example(&rows));
+        let mut parquet = ParquetWriter::new(Vec::new(), options).unwrap();
+        let compression = if packed { ArrowCompression::Lz4 } else { ArrowCompression::None };
+        let options = ArrowWriterOptions::new().batch_rows(batch_rows).example(example(&rows)).compression(compression);
+        let mut arrow = ArrowWriter::new(Vec::new(), options).unwrap();
+        for row in &rows {
+            parquet.write(row).unwrap();
+            arrow.write(row).unwrap();
+        }
+        let content = |file: Vec<u8>| vec![("x".into(), Buffer::copy_from(&file).into())];
+        // A cache of nothing keeps one span.
+        let parquet = ParquetOptions::default().cache_bytes(0).open_contents(content(parquet.finish().unwrap())).unwrap();
+        let arrow = ArrowOptions::default().cache_bytes(0).open_contents(content(arrow.finish().unwrap())).unwrap();
+        for batch in [parquet.read_stacked(&indices), arrow.read_stacked(&indices)] {
+            prop_assert!(batch.as_ref().is_none_or(|batch| batch.len == indices.len() && batch.bytes == batch.batch.nbytes()));
+            prop_assert_eq!(batch.map(|batch| batch.batch), expected.clone());
+        }
+    }
+}
+
+/// Made ready or not.
+fn same_values(field: &FieldRef, array: &ArrayRef, memory: Memory) {
+    let ready = column::Column::of(field, array);
+    for row in 0..array.len() {
+        assert_eq!(ready.value(row, memory).unwrap(), value(field, array, row, memory).unwrap(), "{field} {row}");
+    }
+}
+
+/// What no writer here writes: the schema says more than the type, or nulls are where they matter.
+#[test]
+fn columns_of_others_are_made_ready() {
+    use arrow::array::{DictionaryArray, FixedSizeListArray, Int16Array, LargeListArray, LargeStringArray, NullArray};
+    use arrow::buffer::{NullBuffer, OffsetBuffer};
+    use arrow::datatypes::{DataType, Field, Int32Type};
+    let item = |data_type| Arc::new(Field::new("item", data_type, true));
+    let numbers = |nulls: Option<NullBuffer>| -> ArrayRef { Arc::new(Int16Array::new((0..12).collect(), nulls)) };
+    let fixed = |size, values: ArrayRef, nulls| -> ArrayRef {
+        Arc::new(FixedSizeListArray::new(item(values.data_type().clone()), size, values, nulls))
+    };
+    let some_null = |len: usize, at: usize| Some(NullBuffer::from((0..len).map(|i| i != at).collect::<Vec<bool>>()));
+    let offsets = OffsetBuffer::from_lengths([3, 0, 5, 4]);
+    let large = |nulls| LargeListArray::new(item(DataType::Int16), offsets.clone(), numbers(None), nulls);
+    let with_null = LargeListArray::new(item(DataType::Int16), offsets.clone(), numbers(some_null(12, 5)), None);
+    let columns: [ArrayRef; 10] = [
+        fixed(4, numbers(None), None),
+        fixed(4, numbers(None), some_null(3, 1)),
+        fixed(4, numbers(some_null(12, 6)), None),
+        fixed(2, fixed(3, numbers(None), None), None),
+        fixed(2, fixed(3, numbers(None), some_null(4, 2)), None),
+        Arc::new(large(some_null(4, 2))),
+        Arc::new(with_null),
+        Arc::new(DictionaryArray::<Int32Type>::from_iter([Some("a"), None, Some("b"), Some("a")])),
+        Arc::new(LargeStringArray::from(vec![Some("x"), None])),
+        Arc::new(NullArray::new(3)),
+    ];
+    for column in &columns {
+        for memory in [Memory::Copied, Memory::Viewed] {
+            same_values(&Arc::new(Field::new("x", column.data_type().clone(), true)), column, memory);
+            same_values(
+                &Arc::new(Field::new("x", column.data_type().clone(), true)),
+                &column.slice(1, column.len() - 1),
+                memory,
+            );
+        }
+    }
+    for shape in ["[2,2]", "[4]", "[3]", "[null,2]", "[2,2],\"permutation\":[1,0]"] {
+        let told = [
+            ("ARROW:extension:name".to_owned(), "arrow.fixed_shape_tensor".to_owned()),
+            ("ARROW:extension:metadata".to_owned(), format!("{{\"shape\":{shape}}}")),
+        ];
+        for column in [&columns[0], &columns[1], &columns[3], &columns[5]] {
+            let field = Field::new("x", column.data_type().clone(), true).with_metadata(told.clone());
+            same_values(&Arc::new(field), column, Memory::Copied);
+        }
+    }
+}
+
 /// One that has all that the rows have.
 #[cfg(any(feature = "arrow", feature = "parquet"))]
 fn example(rows: &[Element]) -> Element {
@@ -249,4 +356,22 @@ fn what_cannot_be_written_is_told_and_ends_the_file() {
         assert!(writer.write(&row(0)).unwrap_err().message().contains("could not be written before"));
         assert!(writer.finish().unwrap_err().message().contains("could not be written before"));
     }
+}
+
+/// As JSON has them: what is empty may be of any type.
+#[test]
+fn empty_arrays_fit_in_every_column_of_arrays_and_lists() {
+    let x = |value: Value| Element::new().with("x", value);
+    let empty = || x(Array::from_vec(Vec::<i64>::new()).into());
+    let texts = || x(Value::List(vec!["a".into()]));
+    let none = || x(Value::List(Vec::new()));
+    for batch in [1, usize::MAX] {
+        assert_eq!(back(&[texts(), empty()], batch).unwrap(), [texts(), none()]);
+        assert_eq!(back(&[empty(), empty()], batch).unwrap(), [empty(), empty()]);
+    }
+    assert_eq!(back(&[empty(), texts(), empty()], usize::MAX).unwrap(), [none(), texts(), none()]);
+    let floats = |shape: &[usize]| x(array(DType::F32, shape, b"seed").into());
+    assert_eq!(back(&[empty(), floats(&[2, 3])], usize::MAX).unwrap(), [floats(&[0, 3]), floats(&[2, 3])]);
+    assert_eq!(back(&[floats(&[2]), empty()], 1).unwrap(), [floats(&[2]), floats(&[0])]);
+    assert!(back(&[empty(), x("text".into())], usize::MAX).is_err());
 }

@@ -68,15 +68,11 @@ pub(crate) enum Memory {
     /// The value has its own: the batch may go.
     Copied,
     /// Arrays and bytes view the batch's, and keep it alive.
-    #[cfg_attr(
-        not(any(feature = "arrow", feature = "python")),
-        expect(dead_code, reason = "files of Parquet are decoded")
-    )]
     Viewed,
 }
 
 impl Memory {
-    fn of(self, bytes: &arrow::buffer::Buffer) -> Buffer {
+    pub(super) fn of(self, bytes: &arrow::buffer::Buffer) -> Buffer {
         match self {
             Self::Viewed => Buffer::from_owner(Arc::new(View(bytes.clone()))),
             Self::Copied => Buffer::copy_from(bytes),
@@ -180,13 +176,21 @@ fn list(item: &Field, items: ArrayRef, memory: Memory) -> Result<Value> {
 
 /// Numbers or truth values without nulls, as the bytes of an array.
 pub(super) fn numbers(field: &Field, array: &ArrayRef, memory: Memory) -> Option<(DType, Buffer)> {
+    let (dtype, bytes) = plain(field, array)?;
+    // Truth values take a byte here and a bit there.
+    let memory = if dtype == DType::Bool { Memory::Viewed } else { memory };
+    Some((dtype, memory.of(&bytes)))
+}
+
+/// The same as Arrow holds them; of truth values one byte for each.
+pub(super) fn plain(field: &Field, array: &ArrayRef) -> Option<(DType, arrow::buffer::Buffer)> {
     if *array.data_type() == DataType::Boolean {
         let truths: Vec<u8> = array.as_boolean().values().iter().map(u8::from).collect();
-        return Some((DType::Bool, Buffer::from_vec(truths)));
+        return Some((DType::Bool, arrow::buffer::Buffer::from_vec(truths)));
     }
     let (dtype, bytes) = with_primitive!(array, numbers => whole(numbers), _ => return None);
     let dtype = if dtype == DType::U16 && is_bfloat16(field) { DType::BF16 } else { dtype };
-    Some((dtype, memory.of(&bytes)))
+    Some((dtype, bytes))
 }
 
 fn whole<T: ArrowPrimitiveType<Native: Scalar>>(numbers: &PrimitiveArray<T>) -> (DType, arrow::buffer::Buffer) {

@@ -4,10 +4,16 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::features::features;
+use crate::element::Name;
 use crate::error::{Error, ErrorKind, Result};
+use crate::place;
+use crate::source::arrow::kind::Kind;
+use crate::source::content::{self, Content};
 use crate::source::detect::detect_folder;
 use crate::source::files::Patterns;
 use crate::source::format::Format;
+use crate::source::mmap::Access;
 
 /// Says which files there are, in which order.
 pub(super) const STATE: &str = "state.json";
@@ -46,9 +52,12 @@ pub(crate) fn state(names: &[String], fingerprint: u64) -> String {
     format!("{state:#}\n")
 }
 
-/// The text of `dataset_info.json`.
-pub(crate) fn info() -> String {
-    let info = serde_json::json!({ "citation": "", "description": "", "homepage": "", "license": "" });
+/// The text of `dataset_info.json` of a data set that has these columns, if it has any.
+pub(crate) fn info(columns: Option<&[(Name, Kind)]>) -> String {
+    let mut info = serde_json::json!({ "citation": "", "description": "", "homepage": "", "license": "" });
+    if let Some(columns) = columns {
+        info["features"] = features(columns);
+    }
     format!("{info:#}\n")
 }
 
@@ -64,6 +73,8 @@ pub(super) fn expand(patterns: impl Patterns) -> Result<Vec<PathBuf>> {
     for path in patterns.patterns() {
         if path.is_dir() && detect_folder(&path) == Some(Format::Arrow) {
             paths.extend(files(&path)?);
+        } else if let Some(files) = far_files(&path)? {
+            paths.extend(files);
         } else {
             paths.push(path);
         }
@@ -71,18 +82,41 @@ pub(super) fn expand(patterns: impl Patterns) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
+/// The same of a folder in a store, where it can be one: that it is one shows by what lies in it.
+fn far_files(folder: &Path) -> Result<Option<Vec<PathBuf>>> {
+    let is_pattern = folder.to_string_lossy().contains(['*', '?', '[', '{']);
+    if !place::is_remote(folder) || is_pattern || folder.extension().is_some() {
+        return Ok(None);
+    }
+    if let Some(content) = content::beside(&folder.join(STATE), Access::Normal)? {
+        return files_of(folder, &content).map(Some);
+    }
+    match content::beside(&folder.join(SPLITS), Access::Normal)? {
+        Some(content) => Err(several(folder, &content)?),
+        None => Ok(None),
+    }
+}
+
 /// The files of a data set, in its order.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let splits = folder.join(SPLITS);
-    if splits.is_file() {
-        let splits = read::<Splits>(&splits)?.splits;
-        let folders: Vec<_> = splits.iter().map(|split| folder.join(split).display().to_string()).collect();
-        return Err(Error::config("several data sets, the splits of one, lie in this folder")
-            .path(folder)
-            .help(format!("name the one you want: {}", folders.join(", "))));
+    let open = |name| Content::open(&folder.join(name), Access::Normal);
+    if folder.join(SPLITS).is_file() {
+        return Err(several(folder, &open(SPLITS)?)?);
     }
+    files_of(folder, &open(STATE)?)
+}
+
+/// That there is not one data set but the splits of one.
+fn several(folder: &Path, splits: &Content) -> Result<Error> {
+    let splits = read::<Splits>(&folder.join(SPLITS), splits)?.splits;
+    let folders: Vec<_> = splits.iter().map(|split| folder.join(split).display().to_string()).collect();
+    let error = Error::config("several data sets, the splits of one, lie in this folder").path(folder);
+    Ok(error.help(format!("name the one you want: {}", folders.join(", "))))
+}
+
+fn files_of(folder: &Path, state: &Content) -> Result<Vec<PathBuf>> {
     let path = folder.join(STATE);
-    let state: State = read(&path)?;
+    let state: State = read(&path, state)?;
     if state.indices.is_some_and(|files| !files.is_empty()) {
         return Err(Error::unsupported("rows are chosen by a file of their numbers")
             .path(path)
@@ -98,7 +132,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     state.data_files.into_iter().map(file).collect()
 }
 
-fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T> {
-    let text = std::fs::read(path).map_err(|e| Error::io(e, path))?;
-    serde_json::from_slice(&text).map_err(|e| Error::new(ErrorKind::Data, e.to_string()).path(path))
+fn read<T: for<'a> Deserialize<'a>>(path: &Path, content: &Content) -> Result<T> {
+    let text = content.whole().map_err(|e| e.path(path))?;
+    serde_json::from_slice(text.as_bytes()).map_err(|e| Error::new(ErrorKind::Data, e.to_string()).path(path))
 }

@@ -95,7 +95,7 @@ impl HuggingFaceWriter {
             let path = self.folder.join(name);
             fs::write(&path, text).map_err(|e| Error::io(e, path))
         };
-        put(INFO, info())?;
+        put(INFO, info(self.columns.as_ref().map(Columns::fields)))?;
         put(STATE, state(&self.names, self.hash.digest()))
     }
 

@@ -1,6 +1,7 @@
 //! Arrow's IPC format: files, streams, Feather, folders of Hugging Face: rows by number.
 
 mod batch;
+mod features;
 pub(crate) mod folder;
 mod folder_writer;
 mod frame;
@@ -9,8 +10,9 @@ mod layout;
 mod tests;
 mod writer;
 
+use std::collections::HashSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
@@ -20,16 +22,17 @@ use self::batch::Dictionaries;
 pub use self::folder_writer::HuggingFaceWriter;
 use self::layout::Layout;
 pub use self::writer::{ArrowCompression, ArrowWriter, ArrowWriterOptions};
-use super::arrow::cache::Cache;
+use super::arrow::cache::{Cache, Key};
 use super::arrow::columns;
+use super::arrow::spans::{Place, Span, Spans};
 use super::arrow::value::Memory;
-use super::contained::contained;
 use super::content::{self, Content};
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::format::Format;
 use super::mmap::Access;
-use crate::dataset::map::{Many, RandomAccess};
+use crate::dataset::Upcoming;
+use crate::dataset::map::{GetStacked, Many, RandomAccess};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 
@@ -94,33 +97,34 @@ impl Arrow {
     pub fn columns(&self) -> impl ExactSizeIterator<Item = &str> {
         self.columns.iter().map(Name::as_str)
     }
+}
 
-    /// A row, out of the record batch that was read before if it is there.
-    fn row(&self, index: u64, latest: &mut Option<(usize, Arc<RecordBatch>)>) -> Result<Element> {
-        let (at, row) = self.firsts.find(index)?;
-        let batch = match latest {
-            Some((number, batch)) if *number == at => batch,
-            other => &mut other.insert((at, self.batch(at).map_err(|e| e.record(index))?)).1,
-        };
-        let (file, number) = self.places[at];
-        let file = &self.files[file as usize];
-        // What was decompressed, or came from far away, may go when the cache wants it to.
-        let is_mapped = file.content.here().is_some() && !file.layout.batches[number as usize].is_compressed;
-        let memory = if is_mapped { Memory::Viewed } else { Memory::Copied };
-        let columns = self.columns.iter().cloned().zip(0..self.columns.len());
-        contained(|| columns::element(batch, columns, row as usize, memory))
-            .map_err(|e| e.path(&file.path).record(index))
+impl Spans for Arrow {
+    fn names(&self) -> &[Name] {
+        &self.columns
     }
 
-    /// Record batch `at` of all.
-    fn batch(&self, at: usize) -> Result<Arc<RecordBatch>> {
+    fn find(&self, row: u64) -> Result<Place> {
+        let (at, row) = self.firsts.find(row)?;
         let (file, batch) = self.places[at];
-        let key = (file as usize, u64::from(batch));
+        let left = self.files[file as usize].layout.batches[batch as usize].rows.saturating_sub(row);
+        Ok(Place { key: (file as usize, batch.into()), row: row as usize, left: left as usize })
+    }
+
+    fn span(&self, key: Key) -> Result<Arc<Span>> {
         if let Some(known) = self.cache.get(key) {
             return Ok(known);
         }
-        let (decoded, bytes) = self.files[file as usize].decode(batch as usize)?;
-        Ok(self.cache.put(key, decoded, bytes))
+        let (file, batch) = (&self.files[key.0], key.1 as usize);
+        let (decoded, bytes) = file.decode(batch)?;
+        // What was decompressed, or came from far away, may go when the cache wants it to.
+        let is_mapped = file.content.here().is_some() && !file.layout.batches[batch].is_compressed;
+        let memory = if is_mapped { Memory::Viewed } else { Memory::Copied };
+        Ok(self.cache.put(key, Span::new(&decoded, 0..self.columns.len(), memory), bytes))
+    }
+
+    fn path(&self, (file, _): Key) -> Option<&Path> {
+        Some(&self.files[file].path)
     }
 }
 
@@ -234,8 +238,31 @@ impl RandomAccess for Arrow {
     }
 
     fn read_many(&self, indices: &[u64]) -> Many<Element> {
-        let mut latest = None;
-        Many::one_by_one(indices, |index| self.row(index, &mut latest).map(Some))
+        self.rows(indices)
+    }
+
+    fn has_columns(&self) -> bool {
+        true
+    }
+
+    fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
+        self.stacked(indices)
+    }
+
+    fn reads_far(&self) -> bool {
+        content::any_far(self.files.iter().map(|file| &file.content))
+    }
+
+    /// Each record batch once for all of its rows.
+    fn will_read(&self, next: Upcoming<'_>) {
+        let mut told = HashSet::new();
+        let batches = next.indices().iter().filter_map(|&index| Some(self.firsts.find(index).ok()?.0));
+        let frames = batches.filter(|&at| told.insert(at)).map(|at| {
+            let (file, batch) = self.places[at];
+            let frame = self.files[file as usize].layout.batches[batch as usize].frame;
+            (file as usize, frame.start..frame.end)
+        });
+        content::will_read(frames, next, |at| &self.files[at].content);
     }
 
     fn name(&self) -> &'static str {

@@ -9,10 +9,11 @@ use arrow::error::ArrowError;
 use arrow::ipc::CompressionType;
 use arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 
-use crate::element::Element;
+use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 use crate::source::arrow::failed;
-use crate::source::arrow::rows::{Columns, Rows};
+use crate::source::arrow::kind::Kind;
+use crate::source::arrow::rows::{Columns, Declared, Rows};
 
 /// Writes elements as the rows of an IPC file, which is also the second version of Feather, or of a stream.
 ///
@@ -75,13 +76,13 @@ pub struct ArrowWriterOptions {
     compression: ArrowCompression,
     batch_rows: usize,
     batch_bytes: usize,
-    example: Option<Element>,
+    columns: Declared,
 }
 
 impl Default for ArrowWriterOptions {
     fn default() -> Self {
         let (batch_rows, batch_bytes) = (1024, 16 << 20);
-        Self { stream: false, compression: ArrowCompression::None, batch_rows, batch_bytes, example: None }
+        Self { stream: false, compression: ArrowCompression::None, batch_rows, batch_bytes, columns: Declared::Nothing }
     }
 }
 
@@ -117,7 +118,13 @@ impl ArrowWriterOptions {
 
     /// The columns are those of this element, whose values do not count.
     pub fn example(mut self, example: Element) -> Self {
-        self.example = Some(example);
+        self.columns = Declared::Example(example);
+        self
+    }
+
+    /// The columns are these.
+    pub(crate) fn columns(mut self, columns: Vec<(Name, Kind)>) -> Self {
+        self.columns = Declared::Columns(columns);
         self
     }
 
@@ -143,9 +150,9 @@ impl<W: Write> ArrowWriter<W> {
     /// The same, of the columns of another file.
     pub(super) fn with_columns(out: W, options: ArrowWriterOptions, columns: Option<Columns>) -> Result<Self> {
         options.ipc().map_err(|e| Error::config(e.to_string()))?;
-        let columns = match (columns, &options.example) {
-            (None, Some(example)) => Some(Columns::like(example)?),
-            (columns, _) => columns,
+        let columns = match columns {
+            Some(columns) => Some(columns),
+            None => options.columns.columns()?,
         };
         let rows = Rows::new(options.batch_rows, options.batch_bytes, columns);
         Ok(Self { rows, state: State::Waiting(out), options })

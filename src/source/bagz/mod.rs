@@ -3,6 +3,7 @@
 //! The format: <https://github.com/google-deepmind/bagz>. Records lie one behind the other; where each of them ends is
 //! said by its *limit*, a little-endian `u64`. Limits are at the tail of the file, or in a file of their own beside it.
 
+mod frame;
 mod shard;
 mod shards;
 
@@ -17,7 +18,8 @@ use super::content;
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::mmap::Access;
-use crate::dataset::map::RandomAccess;
+use crate::dataset::Upcoming;
+use crate::dataset::map::{Many, RandomAccess};
 use crate::element::Buffer;
 use crate::error::{Error, Result};
 
@@ -102,7 +104,12 @@ impl BagzOptions {
     /// allow it.
     pub fn open(self, patterns: impl Patterns) -> Result<Bagz> {
         let named: Vec<PathBuf> = patterns.patterns().iter().flat_map(|path| expand(path)).collect();
-        let files = files::find(named, &ENDINGS)?.into_iter().filter(|path| !holds_limits(path)).collect::<Vec<_>>();
+        let found = files::find(named, &ENDINGS)?;
+        let (limits, files): (Vec<_>, Vec<_>) = found.iter().cloned().partition(|path| holds_limits(path, &found));
+        if let ([limits, ..], []) = (&*limits, &*files) {
+            let error = Error::config("it holds where the records of the file beside it end").path(limits);
+            return Err(error.help("name the file of the records, which is called the same without `limits.`"));
+        }
         let contents = content::open_all(files, &ENDINGS, self.access)?;
         let open = |(path, content)| Shard::open(path, content, self.access);
         let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
@@ -129,9 +136,10 @@ impl BagzOptions {
 }
 
 /// Whether a file is the limits of another one, beside which it lies.
-fn holds_limits(path: &Path) -> bool {
+fn holds_limits(path: &Path, all: &[PathBuf]) -> bool {
     let name = files::file_name(path);
-    name.strip_prefix("limits.").is_some_and(|records| path.with_file_name(records).exists())
+    let records = name.strip_prefix("limits.").map(|records| path.with_file_name(records));
+    records.is_some_and(|records| all.contains(&records) || records.exists())
 }
 
 /// That records can have been dealt out in turn.
@@ -156,6 +164,12 @@ impl Bagz {
         let count = self.shards.len() as u64;
         Ok(if self.interleaved { ((index % count) as usize, index / count) } else { found })
     }
+
+    /// The shards that lie far away, and ranges where these records lie in them.
+    fn parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
+        let places = indices.iter().filter_map(|&index| self.find(index).ok());
+        places.filter_map(|(at, record)| Some((at, self.shards[at].far(record)?)))
+    }
 }
 
 impl RandomAccess for Bagz {
@@ -173,6 +187,20 @@ impl RandomAccess for Bagz {
         let (at, record) = self.find(index)?;
         let shard = &self.shards[at];
         shard.read(record).map_err(|e| e.path(shard.path()).record(record))
+    }
+
+    /// What lies far away is fetched all at once, not one after the other.
+    fn read_many(&self, indices: &[u64]) -> Many<Buffer> {
+        content::fetch_all(self.parts(indices), |at| self.shards[at].content());
+        Many::one_by_one(indices, |index| self.read(index).map(Some))
+    }
+
+    fn reads_far(&self) -> bool {
+        content::any_far(self.shards.iter().map(Shard::content))
+    }
+
+    fn will_read(&self, next: Upcoming<'_>) {
+        content::will_read(self.parts(next.indices()), next, |at| self.shards[at].content());
     }
 
     fn place(&self, index: u64) -> Option<(PathBuf, u64)> {

@@ -1,12 +1,13 @@
 //! One file of records, and where their limits are.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::super::content::Content;
+use super::super::content::{self, Content};
 use super::super::files::FileId;
 use super::super::mmap::Access;
 use super::super::signs::limits_path;
-use super::super::zstd_frame;
+use super::frame;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
 
@@ -36,8 +37,7 @@ impl Shard {
     pub(super) fn open(path: PathBuf, content: Content, access: Access) -> Result<(Self, FileId)> {
         let mut id = content.id(&path)?;
         let beside = limits_path(&path);
-        let limits = if beside.exists() {
-            let content = Content::open(&beside, access)?;
+        let limits = if let Some(content) = content::beside(&beside, access)? {
             id.hash ^= content.id(&beside)?.hash.rotate_left(1);
             Limits::separate(beside, &content)?
         } else {
@@ -53,6 +53,17 @@ impl Shard {
         &self.path
     }
 
+    pub(super) fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// Where a record lies, if that is far away.
+    pub(super) fn far(&self, record: u64) -> Option<Range<u64>> {
+        let is_far = self.content.here().is_none();
+        let (start, end) = is_far.then(|| self.limits.of(record, self.records).ok()).flatten()?;
+        Some(start..end)
+    }
+
     pub(super) fn len(&self) -> u64 {
         self.limits.bytes.len() as u64 / LIMIT
     }
@@ -66,7 +77,7 @@ impl Shard {
         if !self.packed {
             return Ok(stored);
         }
-        zstd_frame::decompress(stored.as_bytes()).map(Buffer::from_vec).map_err(|e| e.offset(start))
+        frame::decompress(stored.as_bytes()).map(Buffer::from_vec).map_err(|e| e.offset(start))
     }
 
     /// Whether records are frames of zstd: the name says so, or else the first of them that is not empty.

@@ -47,6 +47,9 @@ fn limits_lie_in_the_file_or_beside_it() {
     std::fs::write(dir.path().join("b.bag"), &whole).unwrap();
     let source = Bagz::open(dir.path()).unwrap();
     assert_eq!(all(&source), [records, records].concat());
+    let error = Bagz::open(dir.path().join("limits.a.bag")).unwrap_err();
+    assert!(error.to_string().contains("limits.a.bag: it holds where"), "{error}");
+    assert!(error.help_text().unwrap().contains("without `limits.`"), "{error:?}");
     std::fs::write(dir.path().join("limits.a.bag"), &limits[1..]).unwrap();
     let error = Bagz::open(dir.path()).unwrap_err().to_string();
     assert!(error.contains("limits.a.bag: byte 16: 23 bytes are no whole number"), "{error}");

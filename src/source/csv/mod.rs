@@ -17,15 +17,16 @@ use self::table::{Fault, Table};
 pub use self::types::CsvType;
 use super::content::{self, Content};
 use super::delimited::Dialect;
-use super::detect::compression;
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::format::Format;
 use super::index_cache::{IndexCache, Records, load_or_find};
 use super::mmap::Access;
+use super::signs::compression;
 use super::starts::{Facts, Starts, StartsBuilder};
-use crate::dataset::map::RandomAccess;
-use crate::element::{Buffer, Element, Name};
+use crate::dataset::iter::InPlace;
+use crate::dataset::map::{GetStacked, RandomAccess};
+use crate::element::{BatchMut, Buffer, ColumnMut, Element, Name};
 use crate::error::{Error, Result};
 
 const ENDINGS: [&str; 2] = [".csv", ".tsv"];
@@ -205,7 +206,8 @@ impl CsvOptions {
         self.of(content::open_all(patterns, &ENDINGS, self.access)?)
     }
 
-    fn of(&self, contents: Vec<(PathBuf, Content)>) -> Result<Csv> {
+    /// The same of files that are open.
+    pub(crate) fn of(&self, contents: Vec<(PathBuf, Content)>) -> Result<Csv> {
         self.check()?;
         let dialect = self.dialect(&contents)?;
         let open = |(path, content)| File::open(path, &content, dialect, self);
@@ -299,9 +301,9 @@ impl File {
         if let Some(codec) = compression(content.as_bytes()) {
             return Err(compressed(codec).path(path));
         }
-        let find = |bytes: &[u8]| Ok::<_, Infallible>(starts(bytes, dialect));
+        let find = || Ok::<_, Infallible>(starts(content.as_bytes(), dialect));
         let records = Records::Fields(dialect.delimiter, dialect.quote);
-        let Ok(starts) = load_or_find(&path, &id, content.as_bytes(), records, &options.cache, find);
+        let Ok(starts) = load_or_find(&path, &id, records, &options.cache, find);
         let id = FileId { hash: id.hash ^ starts.hash().rotate_left(1), ..id };
         let headers = u64::from(options.has_header()).min(starts.len());
         Ok((Self { path, content, starts, headers }, id))
@@ -323,6 +325,11 @@ impl File {
         let (start, bytes) = self.raw(record).unwrap_or_default();
         let lines = memchr::memchr_iter(b'\n', &self.content.as_bytes()[..start]).count() as u64;
         fault.located(bytes, Some(start as u64), lines + 1).path(&self.path)
+    }
+
+    /// Writes a record as a row of a batch: see [`Table::copy`].
+    fn copy(&self, record: u64, table: &Table, row: usize, columns: &mut [&mut ColumnMut]) -> Option<()> {
+        table.copy(self.raw(record + self.headers)?.1, row, columns)
     }
 
     fn element(&self, record: u64, table: &Table) -> Result<Element> {
@@ -363,6 +370,22 @@ impl RandomAccess for Csv {
     fn read(&self, index: u64) -> Result<Element> {
         let (at, record) = self.firsts.find(index)?;
         self.files[at].element(record, &self.table)
+    }
+
+    fn has_columns(&self) -> bool {
+        true
+    }
+
+    /// Fields go straight into columns.
+    fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
+        let mut batch = BatchMut::like(&self.read(*indices.first()?).ok()?, indices.len()).ok()?;
+        let mut columns: Vec<&mut ColumnMut> = batch.columns_mut().map(|(_, column)| column).collect();
+        for (row, &index) in indices.iter().enumerate() {
+            let (at, record) = self.firsts.find(index).ok()?;
+            self.files[at].copy(record, &self.table, row, &mut columns)?;
+        }
+        let batch = batch.finish();
+        Some(InPlace { len: indices.len(), bytes: batch.nbytes(), batch })
     }
 
     fn name(&self) -> &'static str {

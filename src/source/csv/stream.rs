@@ -1,63 +1,56 @@
 //! CSV files read front to back: what compression leaves of them.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::super::content::{self, Content};
 use super::super::delimited::Dialect;
-use super::super::files::{self, FileId, Patterns};
+use super::super::file_stream::{FileStream, Forward, file_stream};
+use super::super::files::Patterns;
 use super::super::inflate::{Bounds, LineReader};
 use super::super::text_stream::TextStreamState;
 use super::CsvOptions;
 use super::table::{Fault, Table};
-use crate::cx::{Cx, StageId};
-use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 
-const ENDINGS: [&str; 6] = [".csv.gz", ".csv.zst", ".csv", ".tsv.gz", ".tsv.zst", ".tsv"];
+const ENDINGS: [&str; 8] = [".csv.gz", ".csv.zst", ".csv.lz4", ".csv", ".tsv.gz", ".tsv.zst", ".tsv.lz4", ".tsv"];
 
-/// Records of `.csv.gz`, `.csv.zst` and plain CSV files, read front to back: an [`IterDataset`] of [`Element`], those of
-/// [`Csv`](super::Csv).
-///
-/// Compression is known by its magic number: gzip of one or many members, zstd of one or many frames, or none. Made by
-/// [`CsvOptions::stream`].
-///
-/// # Errors
-/// Those of [`Csv`](super::Csv) with the offset in the decompressed text, and those of a [`TextStream`](crate::source::TextStream)
-/// for streams that are cut or damaged.
-///
-/// # Cost
-/// As a [`TextStream`](crate::source::TextStream). Opening reads the records from which types are guessed.
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone)]
-pub struct CsvStream {
-    shared: Arc<Shared>,
+file_stream! {
+    /// Records of `.csv.gz`, `.csv.zst`, `.csv.lz4` and plain CSV files, read front to back: an [`IterDataset`](crate::IterDataset) of [`Element`], those of
+    /// [`Csv`](super::Csv).
+    ///
+    /// Compression is known by its magic number: gzip of one or many members, zstd and LZ4 of one or many frames, or none. Made by
+    /// [`CsvOptions::stream`].
+    ///
+    /// # Errors
+    /// Those of [`Csv`](super::Csv) with the offset in the decompressed text, and those of a [`TextStream`](crate::source::TextStream)
+    /// for streams that are cut or damaged.
+    ///
+    /// # Cost
+    /// As a [`TextStream`](crate::source::TextStream). Opening reads the records from which types are guessed.
+    CsvStream of Element, CsvStreamIter at TextStreamState, by CsvRecords
 }
 
-struct Shared {
+/// How records are read.
+struct CsvRecords {
     text: Text,
     table: Table,
     /// Whether the header of a file is held against the table.
     checks_header: bool,
-    identity: String,
 }
 
 /// The bytes of a record.
 type Record = Vec<u8>;
 
-/// Files, and how their records are found.
+/// How records are found.
 struct Text {
-    files: Vec<(PathBuf, Content)>,
     bounds: Bounds,
     dialect: Dialect,
     has_header: bool,
 }
 
 impl CsvOptions {
-    /// Opens files, globs or directories (of `.csv.gz`, `.csv.zst`, `.csv` files and the like) as a stream of their records.
+    /// Opens files, globs or directories (of `.csv.gz`, `.csv.zst`, `.csv.lz4`, `.csv` files and the like) as a stream of their records.
     ///
     /// # Errors
     /// As [`Csv::open`](super::Csv::open).
@@ -69,41 +62,64 @@ impl CsvOptions {
         self.check()?;
         let dialect = self.dialect(&files)?;
         let bounds = Bounds { line_bytes: self.max_record_bytes, window_log: None };
-        let ids = files.iter().map(|(path, file)| file.id(path)).collect::<Result<Vec<FileId>>>()?;
-        let text = Text { files, bounds, dialect, has_header: self.has_header() };
-        let (header, rows) = text.beginning(self.infer_rows.max(1))?;
-        let named = |error| text.files.first().into_iter().fold(error, |error: Error, (path, _)| error.path(path));
+        let text = Text { bounds, dialect, has_header: self.has_header() };
+        let Beginning { header, rows, .. } = text.beginning(&files, self.infer_rows.max(1))?;
+        let named = |error| files.first().into_iter().fold(error, |error: Error, (path, _)| error.path(path));
         let header = header.as_deref();
         let table = Table::new(self, dialect, header, &rows);
         let table = table.map_err(|fault| named(fault.located(header.unwrap_or_default(), None, 1)))?;
         let table = table.choose(self).map_err(named)?;
-        let identity = files::identity(&ids) + &table.identity();
         let checks_header = text.has_header && self.names.is_none();
-        Ok(CsvStream { shared: Arc::new(Shared { text, table, checks_header, identity }) })
+        FileStream::of(files, CsvRecords { text, table, checks_header }).map(CsvStream)
     }
 }
 
 impl Text {
-    /// The header, if there is one, and so many records behind it; of the first files as far as these reach.
-    fn beginning(&self, most: usize) -> Result<(Option<Record>, Vec<Record>)> {
-        let (mut header, mut rows) = (None, Vec::new());
-        // More are not held for a guess.
-        let (mut bytes, enough) = (0, self.bounds.line_bytes);
-        for (path, file) in &self.files {
-            let mut reader = RecordReader::open(path, file, self.bounds, 0, 0)?;
-            if self.has_header && reader.next(self).map_err(|e| e.path(path))? {
-                header.get_or_insert(reader.record.clone());
+    /// What the first files begin with, so many records of them as far as these reach.
+    fn beginning(&self, files: &[(PathBuf, Content)], most: usize) -> Result<Beginning> {
+        let mut beginning = Beginning { most, ..Beginning::default() };
+        let mut damage = None;
+        for (path, file) in files {
+            if let Err(error) = beginning.read(self, path, file) {
+                damage.get_or_insert(error.path(path));
             }
-            // What is damaged is told when it is its turn.
-            while rows.len() < most && bytes < enough && reader.next(self).unwrap_or(false) {
-                bytes += reader.record.len();
-                rows.push(reader.record.clone());
-            }
-            if rows.len() == most || bytes >= enough {
+            if beginning.is_enough(self) {
                 break;
             }
         }
-        Ok((header, rows))
+        match damage {
+            // Else it is told when it is its turn.
+            Some(error) if beginning.header.is_none() && beginning.rows.is_empty() => Err(error),
+            _ => Ok(beginning),
+        }
+    }
+}
+
+/// Records from which types are guessed.
+#[derive(Default)]
+struct Beginning {
+    header: Option<Record>,
+    rows: Vec<Record>,
+    most: usize,
+    bytes: usize,
+}
+
+impl Beginning {
+    /// More are not held for a guess.
+    fn is_enough(&self, text: &Text) -> bool {
+        self.rows.len() >= self.most || self.bytes >= text.bounds.line_bytes
+    }
+
+    fn read(&mut self, text: &Text, path: &Path, file: &Content) -> Result<()> {
+        let mut reader = RecordReader::open(path, file, text.bounds, 0, 0)?;
+        if text.has_header && reader.next(text)? {
+            self.header.get_or_insert_with(|| reader.record.clone());
+        }
+        while !self.is_enough(text) && reader.next(text)? {
+            self.bytes += reader.record.len();
+            self.rows.push(reader.record.clone());
+        }
+        Ok(())
     }
 }
 
@@ -166,109 +182,38 @@ impl RecordReader {
     }
 }
 
-impl Stage for CsvStream {
+impl Forward for CsvRecords {
+    type Record = Element;
+    type Reader = RecordReader;
+
     fn name(&self) -> &'static str {
         "csv_stream"
     }
+
     fn params(&self) -> String {
-        self.shared.identity.clone()
+        self.table.identity()
     }
-    fn role(&self) -> Role {
-        Role::Source
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        Vec::new()
-    }
-}
 
-impl IterDataset for CsvStream {
-    type Item = Element;
-    type Iter = CsvStreamIter;
-
-    fn iter(&self, _: &Runtime) -> Result<CsvStreamIter> {
-        Ok(CsvStreamIter { shared: self.shared.clone(), file: 0, reader: None })
-    }
-}
-
-/// A pass over a [`CsvStream`].
-pub struct CsvStreamIter {
-    shared: Arc<Shared>,
-    file: usize,
-    reader: Option<RecordReader>,
-}
-
-impl CsvStreamIter {
-    fn read(&mut self) -> Result<Option<Element>> {
-        let shared = &*self.shared;
-        while let Some((path, file)) = shared.text.files.get(self.file) {
-            let reader = match &mut self.reader {
-                Some(reader) => reader,
-                none => none.insert(shared.begin(path, file)?),
-            };
-            if reader.next(&shared.text).map_err(|e| e.path(path))? {
-                let element = shared.table.element(&reader.record);
-                return element.map(Some).map_err(|fault| reader.located(fault).path(path));
-            }
-            self.file += 1;
-            self.reader = None;
-        }
-        Ok(None)
-    }
-}
-
-impl Shared {
-    /// A reader in front of the first record behind the header.
-    fn begin(&self, path: &Path, file: &Content) -> Result<RecordReader> {
-        let mut reader = RecordReader::open(path, file, self.text.bounds, 0, 0)?;
-        if self.text.has_header && reader.next(&self.text).map_err(|e| e.path(path))? && self.checks_header {
-            self.table.check_header(&reader.record).map_err(|fault| reader.located(fault).path(path))?;
+    fn open(&self, path: &Path, file: &Content, byte: u64, lines: u64) -> Result<RecordReader> {
+        let mut reader = RecordReader::open(path, file, self.text.bounds, byte, lines)?;
+        if byte == 0 && self.text.has_header && reader.next(&self.text)? && self.checks_header {
+            self.table.check_header(&reader.record).map_err(|fault| reader.located(fault))?;
         }
         Ok(reader)
     }
-}
 
-impl DatasetIterator for CsvStreamIter {
-    type Item = Element;
-    type State = TextStreamState;
-
-    fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
-        cx.begin_element();
-        match cx.consumed(StageId(0), || self.read()) {
-            Ok(Some(record)) => {
-                cx.produced(StageId(0), 1, record.nbytes() as u64);
-                Ok(Some(record))
-            }
-            Ok(None) => Ok(None),
-            Err(error) => Err(cx.blame(StageId(0), "csv_stream", error)),
+    fn next(&self, reader: &mut RecordReader, _: &Path) -> Result<Option<Element>> {
+        if !reader.next(&self.text)? {
+            return Ok(None);
         }
+        self.table.element(&reader.record).map(Some).map_err(|fault| reader.located(fault))
     }
 
-    fn state(&self) -> TextStreamState {
-        let (byte, line) = self.reader.as_ref().map_or((0, 0), |reader| reader.lines.position());
-        TextStreamState { file: self.file as u64, byte, line }
+    fn place(reader: &RecordReader) -> Option<(u64, u64)> {
+        Some(reader.lines.position())
     }
 
-    fn restore(&mut self, state: TextStreamState, _: &mut Cx) -> Result<()> {
-        let text = &self.shared.text;
-        let file = usize::try_from(state.file).ok().filter(|&file| file <= text.files.len());
-        self.file = file.ok_or_else(|| Error::state(format!("file {} of {}", state.file, text.files.len())))?;
-        self.reader = match text.files.get(self.file) {
-            _ if state.byte == 0 => None,
-            Some((path, file)) => Some(RecordReader::open(path, file, text.bounds, state.byte, state.line)?),
-            None => return Err(Error::state(format!("byte {} behind the last file", state.byte))),
-        };
-        Ok(())
-    }
-}
-
-impl fmt::Debug for CsvStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CsvStream({} files)", self.shared.text.files.len())
-    }
-}
-
-impl fmt::Debug for CsvStreamIter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CsvStreamIter({:?})", self.state())
+    fn record_bytes(&self, element: &Element) -> u64 {
+        element.nbytes() as u64
     }
 }

@@ -7,7 +7,7 @@ use super::super::delimited::{Dialect, Field, Unclosed};
 use super::super::utf8;
 use super::CsvOptions;
 use super::types::{CsvType, Guess};
-use crate::element::{Element, Name, Value};
+use crate::element::{ColumnMut, Element, Name, Value};
 use crate::error::{Error, Result};
 
 /// What is wrong with a record, and where in it.
@@ -158,21 +158,30 @@ impl Table {
     /// The element of a record.
     pub(super) fn element(&self, record: &[u8]) -> Result<Element, Fault> {
         let mut values: Vec<(Name, Value)> = self.wanted.iter().map(|name| (name.clone(), Value::Null)).collect();
+        self.each_value(record, |slot, value| values[slot].1 = value)?;
+        Ok(Element::from_unique(values))
+    }
+
+    /// Writes a record as row `row` into the columns of a batch of elements; `None` if it is bad, or not like the first.
+    pub(super) fn copy(&self, record: &[u8], row: usize, columns: &mut [&mut ColumnMut]) -> Option<()> {
+        let mut alike = true;
+        self.each_value(record, |slot, value| alike &= columns[slot].put(row, value).is_some()).ok()?;
+        alike.then_some(())
+    }
+
+    /// Gives `take` the value of every column that is read, and its place in elements.
+    fn each_value(&self, record: &[u8], mut take: impl FnMut(usize, Value)) -> Result<(), Fault> {
         let mut count = 0;
         for field in self.dialect.fields(record) {
             let field = field?;
             let Some(column) = self.columns.get(count) else { return Err(self.ragged(record)) };
-            if let Some(slot) = column.slot
-                && !self.nulls.has(&field, column.kind)
-            {
-                values[slot].1 = column.value(&field)?;
+            if let Some(slot) = column.slot {
+                let is_null = self.nulls.has(&field, column.kind);
+                take(slot, if is_null { Value::Null } else { column.value(&field)? });
             }
             count += 1;
         }
-        if count != self.columns.len() {
-            return Err(self.ragged(record));
-        }
-        Ok(Element::from_unique(values))
+        if count == self.columns.len() { Ok(()) } else { Err(self.ragged(record)) }
     }
 
     #[cold]

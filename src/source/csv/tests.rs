@@ -155,6 +155,23 @@ mod streams {
     }
 
     #[test]
+    fn a_file_that_cannot_be_opened_is_behind_it_once_that_is_told() {
+        use crate::dataset::iter::{BadRecords, laws};
+        let dir = tempfile::tempdir().unwrap();
+        // The first of the damaged asks for a window of 2 GiB, the second has other columns.
+        let damaged: [&[u8]; 2] = [b"\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00", b"a,c\n5,6\n"];
+        let files = [("a.csv", b"a,b\n1,2\n".as_slice()), ("b.csv.zst", damaged[0]), ("c.csv", damaged[1])];
+        files.iter().for_each(|(name, bytes)| std::fs::write(dir.path().join(name), bytes).unwrap());
+        std::fs::write(dir.path().join("d.csv"), "a,b\n3,4\n").unwrap();
+        let ds = Csv::options().stream(dir.path()).unwrap();
+        assert!(ds.collect().unwrap_err().to_string().contains("b.csv.zst"));
+        let few = ds.clone().on_bad_record(BadRecords::Skip { limit: None, consecutive: Some(1) });
+        assert!(few.collect().unwrap_err().to_string().contains("c.csv"));
+        let read = laws::check(&ds.on_bad_record(BadRecords::skip()));
+        assert_eq!(read.iter().map(|e| e.array("b").unwrap().as_i64().unwrap()).collect::<Vec<_>>(), [2, 4]);
+    }
+
+    #[test]
     fn one_carriage_return_is_part_of_a_line_end_and_more_are_not() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.csv");
@@ -201,5 +218,27 @@ proptest! {
             let fields: Vec<&str> = ["x", "y", "z"].map(|name| read.text(name).unwrap()).into();
             prop_assert_eq!(fields, row.iter().map(String::as_str).collect::<Vec<_>>());
         }
+    }
+}
+
+/// A batch is a stack of the elements, and there is none where they do not stack or one is bad.
+#[test]
+fn fields_go_straight_into_batches() {
+    use crate::element::Stack;
+    let text = "id,score,text\n1,0.5,oat\n-2,,\n3,2,\"\"\n4,five,rye\n5\n6,7,\"a,b\"\n";
+    let types = [("score", CsvType::from_name("f64").unwrap())];
+    let open = |columns: &[&str]| Csv::options().types(types).columns(columns).open_bytes(text.as_bytes()).unwrap();
+    for (columns, stacks) in [(&["text", "id"][..], 2), (&["score"], 1), (&["id", "score", "text"], 1)] {
+        let mut found = 0;
+        for indices in [[0, 1], [2, 0], [5, 5], [1, 0], [1, 1], [3, 0], [0, 3], [4, 0], [0, 4]] {
+            let source = open(columns);
+            let elements: Result<Vec<Element>> = indices.iter().map(|&index| source.read(index)).collect();
+            let expected = elements.and_then(Element::stack).ok();
+            found += usize::from(expected.is_some());
+            let batch = source.read_stacked(&indices);
+            assert!(batch.as_ref().is_none_or(|batch| (batch.len, batch.bytes) == (2, batch.batch.nbytes())));
+            assert_eq!(batch.map(|batch| batch.batch), expected, "{columns:?} {indices:?}");
+        }
+        assert!(found > stacks, "{columns:?}: {found}");
     }
 }

@@ -35,7 +35,8 @@ pub fn encode_example(element: &Element) -> Result<Vec<u8>> {
 
 #[cold]
 fn in_field(name: &str, error: &Error) -> Error {
-    Error::new(ErrorKind::Data, format!("field {name:?}: {}", error.message()))
+    let told = Error::new(ErrorKind::Data, format!("field {name:?}: {}", error.message()));
+    error.help_text().into_iter().fold(told, Error::help)
 }
 
 fn feature(value: &Value) -> Result<Vec<u8>> {
@@ -44,7 +45,10 @@ fn feature(value: &Value) -> Result<Vec<u8>> {
         Value::Array(array) => numbers(array)?,
         Value::List(values) => (Kind::Bytes, strings(values)?),
         Value::Str(_) | Value::Bytes(_) => (Kind::Bytes, strings(std::slice::from_ref(value))?),
-        Value::Tree(_) => return Err(Error::data("a tree, which an example has no place for")),
+        Value::Tree(_) => {
+            return Err(Error::data("a tree, which an example has no place for")
+                .help("leave the column out, or put its fields beside the others by a `map` in front"));
+        }
     };
     let mut feature = Vec::with_capacity(list.len() + 11);
     put_bytes(&mut feature, kind.number(), &list);

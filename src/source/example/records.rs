@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::ExampleParser;
+use crate::dataset::Upcoming;
 use crate::dataset::map::{Many, RandomAccess};
 use crate::element::{Buffer, Element};
 use crate::error::{Error, Result};
@@ -79,6 +80,10 @@ impl<S: RandomAccess<Record = Buffer>> RandomAccess for Examples<S> {
         self.records.reads_far()
     }
 
+    fn will_read(&self, next: Upcoming<'_>) {
+        self.records.will_read(next);
+    }
+
     fn record_bytes(&self, record: &Element) -> u64 {
         record.nbytes() as u64
     }
@@ -104,7 +109,7 @@ mod stream {
     use crate::element::Element;
     use crate::error::Result;
     use crate::exec::Runtime;
-    use crate::source::{TfRecordIter, TfRecordState, TfRecordStream};
+    use crate::source::{FileState, TfRecordIter, TfRecordStream};
 
     impl Stage for Examples<TfRecordStream> {
         fn name(&self) -> &'static str {
@@ -138,7 +143,7 @@ mod stream {
 
     impl DatasetIterator for ExamplesIter {
         type Item = Element;
-        type State = TfRecordState;
+        type State = FileState;
 
         fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
             let Some(record) = self.records.next(cx)? else { return Ok(None) };
@@ -147,11 +152,11 @@ mod stream {
             element.map(Some).map_err(|e| self.records.blame(e, cx))
         }
 
-        fn state(&self) -> TfRecordState {
+        fn state(&self) -> FileState {
             self.records.state()
         }
 
-        fn restore(&mut self, state: TfRecordState, cx: &mut Cx) -> Result<()> {
+        fn restore(&mut self, state: FileState, cx: &mut Cx) -> Result<()> {
             self.records.restore(state, cx)
         }
     }

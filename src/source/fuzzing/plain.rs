@@ -12,7 +12,7 @@ fn some(source: &impl RandomAccess) {
 
 /// A Bagz file whose name says, by the first byte, that it is compressed, that it is not, or nothing.
 #[cfg(feature = "bagz")]
-pub fn bagz(data: &[u8]) {
+pub(crate) fn bagz(data: &[u8]) {
     let Some((first, file)) = data.split_first() else { return };
     let name = ["a.bagz", "a.bag", "a"][usize::from(first % 3)];
     if let Ok(source) = crate::source::Bagz::options().open_bytes(name, file) {
@@ -23,7 +23,7 @@ pub fn bagz(data: &[u8]) {
 
 /// A CSV file: its fields are those that the `csv` crate finds, and a stream yields what reading by number does.
 #[cfg(feature = "csv")]
-pub fn csv(data: &[u8]) {
+pub(crate) fn csv(data: &[u8]) {
     use crate::dataset::{DatasetIterator, IterDataset};
     use crate::source::Csv;
     let options = Csv::options().header(false).infer_rows(3);
@@ -61,7 +61,7 @@ fn as_the_crate_has_it(text: &[u8]) {
 
 /// A safetensors file, as one record and as rows.
 #[cfg(feature = "safetensors")]
-pub fn safetensors(data: &[u8]) {
+pub(crate) fn safetensors(data: &[u8]) {
     for rows in [false, true] {
         if let Ok(source) = crate::source::Safetensors::options().rows(rows).float8_as_u8(true).open_bytes(data) {
             some(&source);
@@ -70,7 +70,7 @@ pub fn safetensors(data: &[u8]) {
 }
 
 /// An index of Megatron's, over a few ids.
-pub fn megatron(data: &[u8]) {
+pub(crate) fn megatron(data: &[u8]) {
     use crate::source::{Megatron, MegatronUnit};
     for unit in [MegatronUnit::Sequence, MegatronUnit::Document] {
         if let Ok(source) = Megatron::options().unit(unit).open_bytes(data, &[1; 64]) {

@@ -6,7 +6,8 @@ use crate::element::Buffer;
 
 /// A tar archive, by number and, compressed or not, front to back: the two agree wherever neither sees damage.
 #[cfg(feature = "webdataset")]
-pub fn webdataset(data: &[u8]) {
+pub(crate) fn webdataset(data: &[u8]) {
+    written_again(data);
     let contents = || vec![("x.tar".into(), Buffer::copy_from(data).into())];
     let options = || crate::source::WebDataset::options().decode(true);
     let numbered = options().open_contents(contents()).ok();
@@ -34,9 +35,39 @@ pub fn webdataset(data: &[u8]) {
     }
 }
 
+/// What is read of an archive is read again of one that is made of it.
+#[cfg(feature = "webdataset")]
+fn written_again(data: &[u8]) {
+    let open = |data: &[u8]| {
+        let contents = vec![("x.tar".into(), Buffer::copy_from(data).into())];
+        crate::source::WebDataset::options().open_contents(contents)
+    };
+    let Ok(source) = open(data) else { return };
+    let (mut writer, mut written, mut bytes) = (crate::source::WebDatasetWriter::new(Vec::new()), Vec::new(), 0);
+    for sample in (0..source.len().min(100)).filter_map(|record| source.read(record).ok()) {
+        bytes += sample.nbytes();
+        if bytes > 1 << 20 {
+            break;
+        }
+        // Not every name that is read may be written.
+        if writer.write(&sample).is_ok() {
+            written.push(sample);
+        }
+    }
+    let again = open(&writer.finish().expect("room in memory")).expect("what was written");
+    assert_eq!(again.len(), written.len() as u64);
+    let fields = |sample: &crate::Element| {
+        let written = sample.iter().filter(|(name, _)| *name == "__key__" || !name.starts_with('_'));
+        written.map(|(name, value)| format!("{name}: {value:?}")).collect::<Vec<_>>()
+    };
+    for (record, sample) in written.iter().enumerate() {
+        assert_eq!(fields(&again.read(record as u64).expect("what was written")), fields(sample));
+    }
+}
+
 /// An index of MDS; and a shard, of columns of every encoding, compressed as the first byte says.
 #[cfg(feature = "mds")]
-pub fn mds(data: &[u8]) {
+pub(crate) fn mds(data: &[u8]) {
     let open = |index: &[u8], shard: &[u8]| crate::source::Mds::options().cache_bytes(0).open_bytes(index, shard).ok();
     open(data, &[]);
     let Some((&codec, shard)) = data.split_first() else { return };

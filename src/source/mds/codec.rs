@@ -1,20 +1,11 @@
 //! How whole shards are compressed.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
+pub(super) use super::super::decompress::Codec;
 use crate::error::{Error, Result};
 
-/// A codec, by the name that streaming has for it, which is also the ending of its files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Codec {
-    Brotli,
-    Bzip2,
-    Gzip,
-    Snappy,
-    Zstd,
-}
-
-/// Name, codec, and the level that streaming has by default.
+/// The name that streaming has for a codec, which is also the ending of its files, and the level that it has by default.
 const CODECS: [(&str, Codec, u32); 5] = [
     ("br", Codec::Brotli, 11),
     ("bz2", Codec::Bzip2, 9),
@@ -22,9 +13,6 @@ const CODECS: [(&str, Codec, u32); 5] = [
     ("snappy", Codec::Snappy, 0),
     ("zstd", Codec::Zstd, 3),
 ];
-
-/// Believed of a size at once; more as it comes.
-const AT_ONCE: usize = 16 << 20;
 
 impl Codec {
     /// Codec and level of `zstd` or `zstd:7`.
@@ -57,24 +45,9 @@ impl Codec {
         CODECS.iter().find(|(_, codec, _)| *codec == self).map_or("", |(name, ..)| name)
     }
 
-    /// The `length` bytes that `packed` was made of. What is taken meanwhile grows with what comes out, not with what is said.
+    /// The `length` bytes that `packed` was made of.
     pub(super) fn decompress(self, packed: &[u8], length: u64) -> Result<Vec<u8>> {
-        let want = usize::try_from(length).map_err(|_| Error::data(format!("{length} bytes do not fit in memory")))?;
-        let at_once = want.min(packed.len().saturating_mul(256).saturating_add(AT_ONCE));
-        let out = match self {
-            Self::Brotli => brotli_stream(packed).and_then(|stream| drain(stream, want, at_once)),
-            Self::Bzip2 => drain(bzip2::read::MultiBzDecoder::new(packed), want, at_once),
-            Self::Gzip => drain(flate2::bufread::MultiGzDecoder::new(packed), want, at_once),
-            Self::Snappy => snappy(packed, want, at_once),
-            Self::Zstd if at_once == want => zstd::bulk::decompress(packed, want),
-            Self::Zstd => zstd_stream(packed).and_then(|stream| drain(stream, want, at_once)),
-        };
-        let out = out.map_err(|e| Error::data(format!("the {} data are damaged: {e}", self.ending())))?;
-        if out.len() != want {
-            let text = format!("{} bytes or more, where {want} should come out", out.len());
-            return Err(Error::data(format!("the {} data are damaged: {text}", self.ending())));
-        }
-        Ok(out)
+        self.unpack(packed, length).map_err(|e| Error::data(format!("the {} data are damaged: {e}", self.ending())))
     }
 
     pub(super) fn compress(self, bytes: &[u8], level: u32) -> io::Result<Vec<u8>> {
@@ -99,37 +72,6 @@ impl Codec {
             Self::Zstd => zstd::bulk::compress(bytes, level as i32),
         }
     }
-}
-
-fn drain(stream: impl Read, want: usize, at_once: usize) -> io::Result<Vec<u8>> {
-    let mut out = Vec::with_capacity(at_once);
-    stream.take(want as u64 + 1).read_to_end(&mut out)?;
-    Ok(out)
-}
-
-fn zstd_stream(packed: &[u8]) -> io::Result<impl Read + '_> {
-    let mut stream = zstd::stream::read::Decoder::with_buffer(packed)?;
-    stream.window_log_max(25)?;
-    Ok(stream)
-}
-
-fn brotli_stream(packed: &[u8]) -> io::Result<impl Read + '_> {
-    // An extension of the format, whose windows are as large as memory.
-    if packed.first().is_some_and(|byte| byte & 0x7f == 0x11) {
-        return Err(io::Error::other("a window larger than brotli allows"));
-    }
-    Ok(brotli::Decompressor::new(packed, 4096))
-}
-
-fn snappy(packed: &[u8], want: usize, at_once: usize) -> io::Result<Vec<u8>> {
-    // Three bytes stand for 64 at most, so what is refused here is damage.
-    if snap::raw::decompress_len(packed)? != want || at_once < want {
-        return Err(io::Error::other(format!("not a snappy block of {want} bytes")));
-    }
-    let mut out = vec![0; want];
-    let written = snap::raw::Decoder::new().decompress(packed, &mut out)?;
-    out.truncate(written);
-    Ok(out)
 }
 
 #[cfg(test)]

@@ -12,6 +12,10 @@ pub(super) fn infer(value: &Value) -> String {
     match value {
         Value::Str(_) => "str".to_owned(),
         Value::Bytes(_) => "bytes".to_owned(),
+        // The format has no arrays of nothing; JSON, in which they have these types, has.
+        Value::Array(array) if array.shape() == [0] && matches!(array.dtype(), DType::I64 | DType::F64) => {
+            "json".to_owned()
+        }
         Value::Array(array) if has(array.dtype()) => match array.shape() {
             [] if array.dtype() == DType::I64 => "int".to_owned(),
             [] => array.dtype().name().to_owned(),

@@ -24,14 +24,15 @@ use rayon::prelude::*;
 use self::cache::Cache;
 use self::index::{INDEX, Index};
 use self::shard::{Columns, Shard};
-pub(crate) use self::writer::mds_index;
 pub use self::writer::{MdsWriter, MdsWriterOptions};
+pub(crate) use self::writer::{mds_encoding_is_known, mds_encoding_of, mds_index};
 use super::columns::check_choice;
 use super::content::{self, Content};
 use super::decode::IMAGES;
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::mmap::Access;
+use crate::dataset::Upcoming;
 use crate::dataset::map::{Many, RandomAccess};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
@@ -148,7 +149,7 @@ impl MdsOptions {
     }
 
     /// A data set of one shard, in memory.
-    #[cfg(fuzzing)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn open_bytes(self, index: &[u8], shard: &[u8]) -> Result<Mds> {
         let index = Index::parse(index)?;
         let one = |info| {
@@ -256,6 +257,20 @@ impl Mds {
     }
 }
 
+impl Mds {
+    /// The shards that lie far away, and ranges where these samples lie in them.
+    fn parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
+        let places = indices.iter().filter_map(|&index| self.firsts.find(index).ok());
+        places.filter_map(|(at, record)| Some((at, self.shards[at].far(record)?)))
+    }
+
+    /// The same, without a wait for anything.
+    fn next_parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
+        let places = indices.iter().filter_map(|&index| self.firsts.find(index).ok());
+        places.filter_map(|(at, record)| Some((at, self.shards[at].next(record)?)))
+    }
+}
+
 impl RandomAccess for Mds {
     type Record = Element;
 
@@ -273,9 +288,7 @@ impl RandomAccess for Mds {
 
     /// Shard by shard, so that each is decompressed once.
     fn read_many(&self, indices: &[u64]) -> Many<Element> {
-        let places = indices.iter().filter_map(|&index| self.firsts.find(index).ok());
-        let far = places.filter_map(|(at, record)| Some((at, self.shards[at].far(record)?)));
-        content::fetch_all(far, |at| &self.shards[at].content);
+        content::fetch_all(self.parts(indices), |at| &self.shards[at].content);
         if indices.is_sorted() || !self.is_packed() {
             return Many::one_by_one(indices, |index| self.sample(index).map(Some));
         }
@@ -287,7 +300,16 @@ impl RandomAccess for Mds {
     }
 
     fn reads_together(&self) -> bool {
-        self.is_packed() || self.shards.iter().any(|shard| shard.content.here().is_none())
+        self.is_packed() || self.reads_far()
+    }
+
+    fn reads_far(&self) -> bool {
+        content::any_far(self.shards.iter().map(|shard| &shard.content))
+    }
+
+    /// Where samples of a shard lie is known once one of them was read: before that the shard's table is what will be.
+    fn will_read(&self, next: Upcoming<'_>) {
+        content::will_read(self.next_parts(next.indices()), next, |at| &self.shards[at].content);
     }
 
     fn name(&self) -> &'static str {

@@ -97,11 +97,22 @@ impl Shard {
         Some(begin..end)
     }
 
+    /// The same, without a wait: of a shard whose table has not come, the table.
+    pub(super) fn next(&self, record: u64) -> Option<Range<u64>> {
+        let is_known = self.is_packed() || self.table.get().is_some();
+        if is_known { self.far(record) } else { Some(0..self.table_len()) }
+    }
+
+    /// Bytes of the places of samples, in front of them.
+    fn table_len(&self) -> u64 {
+        4 * (self.samples + 2)
+    }
+
     fn table(&self) -> Result<&Buffer> {
         if let Some(table) = self.table.get() {
             return Ok(table);
         }
-        let table = self.content.read(0..4 * (self.samples + 2))?;
+        let table = self.content.read(0..self.table_len())?;
         self.check_count(&table)?;
         Ok(self.table.get_or_init(|| table))
     }

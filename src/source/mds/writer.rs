@@ -11,7 +11,7 @@ use super::encoding::{Encoding, pickled};
 use super::hash;
 use super::index::{FileInfo, INDEX};
 use super::layout::{self, Column, Config};
-use crate::element::Element;
+use crate::element::{Element, Value};
 use crate::error::{Error, Result};
 
 /// Writes the samples of an MDS folder, one after the other; [`finish`](Self::finish) writes `index.json`, without which it is none.
@@ -83,6 +83,8 @@ struct Pending {
 #[must_use = "options do nothing until `create`"]
 pub struct MdsWriterOptions {
     columns: Vec<(String, String)>,
+    /// Whether there may be no other fields.
+    exact: bool,
     compression: Option<String>,
     hashes: Vec<String>,
     size_limit: Option<u64>,
@@ -90,7 +92,7 @@ pub struct MdsWriterOptions {
 
 impl Default for MdsWriterOptions {
     fn default() -> Self {
-        Self { columns: Vec::new(), compression: None, hashes: Vec::new(), size_limit: Some(64 << 20) }
+        Self { columns: Vec::new(), exact: false, compression: None, hashes: Vec::new(), size_limit: Some(64 << 20) }
     }
 }
 
@@ -99,6 +101,12 @@ impl MdsWriterOptions {
     pub fn columns<N: Into<String>, E: Into<String>>(mut self, columns: impl IntoIterator<Item = (N, E)>) -> Self {
         self.columns = columns.into_iter().map(|(name, encoding)| (name.into(), encoding.into())).collect();
         self
+    }
+
+    /// The columns are these, and other fields are errors.
+    pub(crate) fn exactly(mut self, columns: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.exact = true;
+        self.columns(columns)
     }
 
     /// How shards are compressed: `zstd`, `gz`, `bz2`, `br` or `snappy`, all but the last with a level if there is to be one: `zstd:7`. Not at first.
@@ -249,17 +257,21 @@ impl MdsWriter {
 
     /// The sizes of values that vary, and all values.
     fn encode(&self, element: &Element) -> Result<Vec<u8>> {
-        if self.options.columns.is_empty()
+        if (self.options.columns.is_empty() || self.options.exact)
             && let Some((name, _)) = element.iter().find(|(name, _)| self.columns.iter().all(|c| c.name != *name))
         {
             let text = format!("field {name:?} is no column: the first element had none of that name");
-            return Err(Error::data(text).help("give the columns, or drop the field"));
+            return Err(Error::data(text).help("declare the columns, or drop the field"));
         }
         let (mut sizes, mut values) = (Vec::new(), Vec::new());
-        for Column { name, encoding: (_, encoding) } in &self.columns {
+        for Column { name, encoding: (word, encoding) } in &self.columns {
             let before = values.len();
             let encoded = encoding.encode(element.field(name)?, &mut values);
-            encoded.map_err(|e| e.and(&format!(", in column {name:?}")))?;
+            encoded.map_err(|e| {
+                let help =
+                    format!("the column holds {word:?}: convert the value by a `map` in front, or declare the column");
+                e.and(&format!(", in column {name:?}")).help(help)
+            })?;
             if encoding.size().is_none() {
                 let size = u32::try_from(values.len() - before);
                 let size = size.map_err(|_| Error::data(format!("a value of 4 GiB or more, in column {name:?}")))?;
@@ -349,6 +361,16 @@ impl MdsWriter {
 /// `index.json` of shards that say so of themselves.
 pub(crate) fn mds_index(entries: &[&str]) -> Vec<u8> {
     layout::index(&entries.iter().map(|entry| entry.as_bytes().to_vec()).collect::<Vec<_>>())
+}
+
+/// The encoding of a column that holds this value, unless another is chosen.
+pub(crate) fn mds_encoding_of(value: &Value) -> String {
+    infer(value)
+}
+
+/// Whether there is such an encoding, and it is written.
+pub(crate) fn mds_encoding_is_known(name: &str) -> bool {
+    Encoding::parse(name).is_ok_and(|encoding| encoding != Encoding::Pickle)
 }
 
 impl fmt::Debug for MdsWriter {

@@ -18,7 +18,8 @@ use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::mmap::Access;
 use super::npy::aligned;
-use crate::dataset::map::RandomAccess;
+use crate::dataset::Upcoming;
+use crate::dataset::map::{Many, RandomAccess};
 use crate::element::{Array, Buffer, DType, Element};
 use crate::error::{Error, Result};
 
@@ -193,16 +194,31 @@ impl Pair {
         })
     }
 
-    fn document(&self, number: u64) -> Result<Element> {
-        let range = self.index.document(number)?;
+    /// Where a record lies in the data, as far as the index can be believed.
+    fn ranges(&self, number: u64, unit: MegatronUnit) -> Vec<std::ops::Range<u64>> {
+        let ranges = match unit {
+            MegatronUnit::Sequence => self.index.sequence(number).map(|range| vec![range]),
+            MegatronUnit::Document => self.index.document(number).and_then(|range| self.parts(range)),
+        };
+        ranges.unwrap_or_default()
+    }
+
+    /// Where sequences lie in the data, those that follow each other as one.
+    fn parts(&self, sequences: std::ops::Range<u64>) -> Result<Vec<std::ops::Range<u64>>> {
         let mut parts: Vec<std::ops::Range<u64>> = Vec::new();
-        for sequence in range.clone() {
+        for sequence in sequences {
             let next = self.index.sequence(sequence)?;
             match parts.last_mut() {
                 Some(last) if last.end == next.start => last.end = next.end,
                 _ => parts.push(next),
             }
         }
+        Ok(parts)
+    }
+
+    fn document(&self, number: u64) -> Result<Element> {
+        let range = self.index.document(number)?;
+        let parts = self.parts(range.clone())?;
         let tokens = match parts.as_slice() {
             [] => self.ids(0..0)?,
             [one] => self.ids(one.clone())?,
@@ -251,6 +267,15 @@ impl Pair {
     }
 }
 
+impl Megatron {
+    /// The pairs whose data lies far away, and ranges where these records lie in it.
+    fn parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
+        let places = indices.iter().filter_map(|&index| self.firsts.find(index).ok());
+        let far = places.filter(|&(at, _)| self.pairs[at].data.here().is_none());
+        far.flat_map(|(at, number)| self.pairs[at].ranges(number, self.unit).into_iter().map(move |range| (at, range)))
+    }
+}
+
 impl RandomAccess for Megatron {
     type Record = Element;
 
@@ -270,6 +295,20 @@ impl RandomAccess for Megatron {
             MegatronUnit::Document => pair.document(number),
         };
         element.map_err(|e| e.path(&pair.path).record(number))
+    }
+
+    /// What lies far away is fetched all at once, not one after the other.
+    fn read_many(&self, indices: &[u64]) -> Many<Element> {
+        content::fetch_all(self.parts(indices), |at| &self.pairs[at].data);
+        Many::one_by_one(indices, |index| self.read(index).map(Some))
+    }
+
+    fn reads_far(&self) -> bool {
+        content::any_far(self.pairs.iter().map(|pair| &pair.data))
+    }
+
+    fn will_read(&self, next: Upcoming<'_>) {
+        content::will_read(self.parts(next.indices()), next, |at| &self.pairs[at].data);
     }
 
     fn name(&self) -> &'static str {

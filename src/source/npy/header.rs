@@ -56,6 +56,21 @@ impl Header {
     }
 }
 
+impl Header {
+    /// Whether the bytes of the array are those of an [`Array`](crate::Array): row-major and little-endian.
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.is_swapped() && !self.is_transposed()
+    }
+
+    pub(super) fn is_swapped(&self) -> bool {
+        self.big_endian && self.dtype.size() > 1
+    }
+
+    pub(super) fn is_transposed(&self) -> bool {
+        self.fortran && self.shape.iter().filter(|&&d| d > 1).count() > 1
+    }
+}
+
 /// The three entries of the dictionary.
 struct Fields {
     dtype: DType,
@@ -227,7 +242,7 @@ const CODES: [(DType, &str); 12] = [
 ];
 
 /// How a header names a number type in little-endian order.
-pub(super) fn descr_of(dtype: DType) -> Option<String> {
+fn descr_of(dtype: DType) -> Option<String> {
     let (_, code) = CODES.iter().find(|(known, _)| *known == dtype)?;
     Some(format!("{}{code}", if dtype.size() == 1 { '|' } else { '<' }))
 }
@@ -251,22 +266,31 @@ fn plain(descr: &[u8]) -> Result<(DType, bool)> {
     }
 }
 
-/// The dictionary that NumPy writes, filled so that the numbers start at a multiple of 64.
-#[cfg(feature = "webdataset")]
-pub(super) fn text(dtype: DType, shape: &[usize]) -> Result<String> {
-    let none = || Error::unsupported(format!("NumPy has no {dtype}")).help("turn it into float32 first");
-    let code = descr_of(dtype).ok_or_else(none)?;
+/// Everything in front of the numbers, as NumPy writes it in version 1: up to a multiple of 64 bytes. It is as long for any number of
+/// rows if that is to be written over.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for what NumPy has not: `bfloat16`, and more than 64 dimensions.
+pub(super) fn encode(dtype: DType, shape: &[u64], any_rows: bool) -> Result<Vec<u8>> {
+    let none = || Error::unsupported(format!("NumPy has no {dtype}"));
+    let code = descr_of(dtype).ok_or_else(|| none().help("turn it into float32, or write safetensors"))?;
     if shape.len() > MAX_DIMS {
         return Err(Error::unsupported(format!("{} dimensions, NumPy has {MAX_DIMS}", shape.len())));
     }
-    let dims: String = shape.iter().map(|dim| format!("{dim}, ")).collect();
-    let dims = if shape.len() == 1 { dims.trim_end() } else { dims.trim_end_matches(", ") };
-    let mut text = format!("{{'descr': '{code}', 'fortran_order': False, 'shape': ({dims}), }}");
-    // Behind it is the line end, in front of it are 10 bytes.
-    let filled = (text.len() + 11).next_multiple_of(64) - 11;
-    text.extend(std::iter::repeat_n(' ', filled - text.len()));
-    text.push('\n');
-    Ok(text)
+    let text = |shape: &[u64]| {
+        let dims: Vec<String> = shape.iter().map(u64::to_string).collect();
+        let dims = dims.join(", ") + if shape.len() == 1 { "," } else { "" };
+        format!("{{'descr': '{code}', 'fortran_order': False, 'shape': ({dims}), }}")
+    };
+    let longest = match shape {
+        [_, row @ ..] if any_rows => text(&[&[u64::MAX], row].concat()).len(),
+        _ => text(shape).len(),
+    };
+    // Behind magic, version and length, with a line end.
+    let length = (10 + longest + 1).next_multiple_of(64) - 10;
+    let mut header = [MAGIC, &[1, 0], &(length as u16).to_le_bytes()].concat();
+    header.extend_from_slice(format!("{:<width$}\n", text(shape), width = length - 1).as_bytes());
+    Ok(header)
 }
 
 #[cfg(test)]

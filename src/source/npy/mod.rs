@@ -1,6 +1,7 @@
 //! NumPy arrays: `.npy`.
 
 mod header;
+mod stored;
 mod writer;
 
 use std::fmt;
@@ -9,24 +10,27 @@ use std::path::PathBuf;
 use rayon::prelude::*;
 
 pub(crate) use self::header::Header;
+use self::stored::Stored;
 pub use self::writer::{NpyWriter, NpyWriterOptions};
 use super::content::{self, Content};
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::mmap::Access;
-use crate::dataset::map::RandomAccess;
+use crate::dataset::Upcoming;
+use crate::dataset::iter::InPlace;
+use crate::dataset::map::{GetStacked, Many, RandomAccess};
 use crate::element::{Array, Buffer, Element, Name};
 use crate::error::{Error, Result};
 
 /// Rows of `.npy` files along their first dimension: a [`RandomAccess`] source of [`Element`].
 ///
 /// Record `i` is an element with one field, `data`, that holds row `i` of all files, an array without the first dimension. An array
-/// without dimensions is one record. Rows are views of the mapped files; an array in Fortran order or big-endian is
-/// turned into a copy, row-major and little-endian, when it is opened.
+/// without dimensions is one record. Rows are views of the mapped files; those of files in stores are read one by one. An array in
+/// Fortran order or big-endian is read whole and turned into a copy, row-major and little-endian, when it is opened.
 ///
 /// Versions 1 to 3 and plain types (`bool`, integers, floats) are read. Object arrays are pickles and are refused.
 pub struct Npy {
-    arrays: Vec<Array>,
+    arrays: Vec<Stored>,
     firsts: Firsts,
     field: Name,
     identity: String,
@@ -41,14 +45,14 @@ impl Npy {
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         let open = |(path, content): (PathBuf, Content)| {
             let id = content.id(&path)?;
-            let array = content.whole().and_then(decode).map_err(|e| e.path(&path))?;
+            let array = Stored::open(content).map_err(|e| e.path(&path))?;
             Ok((path, array, id))
         };
         let contents = content::open_all(patterns, &[".npy"], Access::Normal)?;
         let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
         check_equal(&opened)?;
-        let firsts = Firsts::of(opened.iter().map(|(_, array, _)| rows(array)))?;
-        let (arrays, ids): (Vec<Array>, Vec<FileId>) = opened.into_iter().map(|(_, array, id)| (array, id)).unzip();
+        let firsts = Firsts::of(opened.iter().map(|(_, array, _)| array.rows()))?;
+        let (arrays, ids): (Vec<Stored>, Vec<FileId>) = opened.into_iter().map(|(_, array, id)| (array, id)).unzip();
         Ok(Self { arrays, firsts, field: Name::new("data"), identity: files::identity(&ids) })
     }
 
@@ -60,24 +64,31 @@ impl Npy {
     }
 
     /// The whole array of the first file.
-    pub fn array(&self) -> &Array {
+    ///
+    /// # Errors
+    /// As [`arrays`](Self::arrays).
+    pub fn array(&self) -> Result<Array> {
         // There is no set of files that is empty.
-        &self.arrays[0]
+        self.arrays[0].whole()
     }
 
     /// The whole arrays, one for each file.
-    pub fn arrays(&self) -> &[Array] {
-        &self.arrays
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a file of a store cannot be read.
+    pub fn arrays(&self) -> Result<Vec<Array>> {
+        self.arrays.iter().map(Stored::whole).collect()
+    }
+
+    /// The files that lie far away, and ranges where these rows lie in them.
+    fn parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
+        let places = indices.iter().filter_map(|&index| self.firsts.find(index).ok());
+        places.filter_map(|(at, row)| Some((at, self.arrays[at].far(row)?)))
     }
 }
 
-/// Records of an array.
-fn rows(array: &Array) -> u64 {
-    array.shape().first().map_or(1, |&rows| rows as u64)
-}
-
 /// That all arrays have rows of one type and shape.
-fn check_equal(opened: &[(PathBuf, Array, FileId)]) -> Result<()> {
+fn check_equal(opened: &[(PathBuf, Stored, FileId)]) -> Result<()> {
     let Some(((_, first, of), others)) = opened.split_first() else { return Ok(()) };
     for (path, array, _) in others {
         let same_rank = first.shape().len() == array.shape().len();
@@ -87,6 +98,13 @@ fn check_equal(opened: &[(PathBuf, Array, FileId)]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+impl Npy {
+    fn row(&self, index: u64) -> Result<Array> {
+        let (at, row) = self.firsts.find(index)?;
+        self.arrays[at].row(row)
+    }
 }
 
 impl RandomAccess for Npy {
@@ -101,14 +119,40 @@ impl RandomAccess for Npy {
     }
 
     fn read(&self, index: u64) -> Result<Element> {
-        let (at, row) = self.firsts.find(index)?;
-        let array = &self.arrays[at];
-        let row = match array.shape() {
-            [] => Some(array.clone()),
-            _ => usize::try_from(row).ok().and_then(|row| array.row(row)),
-        };
-        let row = row.ok_or_else(|| Error::data(format!("no row {index}: there are {}", self.len())))?;
-        Ok(Element::from_unique(vec![(self.field.clone(), aligned(row)?.into())]))
+        Ok(Element::from_unique(vec![(self.field.clone(), aligned(self.row(index)?)?.into())]))
+    }
+
+    /// What lies far away is fetched all at once, not one after the other.
+    fn read_many(&self, indices: &[u64]) -> Many<Element> {
+        content::fetch_all(self.parts(indices), |at| self.arrays[at].content());
+        Many::one_by_one(indices, |index| self.read(index).map(Some))
+    }
+
+    fn has_columns(&self) -> bool {
+        true
+    }
+
+    fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
+        content::fetch_all(self.parts(indices), |at| self.arrays[at].content());
+        let first = self.row(*indices.first()?).ok()?;
+        let (shape, size) = ([&[indices.len()], first.shape()].concat(), first.bytes().len());
+        let mut batch = Array::builder(first.dtype(), &shape).ok()?;
+        let mut rest = batch.bytes_mut();
+        for &index in indices {
+            let (row, behind) = rest.split_at_mut(size);
+            row.copy_from_slice(self.row(index).ok()?.bytes());
+            rest = behind;
+        }
+        let batch = Element::from_unique(vec![(self.field.clone(), batch.freeze().into())]);
+        Some(InPlace { len: indices.len(), bytes: batch.nbytes(), batch })
+    }
+
+    fn reads_far(&self) -> bool {
+        self.arrays.iter().any(|array| array.content().is_some())
+    }
+
+    fn will_read(&self, next: Upcoming<'_>) {
+        content::will_read(self.parts(next.indices()), next, |at| self.arrays[at].content());
     }
 
     fn name(&self) -> &'static str {
@@ -144,8 +188,7 @@ pub(crate) fn decode(file: Buffer) -> Result<Array> {
     let data = file.slice(header.start..header.start + header.len);
     let data = data.ok_or_else(|| Error::data("the array lies outside of the file"))?;
     let (dtype, shape) = (header.dtype, header.shape.as_slice());
-    let swap = header.big_endian && dtype.size() > 1;
-    let transpose = header.fortran && shape.iter().filter(|&&d| d > 1).count() > 1;
+    let (swap, transpose) = (header.is_swapped(), header.is_transposed());
     if !swap && !transpose {
         return Array::new(dtype, shape, data);
     }
@@ -167,11 +210,8 @@ pub(crate) fn decode(file: Buffer) -> Result<Array> {
 /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for `bfloat16`, which NumPy has not.
 #[cfg(feature = "webdataset")]
 pub(crate) fn encode(array: &Array) -> Result<Vec<u8>> {
-    let header = header::text(array.dtype(), array.shape())?;
-    let mut file = Vec::with_capacity(10 + header.len() + array.bytes().len());
-    file.extend_from_slice(b"\x93NUMPY\x01\0");
-    file.extend_from_slice(&(header.len() as u16).to_le_bytes());
-    file.extend_from_slice(header.as_bytes());
+    let shape: Vec<u64> = array.shape().iter().map(|&length| length as u64).collect();
+    let mut file = header::encode(array.dtype(), &shape, false)?;
     file.extend_from_slice(array.bytes());
     Ok(file)
 }
@@ -223,6 +263,27 @@ mod tests {
         assert_eq!(a.shape(), [0, 6]);
     }
 
+    #[test]
+    fn rows_of_all_files_are_batched_at_once() {
+        use crate::element::Stack;
+        let dir = tempfile::tempdir().unwrap();
+        for (name, shape, first) in [("a", "(2, 3)", 0u16), ("b", "(1, 3)", 6), ("c", "(3,)", 0), ("d", "(2, 0)", 9)] {
+            let data: Vec<u8> = (first..).take(6 / (1 + usize::from(name > "a"))).flat_map(u16::to_le_bytes).collect();
+            let header = format!("{{'descr': '<u2', 'fortran_order': False, 'shape': {shape}, }}");
+            let data = if name == "d" { &[][..] } else { &data };
+            std::fs::write(dir.path().join(name).with_extension("npy"), npy(&header, data).as_bytes()).unwrap();
+        }
+        for (names, indices) in [(&["a", "b"][..], [2, 0, 2]), (&["c"], [0, 2, 1]), (&["d"], [1, 0, 1])] {
+            let paths: Vec<PathBuf> = names.iter().map(|name| dir.path().join(name).with_extension("npy")).collect();
+            let source = Npy::open(&paths).unwrap();
+            let expected = Element::stack(indices.iter().map(|&index| source.read(index).unwrap()).collect()).unwrap();
+            let batch = source.read_stacked(&indices).unwrap();
+            assert_eq!((batch.len, batch.bytes), (3, expected.nbytes()));
+            assert_eq!(batch.batch, expected);
+            assert!(source.read_stacked(&[0, 9]).is_none());
+        }
+    }
+
     /// As `numpy.save` writes `np.arange(3, dtype="<u2")` and `np.float64(0.5)`.
     #[cfg(feature = "webdataset")]
     #[test]
@@ -250,7 +311,7 @@ mod tests {
         assert_eq!(source.len(), 3);
         let row = source.read(2).unwrap();
         assert_eq!(row.array("x").unwrap().as_slice::<i32>().unwrap(), [4, 5]);
-        assert_eq!(row.array("x").unwrap().bytes().as_ptr(), source.array().bytes()[16..].as_ptr());
+        assert_eq!(row.array("x").unwrap().bytes().as_ptr(), source.array().unwrap().bytes()[16..].as_ptr());
         assert!(source.read(3).is_err());
         assert!(source.identity().contains("a.npy") && source.identity().contains("field=x"));
     }
@@ -268,7 +329,7 @@ mod tests {
         let source = Npy::open(dir.path()).unwrap();
         let read = |i| source.read(i).unwrap().array("data").unwrap().bytes().to_vec();
         assert_eq!((source.len(), read(1), read(2)), (3, vec![4, 4], vec![2, 2]));
-        assert_eq!(source.arrays().len(), 3);
+        assert_eq!(source.arrays().unwrap().len(), 3);
         write("d.npy", "(2,)", 2);
         let error = Npy::open(dir.path()).unwrap_err().to_string();
         assert!(

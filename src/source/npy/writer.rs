@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, Seek, SeekFrom, Write};
 
-use super::header::descr_of;
+use super::header;
 use crate::element::{Array, DType, Element, Name};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -114,7 +114,7 @@ impl<W: Write> NpyWriter<W> {
             (None, 1) => element.array(element.iter().next().map_or("", |(name, _)| name))?,
             (None, fields) => {
                 let error = Error::data(format!("{fields} fields, where one is a row of an npy file"));
-                return Err(error.help("say which one by `field`"));
+                return Err(error.help("say which one by `field`, or by the `column` of a sink"));
             }
         };
         self.check(array)?;
@@ -147,11 +147,10 @@ impl<W: Write> NpyWriter<W> {
     }
 
     fn header(&self, rows: u64) -> Result<Vec<u8>> {
-        match &self.row {
-            Some(row) => header(row.dtype, rows, &row.shape),
-            // What NumPy makes of an empty list.
-            None => header(DType::F64, rows, &[]),
-        }
+        // Without a row, what NumPy makes of an empty list.
+        let (dtype, row) = self.row.as_ref().map_or((DType::F64, [].as_slice()), |row| (row.dtype, &row.shape));
+        let shape: Vec<u64> = [rows].into_iter().chain(row.iter().map(|&length| length as u64)).collect();
+        header::encode(dtype, &shape, true)
     }
 
     /// Writes what is missing, and gives the file back.
@@ -172,22 +171,6 @@ impl<W: Write> NpyWriter<W> {
         self.out.flush().map_err(failed)?;
         Ok(self.out)
     }
-}
-
-/// A header, as long for any number of rows.
-fn header(dtype: DType, rows: u64, shape: &[usize]) -> Result<Vec<u8>> {
-    let descr = descr_of(dtype).ok_or_else(|| {
-        Error::unsupported(format!("an npy file has no {dtype}")).help("turn it into float32, or write safetensors")
-    })?;
-    let inner: String = shape.iter().map(|length| format!(" {length},")).collect();
-    let text = |rows: u64| format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({rows},{inner}), }}");
-    // Behind ten bytes, and with a line end, up to a multiple of 64.
-    let length = (10 + text(u64::MAX).len() + 1).next_multiple_of(64) - 10;
-    let stated = u16::try_from(length).map_err(|_| Error::data(format!("rows of {} dimensions", shape.len())))?;
-    let mut header = b"\x93NUMPY\x01\x00".to_vec();
-    header.extend_from_slice(&stated.to_le_bytes());
-    header.extend_from_slice(format!("{:<width$}\n", text(rows), width = length - 1).as_bytes());
-    Ok(header)
 }
 
 fn failed(error: io::Error) -> Error {

@@ -1,4 +1,4 @@
-//! Which bytes of a file some rows of a group are made of.
+//! Where the pages of a group lie, and which bytes of a file some of its rows are made of.
 
 use std::ops::Range;
 
@@ -31,4 +31,19 @@ pub(super) fn pages(file: &File, group: usize, rows: Range<u64>) -> Vec<Range<u6
         }
     }
     ranges
+}
+
+/// Where the pages of a row group begin, in those columns that are read and have an index, by which their pages are read whole.
+pub(super) fn starts(file: &File, group: usize) -> Vec<u64> {
+    let metadata = file.metadata.metadata();
+    let (info, Some(index)) = (metadata.row_group(group), metadata.page_index()) else { return Vec::new() };
+    let mut starts = Vec::new();
+    for column in (0..info.num_columns()).filter(|&column| file.mask.leaf_included(column)) {
+        let Some(pages) = index.offset_index(group, column) else { continue };
+        let chunk = info.column(column);
+        let begin = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
+        let offsets = pages.page_locations().iter().map(|page| page.offset).chain([begin]);
+        starts.extend(offsets.filter_map(|offset| u64::try_from(offset).ok()));
+    }
+    starts
 }

@@ -7,13 +7,19 @@ use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
+use super::thrift;
 use crate::element::Buffer;
 use crate::error::Error;
 use crate::source::content::Content;
 
+/// Bytes at the end of every file: the length of the footer, and that this is one.
+pub(super) const TAIL: u64 = 8;
+
 #[derive(Clone)]
 pub(super) struct Chunks {
     content: Content,
+    /// Where whole pages are read that have an index, ascending.
+    pages: Arc<[u64]>,
     /// Why a range could not be read. Of that the decoder passes on a text at most.
     failure: Arc<Mutex<Option<Error>>>,
 }
@@ -29,7 +35,13 @@ impl AsRef<[u8]> for Piece {
 
 impl Chunks {
     pub(super) fn new(content: Content) -> Self {
-        Self { content, failure: Arc::default() }
+        Self { content, pages: Arc::default(), failure: Arc::default() }
+    }
+
+    /// The same, where pages that begin at these places are read whole.
+    pub(super) fn with_pages(&self, mut pages: Vec<u64>) -> Self {
+        pages.sort_unstable();
+        Self { pages: pages.into(), ..self.clone() }
     }
 
     pub(super) fn content(&self) -> &Content {
@@ -63,15 +75,28 @@ impl Length for Chunks {
 impl ChunkReader for Chunks {
     type T = From;
 
+    /// What the decoder reads in this way are headers of pages without an index, and the last bytes of the file.
     fn get_read(&self, start: u64) -> Result<From> {
         self.slice(start, Some(start))?;
-        Ok(From { chunks: self.clone(), at: start, piece: Buffer::EMPTY, taken: 0 })
+        if start.checked_add(TAIL) != Some(self.content.len()) {
+            check(From::new(self, start), start)?;
+        }
+        Ok(From::new(self, start))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
         let bytes = self.slice(start, start.checked_add(length as u64))?;
+        if self.pages.binary_search(&start).is_ok() {
+            check(bytes.as_bytes(), start)?;
+        }
         Ok(Bytes::from_owner(Piece(bytes)))
     }
+}
+
+/// That the header of the page at byte `start` makes no more work than it has bytes.
+fn check(header: impl Read, start: u64) -> Result<()> {
+    let fault = |e| ParquetError::General(format!("the header of the page at byte {start}: {e}"));
+    thrift::check_page(header).map_err(fault)
 }
 
 /// The bytes from some place on, to wherever they are read.
@@ -84,6 +109,10 @@ pub(super) struct From {
 }
 
 impl From {
+    fn new(chunks: &Chunks, start: u64) -> Self {
+        Self { chunks: chunks.clone(), at: start, piece: Buffer::EMPTY, taken: 0 }
+    }
+
     /// All of the rest where it is mapped; where it is far away not more than is likely to be read.
     fn next_piece(&mut self) -> Result<()> {
         const FAR: u64 = 64 << 10;

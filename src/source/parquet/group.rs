@@ -1,5 +1,6 @@
 //! One row group: spans of rows, decoded when they are asked for.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,6 +14,7 @@ use parquet::errors::ParquetError;
 
 use super::chunk::Chunks;
 use crate::error::{Error, Result};
+use crate::source::arrow::spans::Span;
 use crate::source::contained::contained;
 
 /// Uncompressed bytes of a span, as far as rows are of equal size.
@@ -69,9 +71,11 @@ impl Group {
         Ok(Self { file: at, group, rows, span_rows, has_page_index, live: Mutex::new(None) })
     }
 
-    /// The span that holds a row of this group, and the row's place in it.
-    pub(super) fn span_of(&self, row: u64) -> (u64, usize) {
-        (row / self.span_rows, (row % self.span_rows) as usize)
+    /// The span that holds a row of this group, the row's place in it, and the rows from there to its end.
+    pub(super) fn span_of(&self, row: u64) -> (u64, usize, usize) {
+        let (span, place) = (row / self.span_rows, row % self.span_rows);
+        let left = (self.span_rows - place).min(self.rows - row);
+        (span, place as usize, left as usize)
     }
 
     /// Decodes span `span`, unless `known` has it by the time it is this thread's turn. It and the spans passed on
@@ -83,12 +87,12 @@ impl Group {
         &self,
         file: &File,
         span: u64,
-        known: impl FnOnce() -> Option<Arc<RecordBatch>>,
-        mut put: impl FnMut(u64, RecordBatch) -> Arc<RecordBatch>,
-    ) -> Result<Arc<RecordBatch>> {
+        known: impl FnOnce() -> Option<Arc<Span>>,
+        mut put: impl FnMut(u64, RecordBatch) -> Arc<Span>,
+    ) -> Result<Arc<Span>> {
         let mut slot = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(batch) = known() {
-            return Ok(batch);
+        if let Some(span) = known() {
+            return Ok(span);
         }
         self.fetch(file, span);
         // Taken out, so that a decoder that fails is gone.
@@ -98,14 +102,21 @@ impl Group {
         };
         loop {
             let at = live.next_span;
-            let batch = put(at, self.guard(file, || self.next(&mut live))?);
+            let decoded = put(at, self.guard(file, || self.next(&mut live))?);
             if at == span {
                 if live.next_span * self.span_rows < self.rows {
                     *slot = Some(live);
                 }
-                return Ok(batch);
+                return Ok(decoded);
             }
         }
+    }
+
+    /// What a span is made of, where that lies far away.
+    pub(super) fn pages(&self, file: &File, span: u64) -> Vec<Range<u64>> {
+        let is_far = file.chunks.content().here().is_none();
+        let rows = span * self.span_rows..(span + 1).saturating_mul(self.span_rows).min(self.rows);
+        if is_far { super::ahead::pages(file, self.group, rows) } else { Vec::new() }
     }
 
     /// Begins to fetch what a span is made of, where it lies far away, and what the next is made of, which is often read next.
@@ -129,7 +140,8 @@ impl Group {
     }
 
     fn reader(&self, file: &File, span: u64) -> Result<ParquetRecordBatchReader> {
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file.chunks.clone(), file.metadata.clone())
+        let chunks = file.chunks.with_pages(super::ahead::starts(file, self.group));
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, file.metadata.clone())
             .with_row_groups(vec![self.group])
             .with_projection(file.mask.clone())
             .with_batch_size(self.span_rows as usize);

@@ -3,20 +3,22 @@
 mod ahead;
 mod chunk;
 mod condition;
+mod footer;
 mod group;
+mod row_groups;
 #[cfg(test)]
 mod tests;
+mod thrift;
 mod writer;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use parquet::file::metadata::PageIndexPolicy;
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use rayon::prelude::*;
 
 use self::chunk::Chunks;
@@ -25,15 +27,17 @@ use self::group::{File, Group};
 pub use self::writer::{ParquetCompression, ParquetWriter, ParquetWriterOptions};
 use super::arrow::cache::{Cache, Key};
 use super::arrow::columns;
+use super::arrow::spans::{Place, Span, Spans};
 use super::arrow::value::Memory;
 use super::contained::contained;
 use super::content::{self, Content};
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::mmap::Access;
-use crate::dataset::map::{Many, RandomAccess};
+use crate::dataset::Upcoming;
+use crate::dataset::map::{GetStacked, Many, RandomAccess};
 use crate::element::{Element, Name};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Rows of Parquet files, by number: a [`RandomAccess`] source of [`Element`].
 ///
@@ -62,7 +66,10 @@ use crate::error::{Error, Result};
 /// Rows are decoded in spans: a row group of up to 16 MiB and 65,536 rows is one, a larger one is several. Decoded spans
 /// are kept, up to [`cache_bytes`](ParquetOptions::cache_bytes), shared by all threads. Reading in order decodes every
 /// page once. Shuffled reading of a data set larger than the cache decodes a span a row: shuffle windows instead,
-/// or write small row groups, or page indices, by which a span is found without decoding what is before it.
+/// or write small row groups, or page indices, by which a span is found without decoding what is before it. A batch straight
+/// behind it, or behind stages of order and choices of columns, is copied out of the spans column by column, without elements:
+/// each span is decoded once for the batch, in whatever order its rows come. Values are copies: one that were a view would keep
+/// 16 MiB for itself.
 pub struct Parquet {
     files: Vec<File>,
     groups: Vec<Group>,
@@ -97,38 +104,6 @@ impl Parquet {
         self.columns.iter().map(Name::as_str)
     }
 
-    /// A row, out of the span that was read before if it is there.
-    fn row(&self, index: u64, latest: &mut Option<(Key, Arc<RecordBatch>)>) -> Result<Element> {
-        let (at, row) = self.firsts.find(index)?;
-        let (span, place) = self.groups[at].span_of(row);
-        let batch = match latest {
-            Some((key, batch)) if *key == (at, span) => batch,
-            other => &mut other.insert(((at, span), self.span(at, span).map_err(|e| e.record(index))?)).1,
-        };
-        let file = &self.files[self.groups[at].file];
-        let columns = self.columns.iter().cloned().zip(file.order.iter().copied());
-        contained(|| columns::element(batch, columns, place, Memory::Copied))
-            .map_err(|e| e.path(&file.path).record(index))
-    }
-
-    fn span(&self, at: usize, span: u64) -> Result<Arc<RecordBatch>> {
-        let group = &self.groups[at];
-        if let Some(batch) = self.cache.get((at, span)) {
-            return Ok(batch);
-        }
-        // Another thread may decode it while this one waits for its turn.
-        let known = || self.cache.get((at, span));
-        let put = |span, batch: RecordBatch| {
-            let bytes = batch.get_array_memory_size();
-            self.cache.put((at, span), batch, bytes)
-        };
-        let batch = group.decode(&self.files[group.file], span, known, put)?;
-        if group.is_large() {
-            self.keep(at);
-        }
-        Ok(batch)
-    }
-
     /// Notes that a group keeps a decoder, and drops that of the one that has had its longest.
     fn keep(&self, at: usize) {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,6 +116,41 @@ impl Parquet {
         {
             self.groups[oldest].rest();
         }
+    }
+}
+
+impl Spans for Parquet {
+    fn names(&self) -> &[Name] {
+        &self.columns
+    }
+
+    fn find(&self, row: u64) -> Result<Place> {
+        let (at, row) = self.firsts.find(row)?;
+        let (span, row, left) = self.groups[at].span_of(row);
+        Ok(Place { key: (at, span), row, left })
+    }
+
+    fn span(&self, (at, span): Key) -> Result<Arc<Span>> {
+        let group = &self.groups[at];
+        if let Some(span) = self.cache.get((at, span)) {
+            return Ok(span);
+        }
+        let file = &self.files[group.file];
+        // Another thread may decode it while this one waits for its turn.
+        let known = || self.cache.get((at, span));
+        let put = |span, batch: RecordBatch| {
+            let bytes = batch.get_array_memory_size();
+            self.cache.put((at, span), Span::new(&batch, file.order.iter().copied(), Memory::Copied), bytes)
+        };
+        let decoded = group.decode(file, span, known, put)?;
+        if group.is_large() {
+            self.keep(at);
+        }
+        Ok(decoded)
+    }
+
+    fn path(&self, (at, _): Key) -> Option<&Path> {
+        Some(&self.files[self.groups[at].file].path)
     }
 }
 
@@ -221,11 +231,8 @@ impl ParquetOptions {
 
     fn open_file(&self, path: PathBuf, content: Content) -> Result<(File, FileId)> {
         let id = content.id(&path)?;
-        footer(&content).map_err(|e| e.path(&path))?;
         let chunks = Chunks::new(content);
-        let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
-        let load = || ArrowReaderMetadata::load(&chunks, options).map_err(|e| Error::data(format!("footer: {e}")));
-        let metadata = contained(load).map_err(|e| chunks.failure().unwrap_or(e).path(&path).offset(id.size - 8))?;
+        let metadata = footer::read(&chunks).map_err(|e| e.path(&path))?;
         let (chosen, mask) = self.choose(&metadata).map_err(|e| e.path(&path))?;
         // A batch has the chosen columns in the order of the file.
         let place = |column: &usize| chosen.iter().filter(|other| *other < column).count();
@@ -272,31 +279,6 @@ fn starts_with(leaf: &[String], path: &[&str]) -> bool {
     leaf.len() >= path.len() && leaf.iter().zip(path).all(|(a, b)| a == b)
 }
 
-/// Checks the last 8 bytes, so that damage there is told with its place.
-fn footer(file: &Content) -> Result<()> {
-    let size = file.len();
-    // The end first: where it lies far away, the rest of the footer comes with it.
-    let tail = file.read(size.saturating_sub(8)..size)?;
-    let head = file.read(0..size.min(4))?;
-    let begins = [b"PAR1", b"PARE"].iter().any(|magic| head.as_bytes() == *magic);
-    let Some(body) = size.checked_sub(12).filter(|_| begins) else {
-        return Err(Error::data(format!("not a parquet file: {size} bytes that do not begin with PAR1")).offset(0));
-    };
-    let (length, magic) = tail.as_bytes().split_at(4);
-    if magic == b"PARE" {
-        return Err(Error::unsupported("the footer is encrypted").offset(body + 8));
-    }
-    if magic != b"PAR1" {
-        return Err(Error::data("does not end with PAR1: the file is cut or damaged").offset(body + 8));
-    }
-    let length = u64::from(u32::from_le_bytes([length[0], length[1], length[2], length[3]]));
-    if length == 0 || length > body {
-        let text = format!("a footer of {length} bytes, there is room for {body}");
-        return Err(Error::data(text).offset(body + 4));
-    }
-    Ok(())
-}
-
 impl RandomAccess for Parquet {
     type Record = Element;
 
@@ -313,8 +295,38 @@ impl RandomAccess for Parquet {
     }
 
     fn read_many(&self, indices: &[u64]) -> Many<Element> {
-        let mut latest = None;
-        Many::one_by_one(indices, |index| self.row(index, &mut latest).map(Some))
+        self.rows(indices)
+    }
+
+    fn has_columns(&self) -> bool {
+        true
+    }
+
+    fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
+        self.stacked(indices)
+    }
+
+    fn reads_far(&self) -> bool {
+        content::any_far(self.files.iter().map(|file| file.chunks.content()))
+    }
+
+    /// The pages of each span, once for all of its rows.
+    fn will_read(&self, next: Upcoming<'_>) {
+        let mut spans = Vec::new();
+        for (at, row) in next.indices().iter().filter_map(|&index| self.firsts.find(index).ok()) {
+            let (span, ..) = self.groups[at].span_of(row);
+            if spans.last() != Some(&(at, span)) {
+                spans.push((at, span));
+            }
+        }
+        let mut told = HashSet::new();
+        spans.retain(|&span| told.insert(span));
+        let pages = spans.into_iter().flat_map(|(at, span)| {
+            let group = &self.groups[at];
+            let pages = group.pages(&self.files[group.file], span);
+            pages.into_iter().map(move |pages| (group.file, pages))
+        });
+        content::will_read(pages, next, |at| self.files[at].chunks.content());
     }
 
     fn name(&self) -> &'static str {

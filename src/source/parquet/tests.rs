@@ -1,10 +1,25 @@
+use proptest::prelude::*;
+
 use super::*;
+use crate::cx::Recorder;
+use crate::dataset::iter::laws;
+use crate::dataset::map::Source;
+use crate::dataset::{BoxMap, DatasetIterator, IterDataset, MapDataset, Remainder, Stage};
 use crate::element::{Array, Buffer, Value};
+use crate::exec::{Executor, Runtime};
 
 fn written(rows: impl Iterator<Item = Element>, options: ParquetWriterOptions) -> Vec<(PathBuf, Content)> {
+    contents(&file(rows, options))
+}
+
+fn file(rows: impl Iterator<Item = Element>, options: ParquetWriterOptions) -> Vec<u8> {
     let mut writer = ParquetWriter::new(Vec::new(), options).unwrap();
     rows.for_each(|row| writer.write(&row).unwrap());
-    vec![("x.parquet".into(), Buffer::copy_from(&writer.finish().unwrap()).into())]
+    writer.finish().unwrap()
+}
+
+fn contents(file: &[u8]) -> Vec<(PathBuf, Content)> {
+    vec![("x.parquet".into(), Buffer::copy_from(file).into())]
 }
 
 /// Rows `0..100`, ten to a row group, sorted by everything.
@@ -67,5 +82,137 @@ fn fields_of_structs_are_columns() {
     ] {
         let error = open(columns).unwrap_err();
         assert!(error.message().contains(told), "{error}");
+    }
+}
+
+/// A list of 2^31 items that take no byte each, where the crate would skip one after the other.
+#[test]
+fn lists_in_headers_are_not_believed() {
+    let rows = (0..10).map(|i| Element::new().with("id", Array::scalar(i64::from(i))));
+    let good = file(rows, ParquetWriterOptions::new());
+    let open = |file: &[u8]| Parquet::options().open_contents(contents(file));
+    for (list, told) in [
+        ([0xf9, 0xf1, 0xff, 0xff, 0xff, 0xff, 7], "a list of 2147483647 booleans"),
+        ([0xf9, 0xf7, 0xff, 0xff, 0xff, 0xff, 7], "it ends before all is there"),
+    ] {
+        // The first page begins behind the magic.
+        let mut page = good.clone();
+        page[4..11].copy_from_slice(&list);
+        let error = open(&page).unwrap().read(0).unwrap_err().to_string();
+        assert!(error.contains("row group 0") && error.contains("page at byte 4") && error.contains(told), "{error}");
+        // In the footer, in front of its last byte.
+        let (mut footer, at) = (good.clone(), good.len() - 9);
+        footer.splice(at..at, list);
+        let length = u32::from_le_bytes(*good.last_chunk::<8>().unwrap().first_chunk().unwrap()) + 7;
+        footer[at + 8..at + 12].copy_from_slice(&length.to_le_bytes());
+        let error = open(&footer).unwrap_err().to_string();
+        assert!(error.contains("footer: ") && error.contains(told), "{error}");
+    }
+}
+
+/// The same rows, one by one.
+struct Apart(Parquet);
+
+impl RandomAccess for Apart {
+    type Record = Element;
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+    fn read(&self, index: u64) -> Result<Element> {
+        self.0.read(index)
+    }
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn record_bytes(&self, record: &Element) -> u64 {
+        self.0.record_bytes(record)
+    }
+}
+
+/// What changes the order.
+#[derive(Clone, Debug)]
+enum Order {
+    Shuffle(u32),
+    Windows(u64, u32),
+    Slice(i64, i64),
+    Repeat(u64, bool),
+    Pick(Vec<prop::sample::Index>),
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    prop_oneof![
+        any::<u32>().prop_map(Order::Shuffle),
+        (1u64..40, any::<u32>()).prop_map(|(window, seed)| Order::Windows(window, seed)),
+        (0i64..60, 1i64..4).prop_map(|(start, step)| Order::Slice(start, step)),
+        (1u64..4, any::<bool>()).prop_map(|(epochs, reseed)| Order::Repeat(epochs, reseed)),
+        prop::collection::vec(any::<prop::sample::Index>(), 1..80).prop_map(Order::Pick),
+    ]
+}
+
+fn ordered(ds: BoxMap<Element>, order: &Order) -> BoxMap<Element> {
+    if ds.is_empty() {
+        return ds;
+    }
+    match order {
+        Order::Shuffle(seed) => ds.shuffle(*seed).boxed(),
+        Order::Windows(window, seed) => ds.window_shuffle(*window, *seed).boxed(),
+        Order::Slice(start, step) => ds.slice_step(*start.., *step).boxed(),
+        Order::Repeat(epochs, reseed) => ds.repeat(*epochs).reseed_each_epoch(*reseed).boxed(),
+        Order::Pick(picks) => {
+            let indices: Vec<u64> = picks.iter().map(|pick| pick.index(ds.len() as usize) as u64).collect();
+            ds.select_indices(indices).boxed()
+        }
+    }
+}
+
+/// What comes, to the end, errors too; and what the stages counted.
+fn pass<D: IterDataset<Item = Element>>(ds: &D, executor: Executor) -> (Vec<Result<Element, String>>, Vec<u64>) {
+    let recorder = Recorder::new((ds as &dyn Stage).count());
+    let run = Runtime::new(executor, Some(recorder.clone())).unwrap();
+    let (mut iter, mut cx, mut all) = (ds.iter(&run).unwrap(), run.cx(), Vec::new());
+    while let Some(next) = iter.next(&mut cx).transpose() {
+        all.push(next.map_err(|e| e.to_string()));
+    }
+    drop((iter, cx));
+    (all, recorder.totals().iter().map(|tally| tally.counts.elements).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// Whoever stacks them, from wherever it resumes; where they do not stack, the errors are the same.
+    #[test]
+    fn batches_out_of_columns_are_those_of_elements(
+        rows in 1usize..150,
+        group in 1usize..60,
+        odd in prop::option::of((0usize..150, 0usize..3)),
+        orders in prop::collection::vec(order(), 0..3),
+        size in 1usize..40,
+        drop_rest: bool,
+    ) {
+        let row = |i: usize| {
+            let is_odd = |how| odd == Some((i, how));
+            let numbers = Array::from_vec(vec![i as i32; if is_odd(0) { 2 } else { 3 }]);
+            let number = if is_odd(1) { Value::Null } else { Array::scalar(i as f64).into() };
+            let text = if is_odd(2) { Value::Null } else { i.to_string().as_str().into() };
+            let inner = Element::new().with("numbers", numbers).with("number", number);
+            Element::new().with("id", Array::scalar(i as i64)).with("in", inner).with("text", text)
+        };
+        let options = ParquetWriterOptions::new().row_group_rows(group).example(row(usize::MAX));
+        let file = written((0..rows).map(row), options);
+        let open = || Parquet::options().cache_bytes(0).open_contents(file.clone()).unwrap();
+        let remainder = if drop_rest { Remainder::Drop } else { Remainder::Keep };
+        let order = |ds: BoxMap<Element>| orders.iter().fold(ds, ordered);
+        let (columns, apart) = (order(Source::new(open()).boxed()), order(Source::new(Apart(open())).boxed()));
+        prop_assert!((&columns as &dyn Stage).stacks() && !(&apart as &dyn Stage).stacks());
+        let expected = pass(&apart.clone().to_iter().batch_with(size, remainder), Executor::Inline);
+        let ours = columns.clone().to_iter().batch_with(size, remainder);
+        prop_assert_eq!(&pass(&ours, Executor::Inline), &expected);
+        prop_assert_eq!(&pass(&ours, Executor::Threads(2)).0, &expected.0);
+        laws::check_to_error(&ours);
+        let masked = |ds: &BoxMap<Element>| pass(&ds.clone().to_iter().batch_masked(size), Executor::Inline);
+        prop_assert_eq!(masked(&columns), masked(&apart));
+        let fixed = |ds: &BoxMap<Element>| pass(&ds.clone().batch_with(size, remainder).to_iter(), Executor::Inline);
+        prop_assert_eq!(fixed(&columns), fixed(&apart));
     }
 }

@@ -3,17 +3,20 @@
 use std::fmt;
 use std::io::Write;
 use std::mem;
+use std::sync::Arc;
 
-use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
+use parquet::arrow::ArrowSchemaConverter;
 use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
+use rayon::ThreadPool;
 
-use crate::element::{DType, Element};
+use super::row_groups::RowGroups;
+use crate::element::{DType, Element, Name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::arrow::kind::Kind;
-use crate::source::arrow::rows::{Columns, Rows};
+use crate::source::arrow::rows::{Declared, Rows};
 
 /// Writes elements as the rows of a Parquet file; [`finish`](Self::finish) writes the footer, without which it is none.
 ///
@@ -62,7 +65,7 @@ pub struct ParquetWriter<W: Write + Send> {
 enum State<W: Write + Send> {
     /// The columns are not known yet.
     Waiting(W),
-    Writing(Box<ArrowWriter<W>>),
+    Writing(Box<RowGroups<W>>),
     Failed,
 }
 
@@ -108,7 +111,8 @@ pub struct ParquetWriterOptions {
     dictionary: bool,
     byte_stream_split: bool,
     page_index: bool,
-    example: Option<Element>,
+    columns: Declared,
+    pool: Option<Arc<ThreadPool>>,
 }
 
 impl Default for ParquetWriterOptions {
@@ -120,7 +124,8 @@ impl Default for ParquetWriterOptions {
             dictionary: true,
             byte_stream_split: false,
             page_index: true,
-            example: None,
+            columns: Declared::Nothing,
+            pool: None,
         }
     }
 }
@@ -171,7 +176,19 @@ impl ParquetWriterOptions {
 
     /// The columns are those of this element, whose values do not count.
     pub fn example(mut self, example: Element) -> Self {
-        self.example = Some(example);
+        self.columns = Declared::Example(example);
+        self
+    }
+
+    /// These threads encode the columns of a row group, as many of them at once as there are; they change no byte.
+    pub(crate) fn pool(mut self, pool: Arc<ThreadPool>) -> Self {
+        self.pool = Some(pool);
+        self
+    }
+
+    /// The columns are these.
+    pub(crate) fn columns(mut self, columns: Vec<(Name, Kind)>) -> Self {
+        self.columns = Declared::Columns(columns);
         self
     }
 
@@ -194,7 +211,7 @@ impl ParquetWriterOptions {
     /// What is different for a column of numbers.
     fn column(&self, builder: WriterPropertiesBuilder, path: &ColumnPath, kind: &Kind) -> WriterPropertiesBuilder {
         let (dtype, is_array) = match kind {
-            Kind::Array(dtype, _) => (*dtype, true),
+            Kind::Array(dtype, _) | Kind::Empty(dtype) => (*dtype, true),
             Kind::Number(dtype) => (*dtype, false),
             _ => return builder,
         };
@@ -226,8 +243,7 @@ impl<W: Write + Send> ParquetWriter<W> {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a level that a codec does not have.
     pub fn new(out: W, options: ParquetWriterOptions) -> Result<Self> {
         options.compression.codec()?;
-        let columns = options.example.as_ref().map(Columns::like).transpose()?;
-        let rows = Rows::new(ROWS.min(options.row_group_rows), BYTES, columns);
+        let rows = Rows::new(ROWS.min(options.row_group_rows), BYTES, options.columns.columns()?);
         Ok(Self { rows, state: State::Waiting(out), options })
     }
 
@@ -246,7 +262,7 @@ impl<W: Write + Send> ParquetWriter<W> {
     /// Bytes that were written to `out`, and about those that will follow from the rows that wait in memory.
     pub fn estimated_bytes(&self) -> u64 {
         let written = match &self.state {
-            State::Writing(writer) => writer.bytes_written() + writer.in_progress_size(),
+            State::Writing(writer) => writer.estimated_bytes(),
             _ => 0,
         };
         (written + self.rows.waiting_bytes()) as u64
@@ -269,11 +285,12 @@ impl<W: Write + Send> ParquetWriter<W> {
     }
 
     /// The writer, which is made as soon as the columns are known.
-    fn writer(&mut self) -> Result<&mut ArrowWriter<W>> {
+    fn writer(&mut self) -> Result<&mut RowGroups<W>> {
         if let State::Waiting(_) = self.state {
             let properties = self.options.properties(&self.rows)?;
             if let State::Waiting(out) = mem::replace(&mut self.state, State::Failed) {
-                let writer = ArrowWriter::try_new(out, self.rows.schema(), Some(properties)).map_err(failed)?;
+                let pool = self.options.pool.clone();
+                let writer = RowGroups::new(out, self.rows.schema(), properties, pool).map_err(failed)?;
                 self.state = State::Writing(Box::new(writer));
             }
         }

@@ -3,14 +3,12 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::source::checksums;
 
 /// Length (`u64`) and its checksum (`u32`), little-endian.
 pub(super) const HEAD: usize = 12;
 /// The checksum of the data.
 pub(super) const FOOT: usize = 4;
-
-/// A fuzzer that has to find checksums finds nothing else.
-const CHECKED: bool = !cfg!(fuzzing);
 
 /// CRC-32C, turned and moved, so that the checksum of data that holds checksums is a good one, too.
 pub(super) fn masked(bytes: &[u8]) -> u32 {
@@ -39,7 +37,7 @@ pub(super) fn length(head: &[u8]) -> Result<u64> {
         )));
     };
     let computed = masked(length);
-    if stored != computed && CHECKED {
+    if stored != computed && checksums::are_checked() {
         return Err(Error::data(format!("the checksum of the length is {stored:#010x}, computed {computed:#010x}")));
     }
     Ok(u64::from_le_bytes(length.try_into().expect("8 bytes")))
@@ -68,7 +66,7 @@ pub(super) fn span(head: &[u8], at: u64, size: u64) -> Result<Range<u64>> {
 /// That data is what was written, by the checksum behind it.
 pub(super) fn check(data: &[u8], stored: [u8; FOOT]) -> Result<()> {
     let (stored, computed) = (u32::from_le_bytes(stored), masked(data));
-    if stored != computed && CHECKED {
+    if stored != computed && checksums::are_checked() {
         return Err(Error::data(format!("the checksum of the data is {stored:#010x}, computed {computed:#010x}")));
     }
     Ok(())

@@ -20,16 +20,17 @@ use self::frame::{FOOT, HEAD};
 #[cfg(all(feature = "python", feature = "compress"))]
 pub(crate) use self::reader::Reader as TfRecordReader;
 #[cfg(feature = "compress")]
-pub use self::stream::{TfRecordIter, TfRecordState, TfRecordStream};
+pub use self::stream::{TfRecordIter, TfRecordStream};
 pub use self::writer::{TfRecordWriter, TfRecordWriterOptions};
 use super::content::{self, Content};
-use super::detect::compression;
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::format::Format;
-use super::index_cache::{IndexCache, Records, load_or_find, load_or_read};
+use super::index_cache::{IndexCache, Records, load_or_find};
 use super::mmap::Access;
+use super::signs::compression;
 use super::starts::{Facts, Starts, StartsBuilder};
+use crate::dataset::Upcoming;
 use crate::dataset::map::{Many, RandomAccess};
 use crate::element::Buffer;
 use crate::error::{Error, Result};
@@ -125,8 +126,12 @@ impl TfRecordOptions {
     /// # Errors
     /// As [`TfRecord::open`].
     pub fn open(self, patterns: impl Patterns) -> Result<TfRecord> {
+        self.of(content::open_all(patterns, &ENDINGS, self.access)?)
+    }
+
+    /// The same of files that are open.
+    pub(crate) fn of(&self, contents: Vec<(PathBuf, Content)>) -> Result<TfRecord> {
         let open = |(path, content)| File::open(path, content, &self.cache);
-        let contents = content::open_all(patterns, &ENDINGS, self.access)?;
         let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
         let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
         let firsts = Firsts::of(files.iter().map(|file| file.starts.len()))?;
@@ -142,11 +147,8 @@ impl File {
         if let Some(codec) = compression(head.as_bytes()) {
             return Err(compressed(&path, codec));
         }
-        let starts = match content.here() {
-            Some(all) => load_or_find(&path, &id, all, Records::Frames, cache, starts),
-            None => load_or_read(&path, &id, Records::Frames, cache, || far::starts(&content)),
-        };
-        let starts = starts.map_err(|e| e.path(&path))?;
+        let find = || content.here().map_or_else(|| far::starts(&content), starts);
+        let starts = load_or_find(&path, &id, Records::Frames, cache, find).map_err(|e| e.path(&path))?;
         let id = FileId { hash: id.hash ^ starts.hash().rotate_left(1), ..id };
         Ok((Self { path, content, starts }, id))
     }
@@ -188,6 +190,14 @@ fn starts(file: &[u8]) -> Result<Starts> {
     Ok(starts.finish(Facts { size: file.len() as u64, ..Facts::default() }))
 }
 
+impl TfRecord {
+    /// The files and ranges where these records lie.
+    fn parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
+        let place = |&index: &u64| self.firsts.find(index).ok().map(|(at, record)| (at, self.files[at].place(record)));
+        indices.iter().filter_map(place)
+    }
+}
+
 impl RandomAccess for TfRecord {
     type Record = Buffer;
 
@@ -207,9 +217,7 @@ impl RandomAccess for TfRecord {
 
     fn read_many(&self, indices: &[u64]) -> Many<Buffer> {
         if self.far {
-            let place =
-                |&index: &u64| self.firsts.find(index).ok().map(|(at, record)| (at, self.files[at].place(record)));
-            content::fetch_all(indices.iter().filter_map(place), |at| &self.files[at].content);
+            content::fetch_all(self.parts(indices), |at| &self.files[at].content);
         }
         Many::one_by_one(indices, |index| self.read(index).map(Some))
     }
@@ -220,6 +228,10 @@ impl RandomAccess for TfRecord {
 
     fn reads_far(&self) -> bool {
         self.far
+    }
+
+    fn will_read(&self, next: Upcoming<'_>) {
+        content::will_read(self.parts(next.indices()), next, |at| &self.files[at].content);
     }
 
     fn place(&self, index: u64) -> Option<(PathBuf, u64)> {

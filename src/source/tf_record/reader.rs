@@ -64,7 +64,7 @@ impl Reader {
         // Until the whole record is here.
         self.lost = true;
         let mut head = [0; HEAD];
-        let got = self.take(&mut head)?;
+        let got = self.decoder.fill(&mut head)?;
         if got == 0 {
             return Ok(None);
         }
@@ -87,23 +87,10 @@ impl Reader {
 
     /// All of `out`, which is part of a record of `length` bytes.
     fn fill(&mut self, out: &mut [u8], length: u64) -> Result<()> {
-        if self.take(out)? < out.len() {
+        if self.decoder.fill(out)? < out.len() {
             return Err(Error::data(format!("the file ends inside of a record of {length} bytes")));
         }
         Ok(())
-    }
-
-    /// As much of `out` as there is.
-    fn take(&mut self, out: &mut [u8]) -> Result<usize> {
-        let mut got = 0;
-        while got < out.len() {
-            match self.decoder.read(&mut out[got..]) {
-                Ok(0) => break,
-                Ok(read) => got += read,
-                Err(error) => return Err(self.decoder.fault(error)),
-            }
-        }
-        Ok(got)
     }
 
     /// Adds record and place to an error that has none.

@@ -1,45 +1,36 @@
 //! TFRecord files read front to back: what compression leaves of them.
 
-use std::fmt;
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 
 use super::super::content::{self, Content};
-use super::super::files::{self, FileId, Patterns};
+use super::super::file_stream::{FileState, FileStream, Forward, file_stream, shorter};
+use super::super::files::Patterns;
 use super::super::mmap::Access;
 use super::reader::Reader;
-use crate::cx::{Cx, StageId};
-use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
+use crate::cx::Cx;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 
 const ENDINGS: [&str; 4] = [".tfrecord.gz", ".tfrecords.gz", ".tfrecord", ".tfrecords"];
 
-/// Records of TFRecord files, gzip or plain, read front to back: an [`IterDataset`] of bytes ([`Buffer`]).
-///
-/// Compression is known by its magic number. Files follow each other in the order of [`find`](super::super::find).
-///
-/// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the record and its byte offset (in the decompressed data, where it is compressed). A wrong
-/// checksum of the data is an error of that record alone; where a length is damaged, nothing says where the next record begins,
-/// and the next one read is the first of the next file.
-///
-/// # Cost
-/// One thread decompresses; several do if each file is a stream of its own and they are read as
-/// [`lanes`](crate::dataset::iter::lanes()). A resume decompresses the present file again up to its place. Memory: one record.
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone)]
-pub struct TfRecordStream {
-    shared: Arc<Shared>,
+file_stream! {
+    /// Records of TFRecord files, gzip or plain, read front to back: an [`IterDataset`](crate::IterDataset) of bytes ([`Buffer`]).
+    ///
+    /// Compression is known by its magic number. Files follow each other in the order of [`find`](super::super::find).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the record and its byte offset (in the decompressed data, where it is compressed). A wrong
+    /// checksum of the data is an error of that record alone; where a length is damaged, nothing says where the next record begins,
+    /// and the next one read is the first of the next file.
+    ///
+    /// # Cost
+    /// One thread decompresses; several do if each file is a stream of its own and they are read as
+    /// [`lanes`](crate::dataset::iter::lanes()). A resume decompresses the present file again up to its place. Memory: one record.
+    TfRecordStream of Buffer, TfRecordIter at FileState, by TfRecords
 }
 
-struct Shared {
-    files: Vec<(PathBuf, Content)>,
-    identity: String,
-}
+/// How records are read.
+struct TfRecords;
 
 impl TfRecordStream {
     /// Opens files, globs or directories (of `.tfrecord.gz`, `.tfrecord` and the like).
@@ -50,151 +41,48 @@ impl TfRecordStream {
         Self::of(content::open_all(patterns, &ENDINGS, Access::Sequential)?)
     }
 
-    /// Files that are in memory already.
+    /// Files that are open already.
     pub(in super::super) fn of(files: Vec<(PathBuf, Content)>) -> Result<Self> {
-        let ids = files.iter().map(|(path, file)| file.id(path)).collect::<Result<Vec<FileId>>>()?;
-        let identity = files::identity(&ids);
-        Ok(Self { shared: Arc::new(Shared { files, identity }) })
+        FileStream::of(files, TfRecords).map(Self)
     }
-}
-
-const NAME: &str = "tfrecord_stream";
-
-impl Stage for TfRecordStream {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-    fn params(&self) -> String {
-        self.shared.identity.clone()
-    }
-    fn role(&self) -> Role {
-        Role::Source
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        Vec::new()
-    }
-}
-
-impl IterDataset for TfRecordStream {
-    type Item = Buffer;
-    type Iter = TfRecordIter;
-
-    fn iter(&self, _: &Runtime) -> Result<TfRecordIter> {
-        Ok(TfRecordIter { shared: self.shared.clone(), file: 0, reader: None })
-    }
-}
-
-/// A pass over a [`TfRecordStream`].
-pub struct TfRecordIter {
-    shared: Arc<Shared>,
-    file: usize,
-    reader: Option<Reader>,
-}
-
-/// Where a [`TfRecordIter`] is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TfRecordState {
-    /// Files that are behind it.
-    pub file: u64,
-    /// Bytes of the present file that are behind it, decompressed.
-    pub byte: u64,
-    /// Records of the present file that are behind it.
-    pub record: u64,
 }
 
 impl TfRecordIter {
     /// An error in the record that was read last.
     #[cold]
     pub(in super::super) fn blame(&self, error: Error, cx: &Cx) -> Error {
-        let record = self.reader.as_ref().map_or(0, |reader| reader.record.saturating_sub(1));
-        let error = error.record(record);
-        let error = match self.shared.files.get(self.file) {
-            Some((path, _)) => error.path(path),
-            None => error,
-        };
-        cx.blame(StageId(0), NAME, error)
-    }
-
-    fn read(&mut self) -> Result<Option<Buffer>> {
-        let shared = &*self.shared;
-        while let Some((path, file)) = shared.files.get(self.file) {
-            let reader = match &mut self.reader {
-                Some(reader) => reader,
-                none => {
-                    let opened = Reader::open(file);
-                    // What cannot be opened is behind it, as what is damaged is.
-                    self.file += usize::from(opened.is_err());
-                    none.insert(opened.map_err(|e| e.path(path))?)
-                }
-            };
-            match reader.next() {
-                Ok(Some(record)) => return Ok(Some(record)),
-                Ok(None) => {
-                    self.file += 1;
-                    self.reader = None;
-                }
-                Err(error) => return Err(error.path(path)),
-            }
-        }
-        Ok(None)
+        self.0.blame(error, cx)
     }
 }
 
-impl DatasetIterator for TfRecordIter {
-    type Item = Buffer;
-    type State = TfRecordState;
+impl Forward for TfRecords {
+    type Record = Buffer;
+    type Reader = Reader;
 
-    fn next(&mut self, cx: &mut Cx) -> Result<Option<Buffer>> {
-        cx.begin_element();
-        crate::store::tell(cx);
-        match cx.consumed(StageId(0), || self.read()) {
-            Ok(Some(record)) => {
-                cx.produced(StageId(0), 1, record.len() as u64);
-                Ok(Some(record))
-            }
-            Ok(None) => Ok(None),
-            Err(error) => Err(cx.blame(StageId(0), NAME, error)),
-        }
+    fn name(&self) -> &'static str {
+        "tfrecord_stream"
     }
 
-    fn state(&self) -> TfRecordState {
-        match &self.reader {
-            // What is left of a file that is lost does not come back by starting again.
-            Some(reader) if reader.lost => TfRecordState { file: self.file as u64 + 1, byte: 0, record: 0 },
-            Some(reader) => TfRecordState { file: self.file as u64, byte: reader.byte, record: reader.record },
-            None => TfRecordState { file: self.file as u64, byte: 0, record: 0 },
-        }
+    fn params(&self) -> String {
+        String::new()
     }
 
-    fn restore(&mut self, state: TfRecordState, _: &mut Cx) -> Result<()> {
-        let files = &self.shared.files;
-        let file = usize::try_from(state.file).ok().filter(|&file| file <= files.len());
-        self.file = file.ok_or_else(|| Error::state(format!("file {} of {}", state.file, files.len())))?;
-        self.reader = match files.get(self.file) {
-            _ if state.byte == 0 => None,
-            Some((path, file)) => {
-                let short =
-                    || Error::state(format!("the file has fewer than the {} bytes that were read of it", state.byte));
-                let mut reader = Reader::open(file).map_err(|e| e.path(path))?;
-                reader.skip_to(state.byte, state.record).map_err(|e| short().path(path).caused_by(e))?;
-                Some(reader)
-            }
-            None => return Err(Error::state(format!("byte {} behind the last file", state.byte))),
-        };
-        Ok(())
+    fn open(&self, path: &Path, file: &Content, byte: u64, records: u64) -> Result<Reader> {
+        let mut reader = Reader::open(file)?;
+        reader.skip_to(byte, records).map_err(|e| shorter(byte).path(path).caused_by(e))?;
+        Ok(reader)
     }
-}
 
-impl fmt::Debug for TfRecordStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TfRecordStream({} files)", self.shared.files.len())
+    fn next(&self, reader: &mut Reader, _: &Path) -> Result<Option<Buffer>> {
+        reader.next()
     }
-}
 
-impl fmt::Debug for TfRecordIter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TfRecordIter({:?})", self.state())
+    fn place(reader: &Reader) -> Option<(u64, u64)> {
+        (!reader.lost).then_some((reader.byte, reader.record))
+    }
+
+    fn record_bytes(&self, record: &Buffer) -> u64 {
+        record.len() as u64
     }
 }
 
@@ -204,6 +92,8 @@ mod tests {
 
     use super::super::{TfRecord, frame};
     use super::*;
+    use crate::dataset::{DatasetIterator, IterDataset};
+    use crate::exec::Runtime;
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
@@ -238,7 +128,7 @@ mod tests {
             assert_eq!(rest, all[taken.min(all.len())..], "after {taken}");
             iter.next(&mut cx).unwrap();
         }
-        let mut restore = |file, byte| ds.iter(&run).unwrap().restore(TfRecordState { file, byte, record: 0 }, &mut cx);
+        let mut restore = |file, byte| ds.iter(&run).unwrap().restore(FileState { file, byte, record: 0 }, &mut cx);
         assert!([restore(4, 0), restore(3, 1), restore(2, 1000)].iter().all(Result::is_err));
     }
 

@@ -3,6 +3,7 @@
 use tar::EntryType;
 
 use crate::error::{Error, Result};
+use crate::source::checksums;
 
 /// Bytes of a block. Headers are one, data fill the last of theirs with zeros.
 pub(super) const BLOCK: u64 = 512;
@@ -43,7 +44,7 @@ impl Header {
         let header = tar::Header::from_byte_slice(block);
         let stored = header.cksum().map_err(|_| Error::data("the checksum of the header is no number"))?;
         let computed = plain_checksum(block);
-        if stored != computed && stored != signed_checksum(block) && !cfg!(fuzzing) {
+        if stored != computed && stored != signed_checksum(block) && checksums::are_checked() {
             return Err(Error::data(format!("the checksum of the header is {stored}, computed {computed}")));
         }
         let size = header.entry_size().map_err(|_| Error::data("the size of the member is no number"))?;

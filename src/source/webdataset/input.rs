@@ -112,16 +112,8 @@ impl Inflated {
         self.decoder.codec().is_some()
     }
 
-    /// As much of `out` as there is.
     fn fill(&mut self, out: &mut [u8]) -> Result<usize> {
-        let mut got = 0;
-        while got < out.len() {
-            match self.decoder.read(&mut out[got..]) {
-                Ok(0) => break,
-                Ok(read) => got += read,
-                Err(error) => return Err(self.decoder.fault(error)),
-            }
-        }
+        let got = self.decoder.fill(out)?;
         self.at += got as u64;
         Ok(got)
     }

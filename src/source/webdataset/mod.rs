@@ -19,23 +19,24 @@ use rayon::prelude::*;
 
 use self::input::{Part, Window};
 use self::sample::{Samples, Wanted, split};
-pub use self::stream::{WebDatasetIter, WebDatasetState, WebDatasetStream};
+pub use self::stream::{WebDatasetIter, WebDatasetStream};
 use self::walk::Walk;
 pub use self::writer::WebDatasetWriter;
 use super::columns::check_choice;
 use super::content::{self, Content};
-use super::detect::compression;
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::format::Format;
 use super::index_cache::{IndexCache, Records, load_or_find};
 use super::mmap::Access;
+use super::signs::compression;
 use super::starts::{Facts, Starts, StartsBuilder};
+use crate::dataset::Upcoming;
 use crate::dataset::map::{Many, RandomAccess};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 
-/// Samples of WebDataset shards that are not compressed, by number: a [`RandomAccess`] source of [`Element`]. Those of gzip and zstd
+/// Samples of WebDataset shards that are not compressed, by number: a [`RandomAccess`] source of [`Element`]. Those of gzip, zstd and LZ4
 /// are read in order, by [`WebDatasetStream`].
 ///
 /// Consecutive files whose paths are equal up to the first dot of their last part are a sample. Its element has that path as
@@ -146,8 +147,8 @@ impl WebDatasetOptions {
         self.wanted.columns.as_deref().map_or(Ok(()), check_choice)
     }
 
-    /// The same, of files that are in memory already.
-    pub(super) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<WebDataset> {
+    /// The same of files that are open.
+    pub(crate) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<WebDataset> {
         let wanted = self.wanted;
         let open = |(path, content)| Shard::open(path, content, &self.cache);
         let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
@@ -157,7 +158,7 @@ impl WebDatasetOptions {
         Ok(WebDataset { files, firsts, wanted, identity })
     }
 
-    /// Opens files, globs or directories (of `.tar.gz`, `.tgz`, `.tar.zst` and `.tar` files), to be read front to back.
+    /// Opens files, globs or directories (of `.tar.gz`, `.tgz`, `.tar.zst`, `.tar.lz4` and `.tar` files), to be read front to back.
     ///
     /// # Errors
     /// If nothing is found, or a file cannot be mapped; those of the columns.
@@ -181,7 +182,7 @@ impl Shard {
             return Err(compressed(codec).path(path));
         }
         let starts = match content.here() {
-            Some(bytes) => load_or_find(&path, &id, bytes, Records::Samples, cache, |_| starts(&content)),
+            Some(_) => load_or_find(&path, &id, Records::Samples, cache, || starts(&content)),
             None => starts(&content),
         };
         let starts = starts.map_err(|e| e.path(&path))?;
@@ -228,6 +229,14 @@ fn starts(content: &Content) -> Result<Starts> {
     Ok(starts.finish(Facts { size: content.len(), ..Facts::default() }))
 }
 
+impl WebDataset {
+    /// The files and ranges where these samples lie.
+    fn parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
+        let places = indices.iter().filter_map(|&index| self.firsts.find(index).ok());
+        places.filter_map(|(at, record)| Some((at, self.files[at].place(record)?)))
+    }
+}
+
 impl RandomAccess for WebDataset {
     type Record = Element;
 
@@ -247,15 +256,22 @@ impl RandomAccess for WebDataset {
 
     /// What lies far away is fetched all at once, not one after the other.
     fn read_many(&self, indices: &[u64]) -> Many<Element> {
-        let places = indices.iter().filter_map(|&index| self.firsts.find(index).ok());
-        let places = places.filter(|(at, _)| self.files[*at].content.here().is_none());
-        let far = places.filter_map(|(at, record)| Some((at, self.files[at].place(record)?)));
-        content::fetch_all(far, |at| &self.files[at].content);
+        if self.reads_far() {
+            content::fetch_all(self.parts(indices), |at| &self.files[at].content);
+        }
         Many::one_by_one(indices, |index| self.read(index).map(Some))
     }
 
     fn reads_together(&self) -> bool {
-        self.files.iter().any(|file| file.content.here().is_none())
+        self.reads_far()
+    }
+
+    fn reads_far(&self) -> bool {
+        content::any_far(self.files.iter().map(|file| &file.content))
+    }
+
+    fn will_read(&self, next: Upcoming<'_>) {
+        content::will_read(self.parts(next.indices()), next, |at| &self.files[at].content);
     }
 
     fn name(&self) -> &'static str {

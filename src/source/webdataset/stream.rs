@@ -1,103 +1,41 @@
 //! Shards read front to back: what compression leaves of them.
 
-use std::fmt;
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 
 use super::super::content::Content;
-use super::super::files::{self, FileId};
+use super::super::file_stream::{FileState, FileStream, Forward, file_stream, shorter};
 use super::input::{Inflated, Input};
 use super::sample::{Samples, Wanted};
 use super::walk::Walk;
-use crate::cx::{Cx, StageId};
-use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 
-/// Samples of WebDataset shards, of gzip, zstd or plain, read front to back: an [`IterDataset`] of [`Element`], each as
-/// [`WebDataset`](super::WebDataset) has it.
-///
-/// Made by [`WebDatasetOptions::stream`](super::WebDatasetOptions::stream). Compression is known by its magic number. Files follow each other in the order
-/// of [`find`](super::super::find); a sample does not reach over the end of its file.
-///
-/// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the sample and its byte offset (in the decompressed data, where it is compressed). A sample that
-/// cannot be decoded is an error of that sample alone; where an archive is damaged, nothing says where the next header is: the sample
-/// that reaches there is lost, and the next one read is the first of the next file.
-///
-/// # Cost
-/// One thread decompresses; several do if each file is a stream of its own and they are read as
-/// [`lanes`](crate::dataset::iter::lanes()). A resume decompresses the present file again up to its place. Memory: one sample.
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone)]
-pub struct WebDatasetStream {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    files: Vec<(PathBuf, Content)>,
-    wanted: Wanted,
-    identity: String,
+file_stream! {
+    /// Samples of WebDataset shards, of gzip, zstd, LZ4 or plain, read front to back: an [`IterDataset`](crate::IterDataset) of [`Element`], each as
+    /// [`WebDataset`](super::WebDataset) has it.
+    ///
+    /// Made by [`WebDatasetOptions::stream`](super::WebDatasetOptions::stream). Compression is known by its magic number. Files follow each other in the order
+    /// of [`find`](super::super::find); a sample does not reach over the end of its file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the sample and its byte offset (in the decompressed data, where it is compressed). A sample that
+    /// cannot be decoded is an error of that sample alone; where an archive is damaged, nothing says where the next header is: the sample
+    /// that reaches there is lost, and the next one read is the first of the next file.
+    ///
+    /// # Cost
+    /// One thread decompresses; several do if each file is a stream of its own and they are read as
+    /// [`lanes`](crate::dataset::iter::lanes()). A resume decompresses the present file again up to its place. Memory: one sample.
+    WebDatasetStream of Element, WebDatasetIter at FileState, by Wanted
 }
 
 impl WebDatasetStream {
     pub(super) fn of(files: Vec<(PathBuf, Content)>, wanted: Wanted) -> Result<Self> {
-        let ids = files.iter().map(|(path, file)| file.id(path)).collect::<Result<Vec<FileId>>>()?;
-        let identity = files::identity(&ids) + &wanted.identity();
-        Ok(Self { shared: Arc::new(Shared { files, wanted, identity }) })
+        FileStream::of(files, wanted).map(Self)
     }
-}
-
-const NAME: &str = "webdataset_stream";
-
-impl Stage for WebDatasetStream {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-    fn params(&self) -> String {
-        self.shared.identity.clone()
-    }
-    fn role(&self) -> Role {
-        Role::Source
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        Vec::new()
-    }
-}
-
-impl IterDataset for WebDatasetStream {
-    type Item = Element;
-    type Iter = WebDatasetIter;
-
-    fn iter(&self, _: &Runtime) -> Result<WebDatasetIter> {
-        Ok(WebDatasetIter { shared: self.shared.clone(), file: 0, reader: None })
-    }
-}
-
-/// A pass over a [`WebDatasetStream`].
-pub struct WebDatasetIter {
-    shared: Arc<Shared>,
-    file: usize,
-    reader: Option<Reader>,
-}
-
-/// Where a [`WebDatasetIter`] is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WebDatasetState {
-    /// Files that are behind it.
-    pub file: u64,
-    /// Where the next sample begins in the present file, decompressed.
-    pub byte: u64,
-    /// Samples of the present file that are behind it.
-    pub record: u64,
 }
 
 /// Reads one file.
-struct Reader {
+pub(super) struct Reader {
     samples: Samples<Inflated>,
     /// Samples behind it.
     record: u64,
@@ -110,7 +48,7 @@ impl Reader {
     fn open(file: &Content, byte: u64, record: u64) -> Result<Self> {
         let mut input = Inflated::open(file)?;
         if input.skip(byte)? < byte {
-            return Err(Error::state(format!("the file has fewer than the {byte} bytes that were read of it")));
+            return Err(shorter(byte));
         }
         Ok(Self { samples: Samples::new(Walk::whole(input)), record, lost: false })
     }
@@ -133,74 +71,33 @@ impl Reader {
     }
 }
 
-impl WebDatasetIter {
-    fn read(&mut self) -> Result<Option<Element>> {
-        let shared = &*self.shared;
-        while let Some((path, file)) = shared.files.get(self.file) {
-            let reader = match &mut self.reader {
-                Some(reader) => reader,
-                none => none.insert(Reader::open(file, 0, 0).map_err(|e| e.path(path))?),
-            };
-            let next = reader.next(&shared.wanted, &path.to_string_lossy()).map_err(|e| e.path(path))?;
-            if next.is_some() {
-                return Ok(next);
-            }
-            self.file += 1;
-            self.reader = None;
-        }
-        Ok(None)
-    }
-}
+impl Forward for Wanted {
+    type Record = Element;
+    type Reader = Reader;
 
-impl DatasetIterator for WebDatasetIter {
-    type Item = Element;
-    type State = WebDatasetState;
-
-    fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
-        cx.begin_element();
-        match cx.consumed(StageId(0), || self.read()) {
-            Ok(Some(element)) => {
-                cx.produced(StageId(0), 1, element.nbytes() as u64);
-                Ok(Some(element))
-            }
-            Ok(None) => Ok(None),
-            Err(error) => Err(cx.blame(StageId(0), NAME, error)),
-        }
+    fn name(&self) -> &'static str {
+        "webdataset_stream"
     }
 
-    fn state(&self) -> WebDatasetState {
-        let file = self.file as u64;
-        match &self.reader {
-            // What is left of a file that is lost does not come back by starting again, and behind the end nothing says that it is one.
-            Some(reader) if reader.lost || reader.samples.is_over() => {
-                WebDatasetState { file: file + 1, byte: 0, record: 0 }
-            }
-            Some(reader) => WebDatasetState { file, byte: reader.samples.position(), record: reader.record },
-            None => WebDatasetState { file, byte: 0, record: 0 },
-        }
+    fn params(&self) -> String {
+        self.identity()
     }
 
-    fn restore(&mut self, state: WebDatasetState, _: &mut Cx) -> Result<()> {
-        let files = &self.shared.files;
-        let file = usize::try_from(state.file).ok().filter(|&file| file <= files.len());
-        self.file = file.ok_or_else(|| Error::state(format!("file {} of {}", state.file, files.len())))?;
-        self.reader = match files.get(self.file) {
-            _ if state.byte == 0 => None,
-            Some((path, file)) => Some(Reader::open(file, state.byte, state.record).map_err(|e| e.path(path))?),
-            None => return Err(Error::state(format!("byte {} behind the last file", state.byte))),
-        };
-        Ok(())
+    fn open(&self, _: &Path, file: &Content, byte: u64, records: u64) -> Result<Reader> {
+        Reader::open(file, byte, records)
     }
-}
 
-impl fmt::Debug for WebDatasetStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WebDatasetStream({} files)", self.shared.files.len())
+    fn next(&self, reader: &mut Reader, path: &Path) -> Result<Option<Element>> {
+        reader.next(self, &path.to_string_lossy())
     }
-}
 
-impl fmt::Debug for WebDatasetIter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WebDatasetIter({:?})", self.state())
+    fn place(reader: &Reader) -> Option<(u64, u64)> {
+        // Behind the end nothing says that it is one.
+        let over = reader.lost || reader.samples.is_over();
+        (!over).then(|| (reader.samples.position(), reader.record))
+    }
+
+    fn record_bytes(&self, element: &Element) -> u64 {
+        element.nbytes() as u64
     }
 }

@@ -7,6 +7,7 @@ use crate::Cx;
 use crate::dataset::{DatasetIterator, IterDataset};
 use crate::element::{Array, Buffer, Value};
 use crate::exec::Runtime;
+use crate::source::FileState;
 
 fn written(elements: &[Element]) -> Vec<u8> {
     let mut writer = WebDatasetWriter::new(Vec::new());
@@ -153,7 +154,7 @@ fn a_state_continues_and_is_kept() {
         assert_eq!(rest, all[taken.min(all.len())..], "after {taken}");
         iter.next(&mut cx).unwrap();
     }
-    let mut restore = |file, byte| ds.iter(&run).unwrap().restore(WebDatasetState { file, byte, record: 0 }, &mut cx);
+    let mut restore = |file, byte| ds.iter(&run).unwrap().restore(FileState { file, byte, record: 0 }, &mut cx);
     assert!([restore(4, 0), restore(3, 1), restore(2, 1 << 20)].iter().all(Result::is_err));
 }
 
@@ -173,6 +174,18 @@ fn a_damaged_file_ends_early_and_the_next_one_is_read() {
     let error = next().unwrap();
     assert!(error.contains("0.tar: record 1: byte 2048: the checksum") && error.contains("decompressed"), "{error}");
     assert_eq!((next().unwrap().as_str(), next()), ("d", None));
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_behind_it_once_that_is_told() {
+    use crate::dataset::iter::{BadRecords, laws};
+    // A frame header that asks for a window of 2 GiB.
+    let damaged = b"\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00";
+    let files = [&written(&[sample("a", "one")]), damaged.as_slice(), &written(&[sample("b", "two")])];
+    let ds = WebDataset::options().stream_contents(contents(&files)).unwrap();
+    assert!(ds.collect().unwrap_err().to_string().contains("1.tar"));
+    let read = laws::check(&ds.on_bad_record(BadRecords::skip()));
+    assert_eq!(read.iter().map(|e| e.text("__key__").unwrap()).collect::<Vec<_>>(), ["a", "b"]);
 }
 
 #[test]

@@ -2,26 +2,26 @@
 
 use std::path::PathBuf;
 
-use super::{index_cache, lanes_of, paths, refuse_lanes};
+#[cfg(feature = "compress")]
+use super::lanes_of;
+use super::{index_cache, paths, refuse_lanes};
 use crate::dataset::MapDataset;
 use crate::dataset::map::Source;
 use crate::error::Result;
-use crate::source::{Csv, CsvOptions, CsvType, any_compressed, find};
+use crate::source::{Csv, CsvOptions, CsvType, find, open_plain};
 use crate::spec::chain::{Chain, Context};
 use crate::spec::decode::{Decode, Fields};
 use crate::spec::node::Node;
 
-const ENDINGS: [&str; 6] = [".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst", ".csv", ".tsv"];
+const ENDINGS: [&str; 8] = [".csv.gz", ".csv.zst", ".csv.lz4", ".tsv.gz", ".tsv.zst", ".tsv.lz4", ".csv", ".tsv"];
 
 /// `csv: {paths: "a-*.csv", columns: [text], types: {id: int64}, delimiter: ";"}`; compressed files are a stream.
 pub(super) fn csv(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     let files = find(paths(fields.required_node("paths")?, context)?, &ENDINGS)?;
     let options = options(fields)?;
-    if cfg!(feature = "compress") && any_compressed(&files)? {
-        return stream(fields, &options, &files);
-    }
+    let Some(contents) = open_plain(&files)? else { return stream(fields, &options, &files) };
     refuse_lanes(fields)?;
-    Ok(Chain::Map(Source::new(options.cache(index_cache(fields, context)?).open(&files)?).boxed()))
+    Ok(Chain::Map(Source::new(options.cache(index_cache(fields, context)?).of(contents)?).boxed()))
 }
 
 #[cfg(feature = "compress")]

@@ -80,7 +80,7 @@ pub(super) const SOURCES: &[SourceEntry] = &[
 /// Where there is random access, lanes are nothing but another order.
 fn refuse_lanes(fields: &Fields<'_>) -> Result<()> {
     match fields.node("lanes") {
-        Some(node) => Err(node.error("these files have random access, and lanes are for `.gz` and `.zst`").help(
+        Some(node) => Err(node.error("these files have random access, and lanes are for `.gz`, `.zst` and `.lz4`").help(
             "leave it out: whoever evaluates the pipeline reads anywhere in them; or name `lanes` as the source, with `parts`",
         )),
         None => Ok(()),

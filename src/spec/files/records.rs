@@ -41,19 +41,24 @@ pub(super) fn bagz(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
 /// `tfrecord: {paths: "train-*.tfrecord", field: record}`: the same; compressed files are a stream.
 #[cfg(feature = "tf_record")]
 pub(super) fn tfrecord(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    #[cfg(feature = "compress")]
-    use crate::source::any_compressed;
-    use crate::source::{TfRecord, find};
+    use crate::source::{TfRecord, find, open_plain};
     let files = find(paths(fields.required_node("paths")?, context)?, &TF_RECORD)?;
     let content = Records::of(fields)?;
-    #[cfg(feature = "compress")]
-    if any_compressed(&files)? {
-        let Some(count) = fields.at_least("lanes", 1)? else { return Ok(Chain::Iter(content.stream(&files)?)) };
-        return super::lanes_of(&files, count, |files| content.stream(files));
-    }
+    let Some(contents) = open_plain(&files)? else { return packed(fields, &files, &content) };
     refuse_lanes(fields)?;
-    let source = TfRecord::options().cache(index_cache(fields, context)?).open(&files)?;
+    let source = TfRecord::options().cache(index_cache(fields, context)?).of(contents)?;
     Ok(Chain::Map(content.elements(source)))
+}
+
+#[cfg(all(feature = "tf_record", feature = "compress"))]
+fn packed(fields: &Fields<'_>, files: &[std::path::PathBuf], content: &Records) -> Result<Chain> {
+    let Some(count) = fields.at_least("lanes", 1)? else { return Ok(Chain::Iter(content.stream(files)?)) };
+    super::lanes_of(files, count, |files| content.stream(files))
+}
+
+#[cfg(all(feature = "tf_record", not(feature = "compress")))]
+fn packed(_: &Fields<'_>, _: &[std::path::PathBuf], _: &Records) -> Result<Chain> {
+    Err(crate::source::Format::TfRecordStream.lacking())
 }
 
 /// Endings of TFRecord files.

@@ -9,7 +9,7 @@ use crate::dataset::map::{RandomAccess, Source};
 use crate::dataset::{BoxMap, MapDataset};
 use crate::element::Element;
 use crate::error::Result;
-use crate::source::{Format, Jsonl, JsonlOptions, Lines, any_compressed, find};
+use crate::source::{Contents, Format, Jsonl, JsonlOptions, Lines, find, open_plain};
 use crate::spec::chain::{Chain, Context};
 use crate::spec::columns::NamedFn;
 use crate::spec::decode::{Decode, Fields};
@@ -18,23 +18,23 @@ use crate::spec::node::Node;
 /// `jsonl: {paths: [a.jsonl, "b-*.jsonl"], columns: [text], index_cache: beside}`.
 pub(super) fn jsonl(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     let paths = paths(fields.required_node("paths")?, context)?;
-    if is_packed(&paths, Format::Jsonl, Format::JsonlStream)? {
+    let Some(contents) = plain(&paths, Format::Jsonl, Format::JsonlStream)? else {
         return jsonl_stream(fields, &paths);
-    }
+    };
     refuse_lanes(fields)?;
     let cache = index_cache(fields, context)?;
     let options = || Jsonl::options().cache(cache.clone());
     let source = match fields.node("columns") {
-        Some(node) => chosen(node, context, options, &paths)?,
-        None => options().open(&paths)?,
+        Some(node) => chosen(node, context, options, &contents)?,
+        None => options().open_contents(contents)?,
     };
     Ok(Chain::Map(Source::new(source).boxed()))
 }
 
-/// Compressed text has no random access: it is read as a stream.
-fn is_packed(paths: &[PathBuf], plain: Format, packed: Format) -> Result<bool> {
+/// The files, opened; or nothing: compressed text has no random access, it is read as a stream.
+fn plain(paths: &[PathBuf], plain: Format, packed: Format) -> Result<Option<Contents>> {
     let endings = [packed.endings(), plain.endings()].concat();
-    any_compressed(&find(paths, &endings)?)
+    open_plain(&find(paths, &endings)?)
 }
 
 #[cfg(feature = "compress")]
@@ -63,7 +63,7 @@ fn packed(
     stream: impl Fn(&[PathBuf]) -> Result<crate::dataset::BoxIter<Element>>,
 ) -> Result<Chain> {
     let Some(count) = fields.at_least("lanes", 1)? else { return Ok(Chain::Iter(stream(paths)?)) };
-    super::lanes_of(&crate::source::find(paths, &[".gz", ".zst"])?, count, stream)
+    super::lanes_of(&crate::source::find(paths, &[".gz", ".zst", ".lz4"])?, count, stream)
 }
 
 #[cfg(not(feature = "compress"))]
@@ -77,13 +77,14 @@ fn line_stream(_: &Fields<'_>, _: &[PathBuf]) -> Result<Chain> {
 }
 
 /// Only some columns. If the first record cannot be read that way, its own columns say whether a name is wrong.
-fn chosen(node: &Node, context: &Context, options: impl Fn() -> JsonlOptions, paths: &[PathBuf]) -> Result<Jsonl> {
+fn chosen(node: &Node, context: &Context, options: impl Fn() -> JsonlOptions, contents: &Contents) -> Result<Jsonl> {
     let columns = Vec::<String>::decode(node)?;
-    let source = options().columns(&columns).open(paths).map_err(|e| e.line(node.line as u64))?;
+    let open = |options: JsonlOptions| options.open_contents(contents.clone());
+    let source = open(options().columns(&columns)).map_err(|e| e.line(node.line as u64))?;
     if source.is_empty() || source.read(0).is_ok() {
         return Ok(source);
     }
-    if let Ok(first) = options().open(paths)?.read(0) {
+    if let Ok(first) = open(options())?.read(0) {
         let columns = Some(first.iter().map(|(name, _)| name.to_owned()).collect());
         Context { columns, ..Context::new(context.folder.clone()) }.columns_in(node)?;
     }
@@ -93,12 +94,12 @@ fn chosen(node: &Node, context: &Context, options: impl Fn() -> JsonlOptions, pa
 /// `lines: {paths: a.txt, column: text}`: a column of text, a line a record.
 pub(super) fn lines(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     let paths = paths(fields.required_node("paths")?, context)?;
-    if is_packed(&paths, Format::Lines, Format::LineStream)? {
+    let Some(contents) = plain(&paths, Format::Lines, Format::LineStream)? else {
         return line_stream(fields, &paths);
-    }
+    };
     refuse_lanes(fields)?;
     let options = Lines::options().cache(index_cache(fields, context)?);
-    let source = options.blank_lines(fields.or("blank_lines", false)?).open(&paths)?;
+    let source = options.blank_lines(fields.or("blank_lines", false)?).open_contents(contents)?;
     Ok(Chain::Map(line_elements(source, &fields.or("column", "text".to_owned())?)))
 }
 

@@ -72,6 +72,8 @@ impl WorkerPool {
         options: MpOptions,
         recorder: Arc<Recorder>,
     ) -> Result<Arc<Self>> {
+        // What was read to open files is in no one's part of the budget.
+        crate::store::let_go();
         let (commands, orders) = unbounded();
         let (room, has_room) = bounded(1);
         let wake = move || {

@@ -48,8 +48,8 @@ pub(crate) use cross::Cross;
 pub(crate) use crossing::{Crossing, crossing};
 #[cfg(feature = "python")]
 pub(crate) use crossing::{Entry, also};
-#[cfg(fuzzing)]
-pub(super) use fuzz::wire as fuzz_wire;
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(crate) use fuzz::wire as fuzz_wire;
 #[cfg(feature = "python")]
 pub(crate) use input::In;
 pub(crate) use lane::{LaneEnd, LaneSlots, read_lane};

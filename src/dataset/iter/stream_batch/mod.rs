@@ -1,5 +1,6 @@
 //! Batches straight behind the elementwise prefix.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::bad_records::{Prefix, StreamState};
@@ -142,6 +143,10 @@ impl<T: 'static, M: MakeBatch<T>> Gather<T> for Batching<M> {
 
     fn gather(&self, items: Vec<T>, cx: &mut Cx) -> Result<M::Batch> {
         self.make(items, cx)
+    }
+
+    fn of_columns<D: MapDataset<Item = T>>(&self, dataset: &D, indices: Range<u64>, cx: &mut Cx) -> Option<M::Batch> {
+        Batching::of_columns(self, dataset, indices, cx)
     }
 
     #[cfg(all(feature = "workers", target_os = "linux"))]

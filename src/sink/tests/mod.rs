@@ -1,5 +1,8 @@
 //! What a sink leaves in its folder, whatever happens to it.
 
+mod kills;
+mod schemas;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -74,7 +77,7 @@ fn neither_threads_nor_memory_change_a_byte() {
 #[test]
 fn a_row_of_a_batch_is_an_element_and_files_are_compressed() {
     let temp = tempfile::tempdir().unwrap();
-    for compression in [Compression::Zstd(3), Compression::Gzip(6)] {
+    for compression in [Compression::Zstd(3), Compression::Gzip(6), Compression::Lz4] {
         let folder = temp.path().join(compression.name());
         let mut sink = options().compression(compression).open(&folder).unwrap();
         let rows = Array::new(crate::DType::I32, &[3, 2], crate::Buffer::from_vec((0..6i32).collect())).unwrap();

@@ -1,38 +1,29 @@
 //! Records that are a frame of zstd each, decompressed with bounded memory.
 
-use std::cell::RefCell;
-use std::io::{self, Read};
-
-use zstd::bulk::Decompressor;
 use zstd::zstd_safe::get_frame_content_size;
 
+use super::super::decompress::{zstd, zstd_unsized};
 use crate::error::{Error, Result};
 
 /// What any frame may decompress to.
 const LARGEST: u64 = 64 << 20;
 /// What a byte of a frame may decompress to beyond that.
 const RATIO: u64 = 1000;
-/// What is believed at once of the size that a frame states; of more only as much as comes out of it.
-const AT_ONCE: u64 = 16 << 20;
-const AT_ONCE_RATIO: u64 = 256;
-/// 32 MiB, which every level of zstd but the `--long` ones keeps to.
-const WINDOW_LOG: u32 = 25;
-
 /// The bytes of which `frame` was made.
 ///
 /// # Errors
 /// [`ErrorKind::Data`](crate::ErrorKind::Data) if it is damaged, or would be longer than 64 MiB and 1000 times the frame.
-pub(crate) fn decompress(frame: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn decompress(frame: &[u8]) -> Result<Vec<u8>> {
     let length = frame.len() as u64;
     let most = LARGEST.saturating_add(length.saturating_mul(RATIO));
     let stated = get_frame_content_size(frame).map_err(|_| Error::data("no frame of zstd begins here"))?;
     if let Some(size) = stated.filter(|&size| size > most) {
         return Err(Error::data(format!("a frame of {length} bytes says that it holds {size}, {most} are the most")));
     }
-    let believed = AT_ONCE.saturating_add(length.saturating_mul(AT_ONCE_RATIO));
+    let held = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
     let out = match stated {
-        Some(size) if size <= believed => at_once(frame, size as usize),
-        _ => in_steps(frame, stated.unwrap_or(most)),
+        Some(size) => zstd(frame, held(size)),
+        None => zstd_unsized(frame, held(most)),
     };
     let out = out.map_err(|e| Error::data(format!("the frame of zstd is damaged: {e}")))?;
     match (out.len() as u64, stated) {
@@ -44,29 +35,6 @@ pub(crate) fn decompress(frame: &[u8]) -> Result<Vec<u8>> {
         }
         _ => Ok(out),
     }
-}
-
-/// By a context that each thread keeps: making one takes longer than a small frame.
-fn at_once(frame: &[u8], size: usize) -> io::Result<Vec<u8>> {
-    thread_local!(static CONTEXT: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) });
-    CONTEXT.with_borrow_mut(|kept| {
-        let context = match kept {
-            Some(context) => context,
-            None => kept.insert(Decompressor::new()?),
-        };
-        let mut out = Vec::with_capacity(size);
-        context.decompress_to_buffer(frame, &mut out)?;
-        Ok(out)
-    })
-}
-
-/// Memory grows with what comes out; a byte more than `most` is read, so that it is seen.
-fn in_steps(frame: &[u8], most: u64) -> io::Result<Vec<u8>> {
-    let mut stream = zstd::stream::read::Decoder::with_buffer(frame)?;
-    stream.window_log_max(WINDOW_LOG)?;
-    let mut out = Vec::new();
-    stream.take(most.saturating_add(1)).read_to_end(&mut out)?;
-    Ok(out)
 }
 
 #[cfg(test)]

@@ -1,0 +1,133 @@
+//! Whatever comes from outside, on bytes in memory: the targets of `fuzz/`. Only in tests and in builds with `--cfg fuzzing`.
+//!
+//! Each takes any bytes. None may panic, hang or take much more memory than it is given.
+
+use crate::Checkpoint;
+use crate::sink::Manifest;
+use crate::source::fuzzing as source;
+
+/// A target: any bytes in, no panic out.
+pub type Target = fn(&[u8]);
+
+/// Every target, by its name.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("jsonl", source::jsonl),
+    ("line_index", source::line_index),
+    ("npy", source::npy),
+    ("npz", source::npz),
+    ("tokens", source::tokens),
+    ("example", source::example),
+    ("stream", source::stream),
+    ("megatron", source::megatron),
+    ("checkpoint", checkpoint),
+    ("manifest", manifest),
+    #[cfg(feature = "csv")]
+    ("csv", source::csv),
+    #[cfg(feature = "safetensors")]
+    ("safetensors", source::safetensors),
+    #[cfg(feature = "bagz")]
+    ("bagz", source::bagz),
+    #[cfg(feature = "array_record")]
+    ("array_record", source::array_record),
+    #[cfg(feature = "array_record")]
+    ("array_record_recovery", source::array_record_recovery),
+    #[cfg(feature = "tf_record")]
+    ("tf_record", source::tf_record),
+    #[cfg(feature = "webdataset")]
+    ("webdataset", source::webdataset),
+    #[cfg(feature = "mds")]
+    ("mds", source::mds),
+    #[cfg(feature = "parquet")]
+    ("parquet", source::parquet),
+    #[cfg(feature = "arrow")]
+    ("arrow", source::arrow),
+    #[cfg(feature = "spec")]
+    ("pipeline", pipeline),
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    ("wire", crate::workers::fuzz_wire),
+];
+
+/// Runs one target.
+///
+/// # Panics
+/// If there is none of that name, or it found something.
+pub fn run(name: &str, data: &[u8]) {
+    let (_, target) = TARGETS.iter().find(|(n, _)| *n == name).expect("a target of this name");
+    target(data);
+}
+
+/// The state of a run, as a file has it.
+fn checkpoint(data: &[u8]) {
+    let Ok(json) = std::str::from_utf8(data) else { return };
+    if let Ok(checkpoint) = Checkpoint::from_json(json) {
+        let again = Checkpoint::from_json(&checkpoint.to_json()).expect("what it wrote itself");
+        assert_eq!(again.to_json(), checkpoint.to_json());
+    }
+}
+
+/// The manifest of a folder of shards.
+fn manifest(data: &[u8]) {
+    let Ok(json) = std::str::from_utf8(data) else { return };
+    if let Ok(manifest) = Manifest::from_json(json) {
+        assert_eq!(Manifest::from_json(&manifest.to_json()).expect("what it wrote itself"), manifest);
+        assert!(manifest.files().all(|file| file.bytes <= manifest.bytes()));
+    }
+}
+
+/// A pipeline file: the first byte chooses the format. Only parsed, because building opens whatever files it names.
+#[cfg(feature = "spec")]
+fn pipeline(data: &[u8]) {
+    use crate::spec::{Format, Pipeline};
+    let Some((first, rest)) = data.split_first() else { return };
+    let Ok(text) = std::str::from_utf8(rest) else { return };
+    let format = [Format::Yaml, Format::Toml, Format::Json][usize::from(first % 3)];
+    if let Ok(pipeline) = Pipeline::from_text(text, format, ".") {
+        let json = serde_json::to_string(&pipeline).expect("text serialises");
+        serde_json::from_str::<Pipeline>(&json).expect("what it wrote itself");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::path::Path;
+    use std::process::Command;
+
+    use super::*;
+
+    /// What fuzzing found or left, of each target.
+    fn corpus() -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus")
+    }
+
+    /// In a process of its own, where checksums are not checked, as they were not when the inputs were found.
+    #[test]
+    fn inputs_that_were_kept_are_survived() {
+        if !corpus().exists() {
+            return eprintln!("skipped: no fuzz/corpus beside the sources");
+        }
+        let mut tests = Command::new(std::env::current_exe().unwrap());
+        tests.args(["--exact", "fuzzing::tests::inputs", "--ignored"]);
+        #[cfg(any(feature = "array_record", feature = "tf_record", feature = "webdataset"))]
+        tests.env(crate::source::checksums::UNCHECKED, "1");
+        let output = tests.output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && told.contains("1 passed"), "{told}");
+    }
+
+    #[test]
+    #[ignore = "run by the test above"]
+    fn inputs() {
+        for (name, target) in TARGETS {
+            let files = std::fs::read_dir(corpus().join(name)).unwrap_or_else(|e| panic!("no inputs of {name}: {e}"));
+            let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+            files.sort();
+            assert!(!files.is_empty(), "no inputs of {name}");
+            for file in files {
+                let data = std::fs::read(&file).unwrap();
+                let run = catch_unwind(AssertUnwindSafe(|| target(&data)));
+                assert!(run.is_ok(), "{} was not survived: what the panic said stands above", file.display());
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What native stages yield, as items of the package.
+
+use std::fmt;
+
+use super::interpreter::released;
+use super::item::Item;
+use crate::cx::Cx;
+use crate::dataset::iter::InPlace;
+use crate::dataset::map::{GetStacked, Many};
+use crate::dataset::{BoxMap, MapDataset, Sample, Stage, same_stage};
+use crate::element::Element;
+use crate::error::Result;
+
+/// Elements as items, under the name of the stage that made them; a batch out of columns is one as well.
+pub(super) struct Native(pub(super) BoxMap<Element>);
+
+impl Stage for Native {
+    same_stage!(.0);
+
+    fn sample(&self) -> Option<Sample> {
+        self.0.sample()
+    }
+}
+
+impl MapDataset for Native {
+    type Item = Item;
+
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Item>> {
+        Ok(released(|| self.0.get(index, cx))?.map(Item::Element))
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<Item> {
+        released(|| self.0.get_many(indices, cx)).map(|_, element| Item::Element(element))
+    }
+
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Item> {
+        let InPlace { batch, len, bytes } = released(|| self.0.get_stacked(indices, cx))?;
+        Some(InPlace { batch: Item::Element(batch), len, bytes })
+    }
+}
+
+impl fmt::Debug for Native {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Native")
+    }
+}

@@ -1,0 +1,69 @@
+//! Elements as a schema says that they are.
+
+use std::borrow::Cow;
+
+use super::cast::cast;
+use super::{Schema, dtype_of, rows};
+use crate::element::{Array, DType, Element, Value};
+use crate::error::{Error, Result};
+use crate::sink::format::SinkFormat;
+
+/// What is done to elements before a writer of the format sees them.
+#[derive(Debug, Default)]
+pub(in crate::sink) struct Fit {
+    /// Columns whose type was declared, and so may be had of numbers of another type.
+    casts: Vec<(String, DType)>,
+    /// Columns whose arrays are of one shape.
+    shapes: Vec<(String, DType, Vec<usize>)>,
+}
+
+impl Fit {
+    pub(in crate::sink) fn new(format: SinkFormat, schema: &Schema, declared: &Schema) -> Result<Self> {
+        let casts = declared.columns().filter_map(|(name, holds)| Some((name.to_owned(), dtype_of(holds)?))).collect();
+        let shapes = match format {
+            SinkFormat::Npy | SinkFormat::Safetensors => rows::of(schema)?,
+            _ => Vec::new(),
+        };
+        Ok(Self { casts, shapes })
+    }
+
+    /// The element as the writer is to have it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a number that the declared type does not hold, and for an array of another shape.
+    pub(in crate::sink) fn apply<'a>(&self, element: &'a Element) -> Result<Cow<'a, Element>> {
+        let mut element = Cow::Borrowed(element);
+        for (name, dtype) in &self.casts {
+            if let Some(Value::Array(array)) = element.get(name)
+                && array.dtype() != *dtype
+            {
+                let array = cast(array, *dtype).ok_or_else(|| not_held(name, array, *dtype))?;
+                element.to_mut().insert(name, array);
+            }
+        }
+        self.check(&element)?;
+        Ok(element)
+    }
+
+    fn check(&self, element: &Element) -> Result<()> {
+        for (name, dtype, shape) in &self.shapes {
+            let Some(Value::Array(array)) = element.get(name) else { continue };
+            if array.dtype() != *dtype || array.shape() != shape {
+                let text = format!(
+                    "column {name}: {}{:?} where the column holds {dtype}{shape:?}",
+                    array.dtype(),
+                    array.shape()
+                );
+                return Err(Error::data(text)
+                    .help("rows are of one type and shape: reshape, pad or convert them by a `map` in front"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn not_held(name: &str, array: &Array, dtype: DType) -> Error {
+    Error::data(format!("column {name}: {array:?} holds a number that is none of {dtype}"))
+        .help("declare a type that holds all numbers of the column")
+}

@@ -1,0 +1,73 @@
+//! Columns as the features of Hugging Face's `datasets`.
+//!
+//! Lists are `Sequence`, and those of trees a list of one tree: all versions of `datasets` know these, and the later ones turn them
+//! into their `List`.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::element::{DType, Name};
+use crate::source::arrow::kind::Kind;
+
+/// As `dataset_info.json` has them.
+pub(crate) fn features(columns: &[(Name, Kind)]) -> Json {
+    let feature = |(name, kind): &(Name, Kind)| (name.to_string(), feature(kind));
+    Json::Object(columns.iter().map(feature).collect::<Map<_, _>>())
+}
+
+fn feature(kind: &Kind) -> Json {
+    match kind {
+        Kind::Null => value("null"),
+        Kind::Number(dtype) => number(*dtype),
+        Kind::Text => value("string"),
+        Kind::Bytes => value("binary"),
+        Kind::Array(dtype, inner) => {
+            let fixed = inner
+                .iter()
+                .rev()
+                .fold(number(*dtype), |items, size| json!({"feature": items, "length": size, "_type": "Sequence"}));
+            sequence(fixed)
+        }
+        Kind::Empty(dtype) => sequence(number(*dtype)),
+        // A `Sequence` of trees is a tree of lists.
+        Kind::List(items) if matches!(**items, Kind::Tree(_)) => json!([feature(items)]),
+        Kind::List(items) => sequence(feature(items)),
+        Kind::Tree(fields) => features(fields),
+    }
+}
+
+fn sequence(items: Json) -> Json {
+    json!({"feature": items, "_type": "Sequence"})
+}
+
+/// Numbers of `bfloat16` are stored by their bits.
+fn number(dtype: DType) -> Json {
+    value(if dtype == DType::BF16 { "uint16" } else { dtype.name() })
+}
+
+fn value(dtype: &str) -> Json {
+    json!({"dtype": dtype, "_type": "Value"})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_of_columns() {
+        let tree = Kind::Tree(vec![("b".into(), Kind::Bytes)]);
+        let columns = [
+            ("i".into(), Kind::Number(DType::BF16)),
+            ("x".into(), Kind::Array(DType::F32, vec![2])),
+            ("t".into(), Kind::List(tree.into())),
+        ];
+        let expected = json!({
+            "i": {"dtype": "uint16", "_type": "Value"},
+            "x": {
+                "feature": {"feature": {"dtype": "float32", "_type": "Value"}, "length": 2, "_type": "Sequence"},
+                "_type": "Sequence"
+            },
+            "t": [{"b": {"dtype": "binary", "_type": "Value"}}],
+        });
+        assert_eq!(features(&columns), expected);
+    }
+}

@@ -1,0 +1,119 @@
+//! What was compressed in one piece: chunks, frames, shards.
+//!
+//! Memory grows with what comes out, not with what a file says of it.
+
+use std::cell::RefCell;
+use std::io::{self, Read};
+
+use zstd::bulk::Decompressor;
+
+/// So much of a size that is stated is believed at once, and so many times what is there; more only as it comes.
+const AT_ONCE: usize = 16 << 20;
+const AT_ONCE_RATIO: usize = 256;
+/// 32 MiB, which every level of zstd but the `--long` ones keeps to.
+const WINDOW_LOG: u32 = 25;
+
+/// What compressed it.
+#[cfg(any(feature = "array_record", feature = "mds"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Codec {
+    Brotli,
+    #[cfg(feature = "mds")]
+    Bzip2,
+    #[cfg(feature = "mds")]
+    Gzip,
+    Snappy,
+    Zstd,
+}
+
+#[cfg(any(feature = "array_record", feature = "mds"))]
+impl Codec {
+    /// The `length` bytes that `packed` was made of.
+    ///
+    /// # Errors
+    /// In words, if it is damaged or was made of fewer or more.
+    pub(crate) fn unpack(self, packed: &[u8], length: u64) -> io::Result<Vec<u8>> {
+        let want = usize::try_from(length);
+        let want = want.map_err(|_| io::Error::other(format!("{length} bytes are more than can be held")))?;
+        let out = match self {
+            Self::Brotli => brotli(packed, want),
+            #[cfg(feature = "mds")]
+            Self::Bzip2 => drain(bzip2::read::MultiBzDecoder::new(packed), want, believed(packed)),
+            #[cfg(feature = "mds")]
+            Self::Gzip => drain(flate2::bufread::MultiGzDecoder::new(packed), want, believed(packed)),
+            Self::Snappy => snappy(packed, want),
+            Self::Zstd => zstd(packed, want),
+        }?;
+        if out.len() != want {
+            return Err(io::Error::other(format!("{} bytes or more, where {want} should come out", out.len())));
+        }
+        Ok(out)
+    }
+}
+
+/// What is believed at once of the size that is stated of `packed`.
+fn believed(packed: &[u8]) -> usize {
+    packed.len().saturating_mul(AT_ONCE_RATIO).saturating_add(AT_ONCE)
+}
+
+/// What `stream` yields, of which a byte more than `most` is read, so that it is seen.
+fn drain(stream: impl Read, most: usize, at_once: usize) -> io::Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(at_once.min(most));
+    stream.take((most as u64).saturating_add(1)).read_to_end(&mut out)?;
+    Ok(out)
+}
+
+/// What a frame of zstd was made of, which says that it was `length` bytes.
+pub(crate) fn zstd(frame: &[u8], length: usize) -> io::Result<Vec<u8>> {
+    match believed(frame) {
+        believed if length > believed => drain(zstd_stream(frame)?, length, believed),
+        _ => zstd_at_once(frame, length),
+    }
+}
+
+/// What a frame of zstd was made of, which does not say how much that was; a byte more than `most` where it was more.
+#[cfg(feature = "bagz")]
+pub(crate) fn zstd_unsized(frame: &[u8], most: usize) -> io::Result<Vec<u8>> {
+    drain(zstd_stream(frame)?, most, 0)
+}
+
+/// By a context that each thread keeps: making one takes longer than a small frame.
+fn zstd_at_once(frame: &[u8], length: usize) -> io::Result<Vec<u8>> {
+    thread_local!(static CONTEXT: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) });
+    CONTEXT.with_borrow_mut(|kept| {
+        let context = match kept {
+            Some(context) => context,
+            None => kept.insert(Decompressor::new()?),
+        };
+        let mut out = Vec::with_capacity(length);
+        context.decompress_to_buffer(frame, &mut out)?;
+        Ok(out)
+    })
+}
+
+fn zstd_stream(frame: &[u8]) -> io::Result<impl Read + '_> {
+    let mut stream = zstd::stream::read::Decoder::with_buffer(frame)?;
+    stream.window_log_max(WINDOW_LOG)?;
+    Ok(stream)
+}
+
+#[cfg(any(feature = "array_record", feature = "mds"))]
+fn brotli(packed: &[u8], want: usize) -> io::Result<Vec<u8>> {
+    // An extension of the format, whose windows are as large as memory.
+    if packed.first().is_some_and(|byte| byte & 0x7f == 0x11) {
+        return Err(io::Error::other("a window larger than brotli allows"));
+    }
+    drain(brotli::Decompressor::new(packed, 4096), want, believed(packed))
+}
+
+#[cfg(any(feature = "array_record", feature = "mds"))]
+fn snappy(packed: &[u8], want: usize) -> io::Result<Vec<u8>> {
+    // Three bytes stand for 64 at most, so what is refused here is damage.
+    if snap::raw::decompress_len(packed)? != want || want > believed(packed) {
+        return Err(io::Error::other(format!("not a snappy block of {want} bytes")));
+    }
+    let mut out = vec![0; want];
+    let written = snap::raw::Decoder::new().decompress(packed, &mut out)?;
+    out.truncate(written);
+    Ok(out)
+}

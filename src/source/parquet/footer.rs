@@ -1,0 +1,84 @@
+//! The footer of a file, and the indices of pages that it tells of.
+
+use std::sync::Arc;
+
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+
+use super::chunk::{Chunks, TAIL};
+use super::thrift;
+use crate::error::{Error, Result};
+use crate::source::contained::contained;
+use crate::source::content::Content;
+
+/// What the footer says, and where pages begin.
+///
+/// # Errors
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset if it is damaged.
+pub(super) fn read(chunks: &Chunks) -> Result<ArrowReaderMetadata> {
+    check(chunks.content())?;
+    let damaged = |e: parquet::errors::ParquetError| Error::data(format!("footer: {e}"));
+    let load = || {
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(chunks).map_err(damaged)?;
+        check_page_indices(chunks.content(), &metadata)?;
+        let indices = ParquetMetaDataReader::new_with_metadata(metadata);
+        let mut indices = indices.with_offset_index_policy(PageIndexPolicy::Optional);
+        indices.read_page_indexes(chunks).map_err(damaged)?;
+        let metadata = indices.finish().map_err(damaged)?;
+        ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new()).map_err(damaged)
+    };
+    contained(load).map_err(|e| chunks.failure().unwrap_or(e).offset(chunks.content().len() - TAIL))
+}
+
+/// Checks the last 8 bytes, so that damage there is told with its place, and what the footer makes of work.
+fn check(file: &Content) -> Result<()> {
+    let size = file.len();
+    // The end first: where it lies far away, the rest of the footer comes with it.
+    let tail = file.read(size.saturating_sub(8)..size)?;
+    let head = file.read(0..size.min(4))?;
+    let begins = [b"PAR1", b"PARE"].iter().any(|magic| head.as_bytes() == *magic);
+    let Some(body) = size.checked_sub(12).filter(|_| begins) else {
+        return Err(Error::data(format!("not a parquet file: {size} bytes that do not begin with PAR1")).offset(0));
+    };
+    let (length, magic) = tail.as_bytes().split_at(4);
+    if magic == b"PARE" {
+        return Err(Error::unsupported("the footer is encrypted").offset(body + 8));
+    }
+    if magic != b"PAR1" {
+        return Err(Error::data("does not end with PAR1: the file is cut or damaged").offset(body + 8));
+    }
+    let length = u64::from(u32::from_le_bytes([length[0], length[1], length[2], length[3]]));
+    if length == 0 || length > body {
+        let text = format!("a footer of {length} bytes, there is room for {body}");
+        return Err(Error::data(text).offset(body + 4));
+    }
+    let begin = size - TAIL - length;
+    let footer = file.read(begin..size - TAIL)?;
+    thrift::check(footer.as_bytes()).map_err(|e| Error::data(format!("footer: {e}")).offset(begin))
+}
+
+/// The same of the indices of pages: each is there once, so that they are no longer together than the file. What lies outside of
+/// that is left to the decoder.
+fn check_page_indices(file: &Content, metadata: &ParquetMetaData) -> Result<()> {
+    let columns = metadata.row_groups().iter().flat_map(|group| group.columns());
+    let ranges = columns.filter_map(|column| {
+        let start = u64::try_from(column.offset_index_offset()?).ok()?;
+        Some(start..start.checked_add(u64::try_from(column.offset_index_length()?).ok()?)?)
+    });
+    let ranges: Vec<_> = ranges.filter(|range| range.end <= file.len()).collect();
+    let (Some(start), Some(end)) = (ranges.iter().map(|r| r.start).min(), ranges.iter().map(|r| r.end).max()) else {
+        return Ok(());
+    };
+    let total = ranges.iter().fold(0u64, |total, range| total.saturating_add(range.end - range.start));
+    if total > file.len() {
+        let text = format!("page indices of {total} bytes together, in a file of {}", file.len());
+        return Err(Error::data(text).offset(start));
+    }
+    // They follow each other in most files; where they do not, it is in one piece that the decoder reads them, too.
+    let bytes = file.read(start..end)?;
+    for range in ranges {
+        let index = &bytes.as_bytes()[(range.start - start) as usize..(range.end - start) as usize];
+        thrift::check(index).map_err(|e| Error::data(format!("page index: {e}")).offset(range.start))?;
+    }
+    Ok(())
+}

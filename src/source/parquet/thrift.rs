@@ -1,0 +1,207 @@
+//! What the headers and footers of Parquet may make of work: no more than they have bytes.
+//!
+//! The `parquet` crate skips fields that it does not know, and while it skips a list it believes what that says of its length:
+//! doubles behind the end of a file cost it a step each, and booleans no byte at all. So a few bytes would keep it busy for minutes.
+//! Each header is therefore walked over here before it is read there.
+//!
+//! The encoding: [Thrift's compact protocol](https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
+
+use std::io::{self, Read};
+
+/// Structs and lists in each other: as many as the `parquet` crate follows.
+const MAX_DEPTH: usize = 64;
+
+/// That a whole struct lies at the beginning of `input`, every item of which takes a byte or more.
+///
+/// # Errors
+/// What is wrong; what `input` reports.
+pub(super) fn check(input: impl Read) -> io::Result<()> {
+    Walk(input).fields(&[], MAX_DEPTH)
+}
+
+/// The same of the header of a page, whose fields are of the types that the crate takes them for: it goes by their numbers alone.
+pub(super) fn check_page(input: impl Read) -> io::Result<()> {
+    Walk(input).fields(PAGE, MAX_DEPTH)
+}
+
+/// The number of a field that the crate reads, and its type.
+type Field = (i16, Type);
+
+#[derive(Clone, Copy)]
+enum Type {
+    Bool,
+    I32,
+    Struct(&'static [Field]),
+}
+
+use Type::{Bool, I32, Struct};
+
+const PAGE: &[Field] = &[
+    (1, I32),
+    (2, I32),
+    (3, I32),
+    (4, I32),
+    (5, Struct(&[(1, I32), (2, I32), (3, I32), (4, I32)])),
+    (6, Struct(&[])),
+    (7, Struct(&[(1, I32), (2, I32), (3, Bool)])),
+    (8, Struct(&[(1, I32), (2, I32), (3, I32), (4, I32), (5, I32), (6, I32), (7, Bool)])),
+];
+
+impl Type {
+    fn is(self, kind: u8) -> bool {
+        match self {
+            Bool => matches!(kind, 1 | 2),
+            I32 => kind == 5,
+            Struct(_) => kind == 12,
+        }
+    }
+}
+
+struct Walk<R>(R);
+
+impl<R: Read> Walk<R> {
+    fn fields(&mut self, known: &[Field], depth: usize) -> io::Result<()> {
+        let mut number = 0i16;
+        loop {
+            let head = self.byte()?;
+            let (step, kind) = (head >> 4, head & 0x0f);
+            if kind == 0 {
+                return Ok(());
+            }
+            number = match step {
+                0 => zigzag(self.number()?) as i16,
+                _ => number.wrapping_add(step.into()),
+            };
+            match known.iter().find(|(known, _)| *known == number) {
+                Some((_, known)) if !known.is(kind) => {
+                    return Err(io::Error::other(format!("field {number} is of type {kind}, which it cannot be")));
+                }
+                Some((_, Struct(known))) => self.fields(known, deeper(depth)?)?,
+                _ => self.value(kind, depth)?,
+            }
+        }
+    }
+
+    fn value(&mut self, kind: u8, depth: usize) -> io::Result<()> {
+        match kind {
+            // The field's head says which.
+            1 | 2 => Ok(()),
+            3 => self.skip(1),
+            4..=6 => self.number().map(drop),
+            7 => self.skip(8),
+            8 => self.number().and_then(|length| self.skip(length)),
+            9 | 10 => {
+                let head = self.byte()?;
+                let count = if head >> 4 == 15 { self.number()? } else { u64::from(head >> 4) };
+                self.items(count, &[head & 0x0f], depth)
+            }
+            11 => match self.number()? {
+                0 => Ok(()),
+                count => {
+                    let kinds = self.byte()?;
+                    self.items(count, &[kinds >> 4, kinds & 0x0f], depth)
+                }
+            },
+            12 => self.fields(&[], deeper(depth)?),
+            13 => self.skip(16),
+            other => Err(io::Error::other(format!("a value of type {other}, which there is not"))),
+        }
+    }
+
+    /// As many times a value of each kind.
+    fn items(&mut self, count: u64, kinds: &[u8], depth: usize) -> io::Result<()> {
+        if count > 0 && kinds.iter().any(|kind| matches!(kind, 1 | 2)) {
+            return Err(io::Error::other(format!("a list of {count} booleans, of which no header of Parquet has any")));
+        }
+        let depth = deeper(depth)?;
+        (0..count).try_for_each(|_| kinds.iter().try_for_each(|&kind| self.value(kind, depth)))
+    }
+
+    fn byte(&mut self) -> io::Result<u8> {
+        let mut byte = [0];
+        self.0.read_exact(&mut byte).map_err(cut)?;
+        Ok(byte[0])
+    }
+
+    /// A varint; what is above its 64 bits is dropped, as the crate does.
+    fn number(&mut self) -> io::Result<u64> {
+        let (mut number, mut shift) = (0u64, 0);
+        loop {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f).wrapping_shl(shift);
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+            shift += 7;
+        }
+    }
+
+    fn skip(&mut self, bytes: u64) -> io::Result<()> {
+        let skipped = io::copy(&mut self.0.by_ref().take(bytes), &mut io::sink())?;
+        if skipped < bytes { Err(cut(io::ErrorKind::UnexpectedEof.into())) } else { Ok(()) }
+    }
+}
+
+fn zigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
+fn deeper(depth: usize) -> io::Result<usize> {
+    depth.checked_sub(1).ok_or_else(|| io::Error::other(format!("more than {MAX_DEPTH} lists in each other")))
+}
+
+/// In words, where there is not enough.
+fn cut(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => io::Error::other("it ends before all is there of which it speaks"),
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_structs_of_every_type_pass() {
+        // Fields 1 to 12: true, a byte, numbers, a double, text, lists, a map, a struct, an identifier; then one by its number.
+        let mut bytes = vec![0x11, 0x13, 9, 0x14, 2, 0x15, 0x80, 1, 0x16, 4, 0x17];
+        bytes.extend([0; 8]);
+        bytes.extend([0x18, 2, b'o', b'k', 0x19, 0x25, 1, 2, 0x19, 0, 0x1a, 0x1c, 0, 0x1b, 0, 0x1b, 1, 0x58, 7, 0]);
+        bytes.extend([0x1c, 0x15, 1, 0, 0x1d]);
+        bytes.extend([0; 16]);
+        bytes.extend([0x05, 0x90, 3, 1, 0]);
+        check(&*bytes).unwrap();
+        for cut in 0..bytes.len() {
+            assert!(check(&bytes[..cut]).is_err(), "{cut}");
+        }
+    }
+
+    #[test]
+    fn lists_are_not_believed() {
+        let told = |bytes: &[u8]| check(bytes).unwrap_err().to_string();
+        assert!(told(&[0x19, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0]).contains("a list of 2147483647 booleans"));
+        assert!(told(&[0x1b, 0xff, 0xff, 3, 0x52, 0]).contains("booleans"));
+        for kind in [3, 5, 7, 8, 12, 13] {
+            assert!(
+                told(&[0x19, 0xf0 | kind, 0xff, 0xff, 0xff, 0xff, 7, 0, 0, 0]).contains("it ends before"),
+                "{kind}"
+            );
+        }
+        assert!(told(&[0x19; 200]).contains("in each other"));
+        assert!(told(&[0x1e, 0]).contains("of type 14"));
+    }
+
+    #[test]
+    fn fields_of_pages_are_what_they_are_read_as() {
+        let told = |bytes: &[u8]| check_page(bytes).err().map(|e| e.to_string()).unwrap_or_default();
+        // A data page: type, sizes, then four numbers and statistics, of which nothing is known; a dictionary; the other data page.
+        let data = [0x15, 0, 0x15, 8, 0x15, 8, 0x2c, 0x15, 2, 0x15, 0, 0x15, 6, 0x15, 6, 0x1c, 0x18, 1, 9, 0, 0, 0];
+        assert_eq!(told(&data), "");
+        assert_eq!(told(&[0x15, 4, 0x15, 8, 0x15, 8, 0x4c, 0x15, 2, 0x15, 4, 0x11, 0, 0]), "");
+        assert_eq!(told(&[0x15, 6, 0x15, 8, 0x15, 8, 0x5c, 0x15, 2, 0x55, 2, 0x12, 0, 0]), "");
+        assert!(told(&[0x15, 0, 0x19, 0xf1]).contains("field 2 is of type 9"));
+        assert!(told(&[0x05, 2, 0, 0x09, 2, 0]).contains("field 1 is of type 9"));
+        assert!(told(&[0x5c, 0x15, 2, 0x1c, 0]).contains("field 2 is of type 12"));
+    }
+}

@@ -1,0 +1,113 @@
+//! Stages that change which columns there are, and none of their values: what they do to an element they do to a batch.
+
+use std::fmt;
+
+use super::{Named, NamedFn};
+use crate::cx::Cx;
+use crate::dataset::iter::InPlace;
+use crate::dataset::map::{GetStacked, Many};
+use crate::dataset::{MapDataset, Sample, Stage, same_stage};
+use crate::element::Element;
+use crate::error::Result;
+
+/// [`Named`], of a function that does the same to batches.
+pub(crate) struct OfNames<D>(Named<D, Element>);
+
+impl NamedFn<Element> {
+    /// As a stage behind `parent`, of a function that sees nothing but the names of columns.
+    pub(crate) fn of_names<D: Stage>(self, parent: D) -> OfNames<D> {
+        OfNames(Named { of_names: true, ..self.after(parent) })
+    }
+}
+
+impl<D: Stage> Stage for OfNames<D> {
+    same_stage!(.0);
+
+    fn sample(&self) -> Option<Sample> {
+        self.0.sample()
+    }
+}
+
+impl<D: MapDataset<Item = Element>> MapDataset for OfNames<D> {
+    type Item = Element;
+
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Element>> {
+        self.0.get(index, cx)
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<Element> {
+        self.0.get_many(indices, cx)
+    }
+
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Element> {
+        let InPlace { batch, len, .. } = self.0.parent.get_stacked(indices, cx)?;
+        let batch = cx.consumed_many(self.0.stage, len, || (self.0.function)(batch)).ok()??;
+        cx.produced(self.0.stage, len as u64, 0);
+        Some(InPlace { len, bytes: batch.nbytes(), batch })
+    }
+}
+
+impl<D> fmt::Debug for OfNames<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::IterDataset;
+    use crate::dataset::map::{RandomAccess, Source};
+    use crate::element::Array;
+    use crate::error::Error;
+
+    /// Has no elements, but columns.
+    struct Whole;
+
+    impl RandomAccess for Whole {
+        type Record = Element;
+        fn len(&self) -> u64 {
+            10
+        }
+        fn read(&self, index: u64) -> Result<Element> {
+            Err(Error::data(format!("element {index} was made")))
+        }
+        fn has_columns(&self) -> bool {
+            true
+        }
+        fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
+            let column = || Array::from_vec(indices.to_vec());
+            let batch = Element::new().with("a", column()).with("b", column());
+            Some(InPlace { len: indices.len(), bytes: batch.nbytes(), batch })
+        }
+    }
+
+    fn only(name: &'static str) -> NamedFn<Element> {
+        NamedFn::map("only", name.to_owned(), move |element: Element| {
+            Ok(Element::new().with(name, element.field(name)?.clone()))
+        })
+    }
+
+    #[test]
+    fn a_batch_is_changed_as_its_elements_would_be() {
+        let ds = || only("b").of_names(Source::new(Whole).slice(2..)).slice_step(.., -1);
+        let column = |batch: &Element| batch.array("b").unwrap().as_slice::<u64>().unwrap().to_vec();
+        let all = ds().to_iter().batch(3).collect().unwrap();
+        assert_eq!(all.iter().map(column).collect::<Vec<_>>(), [vec![9, 8, 7], vec![6, 5, 4], vec![3, 2]]);
+        assert!(all.iter().all(|batch| batch.len() == 1));
+        assert_eq!(ds().batch(3).collect().unwrap(), all);
+    }
+
+    #[test]
+    fn what_it_cannot_do_is_left_to_elements() {
+        let made = |ds: OfNames<Source<Whole>>| ds.to_iter().batch(3).collect().unwrap_err().message().to_owned();
+        assert_eq!(made(only("c").of_names(Source::new(Whole))), "element 0 was made");
+        // Any other function sees elements.
+        let other = only("b").after(Source::new(Whole));
+        assert_eq!(other.to_iter().batch(3).collect().unwrap_err().message(), "element 0 was made");
+    }
+}
