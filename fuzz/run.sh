@@ -6,11 +6,12 @@ cd "$(dirname "$0")"
 target=$1
 seconds=${2:-60}
 shift; [ $# -gt 0 ] && shift
-mkdir -p "corpus/$target" "artifacts/$target"
-for seed in "$@"; do cp "$seed" "corpus/$target/"; done
+# What is found goes to a folder that is not kept; it begins with the inputs that are, which the tests run, too.
+mkdir -p "found/$target" "artifacts/$target"
+for seed in "$@"; do cp "$seed" "found/$target/"; done
 host=$(rustc -vV | sed -n 's/^host: //p')
 case $target in
-    jsonl | line_index | npy | npz | tokens | example | stream | megatron | checkpoint) features=libfuzzer ;;
+    jsonl | line_index | npy | npz | tokens | example | stream | megatron | checkpoint | manifest) features=libfuzzer ;;
     pipeline) features=libfuzzer,spec ;;
     wire) features=libfuzzer,workers ;;
     *) features=libfuzzer,formats ;;
@@ -19,4 +20,4 @@ RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1" \
     cargo run --release --features "$features" --target "$host" --bin "$target" -- \
-    -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -artifact_prefix="artifacts/$target/" "corpus/$target"
+    -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -artifact_prefix="artifacts/$target/" "found/$target" "corpus/$target"

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| gristmill_fuzz::run("csv", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| gristmill::fuzzing::run("csv", data));

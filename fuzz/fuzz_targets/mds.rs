@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| gristmill_fuzz::run("mds", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| gristmill::fuzzing::run("mds", data));

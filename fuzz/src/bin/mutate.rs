@@ -61,7 +61,7 @@ fn main() {
     let seconds: u64 = seconds.parse().expect("a number of seconds");
     let mut seeds: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).expect("a readable file")).collect();
     seeds.push(b"{\"text\": \"a\\n\\u00e9\", \"n\": [1, 2.5e3, null]}".to_vec());
-    seeds.iter().for_each(|seed| gristmill_fuzz::run(name, seed));
+    seeds.iter().for_each(|seed| gristmill::fuzzing::run(name, seed));
     let (start, mut random, mut runs) = (Instant::now(), Random(0x9e37_79b9_7f4a_7c15), 0u64);
     while start.elapsed() < Duration::from_secs(seconds) {
         let mut bytes = seeds[random.below(seeds.len())].clone();
@@ -69,7 +69,7 @@ fn main() {
         for _ in 0..1 + random.below(4) {
             mutate(&mut bytes, &other, &mut random);
         }
-        if catch_unwind(AssertUnwindSafe(|| gristmill_fuzz::run(name, &bytes))).is_err() {
+        if catch_unwind(AssertUnwindSafe(|| gristmill::fuzzing::run(name, &bytes))).is_err() {
             let file = format!("crash-{name}-{runs}");
             std::fs::write(&file, &bytes).expect("a writable folder");
             eprintln!("{name}: found {file}");
