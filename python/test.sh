@@ -24,7 +24,7 @@ pip install --quiet --disable-pip-version-check bagz safetensors ||
 maturin build --profile dev --locked --quiet --out "$folder/wheels"
 pip install --quiet --disable-pip-version-check "$folder"/wheels/gristmill-*.whl
 # Readers of others, for what we write.
-if ! pip install --quiet --disable-pip-version-check array_record tfrecord webdataset pillow; then
+if ! pip install --quiet --disable-pip-version-check array_record datasets tfrecord webdataset pillow; then
     echo "python/test.sh: tests with other readers of records skipped: their wheels cannot be had" >&2
 fi
 # PyTorch's wheel brings gigabytes: its tests run where GRISTMILL_TEST_TORCH asks for it, and say that they skip elsewhere.

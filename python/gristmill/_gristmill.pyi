@@ -480,7 +480,7 @@ class IterDataset:
     def jsonl(
         paths: _Paths, *, columns: _Names | None = None, index_cache: _Path | None = None, lanes: int | None = None
     ) -> IterDataset:
-        """Records of JSON Lines files in order; `.gz` and `.zst` are read as streams, as many at a time as `lanes`."""
+        """Records of JSON Lines files in order; `.gz`, `.zst` and `.lz4` are read as streams, as many at a time as `lanes`."""
 
     @staticmethod
     def lines(
@@ -491,7 +491,7 @@ class IterDataset:
         index_cache: _Path | None = None,
         lanes: int | None = None,
     ) -> IterDataset:
-        """Lines of text files in order; `.gz` and `.zst` are read as streams, as many at a time as `lanes`."""
+        """Lines of text files in order; `.gz`, `.zst` and `.lz4` are read as streams, as many at a time as `lanes`."""
 
     @staticmethod
     def csv(
@@ -508,7 +508,7 @@ class IterDataset:
         index_cache: _Path | None = None,
         lanes: int | None = None,
     ) -> IterDataset:
-        """Records of CSV files in order; `.gz` and `.zst` are read as streams, as many at a time as `lanes`."""
+        """Records of CSV files in order; `.gz`, `.zst` and `.lz4` are read as streams, as many at a time as `lanes`."""
 
     @staticmethod
     def tfrecord(
@@ -873,6 +873,7 @@ def sink(
     token_type: Literal["uint16", "uint32"] | None = None,
     bare: bool = False,
     byte_stream_split: bool = False,
+    schema: dict[str, Any] | None = None,
 ) -> Sink:
     """Opens a folder, which is made if it is not there, to write shards of a format into.
 
@@ -882,6 +883,11 @@ def sink(
     most `memory` bytes of elements (1 GiB) wait. `group` records are encoded together, in formats that have such a thing. With `resume`
     a folder that holds shards is continued behind them; without, it is refused. `column`, `token_type` and `bare` are for token files;
     `byte_stream_split` is for Parquet of activations and features, which takes a tenth less room so.
+
+    All shards have the same columns, in formats that have columns: those of the first 1,024 records, or 8 MiB of them. `schema`
+    declares some or all of them: `{"score": "float64", "ids": "int32[_]", "tags": {"list": "text"}}` for Parquet, Arrow and
+    Hugging Face, `{"score": "float64", "image": "jpeg"}` in the encodings of MDS, `{"x": "float32[2, 3]"}` for NumPy and
+    safetensors. Numbers of a declared column may come as another type: whole ones have to fit, others are rounded.
 
     Raises `ConfigError` for options and folders that do not fit, `StateError` for a folder that was begun with other options.
     """

@@ -25,8 +25,9 @@ def store_options(
     Args:
         cache_dir: A folder on a local disk where what was read is kept, checked and shared by all processes.
         cache_size: Bytes kept there, such as `"100GiB"`; 10 GiB at first.
-        memory: Bytes kept in memory by each process; 256 MiB at first.
-        requests: Requests in flight at a time; 16 at first.
+        memory: Bytes kept in memory by each process, half of them for what is fetched ahead; 256 MiB at first, and in a worker an
+            eighth of its heap at most.
+        requests: Requests in flight at a time; 16 at first. More pay where small records are read in random order from afar.
         attempts: How often a request is tried; 10 times at first.
         timeout: Seconds a request is tried in all; 180 at first.
         stall: Seconds a request may stand still before it is tried again; 20 at first.

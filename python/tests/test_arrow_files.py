@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from formats import plain
 
 import gristmill as gm
 
@@ -33,15 +34,6 @@ SCHEMA = pa.schema(
         "flag": pa.bool_(),
     }
 )
-
-
-def plain(value: Any) -> Any:
-    """As pyarrow's `to_pylist` has it."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, dict):
-        return {name: plain(inner) for name, inner in value.items()}
-    return [plain(inner) for inner in value] if isinstance(value, list) else value
 
 
 def write(path: Path, kind: str, compression: str | None) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from formats import plain
 
 import gristmill as gm
 
@@ -32,15 +33,6 @@ def write(folder: Path, format: Any, **options: Any) -> None:
     with gm.sink(folder, format, shard_records=40, group=16, **options) as sink:
         for row in ROWS:
             sink.write(row)
-
-
-def plain(value: Any) -> Any:
-    """As pyarrow's `to_pylist` has it."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, dict):
-        return {name: plain(inner) for name, inner in value.items()}
-    return [plain(inner) for inner in value] if isinstance(value, list) else value
 
 
 def assert_same(read: Any, want: Any) -> None:

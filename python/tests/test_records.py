@@ -1,11 +1,15 @@
 """Files of records of bytes, held against the readers and writers of those who made the formats."""
 
 import gzip
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from formats import framed
 
 import gristmill as gm
 
@@ -72,6 +76,18 @@ def test_the_official_reader_reads_many_records(tmp_path: Path) -> None:
     assert reader.num_records() == 70_000 and reader.read([69_999, 0, 12_345]) == [b"69999", b"0", b"12345"]
 
 
+@pytest.mark.parametrize("options", ["group_size:16,transpose:true,uncompressed", "group_size:64,transpose,zstd:3"])
+def test_transposed_chunks_are_read(tmp_path: Path, options: str) -> None:
+    module: Any = pytest.importorskip("array_record.python.array_record_module")
+    # Messages, which are taken apart, and bytes that are none.
+    records = [b"\x08%c\x12\x03oat" % (i % 100) for i in range(100)] + RECORDS
+    writer = module.ArrayRecordWriter(str(tmp_path / "a.array_record"), options)
+    for record in records:
+        writer.write(record)
+    writer.close()
+    assert list(gm.MapDataset.array_record(tmp_path)) == records
+
+
 def test_a_cut_file_is_recovered_where_that_is_asked_for(written: Path, caplog: pytest.LogCaptureFixture) -> None:
     whole = written.read_bytes()
     written.write_bytes(whole[: len(whole) // 2 - 7])
@@ -88,22 +104,6 @@ def test_damage_names_file_and_record(written: Path) -> None:
     written.write_bytes(damaged)
     with pytest.raises(gm.DataError, match="a.array_record: record [0-9]+: byte 64: "):
         list(gm.MapDataset.array_record(written))
-
-
-def framed(record: bytes) -> bytes:
-    """A record as TensorFlow writes it, with a checksum computed bit by bit."""
-
-    def masked(data: bytes) -> bytes:
-        crc = 0xFFFFFFFF
-        for byte in data:
-            crc ^= byte
-            for _ in range(8):
-                crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-        crc ^= 0xFFFFFFFF
-        return ((crc >> 15 | crc << 17) + 0xA282EAD8 & 0xFFFFFFFF).to_bytes(4, "little")
-
-    length = len(record).to_bytes(8, "little")
-    return length + masked(length) + record + masked(record)
 
 
 def test_tfrecord_yields_bytes_by_number_and_in_order(tmp_path: Path) -> None:
@@ -213,3 +213,34 @@ def test_another_reader_reads_tfrecords_and_examples(tmp_path: Path, compression
     assert [e["text"] for e in gm.IterDataset.tfrecord(path, examples={"text": {"dtype": "str", "shape": []}})] == [
         row["text"] for row in rows
     ]
+
+
+TENSORFLOW = """
+import sys
+import tensorflow as tf
+def ints(*values): return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+def texts(*values): return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
+steps = {
+    "ids": tf.train.FeatureList(feature=[ints(1, 2), ints(3, 4)]),
+    "words": tf.train.FeatureList(feature=[texts(b"oat"), texts(b"rye")]),
+}
+sequence = tf.train.SequenceExample(
+    context=tf.train.Features(feature={"id": ints(7)}), feature_lists=tf.train.FeatureLists(feature_list=steps)
+)
+for name, compression in [("plain.tfrecord", ""), ("gzip.tfrecord.gz", "GZIP")]:
+    with tf.io.TFRecordWriter(sys.argv[1] + "/" + name, compression) as writer:
+        for _ in range(3):
+            writer.write(sequence.SerializeToString())
+"""
+
+
+def test_what_tensorflow_writes_is_read(tmp_path: Path) -> None:
+    if find_spec("tensorflow") is None:
+        pytest.skip("tensorflow is not installed: pip install tensorflow-cpu")
+    # In a process of its own: it and `tfrecord` register messages of the same names.
+    subprocess.run([sys.executable, "-c", TENSORFLOW, str(tmp_path)], check=True)
+    declared: Any = {"ids": {"dtype": "int64", "shape": [2]}, "words": {"dtype": "str", "shape": []}}
+    plain = gm.MapDataset.tfrecord(tmp_path / "plain.tfrecord")
+    ds = plain.parse_sequence_example(sequences=declared)
+    assert len(ds) == 3 and ds[2]["ids"].tolist() == [[1, 2], [3, 4]] and list(ds[2]["words"]) == ["oat", "rye"]
+    assert list(gm.IterDataset.tfrecord(tmp_path / "gzip.tfrecord.gz")) == list(plain)

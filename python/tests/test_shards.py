@@ -197,3 +197,15 @@ def test_streaming_reads_what_a_sink_writes(tmp_path: Path, compression: str) ->
         reader = formats.reader_from_json(str(tmp_path), "", shard)
         read += [reader[i] for i in range(len(reader))]
     assert_rows(read, rows(200))
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_streaming_datasets_are_made_of_what_a_sink_writes(tmp_path: Path, compression: str) -> None:
+    streaming: Any = pytest.importorskip("streaming")
+    with gm.sink(tmp_path / "written", "mds", shard_records=70, compression=compression) as sink:
+        sink.write_all(rows(200))
+    # As from a store: shards are fetched, held against their sizes, and decompressed by it.
+    ds = streaming.StreamingDataset(
+        remote=str(tmp_path / "written"), local=str(tmp_path / "fetched"), batch_size=1, shuffle=False
+    )
+    assert_rows([ds[i] for i in range(len(ds))], rows(200))

@@ -127,8 +127,8 @@ def test_a_pipeline_goes_on_where_the_folder_ends(tmp_path: Path) -> None:
 def test_errors_are_those_of_the_package(tmp_path: Path) -> None:
     with pytest.raises(gm.ConfigError, match="is no format that is written"):
         gm.sink(tmp_path, "xml")  # type: ignore[arg-type]
-    with pytest.raises(gm.ConfigError, match="has no compression lz4"):
-        gm.sink(tmp_path, compression="lz4")
+    with pytest.raises(gm.ConfigError, match="has no compression snappy"):
+        gm.sink(tmp_path, compression="snappy")
     with pytest.raises(gm.DataError, match="record 1"), gm.sink(tmp_path / "a") as sink:
         sink.write({"x": 1.0})
         sink.write({"x": float("nan")})
@@ -182,3 +182,80 @@ def test_hugging_face_loads_the_folder(tmp_path: Path) -> None:
             sink.write({"i": i, "text": f"number {i}"})
     loaded = datasets.load_from_disk(str(tmp_path / "set"))
     assert (len(loaded), loaded[99]) == (100, {"i": 99, "text": "number 99"})
+
+
+def test_all_shards_have_the_same_columns(tmp_path: Path) -> None:
+    papers = [{"score": None if i < 5 else i / 2, "i": i} for i in range(3000)]
+    for format in ["parquet", "arrow"]:
+        with gm.sink(tmp_path / format, format, shard_records=2, compression="none") as sink:
+            for paper in papers[:20]:
+                sink.write(paper)
+        manifest = json.loads((tmp_path / format / "manifest.json").read_text())
+        assert manifest["schema"] == [{"name": "score", "type": "float64"}, {"name": "i", "type": "int64"}]
+    with pytest.raises(gm.DataError, match="record 2000: column score: a number of int64") as error:
+        with gm.sink(tmp_path / "wrong", "parquet", shard_records=1000) as sink:
+            for i, paper in enumerate(papers):
+                sink.write({**paper, "score": 7} if i == 2000 else paper)
+    assert "schema" in str(error.value) or any("schema" in note for note in getattr(error.value, "__notes__", []))
+    with gm.sink(tmp_path / "declared", "parquet", shard_records=1000, schema={"score": "float32"}) as sink:
+        for i, paper in enumerate(papers):
+            sink.write({**paper, "score": 7} if i == 2000 else paper)
+    back = gm.MapDataset.parquet(str(tmp_path / "declared"))
+    assert back[2000]["score"] == 7
+    assert back[2001]["score"].dtype == np.float32
+    with pytest.raises(gm.ConfigError, match="is no type of the format"):
+        gm.sink(tmp_path / "x", "parquet", schema={"score": "number"})
+    with pytest.raises(gm.ConfigError, match="has no columns whose types are declared"):
+        gm.sink(tmp_path / "y", "jsonl", schema={"score": "float64"})
+
+
+def test_hugging_face_restores_the_features(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    rows: list[dict[str, Any]] = [
+        {
+            "z": np.int32(i),
+            "ids": np.arange(i % 3, dtype=np.int64),
+            "grid": np.full((2, 3), i, np.float32),
+            "names": ["a"] * (i % 2),
+            "deep": [{"b": b"x", "k": 1.5}],
+            "tree": {"y": "text", "a": True},
+            "late": None if i < 50 else "now",
+        }
+        for i in range(100)
+    ]
+    with gm.sink(tmp_path / "set", "hugging_face", shard_records=30) as sink:
+        for row in rows:
+            sink.write(row)
+    info = json.loads((tmp_path / "set" / "dataset_info.json").read_text())
+    loaded = datasets.load_from_disk(str(tmp_path / "set"))
+    assert loaded.features == datasets.Features.from_dict(info["features"])
+    assert list(loaded.features) == list(rows[0])
+    assert str(loaded.features["z"].dtype) == "int32"
+    assert str(loaded.features["late"].dtype) == "string"
+    assert loaded.features.arrow_schema.types == loaded.data.schema.types
+    last = loaded[99]
+    assert (last["z"], last["grid"], last["deep"], last["tree"]) == (
+        99,
+        [[99.0] * 3] * 2,
+        [{"b": b"x", "k": 1.5}],
+        {"y": "text", "a": True},
+    )
+    datasets.DatasetDict(train=loaded, test=loaded.select(range(7))).save_to_disk(str(tmp_path / "splits"))
+    assert len(gm.MapDataset.arrow(tmp_path / "splits" / "test")) == 7
+    with pytest.raises(gm.ConfigError, match="the splits of one") as error:
+        gm.MapDataset.arrow(tmp_path / "splits")
+    told = str(error.value) + "".join(getattr(error.value, "__notes__", []))
+    assert str(tmp_path / "splits" / "train") in told
+
+
+def test_lz4_is_read_and_written_as_others_do(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    with gm.sink(tmp_path / "a", "jsonl", compression="lz4") as sink:
+        for i in range(1000):
+            sink.write({"i": i})
+    with pa.input_stream(str(tmp_path / "a" / "shard-00000.jsonl.lz4"), compression="lz4") as stream:
+        text = stream.read()
+    assert [json.loads(line)["i"] for line in text.splitlines()] == list(range(1000))
+    with pa.output_stream(str(tmp_path / "b.jsonl.lz4"), compression="lz4") as stream:
+        stream.write(text)
+    assert [element["i"] for element in gm.IterDataset.jsonl(str(tmp_path / "b.jsonl.lz4"))] == list(range(1000))

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import socket
-import subprocess
 import sys
 import time
 import urllib.request
@@ -14,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from servers import free_port, running
 
 import gristmill as gm
 
@@ -24,26 +23,11 @@ LINES = [{"n": n, "text": f"{n} " + "x" * (n * 7919 % 900)} for n in range(4000)
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    """A server of its own process: in ours, it would wait for us while we wait for it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    # Not where output is kept: nobody reads it.
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
-    for _ in range(300):
-        try:
-            urllib.request.urlopen(url).close()
-            break
-        except OSError:
-            time.sleep(0.1)
-    yield url
-    server.kill()
-    server.wait()
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with running(command, lambda: urllib.request.urlopen(url).close()):
+        yield url
 
 
 @pytest.fixture

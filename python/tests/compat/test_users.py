@@ -1,7 +1,6 @@
 """What large trainers do with Grain, on the package of its name."""
 
 import json
-import struct
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any
 import gristmill.compat.grain as grain
 import numpy as np
 import pytest
+from formats import framed
 from gristmill.compat.grain import _tfrecord
 
 
@@ -133,21 +133,8 @@ def test_windows_are_shuffled_and_restored() -> None:
     grain.experimental.assert_equal_output_after_checkpoint(ds)
 
 
-def masked_crc(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    crc ^= 0xFFFFFFFF
-    return (crc >> 15 | crc << 17) + 0xA282EAD8 & 0xFFFFFFFF
-
-
 def write_tfrecord(path: Path, records: list[bytes]) -> None:
-    with path.open("wb") as file:
-        for record in records:
-            length = struct.pack("<Q", len(record))
-            file.write(length + struct.pack("<I", masked_crc(length)) + record + struct.pack("<I", masked_crc(record)))
+    path.write_bytes(b"".join(map(framed, records)))
 
 
 class Reader(_tfrecord._TFRecordReader):
