@@ -1,5 +1,6 @@
 //! How fast rows of Parquet and Arrow files are read and written, beside the decoders and encoders of the `parquet` and `arrow`
-//! crates alone, which make columns and no rows.
+//! crates alone, which make columns and no rows; and batches of them, beside the decoders and a hand-written loop that copies
+//! each batch out of their columns: what there is no way around.
 //!
 //! `cargo bench --bench columns --no-default-features --features arrow,parquet [-- NAME …]`. CPU time of one thread; median of
 //! five rounds. The files are in the page cache.
@@ -8,39 +9,34 @@ use std::fs::File;
 use std::hint::black_box;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use arrow::array::{Array as _, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Float32Type, Int32Type, UInt64Type};
 use arrow::ipc::reader::FileReader;
-use gristmill::dataset::map::RandomAccess;
+use gristmill::dataset::map::{RandomAccess, Source};
 use gristmill::source::{
     Arrow, ArrowCompression, ArrowWriter, ArrowWriterOptions, Parquet, ParquetCompression, ParquetWriter,
     ParquetWriterOptions,
 };
-use gristmill::{Array, Buffer, DType, Element, Result};
+use gristmill::{
+    Array, BoxMap, Buffer, DType, DatasetIterator, Element, IterDataset, MapDataset, Result, Runtime, Value,
+};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 #[path = "support/cpu_clock.rs"]
 mod cpu_clock;
+#[path = "support/median.rs"]
+mod median;
+#[path = "support/wanted.rs"]
+mod wanted;
 
 use cpu_clock::on_core;
+use median::seconds;
+use wanted::wanted;
 
 /// Seconds of CPU time on this thread.
-fn cpu(mut work: impl FnMut()) -> f64 {
-    work();
-    let mut times: Vec<Duration> = (0..5)
-        .map(|_| {
-            let start = on_core();
-            work();
-            on_core() - start
-        })
-        .collect();
-    times.sort();
-    times[times.len() / 2].as_secs_f64()
-}
-
-fn wanted(name: &str) -> bool {
-    let names: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    names.is_empty() || names.iter().any(|n| name.contains(n.as_str()))
+fn cpu(work: impl FnMut()) -> f64 {
+    seconds(5, on_core, work)
 }
 
 fn main() -> Result<()> {
@@ -116,9 +112,63 @@ fn in_order(source: &impl RandomAccess<Record = Element>) -> f64 {
     cpu(|| all.chunks(256).for_each(|chunk| drop(black_box(source.read_many(chunk)))))
 }
 
-fn report(what: &str, rows: u64, decoder: f64, ours: f64) {
-    let rate = |seconds: f64| rows as f64 / seconds / 1e3;
-    println!("{what:48} {:>9.0} {:>9.0} {:>6.0} %", rate(decoder), rate(ours), 100.0 * decoder / ours);
+/// Elements of a batch.
+const BATCH: usize = 256;
+
+/// All of it in batches.
+fn in_batches(ds: &BoxMap<Element>) -> f64 {
+    let (ds, run) = (ds.clone().to_iter().batch(BATCH), Runtime::inline());
+    cpu(|| {
+        let (mut iter, mut cx) = (ds.iter(&run).expect("a pass"), run.cx());
+        while let Some(batch) = iter.next(&mut cx).expect("a batch") {
+            drop(black_box(batch));
+        }
+    })
+}
+
+/// Copies each batch out of the columns of a record batch, as values of elements.
+fn copied(decoded: &RecordBatch) {
+    for start in (0..decoded.num_rows()).step_by(BATCH) {
+        let rows = decoded.slice(start, BATCH.min(decoded.num_rows() - start));
+        let batch: Vec<Value> = rows.columns().iter().map(column).collect();
+        drop(black_box(batch));
+    }
+}
+
+fn column(column: &ArrayRef) -> Value {
+    let bytes = match column.data_type() {
+        DataType::Utf8 => {
+            let texts = column.as_string::<i32>().iter();
+            return Value::List(texts.map(|text| text.map_or(Value::Null, Value::from)).collect());
+        }
+        DataType::List(_) => {
+            let lists = column.as_list::<i32>();
+            let (begin, end) = (lists.value_offsets()[0], lists.value_offsets()[lists.len()]);
+            let numbers = lists.values().as_primitive::<Int32Type>();
+            bytemuck::cast_slice(&numbers.values()[begin as usize..end as usize])
+        }
+        DataType::UInt64 => bytemuck::cast_slice(column.as_primitive::<UInt64Type>().values()),
+        _ => bytemuck::cast_slice(column.as_primitive::<Float32Type>().values()),
+    };
+    Value::Bytes(Buffer::copy_from(bytes))
+}
+
+fn rate(rows: u64, seconds: f64) -> f64 {
+    rows as f64 / seconds / 1e3
+}
+
+fn report(what: &str, rows: u64, limit: f64, ours: f64) {
+    println!("{what:48} {:>9.0} {:>9.0} {:>6.0} %", rate(rows, limit), rate(rows, ours), 100.0 * limit / ours);
+}
+
+/// In order beside the limit, and shuffled, where all decoded columns are kept.
+fn batches<S>(what: &str, rows: u64, limit: f64, source: S, kept: S)
+where
+    S: RandomAccess<Record = Element> + 'static,
+{
+    let (ordered, shuffled) = (Source::new(source).boxed(), Source::new(kept).boxed().shuffle(1).boxed());
+    report(&format!("{what}, batches of {BATCH}"), rows, limit, in_batches(&ordered));
+    println!("{:48} {:>19.0}", format!("{what}, batches, shuffled"), rate(rows, in_batches(&shuffled)));
 }
 
 fn parquet(dir: &Path) -> Result<()> {
@@ -129,15 +179,19 @@ fn parquet(dir: &Path) -> Result<()> {
             let mut writer = ParquetWriter::new(out, ParquetWriterOptions::new().compression(codec))?;
             (0..row.count()).try_for_each(|i| writer.write(&row.at(i)))?;
             drop(writer.finish()?.into_inner().expect("a file"));
-            let decoder = cpu(|| {
-                let file = File::open(&path).expect("the file");
-                let reader =
-                    ParquetRecordBatchReaderBuilder::try_new(file).and_then(|b| b.with_batch_size(8192).build());
-                reader.expect("a reader").for_each(|batch| drop(black_box(batch.expect("a batch"))));
-            });
+            let decoded = |each: fn(&RecordBatch)| {
+                cpu(|| {
+                    let file = File::open(&path).expect("the file");
+                    let reader =
+                        ParquetRecordBatchReaderBuilder::try_new(file).and_then(|b| b.with_batch_size(8192).build());
+                    reader.expect("a reader").for_each(|batch| each(black_box(&batch.expect("a batch"))));
+                })
+            };
             // Nothing is kept from one round to the next.
-            let source = Parquet::options().cache_bytes(1).open(&path)?;
-            report(&format!("{}, {name}", row.name()), row.count(), decoder, in_order(&source));
+            let open = || Parquet::options().cache_bytes(1).open(&path);
+            let what = format!("{}, {name}", row.name());
+            report(&what, row.count(), decoded(|_| ()), in_order(&open()?));
+            batches(&what, row.count(), decoded(copied), open()?, Parquet::open(&path)?);
         }
     }
     Ok(())
@@ -151,12 +205,16 @@ fn arrow(dir: &Path) -> Result<()> {
             let mut writer = ArrowWriter::new(out, ArrowWriterOptions::new().compression(codec))?;
             (0..row.count()).try_for_each(|i| writer.write(&row.at(i)))?;
             drop(writer.finish()?.into_inner().expect("a file"));
-            let decoder = cpu(|| {
-                let reader = FileReader::try_new(File::open(&path).expect("the file"), None);
-                reader.expect("a reader").for_each(|batch| drop(black_box(batch.expect("a batch"))));
-            });
-            let source = Arrow::options().cache_bytes(1).open(&path)?;
-            report(&format!("{}, {name}", row.name()), row.count(), decoder, in_order(&source));
+            let decoded = |each: fn(&RecordBatch)| {
+                cpu(|| {
+                    let reader = FileReader::try_new(File::open(&path).expect("the file"), None);
+                    reader.expect("a reader").for_each(|batch| each(black_box(&batch.expect("a batch"))));
+                })
+            };
+            let open = || Arrow::options().cache_bytes(1).open(&path);
+            let what = format!("{}, {name}", row.name());
+            report(&what, row.count(), decoded(|_| ()), in_order(&open()?));
+            batches(&what, row.count(), decoded(copied), open()?, Arrow::open(&path)?);
             if codec == ArrowCompression::None {
                 let source = Arrow::open(&path)?;
                 let order: Vec<u64> = (0..row.count()).map(|i| (i * 611_953) % row.count()).collect();

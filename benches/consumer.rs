@@ -23,6 +23,8 @@ use serde::{Deserialize, Serialize};
 
 #[path = "support/mlperf.rs"]
 mod mlperf;
+#[path = "support/random.rs"]
+mod random;
 
 use mlperf::{WORKLOADS, Workload};
 

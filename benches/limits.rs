@@ -21,9 +21,12 @@ use gristmill::{DatasetIterator, Error, IterDataset, MapDataset, Result, Runtime
 mod cpu_clock;
 #[path = "support/pairs.rs"]
 mod pairs;
+#[path = "support/wanted.rs"]
+mod wanted;
 
 use cpu_clock::on_core;
 use pairs::{median, pairs, shares};
+use wanted::wanted;
 
 const ROUNDS: usize = 9;
 
@@ -59,11 +62,6 @@ fn paired_line(name: &str, unit: &str, work: f64, pairs: &[(f64, f64)], limit: &
     println!(
         "{name:<40} {ours:>8.2} {unit:<9} {middle:>6.1} % of {limit} ({best:.2}), quartiles {low:.1} to {high:.1} %"
     );
-}
-
-fn wanted(name: &str) -> bool {
-    let names: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    names.is_empty() || names.iter().any(|n| name.contains(n.as_str()))
 }
 
 /// Measures and prints; files it needs go into the folder.

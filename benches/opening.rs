@@ -12,6 +12,14 @@ use gristmill::Result;
 use gristmill::dataset::map::RandomAccess;
 use gristmill::source::{Access, ArrayRecord, ArrayRecordWriter, Jsonl, Mapping, TfRecord};
 
+#[path = "support/median.rs"]
+mod median;
+#[path = "support/wanted.rs"]
+mod wanted;
+
+use median::seconds;
+use wanted::wanted;
+
 const SHARDS: usize = 1000;
 
 fn main() -> Result<()> {
@@ -29,15 +37,13 @@ fn ms(work: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
 
-fn median(mut work: impl FnMut()) -> f64 {
-    let mut times: Vec<f64> = (0..9).map(|_| ms(&mut work)).collect();
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+fn median(work: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    seconds(9, || start.elapsed(), work) * 1e3
 }
 
 fn folder(name: &str, write: fn(&Path) -> Result<()>, open: fn(&Path) -> Result<u64>) -> Result<()> {
-    let names: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    if !(names.is_empty() || names.iter().any(|n| name.contains(n.as_str()))) {
+    if !wanted(name) {
         return Ok(());
     }
     let dir = tempfile::tempdir().expect("a folder for temporary files");

@@ -5,7 +5,6 @@
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use gristmill::Result;
 use gristmill::dataset::map::RandomAccess;
@@ -13,26 +12,18 @@ use gristmill::source::{ArrayRecord, ArrayRecordWriter, Compression, IndexCache,
 
 #[path = "support/cpu_clock.rs"]
 mod cpu_clock;
+#[path = "support/median.rs"]
+mod median;
+#[path = "support/wanted.rs"]
+mod wanted;
 
 use cpu_clock::on_core;
+use median::seconds;
+use wanted::wanted;
 
 /// Seconds of CPU time on this thread.
-fn cpu(mut work: impl FnMut()) -> f64 {
-    work();
-    let mut times: Vec<Duration> = (0..5)
-        .map(|_| {
-            let start = on_core();
-            work();
-            on_core() - start
-        })
-        .collect();
-    times.sort();
-    times[times.len() / 2].as_secs_f64()
-}
-
-fn wanted(name: &str) -> bool {
-    let names: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    names.is_empty() || names.iter().any(|n| name.contains(n.as_str()))
+fn cpu(work: impl FnMut()) -> f64 {
+    seconds(5, on_core, work)
 }
 
 fn main() -> Result<()> {
@@ -95,6 +86,8 @@ fn array_record(dir: &Path) -> Result<()> {
                 "{name:<13} {records:>8} records, {group:>2} a chunk {read:>8.0} ns  {:>6.2} M/s   copying {copy:>5.0} ns",
                 1e3 / read
             );
+            let chunks = cpu(|| order.chunks(64).for_each(|chunk| drop(black_box(source.read_many(chunk)))));
+            println!("{:>43} by 64    {:>8.0} ns", "", chunks * 1e9 / order.len() as f64);
             let ordered: Vec<u64> = (0..records.min(100_000)).collect();
             let together = cpu(|| drop(black_box(source.read_many(&ordered))));
             println!("{:>43} in order {:>8.0} ns", "", together * 1e9 / ordered.len() as f64);

@@ -12,6 +12,11 @@ use flate2::write::GzEncoder;
 use gristmill::sink::{Compression, Sink, SinkFormat, SinkOptions};
 use gristmill::{Array, DType, Element, Result};
 
+#[path = "support/random.rs"]
+mod random;
+
+use random::Random;
+
 const LAYERS: usize = 14;
 const SHAPE: [usize; 3] = [4, 512, 896];
 const STEP: Duration = Duration::from_millis(5700);
@@ -35,6 +40,24 @@ fn main() -> Result<()> {
     }
     let row = sink(parquet(3, false), &dir.path().join("plain"), 1)?;
     println!("{}", row.line("parquet, bytes as they are, zstd:3"));
+    one_shard(&parquet(3, true), dir.path())
+}
+
+/// A shard that is as large as all there is, as fast as it goes: its columns are encoded by one thread, and by all.
+fn one_shard(options: &SinkOptions, folder: &std::path::Path) -> Result<()> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let elements: Vec<Element> = (0..4).map(activations).collect();
+    let mut alone = 0.0;
+    for threads in [1, cores] {
+        let start = Instant::now();
+        let options = options.clone().threads(threads).shard_bytes(u64::MAX);
+        let mut sink = options.open(folder.join(format!("one-shard-{threads}")))?;
+        elements.iter().try_for_each(|element| sink.write(element.clone()))?;
+        let bytes = sink.finish()?.bytes_in as f64;
+        let rate = bytes / 1e6 / start.elapsed().as_secs_f64();
+        alone = if threads == 1 { rate } else { alone };
+        println!("one shard, {threads:>3} threads: {rate:>8.1} MB/s, {:.2} times that of one", rate / alone);
+    }
     Ok(())
 }
 
@@ -116,42 +139,23 @@ fn activations(step: u64) -> Element {
     let mut element = Element::with_capacity(LAYERS);
     for layer in 0..LAYERS {
         let mut random = Random(step.wrapping_mul(31).wrapping_add(layer as u64) | 1 << 40);
+        let mut normal = || random.normal() as f32;
         let channels: Vec<(f32, f32)> = (0..SHAPE[2])
             .map(|channel| {
-                let scale = (0.5 * random.gaussian()).exp() * (1.0 + layer as f32 * 0.3);
+                let scale = (0.5 * normal()).exp() * (1.0 + layer as f32 * 0.3);
                 let outlier = if channel % 223 == 7 { 40.0 } else { 0.0 };
-                (scale, outlier + 0.2 * random.gaussian())
+                (scale, outlier + 0.2 * normal())
             })
             .collect();
         let mut array = Array::builder(DType::F32, &SHAPE).expect("it fits in memory");
         for row in array.as_mut_slice::<f32>().chunks_exact_mut(SHAPE[2]) {
             // A token's own size: the tails of all together are heavier than a Gaussian's.
-            let size = (0.4 * random.gaussian()).exp();
+            let size = (0.4 * normal()).exp();
             for (value, (scale, mean)) in row.iter_mut().zip(&channels) {
-                *value = mean + scale * size * random.gaussian();
+                *value = mean + scale * size * normal();
             }
         }
         element.insert(name(layer), array.freeze());
     }
     element
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// By Box and Muller's transform.
-    fn gaussian(&mut self) -> f32 {
-        let bits = self.next();
-        let (a, b) = ((bits >> 32) as f32 / 4_294_967_296.0, (bits as u32) as f32 / 4_294_967_296.0);
-        (-2.0 * (1.0 - a).ln()).sqrt() * (std::f32::consts::TAU * b).cos()
-    }
 }

@@ -6,54 +6,38 @@
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use gristmill::dataset::map::RandomAccess;
+#[cfg(feature = "csv")]
+use gristmill::dataset::map::Source;
 use gristmill::source::{IndexCache, Jsonl, TokenLayout, TokenType, Tokens};
 use gristmill::{Cx, MapDataset, Result};
+#[cfg(feature = "csv")]
+use gristmill::{DatasetIterator, IterDataset, Runtime};
 
 #[path = "support/cpu_clock.rs"]
 mod cpu_clock;
+#[path = "support/median.rs"]
+mod median;
+#[path = "support/wanted.rs"]
+mod wanted;
 
 #[path = "support/serde_element.rs"]
 mod serde_element;
 
 use cpu_clock::on_core;
-
-fn median(mut times: Vec<Duration>) -> f64 {
-    times.sort();
-    times[times.len() / 2].as_secs_f64()
-}
+use median::seconds;
+use wanted::wanted;
 
 /// Seconds of CPU time on this thread.
-fn cpu(mut work: impl FnMut()) -> f64 {
-    work();
-    median(
-        (0..7)
-            .map(|_| {
-                let start = on_core();
-                work();
-                on_core() - start
-            })
-            .collect(),
-    )
+fn cpu(work: impl FnMut()) -> f64 {
+    seconds(7, on_core, work)
 }
 
-fn wall(mut work: impl FnMut()) -> f64 {
-    median(
-        (0..7)
-            .map(|_| {
-                let start = Instant::now();
-                work();
-                start.elapsed()
-            })
-            .collect(),
-    )
-}
-
-fn wanted(name: &str) -> bool {
-    let names: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    names.is_empty() || names.iter().any(|n| name.contains(n.as_str()))
+fn wall(work: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    seconds(7, || start.elapsed(), work)
 }
 
 fn main() -> Result<()> {
@@ -203,12 +187,25 @@ fn csv(dir: &Path) -> Result<()> {
             black_box(record.expect("in order"));
         }
     });
+    let ds = Source::new(options().open(&path)?).to_iter().batch(256);
+    let batched = cpu(|| {
+        let run = Runtime::inline();
+        let (mut iter, mut cx) = (ds.iter(&run).expect("a pass"), run.cx());
+        while let Some(batch) = iter.next(&mut cx).expect("a batch") {
+            drop(black_box(batch));
+        }
+    });
     println!("csv, {records} records of 4 columns, {:.0} MB", bytes / 1e6);
     println!("open, index built                {:>8.1} ms     {:>6.2} GB/s", opened * 1e3, bytes / opened / 1e9);
     println!(
         "read all columns, in order       {:>8.2} GB/s   {:>6.0} ns a record",
         bytes / read / 1e9,
         read * 1e9 / records as f64
+    );
+    println!(
+        "in batches of 256                {:>8.2} GB/s   {:>6.0} ns a record",
+        bytes / batched / 1e9,
+        batched * 1e9 / records as f64
     );
     println!(
         "the csv crate, split alone       {:>8.2} GB/s; into numbers and strings {:.2} GB/s",

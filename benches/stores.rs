@@ -1,4 +1,5 @@
-//! Objects of a web server, beside a plain client that asks for the same ranges with as many requests in flight.
+//! Objects of a web server, beside a plain client that has as many requests in flight: for all of the object in pieces of 4 MiB,
+//! and for as many ranges of the size of a record in random order.
 //!
 //! `cargo bench --bench stores --no-default-features --features http,array_record`. The server runs in this process and
 //! waits before each answer, as a network would. MB/s of wall time, best of three, in turns.
@@ -8,11 +9,12 @@ mod objects;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use gristmill::dataset::iter::IterDataset;
-use gristmill::dataset::map::{MapDataset, RandomAccess, Source};
+use gristmill::dataset::map::{MapDataset, RandomAccess, Range as Numbers, Source};
 use gristmill::source::{ArrayRecord, ArrayRecordWriter, Compression};
 use gristmill::store::StoreOptions;
 use gristmill::{Executor, Result};
@@ -37,20 +39,21 @@ fn main() -> Result<()> {
     let url = server.put("a.array_record", bytes);
     for delay in [Duration::ZERO, Duration::from_millis(10), Duration::from_millis(50)] {
         server.delay(delay);
-        let (mut plain, mut ours, mut shuffled) = (0.0f64, 0.0f64, 0.0f64);
+        let (mut plain, mut ours, mut plain_shuffled, mut shuffled) = (0.0f64, 0.0f64, 0.0f64, 0.0f64);
         for turn in 0..3 {
-            plain = plain.max(rate(size, || plainly(&url, size)));
+            plain = plain.max(rate(size, || plainly(&url, pieces(size))));
+            plain_shuffled = plain_shuffled.max(rate(size, || plainly(&url, records(size, turn as u32))));
             let source = open(&url, 2 * turn);
             ours = ours.max(rate(size, || read(source, None)));
             let source = open(&url, 2 * turn + 1);
             shuffled = shuffled.max(rate(size, || read(source, Some(turn as u32))));
         }
-        let percent = |rate: f64| 100.0 * rate / plain;
         println!(
-            "{:>3} ms a request: plain {plain:>6.0} MB/s, in order {ours:>6.0} MB/s ({:.0} %), shuffled {shuffled:>6.0} MB/s ({:.0} %)",
+            "{:>3} ms a request: plain {plain:>6.0} MB/s, in order {ours:>6.0} MB/s ({:.0} %); \
+             plain, record by record {plain_shuffled:>6.0} MB/s, shuffled {shuffled:>6.0} MB/s ({:.0} %)",
             delay.as_millis(),
-            percent(ours),
-            percent(shuffled)
+            100.0 * ours / plain,
+            100.0 * shuffled / plain_shuffled
         );
     }
     Ok(())
@@ -82,27 +85,29 @@ fn read(source: Source<ArrayRecord>, seed: Option<u32>) {
     assert_eq!(read, RECORD * RECORDS as usize);
 }
 
+/// The whole object, front to back.
+fn pieces(size: u64) -> Vec<Range<u64>> {
+    (0..size).step_by(PIECE as usize).map(|first| first..size.min(first + PIECE)).collect()
+}
+
+/// As many ranges of the size of a record, in random order.
+fn records(size: u64, seed: u32) -> Vec<Range<u64>> {
+    let order = Numbers::new(0, RECORDS as i64).shuffle(seed).collect().expect("numbers");
+    order.into_iter().map(|i| i as u64 * (size / RECORDS)..(i as u64 + 1) * (size / RECORDS)).collect()
+}
+
 /// As many threads as requests in flight, each with a connection of its own and a buffer that is used again.
-fn plainly(url: &str, size: u64) {
+fn plainly(url: &str, ranges: Vec<Range<u64>>) {
     let (host, path) = url.trim_start_matches("http://").split_once('/').expect("a path");
-    let next = Mutex::new(0);
+    let next = Mutex::new(ranges.into_iter());
     std::thread::scope(|scope| {
         for _ in 0..IN_FLIGHT {
             scope.spawn(|| {
                 let mut stream = TcpStream::connect(host).expect("the server of this bench");
                 let mut body = vec![0; PIECE as usize];
                 loop {
-                    let first = {
-                        let mut next = next.lock().expect("no other thread panics");
-                        let first = *next;
-                        *next += PIECE;
-                        first
-                    };
-                    if first >= size {
-                        return;
-                    }
-                    let end = size.min(first + PIECE);
-                    get(&mut stream, host, path, first, &mut body[..(end - first) as usize]);
+                    let Some(range) = next.lock().expect("no other thread panics").next() else { return };
+                    get(&mut stream, host, path, range.start, &mut body[..(range.end - range.start) as usize]);
                 }
             });
         }

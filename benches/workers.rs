@@ -21,9 +21,12 @@ use gristmill::{Array, Element, Error, IterDataset, Loader, LoaderBuilder, MapDa
 mod cpu_clock;
 #[path = "support/pairs.rs"]
 mod pairs;
+#[path = "support/wanted.rs"]
+mod wanted;
 
 use cpu_clock::on_core;
 use pairs::{median, pairs, shares};
+use wanted::wanted;
 
 const ROUNDS: usize = 9;
 const MIB: usize = 1 << 20;
@@ -59,11 +62,6 @@ fn busiest(limit_s: f64, mut threads: Vec<(String, f64)>) {
 /// One line: ours and the limit as times.
 fn time(name: &str, (limit_s, ours_s): (f64, f64), limit: &str) {
     println!("{name:<44} {:>8.1} us        {limit}: {:.1} us", 1e6 * ours_s, 1e6 * limit_s);
-}
-
-fn wanted(name: &str) -> bool {
-    let names: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    names.is_empty() || names.iter().any(|n| name.contains(n.as_str()))
 }
 
 /// Measures and prints.

@@ -8,6 +8,8 @@ use gristmill::dataset::map::{Concatenate, RandomAccess, Source};
 use gristmill::source::{Npy, Npz, find};
 use gristmill::{Array, DType, Element, Error, MapDataset, Result};
 
+use crate::random::Random;
+
 /// A workload. Source: `configs/dlio/workload/{unet3d,resnet50,cosmoflow}_{a100,h100}.yaml` of mlcommons/storage.
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
@@ -178,24 +180,4 @@ fn zip(out: &mut impl Write, npy: &[u8]) -> std::io::Result<()> {
     out.write_all(&(entry.len() as u32).to_le_bytes())?;
     out.write_all(&((local.len() + npy.len()) as u32).to_le_bytes())?;
     out.write_all(&[0, 0])
-}
-
-/// splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Of the standard normal distribution, by Box and Muller.
-    fn normal(&mut self) -> f64 {
-        let mut uniform = || ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-        let (radius, angle) = ((-2.0 * uniform().ln()).sqrt(), std::f64::consts::TAU * uniform());
-        radius * angle.cos()
-    }
 }

@@ -1,0 +1,16 @@
+//! How long work takes, as the median of a few rounds behind one that warms up.
+
+use std::time::Duration;
+
+/// Seconds by `clock`, which counts up from anywhere.
+pub(crate) fn seconds(rounds: usize, clock: impl Fn() -> Duration, mut work: impl FnMut()) -> f64 {
+    work();
+    let mut round = || {
+        let start = clock();
+        work();
+        clock() - start
+    };
+    let mut times: Vec<Duration> = (0..rounds).map(|_| round()).collect();
+    times.sort();
+    times[times.len() / 2].as_secs_f64()
+}
