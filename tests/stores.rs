@@ -140,19 +140,19 @@ fn keys_are_in_no_error() {
         (output.status.success(), text)
     };
     assert!(pipeline("a.jsonl").0);
-    let refused = Trouble::Status(403, "x: hidden");
-    for troubles in [
-        vec![refused],
-        vec![Trouble::Status(401, "x: hidden")],
-        vec![Trouble::Status(500, "x: hidden"); 9],
-        vec![Trouble::Status(429, "Retry-After: 9999")],
-        vec![Trouble::Cut(3); 9],
-        vec![Trouble::Stall(3); 9],
-        vec![Trouble::WrongRange; 9],
+    for trouble in [
+        Trouble::Status(403, "x: hidden"),
+        Trouble::Status(401, "x: hidden"),
+        Trouble::Status(500, "x: hidden"),
+        Trouble::Status(429, "Retry-After: 9999"),
+        Trouble::Cut(3),
+        Trouble::Stall(3),
+        Trouble::WrongRange,
     ] {
-        server.trouble(troubles.clone());
+        // Enough for the requests that a run before this one left on their way.
+        server.trouble(vec![trouble.clone(); 99]);
         let (succeeded, text) = pipeline("a.jsonl");
-        assert!(!succeeded && text.contains("s3://data/a.jsonl"), "{troubles:?}: {text}");
+        assert!(!succeeded && text.contains("s3://data/a.jsonl"), "{trouble:?}: {text}");
         server.calm();
     }
     for path in ["none.jsonl", "none-*.jsonl", "none/"] {
