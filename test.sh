@@ -33,6 +33,11 @@ if [ -z "${GRISTMILL_PYTHON:-}" ]; then
     else
         echo "test.sh: tests of other readers skipped: pip cannot have their packages" >&2
     fi
+    # TensorFlow is large: its test runs where GRISTMILL_TEST_LARGE asks for it.
+    if [ -n "${GRISTMILL_TEST_LARGE:-}" ] &&
+        ! "$readers/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir tensorflow-cpu; then
+        echo "test.sh: TensorFlow's test skipped: pip cannot have it" >&2
+    fi
 fi
 
 # All features but `python`, whose tests are in Python: linking it into Rust's would ask for Python's own library.

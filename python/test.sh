@@ -27,10 +27,17 @@ pip install --quiet --disable-pip-version-check "$folder"/wheels/gristmill-*.whl
 if ! pip install --quiet --disable-pip-version-check array_record datasets tfrecord webdataset pillow; then
     echo "python/test.sh: tests with other readers of records skipped: their wheels cannot be had" >&2
 fi
-# PyTorch's wheel brings gigabytes: its tests run where GRISTMILL_TEST_TORCH asks for it, and say that they skip elsewhere.
-if [ -n "${GRISTMILL_TEST_TORCH:-}" ] &&
-    ! pip install --quiet --disable-pip-version-check --no-cache-dir torch torchdata; then
-    echo "python/test.sh: PyTorch's tests skipped: its wheel cannot be had" >&2
+# PyTorch's wheel brings gigabytes: its tests, and those of readers that need it, run where GRISTMILL_TEST_LARGE asks for them,
+# and say that they skip elsewhere.
+if [ -n "${GRISTMILL_TEST_LARGE:-}" ]; then
+    if ! pip install --quiet --disable-pip-version-check --no-cache-dir torch torchdata; then
+        echo "python/test.sh: PyTorch's tests skipped: its wheel cannot be had" >&2
+    # Without the clients of stores and the tools that they ask for, and tests use none of.
+    elif ! pip install --quiet --disable-pip-version-check --no-deps mosaicml-streaming==0.13.0 megatron-core==0.16.1 ||
+        ! pip install --quiet --disable-pip-version-check --no-cache-dir brotli catalogue pillow python-snappy torchvision \
+            transformers xxhash zstd; then
+        echo "python/test.sh: tests beside streaming and Megatron skipped: their packages cannot be had" >&2
+    fi
 fi
 
 # XLA's plugin for the CPU, through which JAX goes as it does to a TPU or GPU. `test.sh` has it already.

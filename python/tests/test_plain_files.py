@@ -122,3 +122,21 @@ def test_megatron_is_read_as_its_own_reader_does(tmp_path: Path) -> None:
     assert gm.MapDataset.crops(tmp_path / "a", seq_len=3)[1]["tokens"].tolist() == [3, 4, 5]
     with pytest.raises(gm.ConfigError, match="no file"):
         gm.MapDataset.megatron(tmp_path / "b")
+
+
+def test_megatron_reads_and_writes_the_same_files(tmp_path: Path) -> None:
+    module: Any = pytest.importorskip("megatron.core.datasets.indexed_dataset")
+    documents = [[1, 2, 3], [60_000], [4] * 700]
+    with gm.sink(tmp_path / "ours", "megatron", shard_records=2, token_type="uint16") as sink:
+        sink.write_all({"tokens": np.array(ids, np.int32)} for ids in documents)
+    prefixes = sorted(str(path.with_suffix("")) for path in (tmp_path / "ours").glob("*.idx"))
+    read = [dataset[i] for dataset in map(module.IndexedDataset, prefixes) for i in range(len(dataset))]
+    assert [ids.tolist() for ids in read] == documents and read[1].dtype == np.uint16
+
+    builder = module.IndexedDatasetBuilder(str(tmp_path / "theirs.bin"), dtype=np.int32)
+    torch: Any = pytest.importorskip("torch")
+    for ids in documents:
+        builder.add_document(torch.tensor(ids), [1, len(ids) - 1])
+    builder.finalize(str(tmp_path / "theirs.idx"))
+    ds = gm.MapDataset.megatron(tmp_path / "theirs", by="document")
+    assert [row["tokens"].tolist() for row in ds] == documents and ds[0]["tokens"].dtype == np.int32
