@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 /// What the clock itself adds to a measured time: the least of many empty measurements.
-fn clock_ns() -> u64 {
+pub(super) fn clock_ns() -> u64 {
     static COST: OnceLock<u64> = OnceLock::new();
     *COST.get_or_init(|| {
         let empty = || Instant::now().elapsed().as_nanos() as u64;
