@@ -5,6 +5,7 @@
 
 mod boxed;
 mod estimate;
+pub(crate) mod foresight;
 pub mod iter;
 pub mod map;
 mod memory;
@@ -12,7 +13,7 @@ pub(crate) mod pace;
 mod remainder;
 mod sample;
 mod stage;
-pub(crate) mod upcoming;
+mod upcoming;
 
 pub use boxed::{AnyState, BoxIter, BoxIterator, BoxMap};
 pub use estimate::{StageMemory, estimate};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytemuck::Zeroable;
 
 use super::abi::*;
-use super::event::outside_callbacks;
+use super::callback;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The value of an option of a client: see [`Plugin::client_with`](super::Plugin::client_with).
@@ -169,7 +169,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let (api, raw) = (self.api, Raw(self.raw.0));
         // The end of a client waits for its threads.
-        outside_callbacks(move || destroy(api, raw));
+        callback::outside(move || destroy(api, raw));
     }
 }
 

@@ -1,7 +1,6 @@
 //! Events: what a plugin will have done.
 #![expect(unsafe_code, reason = "events are the plugin's objects")]
 
-use std::cell::Cell;
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use bytemuck::Zeroable;
 
 use super::abi::{EventAwait, EventDestroy, EventError, EventIsReady, EventOnReady, Failure, RawError, RawEvent};
+use super::callback;
 use super::client::Client;
 use crate::error::{Error, Result};
 
@@ -144,20 +144,6 @@ struct Registered {
     call: Box<dyn FnOnce(Result<()>) + Send>,
 }
 
-thread_local! {
-    static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Does `work` here, or on a thread of its own inside a callback: that thread is the plugin's, and `work` may wait for it.
-pub(super) fn outside_callbacks(work: impl FnOnce() + Send + 'static) {
-    if !IN_CALLBACK.get() {
-        return work();
-    }
-    if let Err(error) = std::thread::Builder::new().name("gristmill-device".into()).spawn(work) {
-        tracing::warn!(%error, "no thread to end a client or unpin memory on: they stay");
-    }
-}
-
 /// What the plugin calls.
 ///
 /// # Safety
@@ -165,10 +151,10 @@ pub(super) fn outside_callbacks(work: impl FnOnce() + Send + 'static) {
 unsafe extern "C" fn fire(error: *mut RawError, argument: *mut c_void) {
     // SAFETY: it is the box that `on_ready` took apart, and this is the one call that gets it.
     let Registered { event, call } = *unsafe { Box::from_raw(argument.cast::<Registered>()) };
-    let outer = IN_CALLBACK.replace(true);
-    call(outcome(&event, error));
-    drop(event);
-    IN_CALLBACK.set(outer);
+    callback::inside(move || {
+        call(outcome(&event, error));
+        drop(event);
+    });
 }
 
 fn outcome(event: &Event, error: *mut RawError) -> Result<()> {

@@ -10,6 +10,7 @@
 mod abi;
 mod batch;
 mod buffer;
+mod callback;
 mod client;
 mod discover;
 mod event;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
+use super::callback;
 use super::client::Client;
-use super::event::outside_callbacks;
 use super::memory::Pages;
 use crate::error::Result;
 
@@ -97,7 +97,7 @@ impl Drop for Slot {
         let Some(pages) = self.pages.take() else { return };
         // Without a pool to go to they are unpinned, which plugins may not like in a callback.
         if let Err(homeless) = self.home.send(pages) {
-            outside_callbacks(move || drop(homeless));
+            callback::outside(move || drop(homeless));
         }
     }
 }

@@ -46,6 +46,17 @@ impl ShardFile {
         Ok(Self { name, codec })
     }
 
+    /// Writes and publishes a file of these bytes.
+    #[cfg_attr(
+        not(any(feature = "arrow", feature = "mds")),
+        expect(dead_code, reason = "formats with such files are off")
+    )]
+    pub(super) fn write_whole(folder: &Folder, name: &str, bytes: &[u8]) -> Result<FileEntry> {
+        let mut file = Self::create(folder, name.to_owned(), Compression::None)?;
+        file.write_all(bytes).map_err(|e| Error::io(e, folder.file(name)))?;
+        file.finish()
+    }
+
     /// What it will be called.
     #[cfg_attr(not(feature = "mds"), expect(dead_code, reason = "formats whose files know their names are off"))]
     pub(super) fn name(&self) -> &str {

@@ -13,10 +13,10 @@ use std::time::Duration;
 use super::evaluate::{Apart, Chunk, Evaluator, Gather, Incoming, Part, Rows, Slot, Wanted, of_columns, read_chunk};
 use super::evaluator::evaluator;
 use crate::cx::{Cx, StageId};
+use crate::dataset::foresight::Foresight;
 use crate::dataset::map::{Many, ManySlots, MapDataset};
 use crate::dataset::pace::Pace;
 use crate::dataset::stage::Stage;
-use crate::dataset::upcoming::Foresight;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 

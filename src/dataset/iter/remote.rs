@@ -12,9 +12,9 @@ use super::evaluate::{
     evaluate_range, of_columns,
 };
 use crate::cx::{Cx, StageId};
+use crate::dataset::foresight::Foresight;
 use crate::dataset::map::{Many, MapDataset};
 use crate::dataset::pace::Pace;
-use crate::dataset::upcoming::Foresight;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Runtime;
 use crate::exec::remote::{Border, Deliver, Evaluated, How, Part, Point, Remote, Serve, Served};

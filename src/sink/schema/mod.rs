@@ -8,6 +8,7 @@ mod cast;
 pub(super) mod endings;
 mod fit;
 mod infer;
+mod inference;
 #[cfg(any(feature = "parquet", feature = "arrow"))]
 pub(super) mod kinds;
 #[cfg(feature = "mds")]
@@ -22,7 +23,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value as Json;
 
 pub(super) use self::fit::Fit;
-pub(super) use self::infer::Inference;
+pub(super) use self::inference::Inference;
 use super::format::SinkFormat;
 use crate::element::DType;
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! Arrow: IPC files, and the streams in folders of Hugging Face's.
 
-use super::{Create, Finished, ShardWriter, beside};
+use super::{Create, Finished, ShardWriter};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::sink::compression::Compression;
@@ -51,7 +51,7 @@ pub(super) fn folder(folder: &Folder, manifest: &Manifest) -> Result<Vec<FileEnt
     let fingerprint = xxhash_rust::xxh3::xxh3_64(hashes.as_bytes());
     let columns = manifest.schema.as_ref().map(kinds::of).transpose()?;
     Ok(vec![
-        beside::file(folder, "dataset_info.json", hugging_face::info(columns.as_deref()).as_bytes())?,
-        beside::file(folder, "state.json", hugging_face::state(&names, fingerprint).as_bytes())?,
+        ShardFile::write_whole(folder, "dataset_info.json", hugging_face::info(columns.as_deref()).as_bytes())?,
+        ShardFile::write_whole(folder, "state.json", hugging_face::state(&names, fingerprint).as_bytes())?,
     ])
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::Value as Json;
 
-use super::{Create, Finished, ShardWriter, beside};
+use super::{Create, Finished, ShardWriter};
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sink::compression::Compression;
@@ -60,5 +60,5 @@ impl ShardWriter for Samples {
 /// `index.json`, without which the folder is none.
 pub(super) fn folder(folder: &Folder, manifest: &Manifest) -> Result<Vec<FileEntry>> {
     let entries: Vec<&str> = manifest.shards.iter().filter_map(|shard| shard.note.as_ref()?.as_str()).collect();
-    Ok(vec![beside::file(folder, "index.json", &mds_index(&entries))?])
+    Ok(vec![ShardFile::write_whole(folder, "index.json", &mds_index(&entries))?])
 }

@@ -1,0 +1,70 @@
+//! What the first records say of the columns.
+
+use super::Schema;
+use super::infer::Infer;
+use super::rows::Rows;
+use crate::element::Element;
+use crate::error::Result;
+use crate::sink::format::SinkFormat;
+
+/// So many records, or records of so many bytes, say what the columns are. They wait for it, whatever the memory.
+const RECORDS: u64 = 1024;
+const BYTES: u64 = 8 << 20;
+
+/// A look at the first records, while they wait to be written.
+pub(in crate::sink) struct Inference {
+    infer: Box<dyn Infer>,
+    declared: Schema,
+    /// All columns, those that are declared, too.
+    names: Vec<String>,
+    records: u64,
+    bytes: u64,
+}
+
+impl Inference {
+    /// Where `column` is the only one that is written, and some are declared. `None`: the format has no columns.
+    pub(in crate::sink) fn of(format: SinkFormat, column: Option<String>, declared: Schema) -> Option<Self> {
+        let infer: Box<dyn Infer> = match format {
+            #[cfg(any(feature = "parquet", feature = "arrow"))]
+            SinkFormat::Parquet | SinkFormat::Arrow | SinkFormat::HuggingFace => Box::<super::kinds::Kinds>::default(),
+            #[cfg(feature = "mds")]
+            SinkFormat::Mds => Box::<super::mds::Encodings>::default(),
+            #[cfg(feature = "webdataset")]
+            SinkFormat::WebDataset => Box::<super::endings::Endings>::default(),
+            SinkFormat::Npy => Box::new(Rows::new(column)),
+            SinkFormat::Safetensors => Box::new(Rows::new(None)),
+            _ => return None,
+        };
+        Some(Self { infer, declared, names: Vec::new(), records: 0, bytes: 0 })
+    }
+
+    /// Takes a record in, and says whether that is enough of them.
+    pub(in crate::sink) fn add(&mut self, element: &Element, bytes: u64) -> Result<bool> {
+        for (name, _) in element.iter() {
+            if !self.names.iter().any(|known| known == name) {
+                self.names.push(name.to_owned());
+            }
+        }
+        if self.declared.is_empty() {
+            self.infer.add(element)?;
+        } else {
+            // What is declared is not looked at.
+            let mut rest = Element::with_capacity(element.len());
+            element.iter().filter(|(name, _)| self.declared.get(name).is_none()).for_each(|(name, value)| {
+                rest.insert(name, value.clone());
+            });
+            self.infer.add(&rest)?;
+        }
+        (self.records, self.bytes) = (self.records + 1, self.bytes.saturating_add(bytes));
+        Ok(self.records >= RECORDS || self.bytes >= BYTES)
+    }
+
+    /// The columns: those that records have, and behind them those that were declared and not seen.
+    pub(in crate::sink) fn end(self) -> Schema {
+        let inferred = self.infer.schema();
+        let holds = |name: &String| self.declared.get(name).or_else(|| inferred.get(name));
+        let named = self.names.iter().filter_map(|name| Some((name, holds(name)?)));
+        let schema = named.fold(Schema::new(), |schema, (name, holds)| schema.with(name, holds.clone()));
+        self.declared.columns().fold(schema, |schema, (name, holds)| schema.with(name, holds.clone()))
+    }
+}
