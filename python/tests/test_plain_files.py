@@ -130,7 +130,9 @@ def test_megatron_reads_and_writes_the_same_files(tmp_path: Path) -> None:
     with gm.sink(tmp_path / "ours", "megatron", shard_records=2, token_type="uint16") as sink:
         sink.write_all({"tokens": np.array(ids, np.int32)} for ids in documents)
     prefixes = sorted(str(path.with_suffix("")) for path in (tmp_path / "ours").glob("*.idx"))
-    read = [dataset[i] for dataset in map(module.IndexedDataset, prefixes) for i in range(len(dataset))]
+    # Their arrays are views, which end with their dataset.
+    datasets = [module.IndexedDataset(prefix) for prefix in prefixes]
+    read = [dataset[i] for dataset in datasets for i in range(len(dataset))]
     assert [ids.tolist() for ids in read] == documents and read[1].dtype == np.uint16
 
     builder = module.IndexedDatasetBuilder(str(tmp_path / "theirs.bin"), dtype=np.int32)
