@@ -22,6 +22,7 @@ enum Shape {
 }
 
 impl Shape {
+    #[inline]
     fn new(shape: &[usize]) -> Self {
         match *shape {
             [] => Self::Flat { rank: 0, dims: [0, 0] },
@@ -70,8 +71,16 @@ impl Array {
     }
 
     /// A number: an array of shape `[]`, stored in the handle.
+    #[inline]
     pub fn scalar<T: Scalar>(value: T) -> Self {
         Self { dtype: T::DTYPE, shape: Shape::new(&[]), data: Buffer::copy_from(bytemuck::bytes_of(&value)) }
+    }
+
+    /// The same of a type that the compiler does not know: its bytes are the lowest of `bits`.
+    #[cfg(any(feature = "arrow", feature = "csv", feature = "parquet"))]
+    #[inline]
+    pub(crate) fn from_bits(dtype: DType, bits: u64) -> Self {
+        Self { dtype, shape: Shape::Flat { rank: 0, dims: [0, 0] }, data: Buffer::from_word(bits, dtype.size()) }
     }
 
     /// A truth value of shape `[]`.

@@ -37,6 +37,14 @@ pub(crate) struct Run {
     pub(crate) len: usize,
 }
 
+#[cfg(any(feature = "arrow", feature = "parquet"))]
+impl Run {
+    /// The rows of all `runs`, and where each goes.
+    pub(crate) fn rows(runs: &[Self]) -> impl Iterator<Item = (usize, usize)> {
+        runs.iter().flat_map(|run| (run.from..run.from + run.len).zip(run.to..))
+    }
+}
+
 impl BatchMut {
     /// For so many rows like `first`.
     ///

@@ -125,7 +125,7 @@ impl Buffer {
     }
 
     /// Up to 8 bytes, the lowest of `word` first; what is above them does not count.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
+    #[cfg(any(all(feature = "workers", target_os = "linux"), feature = "arrow", feature = "csv", feature = "parquet"))]
     #[inline(always)]
     pub(crate) fn from_word(word: u64, len: usize) -> Self {
         let len = len.min(8);
@@ -146,10 +146,12 @@ impl Buffer {
     }
 
     /// A copy of `bytes`, 64-byte aligned.
+    #[inline]
     pub fn copy_from(bytes: &[u8]) -> Self {
-        if let Some(inline) = Self::inline(bytes) {
-            return inline;
-        }
+        Self::inline(bytes).unwrap_or_else(|| Self::aligned(bytes))
+    }
+
+    fn aligned(bytes: &[u8]) -> Self {
         let mut words = Vec::with_capacity(words_for(bytes.len()));
         words.resize(words_before(words.as_ptr()), 0);
         let start = WORD * words.len();
@@ -163,6 +165,7 @@ impl Buffer {
         BufferMut { words, start, len: bytes.len() }.freeze()
     }
 
+    #[inline]
     fn inline(bytes: &[u8]) -> Option<Self> {
         let mut words = [0u64; 1];
         bytemuck::bytes_of_mut(&mut words).get_mut(..bytes.len())?.copy_from_slice(bytes);

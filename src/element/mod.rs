@@ -20,7 +20,6 @@ mod stack;
 mod tree;
 
 use std::fmt;
-use std::sync::Arc;
 
 pub use array::{Array, ArrayMut};
 #[cfg(any(feature = "arrow", feature = "parquet"))]
@@ -30,7 +29,7 @@ pub(crate) use batch_mut::{BatchMut, ColumnMut};
 pub use buffer::{Buffer, BufferMut, Owner};
 pub use digest::{Digest, OrderHash, StreamHasher};
 pub use dtype::{DType, Scalar};
-pub use smol_str::SmolStr as Name;
+pub use smol_str::{SmolStr as Name, SmolStr as Text};
 pub use spec::{ElementSpec, LeafSpec};
 pub use stack::Stack;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -49,8 +48,8 @@ pub enum Value {
     Null,
     /// Numbers.
     Array(Array),
-    /// Text.
-    Str(Arc<str>),
+    /// Text: up to 23 bytes lie in the value itself, more are shared by all clones.
+    Str(Text),
     /// Raw bytes.
     Bytes(Buffer),
     /// Values without names, such as a list of strings.
@@ -142,6 +141,13 @@ impl Element {
     /// Fields whose names are known to be unique.
     pub(crate) fn from_unique(fields: Vec<(Name, Value)>) -> Self {
         Self { fields }
+    }
+
+    /// Adds a field whose name is known to be none of those that are there.
+    #[cfg(any(feature = "arrow", feature = "parquet"))]
+    #[inline]
+    pub(crate) fn push_unique(&mut self, name: Name, value: Value) {
+        self.fields.push((name, value));
     }
 
     /// Adds a field, or replaces the value of that name in its place.

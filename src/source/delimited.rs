@@ -108,6 +108,7 @@ pub(crate) struct Fields<'a> {
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<Field<'a>, Unclosed>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let at = self.at.take()?;
         if self.dialect.quote.is_some_and(|quote| self.record.get(at) == Some(&quote)) {
@@ -120,6 +121,7 @@ impl<'a> Iterator for Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// Up to the next delimiter or the end, behind which the next field begins.
+    #[inline]
     fn plain(&mut self, at: usize) -> &'a [u8] {
         let rest = &self.record[at..];
         match end_of_field(self.dialect.delimiter, rest) {

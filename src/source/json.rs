@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::json_text::{Fault, shared_string, skip_string, string};
+use super::json_text::{Fault, own_string, skip_string, string};
 use crate::element::{Array, Element, Name, Value};
 
 /// Names in one object. Far more than a record has, and few enough that looking for a repeated one stays cheap.
@@ -156,7 +156,7 @@ fn too_many() -> String {
 #[inline]
 fn value(line: &str, at: usize) -> Result<(Value, usize), Fault> {
     if line.as_bytes().get(at) == Some(&b'"') {
-        let (text, end) = shared_string(line, at + 1)?;
+        let (text, end) = own_string(line, at + 1)?;
         return Ok((Value::Str(text), end));
     }
     if let Some((number, end)) = small_integer(line.as_bytes(), at) {

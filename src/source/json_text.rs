@@ -5,9 +5,10 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::sync::Arc;
 
 use wide::u8x32;
+
+use crate::element::Text;
 
 /// What is wrong with a record, and at which byte of it.
 #[derive(Debug, PartialEq, Eq)]
@@ -74,10 +75,10 @@ pub(super) fn string(line: &str, at: usize) -> Result<(Cow<'_, str>, usize), Fau
     decode(line, at, |text| text.to_owned()).map(|(text, end)| (Cow::Owned(text), end))
 }
 
-/// The same, as shared text.
+/// The same, as text of its own.
 #[inline]
-pub(super) fn shared_string(line: &str, at: usize) -> Result<(Arc<str>, usize), Fault> {
-    decode(line, at, |text| Arc::from(text))
+pub(super) fn own_string(line: &str, at: usize) -> Result<(Text, usize), Fault> {
+    decode(line, at, |text| Text::new(text))
 }
 
 /// Decodes a string into memory that the thread keeps, hands it to `take`, and says where the string ends.
@@ -223,7 +224,7 @@ mod tests {
     fn decode(line: &str) -> Result<String, Fault> {
         let (text, end) = string(line, 1)?;
         assert_eq!(skip_string(line, 1), Ok(end));
-        assert_eq!(shared_string(line, 1)?, (Arc::from(&*text), end));
+        assert_eq!(own_string(line, 1)?, (Text::new(&text), end));
         if end == line.len() { Ok(text.into_owned()) } else { Err(Fault::new(end, "rest")) }
     }
 

@@ -103,6 +103,33 @@ impl Column {
         })
     }
 
+    /// Adds the values of rows to the elements that are to have them: `rows` says of each the row and the element.
+    ///
+    /// # Errors
+    /// As [`value`](Self::value).
+    pub(crate) fn push_each(
+        &self,
+        name: &Name,
+        rows: &[(usize, usize)],
+        memory: Memory,
+        elements: &mut [Element],
+    ) -> Result<()> {
+        match self {
+            Self::Numbers(numbers, None) if numbers.shape.is_empty() => numbers.push_each(name, rows, elements),
+            Self::Text(texts) if texts.null_count() == 0 => {
+                for &(row, to) in rows {
+                    elements[to].push_unique(name.clone(), texts.value(row).into());
+                }
+            }
+            _ => {
+                for &(row, to) in rows {
+                    elements[to].push_unique(name.clone(), self.value(row, memory)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a row is null, of a column that knows it by itself.
     fn is_null(&self, row: usize) -> bool {
         match self {
@@ -138,7 +165,7 @@ impl Column {
             }
             (Self::Text(texts), ColumnMut::List(list)) => {
                 let value = |row| if texts.is_null(row) { Value::Null } else { texts.value(row).into() };
-                Ok(rows(runs).try_for_each(|(row, to)| list.put(to, value(row))))
+                Ok(Run::rows(runs).try_for_each(|(row, to)| list.put(to, value(row))))
             }
             (Self::Tree(fields, nulls), ColumnMut::Tree(tree)) => {
                 if any_null(nulls.as_ref(), runs) || tree.columns_mut().len() != fields.len() {
@@ -152,7 +179,7 @@ impl Column {
                 Ok(Some(()))
             }
             (_, out) => {
-                for (row, to) in rows(runs) {
+                for (row, to) in Run::rows(runs) {
                     if out.put(to, self.value(row, memory)?).is_none() {
                         return Ok(None);
                     }
@@ -163,13 +190,8 @@ impl Column {
     }
 }
 
-/// The rows of `runs`, and where each goes.
-fn rows(runs: &[Run]) -> impl Iterator<Item = (usize, usize)> {
-    runs.iter().flat_map(|run| (run.from..run.from + run.len).zip(run.to..))
-}
-
 fn any_null(nulls: Option<&NullBuffer>, runs: &[Run]) -> bool {
-    nulls.is_some_and(|nulls| rows(runs).any(|(row, _)| nulls.is_null(row)))
+    nulls.is_some_and(|nulls| Run::rows(runs).any(|(row, _)| nulls.is_null(row)))
 }
 
 impl Numbers {
@@ -218,6 +240,25 @@ impl Numbers {
         // A number lies in its handle.
         let memory = if self.shape.is_empty() { Memory::Copied } else { memory };
         Array::new(self.dtype, &self.shape, self.piece(row, row + 1, memory))
+    }
+
+    /// Numbers of no dimension. Each is made where it stays: moved about as a whole on its way it costs several times as much.
+    fn push_each(&self, name: &Name, rows: &[(usize, usize)], elements: &mut [Element]) {
+        match self.size {
+            1 => self.push_sized::<1>(name, rows, elements),
+            2 => self.push_sized::<2>(name, rows, elements),
+            4 => self.push_sized::<4>(name, rows, elements),
+            _ => self.push_sized::<8>(name, rows, elements),
+        }
+    }
+
+    fn push_sized<const SIZE: usize>(&self, name: &Name, rows: &[(usize, usize)], elements: &mut [Element]) {
+        let (numbers, _) = self.data.as_chunks::<SIZE>();
+        for &(row, to) in rows {
+            let mut bits = [0; 8];
+            bits[..SIZE].copy_from_slice(&numbers[row]);
+            elements[to].push_unique(name.clone(), Array::from_bits(self.dtype, u64::from_le_bytes(bits)).into());
+        }
     }
 
     fn rows(&self, begin: usize, end: usize, memory: Memory) -> Result<Array> {

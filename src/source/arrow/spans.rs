@@ -35,6 +35,20 @@ impl Span {
         Ok(Element::from_unique(values))
     }
 
+    /// Adds to elements without fields those of `runs` of rows, column by column: what a column is decides once for many of its
+    /// values how they are made.
+    fn fill(&self, names: &[Name], runs: &[Run], elements: &mut [Element]) -> Result<()> {
+        /// So few that they stay in the nearest cache until the last column is there.
+        const FEW: usize = 32;
+        let rows: Vec<(usize, usize)> = Run::rows(runs).collect();
+        for few in rows.chunks(FEW) {
+            for (name, column) in names.iter().zip(&self.columns) {
+                column.push_each(name, few, self.memory, elements)?;
+            }
+        }
+        Ok(())
+    }
+
     fn copy_runs(&self, runs: &[Run], batch: &mut BatchMut) -> Result<Option<()>> {
         for (column, (_, out)) in self.columns.iter().zip(batch.columns_mut()) {
             if column.copy_runs(runs, self.memory, out)?.is_none() {
@@ -52,6 +66,9 @@ pub(crate) struct Place {
     pub(crate) left: usize,
 }
 
+/// The span that was read last: the next row is in it, too, as a rule.
+type Latest = Option<(Key, Arc<Span>)>;
+
 /// A source whose rows lie in spans.
 pub(crate) trait Spans {
     /// Names of the columns, which are unique.
@@ -66,13 +83,17 @@ pub(crate) trait Spans {
     /// The file of a span, if it is in one.
     fn path(&self, key: Key) -> Option<&Path>;
 
+    /// A span: the latest one, if it is that. No other is held while it is decoded.
+    fn at_hand<'a>(&self, key: Key, latest: &'a mut Latest) -> Result<&'a Span> {
+        let known = latest.take().filter(|(known, _)| *known == key);
+        let span = known.map_or_else(|| self.span(key), |(_, span)| Ok(span))?;
+        Ok(&latest.insert((key, span)).1)
+    }
+
     /// A row, out of the span that was read before if it is there.
-    fn row(&self, index: u64, latest: &mut Option<(Key, Arc<Span>)>) -> Result<Element> {
+    fn row(&self, index: u64, latest: &mut Latest) -> Result<Element> {
         let Place { key, row, .. } = self.find(index)?;
-        let span = match latest {
-            Some((known, span)) if *known == key => span,
-            other => &mut other.insert((key, self.span(key).map_err(|e| e.record(index))?)).1,
-        };
+        let span = self.at_hand(key, latest).map_err(|e| e.record(index))?;
         contained(|| span.row(self.names(), row)).map_err(|e| {
             let error = self.path(key).into_iter().fold(e, Error::path);
             error.record(index)
@@ -81,35 +102,47 @@ pub(crate) trait Spans {
 
     /// What [`row`](Self::row) gives for each.
     fn rows(&self, indices: &[u64]) -> Many<Element> {
-        let mut latest = None;
-        Many::one_by_one(indices, |index| self.row(index, &mut latest).map(Some))
+        let (width, mut latest) = (self.names().len(), None);
+        let mut elements: Vec<Element> = indices.iter().map(|_| Element::with_capacity(width)).collect();
+        match self.each_span(indices, None, |span, runs| span.fill(self.names(), runs, &mut elements).map(Some)) {
+            Some(()) => elements.into(),
+            // Each says itself what is wrong with it.
+            None => Many::one_by_one(indices, |index| self.row(index, &mut latest).map(Some)),
+        }
     }
 
     /// The batch of these rows, at least one, copied out of their columns: see
-    /// [`RandomAccess::read_stacked`](crate::dataset::map::RandomAccess::read_stacked). In whatever order they come, each span is
-    /// looked up once, and none is held while another is decoded.
+    /// [`RandomAccess::read_stacked`](crate::dataset::map::RandomAccess::read_stacked).
     fn stacked(&self, indices: &[u64]) -> GetStacked<Element> {
+        let mut latest = None;
+        let mut batch = BatchMut::like(&self.row(*indices.first()?, &mut latest).ok()?, indices.len()).ok()?;
+        self.each_span(indices, latest, |span, runs| span.copy_runs(runs, &mut batch))?;
+        let batch = batch.finish();
+        Some(InPlace { len: indices.len(), bytes: batch.nbytes(), batch })
+    }
+
+    /// Gives `take` every span with the runs of its rows, in whatever order they are asked for: each is looked up once, the latest
+    /// first, and none is held while another is decoded. `None` once something is wrong, or `take` says so.
+    fn each_span(
+        &self,
+        indices: &[u64],
+        mut latest: Latest,
+        mut take: impl FnMut(&Span, &[Run]) -> Result<Option<()>>,
+    ) -> Option<()> {
         let mut pieces = self.pieces(indices).ok()?;
-        let (mut latest, &(first, _)) = (None, pieces.first()?);
-        let mut batch = BatchMut::like(&self.row(indices[0], &mut latest).ok()?, indices.len()).ok()?;
-        // The span that is at hand goes first.
-        let order = |&(key, _): &(Key, Run)| (key < first, key);
+        let first = latest.as_ref().map(|(key, _)| *key);
+        let order = |&(key, _): &(Key, Run)| (Some(key) < first, key);
         if !pieces.is_sorted_by_key(order) {
             pieces.sort_by_key(order);
         }
         let mut runs = Vec::new();
         for pieces in pieces.chunk_by(|a, b| a.0 == b.0) {
-            let key = pieces[0].0;
-            let span = match latest.take() {
-                Some((known, span)) if known == key => span,
-                _ => self.span(key).ok()?,
-            };
+            let span = self.at_hand(pieces[0].0, &mut latest).ok()?;
             runs.clear();
             runs.extend(pieces.iter().map(|(_, run)| *run));
-            contained(|| span.copy_runs(&runs, &mut batch)).ok()??;
+            contained(|| take(span, &runs)).ok()??;
         }
-        let batch = batch.finish();
-        Some(InPlace { len: indices.len(), bytes: batch.nbytes(), batch })
+        Some(())
     }
 
     /// Rows that lie one behind the other, and are asked for so, and the span of each run of them.

@@ -185,6 +185,17 @@ proptest! {
         // A cache of nothing keeps one span.
         let parquet = ParquetOptions::default().cache_bytes(0).open_contents(content(parquet.finish().unwrap())).unwrap();
         let arrow = ArrowOptions::default().cache_bytes(0).open_contents(content(arrow.finish().unwrap())).unwrap();
+        let picked: Vec<_> = indices.iter().map(|&at| rows[at as usize].clone()).collect();
+        prop_assert_eq!(parquet.read_many(&indices).dense().unwrap(), picked.as_slice());
+        prop_assert_eq!(arrow.read_many(&indices).dense().unwrap(), picked);
+        let all: Vec<u64> = (0..rows.len() as u64).collect();
+        prop_assert_eq!(parquet.read_many(&all).dense().unwrap(), rows.as_slice());
+        prop_assert_eq!(arrow.read_many(&all).dense().unwrap(), rows.as_slice());
+        // What is wrong is told of its row alone.
+        let slots = parquet.read_many(&[0, parquet.len(), 0]).into_iter();
+        let told: Vec<_> = slots.map(|slot| slot.map_err(|e| e.message().to_owned())).collect();
+        let missing = format!("no record {0}: there are {0}", rows.len());
+        prop_assert_eq!(told, [Ok(Some(rows[0].clone())), Err(missing), Ok(Some(rows[0].clone()))]);
         for batch in [parquet.read_stacked(&indices), arrow.read_stacked(&indices)] {
             prop_assert!(batch.as_ref().is_none_or(|batch| batch.len == indices.len() && batch.bytes == batch.batch.nbytes()));
             prop_assert_eq!(batch.map(|batch| batch.batch), expected.clone());
@@ -192,9 +203,15 @@ proptest! {
     }
 }
 
-/// Made ready or not.
+/// Made ready or not, one by one or many at a time.
 fn same_values(field: &FieldRef, array: &ArrayRef, memory: Memory) {
     let ready = column::Column::of(field, array);
+    let rows: Vec<_> = (0..array.len()).map(|row| (row, array.len() - 1 - row)).collect();
+    let mut elements = vec![Element::new(); array.len()];
+    ready.push_each(&"x".into(), &rows, memory, &mut elements).unwrap();
+    for (row, to) in rows {
+        assert_eq!(elements[to].get("x"), Some(&value(field, array, row, memory).unwrap()), "{field} {row}");
+    }
     for row in 0..array.len() {
         assert_eq!(ready.value(row, memory).unwrap(), value(field, array, row, memory).unwrap(), "{field} {row}");
     }

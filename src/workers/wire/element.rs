@@ -1,7 +1,5 @@
 //! Elements as words and bytes, both ways.
 
-use std::sync::Arc;
-
 use super::cross::Cross;
 use super::input::In;
 use super::output::{Out, Stop};
@@ -84,7 +82,7 @@ fn read_value(from: &mut In<'_>, kind: Kind) -> Result<Value> {
             other => Err(from.damaged(format!("a null is {other}"))),
         },
         Kind::Array { dtype, rank } => read_array(from, dtype, rank).map(Value::Array),
-        Kind::Str => from.text(|text| Value::Str(Arc::from(text))),
+        Kind::Str => from.text(|text| text.into()),
         Kind::Bytes => {
             let len = from.length()?;
             from.buffer(len).map(Value::Bytes)
