@@ -7,6 +7,7 @@ use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
+use super::fields::PAGE;
 use super::thrift;
 use crate::element::Buffer;
 use crate::error::Error;
@@ -96,7 +97,7 @@ impl ChunkReader for Chunks {
 /// That the header of the page at byte `start` makes no more work than it has bytes.
 fn check(header: impl Read, start: u64) -> Result<()> {
     let fault = |e| ParquetError::General(format!("the header of the page at byte {start}: {e}"));
-    thrift::check_page(header).map_err(fault)
+    thrift::check(header, PAGE).map_err(fault)
 }
 
 /// The bytes from some place on, to wherever they are read.

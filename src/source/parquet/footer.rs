@@ -6,6 +6,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 
 use super::chunk::{Chunks, TAIL};
+use super::fields::{FOOTER, OFFSET_INDEX};
 use super::thrift;
 use crate::error::{Error, Result};
 use crate::source::contained::contained;
@@ -54,7 +55,7 @@ fn check(file: &Content) -> Result<()> {
     }
     let begin = size - TAIL - length;
     let footer = file.read(begin..size - TAIL)?;
-    thrift::check(footer.as_bytes()).map_err(|e| Error::data(format!("footer: {e}")).offset(begin))
+    thrift::check(footer.as_bytes(), FOOTER).map_err(|e| Error::data(format!("footer: {e}")).offset(begin))
 }
 
 /// The same of the indices of pages: each is there once, so that they are no longer together than the file. What lies outside of
@@ -78,7 +79,7 @@ fn check_page_indices(file: &Content, metadata: &ParquetMetaData) -> Result<()> 
     let bytes = file.read(start..end)?;
     for range in ranges {
         let index = &bytes.as_bytes()[(range.start - start) as usize..(range.end - start) as usize];
-        thrift::check(index).map_err(|e| Error::data(format!("page index: {e}")).offset(range.start))?;
+        thrift::check(index, OFFSET_INDEX).map_err(|e| Error::data(format!("page index: {e}")).offset(range.start))?;
     }
     Ok(())
 }

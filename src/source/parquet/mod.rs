@@ -3,6 +3,7 @@
 mod ahead;
 mod chunk;
 mod condition;
+mod fields;
 mod footer;
 mod group;
 mod row_groups;

@@ -110,6 +110,21 @@ fn lists_in_headers_are_not_believed() {
     }
 }
 
+/// The version of the format is read as a number, whatever it is said to be: such a list in a text there is not skipped with the text.
+#[test]
+fn fields_of_footers_are_what_they_are_read_as() {
+    let rows = (0..10).map(|i| Element::new().with("id", Array::scalar(i64::from(i))));
+    let mut footer = file(rows, ParquetWriterOptions::new());
+    let length = u32::from_le_bytes(*footer.last_chunk::<8>().unwrap().first_chunk().unwrap());
+    let (begin, version) = (footer.len() - 8 - length as usize, [0x15, 2]);
+    assert_eq!(footer[begin..begin + 2], version);
+    let (list, end) = ([0xe9, 0xf1, 0xff, 0xff, 0xff, 0xff, 7], footer.len() + 7);
+    footer.splice(begin..begin + 2, [0x18, list.len() as u8].into_iter().chain(list));
+    footer[end - 8..end - 4].copy_from_slice(&(length + 7).to_le_bytes());
+    let error = Parquet::options().open_contents(contents(&footer)).unwrap_err().to_string();
+    assert!(error.contains("footer: field 1 is of type 8, which it cannot be"), "{error}");
+}
+
 /// The same rows, one by one.
 struct Apart(Parquet);
 

@@ -8,53 +8,19 @@
 
 use std::io::{self, Read};
 
+use super::fields::Field;
+use super::fields::Type::{self, List, Struct};
+
 /// Structs and lists in each other: as many as the `parquet` crate follows.
 const MAX_DEPTH: usize = 64;
 
-/// That a whole struct lies at the beginning of `input`, every item of which takes a byte or more.
+/// That a whole struct lies at the beginning of `input`, every item of which takes a byte or more, and whose `known` fields are what
+/// they are read as.
 ///
 /// # Errors
 /// What is wrong; what `input` reports.
-pub(super) fn check(input: impl Read) -> io::Result<()> {
-    Walk(input).fields(&[], MAX_DEPTH)
-}
-
-/// The same of the header of a page, whose fields are of the types that the crate takes them for: it goes by their numbers alone.
-pub(super) fn check_page(input: impl Read) -> io::Result<()> {
-    Walk(input).fields(PAGE, MAX_DEPTH)
-}
-
-/// The number of a field that the crate reads, and its type.
-type Field = (i16, Type);
-
-#[derive(Clone, Copy)]
-enum Type {
-    Bool,
-    I32,
-    Struct(&'static [Field]),
-}
-
-use Type::{Bool, I32, Struct};
-
-const PAGE: &[Field] = &[
-    (1, I32),
-    (2, I32),
-    (3, I32),
-    (4, I32),
-    (5, Struct(&[(1, I32), (2, I32), (3, I32), (4, I32)])),
-    (6, Struct(&[])),
-    (7, Struct(&[(1, I32), (2, I32), (3, Bool)])),
-    (8, Struct(&[(1, I32), (2, I32), (3, I32), (4, I32), (5, I32), (6, I32), (7, Bool)])),
-];
-
-impl Type {
-    fn is(self, kind: u8) -> bool {
-        match self {
-            Bool => matches!(kind, 1 | 2),
-            I32 => kind == 5,
-            Struct(_) => kind == 12,
-        }
-    }
+pub(super) fn check(input: impl Read, known: &[Field]) -> io::Result<()> {
+    Walk(input).fields(known, MAX_DEPTH)
 }
 
 struct Walk<R>(R);
@@ -72,17 +38,16 @@ impl<R: Read> Walk<R> {
                 0 => zigzag(self.number()?) as i16,
                 _ => number.wrapping_add(step.into()),
             };
-            match known.iter().find(|(known, _)| *known == number) {
-                Some((_, known)) if !known.is(kind) => {
-                    return Err(io::Error::other(format!("field {number} is of type {kind}, which it cannot be")));
-                }
-                Some((_, Struct(known))) => self.fields(known, deeper(depth)?)?,
-                _ => self.value(kind, depth)?,
+            let known = known.iter().find(|(known, _)| *known == number).map(|(_, known)| *known);
+            if known.is_some_and(|known| !known.is(kind)) {
+                return Err(io::Error::other(format!("field {number} is of type {kind}, which it cannot be")));
             }
+            self.value(kind, known, depth)?;
         }
     }
 
-    fn value(&mut self, kind: u8, depth: usize) -> io::Result<()> {
+    /// A value of this type, which is that of `known` if anything is known.
+    fn value(&mut self, kind: u8, known: Option<Type>, depth: usize) -> io::Result<()> {
         match kind {
             // The field's head says which.
             1 | 2 => Ok(()),
@@ -93,28 +58,35 @@ impl<R: Read> Walk<R> {
             9 | 10 => {
                 let head = self.byte()?;
                 let count = if head >> 4 == 15 { self.number()? } else { u64::from(head >> 4) };
-                self.items(count, &[head & 0x0f], depth)
+                let item = if let Some(List(item)) = known { Some(*item) } else { None };
+                self.items(count, &[head & 0x0f], item, depth)
             }
             11 => match self.number()? {
                 0 => Ok(()),
                 count => {
                     let kinds = self.byte()?;
-                    self.items(count, &[kinds >> 4, kinds & 0x0f], depth)
+                    self.items(count, &[kinds >> 4, kinds & 0x0f], None, depth)
                 }
             },
-            12 => self.fields(&[], deeper(depth)?),
+            12 => self.fields(if let Some(Struct(fields)) = known { fields } else { &[] }, deeper(depth)?),
             13 => self.skip(16),
             other => Err(io::Error::other(format!("a value of type {other}, which there is not"))),
         }
     }
 
     /// As many times a value of each kind.
-    fn items(&mut self, count: u64, kinds: &[u8], depth: usize) -> io::Result<()> {
-        if count > 0 && kinds.iter().any(|kind| matches!(kind, 1 | 2)) {
-            return Err(io::Error::other(format!("a list of {count} booleans, of which no header of Parquet has any")));
-        }
+    fn items(&mut self, count: u64, kinds: &[u8], known: Option<Type>, depth: usize) -> io::Result<()> {
         let depth = deeper(depth)?;
-        (0..count).try_for_each(|_| kinds.iter().try_for_each(|&kind| self.value(kind, depth)))
+        for &kind in kinds.iter().filter(|_| count > 0) {
+            if matches!(kind, 1 | 2) {
+                let text = format!("a list of {count} booleans, of which no header of Parquet has any");
+                return Err(io::Error::other(text));
+            }
+            if known.is_some_and(|known| !known.is(kind)) {
+                return Err(io::Error::other(format!("a list of items of type {kind}, which they cannot be")));
+            }
+        }
+        (0..count).try_for_each(|_| kinds.iter().try_for_each(|&kind| self.value(kind, known, depth)))
     }
 
     fn byte(&mut self) -> io::Result<u8> {
@@ -160,6 +132,7 @@ fn cut(error: io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fields::{FOOTER, PAGE};
     use super::*;
 
     #[test]
@@ -171,15 +144,15 @@ mod tests {
         bytes.extend([0x1c, 0x15, 1, 0, 0x1d]);
         bytes.extend([0; 16]);
         bytes.extend([0x05, 0x90, 3, 1, 0]);
-        check(&*bytes).unwrap();
+        check(&*bytes, &[]).unwrap();
         for cut in 0..bytes.len() {
-            assert!(check(&bytes[..cut]).is_err(), "{cut}");
+            assert!(check(&bytes[..cut], &[]).is_err(), "{cut}");
         }
     }
 
     #[test]
     fn lists_are_not_believed() {
-        let told = |bytes: &[u8]| check(bytes).unwrap_err().to_string();
+        let told = |bytes: &[u8]| check(bytes, &[]).unwrap_err().to_string();
         assert!(told(&[0x19, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0]).contains("a list of 2147483647 booleans"));
         assert!(told(&[0x1b, 0xff, 0xff, 3, 0x52, 0]).contains("booleans"));
         for kind in [3, 5, 7, 8, 12, 13] {
@@ -194,7 +167,7 @@ mod tests {
 
     #[test]
     fn fields_of_pages_are_what_they_are_read_as() {
-        let told = |bytes: &[u8]| check_page(bytes).err().map(|e| e.to_string()).unwrap_or_default();
+        let told = |bytes: &[u8]| check(bytes, PAGE).err().map(|e| e.to_string()).unwrap_or_default();
         // A data page: type, sizes, then four numbers and statistics, of which nothing is known; a dictionary; the other data page.
         let data = [0x15, 0, 0x15, 8, 0x15, 8, 0x2c, 0x15, 2, 0x15, 0, 0x15, 6, 0x15, 6, 0x1c, 0x18, 1, 9, 0, 0, 0];
         assert_eq!(told(&data), "");
@@ -203,5 +176,34 @@ mod tests {
         assert!(told(&[0x15, 0, 0x19, 0xf1]).contains("field 2 is of type 9"));
         assert!(told(&[0x05, 2, 0, 0x09, 2, 0]).contains("field 1 is of type 9"));
         assert!(told(&[0x5c, 0x15, 2, 0x1c, 0]).contains("field 2 is of type 12"));
+    }
+
+    /// Each hides what the crate would read in the value of a field, or in the items of a list.
+    #[test]
+    fn fields_of_footers_are_what_they_are_read_as() {
+        let told = |bytes: &[u8]| check(bytes, FOOTER).err().map(|e| e.to_string()).unwrap_or_default();
+        // The version, a schema of one element with a logical type, no rows, a group without columns, a key, and its value.
+        let mut good = vec![0x15, 2, 0x19, 0x1c, 0x48, 1, b'a', 0x6c, 0x8c, 0x11, 0x1c, 0x1c, 0, 0, 0, 0, 0];
+        good.extend([
+            0x16, 0, 0x19, 0x1c, 0x19, 0x0c, 0x16, 0, 0x16, 0, 0, 0x19, 0x1c, 0x18, 1, b'k', 0x18, 1, b'v', 0, 0,
+        ]);
+        assert_eq!(told(&good), "");
+        assert_eq!(told(&[0x19, 0, 0x17, 0, 0, 0, 0, 0, 0, 0, 0, 0]), "field 1 is of type 9, which it cannot be");
+        for (at, kind, error) in [
+            (0, 0x18, "field 1 is of type 8"),
+            (2, 0x1c, "field 2 is of type 12"),
+            (3, 0x18, "a list of items of type 8"),
+            (4, 0x41, "field 4 is of type 1"),
+            (8, 0x81, "field 8 is of type 1"),
+            (9, 0x13, "field 1 is of type 3"),
+            (10, 0x15, "field 2 is of type 5"),
+            (11, 0x11, "field 1 is of type 1"),
+            (21, 0x1b, "field 1 is of type 11"),
+            (30, 0x1a, "field 1 is of type 10"),
+        ] {
+            let mut bad = good.clone();
+            bad[at] = kind;
+            assert!(told(&bad).starts_with(error), "{at}: {}", told(&bad));
+        }
     }
 }
