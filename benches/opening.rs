@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use gristmill::Result;
 use gristmill::dataset::map::RandomAccess;
-use gristmill::source::{Access, ArrayRecord, ArrayRecordWriter, Jsonl, Mapping, TfRecord};
+use gristmill::source::{Access, ArrayRecord, ArrayRecordWriter, IndexCache, Jsonl, Mapping, TfRecord};
 
 #[path = "support/median.rs"]
 mod median;
@@ -25,6 +25,7 @@ const SHARDS: usize = 1000;
 fn main() -> Result<()> {
     println!("{SHARDS} shards              first     after it     mapping alone");
     folder("jsonl-1MiB", write_lines, |dir| Ok(Jsonl::open(dir)?.len()))?;
+    folder("jsonl-1MiB-searched", write_lines, |dir| Ok(Jsonl::options().cache(IndexCache::Off).open(dir)?.len()))?;
     folder("jsonl-9MiB", write_long_lines, |dir| Ok(Jsonl::open(dir)?.len()))?;
     folder("array_record", write_array_record, |dir| Ok(ArrayRecord::open(dir)?.len()))?;
     folder("tfrecord-1MiB", write_tf_record, |dir| Ok(TfRecord::open(dir)?.len()))

@@ -1,20 +1,22 @@
 //! `gristmill index`: indices are built before anybody waits for them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::Result;
-use crate::source::IndexCache;
+use crate::source::{IndexCache, detect, size};
 use crate::spec::Data;
 use serde::Serialize;
 
-use crate::cli::format::{bytes, grouped};
+use crate::cli::format::{bytes, grouped, plural};
 use crate::cli::{Outcome, output};
 
 /// Builds the indices by which records are found, and keeps them beside the files as .NAME.gmi, or in a folder.
 ///
-/// Files of text, TFRecord and tar have no index of their own: whoever opens one for the first time reads all of it. Small files
-/// are read faster than an index is looked up, and formats with an index need none.
+/// Files of text, TFRecord and tar have no index of their own: whoever opens one for the first time reads all of it. Files under
+/// 8 MiB have one index together, .gmi in their folder, where there are 8 MiB of them; fewer are read faster than an index is looked
+/// up, and formats with an index need none.
 #[derive(clap::Args)]
 #[command(after_help = crate::cli::EXIT_CODES)]
 pub(crate) struct Args {
@@ -31,7 +33,9 @@ pub(crate) struct Args {
 
 #[derive(Serialize)]
 struct Indexed {
+    /// A file, or the folder of several small ones.
     file: PathBuf,
+    files: usize,
     format: &'static str,
     /// `None`: it is a stream.
     records: Option<u64>,
@@ -41,17 +45,28 @@ struct Indexed {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
-    let files = Data::find(&args.data)?
-        .into_iter()
-        .map(|file| index(file, args.cache.as_deref()))
-        .collect::<Result<Vec<_>>>()?;
+    let mut files = Vec::new();
+    for part in parts(Data::find(&args.data)?)? {
+        match index(&part, args.cache.as_deref()) {
+            // Such as tables of different columns: they are not one data set.
+            Err(_) if part.len() > 1 => {
+                for file in part {
+                    files.push(index(&[file], args.cache.as_deref())?);
+                }
+            }
+            indexed => files.push(indexed?),
+        }
+    }
     if args.json {
         output::json(&serde_json::json!({"files": files}));
         return Ok(Outcome::Done);
     }
     let row = |file: &Indexed| {
         vec![
-            file.file.display().to_string(),
+            match file.files {
+                1 => file.file.display().to_string(),
+                many => format!("{} of {}", plural(many as u64, "small file"), file.file.display()),
+            },
             file.format.to_owned(),
             file.records.map_or_else(|| "a stream".to_owned(), grouped),
             file.index_bytes.map_or_else(|| "none needed".to_owned(), bytes),
@@ -63,11 +78,43 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn index(file: PathBuf, folder: Option<&Path>) -> Result<Indexed> {
+/// What is opened together: each file alone, but for the small files of a folder that have one index.
+fn parts(files: Vec<PathBuf>) -> Result<Vec<Vec<PathBuf>>> {
+    let (mut parts, mut small) = (Vec::new(), BTreeMap::<_, (u64, Vec<PathBuf>)>::new());
+    for file in files {
+        let format = detect(&file)?;
+        let bytes = if format.is_indexed() { size(&file)? } else { IndexCache::MIN_BYTES };
+        if bytes < IndexCache::MIN_BYTES {
+            let (total, files) = small.entry((folder_of(&file).to_owned(), format.source())).or_default();
+            *total += bytes;
+            files.push(file);
+        } else {
+            parts.push(vec![file]);
+        }
+    }
+    for (total, files) in small.into_values() {
+        match total < IndexCache::MIN_BYTES {
+            true => parts.extend(files.into_iter().map(|file| vec![file])),
+            false => parts.push(files),
+        }
+    }
+    Ok(parts)
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new(""))
+}
+
+fn index(files: &[PathBuf], folder: Option<&Path>) -> Result<Indexed> {
     let start = Instant::now();
-    let data = Data::open_indexed(&file, folder)?;
+    let data = Data::open_indexed(files, folder)?;
     let cache = folder.map_or(IndexCache::Beside, |folder| IndexCache::Folder(folder.to_owned()));
-    let index_bytes = cache.path_for(&file).and_then(|path| Some(std::fs::metadata(path).ok()?.len()));
+    let (file, path) = match files {
+        [file] => (file.as_path(), cache.path_for(file)),
+        _ => (folder_of(&files[0]), cache.path_for_small(folder_of(&files[0]))),
+    };
+    let index_bytes = path.and_then(|path| Some(std::fs::metadata(path).ok()?.len()));
     let (format, records) = (data.format(), data.records());
-    Ok(Indexed { file, format, records, index_bytes, seconds: start.elapsed().as_secs_f64() })
+    let seconds = start.elapsed().as_secs_f64();
+    Ok(Indexed { file: file.to_owned(), files: files.len(), format, records, index_bytes, seconds })
 }

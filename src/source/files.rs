@@ -1,5 +1,6 @@
 //! Which files: names, globs, directories; and what tells one set of files from another.
 
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 use glob::MatchOptions;
@@ -117,17 +118,24 @@ fn find_one(pattern: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
 
 fn in_directory(dir: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(dir).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
-    let mut files: Vec<PathBuf> = entries.map_err(|e| Error::io(e, dir))?.iter().map(|e| e.path()).collect();
-    files.retain(|path| {
-        let name = file_name(path);
-        !name.starts_with('.') && extensions.iter().any(|ext| name.ends_with(ext)) && path.is_file()
-    });
+    let is_wanted = |entry: &&DirEntry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        !name.starts_with('.') && extensions.iter().any(|ext| name.ends_with(ext)) && is_file(entry)
+    };
+    let entries = entries.map_err(|e| Error::io(e, dir))?;
+    let mut files: Vec<PathBuf> = entries.iter().filter(is_wanted).map(DirEntry::path).collect();
     files.sort();
     if files.is_empty() {
         let text = format!("no file in this directory ends with {}", extensions.join(" or "));
         return Err(Error::new(crate::ErrorKind::Io, text).path(dir));
     }
     Ok(files)
+}
+
+/// The folder tells of most entries what they are; only links have to be followed.
+fn is_file(entry: &DirEntry) -> bool {
+    entry.file_type().is_ok_and(|kind| kind.is_file()) || entry.path().is_file()
 }
 
 fn by_glob(pattern: &str) -> Result<Vec<PathBuf>> {

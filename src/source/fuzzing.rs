@@ -19,7 +19,7 @@ pub(crate) use self::shards::mds;
 #[cfg(feature = "webdataset")]
 pub(crate) use self::shards::webdataset;
 use super::index::LineIndex;
-use super::index_cache::{decode, stored_key};
+use super::index_cache::{FolderIndex, decode, entry};
 use super::inflate::{Bounds, LineReader};
 use super::json::{Wanted, record};
 use super::npz::Npz;
@@ -55,8 +55,10 @@ pub(crate) fn line_index(data: &[u8]) {
             assert!(naive.eq(lines));
         }
     }
-    let Some(key) = stored_key(data) else { return };
-    if let Some(index) = decode(&Buffer::copy_from(data), &key).map(LineIndex) {
+    let file = Buffer::copy_from(data);
+    let of_one = entry(data).and_then(|entry| decode(&file, &entry.key));
+    let of_many = FolderIndex::decode(file).into_iter().flat_map(|index| index.all());
+    for index in of_one.into_iter().chain(of_many).map(LineIndex) {
         for i in 0..index.len().min(1000) {
             index.line(i, data);
         }

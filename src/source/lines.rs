@@ -1,13 +1,10 @@
 //! Text files, a record a line.
 
-use std::convert::Infallible;
 use std::fmt;
-use std::path::{Path, PathBuf};
-
-use rayon::prelude::*;
+use std::path::PathBuf;
 
 use super::content::{self, Content};
-use super::files::{self, FileId, Patterns};
+use super::files::{self, Patterns};
 use super::firsts::Firsts;
 use super::format::Format;
 use super::index::LineIndex;
@@ -66,9 +63,11 @@ impl LineFiles {
 
     /// The same of files that are open.
     pub(crate) fn of(contents: Vec<(PathBuf, Content)>, options: &LineOptions) -> Result<Self> {
-        let open = |(path, content)| LineFile::open(path, content, options);
-        let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
-        let (files, ids): (Vec<LineFile>, Vec<FileId>) = opened.into_iter().unzip();
+        let records = if options.keep_blank { Records::AllLines } else { Records::Lines };
+        let find = |at: usize| starts(&contents[at].1, options.keep_blank);
+        let (starts, ids) = load_or_find(&contents, records, &options.cache, find)?;
+        let file = |((path, content), starts)| LineFile { path, content, index: LineIndex(starts) };
+        let files: Vec<LineFile> = contents.into_iter().zip(starts).map(file).collect();
         let firsts = Firsts::of(files.iter().map(|file| file.index.len()))?;
         let far = files.iter().any(|file| file.content.here().is_none());
         Ok(Self { files, firsts, far, identity: files::identity(&ids) })
@@ -120,17 +119,6 @@ impl LineFiles {
 }
 
 impl LineFile {
-    fn open(path: PathBuf, content: Content, options: &LineOptions) -> Result<(Self, FileId)> {
-        let head = content.read(0..content.len().min(4)).map_err(|e| e.path(&path))?;
-        if let Some(codec) = compression(head.as_bytes()) {
-            return Err(compressed(codec).path(path));
-        }
-        let id = content.id(&path)?;
-        let starts = starts(&path, &content, &id, options).map_err(|e| e.path(&path))?;
-        let id = FileId { hash: id.hash ^ starts.hash().rotate_left(1), ..id };
-        Ok((Self { path, content, index: LineIndex(starts) }, id))
-    }
-
     #[inline]
     fn line(&self, record: u64) -> Result<Line<'_>> {
         let other = || Error::data("the index is of another file").path(&self.path);
@@ -146,16 +134,15 @@ impl LineFile {
 }
 
 /// Where the lines of a file start.
-fn starts(path: &Path, content: &Content, id: &FileId, options: &LineOptions) -> Result<Starts> {
-    let (keep_blank, cache) = (options.keep_blank, &options.cache);
-    let records = if keep_blank { Records::AllLines } else { Records::Lines };
-    let Some(all) = content.here() else {
-        let read = || index_stream::build(content.stream(), keep_blank).map(|index| index.0);
-        return load_or_find(path, id, records, cache, read).map_err(content::untold);
+fn starts(file: &Content, keep_blank: bool) -> Result<Starts> {
+    if let Some(codec) = compression(file.read(0..file.len().min(4))?.as_bytes()) {
+        return Err(compressed(codec));
+    }
+    let index = match file.here() {
+        Some(all) => LineIndex::build(all, keep_blank),
+        None => index_stream::build(file.stream(), keep_blank).map_err(content::untold)?,
     };
-    let find = || Ok::<_, Infallible>(LineIndex::build(all, keep_blank).0);
-    let Ok(starts) = load_or_find(path, id, records, cache, find);
-    Ok(starts)
+    Ok(index.0)
 }
 
 fn compressed(codec: &str) -> Error {

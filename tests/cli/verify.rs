@@ -120,3 +120,27 @@ fn an_index_is_built_once() {
     assert_eq!(std::fs::read_dir(folder.join("indices")).unwrap().count(), 1);
     assert!(!folder.join(".large.jsonl.gmi").exists());
 }
+
+/// Small files of a folder have an index together, if they are one data set.
+#[test]
+fn small_files_are_indexed_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let line = format!("{{\"text\":\"{}\"}}\n", "x".repeat(999));
+    let table = |name: &str| format!("{name}\n{}", line.replace(['{', '}', '"'], "").repeat(2000));
+    ["small", "tables"].iter().for_each(|name| std::fs::create_dir(folder.join(name)).unwrap());
+    for i in 0..5 {
+        write(folder, &format!("small/{i}.jsonl"), &line.repeat(2000));
+        write(folder, &format!("tables/{i}.csv"), &table(if i < 4 { "a" } else { "b" }));
+    }
+    write(folder, "small/few.txt", "a\nb\n");
+    let told = json(folder, &["index", "small", "tables", "--json"]);
+    let fact = |i: usize, name: &str| told["files"][i][name].clone();
+    assert_eq!(told["files"].as_array().unwrap().len(), 7, "{told}");
+    let index = std::fs::metadata(folder.join("small/.gmi")).unwrap().len();
+    let together = ["files", "records", "index_bytes"].map(|name| fact(0, name));
+    assert_eq!(together, [Json::from(5), Json::from(10_000), Json::from(index)], "{told}");
+    assert_eq!((fact(1, "files"), fact(1, "index_bytes")), (Json::from(1), Json::Null), "{told}");
+    assert_eq!((fact(6, "records"), fact(6, "index_bytes")), (Json::from(2000), Json::Null), "{told}");
+    assert!(ok(folder, &["index", "small"]).contains("5 small files of small"));
+}

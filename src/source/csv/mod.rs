@@ -5,7 +5,6 @@ mod stream;
 mod table;
 mod types;
 
-use std::convert::Infallible;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +16,7 @@ use self::table::{Fault, Table};
 pub use self::types::CsvType;
 use super::content::{self, Content};
 use super::delimited::Dialect;
-use super::files::{self, FileId, Patterns};
+use super::files::{self, Patterns};
 use super::firsts::Firsts;
 use super::format::Format;
 use super::index_cache::{IndexCache, Records, load_or_find};
@@ -210,9 +209,15 @@ impl CsvOptions {
     pub(crate) fn of(&self, contents: Vec<(PathBuf, Content)>) -> Result<Csv> {
         self.check()?;
         let dialect = self.dialect(&contents)?;
-        let open = |(path, content)| File::open(path, &content, dialect, self);
-        let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
-        let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
+        let wholes = contents.par_iter().map(|(_, content)| content.whole()).collect::<Result<Vec<Buffer>>>()?;
+        let records = Records::Fields(dialect.delimiter, dialect.quote);
+        let find = |at: usize| starts(wholes[at].as_bytes(), dialect);
+        let (starts, ids) = load_or_find(&contents, records, &self.cache, find)?;
+        let file = |(((path, _), content), starts): (((PathBuf, Content), Buffer), Starts)| {
+            let headers = u64::from(self.has_header()).min(starts.len());
+            File { path, content, starts, headers }
+        };
+        let files: Vec<File> = contents.into_iter().zip(wholes).zip(starts).map(file).collect();
         let table = self.table(dialect, &files)?;
         let firsts = Firsts::of(files.iter().map(File::len))?;
         let identity = files::identity(&ids) + &table.identity();
@@ -295,20 +300,6 @@ fn guess(path: &Path, content: &Content) -> Result<u8> {
 }
 
 impl File {
-    fn open(path: PathBuf, content: &Content, dialect: Dialect, options: &CsvOptions) -> Result<(Self, FileId)> {
-        let id = content.id(&path)?;
-        let content = content.whole()?;
-        if let Some(codec) = compression(content.as_bytes()) {
-            return Err(compressed(codec).path(path));
-        }
-        let find = || Ok::<_, Infallible>(starts(content.as_bytes(), dialect));
-        let records = Records::Fields(dialect.delimiter, dialect.quote);
-        let Ok(starts) = load_or_find(&path, &id, records, &options.cache, find);
-        let id = FileId { hash: id.hash ^ starts.hash().rotate_left(1), ..id };
-        let headers = u64::from(options.has_header()).min(starts.len());
-        Ok((Self { path, content, starts, headers }, id))
-    }
-
     fn len(&self) -> u64 {
         self.starts.len() - self.headers
     }
@@ -341,11 +332,14 @@ impl File {
 }
 
 /// Where the records of a file begin.
-fn starts(file: &[u8], dialect: Dialect) -> Starts {
+fn starts(file: &[u8], dialect: Dialect) -> Result<Starts> {
+    if let Some(codec) = compression(file) {
+        return Err(compressed(codec));
+    }
     let skipped = if file.starts_with(BOM) { BOM.len() } else { 0 };
     let mut starts = StartsBuilder::default();
     dialect.each_record(&file[skipped..], |at| starts.push((skipped + at) as u64));
-    starts.finish(Facts { size: file.len() as u64, ..Facts::default() })
+    Ok(starts.finish(Facts { size: file.len() as u64, ..Facts::default() }))
 }
 
 fn compressed(codec: &str) -> Error {

@@ -12,9 +12,7 @@ mod writer;
 
 use std::fmt;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-
-use rayon::prelude::*;
+use std::path::PathBuf;
 
 use self::frame::{FOOT, HEAD};
 #[cfg(all(feature = "python", feature = "compress"))]
@@ -23,7 +21,7 @@ pub(crate) use self::reader::Reader as TfRecordReader;
 pub use self::stream::{TfRecordIter, TfRecordStream};
 pub use self::writer::{TfRecordWriter, TfRecordWriterOptions};
 use super::content::{self, Content};
-use super::files::{self, FileId, Patterns};
+use super::files::{self, Patterns};
 use super::firsts::Firsts;
 use super::format::Format;
 use super::index_cache::{IndexCache, Records, load_or_find};
@@ -131,9 +129,9 @@ impl TfRecordOptions {
 
     /// The same of files that are open.
     pub(crate) fn of(&self, contents: Vec<(PathBuf, Content)>) -> Result<TfRecord> {
-        let open = |(path, content)| File::open(path, content, &self.cache);
-        let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
-        let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
+        let (starts, ids) = load_or_find(&contents, Records::Frames, &self.cache, |at| starts(&contents[at].1))?;
+        let file = |((path, content), starts)| File { path, content, starts };
+        let files: Vec<File> = contents.into_iter().zip(starts).map(file).collect();
         let firsts = Firsts::of(files.iter().map(|file| file.starts.len()))?;
         let far = files.iter().any(|file| file.content.here().is_none());
         Ok(TfRecord { files, firsts, far, identity: files::identity(&ids) })
@@ -141,18 +139,6 @@ impl TfRecordOptions {
 }
 
 impl File {
-    fn open(path: PathBuf, content: Content, cache: &IndexCache) -> Result<(Self, FileId)> {
-        let id = content.id(&path)?;
-        let head = content.read(0..content.len().min(HEAD as u64)).map_err(|e| e.path(&path))?;
-        if let Some(codec) = compression(head.as_bytes()) {
-            return Err(compressed(&path, codec));
-        }
-        let find = || content.here().map_or_else(|| far::starts(&content), starts);
-        let starts = load_or_find(&path, &id, Records::Frames, cache, find).map_err(|e| e.path(&path))?;
-        let id = FileId { hash: id.hash ^ starts.hash().rotate_left(1), ..id };
-        Ok((Self { path, content, starts }, id))
-    }
-
     fn read(&self, record: u64) -> Result<Buffer> {
         let at = self.starts.get(record).ok_or_else(|| Error::data("no such record"))?;
         let Some(file) = self.content.here() else { return far::read(&self.content, self.place(record)) };
@@ -170,17 +156,12 @@ impl File {
     }
 }
 
-fn compressed(path: &Path, codec: &str) -> Error {
-    if cfg!(not(feature = "compress")) {
-        return Format::LineStream.lacking().path(path);
-    }
-    Error::unsupported(format!("is compressed with {codec}, which has no random access"))
-        .path(path)
-        .help("read it as a stream (`TfRecordStream`; from Python `IterDataset.tfrecord`), or decompress it")
-}
-
 /// Where the records of a file start.
-fn starts(file: &[u8]) -> Result<Starts> {
+fn starts(file: &Content) -> Result<Starts> {
+    if let Some(codec) = compression(file.read(0..file.len().min(HEAD as u64))?.as_bytes()) {
+        return Err(compressed(codec));
+    }
+    let Some(file) = file.here() else { return far::starts(file) };
     let (mut starts, mut at) = (StartsBuilder::default(), 0);
     while at < file.len() {
         let range = frame::data(file, at).map_err(|e| e.record(starts.len()))?;
@@ -188,6 +169,14 @@ fn starts(file: &[u8]) -> Result<Starts> {
         at = range.end + FOOT;
     }
     Ok(starts.finish(Facts { size: file.len() as u64, ..Facts::default() }))
+}
+
+fn compressed(codec: &str) -> Error {
+    if cfg!(not(feature = "compress")) {
+        return Format::LineStream.lacking();
+    }
+    Error::unsupported(format!("is compressed with {codec}, which has no random access"))
+        .help("read it as a stream (`TfRecordStream`; from Python `IterDataset.tfrecord`), or decompress it")
 }
 
 impl TfRecord {

@@ -15,8 +15,6 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use rayon::prelude::*;
-
 use self::input::{Part, Window};
 use self::sample::{Samples, Wanted, split};
 pub use self::stream::{WebDatasetIter, WebDatasetStream};
@@ -24,7 +22,7 @@ use self::walk::Walk;
 pub use self::writer::WebDatasetWriter;
 use super::columns::check_choice;
 use super::content::{self, Content};
-use super::files::{self, FileId, Patterns};
+use super::files::{self, Patterns};
 use super::firsts::Firsts;
 use super::format::Format;
 use super::index_cache::{IndexCache, Records, load_or_find};
@@ -150,9 +148,12 @@ impl WebDatasetOptions {
     /// The same of files that are open.
     pub(crate) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<WebDataset> {
         let wanted = self.wanted;
-        let open = |(path, content)| Shard::open(path, content, &self.cache);
-        let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
-        let (files, ids): (Vec<Shard>, Vec<FileId>) = opened.into_iter().unzip();
+        let (starts, ids) = load_or_find(&contents, Records::Samples, &self.cache, |at| starts(&contents[at].1))?;
+        let shard = |((path, content), starts): ((PathBuf, Content), Starts)| {
+            let url = path.to_string_lossy().into_owned();
+            Shard { path, url, content, starts }
+        };
+        let files: Vec<Shard> = contents.into_iter().zip(starts).map(shard).collect();
         let firsts = Firsts::of(files.iter().map(|file| file.starts.len()))?;
         let identity = files::identity(&ids) + &wanted.identity();
         Ok(WebDataset { files, firsts, wanted, identity })
@@ -176,21 +177,6 @@ impl WebDatasetOptions {
 }
 
 impl Shard {
-    fn open(path: PathBuf, content: Content, cache: &IndexCache) -> Result<(Self, FileId)> {
-        let id = content.id(&path)?;
-        if let Some(codec) = compression(content.read(0..content.len().min(4))?.as_bytes()) {
-            return Err(compressed(codec).path(path));
-        }
-        let starts = match content.here() {
-            Some(_) => load_or_find(&path, &id, Records::Samples, cache, || starts(&content)),
-            None => starts(&content),
-        };
-        let starts = starts.map_err(|e| e.path(&path))?;
-        let id = FileId { hash: id.hash ^ starts.hash().rotate_left(1), ..id };
-        let url = path.to_string_lossy().into_owned();
-        Ok((Self { path, url, content, starts }, id))
-    }
-
     /// Where a sample lies: to the next one, or to the end.
     fn place(&self, record: u64) -> Option<Range<u64>> {
         let start = self.starts.get(record)?;
@@ -215,6 +201,9 @@ fn compressed(codec: &str) -> Error {
 
 /// Where the samples of an archive begin.
 fn starts(content: &Content) -> Result<Starts> {
+    if let Some(codec) = compression(content.read(0..content.len().min(4))?.as_bytes()) {
+        return Err(compressed(codec));
+    }
     let (mut starts, mut walk) = (StartsBuilder::default(), Walk::whole(Window::new(content)));
     let mut last: Option<String> = None;
     while let Some(member) = walk.next().map_err(|e| e.record(starts.len()))? {

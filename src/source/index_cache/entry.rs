@@ -1,0 +1,82 @@
+//! What a cache file says of an index in front of the places themselves.
+
+use std::fs;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use super::{IndexCache, Records, number};
+use crate::element::Buffer;
+use crate::place;
+use crate::source::files::FileId;
+use crate::source::starts::{Facts, Starts};
+
+/// What an index must have been made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(super) records: Records,
+    pub(super) size: u64,
+    pub(super) changed_ns: u64,
+    pub(super) sample: u64,
+}
+
+impl Key {
+    pub(super) fn of(path: &Path, id: &FileId, records: Records) -> Option<Self> {
+        let (size, sample) = (id.size, id.hash);
+        if place::is_remote(path) {
+            // Its hash is of its version, which says when it changed.
+            return Some(Self { records, size, changed_ns: 0, sample });
+        }
+        let changed = fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let changed_ns = u64::try_from(changed.as_nanos()).ok()?;
+        Some(Self { records, size, changed_ns, sample })
+    }
+
+    /// Whether the file is worth a cache file of its own.
+    pub(super) fn is_large(&self) -> bool {
+        self.size >= IndexCache::MIN_BYTES
+    }
+}
+
+/// What an index was made for, and what was found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: Key,
+    /// Records.
+    pub(super) len: u64,
+    pub(super) pages: u64,
+    pub(super) blanks: u64,
+    /// Of the index.
+    pub(super) hash: u64,
+}
+
+impl Entry {
+    /// 8 numbers: what starts there, size, changed_ns, sample, records, pages, blanks, hash.
+    pub(super) const BYTES: usize = 64;
+
+    pub(super) fn of(key: &Key, starts: &Starts) -> Self {
+        let pages = starts.parts().0.len() as u64;
+        Self { key: *key, len: starts.len(), pages, blanks: starts.facts().blanks, hash: starts.hash() }
+    }
+
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let Key { records, size, changed_ns, sample } = self.key;
+        let numbers = [records.number(), size, changed_ns, sample, self.len, self.pages, self.blanks, self.hash];
+        numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    /// The one that stands there, if it is one.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.get(..Self::BYTES)?;
+        let number = |i| number(bytes, i);
+        let records = Records::of(number(0))?;
+        let key = Key { records, size: number(1), changed_ns: number(2), sample: number(3) };
+        Some(Self { key, len: number(4), pages: number(5), blanks: number(6), hash: number(7) })
+    }
+
+    /// The index of these parts, if it is that which was found.
+    pub(super) fn starts(&self, pages: Vec<u64>, lows: Buffer) -> Option<Starts> {
+        let keep_blank = self.key.records == Records::AllLines;
+        let starts = Starts::new(pages, lows, Facts { size: self.key.size, keep_blank, blanks: self.blanks });
+        (starts.hash() == self.hash).then_some(starts)
+    }
+}

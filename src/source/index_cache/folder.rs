@@ -1,0 +1,170 @@
+//! One index for the small files of a folder. Each for itself is searched faster than a cache file is looked up; a thousand are not.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::entry::{Entry, Key};
+use super::{IndexCache, mapped, number, store};
+use crate::element::Buffer;
+use crate::place;
+use crate::source::content::Content;
+use crate::source::files::file_name;
+use crate::source::starts::Starts;
+
+/// The small files of an opening that lie in one folder and are worth an index together.
+pub(super) struct Group {
+    folder: PathBuf,
+    /// Where their index is kept.
+    at: PathBuf,
+    files: Vec<Member>,
+}
+
+struct Member {
+    /// Its number in the opening.
+    file: usize,
+    name: u64,
+    key: Key,
+}
+
+impl Group {
+    pub(super) fn all(files: &[(PathBuf, Content)], keys: &[Option<Key>], cache: &IndexCache) -> Vec<Self> {
+        let mut folders: BTreeMap<PathBuf, Vec<Member>> = BTreeMap::new();
+        for (file, ((path, _), key)) in files.iter().zip(keys).enumerate() {
+            if let (Some(folder), Some(key)) = (place::shown(path).parent(), key.filter(|key| !key.is_large())) {
+                folders.entry(folder.to_owned()).or_default().push(Member { file, name: name(path), key });
+            }
+        }
+        let worth = folders.into_iter().filter(|(_, files)| are_worth(files));
+        worth.filter_map(|(folder, files)| Some(Self { at: cache.path_for_small(&folder)?, folder, files })).collect()
+    }
+
+    /// Takes from their index what is right of it.
+    pub(super) fn load(&self, kept: &mut [Option<Starts>]) {
+        let Some(index) = FolderIndex::open(&self.at) else { return };
+        let found: Vec<_> = self.files.par_iter().map(|file| index.get(file.name, &file.key)).collect();
+        self.files.iter().zip(found).for_each(|(file, found)| kept[file.file] = found);
+    }
+
+    /// Keeps the index, if enough had to be searched that was not `kept`.
+    pub(super) fn keep(&self, kept: &[Option<Starts>], starts: &[Starts]) {
+        if are_worth(self.files.iter().filter(|file| kept[file.file].is_none())) {
+            let row = |file: &Member| {
+                let starts = &starts[file.file];
+                let order = (file.name, file.key.records.number());
+                (order, (Entry::of(&file.key, starts), starts.parts().1.clone()))
+            };
+            FolderIndex::store(&self.at, &self.folder, self.files.iter().map(row));
+        }
+    }
+}
+
+/// Whether they are together as large as a file that has a cache file.
+fn are_worth<'a>(files: impl IntoIterator<Item = &'a Member>) -> bool {
+    files.into_iter().map(|file| file.key.size).sum::<u64>() >= IndexCache::MIN_BYTES
+}
+
+/// What stands for the name of a file. That two have the same is no harm: an index is of one size, time and content.
+fn name(path: &Path) -> u64 {
+    xxh3_64(file_name(path).as_bytes())
+}
+
+const MAGIC: &[u8; 8] = b"gmfiles1";
+/// Magic, the number of rows and their hash. Then the rows, in order; then the starts (`u32` each) of each.
+const HEADER: usize = MAGIC.len() + 16;
+/// The name, an entry, and where its starts lie.
+const ROW: usize = 8 + Entry::BYTES + 8;
+
+/// The index of a folder, as it lies in its cache file.
+pub(crate) struct FolderIndex {
+    file: Buffer,
+    rows_end: usize,
+}
+
+/// By name, and what starts at the places.
+type Order = (u64, u64);
+
+impl FolderIndex {
+    fn open(at: &Path) -> Option<Self> {
+        Self::decode(mapped(at)?)
+    }
+
+    /// The index in a cache file, if it is one and its rows are right; what they tell of shows when it is asked for.
+    pub(crate) fn decode(file: Buffer) -> Option<Self> {
+        let header = file.as_bytes().get(..HEADER)?.strip_prefix(MAGIC)?;
+        let rows_end = usize::try_from(number(header, 0)).ok()?.checked_mul(ROW)?.checked_add(HEADER)?;
+        let hash = xxh3_64(file.as_bytes().get(HEADER..rows_end)?);
+        (hash == number(header, 1)).then_some(Self { file, rows_end })
+    }
+
+    fn rows(&self) -> &[[u8; ROW]] {
+        self.file.as_bytes()[HEADER..self.rows_end].as_chunks().0
+    }
+
+    /// Where records start in a file, if it is one of those that the index was made for.
+    pub(crate) fn get(&self, name: u64, key: &Key) -> Option<Starts> {
+        let at = self.rows().binary_search_by_key(&(name, key.records.number()), order).ok()?;
+        let (entry, lows) = self.row(&self.rows()[at])?;
+        // A small file has one page, an empty one none.
+        let pages = vec![0; usize::try_from(entry.pages).ok().filter(|&pages| pages < 2)?];
+        (entry.key == *key).then(|| entry.starts(pages, lows))?
+    }
+
+    /// Those that are right.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn all(&self) -> Vec<Starts> {
+        self.rows().iter().filter_map(|row| self.get(order(row).0, &self.row(row)?.0.key)).collect()
+    }
+
+    fn row(&self, row: &[u8; ROW]) -> Option<(Entry, Buffer)> {
+        let entry = Entry::from_bytes(&row[8..])?;
+        let start = usize::try_from(number(row, ROW / 8 - 1)).ok().filter(|start| start.is_multiple_of(4))?;
+        let end = usize::try_from(entry.len.checked_mul(4)?).ok()?.checked_add(start)?;
+        Some((entry, self.file.slice(start..end)?))
+    }
+
+    /// Keeps these, and those beside them of an index that is there already: others open other files of a folder. Of files that went, it
+    /// keeps nothing.
+    fn store(at: &Path, folder: &Path, new: impl Iterator<Item = (Order, (Entry, Buffer))>) {
+        let mut all: BTreeMap<Order, (Entry, Buffer)> = BTreeMap::new();
+        if let Some(old) = Self::open(at) {
+            let there = names(folder);
+            let rows = old.rows().iter().map(|row| (order(row), row));
+            let rows = rows.filter(|((name, _), _)| there.as_ref().is_none_or(|there| there.contains(name)));
+            all.extend(rows.filter_map(|(order, row)| Some((order, old.row(row)?))));
+        }
+        all.extend(new);
+        let mut start = HEADER + all.len() * ROW;
+        let mut rows = Vec::with_capacity(all.len() * ROW);
+        for ((name, _), (entry, lows)) in &all {
+            rows.extend(name.to_le_bytes());
+            rows.extend(entry.to_bytes());
+            rows.extend((start as u64).to_le_bytes());
+            start += lows.len();
+        }
+        store(at, |file| {
+            file.write_all(MAGIC)?;
+            file.write_all(&(all.len() as u64).to_le_bytes())?;
+            file.write_all(&xxh3_64(&rows).to_le_bytes())?;
+            file.write_all(&rows)?;
+            all.values().try_for_each(|(_, lows)| file.write_all(lows.as_bytes()))
+        });
+    }
+}
+
+fn order(row: &[u8; ROW]) -> Order {
+    (number(row, 0), number(row, 1))
+}
+
+/// What stands for the names in a folder, where they can be told.
+fn names(folder: &Path) -> Option<HashSet<u64>> {
+    if place::is_remote(folder) {
+        return None;
+    }
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    Some(fs::read_dir(folder).ok()?.flatten().map(|entry| name(&entry.path())).collect())
+}
