@@ -1,30 +1,48 @@
-//! Objects of a web server, beside a plain client that has as many requests in flight: for all of the object in pieces of 4 MiB,
-//! and for as many ranges of the size of a record in random order.
+//! Objects of a web server, beside two clients that have as many requests in flight and keep nothing: sockets by hand, and the
+//! `object_store` crate. They ask for all of the object in pieces of 4 MiB, and for as many ranges of the size of a record in random
+//! order.
 //!
-//! `cargo bench --bench stores --no-default-features --features http,array_record`. The server runs in this process and
-//! waits before each answer, as a network would. MB/s of wall time, best of three, in turns.
+//! `cargo bench --bench stores --no-default-features --features http,array_record,workers [-- NAME …]`, where a name is a part of one
+//! of `0ms 10ms 50ms 10Gbit`. The server runs in this process: it waits before each answer and sends no faster than it is told, as a
+//! network would. MB/s of wall time, best of three, in turns; and CPU time of clients and server together.
 
 #[path = "../tests/support/objects.rs"]
 mod objects;
+#[path = "support/process_cpu.rs"]
+mod process_cpu;
+#[path = "support/wanted.rs"]
+mod wanted;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use gristmill::dataset::iter::IterDataset;
 use gristmill::dataset::map::{MapDataset, RandomAccess, Range as Numbers, Source};
 use gristmill::source::{ArrayRecord, ArrayRecordWriter, Compression};
 use gristmill::store::StoreOptions;
-use gristmill::{Executor, Result};
+use gristmill::workers::{MpOptions, mp_prefetch};
+use gristmill::{Array, BoxIter, DType, Element, Executor, IterDataset, LoaderBuilder, Result};
+use object_store::{ClientOptions, ObjectStoreExt, http::HttpBuilder, path::Path};
 use objects::Server;
+use process_cpu::own_cpu_s;
+use wanted::wanted;
 
 const RECORD: usize = 1_000_000;
 const RECORDS: u64 = 1024;
 const IN_FLIGHT: usize = 16;
 /// What our reader asks for at once where all is missing.
 const PIECE: u64 = 4 << 20;
+
+/// Networks: how long an answer takes to begin, and bytes per second.
+const NETWORKS: [(&str, u64, Option<u64>); 5] = [
+    ("0ms", 0, None),
+    ("10ms", 10, None),
+    ("50ms", 50, None),
+    ("0ms, 10Gbit/s", 0, Some(1_250_000_000)),
+    ("10ms, 10Gbit/s", 10, Some(1_250_000_000)),
+];
 
 fn main() -> Result<()> {
     let mut writer = ArrayRecordWriter::options().compression(Compression::None).write_to(Vec::new())?;
@@ -37,51 +55,94 @@ fn main() -> Result<()> {
     let size = bytes.len() as u64;
     let server = Server::start();
     let url = server.put("a.array_record", bytes);
-    for delay in [Duration::ZERO, Duration::from_millis(10), Duration::from_millis(50)] {
-        server.delay(delay);
-        let (mut plain, mut ours, mut plain_shuffled, mut shuffled) = (0.0f64, 0.0f64, 0.0f64, 0.0f64);
-        for turn in 0..3 {
-            plain = plain.max(rate(size, || plainly(&url, pieces(size))));
-            plain_shuffled = plain_shuffled.max(rate(size, || plainly(&url, records(size, turn as u32))));
-            let source = open(&url, 2 * turn);
-            ours = ours.max(rate(size, || read(source, None)));
-            let source = open(&url, 2 * turn + 1);
-            shuffled = shuffled.max(rate(size, || read(source, Some(turn as u32))));
+    println!(
+        "{:<30}{:>22}{:>22}{:>22}{:>22}",
+        "MB/s, and CPU s/GB", "sockets", "object_store", "4 threads", "2 workers"
+    );
+    for (name, delay, limit) in NETWORKS.into_iter().filter(|(name, ..)| wanted(name)) {
+        server.delay(Duration::from_millis(delay));
+        server.limit(limit);
+        for shuffled in [false, true] {
+            let mut best = [Rate::default(); 4];
+            for turn in 0..3 {
+                let ranges = || if shuffled { records(size, turn) } else { pieces(size) };
+                let seed = shuffled.then_some(turn);
+                let work: [Box<dyn FnOnce()>; 4] = [
+                    Box::new(|| by_sockets(&url, ranges())),
+                    Box::new(|| by_the_crate(&url, ranges())),
+                    Box::new(opened(&url, 2 * turn + u32::from(shuffled), seed)),
+                    Box::new(|| read(mp_prefetch(pipeline, (url.clone(), seed), workers()).expect("a pipeline"))),
+                ];
+                for (best, work) in best.iter_mut().zip(work) {
+                    best.better(Rate::of(size, work));
+                }
+            }
+            let order = if shuffled { "shuffled" } else { "in order" };
+            print!("{:<30}", format!("{name}, {order}"));
+            best.iter().for_each(|rate| print!("{:>14.0} ({:>4.2})", rate.mb_per_s, rate.cpu_s_per_gb));
+            let share = |ours: usize, other: usize| 100.0 * best[ours].mb_per_s / best[other].mb_per_s;
+            println!(
+                "   threads {:.0} % of sockets, {:.0} % of the crate; workers {:.0} %, {:.0} %",
+                share(2, 0),
+                share(2, 1),
+                share(3, 0),
+                share(3, 1)
+            );
         }
-        println!(
-            "{:>3} ms a request: plain {plain:>6.0} MB/s, in order {ours:>6.0} MB/s ({:.0} %); \
-             plain, record by record {plain_shuffled:>6.0} MB/s, shuffled {shuffled:>6.0} MB/s ({:.0} %)",
-            delay.as_millis(),
-            100.0 * ours / plain,
-            100.0 * shuffled / plain_shuffled
-        );
     }
     Ok(())
 }
 
-fn rate(bytes: u64, work: impl FnOnce()) -> f64 {
-    let begun = Instant::now();
-    work();
-    bytes as f64 / 1e6 / begun.elapsed().as_secs_f64()
+#[derive(Clone, Copy, Default)]
+struct Rate {
+    mb_per_s: f64,
+    /// Of this process, which the server is part of, and workers are not.
+    cpu_s_per_gb: f64,
 }
 
-/// The object, opened: what is read of it then is records alone.
-fn open(url: &str, turn: u64) -> Source<ArrayRecord> {
-    // Other options are another memory: nothing is left of the turn before.
-    StoreOptions::default().requests(IN_FLIGHT).memory_bytes((512 << 20) + (turn << 20)).apply();
-    let source = Source::new(ArrayRecord::open(url).expect("the object of this bench"));
+impl Rate {
+    fn of(bytes: u64, work: impl FnOnce()) -> Self {
+        let (begun, before) = (Instant::now(), own_cpu_s());
+        work();
+        let (wall, cpu) = (begun.elapsed().as_secs_f64(), own_cpu_s() - before);
+        Self { mb_per_s: bytes as f64 / 1e6 / wall, cpu_s_per_gb: cpu / (bytes as f64 / 1e9) }
+    }
+
+    fn better(&mut self, other: Self) {
+        if other.mb_per_s > self.mb_per_s {
+            *self = other;
+        }
+    }
+}
+
+/// Records as what may come from a worker.
+fn pipeline((url, seed): (String, Option<u32>)) -> Result<BoxIter<Element>> {
+    let source = Source::new(ArrayRecord::open(url)?);
     assert_eq!(source.inner().len(), RECORDS);
-    source
+    let element =
+        |bytes: gristmill::Buffer| Ok(Element::new().with("bytes", Array::new(DType::U8, &[bytes.len()], bytes)?));
+    Ok(match seed {
+        Some(seed) => source.shuffle(seed).try_map(element).to_iter().boxed(),
+        None => source.try_map(element).to_iter().boxed(),
+    })
 }
 
-/// All records by a loader of four threads.
-fn read(source: Source<ArrayRecord>, seed: Option<u32>) {
-    let stream = match seed {
-        Some(seed) => source.shuffle(seed).to_iter().boxed(),
-        None => source.to_iter().boxed(),
-    };
-    let loader = stream.loader().executor(Executor::Threads(4)).build().expect("a loader");
-    let read: usize = loader.map(|record| record.expect("a record").len()).sum();
+/// Two of them that have as much memory for what comes as the threads. Tuning is off: a turn takes a second.
+fn workers() -> MpOptions {
+    MpOptions::auto().workers(2).threads_per_worker(2).ram_budget(6 << 30).worker_heap(2 << 30).tune(false)
+}
+
+/// The object opened, which is not counted: what remains is reading its records by four threads.
+fn opened(url: &str, turn: u32, seed: Option<u32>) -> impl FnOnce() + use<> {
+    // Other options are another memory: nothing is left of the turn before.
+    StoreOptions::default().requests(IN_FLIGHT).memory_bytes((512 << 20) + (u64::from(turn) << 20)).apply();
+    let pipeline = pipeline((url.to_owned(), seed)).expect("the object of this bench");
+    || read(pipeline.loader().executor(Executor::Threads(4)))
+}
+
+fn read(loader: LoaderBuilder<BoxIter<Element>>) {
+    let loader = loader.build().expect("a loader");
+    let read: usize = loader.map(|record| record.expect("a record").nbytes()).sum();
     assert_eq!(read, RECORD * RECORDS as usize);
 }
 
@@ -96,8 +157,35 @@ fn records(size: u64, seed: u32) -> Vec<Range<u64>> {
     order.into_iter().map(|i| i as u64 * (size / RECORDS)..(i as u64 + 1) * (size / RECORDS)).collect()
 }
 
+/// As many tasks as requests in flight, of a runtime with a thread for each core.
+fn by_the_crate(url: &str, ranges: Vec<Range<u64>>) {
+    let (root, path) = url.rsplit_once('/').expect("a path");
+    let options = ClientOptions::new().with_allow_http(true).with_timeout_disabled();
+    let store = HttpBuilder::new().with_url(root).with_client_options(options).build().expect("a client");
+    let (store, next) = (Arc::new(store), Arc::new(Mutex::new(ranges.into_iter())));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let tasks: Vec<_> = (0..IN_FLIGHT)
+        .map(|_| {
+            let (store, next, path) = (store.clone(), next.clone(), Path::from(path));
+            runtime.spawn(async move {
+                loop {
+                    let Some(range) = next.lock().expect("no other task panics").next() else { return };
+                    let len = range.end - range.start;
+                    let bytes = store.get_range(&path, range).await.expect("a range");
+                    assert_eq!(bytes.len() as u64, len);
+                }
+            })
+        })
+        .collect();
+    runtime.block_on(async {
+        for task in tasks {
+            task.await.expect("no panic");
+        }
+    });
+}
+
 /// As many threads as requests in flight, each with a connection of its own and a buffer that is used again.
-fn plainly(url: &str, ranges: Vec<Range<u64>>) {
+fn by_sockets(url: &str, ranges: Vec<Range<u64>>) {
     let (host, path) = url.trim_start_matches("http://").split_once('/').expect("a path");
     let next = Mutex::new(ranges.into_iter());
     std::thread::scope(|scope| {

@@ -16,7 +16,7 @@ use crate::element::Buffer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::place;
 #[cfg(feature = "store")]
-use crate::store::Object;
+use crate::store::{BLOCK, Object};
 
 /// What a file holds. Formats read the ranges they need and no others, so that what lies far away need not come whole.
 #[derive(Clone, Debug)]
@@ -66,20 +66,28 @@ impl Content {
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the offset if the range reaches over the end.
     pub(crate) fn read(&self, range: Range<u64>) -> Result<Buffer> {
-        let outside = || {
-            let text = format!("bytes {} to {} of a file of {}", range.start, range.end, self.len());
-            Error::data(text).offset(range.start.min(self.len())).help("the file is cut or damaged")
-        };
-        let (Ok(start), Ok(end)) = (usize::try_from(range.start), usize::try_from(range.end)) else {
-            return Err(outside());
-        };
+        let (start, end) = self.check(&range)?;
         match &self.0 {
-            Kind::Here(bytes, _) => bytes.slice(start..end).ok_or_else(outside),
+            Kind::Here(bytes, _) => Ok(bytes.slice(start..end).unwrap_or(Buffer::EMPTY)),
             #[cfg(feature = "store")]
-            Kind::Far(object) if start <= end && range.end <= object.len() => object.read(range),
-            #[cfg(feature = "store")]
-            Kind::Far(_) => Err(outside()),
+            Kind::Far(object) => object.read(range),
         }
+    }
+
+    /// Where a range begins and ends, which is to lie inside.
+    #[inline]
+    fn check(&self, range: &Range<u64>) -> Result<(usize, usize)> {
+        let inside = range.start <= range.end && range.end <= self.len();
+        match (usize::try_from(range.start), usize::try_from(range.end)) {
+            (Ok(start), Ok(end)) if inside => Ok((start, end)),
+            _ => Err(self.outside(range)),
+        }
+    }
+
+    #[cold]
+    fn outside(&self, range: &Range<u64>) -> Error {
+        let text = format!("bytes {} to {} of a file of {}", range.start, range.end, self.len());
+        Error::data(text).offset(range.start.min(self.len())).help("the file is cut or damaged")
     }
 
     /// At least these bytes, without a copy where they are in memory or mapped: there it is all of the file.
@@ -90,6 +98,25 @@ impl Content {
         match self.here() {
             Some(all) => Ok(View::All(all)),
             None => Ok(View::Part { at: range.start, bytes: self.read(range)? }),
+        }
+    }
+
+    /// These bytes as they lie in memory, without a copy.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), of what lies far away.
+    pub(crate) fn pieces(&self, range: Range<u64>) -> Result<Pieces<'_>> {
+        match &self.0 {
+            Kind::Here(bytes, _) => Ok(Pieces::All(bytes.as_bytes())),
+            #[cfg(feature = "store")]
+            Kind::Far(object) => {
+                self.check(&range)?;
+                Ok(Pieces::Far {
+                    at: range.start,
+                    end: range.end,
+                    blocks: object.pieces(range).collect::<Result<_>>()?,
+                })
+            }
         }
     }
 
@@ -165,6 +192,40 @@ impl View<'_> {
             Self::All(_) => 0,
             Self::Part { at, .. } => *at,
         }
+    }
+}
+
+/// A part of a file as it lies in memory.
+pub(crate) enum Pieces<'a> {
+    /// All of it, in one piece.
+    All(&'a [u8]),
+    /// Blocks of an object, the first and the last cut.
+    #[cfg(feature = "store")]
+    Far { at: u64, end: u64, blocks: Vec<Buffer> },
+}
+
+impl<'a> Pieces<'a> {
+    /// Which of the file's bytes they are.
+    pub(crate) fn range(&self) -> Range<u64> {
+        match self {
+            Self::All(bytes) => 0..bytes.len() as u64,
+            #[cfg(feature = "store")]
+            Self::Far { at, end, .. } => *at..*end,
+        }
+    }
+
+    /// Bytes of the file, where they lie in one piece: pieces meet only at multiples of a [`BLOCK`].
+    pub(crate) fn get(&self, range: Range<u64>) -> Option<&[u8]> {
+        let (piece, at) = match self {
+            Self::All(bytes) => (*bytes, 0),
+            #[cfg(feature = "store")]
+            Self::Far { at, blocks, .. } => {
+                let number = range.start / BLOCK;
+                let piece = blocks.get(number.checked_sub(at / BLOCK)? as usize)?;
+                (piece.as_bytes(), (number * BLOCK).max(*at))
+            }
+        };
+        piece.get(range.start.checked_sub(at)? as usize..range.end.checked_sub(at)? as usize)
     }
 }
 

@@ -9,7 +9,7 @@ use super::retry::Failure;
 use crate::element::Buffer;
 
 /// Bytes of a block; the last of an object is shorter. What is fetched beside a record that is read alone is at most two of these.
-pub(super) const BLOCK: u64 = 128 << 10;
+pub(crate) const BLOCK: u64 = 128 << 10;
 
 /// A version of an object, and the number of a block in it.
 pub(super) type Key = (u128, u64);

@@ -67,6 +67,8 @@ mod upload;
 use std::path::Path;
 
 #[cfg(feature = "store")]
+pub(crate) use self::blocks::BLOCK;
+#[cfg(feature = "store")]
 pub(crate) use self::counts::tell;
 pub use self::folder::{Entry, Folder};
 #[cfg(feature = "store")]

@@ -105,28 +105,30 @@ impl Object {
 
     /// A range of it, which must lie inside: a view of a block that is kept where it is most of one, else a copy.
     pub(crate) fn read(self: &Arc<Self>, range: Range<u64>) -> Result<Buffer> {
-        let blocks = range.start / BLOCK..range.end.div_ceil(BLOCK);
-        if range.is_empty() {
-            return Ok(Buffer::EMPTY);
-        }
-        if blocks.end - blocks.start == 1 {
-            let follow = if self.is_in_order(blocks.start) { blocks.start..self.blocks() } else { blocks.clone() };
-            let bytes = self.block(blocks.start, follow)?;
-            let inside = (range.start % BLOCK) as usize..((range.end - 1) % BLOCK) as usize + 1;
-            let is_most = inside.len() as u64 >= BLOCK / 2;
-            let part = bytes.slice(inside).unwrap_or(Buffer::EMPTY);
-            return Ok(if is_most { part } else { Buffer::copy_from(part.as_bytes()) });
-        }
         let len = (range.end - range.start) as usize;
+        let mut pieces = self.pieces(range);
+        let first = pieces.next().unwrap_or(Ok(Buffer::EMPTY))?;
+        if first.len() == len {
+            return Ok(if len as u64 >= BLOCK / 2 { first } else { Buffer::copy_from(first.as_bytes()) });
+        }
         let mut whole = Vec::with_capacity(len);
-        let end = if self.is_in_order(blocks.start) { self.blocks() } else { blocks.end };
-        for block in blocks {
-            let bytes = self.block(block, block..end)?;
-            let start = range.start.saturating_sub(block * BLOCK) as usize;
-            let bytes = &bytes.as_bytes()[start..];
-            whole.extend_from_slice(&bytes[..bytes.len().min(len - whole.len())]);
+        whole.extend_from_slice(first.as_bytes());
+        for piece in pieces {
+            whole.extend_from_slice(piece?.as_bytes());
         }
         Ok(Buffer::from_vec(whole))
+    }
+
+    /// The same as it lies in blocks, without a copy: each piece ends where a block does, or the range.
+    pub(crate) fn pieces(self: &Arc<Self>, range: Range<u64>) -> impl Iterator<Item = Result<Buffer>> {
+        let blocks = range.start / BLOCK..range.end.div_ceil(BLOCK);
+        let goes_on = !range.is_empty() && self.is_in_order(blocks.start);
+        let end = if goes_on { self.blocks() } else { blocks.end };
+        blocks.map(move |block| {
+            let (bytes, first) = (self.block(block, block..end)?, block * BLOCK);
+            let inside = range.start.saturating_sub(first)..(range.end - first).min(BLOCK);
+            Ok(bytes.slice(inside.start as usize..inside.end as usize).unwrap_or(Buffer::EMPTY))
+        })
     }
 
     /// The bytes from `at` to the end of their block, on the way through all of it: what follows is fetched meanwhile, and what
@@ -204,7 +206,8 @@ impl Object {
 
     fn take(self: &Arc<Self>, block: u64, follow: Range<u64>) -> Result<Buffer> {
         count(&COUNTS.read, 1);
-        let is_alone = follow.end == block + 1;
+        // Where a request begins it is seen to that those behind it are on their way, too.
+        let is_alone = follow.end == block + 1 || !block.is_multiple_of(PIECE);
         if let Some(bytes) = is_alone.then(|| self.shared.blocks.get(self.key_of(block))).flatten() {
             return Ok(bytes);
         }

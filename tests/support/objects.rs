@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What happens to the next request for bytes instead of a right answer.
 #[derive(Clone, Debug)]
@@ -40,6 +40,8 @@ struct State {
     troubles: Mutex<VecDeque<Trouble>>,
     requests: Mutex<Vec<Request>>,
     delay: Mutex<Duration>,
+    /// Bytes per second of all answers together, and when the next of them may be sent.
+    limit: Mutex<(Option<u64>, Option<Instant>)>,
     /// Requests that are to wait for each other.
     together: Mutex<usize>,
     changed: Condvar,
@@ -95,6 +97,11 @@ impl Server {
     /// How long each answer takes to begin.
     pub(crate) fn delay(&self, delay: Duration) {
         *self.state.delay.lock().unwrap() = delay;
+    }
+
+    /// How many bytes per second are sent, on all connections together.
+    pub(crate) fn limit(&self, limit: Option<u64>) {
+        *self.state.limit.lock().unwrap() = (limit, None);
     }
 
     /// The next so many requests for bytes are answered once all of them have come, which they must in half a minute.
@@ -213,8 +220,25 @@ fn answer(mut out: &TcpStream, input: &mut impl Read, state: &State, request: &R
             input.read_exact(&mut [0])?;
             Ok(false)
         }
-        _ => out.write_all(body).map(|()| true),
+        _ => {
+            for part in body.chunks(256 << 10) {
+                wait_for_turn(state, part.len());
+                out.write_all(part)?;
+            }
+            Ok(true)
+        }
     }
+}
+
+/// Waits until so many bytes may be sent: those of all connections follow each other.
+fn wait_for_turn(state: &State, bytes: usize) {
+    let now = Instant::now();
+    let mut limit = state.limit.lock().unwrap();
+    let (Some(per_s), next) = *limit else { return };
+    let turn = next.map_or(now, |next| next.max(now));
+    limit.1 = Some(turn + Duration::from_secs_f64(bytes as f64 / per_s as f64));
+    drop(limit);
+    std::thread::sleep(turn - now);
 }
 
 fn status(mut out: &TcpStream, code: u16, header: &str) -> std::io::Result<bool> {

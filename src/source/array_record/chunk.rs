@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use highway::{HighwayHash, HighwayHasher, Key};
 
-use super::layout::{Part, Span};
+use super::super::content::Pieces;
+use super::layout::Span;
 use crate::error::{Error, Result};
 use crate::source::checksums;
 
@@ -42,7 +43,7 @@ impl Head {
     ///
     /// # Errors
     /// Data, at the offset of the chunk, if it is damaged.
-    pub(super) fn at(file: Part<'_>, begin: u64, limit: u64) -> Result<Self> {
+    pub(super) fn at(file: &Pieces<'_>, begin: u64, limit: u64) -> Result<Self> {
         let fault = |text: String| Error::data(text).offset(begin);
         let header = Span::new(file, begin, HEADER, limit);
         let header = header.ok_or_else(|| fault("there is no room for a chunk".to_owned()))?.read(0..HEADER);
@@ -72,7 +73,7 @@ impl<'a> Chunk<'a> {
     ///
     /// # Errors
     /// Data, at the offset of the chunk, if its header is damaged or says what cannot be.
-    pub(super) fn at(file: Part<'a>, begin: u64, limit: u64) -> Result<Self> {
+    pub(super) fn at(file: &'a Pieces<'a>, begin: u64, limit: u64) -> Result<Self> {
         let Head { size, records, decoded, kind, data_hash } = Head::at(file, begin, limit)?;
         let span = size.checked_add(HEADER).and_then(|len| Span::new(file, begin, len, limit));
         let Some(span) = span else {

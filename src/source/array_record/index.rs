@@ -4,7 +4,7 @@ use super::super::content::Content;
 use super::super::firsts::Firsts;
 use super::super::varint::{Field, fields};
 use super::chunk::Chunk;
-use super::layout::{BLOCK, Part};
+use super::layout::BLOCK;
 use super::records::Records;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
@@ -151,8 +151,8 @@ impl Index {
 
 /// All records of a chunk that is part of the index.
 fn records(file: &Content, begin: u64, limit: u64) -> Result<Records> {
-    let view = file.view(begin..limit)?;
-    let chunk = Chunk::at(Part { bytes: view.bytes(), at: view.at() }, begin, limit)?;
+    let pieces = file.pieces(begin..limit)?;
+    let chunk = Chunk::at(&pieces, begin, limit)?;
     chunk.check_data()?;
     Records::decode(&chunk, file.here().is_some())
 }

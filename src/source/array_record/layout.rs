@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::super::content::Pieces;
+
 /// Bytes from one block header to the next.
 pub(super) const BLOCK: u64 = 1 << 16;
 pub(super) const BLOCK_HEADER: u64 = 24;
@@ -22,37 +24,24 @@ pub(super) fn round_up(at: u64) -> Option<u64> {
     at.checked_add(to_block.saturating_sub(USABLE - 1))
 }
 
-/// A part of a file, from this offset on.
-#[derive(Clone, Copy)]
-pub(super) struct Part<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) at: u64,
-}
-
-impl<'a> Part<'a> {
-    fn end(self) -> u64 {
-        self.at + self.bytes.len() as u64
-    }
-
-    /// Bytes of the file.
-    fn get(self, range: Range<u64>) -> Option<&'a [u8]> {
-        self.bytes.get(range.start.checked_sub(self.at)? as usize..range.end.checked_sub(self.at)? as usize)
-    }
-}
+// What lies between two block headers lies in one block of a store.
+#[cfg(feature = "store")]
+const _: () = assert!(crate::store::BLOCK.is_multiple_of(BLOCK));
 
 /// Bytes of a chunk: those of a file from `begin` on, but for the block headers among them.
 #[derive(Clone, Copy)]
 pub(super) struct Span<'a> {
-    file: Part<'a>,
+    file: &'a Pieces<'a>,
     begin: u64,
     len: u64,
 }
 
 impl<'a> Span<'a> {
     /// `None` if a chunk cannot begin at `begin`, or the bytes reach over `limit` or the end of what is there of the file.
-    pub(super) fn new(file: Part<'a>, begin: u64, len: u64, limit: u64) -> Option<Self> {
-        let fits = end_of(begin, len)? <= limit.min(file.end());
-        (fits && begin >= file.at && round_up(begin)? == begin).then_some(Self { file, begin, len })
+    pub(super) fn new(file: &'a Pieces<'a>, begin: u64, len: u64, limit: u64) -> Option<Self> {
+        let here = file.range();
+        let fits = end_of(begin, len)? <= limit.min(here.end);
+        (fits && begin >= here.start && round_up(begin)? == begin).then_some(Self { file, begin, len })
     }
 
     pub(super) fn len(self) -> u64 {
@@ -93,7 +82,7 @@ impl<'a> Span<'a> {
 
     #[cfg(test)]
     fn unbroken(self, range: Range<u64>) -> Option<Range<u64>> {
-        unbroken(self.begin, range).filter(|place| place.end <= self.file.end())
+        unbroken(self.begin, range).filter(|place| place.end <= self.file.range().end)
     }
 }
 
@@ -148,20 +137,36 @@ mod tests {
     fn headers_are_left_out() {
         let file: Vec<u8> = (0..3 * BLOCK).map(|at| if at % BLOCK < 24 { 0xff } else { (at % 251) as u8 }).collect();
         let bytes: Vec<u8> = (100..3 * BLOCK).filter(|at| at % BLOCK >= 24).map(|at| (at % 251) as u8).collect();
-        // What is in front of it need not be there.
-        let part = Part { bytes: &file[90..], at: 90 };
-        let span = Span::new(part, 100, bytes.len() as u64, file.len() as u64).unwrap();
-        for range in
-            [0..0, 0..10, 65_400..65_500, 65_435..65_436, 65_436..65_437, 0..bytes.len() as u64, 70_000..140_000]
-        {
-            let want = &bytes[range.start as usize..range.end as usize];
-            assert_eq!(span.read(range.clone()), want, "{range:?}");
-            let unbroken = span.unbroken(range.clone());
-            assert_eq!(unbroken.is_some(), span.pieces(range.clone()).count() <= 1, "{range:?}");
-            assert!(unbroken.is_none_or(|place| file[place.start as usize..place.end as usize] == *want), "{range:?}");
+        for file in ways(&file) {
+            let span = Span::new(&file, 100, bytes.len() as u64, u64::MAX).unwrap();
+            for range in
+                [0..0, 0..10, 65_400..65_500, 65_435..65_436, 65_436..65_437, 0..bytes.len() as u64, 70_000..140_000]
+            {
+                let want = &bytes[range.start as usize..range.end as usize];
+                assert_eq!(span.read(range.clone()), want, "{range:?}");
+                let unbroken = span.unbroken(range.clone());
+                assert_eq!(unbroken.is_some(), span.pieces(range.clone()).count() <= 1, "{range:?}");
+                assert!(unbroken.is_none_or(|place| file.get(place).unwrap() == want), "{range:?}");
+            }
+            assert!(Span::new(&file, 100, bytes.len() as u64 + 1, u64::MAX).is_none());
+            assert!(Span::new(&file, 100, 10, 109).is_none());
         }
-        assert!(Span::new(part, 100, bytes.len() as u64 + 1, u64::MAX).is_none());
-        assert!(Span::new(part, 100, 10, 109).is_none());
-        assert!(Span::new(part, 64, 10, u64::MAX).is_none());
+    }
+
+    /// A file as it may lie in memory.
+    fn ways(file: &[u8]) -> Vec<Pieces<'_>> {
+        #[cfg(feature = "store")]
+        {
+            use crate::element::Buffer;
+            use crate::store::BLOCK;
+            let end = file.len() as u64;
+            let block = |first: u64| Buffer::copy_from(&file[first.max(90) as usize..end.min(first + BLOCK) as usize]);
+            // What is in front of it need not be there.
+            let far = Pieces::Far { at: 90, end, blocks: (0..end).step_by(BLOCK as usize).map(block).collect() };
+            assert!(Span::new(&far, 64, 10, u64::MAX).is_none());
+            vec![Pieces::All(file), far]
+        }
+        #[cfg(not(feature = "store"))]
+        vec![Pieces::All(file)]
     }
 }

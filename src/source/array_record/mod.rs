@@ -28,7 +28,6 @@ use self::cache::Cache;
 use self::chunk::Chunk;
 pub use self::codec::Compression;
 use self::index::{Index, Place};
-use self::layout::Part;
 use self::records::Records;
 pub use self::recovery::Recovery;
 pub use self::writer::{ArrayRecordWriter, ArrayRecordWriterOptions};
@@ -175,8 +174,8 @@ impl File {
 
     /// The records of a chunk. What its header says must be what the footer says; all else is checked before it is believed.
     fn decode(&self, place: Place) -> Result<Records> {
-        let view = self.content.view(place.begin..place.limit)?;
-        let chunk = Chunk::at(Part { bytes: view.bytes(), at: view.at() }, place.begin, place.limit)?;
+        let pieces = self.content.pieces(place.begin..place.limit)?;
+        let chunk = Chunk::at(&pieces, place.begin, place.limit)?;
         if (chunk.records, chunk.decoded) != (place.records, place.decoded) {
             let text = format!(
                 "a chunk of {} records and {} bytes, the footer says {} and {}",

@@ -6,7 +6,7 @@ use super::super::content::Content;
 use super::super::decompress::Codec;
 use super::super::varint::varint;
 use super::chunk::Chunk;
-use super::layout::{Part, Span, end_of, unbroken};
+use super::layout::{Span, end_of, unbroken};
 use crate::element::Buffer;
 use crate::error::Result;
 
@@ -91,8 +91,8 @@ fn in_file(file: &Content, begin: u64, range: Range<u64>) -> Result<Option<Buffe
         return file.read(place).map(Some);
     }
     let Some(end) = end_of(begin, range.end) else { return Ok(None) };
-    let view = file.view(begin..end)?;
-    let span = Span::new(Part { bytes: view.bytes(), at: view.at() }, begin, range.end, u64::MAX);
+    let pieces = file.pieces(begin..end)?;
+    let span = Span::new(&pieces, begin, range.end, u64::MAX);
     Ok(span.map(|span| Buffer::from_vec(span.read(range).into_owned())))
 }
 

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::super::content::Content;
+use super::super::content::{Content, Pieces};
 use super::blocks::end_of_chunk;
 use super::chunk::{Chunk, Head, METADATA, PADDING, SIGNATURE, hash};
 use super::index::{Entry, FIRST_CHUNK, Index};
-use super::layout::{BLOCK, BLOCK_HEADER, Part};
+use super::layout::{BLOCK, BLOCK_HEADER};
 use crate::element::Buffer;
 use crate::error::Result;
 use crate::source::checksums;
@@ -41,7 +41,8 @@ impl fmt::Display for Recovery {
 /// A walk over the chunks of a file.
 struct Walk<'a> {
     content: &'a Content,
-    file: Part<'a>,
+    bytes: &'a [u8],
+    file: &'a Pieces<'a>,
     entries: Vec<Entry>,
     counts: Vec<u64>,
     found: Recovery,
@@ -54,12 +55,12 @@ struct Walk<'a> {
 pub(super) fn recover(content: &Content) -> Result<(Index, Recovery)> {
     let whole: Buffer = content.whole()?;
     let (content, size) = (&Content::from(whole.clone()), whole.len() as u64);
-    let file = Part { bytes: whole.as_bytes(), at: 0 };
+    let (bytes, file) = (whole.as_bytes(), &Pieces::All(whole.as_bytes()));
     let signature = Chunk::at(file, 0, size)?;
     if signature.kind != SIGNATURE {
         return Err(signature.fault("no signature of a Riegeli file"));
     }
-    let mut walk = Walk { content, file, entries: Vec::new(), counts: Vec::new(), found: Recovery::default() };
+    let mut walk = Walk { content, bytes, file, entries: Vec::new(), counts: Vec::new(), found: Recovery::default() };
     let mut at = FIRST_CHUNK;
     while at < size {
         at = match walk.chunk(at) {
@@ -82,7 +83,7 @@ enum Step {
 impl Walk<'_> {
     /// One chunk, or what is damaged up to the next.
     fn chunk(&mut self, at: u64) -> Step {
-        let (file, size) = (self.file, self.file.bytes.len() as u64);
+        let (file, size) = (self.file, self.bytes.len() as u64);
         let Ok(head) = Head::at(file, at, size) else { return self.lose(at, None, 0) };
         // No chunk has more records than bytes; and one of a record more than chunks were found may be the footer.
         let known = head.records <= size - at && head.records != self.found.chunks + 1;
@@ -111,7 +112,7 @@ impl Walk<'_> {
 
     /// Passes over what cannot be read, to `end` if that is known, else to where a block header knows of a chunk.
     fn lose(&mut self, at: u64, end: Option<u64>, records: u64) -> Step {
-        let next = end.unwrap_or_else(|| next_known(self.file.bytes, at));
+        let next = end.unwrap_or_else(|| next_known(self.bytes, at));
         self.found.lost_chunks += 1;
         self.found.lost_records += records;
         self.found.lost_bytes += next - at;
@@ -128,7 +129,7 @@ impl Walk<'_> {
         let (announced, found) = (chunk.records.checked_sub(1)?, self.found.chunks);
         let fits = announced == found || (announced > found && self.found.lost_chunks > 0);
         let behind = || {
-            let size = self.file.bytes.len() as u64;
+            let size = self.bytes.len() as u64;
             Head::at(self.file, end, size).map_or(true, |head| head.kind == PADDING)
         };
         if !fits || !behind() {
