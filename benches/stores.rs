@@ -4,7 +4,7 @@
 //!
 //! `cargo bench --bench stores --no-default-features --features http,array_record,workers [-- NAME …]`, where a name is a part of one
 //! of `0ms 10ms 50ms 10Gbit`. The server runs in this process: it waits before each answer and sends no faster than it is told, as a
-//! network would. MB/s of wall time, best of three, in turns; and CPU time of clients and server together.
+//! network would. MB/s of wall time, best of three, in turns; and CPU time of this process, which workers are not part of.
 
 #[path = "../tests/support/objects.rs"]
 mod objects;
@@ -23,15 +23,18 @@ use gristmill::dataset::map::{MapDataset, RandomAccess, Range as Numbers, Source
 use gristmill::source::{ArrayRecord, ArrayRecordWriter, Compression};
 use gristmill::store::StoreOptions;
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{Array, BoxIter, DType, Element, Executor, IterDataset, LoaderBuilder, Result};
+use gristmill::{Array, BoxIter, Buffer, DType, Element, IterDataset, LoaderBuilder, Result};
 use object_store::{ClientOptions, ObjectStoreExt, http::HttpBuilder, path::Path};
 use objects::Server;
 use process_cpu::own_cpu_s;
 use wanted::wanted;
 
 const RECORD: usize = 1_000_000;
-const RECORDS: u64 = 1024;
+const RECORDS: usize = 1024;
 const IN_FLIGHT: usize = 16;
+/// Half of it may be ahead of what is read. Two workers have as much together: an eighth of their heaps.
+const MEMORY: u64 = 512 << 20;
+const HEAP: u64 = 4 * MEMORY;
 /// What our reader asks for at once where all is missing.
 const PIECE: u64 = 4 << 20;
 
@@ -55,6 +58,7 @@ fn main() -> Result<()> {
     let size = bytes.len() as u64;
     let server = Server::start();
     let url = server.put("a.array_record", bytes);
+    StoreOptions::default().requests(IN_FLIGHT).memory_bytes(MEMORY).apply();
     println!(
         "{:<30}{:>22}{:>22}{:>22}{:>22}",
         "MB/s, and CPU s/GB", "sockets", "object_store", "4 threads", "2 workers"
@@ -67,14 +71,18 @@ fn main() -> Result<()> {
             for turn in 0..3 {
                 let ranges = || if shuffled { records(size, turn) } else { pieces(size) };
                 let seed = shuffled.then_some(turn);
-                let work: [Box<dyn FnOnce()>; 4] = [
-                    Box::new(|| by_sockets(&url, ranges())),
-                    Box::new(|| by_the_crate(&url, ranges())),
-                    Box::new(opened(&url, 2 * turn + u32::from(shuffled), seed)),
-                    Box::new(|| read(mp_prefetch(pipeline, (url.clone(), seed), workers()).expect("a pipeline"))),
+                let urls = [0, 1, 2].map(|part| {
+                    let name = format!("{delay}-{}-{shuffled}-{turn}-{part}", limit.unwrap_or(0));
+                    server.link("a.array_record", &name)
+                });
+                let work: [Box<dyn FnOnce() -> Rate>; 4] = [
+                    Box::new(|| Rate::of(size, || by_sockets(&url, ranges()))),
+                    Box::new(|| Rate::of(size, || by_the_crate(&url, ranges()))),
+                    Box::new(|| rate(pipeline((urls.clone(), seed)).expect("objects").loader().threads(4))),
+                    Box::new(|| rate(mp_prefetch(pipeline, (urls.clone(), seed), workers()).expect("objects"))),
                 ];
                 for (best, work) in best.iter_mut().zip(work) {
-                    best.better(Rate::of(size, work));
+                    best.better(work());
                 }
             }
             let order = if shuffled { "shuffled" } else { "in order" };
@@ -115,35 +123,36 @@ impl Rate {
     }
 }
 
-/// Records as what may come from a worker.
-fn pipeline((url, seed): (String, Option<u32>)) -> Result<BoxIter<Element>> {
-    let source = Source::new(ArrayRecord::open(url)?);
-    assert_eq!(source.inner().len(), RECORDS);
-    let element =
-        |bytes: gristmill::Buffer| Ok(Element::new().with("bytes", Array::new(DType::U8, &[bytes.len()], bytes)?));
+/// Records of objects as what may come from a worker.
+fn pipeline((urls, seed): ([String; 3], Option<u32>)) -> Result<BoxIter<Element>> {
+    let source = Source::new(ArrayRecord::open(urls)?);
+    assert_eq!(source.inner().len(), 3 * RECORDS as u64);
+    let element = |bytes: Buffer| Ok(Element::new().with("bytes", Array::new(DType::U8, &[bytes.len()], bytes)?));
     Ok(match seed {
         Some(seed) => source.shuffle(seed).try_map(element).to_iter().boxed(),
         None => source.try_map(element).to_iter().boxed(),
     })
 }
 
-/// Two of them that have as much memory for what comes as the threads. Tuning is off: a turn takes a second.
+/// Tuning is off: a turn takes a second.
 fn workers() -> MpOptions {
-    MpOptions::auto().workers(2).threads_per_worker(2).ram_budget(6 << 30).worker_heap(2 << 30).tune(false)
+    MpOptions::auto().workers(2).ram_budget(3 * HEAP).worker_heap(HEAP).tune(false)
 }
 
-/// The object opened, which is not counted: what remains is reading its records by four threads.
-fn opened(url: &str, turn: u32, seed: Option<u32>) -> impl FnOnce() + use<> {
-    // Other options are another memory: nothing is left of the turn before.
-    StoreOptions::default().requests(IN_FLIGHT).memory_bytes((512 << 20) + (u64::from(turn) << 20)).apply();
-    let pipeline = pipeline((url.to_owned(), seed)).expect("the object of this bench");
-    || read(pipeline.loader().executor(Executor::Threads(4)))
-}
-
-fn read(loader: LoaderBuilder<BoxIter<Element>>) {
-    let loader = loader.build().expect("a loader");
-    let read: usize = loader.map(|record| record.expect("a record").nbytes()).sum();
-    assert_eq!(read, RECORD * RECORDS as usize);
+/// Of the second third of the records: memory is full then, and as much is on its way at the end as at the beginning.
+fn rate(loader: LoaderBuilder<BoxIter<Element>>) -> Rate {
+    let mut loader = loader.build().expect("a loader");
+    let mut read = || {
+        let records = loader.by_ref().take(RECORDS);
+        let read: usize = records.map(|record| record.expect("a record").nbytes()).sum();
+        assert_eq!(read, RECORD * RECORDS);
+    };
+    read();
+    let rate = Rate::of((RECORD * RECORDS) as u64, read);
+    drop(loader);
+    // What is on its way comes all the same, and is not to slow down others.
+    std::thread::sleep(Duration::from_millis(500));
+    rate
 }
 
 /// The whole object, front to back.
@@ -153,8 +162,9 @@ fn pieces(size: u64) -> Vec<Range<u64>> {
 
 /// As many ranges of the size of a record, in random order.
 fn records(size: u64, seed: u32) -> Vec<Range<u64>> {
+    let record = size / RECORDS as u64;
     let order = Numbers::new(0, RECORDS as i64).shuffle(seed).collect().expect("numbers");
-    order.into_iter().map(|i| i as u64 * (size / RECORDS)..(i as u64 + 1) * (size / RECORDS)).collect()
+    order.into_iter().map(|i| i as u64 * record..(i as u64 + 1) * record).collect()
 }
 
 /// As many tasks as requests in flight, of a runtime with a thread for each core.

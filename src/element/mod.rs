@@ -10,6 +10,8 @@ mod buffer;
 mod digest;
 mod dtype;
 mod rows;
+#[cfg(any(feature = "array_record", feature = "store"))]
+pub(crate) mod spare;
 mod spec;
 mod stack;
 #[cfg(any(feature = "python", all(any(test, fuzzing), feature = "workers", target_os = "linux")))]

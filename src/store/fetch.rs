@@ -13,7 +13,7 @@ use super::object::Object;
 use super::retry::{Attempts, Failure, Fault};
 use super::runtime;
 use super::service::listening;
-use crate::element::Buffer;
+use crate::element::{Buffer, spare};
 use crate::error::ErrorKind;
 
 /// Begins to fetch blocks that were claimed. Whatever happens, each of them lands or fails.
@@ -54,7 +54,7 @@ impl Run {
     fn begin_block(&mut self) {
         let range = self.object.range_of(self.blocks.start);
         self.len = if self.blocks.is_empty() { 0 } else { (range.end - range.start) as usize };
-        self.begun = Vec::with_capacity(self.len);
+        self.begun = spare::room(self.len);
     }
 
     /// What is still to come.
@@ -129,7 +129,7 @@ impl Run {
             self.begun.extend_from_slice(now);
             bytes = later;
             if self.begun.len() == self.len {
-                let bytes = Buffer::from_vec(std::mem::take(&mut self.begun));
+                let bytes = spare::share(std::mem::take(&mut self.begun));
                 count(&COUNTS.fetched, 1);
                 count(&COUNTS.bytes, bytes.len() as u64);
                 self.keep(&bytes);

@@ -17,8 +17,8 @@ use super::fetch;
 use super::retry::{Attempts, Failure, Fault, changed, given_up};
 use super::runtime;
 use super::service::listening;
-use super::shared::Shared;
-use crate::element::Buffer;
+use super::shared::{self, Shared};
+use crate::element::{Buffer, spare};
 use crate::error::{Error, Result};
 
 /// A version of an object.
@@ -111,12 +111,12 @@ impl Object {
         if first.len() == len {
             return Ok(if len as u64 >= BLOCK / 2 { first } else { Buffer::copy_from(first.as_bytes()) });
         }
-        let mut whole = Vec::with_capacity(len);
+        let mut whole = spare::room(len);
         whole.extend_from_slice(first.as_bytes());
         for piece in pieces {
             whole.extend_from_slice(piece?.as_bytes());
         }
-        Ok(Buffer::from_vec(whole))
+        Ok(spare::share(whole))
     }
 
     /// The same as it lies in blocks, without a copy: each piece ends where a block does, or the range.
@@ -174,6 +174,9 @@ impl Object {
 
     /// Whether this object is read from front to back, as far as can be seen, so that what follows will be read, too.
     fn is_in_order(&self, block: u64) -> bool {
+        if shared::is_one_of_many() {
+            return false;
+        }
         let last = self.last.swap(block, Relaxed);
         if block.abs_diff(last) > NEAR {
             self.streak.store(0, Relaxed);

@@ -1,5 +1,6 @@
 //! What all objects that are read with the same options have in common.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Semaphore;
@@ -17,6 +18,19 @@ pub(super) struct Shared {
     pub(super) ahead: Ahead,
     pub(super) disk: Option<Arc<Disk>>,
     pub(super) requests: Semaphore,
+}
+
+/// Whether other processes read what lies between that which this one reads.
+static ONE_OF_MANY: AtomicBool = AtomicBool::new(false);
+
+/// From now on nothing is guessed of what will be read: others may be asked for it.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) fn be_one_of_many() {
+    ONE_OF_MANY.store(true, Relaxed);
+}
+
+pub(super) fn is_one_of_many() -> bool {
+    ONE_OF_MANY.load(Relaxed)
 }
 
 static CURRENT: Mutex<Option<Arc<Shared>>> = Mutex::new(None);

@@ -87,8 +87,9 @@ impl Plan {
             (Count::Auto, Some(heap)) => options.max_workers.min(most_that_fit(budget / 2, needs, heap)),
         };
         let start_workers = if options.workers == Count::Auto { workers.min(1) } else { workers };
-        // As many as keep the cores busy, if elements are work; more if tuning finds that they wait.
-        let busy = count(options.threads_per_worker, cores.div_ceil(start_workers.max(1))).max(1);
+        // As many as keep the cores busy, if elements are work; more if they come from far away, or tuning finds that they wait.
+        let least = if options.far && workers > 0 { cores.max(MANY_THREADS) } else { cores };
+        let busy = count(options.threads_per_worker, least.div_ceil(start_workers.max(1))).max(1);
         let (threads, most_threads) = match options.threads_per_worker {
             Count::Auto if options.tune && workers > 0 => {
                 let most = cores.max(workers).max(MANY_THREADS);
@@ -253,6 +254,11 @@ mod tests {
         assert_eq!(threads(MpOptions::auto().tune(false)), (4, 4, 4));
         assert_eq!(threads(MpOptions::auto().threads_per_worker(3).workers(2)), (3, 3, 6));
         assert_eq!(plan(MpOptions::auto().workers(0)).threads, 4);
+        let far = |options| threads(MpOptions { far: true, ..options });
+        assert_eq!(far(MpOptions::auto().workers(2)), (8, 8, 16));
+        assert_eq!(far(MpOptions::auto().workers(2).tune(false)), (8, 8, 16));
+        assert_eq!(far(MpOptions::auto().threads_per_worker(3)), (3, 3, 3));
+        assert_eq!(far(MpOptions::auto().workers(0)), threads(MpOptions::auto().workers(0)));
         let (few, many) = (plan(MpOptions::auto().tune(false)), plan(MpOptions::auto()));
         assert_eq!(few.most_group(), many.most_group(), "batches are stacked where they were");
     }

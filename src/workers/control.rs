@@ -44,6 +44,8 @@ pub(crate) struct Begin {
     pub(crate) active: u32,
     /// Whether stages count and measure.
     pub(crate) counted: bool,
+    /// Whether others may be given what lies between its ranges.
+    pub(crate) one_of_many: bool,
     /// The stages of the parent's pipeline, a line each: the worker's must be the same.
     pub(crate) pipeline: Vec<String>,
 }

@@ -51,6 +51,8 @@ pub struct MpOptions {
     pub(super) counted: bool,
     /// Whether what a worker runs is an interpreter, with libraries of its own.
     pub(super) interpreted: bool,
+    /// Whether it reads from stores.
+    pub(super) far: bool,
 }
 
 impl Default for MpOptions {
@@ -78,6 +80,7 @@ impl MpOptions {
             tick: Duration::from_secs(1),
             counted: true,
             interpreted: false,
+            far: false,
         }
     }
 
@@ -98,8 +101,8 @@ impl MpOptions {
 
     /// Threads that evaluate elements in each worker, at most where that is tuned.
     ///
-    /// Where it is not given, one worker begins with one for every core; tuning goes up to 16 where elements wait for something
-    /// else than a core.
+    /// Where it is not given, one worker begins with one for every core, and where elements come from a store all workers together with
+    /// at least 16; tuning goes up to 16 where elements wait for something else than a core.
     pub fn threads_per_worker(mut self, threads: impl Into<Count>) -> Self {
         self.threads_per_worker = threads.into();
         self

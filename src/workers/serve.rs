@@ -26,6 +26,9 @@ pub(crate) fn serve<D: IterDataset>(dataset: D, mut session: Session) -> Result<
         None => return Ok(()),
         Some(other) => return Err(nonsense(&format!("{other:?} before the beginning"))),
     };
+    if begin.one_of_many {
+        crate::store::be_one_of_many();
+    }
     check_same(&begin.pipeline, &(&dataset as &dyn Stage).lines())?;
     let slab = WorkerSlab::map(slab, begin.slab_bytes as usize)?;
     let server = Server::new(&dataset, session, slab, begin.counted)?;

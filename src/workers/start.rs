@@ -52,7 +52,8 @@ impl Launch {
     }
 
     /// The runtime of workers that evaluate elements of `pipeline`, and what it is in words.
-    pub(crate) fn start(self, pipeline: &dyn Stage, recorder: &Arc<Recorder>) -> Result<(Runtime, String)> {
+    pub(crate) fn start(mut self, pipeline: &dyn Stage, recorder: &Arc<Recorder>) -> Result<(Runtime, String)> {
+        self.options.far = pipeline.any_reads_far();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let plan = Plan::new(&self.options, cores, available())?;
         if plan.workers == 0 {

@@ -84,6 +84,14 @@ impl Server {
         self.url(name)
     }
 
+    /// The same object by another name.
+    pub(crate) fn link(&self, name: &str, other: &str) -> String {
+        let mut objects = self.state.objects.lock().unwrap();
+        let object = objects[&format!("/{name}")].clone();
+        objects.insert(format!("/{other}"), object);
+        self.url(other)
+    }
+
     /// What happens to the next requests for bytes.
     pub(crate) fn trouble(&self, troubles: impl IntoIterator<Item = Trouble>) {
         self.state.troubles.lock().unwrap().extend(troubles);

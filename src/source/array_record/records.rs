@@ -7,7 +7,7 @@ use super::super::decompress::Codec;
 use super::super::varint::varint;
 use super::chunk::Chunk;
 use super::layout::{Span, end_of, unbroken};
-use crate::element::Buffer;
+use crate::element::{Buffer, spare};
 use crate::error::Result;
 
 /// The records of one chunk.
@@ -45,7 +45,7 @@ impl Records {
             let ends = ends(chunk, &chunk.span.read(sizes))?;
             let values = match is_here {
                 true => Values::InFile { begin: chunk.begin, start: values.start },
-                false => Values::Decoded(Buffer::from_vec(chunk.span.read(values).into_owned())),
+                false => Values::Decoded(copied(&chunk.span, values)),
             };
             return Ok(Self { ends, values });
         };
@@ -93,7 +93,12 @@ fn in_file(file: &Content, begin: u64, range: Range<u64>) -> Result<Option<Buffe
     let Some(end) = end_of(begin, range.end) else { return Ok(None) };
     let pieces = file.pieces(begin..end)?;
     let span = Span::new(&pieces, begin, range.end, u64::MAX);
-    Ok(span.map(|span| Buffer::from_vec(span.read(range).into_owned())))
+    Ok(span.map(|span| copied(&span, range)))
+}
+
+/// A copy of bytes `range`.
+fn copied(span: &Span<'_>, range: Range<u64>) -> Buffer {
+    spare::gather((range.end - range.start) as usize, span.pieces(range))
 }
 
 #[cfg(feature = "riegeli")]

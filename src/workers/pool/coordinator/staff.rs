@@ -80,7 +80,8 @@ impl Coordinator {
                 let Some(member) = self.crew.get_mut(&number) else { return };
                 let (threads, active) = (self.plan.threads as u32, self.plan.active as u32);
                 let (slab_bytes, pipeline) = (self.plan.slab, self.pipeline.clone());
-                let begin = Begin { slab_bytes, threads, active, counted: self.options.counted, pipeline };
+                let (counted, one_of_many) = (self.options.counted, self.plan.workers > 1);
+                let begin = Begin { slab_bytes, threads, active, counted, one_of_many, pipeline };
                 // If it cannot be sent, its end will be heard.
                 let _ = worker.send(&ToWorker::Begin(begin));
                 member.worker = Some(worker);
