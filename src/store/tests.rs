@@ -315,6 +315,27 @@ fn lines_of_objects_are_lines_of_files() {
     assert_eq!(error, format!("{damaged}: record 1: byte 5: byte 0xff is not UTF-8"));
 }
 
+/// The index is one for all of them, and theirs whatever signature they are asked for with.
+#[test]
+fn small_objects_have_one_index_together() {
+    use crate::dataset::map::RandomAccess;
+    use crate::source::{IndexCache, Lines};
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    let text = |i: usize| format!("{}\n", "x".repeat(1 << i)).repeat(1 << (20 - i));
+    let urls: Vec<String> = (0..9).map(|i| server.put(&format!("small/{i}.txt"), text(i))).collect();
+    let signed: Vec<String> = urls.iter().map(|url| format!("{url}?signature=a/b")).collect();
+    let cache = || IndexCache::Folder(dir.path().join("cache"));
+    let open = |urls: &Vec<String>| Lines::options().cache(cache()).open(urls).unwrap();
+    let kept = || std::fs::read_dir(dir.path().join("cache")).unwrap().flatten().map(|file| file.path());
+    let first = open(&urls);
+    let written = kept().map(|file| std::fs::read(file).unwrap()).collect::<Vec<_>>();
+    assert_eq!((written.len(), first.len()), (1, (0..9).map(|i| 1 << (20 - i)).sum()));
+    // Damage shows that it is this that tells of them: it is found, and made again.
+    std::fs::write(kept().next().unwrap(), b"").unwrap();
+    assert_eq!((open(&signed).len(), open(&signed).identity()), (first.len(), first.identity()));
+    assert_eq!(kept().map(|file| std::fs::read(file).unwrap()).collect::<Vec<_>>(), written);
+}
+
 /// Every format, as it is on a disk.
 #[cfg(all(feature = "spec", feature = "formats"))]
 #[test]
