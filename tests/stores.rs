@@ -1,6 +1,9 @@
 //! Pipelines over objects: the data of the same files on a disk, whoever reads it and whatever happens on the way.
 #![cfg(all(feature = "http", feature = "s3", feature = "cli", feature = "workers", target_os = "linux"))]
 
+#[cfg(feature = "gcs")]
+#[path = "stores/buckets.rs"]
+mod buckets;
 #[path = "support/objects.rs"]
 mod objects;
 
@@ -16,15 +19,30 @@ fn run(folder: &Path, paths: &str, executor: &str, args: &[&str]) -> Json {
 }
 
 fn run_with(folder: &Path, paths: &str, executor: &str, store: &str, args: &[&str]) -> Json {
+    write(folder, paths, executor, store);
+    told(gristmill(folder, &[&["run", "p.yaml", "--json"], args].concat()))
+}
+
+/// Writes a pipeline of this source.
+fn write(folder: &Path, paths: &str, executor: &str, store: &str) {
     let text = format!(
         "source: {{jsonl: {{paths: {paths}}}}}\nstages:\n  - shuffle: {{seed: 5}}\n  - to_iter\n  - batch: 64\n\
          executor: {executor}\ncheckpoint: {{folder: saved}}\nstore: {{{store}}}\n"
     );
     std::fs::write(folder.join("p.yaml"), text).unwrap();
-    let args = [&["run", "p.yaml", "--json"], args].concat();
-    let output = Command::cargo_bin("gristmill").unwrap().current_dir(folder).args(&args).output().unwrap();
+}
+
+fn gristmill(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("gristmill").unwrap();
+    command.current_dir(folder).args(args);
+    command
+}
+
+/// What a command that succeeds says as JSON.
+fn told(mut command: Command) -> Json {
+    let output = command.output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{args:?}: {err}");
+    assert!(output.status.success(), "{command:?}: {err}");
     serde_json::from_str(out.lines().last().unwrap_or_default()).unwrap_or_else(|e| panic!("{e}: {out}{err}"))
 }
 
@@ -112,50 +130,4 @@ fn blocks_are_in_the_budget_of_workers() {
     let report = run("{workers: 1, threads_per_worker: 2, ram_budget: 160MiB}");
     assert_eq!(report["order_hash"], run("inline")["order_hash"]);
     assert_eq!(report["report"]["workers"]["replaced"], 0, "{report}");
-}
-
-#[test]
-fn keys_are_in_no_error() {
-    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
-    server.put("data/a.jsonl", shards().concat());
-    let pipeline = |path: &str| {
-        let text = format!("source: {{jsonl: {{paths: \"s3://data/{path}\"}}}}\nstages:\n  - to_iter\n  - batch: 64\n");
-        std::fs::write(dir.path().join("p.yaml"), text).unwrap();
-        let mut command = Command::cargo_bin("gristmill").unwrap();
-        let root = server.url("");
-        let variables = [
-            ("AWS_ENDPOINT_URL", root.trim_end_matches('/')),
-            ("AWS_ALLOW_HTTP", "true"),
-            ("AWS_REGION", "here"),
-            ("AWS_ACCESS_KEY_ID", "hidden-id"),
-            ("AWS_SECRET_ACCESS_KEY", "hidden-key"),
-            ("AWS_SESSION_TOKEN", "hidden-token"),
-            ("GRISTMILL_STORE_ATTEMPTS", "2"),
-            ("GRISTMILL_STORE_STALL", "0.3"),
-            ("RUST_LOG", "debug"),
-        ];
-        let output = command.current_dir(dir.path()).args(["run", "p.yaml"]).envs(variables).output().unwrap();
-        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(!text.contains("hidden"), "{text}");
-        (output.status.success(), text)
-    };
-    assert!(pipeline("a.jsonl").0);
-    for trouble in [
-        Trouble::Status(403, "x: hidden"),
-        Trouble::Status(401, "x: hidden"),
-        Trouble::Status(500, "x: hidden"),
-        Trouble::Status(429, "Retry-After: 9999"),
-        Trouble::Cut(3),
-        Trouble::Stall(3),
-        Trouble::WrongRange,
-    ] {
-        // Enough for the requests that a run before this one left on their way.
-        server.trouble(vec![trouble.clone(); 99]);
-        let (succeeded, text) = pipeline("a.jsonl");
-        assert!(!succeeded && text.contains("s3://data/a.jsonl"), "{trouble:?}: {text}");
-        server.calm();
-    }
-    for path in ["none.jsonl", "none-*.jsonl", "none/"] {
-        assert!(!pipeline(path).0, "{path}");
-    }
 }

@@ -10,6 +10,7 @@ use url::Url;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::options;
+use super::retry::root_cause;
 use super::service::Connector;
 use crate::error::{Error, ErrorKind, Result};
 use crate::place;
@@ -154,12 +155,5 @@ fn client(scheme: &str, root: &str, retry: RetryConfig) -> Result<Arc<dyn Object
             .map(|client| Arc::new(client) as _),
         other => return Err(options::lacking(other)),
     };
-    // The innermost cause: those around it may quote what was configured.
-    client.map_err(|error| {
-        let mut cause: &dyn std::error::Error = &error;
-        while let Some(source) = cause.source() {
-            cause = source;
-        }
-        Error::new(ErrorKind::Config, format!("the store cannot be set up: {cause}"))
-    })
+    client.map_err(|e| Error::new(ErrorKind::Config, format!("the store cannot be set up: {}", root_cause(&e))))
 }

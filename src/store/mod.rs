@@ -6,7 +6,7 @@
 //! | URL | store | feature | configured by |
 //! |---|---|---|---|
 //! | `s3://bucket/key`, `s3a://` | S3, and what speaks its language | `s3` | `AWS_*`, such as `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, `AWS_ALLOW_HTTP` |
-//! | `gs://bucket/key` | Google Cloud Storage | `gcs` | `GOOGLE_*` |
+//! | `gs://bucket/key` | Google Cloud Storage | `gcs` | `GOOGLE_*`, such as `GOOGLE_SERVICE_ACCOUNT` (a file), `GOOGLE_BASE_URL` |
 //! | `az://container/key`, `abfs://`, `abfss://` | Azure Blob Storage | `azure` | `AZURE_*` |
 //! | `https://host/path`, `http://` | a web server that answers for ranges | `http` | |
 //! | `file:///path` | this machine | | |

@@ -85,13 +85,17 @@ fn refusal(error: &object_store::Error, told: Told) -> String {
     }
 }
 
-/// The innermost cause: those around it name the URL, which may be signed.
-fn root_cause(error: &object_store::Error) -> String {
+/// The innermost cause: those around it name the URL, which may be signed, or quote what was configured. One of JSON quotes what it
+/// did not expect, which may be a key.
+pub(super) fn root_cause(error: &object_store::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
         cause = source;
     }
-    cause.to_string()
+    match cause.downcast_ref::<serde_json::Error>() {
+        Some(json) => format!("credentials that are not understood, at line {}, column {}", json.line(), json.column()),
+        None => cause.to_string(),
+    }
 }
 
 /// The attempts at one request.

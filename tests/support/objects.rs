@@ -1,10 +1,14 @@
 //! A web server with objects, ranges and ETags, which does what it is told to do wrong.
 
+mod buckets;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
+
+use buckets::{Asked, Parts};
 
 /// What happens to the next request for bytes instead of a right answer.
 #[derive(Clone, Debug)]
@@ -31,12 +35,16 @@ pub(crate) struct Request {
     pub(crate) if_match: Option<String>,
 }
 
+/// When every object was changed last: what tells one from another is its ETag.
+const CHANGED: &str = "Last-Modified: Fri, 02 Jan 2026 03:04:05 GMT";
+
 /// Bytes and ETag.
 type Object = (Arc<[u8]>, String);
 
 #[derive(Default)]
 struct State {
     objects: Mutex<BTreeMap<String, Object>>,
+    parts: Mutex<Parts>,
     troubles: Mutex<VecDeque<Trouble>>,
     requests: Mutex<Vec<Request>>,
     delay: Mutex<Duration>,
@@ -78,8 +86,7 @@ impl Server {
     /// Puts an object there; its ETag is of its bytes.
     pub(crate) fn put(&self, name: &str, bytes: impl Into<Vec<u8>>) -> String {
         let bytes: Vec<u8> = bytes.into();
-        let tag =
-            format!("\"{:x}\"", bytes.iter().fold(bytes.len() as u64, |hash, &b| hash.wrapping_mul(31) ^ u64::from(b)));
+        let tag = tag_of(&bytes);
         self.state.objects.lock().unwrap().insert(format!("/{name}"), (bytes.into(), tag));
         self.url(name)
     }
@@ -90,6 +97,16 @@ impl Server {
         let object = objects[&format!("/{name}")].clone();
         objects.insert(format!("/{other}"), object);
         self.url(other)
+    }
+
+    /// The bytes of an object, if it is there.
+    pub(crate) fn object(&self, name: &str) -> Option<Arc<[u8]>> {
+        Some(self.state.objects.lock().unwrap().get(&format!("/{name}"))?.0.clone())
+    }
+
+    /// Parts that were sent of objects that are not whole.
+    pub(crate) fn unfinished(&self) -> usize {
+        self.state.parts.lock().unwrap().len()
     }
 
     /// What happens to the next requests for bytes.
@@ -133,18 +150,23 @@ impl Server {
     }
 }
 
+/// The ETag of an object of these bytes.
+fn tag_of(bytes: &[u8]) -> String {
+    format!("\"{:x}\"", bytes.iter().fold(bytes.len() as u64, |hash, &b| hash.wrapping_mul(31) ^ u64::from(b)))
+}
+
 /// Answers the requests of one connection.
 fn serve(stream: &TcpStream, state: &State) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut input = BufReader::new(stream);
-    while let Some(request) = read_request(&mut input)? {
+    while let Some((request, body)) = read_request(&mut input)? {
         state.requests.lock().unwrap().push(request.clone());
         let delay = *state.delay.lock().unwrap();
         std::thread::sleep(delay);
         if request.method == "GET" {
             wait_for_others(state);
         }
-        if !answer(stream, &mut input, state, &request)? {
+        if !answer(stream, &mut input, state, &request, &body)? {
             return stream.shutdown(std::net::Shutdown::Both);
         }
     }
@@ -160,14 +182,14 @@ fn wait_for_others(state: &State) {
     assert!(!all.unwrap().1.timed_out(), "the others did not come");
 }
 
-fn read_request(input: &mut impl BufRead) -> std::io::Result<Option<Request>> {
+fn read_request(input: &mut impl BufRead) -> std::io::Result<Option<(Request, Vec<u8>)>> {
     let mut line = String::new();
     if input.read_line(&mut line)? == 0 {
         return Ok(None);
     }
     let mut words = line.split_whitespace().map(str::to_owned);
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let (mut range, mut if_match) = (None, None);
+    let (mut range, mut if_match, mut length) = (None, None, 0);
     loop {
         let mut header = String::new();
         input.read_line(&mut header)?;
@@ -178,16 +200,32 @@ fn read_request(input: &mut impl BufRead) -> std::io::Result<Option<Request>> {
                 range = bounds.and_then(|(first, last)| Some((first.parse().ok()?, last.parse::<u64>().ok()? + 1)));
             }
             "if-match" => if_match = Some(value.to_owned()),
+            "content-length" => length = value.parse().unwrap_or(0),
             _ => {}
         }
     }
-    Ok(Some(Request { method, path, range, if_match }))
+    let mut body = vec![0; length];
+    input.read_exact(&mut body)?;
+    Ok(Some((Request { method, path, range, if_match }, body)))
 }
 
 /// Whether the connection may be used again.
-fn answer(mut out: &TcpStream, input: &mut impl Read, state: &State, request: &Request) -> std::io::Result<bool> {
-    let name = request.path.split('?').next().unwrap_or_default();
-    let found = state.objects.lock().unwrap().get(name).cloned();
+fn answer(
+    mut out: &TcpStream,
+    input: &mut impl Read,
+    state: &State,
+    request: &Request,
+    body: &[u8],
+) -> std::io::Result<bool> {
+    let asked = Asked::of(&request.path);
+    let of_bucket = {
+        let (mut objects, mut parts) = (state.objects.lock().unwrap(), state.parts.lock().unwrap());
+        asked.answer(&request.method, body, &mut objects, &mut parts)
+    };
+    if let Some((code, header, body)) = of_bucket {
+        return status_with(out, code, &header, &body);
+    }
+    let found = state.objects.lock().unwrap().get(&asked.name).cloned();
     let Some((bytes, tag)) = found else { return status(out, 404, "x: y") };
     let is_get = request.method == "GET";
     let trouble = if is_get { state.troubles.lock().unwrap().pop_front() } else { None };
@@ -208,8 +246,10 @@ fn answer(mut out: &TcpStream, input: &mut impl Read, state: &State, request: &R
     }
     let body = bytes.get(first as usize..last as usize).unwrap_or(&bytes);
     let code = if asked.is_some() { "206 Partial Content" } else { "200 OK" };
-    let mut head =
-        format!("HTTP/1.1 {code}\r\nETag: {tag}\r\nAccept-Ranges: bytes\r\nContent-Length: {}\r\n", body.len());
+    let mut head = format!(
+        "HTTP/1.1 {code}\r\nETag: {tag}\r\n{CHANGED}\r\nAccept-Ranges: bytes\r\nContent-Length: {}\r\n",
+        body.len()
+    );
     if asked.is_some() {
         head += &format!("Content-Range: bytes {first}-{}/{size}\r\n", last - 1);
     }
@@ -249,8 +289,13 @@ fn wait_for_turn(state: &State, bytes: usize) {
     std::thread::sleep(turn - now);
 }
 
-fn status(mut out: &TcpStream, code: u16, header: &str) -> std::io::Result<bool> {
-    let head = format!("HTTP/1.1 {code} Trouble\r\n{header}\r\nContent-Length: 0\r\n\r\n");
+fn status(out: &TcpStream, code: u16, header: &str) -> std::io::Result<bool> {
+    status_with(out, code, header, "")
+}
+
+fn status_with(mut out: &TcpStream, code: u16, header: &str, body: &str) -> std::io::Result<bool> {
+    let header = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
+    let head = format!("HTTP/1.1 {code} \r\n{header}Content-Length: {}\r\n\r\n{body}", body.len());
     out.write_all(head.as_bytes())?;
     Ok(true)
 }

@@ -1,0 +1,188 @@
+//! Buckets of S3 and Google: found, read, resumed and written as files of a disk are.
+
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value as Json;
+
+use super::objects::{Server, Trouble};
+use super::{gristmill, run, shards, told, write};
+
+/// A kind of buckets: its scheme, and the variables that lead its client to the server.
+struct Store {
+    scheme: &'static str,
+    variables: Vec<(&'static str, String)>,
+}
+
+/// All kinds, with secrets.
+fn stores(server: &Server) -> [Store; 2] {
+    let root = server.url("").trim_end_matches('/').to_owned();
+    let account = format!(
+        "{{\"gcs_base_url\": \"{root}\", \"disable_oauth\": true, \"client_email\": \"hidden-id\", \
+         \"private_key\": \"hidden-key\", \"private_key_id\": \"hidden-id\"}}"
+    );
+    let of_s3 = [
+        ("AWS_ENDPOINT_URL", root.as_str()),
+        ("AWS_ALLOW_HTTP", "true"),
+        ("AWS_REGION", "here"),
+        ("AWS_ACCESS_KEY_ID", "hidden-id"),
+        ("AWS_SECRET_ACCESS_KEY", "hidden-key"),
+        ("AWS_SESSION_TOKEN", "hidden-token"),
+    ];
+    // It is sent even where nobody asks for it.
+    let token = ("GOOGLE_BEARER_TOKEN", "hidden-token".to_owned());
+    let owned = |(name, value): (&'static str, &str)| (name, value.to_owned());
+    [
+        Store { scheme: "s3", variables: of_s3.map(owned).to_vec() },
+        Store { scheme: "gs", variables: vec![("GOOGLE_SERVICE_ACCOUNT_KEY", account), token] },
+    ]
+}
+
+impl Store {
+    /// An object of the bucket `data`, or a folder or a pattern.
+    fn url(&self, key: &str) -> String {
+        format!("{}://data/{key}", self.scheme)
+    }
+
+    fn gristmill(&self, folder: &Path, args: &[&str]) -> Command {
+        let mut command = gristmill(folder, args);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    fn run(&self, folder: &Path, key: &str, executor: &str, args: &[&str]) -> Json {
+        write(folder, &format!("\"{}\"", self.url(key)), executor, "stall: 2");
+        told(self.gristmill(folder, &[&["run", "p.yaml", "--json"], args].concat()))
+    }
+}
+
+#[test]
+fn objects_are_found_by_name_range_pattern_and_folder() {
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    let [first, second] = shards();
+    for (i, shard) in [first.as_str(), &second, "{\"n\": -1, \"text\": \"\"}\n"].into_iter().enumerate() {
+        std::fs::write(dir.path().join(format!("a-{i:02}.jsonl")), shard).unwrap();
+        server.put(&format!("data/in/a-{i:02}.jsonl"), shard);
+    }
+    for other in ["in/a-03.txt", "in/below/a-04.jsonl", "in/below/a-05.jsonl", "into/a-06.jsonl"] {
+        server.put(&format!("data/{other}"), "{\"n\": 0, \"text\": \"another\"}\n");
+    }
+    let near = run(dir.path(), "\"a-{00..02}.jsonl\"", "inline", &[])["order_hash"].clone();
+    for store in stores(&server) {
+        for (key, executor) in [
+            ("in/a-{00..02}.jsonl", "inline"),
+            ("in/a-*.jsonl", "{threads: 2}"),
+            ("i?/a-??.jsonl", "{workers: 0}"),
+            ("in/", "{workers: 2}"),
+        ] {
+            assert_eq!(store.run(dir.path(), key, executor, &[])["order_hash"], near, "{}", store.url(key));
+        }
+    }
+}
+
+#[test]
+fn a_run_over_a_bucket_resumes_and_refuses_other_objects() {
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    let [first, second] = shards();
+    for store in stores(&server) {
+        server.put("data/a.jsonl", first.clone());
+        let run = |executor, args: &[&str]| store.run(dir.path(), "a.jsonl", executor, args);
+        let straight = run("inline", &[])["order_hash"].clone();
+        run("{workers: 2}", &["--steps", "10"]);
+        server.trouble([Trouble::Cut(100_000), Trouble::Status(503, "Retry-After: 0")]);
+        assert_eq!(run("{threads: 2}", &["--resume"])["order_hash"], straight);
+        assert_eq!(server.troubles_left(), 0);
+
+        run("inline", &["--steps", "10"]);
+        server.put("data/a.jsonl", second.clone());
+        let output = store.gristmill(dir.path(), &["run", "p.yaml", "--resume"]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && text.contains("a.jsonl, bytes="), "{text}");
+    }
+}
+
+#[test]
+fn shards_are_written_into_a_bucket_and_read_again() {
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    // Larger than a part of an upload, and none of a whole number of them.
+    let line = |i: usize| format!("{{\"n\": {i}, \"text\": \"{}\"}}\n", "x".repeat(2000 + i * 7919 % 1500));
+    std::fs::write(dir.path().join("a.jsonl"), (0..10_000).map(line).collect::<String>()).unwrap();
+    let near = run(dir.path(), "a.jsonl", "inline", &[])["order_hash"].clone();
+    for store in stores(&server) {
+        let folder = format!("out-{}", store.scheme);
+        let (out, object) = (store.url(&folder), |name: &str| format!("data/{folder}/{name}"));
+        let convert = |args: &[&str]| {
+            let all = ["convert", "a.jsonl", "--to", "jsonl", "--shard-size", "10MiB", "--out", &out, "--json"];
+            store.gristmill(dir.path(), &[&all, args].concat())
+        };
+        assert_eq!(told(convert(&[]))["report"]["shards"], 3);
+        assert_eq!(store.run(dir.path(), &format!("{folder}/"), "{threads: 2}", &[])["order_hash"], near);
+        assert_eq!(server.unfinished(), 0);
+
+        // As a kill between the second shard and the third leaves it.
+        let mut manifest: Json = serde_json::from_slice(&server.object(&object("manifest.json")).unwrap()).unwrap();
+        manifest["records"] = manifest["shards"][2]["first_record"].clone();
+        manifest["shards"].as_array_mut().unwrap().truncate(2);
+        manifest["complete"] = Json::Bool(false);
+        server.put(&object("manifest.json"), manifest.to_string());
+        server.put(&object("shard-00007.jsonl"), "what nobody lists");
+        let last = server.object(&object("shard-00002.jsonl"));
+        let refused = String::from_utf8(convert(&[]).output().unwrap().stderr).unwrap();
+        assert!(refused.contains("holds a data set of 2 shards already"), "{refused}");
+        assert_eq!(told(convert(&["--resume"]))["report"]["shards"], 3);
+        assert!(last.is_some() && server.object(&object("shard-00002.jsonl")) == last);
+        assert_eq!(server.object(&object("shard-00007.jsonl")), None);
+    }
+}
+
+#[test]
+fn keys_are_in_no_error() {
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    server.put("data/a.jsonl", shards().concat());
+    for mut store in stores(&server) {
+        let limits = [("GRISTMILL_STORE_ATTEMPTS", "2"), ("GRISTMILL_STORE_STALL", "0.3"), ("RUST_LOG", "debug")];
+        store.variables.extend(limits.map(|(name, value)| (name, value.to_owned())));
+        let pipeline = |key: &str| {
+            let url = store.url(key);
+            let text = format!("source: {{jsonl: {{paths: \"{url}\"}}}}\nstages:\n  - to_iter\n  - batch: 64\n");
+            std::fs::write(dir.path().join("p.yaml"), text).unwrap();
+            let output = store.gristmill(dir.path(), &["run", "p.yaml"]).output().unwrap();
+            let text =
+                format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            assert!(!text.contains("hidden"), "{text}");
+            (output.status.success(), text)
+        };
+        assert!(pipeline("a.jsonl").0);
+        for trouble in [
+            Trouble::Status(403, "x: hidden"),
+            Trouble::Status(401, "x: hidden"),
+            Trouble::Status(500, "x: hidden"),
+            Trouble::Status(429, "Retry-After: 9999"),
+            Trouble::Cut(3),
+            Trouble::Stall(3),
+            Trouble::WrongRange,
+        ] {
+            // Enough for the requests that a run before this one left on their way.
+            server.trouble(vec![trouble.clone(); 99]);
+            let (succeeded, text) = pipeline("a.jsonl");
+            assert!(!succeeded && text.contains(&store.url("a.jsonl")), "{trouble:?}: {text}");
+            server.calm();
+        }
+        for key in ["none.jsonl", "none-*.jsonl", "none/"] {
+            assert!(!pipeline(key).0, "{key}");
+        }
+    }
+}
+
+/// What is said of credentials that are none does not quote them.
+#[test]
+fn credentials_that_are_damaged_are_not_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    for key in ["\"hidden\"", "{\"private_key\": \"hidden\", \"disable_oauth\": \"hidden\"}", "hidden"] {
+        let mut command = gristmill(dir.path(), &["inspect", "gs://data/a.jsonl"]);
+        let output = command.env("GOOGLE_SERVICE_ACCOUNT_KEY", key).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && !text.contains("hidden"), "{text}");
+        assert!(text.contains("gs://data/a.jsonl") && text.contains("the store cannot be set up"), "{text}");
+    }
+}
