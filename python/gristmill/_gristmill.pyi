@@ -874,6 +874,7 @@ def sink(
     bare: bool = False,
     byte_stream_split: bool = False,
     schema: dict[str, Any] | None = None,
+    sequences: Sequence[str] | None = None,
 ) -> Sink:
     """Opens a folder, which is made if it is not there, to write shards of a format into.
 
@@ -882,7 +883,9 @@ def sink(
     `lz4` or `snappy`, as far as the format has it. `threads` (all cores) encode and compress, each a shard at a time, while at
     most `memory` bytes of elements (1 GiB) wait. `group` records are encoded together, in formats that have such a thing. With `resume`
     a folder that holds shards is continued behind them; without, it is refused. `column`, `token_type` and `bare` are for token files;
-    `byte_stream_split` is for Parquet of activations and features, which takes a tenth less room so.
+    `byte_stream_split` is for Parquet of activations and features, which takes a tenth less room so. `sequences` names the columns that
+    are sequences in TFRecord and ArrayRecord: records are `tf.train.SequenceExample`s then, with a step for each item of a list or
+    row of an array.
 
     All shards have the same columns, in formats that have columns: those of the first 1,024 records, or 8 MiB of them. `schema`
     declares some or all of them: `{"score": "float64", "ids": "int32[_]", "tags": {"list": "text"}}` for Parquet, Arrow and

@@ -30,6 +30,9 @@ pub(crate) struct Args {
     /// The column that is written, in formats that hold one [default: `tokens` in those of token ids]
     #[arg(long, value_name = "NAME")]
     column: Option<String>,
+    /// Columns that are sequences, separated by commas: records of tfrecord and array_record are SequenceExamples then
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    sequences: Vec<String>,
     #[command(flatten)]
     shards: Shards,
     /// Print one JSON object instead of text
@@ -44,7 +47,7 @@ pub(crate) fn format() -> impl TypedValueParser<Value = SinkFormat> {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
-    let mut options = args.shards.options(args.to);
+    let mut options = args.shards.options(args.to).sequences(&args.sequences);
     if let Some(column) = &args.column {
         options = options.column(column);
     }

@@ -38,7 +38,8 @@ pub(crate) struct PySinkReport(SinkReport);
 #[pyfunction]
 #[pyo3(signature = (
     folder, format="jsonl", *, compression=None, shard_bytes=None, shard_records=None, group=None, prefix=None, threads=None,
-    memory=None, resume=false, column=None, token_type=None, bare=false, byte_stream_split=false, schema=None
+    memory=None, resume=false, column=None, token_type=None, bare=false, byte_stream_split=false, schema=None,
+    sequences=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keyword arguments")]
 pub(crate) fn sink(
@@ -58,6 +59,7 @@ pub(crate) fn sink(
     bare: bool,
     byte_stream_split: bool,
     schema: Option<&Bound<'_, PyDict>>,
+    sequences: Option<Vec<String>>,
 ) -> PyResult<PySink> {
     let schema = schema.map(|schema| schema_of(schema)).transpose()?;
     let options = move || -> Result<SinkOptions> {
@@ -76,6 +78,7 @@ pub(crate) fn sink(
         options = with(options, threads, SinkOptions::threads);
         options = with(options, memory, SinkOptions::memory);
         options = with(options, schema.map(|text| text.parse()).transpose()?, SinkOptions::schema);
+        options = with(options, sequences, SinkOptions::sequences);
         Ok(with(options, column, SinkOptions::column))
     };
     let options = options().or_raise(py)?;

@@ -180,6 +180,11 @@ impl SinkFormat {
         matches!(self, Self::Tokens | Self::Megatron)
     }
 
+    /// Whether its records are examples.
+    pub(super) fn holds_examples(self) -> bool {
+        matches!(self, Self::ArrayRecord | Self::TfRecord)
+    }
+
     /// Whether reading gives as many records as were written: from a file of token ids, one comes.
     pub fn keeps_records(self) -> bool {
         !matches!(self, Self::Tokens | Self::Safetensors)

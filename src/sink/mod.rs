@@ -36,7 +36,7 @@
 //! | `parquet` | `.parquet` | everything | pages: zstd, none, snappy, lz4, gzip, brotli | `parquet` |
 //! | `arrow` | `.arrow`, an IPC file | everything | record batches: none, zstd, lz4 | `arrow` |
 //! | `hugging_face` | `.arrow`, a stream; `state.json`, `dataset_info.json` | everything | none | `arrow` |
-//! | `array_record` | `.array_record` | a field of bytes or text, else a `tf.train.Example` | chunks: zstd, none, brotli, snappy | `array_record` |
+//! | `array_record` | `.array_record` | a field of bytes or text, else a `tf.train.Example`, or [`SequenceExample`](SinkOptions::sequences) | chunks: zstd, none, brotli, snappy | `array_record` |
 //! | `tfrecord` | `.tfrecord` | the same | the file: none, gzip | `tf_record` |
 //! | `webdataset` | `.tar` | a file for each field | the file: none, zstd, gzip, lz4 | `webdataset` |
 //! | `mds` | `.mds`; `index.json` | everything | the file: none, zstd, gzip, brotli, snappy | `mds` |

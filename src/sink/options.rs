@@ -20,6 +20,7 @@ pub struct SinkOptions {
     pub(super) shard_records: Option<u64>,
     pub(super) group: Option<u64>,
     pub(super) column: Option<String>,
+    pub(super) sequences: Vec<String>,
     pub(super) token_type: TokenType,
     pub(super) bare: bool,
     pub(super) byte_stream_split: bool,
@@ -42,6 +43,7 @@ impl SinkOptions {
             shard_records: None,
             group: None,
             column: None,
+            sequences: Vec::new(),
             token_type: TokenType::U16,
             bare: false,
             byte_stream_split: false,
@@ -80,6 +82,14 @@ impl SinkOptions {
     /// The column that is written, in formats that hold one; `tokens` at first in those of token ids.
     pub fn column(mut self, column: impl Into<String>) -> Self {
         self.column = Some(column.into());
+        self
+    }
+
+    /// The columns that are sequences, in formats of records that are examples: each is a `tf.train.SequenceExample` then, with a step
+    /// for each item of the list or each row of the array that such a column holds, and the other columns as its context. None at
+    /// first: a record is a `tf.train.Example`, or the bytes or the text of an element with one field.
+    pub fn sequences<S: Into<String>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
+        self.sequences = columns.into_iter().map(Into::into).collect();
         self
     }
 
@@ -141,6 +151,10 @@ impl SinkOptions {
     pub(super) fn check(&self) -> Result<()> {
         self.format.check(self.compression)?;
         self.schema.check(self.format)?;
+        if !self.sequences.is_empty() && !self.format.holds_examples() {
+            return Err(Error::config(format!("{} has no sequences", self.format))
+                .help("tfrecord and array_record have them, as `tf.train.SequenceExample`"));
+        }
         let plain = |c: char| c.is_alphanumeric() || "._-+=@".contains(c);
         if self.prefix.is_empty() || self.prefix.starts_with('.') || !self.prefix.chars().all(plain) {
             return Err(Error::config(format!("{:?} cannot begin the names of files", self.prefix))
@@ -186,6 +200,9 @@ impl SinkOptions {
         }
         if let Some(column) = &self.column {
             shape.insert("column".to_owned(), json!(column));
+        }
+        if !self.sequences.is_empty() {
+            shape.insert("sequences".to_owned(), json!(self.sequences));
         }
         if self.format.holds_tokens() {
             shape.insert("token_type".to_owned(), json!(self.token_type.dtype().name()));

@@ -138,7 +138,9 @@ pub use detect::detect;
 pub(crate) use detect::{detect_folder, open_plain};
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 pub use example::ExamplesIter;
-pub use example::{ExampleParser, Examples, FeatureSpec, FeatureType, FeatureValues, encode_example};
+pub use example::{
+    ExampleParser, Examples, FeatureSpec, FeatureType, FeatureValues, encode_example, encode_sequence_example,
+};
 #[cfg(feature = "compress")]
 pub use file_stream::FileState;
 pub use files::{Patterns, find};

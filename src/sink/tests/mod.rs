@@ -300,6 +300,38 @@ fn elements_of_several_fields_are_examples() {
     }
 }
 
+#[cfg(all(feature = "array_record", feature = "tf_record"))]
+#[test]
+fn declared_sequences_are_sequence_examples() {
+    use crate::source::{ArrayRecord, ExampleParser, Examples, TfRecord};
+    let temp = tempfile::tempdir().unwrap();
+    let element = |i: i64| {
+        let frames = (0..i % 5).map(|step| Array::from_vec(vec![step as f32; (i % 3) as usize]).into()).collect();
+        Element::new().with("id", Array::from_vec(vec![i])).with("frames", crate::Value::List(frames))
+    };
+    let all: Vec<Element> = (0..100).map(element).collect();
+    for format in [SinkFormat::TfRecord, SinkFormat::ArrayRecord] {
+        let folder = temp.path().join(format.as_str());
+        let options = || Sink::options(format).shard_bytes(500).sequences(["frames"]);
+        let mut sink = options().open(&folder).unwrap();
+        all.iter().for_each(|element| sink.write(element.clone()).unwrap());
+        assert!(sink.finish().unwrap().shards > 1);
+        let parser = ExampleParser::inferred_sequences();
+        let read: Vec<Element> = if format == SinkFormat::TfRecord {
+            let source = Examples::new(TfRecord::open(&folder).unwrap(), parser);
+            (0..source.len()).map(|i| source.read(i).unwrap()).collect()
+        } else {
+            let source = Examples::new(ArrayRecord::open(&folder).unwrap(), parser);
+            (0..source.len()).map(|i| source.read(i).unwrap()).collect()
+        };
+        assert_eq!(read, all, "{format}");
+        let other = options().sequences(["id"]).resume(true).open(&folder).unwrap_err();
+        assert!(other.message().contains("sequences"), "{other}");
+    }
+    let refused = options().sequences(["frames"]).open(temp.path().join("jsonl")).unwrap_err();
+    assert_eq!(refused.message(), "jsonl has no sequences");
+}
+
 #[cfg(feature = "webdataset")]
 #[test]
 fn samples_have_keys() {

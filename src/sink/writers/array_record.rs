@@ -18,15 +18,20 @@ pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn 
         other => return Err(Error::config(format!("array_record has no compression {}", other.name()))),
     };
     let writer = ArrayRecordWriter::options().group_size(options.group.unwrap_or(1)).compression(codec);
-    Ok(Box::new(writer.write_to(create(None)?)?))
+    Ok(Box::new(Records { writer: writer.write_to(create(None)?)?, sequences: options.sequences.clone() }))
 }
 
-impl ShardWriter for ArrayRecordWriter<ShardFile> {
+struct Records {
+    writer: ArrayRecordWriter<ShardFile>,
+    sequences: Vec<String>,
+}
+
+impl ShardWriter for Records {
     fn write(&mut self, element: &Element) -> Result<()> {
-        self.write(&record_of(element)?)
+        self.writer.write(&record_of(element, &self.sequences)?)
     }
 
     fn finish(self: Box<Self>) -> Result<Finished> {
-        Ok((*self).finish()?.into())
+        Ok(self.writer.finish()?.into())
     }
 }

@@ -110,7 +110,7 @@ pub(super) fn open(
         #[cfg(not(feature = "array_record"))]
         SinkFormat::ArrayRecord => Err(options.format.lacking()),
         #[cfg(feature = "tf_record")]
-        SinkFormat::TfRecord => tf_record::open(create),
+        SinkFormat::TfRecord => tf_record::open(options, create),
         #[cfg(not(feature = "tf_record"))]
         SinkFormat::TfRecord => Err(options.format.lacking()),
     }

@@ -4,10 +4,14 @@ use std::borrow::Cow;
 
 use crate::element::{Element, Value};
 use crate::error::Result;
-use crate::source::encode_example;
+use crate::source::{encode_example, encode_sequence_example};
 
-/// The record that an element is: its one field, if it has one of bytes or text; else a `tf.train.Example` of its fields.
-pub(super) fn record_of(element: &Element) -> Result<Cow<'_, [u8]>> {
+/// The record that an element is: its one field, if it has one of bytes or text; else a `tf.train.Example` of its fields. Where some
+/// of them are `sequences` it is a `tf.train.SequenceExample`.
+pub(super) fn record_of<'a>(element: &'a Element, sequences: &[String]) -> Result<Cow<'a, [u8]>> {
+    if !sequences.is_empty() {
+        return encode_sequence_example(element, sequences).map(Cow::Owned);
+    }
     let mut fields = element.iter();
     match (fields.next(), fields.next()) {
         (Some((_, Value::Bytes(bytes))), None) => Ok(Cow::Borrowed(bytes.as_bytes())),

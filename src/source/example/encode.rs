@@ -1,4 +1,4 @@
-//! Elements as `tf.train.Example`.
+//! Elements as `tf.train.Example` and `tf.train.SequenceExample`.
 
 use super::super::varint::{put_bytes, put_varint};
 use super::wire::Kind;
@@ -19,24 +19,80 @@ use crate::error::{Error, ErrorKind, Result};
 /// Features are sorted by name: the same fields in any order make the same bytes, which are those of protocol buffers' own
 /// deterministic serialisation.
 pub fn encode_example(element: &Element) -> Result<Vec<u8>> {
-    let mut fields: Vec<_> = element.iter().collect();
-    fields.sort_unstable_by_key(|(name, _)| *name);
-    let mut map = Vec::with_capacity(element.nbytes() + 32 * fields.len());
-    for (name, value) in fields {
-        let mut entry = Vec::new();
-        put_bytes(&mut entry, 1, name.as_bytes());
-        put_bytes(&mut entry, 2, &feature(value).map_err(|e| in_field(name, &e))?);
-        put_bytes(&mut map, 1, &entry);
-    }
+    let map = map(element.iter(), feature)?;
     let mut example = Vec::with_capacity(map.len() + 11);
     put_bytes(&mut example, 1, &map);
     Ok(example)
+}
+
+/// The bytes of a `tf.train.SequenceExample`, whose `sequences` are the fields of these names, and whose context are the others.
+///
+/// A sequence is a list with an item for each step, or an array with a row for each, and a step is what [`encode_example`] makes a
+/// feature of: what [`ExampleParser`](super::ExampleParser) made of the sequences of a record makes that record again.
+///
+/// # Errors
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the name of a field, and of a step in it, that is none of these; also if the element
+/// has no field of one of the names.
+///
+/// # Determinism
+/// As [`encode_example`].
+pub fn encode_sequence_example<S: AsRef<str>>(element: &Element, sequences: &[S]) -> Result<Vec<u8>> {
+    if let Some(name) = sequences.iter().map(AsRef::as_ref).find(|name| element.get(name).is_none()) {
+        return Err(Error::data(format!("field {name:?}: is missing, where a sequence is wanted"))
+            .help("a record in which it has no steps has an empty list"));
+    }
+    let (steps, context): (Vec<_>, Vec<_>) =
+        element.iter().partition(|(name, _)| sequences.iter().any(|sequence| sequence.as_ref() == *name));
+    let (context, steps) = (map(context, feature)?, map(steps, feature_list)?);
+    let mut example = Vec::with_capacity(context.len() + steps.len() + 22);
+    put_bytes(&mut example, 1, &context);
+    put_bytes(&mut example, 2, &steps);
+    Ok(example)
+}
+
+/// A map from the names of fields to their messages, sorted.
+fn map<'a>(
+    fields: impl IntoIterator<Item = (&'a str, &'a Value)>,
+    message: impl Fn(&Value) -> Result<Vec<u8>>,
+) -> Result<Vec<u8>> {
+    let mut fields: Vec<_> = fields.into_iter().collect();
+    fields.sort_unstable_by_key(|(name, _)| *name);
+    let mut map = Vec::new();
+    for (name, value) in fields {
+        let mut entry = Vec::new();
+        put_bytes(&mut entry, 1, name.as_bytes());
+        put_bytes(&mut entry, 2, &message(value).map_err(|e| in_field(name, &e))?);
+        put_bytes(&mut map, 1, &entry);
+    }
+    Ok(map)
 }
 
 #[cold]
 fn in_field(name: &str, error: &Error) -> Error {
     let told = Error::new(ErrorKind::Data, format!("field {name:?}: {}", error.message()));
     error.help_text().into_iter().fold(told, Error::help)
+}
+
+/// A feature for each step.
+fn feature_list(value: &Value) -> Result<Vec<u8>> {
+    let mut list = Vec::new();
+    let mut put = |step: usize, value: &Value| -> Result<()> {
+        let feature = feature(value).map_err(|e| e.and(&format!(" (in step {step})")))?;
+        put_bytes(&mut list, 1, &feature);
+        Ok(())
+    };
+    match value {
+        Value::List(steps) => steps.iter().enumerate().try_for_each(|(step, value)| put(step, value))?,
+        Value::Array(array) if !array.shape().is_empty() => {
+            let mut rows = (0..array.shape()[0]).filter_map(|step| Some((step, array.row(step)?)));
+            rows.try_for_each(|(step, row)| put(step, &row.into()))?;
+        }
+        other => {
+            return Err(Error::data(format!("{}, where a sequence has a list or rows", other.kind()))
+                .help("leave it out of the sequences, and it is part of the context"));
+        }
+    }
+    Ok(list)
 }
 
 fn feature(value: &Value) -> Result<Vec<u8>> {

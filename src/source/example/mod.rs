@@ -12,7 +12,7 @@ mod wire;
 use std::fmt;
 use std::sync::Arc;
 
-pub use self::encode::encode_example;
+pub use self::encode::{encode_example, encode_sequence_example};
 pub use self::feature::{FeatureSpec, FeatureType, FeatureValues};
 use self::features::{Features, Read, feature, steps};
 pub use self::records::Examples;

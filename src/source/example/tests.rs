@@ -254,6 +254,60 @@ fn every_dtype_is_encoded() {
     assert!(error(Value::List(vec![Value::Null])).contains("a list with null in it"));
 }
 
+/// By hand, from the definitions of the messages.
+#[test]
+fn sequences_are_encoded_as_the_messages_are_defined() {
+    let element = Element::new()
+        .with("t", Value::List(vec![Array::from_vec(vec![1f32]).into(), Value::Null]))
+        .with("id", Array::from_vec(vec![7i64]));
+    let id = [0x1a, 3, 10, 1, 7];
+    let context = [&[10, 11, 10, 2, b'i', b'd', 18, 5], id.as_slice()].concat();
+    let float = [18, 6, 10, 4, 0, 0, 0x80, 0x3f];
+    let steps = [&[10, 8], float.as_slice(), &[10, 0]].concat();
+    let lists = [&[10, 17, 10, 1, b't', 18, 12], steps.as_slice()].concat();
+    let want = [&[10, 13], context.as_slice(), &[18, 19], &lists].concat();
+    assert_eq!(encode_sequence_example(&element, &["t"]).unwrap(), want);
+}
+
+#[test]
+fn rows_of_arrays_are_steps() {
+    let frames = Array::from_vec(vec![1i64, 2, 3, 4, 5, 6]);
+    let element = Element::new()
+        .with("frames", Array::new(frames.dtype(), &[3, 2], frames.buffer().clone()).unwrap())
+        .with("none", Array::new(frames.dtype(), &[0, 2], Buffer::EMPTY).unwrap())
+        .with("words", Value::List(vec!["a".into(), "longer than eight bytes".into()]))
+        .with("label", Array::scalar(1i64));
+    let record = Buffer::from_vec(encode_sequence_example(&element, &["words", "frames", "none"]).unwrap());
+    let pair = || FeatureSpec::fixed(FeatureType::Int64, &[2]);
+    let parser = ExampleParser::sequences(
+        [("label", FeatureSpec::fixed(FeatureType::Int64, &[]))],
+        [("frames", pair()), ("none", pair()), ("words", FeatureSpec::fixed(FeatureType::Str, &[]))],
+    );
+    let read = parser.unwrap().parse(&record).unwrap();
+    assert!(element.iter().all(|(name, value)| read.get(name) == Some(value)), "{read:?}");
+}
+
+#[test]
+fn what_is_no_sequence_is_named() {
+    let element = Element::new()
+        .with("one", Array::scalar(1i64))
+        .with("text", "abc")
+        .with("trees", Value::List(vec![Value::Null, Value::Tree(Element::new())]))
+        .with("lists", Value::List(vec![Array::scalar(1i64).into()]));
+    let error = |name: &str| encode_sequence_example(&element, &[name]).unwrap_err().to_string();
+    assert!(error("one").contains("field \"lists\": a list with array in it"), "{}", error("one"));
+    assert!(error("lists").contains("field \"trees\": a list with null in it"), "{}", error("lists"));
+    assert_eq!(error("many"), "field \"many\": is missing, where a sequence is wanted");
+    let error = |names: &[&str]| encode_sequence_example(&element, names).unwrap_err().to_string();
+    assert_eq!(error(&["lists", "one", "trees"]), "field \"one\": array, where a sequence has a list or rows");
+    assert_eq!(error(&["lists", "trees"]), "field \"trees\": a tree, which an example has no place for (in step 1)");
+    let error = |name: &'static str| {
+        let one = Element::new().with(name, element.get(name).unwrap().clone());
+        encode_sequence_example(&one, &[name]).unwrap_err().to_string()
+    };
+    assert_eq!(error("text"), "field \"text\": text, where a sequence has a list or rows");
+}
+
 fn value() -> impl Strategy<Value = Value> {
     let string = || prop::collection::vec(any::<u8>(), 0..20).prop_map(|s| bytes(&s));
     prop_oneof![
@@ -275,6 +329,21 @@ proptest! {
         prop_assert_eq!(ExampleParser::inferred().parse(&record).unwrap(), element);
         let backwards = fields.iter().rev().fold(Element::new(), |e, (name, value)| e.with(name, value.clone()));
         prop_assert_eq!(encode_example(&backwards).unwrap(), record.as_bytes());
+    }
+
+    #[test]
+    fn sequences_that_are_encoded_are_parsed(
+        context in prop::collection::btree_map("[a-k]{0,3}", value(), 0..4),
+        sequences in prop::collection::btree_map("[l-z]{1,3}", prop::collection::vec(value(), 0..5), 0..4),
+    ) {
+        let steps = sequences.iter().map(|(name, steps)| (name.clone(), Value::List(steps.clone())));
+        let fields: Vec<_> = context.into_iter().chain(steps).collect();
+        let element = fields.iter().fold(Element::new(), |e, (name, value)| e.with(name.as_str(), value.clone()));
+        let names: Vec<&String> = sequences.keys().collect();
+        let record = Buffer::from_vec(encode_sequence_example(&element, &names).unwrap());
+        prop_assert_eq!(ExampleParser::inferred_sequences().parse(&record).unwrap(), element);
+        let backwards = fields.iter().rev().fold(Element::new(), |e, (name, value)| e.with(name.as_str(), value.clone()));
+        prop_assert_eq!(encode_sequence_example(&backwards, &names).unwrap(), record.as_bytes());
     }
 
     #[test]
