@@ -2,10 +2,11 @@
 //!
 //! `cargo bench --bench sink --no-default-features --features compress,parquet [-- STEPS]`. Every step of 5.7 s makes 14 layers of
 //! `[4, 512, 896]` `f32`, 102.8 MB, and writes them; beside it, in the same run, what the job had before: gzip at level 9, Python's
-//! default, on the thread of the job. Steps are as long as they were, and fewer: 4 unless it is said. What a step does not
-//! take for making its values it sleeps.
+//! default, on the thread of the job. Steps are as long as they were, and fewer: 4 unless it is said, and none leaves
+//! the job out. What a step does not take for making its values it sleeps. Then one shard alone, as fast as it goes.
 
 use std::io::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flate2::write::GzEncoder;
@@ -24,39 +25,57 @@ const STEP: Duration = Duration::from_millis(5700);
 fn main() -> Result<()> {
     let steps = std::env::args().skip(1).find_map(|a| a.parse().ok()).unwrap_or(4);
     let dir = tempfile::tempdir().expect("a folder for temporary files");
-    let parquet = |level, split| {
-        Sink::options(SinkFormat::Parquet).compression(Compression::Zstd(level)).byte_stream_split(split).group(1)
-    };
+    if steps > 0 {
+        job(steps, dir.path())?;
+    }
+    let layers: Vec<Element> = (0..4).map(activations).collect();
+    one_shard("parquet, bytes split, zstd:3", &parquet(3, true), &layers, dir.path())?;
+    let documents: Vec<Element> = (0..100_000).map(document).collect();
+    for compression in [Compression::Zstd(3), Compression::Zstd(9), Compression::Gzip(6), Compression::Lz4] {
+        let options = Sink::options(SinkFormat::Jsonl).compression(compression);
+        one_shard(&format!("jsonl, {compression}"), &options, &documents, dir.path())?;
+    }
+    Ok(())
+}
+
+fn parquet(level: i32, split: bool) -> SinkOptions {
+    Sink::options(SinkFormat::Parquet).compression(Compression::Zstd(level)).byte_stream_split(split).group(1)
+}
+
+/// The job with each way to write.
+fn job(steps: u64, folder: &Path) -> Result<()> {
     println!("{:<34} {:>10} {:>10} {:>9} {:>9} {:>10}", "", "in write", "of a step", "MB/step", "ratio", "CPU s/step");
     let gzip = before(1);
     println!("{}", gzip.line("gzip:9, in the job itself"));
     for (name, options) in
         [("parquet, bytes split, zstd:1", parquet(1, true)), ("parquet, bytes split, zstd:3", parquet(3, true))]
     {
-        let row = sink(options, &dir.path().join(name), steps)?;
+        let row = sink(options, &folder.join(name), steps)?;
         println!("{}", row.line(name));
         assert!(row.bytes <= gzip.bytes, "{name} takes more than gzip");
         assert!(row.in_write < 0.01, "{name}: the job waited {:.2} % of the time", row.in_write * 100.0);
     }
-    let row = sink(parquet(3, false), &dir.path().join("plain"), 1)?;
+    let row = sink(parquet(3, false), &folder.join("plain"), 1)?;
     println!("{}", row.line("parquet, bytes as they are, zstd:3"));
-    one_shard(&parquet(3, true), dir.path())
+    Ok(())
 }
 
-/// A shard that is as large as all there is, as fast as it goes: its columns are encoded by one thread, and by all.
-fn one_shard(options: &SinkOptions, folder: &std::path::Path) -> Result<()> {
+/// A shard that is as large as all there is, as fast as it goes: by one thread, and by all.
+fn one_shard(name: &str, options: &SinkOptions, elements: &[Element], folder: &Path) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let elements: Vec<Element> = (0..4).map(activations).collect();
     let mut alone = 0.0;
     for threads in [1, cores] {
         let start = Instant::now();
         let options = options.clone().threads(threads).shard_bytes(u64::MAX);
-        let mut sink = options.open(folder.join(format!("one-shard-{threads}")))?;
+        let mut sink = options.open(folder.join(format!("{name}-{threads}")))?;
         elements.iter().try_for_each(|element| sink.write(element.clone()))?;
-        let bytes = sink.finish()?.bytes_in as f64;
-        let rate = bytes / 1e6 / start.elapsed().as_secs_f64();
+        let report = sink.finish()?;
+        let rate = report.bytes_in as f64 / 1e6 / start.elapsed().as_secs_f64();
         alone = if threads == 1 { rate } else { alone };
-        println!("one shard, {threads:>3} threads: {rate:>8.1} MB/s, {:.2} times that of one", rate / alone);
+        let (times, ratio) = (rate / alone, report.bytes_in as f64 / report.bytes_out as f64);
+        println!(
+            "one shard, {name:<28} {threads:>3} threads: {rate:>8.1} MB/s, {times:.2} times that of one, ratio {ratio:.3}"
+        );
     }
     Ok(())
 }
@@ -86,7 +105,7 @@ impl Row {
 }
 
 /// The job with a sink.
-fn sink(options: SinkOptions, folder: &std::path::Path, steps: u64) -> Result<Row> {
+fn sink(options: SinkOptions, folder: &Path, steps: u64) -> Result<Row> {
     let mut sink = options.open(folder)?;
     let (start, mut in_write) = (Instant::now(), Duration::ZERO);
     for step in 0..steps {
@@ -158,4 +177,18 @@ fn activations(step: u64) -> Element {
         element.insert(name(layer), array.freeze());
     }
     element
+}
+
+/// A text of some 2 KB, of words of which few are frequent.
+fn document(number: u64) -> Element {
+    let mut random = Random(number | 1 << 50);
+    let mut text = String::with_capacity(2048);
+    for _ in 0..300 {
+        let word = (random.normal().abs() * 1500.0) as u64;
+        // Written out, the number of a word is what letters it has.
+        let letters =
+            (0..3 + word % 6).map(|at| char::from(b'a' + (word.wrapping_mul(2_654_435_761) >> (4 * at)) as u8 % 26));
+        text.extend(letters.chain([' ']));
+    }
+    Element::new().with("id", Array::scalar(number as i64)).with("text", text.as_str())
 }

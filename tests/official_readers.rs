@@ -118,6 +118,50 @@ for name in ['none', 'none-padded']:
     python(dir.path(), &["array_record.python.array_record_module"], script);
 }
 
+/// What each of the usual ways gives of a file: all of it, not its first section.
+#[cfg(feature = "compress")]
+fn sections_are_read(compression: &str, ending: &str, module: &str, reads: &str) {
+    use gristmill::sink::{Sink, SinkFormat};
+    let dir = tempfile::tempdir().unwrap();
+    let options = Sink::options(SinkFormat::Jsonl).compression(compression.parse().unwrap()).threads(2);
+    let mut sink = options.open(dir.path()).unwrap();
+    // Of 18 MB: more than two sections of the largest size that is asked for here.
+    for n in 0..9000i64 {
+        let text = format!("{n} ").repeat(2000 / (n.to_string().len() + 1));
+        sink.write(Element::new().with("n", Array::scalar(n)).with("text", text.as_str())).unwrap();
+    }
+    sink.finish().unwrap();
+    let script = format!(
+        "
+import json
+name = 'shard-00000.jsonl.{ending}'
+for text in [{reads}]:
+    assert [json.loads(line)['n'] for line in text.splitlines()] == list(range(9000)), len(text)
+"
+    );
+    python(dir.path(), &[module], &script);
+}
+
+#[cfg(feature = "compress")]
+#[test]
+fn gzip_reads_all_members() {
+    sections_are_read("gzip:1", "gz", "gzip", "gzip.open(name).read(), gzip.decompress(open(name, 'rb').read())");
+}
+
+#[cfg(feature = "compress")]
+#[test]
+fn zstandard_reads_all_frames() {
+    let reads = "zstandard.open(name).read(), zstandard.ZstdDecompressor().stream_reader(open(name, 'rb')).read()";
+    sections_are_read("zstd:3", "zst", "zstandard", reads);
+}
+
+#[cfg(feature = "compress")]
+#[test]
+fn lz4_reads_all_blocks() {
+    let reads = "lz4.frame.open(name).read(), lz4.frame.decompress(open(name, 'rb').read())";
+    sections_are_read("lz4", "lz4", "lz4.frame", reads);
+}
+
 #[cfg(all(feature = "compress", feature = "tf_record"))]
 #[test]
 fn tensorflow_reads_examples_in_its_records() {

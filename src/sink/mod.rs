@@ -50,6 +50,10 @@
 //! of its first records, 1,024 of them or 8 MiB, or those that a [`Schema`] declares. The manifest keeps them, so that a resume goes on
 //! with them. A record that does not fit is an error that names it, the column, and what it was to hold.
 //!
+//! Files that are compressed whole are so in sections of a fixed size, by several threads: frames of zstd (8 MiB at level 3), members of
+//! gzip (4 MiB), blocks in one frame of LZ4 (4 MiB). All of them are what the formats allow, and what `zstd`, `gzip`, `lz4` and Python's
+//! packages read. Files of texts in no order are larger by less than 1 % for that; those whose neighbours are alike by some more.
+//!
 //! # Determinism
 //! Where shards end follows from the records and the options alone, and what is in them, too: a run that was killed and resumed
 //! leaves the same bytes as one that was not, whatever the threads and the budget, for one version of the codecs.
@@ -71,6 +75,8 @@ mod push;
 mod report;
 mod resume;
 mod schema;
+#[cfg(feature = "compress")]
+mod sections;
 mod shard_file;
 mod task;
 #[cfg(test)]

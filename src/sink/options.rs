@@ -128,8 +128,8 @@ impl SinkOptions {
         self
     }
 
-    /// Threads that encode and compress, each a shard at a time, and of Parquet the columns of a shard among them; one for every
-    /// core at first. They change no byte.
+    /// Threads that encode, each a shard at a time; one for every core at first. Where there are several, as many more compress the
+    /// columns of Parquet, and files that are compressed whole in sections of 4 to 32 MiB. They change no byte.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
         self

@@ -33,7 +33,9 @@ struct Columns {
 
 impl Plan {
     pub(super) fn new(options: SinkOptions, folder: Folder) -> Result<Self> {
-        let pool = if options.format == SinkFormat::Parquet { pool(options.threads)? } else { None };
+        let SinkOptions { format, compression, .. } = options;
+        let has_parts = format == SinkFormat::Parquet || format.packs_files() && compression != Compression::None;
+        let pool = if has_parts { pool(options.threads)? } else { None };
         Ok(Self { options, folder, columns: OnceLock::new(), pool })
     }
 
@@ -77,7 +79,7 @@ impl Plan {
         let SinkOptions { format, compression, .. } = &self.options;
         let of_file = if format.packs_files() { *compression } else { Compression::None };
         let name = ending.map_or_else(|| self.name(number), |ending| self.named(number, ending));
-        ShardFile::create(&self.folder, name, of_file)
+        ShardFile::create(&self.folder, name, of_file, self.pool.as_ref())
     }
 
     fn named(&self, number: u64, ending: &str) -> String {
@@ -85,12 +87,14 @@ impl Plan {
     }
 }
 
-/// Threads for the columns of a shard, where there is more than one.
+/// Threads for the columns of a shard or the sections of its file, where there is more than one.
 fn pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
     if threads < 2 {
         return Ok(None);
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|_| "gristmill-columns".to_owned());
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|_| "gristmill-pack".to_owned());
+    // Who waits for what a thread was to do is told that it did not.
+    let pool = pool.panic_handler(|_| ());
     let refused = |e: rayon::ThreadPoolBuildError| Error::new(ErrorKind::Io, format!("threads cannot be started: {e}"));
     pool.build().map(|pool| Some(Arc::new(pool))).map_err(refused)
 }

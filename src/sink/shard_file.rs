@@ -1,31 +1,29 @@
 //! A file of a shard on its way to the disk: compressed, counted, hashed.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
-#[cfg(feature = "compress")]
-use lz4_flex::frame::{BlockSize, FrameEncoder, FrameInfo};
+use rayon::ThreadPool;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::compression::Compression;
 use super::folder::Folder;
 use super::manifest::FileEntry;
+#[cfg(feature = "compress")]
+use super::sections::Sections;
 use crate::error::{Error, Result};
 use crate::store::Output;
 
 /// What writers of formats write to.
 pub(super) struct ShardFile {
     name: String,
-    codec: Codec,
+    content: Content,
 }
 
-enum Codec {
+enum Content {
     Plain(Counted),
     #[cfg(feature = "compress")]
-    Zstd(zstd::Encoder<'static, Counted>),
-    #[cfg(feature = "compress")]
-    Gzip(flate2::write::GzEncoder<Counted>),
-    #[cfg(feature = "compress")]
-    Lz4(Box<FrameEncoder<Counted>>),
+    Packed(Sections<Counted>),
 }
 
 /// What lies in the file.
@@ -36,14 +34,19 @@ struct Counted {
 }
 
 impl ShardFile {
-    /// Begins a file; all of it is compressed, if anything is.
+    /// Begins a file; all of it is compressed, if anything is, by the threads of the pool, if there is one.
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
-    pub(super) fn create(folder: &Folder, name: String, compression: Compression) -> Result<Self> {
+    pub(super) fn create(
+        folder: &Folder,
+        name: String,
+        compression: Compression,
+        pool: Option<&Arc<ThreadPool>>,
+    ) -> Result<Self> {
         let file = Counted { out: folder.create(&name)?, hash: Box::new(Xxh3::new()), bytes: 0 };
-        let codec = Codec::new(file, compression).map_err(|e| Error::io(e, folder.file(&name)))?;
-        Ok(Self { name, codec })
+        let content = Content::new(file, compression, pool).map_err(|e| Error::io(e, folder.file(&name)))?;
+        Ok(Self { name, content })
     }
 
     /// Writes and publishes a file of these bytes.
@@ -52,7 +55,7 @@ impl ShardFile {
         expect(dead_code, reason = "formats with such files are off")
     )]
     pub(super) fn write_whole(folder: &Folder, name: &str, bytes: &[u8]) -> Result<FileEntry> {
-        let mut file = Self::create(folder, name.to_owned(), Compression::None)?;
+        let mut file = Self::create(folder, name.to_owned(), Compression::None, None)?;
         file.write_all(bytes).map_err(|e| Error::io(e, folder.file(name)))?;
         file.finish()
     }
@@ -65,65 +68,47 @@ impl ShardFile {
 
     /// Publishes it.
     pub(super) fn finish(self) -> Result<FileEntry> {
-        let Self { name, codec } = self;
-        let Counted { out, hash, bytes } = codec.finish().map_err(|e| Error::io(e, &name))?;
+        let Self { name, content } = self;
+        let Counted { out, hash, bytes } = content.finish().map_err(|e| Error::io(e, &name))?;
         out.finish()?;
         Ok(FileEntry { name, bytes, xxh3: format!("{:032x}", hash.digest128()) })
     }
 }
 
-impl Codec {
-    fn new(file: Counted, compression: Compression) -> io::Result<Self> {
+impl Content {
+    #[cfg(feature = "compress")]
+    fn new(file: Counted, compression: Compression, pool: Option<&Arc<ThreadPool>>) -> io::Result<Self> {
         match compression {
             Compression::None => Ok(Self::Plain(file)),
-            #[cfg(feature = "compress")]
-            Compression::Zstd(level) => {
-                let mut encoder = zstd::Encoder::new(file, level)?;
-                encoder.include_checksum(true)?;
-                Ok(Self::Zstd(encoder))
-            }
-            #[cfg(feature = "compress")]
-            Compression::Gzip(level) => {
-                // Neither name nor time: the same content is the same file.
-                Ok(Self::Gzip(flate2::GzBuilder::new().write(file, flate2::Compression::new(level))))
-            }
-            #[cfg(feature = "compress")]
-            Compression::Lz4 => {
-                // Blocks whose size no write decides.
-                let frame = FrameInfo::new().block_size(BlockSize::Max1MB).content_checksum(true);
-                Ok(Self::Lz4(Box::new(FrameEncoder::with_frame_info(frame, file))))
-            }
-            other => Err(io::Error::other(format!("whole files are not compressed by {other}"))),
+            other => Sections::new(file, other, pool.cloned()).map(Self::Packed),
         }
+    }
+
+    /// Options that compress whole files were refused.
+    #[cfg(not(feature = "compress"))]
+    fn new(file: Counted, _: Compression, _: Option<&Arc<ThreadPool>>) -> io::Result<Self> {
+        Ok(Self::Plain(file))
     }
 
     fn finish(self) -> io::Result<Counted> {
         match self {
             Self::Plain(file) => Ok(file),
             #[cfg(feature = "compress")]
-            Self::Zstd(encoder) => encoder.finish(),
-            #[cfg(feature = "compress")]
-            Self::Gzip(encoder) => encoder.finish(),
-            #[cfg(feature = "compress")]
-            Self::Lz4(encoder) => encoder.finish().map_err(io::Error::from),
+            Self::Packed(file) => file.finish(),
         }
     }
 }
 
 impl Write for ShardFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.codec {
-            Codec::Plain(file) => file.write(bytes),
+        match &mut self.content {
+            Content::Plain(file) => file.write(bytes),
             #[cfg(feature = "compress")]
-            Codec::Zstd(encoder) => encoder.write(bytes),
-            #[cfg(feature = "compress")]
-            Codec::Gzip(encoder) => encoder.write(bytes),
-            #[cfg(feature = "compress")]
-            Codec::Lz4(encoder) => encoder.write(bytes),
+            Content::Packed(file) => file.write(bytes),
         }
     }
 
-    /// What is compressed is not cut short for it.
+    /// What is written is not cut short for it.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
