@@ -235,3 +235,18 @@ fn lists_that_are_empty_at_first_and_names_without_endings_are_written() {
     let shown = ok(folder, &["inspect", "w"]);
     assert!(shown.contains("tags.json") && shown.contains("n.npy") && !shown.contains("tags.npy"), "{shown}");
 }
+
+#[test]
+#[cfg(feature = "tf_record")]
+fn sequences_that_are_named_come_back_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let lines = "{\"id\":[7],\"frames\":[[1,2],[3,4],[5,6]]}\n{\"id\":[8],\"frames\":[[1],[2,3]]}\n";
+    write(folder, "a.jsonl", lines);
+    ok(folder, &["convert", "a.jsonl", "--to", "tfrecord", "--sequences", "frames", "--out", "t"]);
+    write(folder, "p.yaml", "source: {tfrecord: {paths: t, sequence_examples: true}}\n");
+    ok(folder, &["convert", "p.yaml", "--to", "jsonl", "--out", "again"]);
+    assert_eq!(std::fs::read_to_string(folder.join("again/shard-00000.jsonl")).unwrap(), lines);
+    let (code, text) = fails(folder, &["convert", "a.jsonl", "--to", "tfrecord", "--sequences", "frame", "--out", "x"]);
+    assert!(code == 1 && text.contains("record 0") && text.contains("\"frame\": is missing"), "{text}");
+}
