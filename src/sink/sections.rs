@@ -196,7 +196,7 @@ mod tests {
     /// Text that compresses, and some that does not.
     fn text(len: usize) -> Vec<u8> {
         (0..len as u64)
-            .map(|i| if i % (9 << 20) < 5 << 20 { (i >> 7) as u8 } else { (i * i * 31 >> 9) as u8 })
+            .map(|i| if i % (9 << 20) < 5 << 20 { (i >> 7) as u8 } else { ((i * i * 31) >> 9) as u8 })
             .collect()
     }
 
