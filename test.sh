@@ -28,7 +28,7 @@ if [ -z "${GRISTMILL_PYTHON:-}" ]; then
     readers=$(mktemp -d)
     trap 'rm -r "$readers" ${plugins:+"$plugins"}' EXIT
     if python3 -m venv "$readers" &&
-        "$readers/bin/pip" install --quiet --disable-pip-version-check array_record numpy safetensors; then
+        "$readers/bin/pip" install --quiet --disable-pip-version-check array_record lz4 numpy safetensors zstandard; then
         export GRISTMILL_PYTHON=$readers/bin/python
     else
         echo "test.sh: tests of other readers skipped: pip cannot have their packages" >&2
