@@ -131,3 +131,29 @@ fn blocks_are_in_the_budget_of_workers() {
     assert_eq!(report["order_hash"], run("inline")["order_hash"]);
     assert_eq!(report["report"]["workers"]["replaced"], 0, "{report}");
 }
+
+/// Each is given other rows, and knows nothing of what lies between them but that others may read it.
+#[test]
+fn workers_fetch_what_they_are_given() {
+    use gristmill::dataset::map::Source;
+    use gristmill::source::{Npy, NpyWriter};
+    use gristmill::workers::{MpOptions, mp_prefetch};
+    use gristmill::{Array, BoxIter, Element, IterDataset, MapDataset, Result};
+    fn rows(url: String) -> Result<BoxIter<Element>> {
+        Ok(Source::new(Npy::open(url)?).to_iter().boxed())
+    }
+    const ROWS: usize = 1500;
+    let mut writer = NpyWriter::options().write_back_to(std::io::Cursor::new(Vec::new()));
+    for i in 0..ROWS as u64 {
+        writer.write(&Element::new().with("x", Array::from_vec(vec![i; 4 << 10]))).unwrap();
+    }
+    let bytes = writer.finish().unwrap().into_inner();
+    let (server, size) = (Server::start(), bytes.len() as u64);
+    let url = server.put("a.npy", bytes);
+    let options = MpOptions::auto().workers(3).threads_per_worker(2).ram_budget(3 << 30).tune(false);
+    let read = mp_prefetch(rows, url, options).unwrap().build().unwrap().collect::<Result<Vec<_>>>().unwrap();
+    assert_eq!(read.len(), ROWS);
+    let fetched: u64 = server.requests().iter().filter_map(|request| request.range).map(|(from, to)| to - from).sum();
+    // Where one ends and another begins both need a block.
+    assert!((size..size / 4 * 5).contains(&fetched), "{fetched} of {size}");
+}

@@ -105,6 +105,7 @@ impl Content {
     ///
     /// # Errors
     /// As [`read`](Self::read), of what lies far away.
+    #[cfg_attr(not(feature = "store"), expect(unused_variables, reason = "what is here is here whole"))]
     pub(crate) fn pieces(&self, range: Range<u64>) -> Result<Pieces<'_>> {
         match &self.0 {
             Kind::Here(bytes, _) => Ok(Pieces::All(bytes.as_bytes())),
