@@ -163,10 +163,7 @@ pub(super) fn given_up(error: &object_store::Error) -> Error {
     use object_store::Error as E;
     let text = match error {
         E::NotFound { .. } => "there is no such object".to_owned(),
-        E::PermissionDenied { .. } | E::Unauthenticated { .. } => {
-            return Error::new(ErrorKind::Io, "the server refuses access")
-                .help("check the credentials in the environment, and what they allow");
-        }
+        E::PermissionDenied { .. } | E::Unauthenticated { .. } => return refused(),
         E::NotSupported { .. } | E::NotImplemented { .. } => {
             return Error::unsupported("the store does not offer this");
         }
@@ -174,10 +171,35 @@ pub(super) fn given_up(error: &object_store::Error) -> Error {
             // The body of an answer may hold what must not be shown.
             let cause = root_cause(error);
             match cause.split_once("status code: ") {
+                // Of whoever was to give out credentials, as where there are none in the environment.
+                Some((_, status)) if status.starts_with("401") || status.starts_with("403") => return refused(),
                 Some((_, status)) => format!("the server answered {}", status.split(':').next().unwrap_or_default()),
                 None => cause,
             }
         }
     };
     Error::new(ErrorKind::Io, text)
+}
+
+fn refused() -> Error {
+    Error::new(ErrorKind::Io, "the server refuses access")
+        .help("check the credentials in the environment, and what they allow")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a client says of a token that it did not get, and of an answer that tells more than may be shown.
+    #[test]
+    fn credentials_that_are_not_given_out_are_looked_for_in_the_environment() {
+        let error = |text: &str| given_up(&object_store::Error::Generic { store: "GCS", source: text.into() });
+        for status in ["401 Unauthorized", "403 Forbidden"] {
+            let refused = error(&format!("Server returned non-2xx status code: {status}: hidden"));
+            assert_eq!(refused.message(), "the server refuses access");
+            assert!(refused.help_text().is_some_and(|help| help.contains("credentials in the environment")));
+        }
+        let other = error("Server returned non-2xx status code: 400 Bad Request: hidden");
+        assert_eq!(other.message(), "the server answered 400 Bad Request");
+    }
 }
