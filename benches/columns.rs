@@ -106,9 +106,14 @@ fn create(dir: &Path, name: &str) -> (PathBuf, BufWriter<File>) {
     (path, BufWriter::with_capacity(1 << 20, file))
 }
 
-/// All of it in order by threes of ways: the decoder alone, and our rows in chunks as loaders ask for them.
+/// All of it in order, rows in chunks as loaders ask for them.
 fn in_order(source: &impl RandomAccess<Record = Element>) -> f64 {
-    let all: Vec<u64> = (0..source.len()).collect();
+    in_chunks(source, 1)
+}
+
+/// All of it, one row in so many after the other, in chunks.
+fn in_chunks(source: &impl RandomAccess<Record = Element>, stride: u64) -> f64 {
+    let all: Vec<u64> = (0..source.len()).map(|i| (i * stride) % source.len()).collect();
     cpu(|| all.chunks(256).for_each(|chunk| drop(black_box(source.read_many(chunk)))))
 }
 
@@ -191,6 +196,8 @@ fn parquet(dir: &Path) -> Result<()> {
             let open = || Parquet::options().cache_bytes(1).open(&path);
             let what = format!("{}, {name}", row.name());
             report(&what, row.count(), decoded(|_| ()), in_order(&open()?));
+            let shuffled = in_chunks(&Parquet::open(&path)?, 611_953);
+            println!("{:48} {:>19.0}", format!("{what}, shuffled"), rate(row.count(), shuffled));
             batches(&what, row.count(), decoded(copied), open()?, Parquet::open(&path)?);
         }
     }

@@ -145,11 +145,17 @@ impl Element {
         Self { fields }
     }
 
-    /// Adds a field whose name is known to be none of those that are there.
-    #[cfg(any(feature = "arrow", feature = "parquet"))]
+    /// Fields of these names, which are unique, all null: values are written to their [places](Self::place_mut).
+    #[cfg(any(feature = "arrow", feature = "csv", feature = "parquet"))]
+    pub(crate) fn nulls(names: &[Name]) -> Self {
+        Self { fields: names.iter().map(|name| (name.clone(), Value::Null)).collect() }
+    }
+
+    /// The value of field `at`, which is one of those there are.
+    #[cfg(any(feature = "arrow", feature = "csv", feature = "parquet"))]
     #[inline]
-    pub(crate) fn push_unique(&mut self, name: Name, value: Value) {
-        self.fields.push((name, value));
+    pub(crate) fn place_mut(&mut self, at: usize) -> &mut Value {
+        &mut self.fields[at].1
     }
 
     /// Adds a field, or replaces the value of that name in its place.

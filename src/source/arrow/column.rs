@@ -103,27 +103,27 @@ impl Column {
         })
     }
 
-    /// Adds the values of rows to the elements that are to have them: `rows` says of each the row and the element.
+    /// Writes the values of rows to field `at` of elements: `rows` says of each the row and the element.
     ///
     /// # Errors
     /// As [`value`](Self::value).
-    pub(crate) fn push_each(
+    pub(crate) fn put_each(
         &self,
-        name: &Name,
+        at: usize,
         rows: &[(usize, usize)],
         memory: Memory,
         elements: &mut [Element],
     ) -> Result<()> {
         match self {
-            Self::Numbers(numbers, None) if numbers.shape.is_empty() => numbers.push_each(name, rows, elements),
+            Self::Numbers(numbers, None) if numbers.shape.is_empty() => numbers.put_each(at, rows, elements),
             Self::Text(texts) if texts.null_count() == 0 => {
                 for &(row, to) in rows {
-                    elements[to].push_unique(name.clone(), texts.value(row).into());
+                    *elements[to].place_mut(at) = texts.value(row).into();
                 }
             }
             _ => {
                 for &(row, to) in rows {
-                    elements[to].push_unique(name.clone(), self.value(row, memory)?);
+                    *elements[to].place_mut(at) = self.value(row, memory)?;
                 }
             }
         }
@@ -242,22 +242,22 @@ impl Numbers {
         Array::new(self.dtype, &self.shape, self.piece(row, row + 1, memory))
     }
 
-    /// Numbers of no dimension. Each is made where it stays: moved about as a whole on its way it costs several times as much.
-    fn push_each(&self, name: &Name, rows: &[(usize, usize)], elements: &mut [Element]) {
+    /// Numbers of no dimension.
+    fn put_each(&self, at: usize, rows: &[(usize, usize)], elements: &mut [Element]) {
         match self.size {
-            1 => self.push_sized::<1>(name, rows, elements),
-            2 => self.push_sized::<2>(name, rows, elements),
-            4 => self.push_sized::<4>(name, rows, elements),
-            _ => self.push_sized::<8>(name, rows, elements),
+            1 => self.put_sized::<1>(at, rows, elements),
+            2 => self.put_sized::<2>(at, rows, elements),
+            4 => self.put_sized::<4>(at, rows, elements),
+            _ => self.put_sized::<8>(at, rows, elements),
         }
     }
 
-    fn push_sized<const SIZE: usize>(&self, name: &Name, rows: &[(usize, usize)], elements: &mut [Element]) {
+    fn put_sized<const SIZE: usize>(&self, at: usize, rows: &[(usize, usize)], elements: &mut [Element]) {
         let (numbers, _) = self.data.as_chunks::<SIZE>();
         for &(row, to) in rows {
             let mut bits = [0; 8];
             bits[..SIZE].copy_from_slice(&numbers[row]);
-            elements[to].push_unique(name.clone(), Array::from_bits(self.dtype, u64::from_le_bytes(bits)).into());
+            *elements[to].place_mut(at) = Array::from_bits(self.dtype, u64::from_le_bytes(bits)).into();
         }
     }
 

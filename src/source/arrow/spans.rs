@@ -35,15 +35,15 @@ impl Span {
         Ok(Element::from_unique(values))
     }
 
-    /// Adds to elements without fields those of `runs` of rows, column by column: what a column is decides once for many of its
+    /// Writes `runs` of rows to elements that have the fields, column by column: what a column is decides once for many of its
     /// values how they are made.
-    fn fill(&self, names: &[Name], runs: &[Run], elements: &mut [Element]) -> Result<()> {
+    fn fill(&self, runs: &[Run], elements: &mut [Element]) -> Result<()> {
         /// So few that they stay in the nearest cache until the last column is there.
         const FEW: usize = 32;
         let rows: Vec<(usize, usize)> = Run::rows(runs).collect();
         for few in rows.chunks(FEW) {
-            for (name, column) in names.iter().zip(&self.columns) {
-                column.push_each(name, few, self.memory, elements)?;
+            for (at, column) in self.columns.iter().enumerate() {
+                column.put_each(at, few, self.memory, elements)?;
             }
         }
         Ok(())
@@ -102,9 +102,9 @@ pub(crate) trait Spans {
 
     /// What [`row`](Self::row) gives for each.
     fn rows(&self, indices: &[u64]) -> Many<Element> {
-        let (width, mut latest) = (self.names().len(), None);
-        let mut elements: Vec<Element> = indices.iter().map(|_| Element::with_capacity(width)).collect();
-        match self.each_span(indices, None, |span, runs| span.fill(self.names(), runs, &mut elements).map(Some)) {
+        let mut elements: Vec<Element> = indices.iter().map(|_| Element::nulls(self.names())).collect();
+        let mut latest = None;
+        match self.each_span(indices, None, |span, runs| span.fill(runs, &mut elements).map(Some)) {
             Some(()) => elements.into(),
             // Each says itself what is wrong with it.
             None => Many::one_by_one(indices, |index| self.row(index, &mut latest).map(Some)),

@@ -207,8 +207,8 @@ proptest! {
 fn same_values(field: &FieldRef, array: &ArrayRef, memory: Memory) {
     let ready = column::Column::of(field, array);
     let rows: Vec<_> = (0..array.len()).map(|row| (row, array.len() - 1 - row)).collect();
-    let mut elements = vec![Element::new(); array.len()];
-    ready.push_each(&"x".into(), &rows, memory, &mut elements).unwrap();
+    let mut elements = vec![Element::nulls(&["y".into(), "x".into()]); array.len()];
+    ready.put_each(1, &rows, memory, &mut elements).unwrap();
     for (row, to) in rows {
         assert_eq!(elements[to].get("x"), Some(&value(field, array, row, memory).unwrap()), "{field} {row}");
     }

@@ -53,7 +53,8 @@ use crate::error::{Error, Result};
 /// Opening reads the header of every record batch. Batches that are not compressed, as those of Hugging Face, stay where they
 /// are: their first reading checks them once (text must be UTF-8), and arrays and bytes are views of the file.
 /// Batches of LZ4 or Zstandard are decoded whole, and kept up to [`cache_bytes`](ArrowOptions::cache_bytes), shared by all
-/// threads: shuffled reading of more than that decodes a batch a row, so shuffle windows instead.
+/// threads: shuffled reading of more than that decodes a batch for each row, or for those of its rows that are asked for together,
+/// so shuffle windows instead.
 ///
 /// # Source
 /// <https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc>; folders as `datasets`

@@ -66,8 +66,9 @@ use crate::error::Result;
 /// # Cost
 /// Rows are decoded in spans: a row group of up to 16 MiB and 65,536 rows is one, a larger one is several. Decoded spans
 /// are kept, up to [`cache_bytes`](ParquetOptions::cache_bytes), shared by all threads. Reading in order decodes every
-/// page once. Shuffled reading of a data set larger than the cache decodes a span a row: shuffle windows instead,
-/// or write small row groups, or page indices, by which a span is found without decoding what is before it. A batch straight
+/// page once. Shuffled reading of a data set larger than the cache decodes a span for each row, or for those of its rows that are
+/// asked for together: shuffle windows instead, or write small row groups, or page indices, by which a span is found without
+/// decoding what is before it. A batch straight
 /// behind it, or behind stages of order and choices of columns, is copied out of the spans column by column, without elements:
 /// each span is decoded once for the batch, in whatever order its rows come. Values are copies: one that were a view would keep
 /// 16 MiB for itself.
