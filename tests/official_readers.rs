@@ -198,6 +198,42 @@ assert list(tf.data.TFRecordDataset('none')) == []
     python(dir.path(), &["tensorflow as tf"], script);
 }
 
+/// In a file of several members, of which it must read the last, too.
+#[cfg(all(feature = "compress", feature = "tf_record"))]
+#[test]
+fn tensorflow_reads_sequence_examples_in_all_members() {
+    use gristmill::Value;
+    use gristmill::sink::{Compression, Sink, SinkFormat};
+    let dir = tempfile::tempdir().unwrap();
+    let options = Sink::options(SinkFormat::TfRecord).compression(Compression::Gzip(1)).threads(2);
+    let mut sink = options.sequences(["frames", "words"]).open(dir.path()).unwrap();
+    for n in 0..1500i64 {
+        let frame = |step: i64| Array::from_vec(vec![(n + step) as f32; 1000]).into();
+        let element = Element::new()
+            .with("id", Array::scalar(n))
+            .with("frames", Value::List((0..n % 4).map(frame).collect()))
+            .with("words", Value::List((0..n % 3).map(|step| format!("word {step}").as_str().into()).collect()));
+        sink.write(element).unwrap();
+    }
+    sink.finish().unwrap();
+    let script = "
+context = {'id': tf.io.FixedLenFeature([], tf.int64)}
+sequences = {
+    'frames': tf.io.FixedLenSequenceFeature([1000], tf.float32),
+    'words': tf.io.FixedLenSequenceFeature([], tf.string),
+}
+count = 0
+for n, record in enumerate(tf.data.TFRecordDataset('shard-00000.tfrecord.gz', compression_type='GZIP')):
+    context_of, steps = tf.io.parse_single_sequence_example(record, context, sequences)
+    assert context_of['id'].numpy() == n
+    assert steps['frames'].numpy().tolist() == [[n + step] * 1000 for step in range(n % 4)], n
+    assert steps['words'].numpy().tolist() == [b'word %d' % step for step in range(n % 3)], n
+    count += 1
+assert count == 1500, count
+";
+    python(dir.path(), &["tensorflow as tf"], script);
+}
+
 #[test]
 fn megatron_loads_its_datasets() {
     let dir = tempfile::tempdir().unwrap();
