@@ -33,8 +33,8 @@ const HEADER: usize = 16;
 const WAITING: usize = 512;
 /// A use within this time of the last is not noted.
 const NOTED: Duration = Duration::from_secs(60);
-/// A file that was begun so long ago is never finished.
-const ABANDONED: Duration = Duration::from_secs(3600);
+/// A file that was begun so long ago is never finished: its process was killed.
+const ABANDONED: Duration = Duration::from_secs(600);
 
 impl Disk {
     pub(super) fn new(folder: &Path, size: u64) -> Self {
@@ -75,21 +75,22 @@ impl Disk {
         }
         let written = (HEADER + bytes.len()) as u64;
         let unseen = self.unseen.fetch_add(written, Relaxed).saturating_add(written);
-        if unseen > self.size / 16 {
-            self.unseen.store(0, Relaxed);
-            if let Err(error) = self.make_room() {
-                tracing::debug!(folder = %self.folder.display(), %error, "blocks cannot be removed");
-            }
+        if unseen > self.size / 16
+            && let Err(error) = self.make_room()
+        {
+            tracing::debug!(folder = %self.folder.display(), %error, "blocks cannot be removed");
         }
     }
 
-    /// Removes what is too much, and room for what is written until the next time. One process at a time does.
+    /// Removes what is too much, and room for what is written until the next time. One process at a time does; another that wants to
+    /// tries again behind its next block, for what it wrote may not have been seen.
     fn make_room(&self) -> io::Result<()> {
         let lock = File::create(self.folder.join("lock"))?;
         if lock.try_lock().is_err() {
             return Ok(());
         }
-        let mut blocks = Vec::new();
+        self.unseen.store(0, Relaxed);
+        let (mut blocks, mut total) = (Vec::new(), 0);
         for folder in fs::read_dir(&self.folder)? {
             let Ok(files) = fs::read_dir(folder?.path()) else { continue };
             for file in files {
@@ -97,15 +98,18 @@ impl Disk {
                 // Another process may have removed it just now.
                 let Ok(metadata) = file.metadata() else { continue };
                 let time = metadata.modified()?;
-                if !file.file_name().as_encoded_bytes().starts_with(b".") {
-                    blocks.push((time, metadata.len(), file.path()));
-                } else if is_older(time, ABANDONED) {
+                let is_begun = file.file_name().as_encoded_bytes().starts_with(b".");
+                if is_begun && is_older(time, ABANDONED) {
                     let _ = fs::remove_file(file.path());
+                    continue;
+                }
+                total += metadata.len();
+                if !is_begun {
+                    blocks.push((time, metadata.len(), file.path()));
                 }
             }
         }
         blocks.sort_unstable();
-        let mut total: u64 = blocks.iter().map(|(_, len, _)| len).sum();
         let most = self.size - self.size / 8;
         for (_, len, path) in blocks {
             if total <= most {
@@ -210,6 +214,40 @@ mod tests {
             assert!(total <= 16 * 1000, "{total} bytes behind block {number}");
         }
         assert!(disk.has((1, 0)) && disk.has((1, 39)) && !disk.has((1, 1)) && !disk.has((1, 20)));
+    }
+
+    #[test]
+    fn what_another_process_left_begun_takes_room_and_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Disk::new(dir.path(), 16 * 1000);
+        let left = disk.path(KEY).with_file_name(".1.2");
+        fs::create_dir_all(left.parent().unwrap()).unwrap();
+        fs::write(&left, [0; 8000]).unwrap();
+        let write = |numbers: std::ops::Range<u64>| {
+            numbers.for_each(|number| disk.write((1, number), &[0; 1000 - HEADER]));
+            files(&disk).iter().map(|path| fs::metadata(path).unwrap().len()).sum::<u64>()
+        };
+        let total = write(0..20);
+        assert!(left.exists() && (8000..=16 * 1000).contains(&total), "{total}");
+        let long_ago = SystemTime::now() - 2 * ABANDONED;
+        File::options().append(true).open(&left).unwrap().set_modified(long_ago).unwrap();
+        let total = write(20..40);
+        assert!(!left.exists() && total > 8000, "{total}");
+    }
+
+    #[test]
+    fn who_finds_another_making_room_tries_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Disk::new(dir.path(), 16 * 1000);
+        fs::create_dir_all(&disk.folder).unwrap();
+        let lock = File::create(disk.folder.join("lock")).unwrap();
+        lock.lock().unwrap();
+        let write = |number| disk.write((1, number), &[0; 1000 - HEADER]);
+        (0..30).for_each(write);
+        assert_eq!(files(&disk).len(), 30);
+        drop(lock);
+        write(30);
+        assert!(files(&disk).len() <= 14, "{}", files(&disk).len());
     }
 
     #[test]
