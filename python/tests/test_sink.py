@@ -175,6 +175,18 @@ def test_tfrecord_reads_records(tmp_path: Path) -> None:
     assert [bytes(r) for path in written(tmp_path, "tfrecord") for r in reader.tfrecord_iterator(path)] == RECORDS
 
 
+def test_sequences_come_back_as_they_were_written(tmp_path: Path) -> None:
+    rows = [{"id": i, "frames": [f"{i} {j}".encode() for j in range(i)], "ids": np.arange(2 * i).reshape(i, 2)} for i in range(4)]
+    with gm.sink(tmp_path / "a", "tfrecord", sequences=["frames", "ids"]) as sink:
+        sink.write_all(rows)
+    read = list(gm.MapDataset.tfrecord(tmp_path / "a", sequence_examples=True))
+    assert [row["id"].tolist() for row in read] == [[i] for i in range(4)]
+    assert [[bytes(step) for step in row["frames"]] for row in read] == [row["frames"] for row in rows]
+    assert all(np.array_equal(np.stack(row["ids"]), rows[i]["ids"]) for i, row in enumerate(read) if i > 0)
+    with pytest.raises(gm.ConfigError, match="jsonl has no sequences"):
+        gm.sink(tmp_path / "b", "jsonl", sequences=["frames"])
+
+
 def test_hugging_face_loads_the_folder(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     with gm.sink(tmp_path / "set", "hugging_face", shard_records=30) as sink:
