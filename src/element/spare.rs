@@ -24,8 +24,12 @@ struct Spare {
 
 /// Room for `len` bytes, to be [shared](share) once they are written.
 pub(crate) fn room(len: usize) -> Vec<u8> {
-    let size = if len < LEAST { len } else { rounded(len) };
-    let used = if len < LEAST { None } else { spare().take(size) };
+    if len < LEAST {
+        return Vec::with_capacity(len);
+    }
+    let size = rounded(len);
+    // Nobody waits while the system hands out memory.
+    let used = spare().take(size);
     used.unwrap_or_else(|| Vec::with_capacity(size))
 }
 

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::files::{self, FileId, Patterns};
+use super::format::Format;
 use super::mmap::{Access, Mapping};
+use super::signs::compression;
 use crate::dataset::Upcoming;
 use crate::element::Buffer;
 use crate::error::{Error, ErrorKind, Result};
@@ -330,6 +332,18 @@ pub(crate) fn will_read<'a, C: Into<Option<&'a Content>>>(
     _: Upcoming<'_>,
     _: impl Fn(usize) -> C,
 ) {
+}
+
+/// Refuses a file that begins with these bytes of a codec: what is compressed has no random access, and `help` says what it has.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`].
+pub(crate) fn check_plain(head: &[u8], help: &'static str) -> Result<()> {
+    let Some(codec) = compression(head) else { return Ok(()) };
+    if cfg!(not(feature = "compress")) {
+        return Err(Format::LineStream.lacking());
+    }
+    Err(Error::unsupported(format!("is compressed with {codec}, which has no random access")).help(help))
 }
 
 /// Whether some of these lie far away.

@@ -3,15 +3,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::content::{self, Content};
+use super::content::{self, Content, check_plain};
 use super::files::{self, Patterns};
 use super::firsts::Firsts;
-use super::format::Format;
 use super::index::LineIndex;
 use super::index_cache::{IndexCache, Records, load_or_find};
 use super::index_stream;
 use super::mmap::Access;
-use super::signs::compression;
 use super::starts::Starts;
 use super::utf8;
 use crate::dataset::Upcoming;
@@ -69,7 +67,7 @@ impl LineFiles {
         let file = |((path, content), starts)| LineFile { path, content, index: LineIndex(starts) };
         let files: Vec<LineFile> = contents.into_iter().zip(starts).map(file).collect();
         let firsts = Firsts::of(files.iter().map(|file| file.index.len()))?;
-        let far = files.iter().any(|file| file.content.here().is_none());
+        let far = content::any_far(files.iter().map(|file| &file.content));
         Ok(Self { files, firsts, far, identity: files::identity(&ids) })
     }
 
@@ -135,22 +133,13 @@ impl LineFile {
 
 /// Where the lines of a file start.
 fn starts(file: &Content, keep_blank: bool) -> Result<Starts> {
-    if let Some(codec) = compression(file.read(0..file.len().min(4))?.as_bytes()) {
-        return Err(compressed(codec));
-    }
+    let head = file.read(0..file.len().min(4))?;
+    check_plain(head.as_bytes(), "read it as a stream (`JsonlStream`, `LineStream`), or decompress it")?;
     let index = match file.here() {
         Some(all) => LineIndex::build(all, keep_blank),
         None => index_stream::build(file.stream(), keep_blank).map_err(content::untold)?,
     };
     Ok(index.0)
-}
-
-fn compressed(codec: &str) -> Error {
-    if cfg!(not(feature = "compress")) {
-        return Format::LineStream.lacking();
-    }
-    Error::unsupported(format!("is compressed with {codec}, which has no random access"))
-        .help("read it as a stream (`JsonlStream`, `LineStream`), or decompress it")
 }
 
 impl fmt::Debug for LineFiles {

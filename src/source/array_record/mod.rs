@@ -254,7 +254,7 @@ impl ArrayRecordOptions {
         let recovered: u64 = files.iter().filter_map(|file| Some(file.recovery?.records)).sum();
         let recovered = if recovered > 0 { format!(", {recovered} records recovered") } else { String::new() };
         let (cache, identity) = (Cache::new(self.cache_bytes), files::identity(&ids) + &recovered);
-        let far = files.iter().any(|file| file.content.here().is_none());
+        let far = content::any_far(files.iter().map(|file| &file.content));
         Ok(ArrayRecord { files, firsts, far, cache, cache_bytes: self.cache_bytes, identity })
     }
 }

@@ -14,14 +14,12 @@ use rayon::prelude::*;
 pub use self::stream::{CsvStream, CsvStreamIter};
 use self::table::{Fault, Table};
 pub use self::types::CsvType;
-use super::content::{self, Content};
+use super::content::{self, Content, check_plain};
 use super::delimited::Dialect;
 use super::files::{self, Patterns};
 use super::firsts::Firsts;
-use super::format::Format;
 use super::index_cache::{IndexCache, Records, load_or_find};
 use super::mmap::Access;
-use super::signs::compression;
 use super::starts::{Facts, Starts, StartsBuilder};
 use crate::dataset::iter::InPlace;
 use crate::dataset::map::{GetStacked, RandomAccess};
@@ -289,7 +287,7 @@ fn to_names<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Vec<Name> {
 fn guess(path: &Path, content: &Content) -> Result<u8> {
     let head = content.read(0..content.len().min(HEAD))?;
     #[cfg(feature = "compress")]
-    let guessed = match compression(head.as_bytes()) {
+    let guessed = match super::signs::compression(head.as_bytes()) {
         Some(_) => Dialect::guess(&super::inflate::beginning(head.as_bytes(), HEAD as usize), true, 1),
         None => Dialect::guess(head.as_bytes(), content.len() > HEAD, 1),
     };
@@ -333,21 +331,11 @@ impl File {
 
 /// Where the records of a file begin.
 fn starts(file: &[u8], dialect: Dialect) -> Result<Starts> {
-    if let Some(codec) = compression(file) {
-        return Err(compressed(codec));
-    }
+    check_plain(file, "read it as a stream (`CsvOptions::stream`; from Python `IterDataset.csv`), or decompress it")?;
     let skipped = if file.starts_with(BOM) { BOM.len() } else { 0 };
     let mut starts = StartsBuilder::default();
     dialect.each_record(&file[skipped..], |at| starts.push((skipped + at) as u64));
     Ok(starts.finish(Facts { size: file.len() as u64, ..Facts::default() }))
-}
-
-fn compressed(codec: &str) -> Error {
-    if cfg!(not(feature = "compress")) {
-        return Format::LineStream.lacking();
-    }
-    Error::unsupported(format!("is compressed with {codec}, which has no random access"))
-        .help("read it as a stream (`CsvOptions::stream`; from Python `IterDataset.csv`), or decompress it")
 }
 
 impl RandomAccess for Csv {

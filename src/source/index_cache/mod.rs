@@ -136,7 +136,8 @@ pub(crate) fn load_or_find(
 ) -> Result<(Vec<Starts>, Vec<FileId>)> {
     let told = |(path, content): &(PathBuf, Content)| {
         let id = content.id(path)?;
-        let key = Key::of(path, &id, records);
+        // What is kept nowhere is looked for nowhere.
+        let key = if *cache == IndexCache::Off { None } else { Key::of(path, &id, records) };
         Ok((id, key))
     };
     let told: Vec<(FileId, Option<Key>)> = files.par_iter().map(told).collect::<Result<_>>()?;

@@ -20,13 +20,11 @@ pub(crate) use self::reader::Reader as TfRecordReader;
 #[cfg(feature = "compress")]
 pub use self::stream::{TfRecordIter, TfRecordStream};
 pub use self::writer::{TfRecordWriter, TfRecordWriterOptions};
-use super::content::{self, Content};
+use super::content::{self, Content, check_plain};
 use super::files::{self, Patterns};
 use super::firsts::Firsts;
-use super::format::Format;
 use super::index_cache::{IndexCache, Records, load_or_find};
 use super::mmap::Access;
-use super::signs::compression;
 use super::starts::{Facts, Starts, StartsBuilder};
 use crate::dataset::Upcoming;
 use crate::dataset::map::{Many, RandomAccess};
@@ -133,7 +131,7 @@ impl TfRecordOptions {
         let file = |((path, content), starts)| File { path, content, starts };
         let files: Vec<File> = contents.into_iter().zip(starts).map(file).collect();
         let firsts = Firsts::of(files.iter().map(|file| file.starts.len()))?;
-        let far = files.iter().any(|file| file.content.here().is_none());
+        let far = content::any_far(files.iter().map(|file| &file.content));
         Ok(TfRecord { files, firsts, far, identity: files::identity(&ids) })
     }
 }
@@ -158,9 +156,11 @@ impl File {
 
 /// Where the records of a file start.
 fn starts(file: &Content) -> Result<Starts> {
-    if let Some(codec) = compression(file.read(0..file.len().min(HEAD as u64))?.as_bytes()) {
-        return Err(compressed(codec));
-    }
+    let head = file.read(0..file.len().min(HEAD as u64))?;
+    check_plain(
+        head.as_bytes(),
+        "read it as a stream (`TfRecordStream`; from Python `IterDataset.tfrecord`), or decompress it",
+    )?;
     let Some(file) = file.here() else { return far::starts(file) };
     let (mut starts, mut at) = (StartsBuilder::default(), 0);
     while at < file.len() {
@@ -169,14 +169,6 @@ fn starts(file: &Content) -> Result<Starts> {
         at = range.end + FOOT;
     }
     Ok(starts.finish(Facts { size: file.len() as u64, ..Facts::default() }))
-}
-
-fn compressed(codec: &str) -> Error {
-    if cfg!(not(feature = "compress")) {
-        return Format::LineStream.lacking();
-    }
-    Error::unsupported(format!("is compressed with {codec}, which has no random access"))
-        .help("read it as a stream (`TfRecordStream`; from Python `IterDataset.tfrecord`), or decompress it")
 }
 
 impl TfRecord {

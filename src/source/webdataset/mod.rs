@@ -21,13 +21,12 @@ pub use self::stream::{WebDatasetIter, WebDatasetStream};
 use self::walk::Walk;
 pub use self::writer::WebDatasetWriter;
 use super::columns::check_choice;
-use super::content::{self, Content};
+use super::content::{self, Content, check_plain};
 use super::files::{self, Patterns};
 use super::firsts::Firsts;
 use super::format::Format;
 use super::index_cache::{IndexCache, Records, load_or_find};
 use super::mmap::Access;
-use super::signs::compression;
 use super::starts::{Facts, Starts, StartsBuilder};
 use crate::dataset::Upcoming;
 use crate::dataset::map::{Many, RandomAccess};
@@ -64,6 +63,8 @@ use crate::error::{Error, Result};
 pub struct WebDataset {
     files: Vec<Shard>,
     firsts: Firsts,
+    /// Whether some come from far away.
+    far: bool,
     wanted: Wanted,
     identity: String,
 }
@@ -156,7 +157,8 @@ impl WebDatasetOptions {
         let files: Vec<Shard> = contents.into_iter().zip(starts).map(shard).collect();
         let firsts = Firsts::of(files.iter().map(|file| file.starts.len()))?;
         let identity = files::identity(&ids) + &wanted.identity();
-        Ok(WebDataset { files, firsts, wanted, identity })
+        let far = content::any_far(files.iter().map(|file| &file.content));
+        Ok(WebDataset { files, firsts, far, wanted, identity })
     }
 
     /// Opens files, globs or directories (of `.tar.gz`, `.tgz`, `.tar.zst`, `.tar.lz4` and `.tar` files), to be read front to back.
@@ -192,18 +194,13 @@ impl Shard {
     }
 }
 
-#[cold]
-fn compressed(codec: &str) -> Error {
-    Error::unsupported(format!("is compressed with {codec}, which has no random access")).help(
-        "read it as a stream (`WebDatasetOptions::stream`; from Python `IterDataset.webdataset`), or decompress it",
-    )
-}
-
 /// Where the samples of an archive begin.
 fn starts(content: &Content) -> Result<Starts> {
-    if let Some(codec) = compression(content.read(0..content.len().min(4))?.as_bytes()) {
-        return Err(compressed(codec));
-    }
+    let head = content.read(0..content.len().min(4))?;
+    check_plain(
+        head.as_bytes(),
+        "read it as a stream (`WebDatasetOptions::stream`; from Python `IterDataset.webdataset`), or decompress it",
+    )?;
     let (mut starts, mut walk) = (StartsBuilder::default(), Walk::whole(Window::new(content)));
     let mut last: Option<String> = None;
     while let Some(member) = walk.next().map_err(|e| e.record(starts.len()))? {
@@ -245,18 +242,18 @@ impl RandomAccess for WebDataset {
 
     /// What lies far away is fetched all at once, not one after the other.
     fn read_many(&self, indices: &[u64]) -> Many<Element> {
-        if self.reads_far() {
+        if self.far {
             content::fetch_all(self.parts(indices), |at| &self.files[at].content);
         }
         Many::one_by_one(indices, |index| self.read(index).map(Some))
     }
 
     fn reads_together(&self) -> bool {
-        self.reads_far()
+        self.far
     }
 
     fn reads_far(&self) -> bool {
-        content::any_far(self.files.iter().map(|file| &file.content))
+        self.far
     }
 
     fn will_read(&self, next: Upcoming<'_>) {
