@@ -33,28 +33,42 @@ pub struct Checkpoint {
 
 /// A short hash of every stage and its parameters, in hexadecimal.
 pub fn fingerprint(pipeline: &dyn Stage) -> String {
-    hash(&pipeline.lines())
+    Identity::of(pipeline).fingerprint
 }
 
-fn hash(lines: &[String]) -> String {
-    format!("{:016x}", xxh3_64(lines.join("\n").as_bytes()))
+/// The part of a checkpoint that says which pipeline it belongs to: the same for all of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    fingerprint: String,
+    lines: Vec<String>,
 }
 
-impl Checkpoint {
-    pub(crate) fn new(pipeline: &dyn Stage, delivered: u64, state: &impl Serialize) -> Result<Self> {
-        let pipeline = pipeline.lines();
+impl Identity {
+    /// Describes `pipeline`, stage by stage.
+    pub(crate) fn of(pipeline: &dyn Stage) -> Self {
+        let lines = pipeline.lines();
+        Self { fingerprint: format!("{:016x}", xxh3_64(lines.join("\n").as_bytes())), lines }
+    }
+
+    /// Makes the checkpoint of a position in this pipeline.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if JSON cannot hold `state`.
+    pub(crate) fn at(&self, delivered: u64, state: &impl Serialize) -> Result<Checkpoint> {
         let state = serde_json::to_value(state)
             .map_err(|e| Error::state(format!("the state of a stage cannot be written as JSON: {e}")))?;
-        Ok(Self {
+        Ok(Checkpoint {
             gristmill_checkpoint: FORMAT,
             crate_version: env!("CARGO_PKG_VERSION").into(),
-            fingerprint: hash(&pipeline),
-            pipeline,
+            fingerprint: self.fingerprint.clone(),
+            pipeline: self.lines.clone(),
             delivered,
             state,
         })
     }
+}
 
+impl Checkpoint {
     /// Reads one from JSON.
     ///
     /// # Errors
@@ -77,19 +91,19 @@ impl Checkpoint {
         serde_json::to_string_pretty(self).expect("strings, numbers and JSON values serialise")
     }
 
-    /// Whether it belongs to `pipeline`.
-    pub(crate) fn check(&self, pipeline: &dyn Stage) -> Result<()> {
-        let lines = pipeline.lines();
-        if lines == self.pipeline {
+    /// Checks that it belongs to the pipeline that `identity` is of.
+    pub(crate) fn check(&self, identity: &Identity) -> Result<()> {
+        let lines = &identity.lines;
+        if *lines == self.pipeline {
             return Ok(());
         }
         let (theirs, ours) = (self.pipeline.len(), lines.len());
-        let at = self.pipeline.iter().zip(&lines).position(|(a, b)| a != b).unwrap_or(theirs.min(ours));
+        let at = self.pipeline.iter().zip(lines).position(|(a, b)| a != b).unwrap_or(theirs.min(ours));
         let side = |lines: &[String]| lines.get(at).map_or_else(|| "nothing".to_owned(), Clone::clone);
         Err(Error::state(format!(
             "the checkpoint is of another pipeline: stage {at} was {} and is {}",
             side(&self.pipeline),
-            side(&lines)
+            side(lines)
         ))
         .help("resume with the pipeline and data that wrote it, or start without the checkpoint"))
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Serialize, de::DeserializeOwned};
 
 use self::ahead::Ahead;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::{Cx, Recorder};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::Result;
@@ -103,9 +103,9 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let (run, executor) = self.runtime(&recorder)?;
         let mut iter = self.dataset.iter(&run)?;
         let mut cx = run.cx();
-        let mut delivered = 0;
+        let (identity, mut delivered) = (Identity::of(&self.dataset), 0);
         if let Some(checkpoint) = self.resume {
-            checkpoint.check(&self.dataset)?;
+            checkpoint.check(&identity)?;
             iter.restore(typed_state::<D>(checkpoint.state)?, &mut cx)?;
             delivered = checkpoint.delivered;
         }
@@ -119,7 +119,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             }
         };
         let dataset = self.dataset;
-        Ok(Loader { dataset, executor, run, recorder, drive, state, delivered, meter, ended: false })
+        Ok(Loader { dataset, identity, executor, run, recorder, drive, state, delivered, meter, ended: false })
     }
 
     /// Who evaluates, and that in words.
@@ -150,6 +150,7 @@ pub(crate) type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::Stat
 /// After an error it ends; [`state`](Self::state) is then the position before the element that failed.
 pub struct Loader<D: IterDataset> {
     dataset: D,
+    identity: Identity,
     executor: String,
     run: Runtime,
     recorder: Arc<Recorder>,
@@ -171,7 +172,7 @@ impl<D: IterDataset + 'static> Loader<D> {
     /// # Errors
     /// [`ErrorKind::State`](crate::ErrorKind::State) if a stage written outside the crate has a state that JSON cannot hold.
     pub fn state(&self) -> Result<Checkpoint> {
-        Checkpoint::new(&self.dataset, self.delivered, &self.state)
+        self.identity.at(self.delivered, &self.state)
     }
 
     /// Elements delivered, counting those before a resume.
@@ -188,7 +189,7 @@ impl<D: IterDataset + 'static> Loader<D> {
     /// The checkpoint of an earlier state.
     #[cfg(feature = "pjrt")]
     pub(crate) fn checkpoint_at(&self, delivered: u64, state: &StateOf<D>) -> Result<Checkpoint> {
-        Checkpoint::new(&self.dataset, delivered, state)
+        self.identity.at(delivered, state)
     }
 
     /// Whether [`next`](Iterator::next) would not wait for others.

@@ -150,6 +150,51 @@ def test_a_state_that_json_cannot_hold() -> None:
         CountIterator.get_state = kept  # type: ignore[method-assign]
 
 
+class Told:
+    """A stream whose state is whatever it was given."""
+
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+    def __iter__(self) -> "Told":
+        return self
+
+    def __next__(self) -> int:
+        return 0
+
+    def get_state(self) -> Any:
+        return self.state
+
+    def set_state(self, state: Any) -> None:
+        self.state = state
+
+
+def told(state: Any) -> Any:
+    """The state of a pass over a stream that says `state`."""
+    return gm.IterDataset.source(_Again(state)).loader().get_state()["state"]["python"]
+
+
+class _Again:
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+    def __iter__(self) -> Told:
+        return Told(self.state)
+
+
+def test_a_state_comes_back_as_json_reads_it() -> None:
+    numbers = {"ints": [0, -1, 2**63, 2**64 - 1, -(2**63)], "floats": (0.1, -0.0, 1e300, 5e-324)}
+    state = {**numbers, "é": [None, True, "\U0001f33e"], "": {}}
+    got = told(state)
+    assert repr(sorted(got.items())) == repr(sorted(json.loads(json.dumps(state)).items()))
+
+
+@pytest.mark.parametrize("huge", [2**64, -(2**63) - 1, 10**40])
+def test_a_state_that_would_be_rounded_is_refused(huge: int) -> None:
+    with pytest.raises(gm.StateError, match=f"not {huge}: write it as text"):
+        told({"generator": [{"state": huge}]})
+
+
 def test_an_iterator_is_no_stream() -> None:
     with pytest.raises(TypeError, match="only once"):
         gm.IterDataset.source(iter([1, 2]))

@@ -14,6 +14,7 @@ use super::buffer::Access;
 use super::error::{self, OrRaise};
 use super::interpreter::{detached, held};
 use super::item::Item;
+use super::json;
 use super::report::PyReport;
 use super::streams::Streams;
 use super::warnings;
@@ -229,8 +230,8 @@ impl PyDatasetIterator {
 
     /// Where the consumer is, whatever was read ahead: a dict that JSON can hold.
     fn get_state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let state = self.running(py, |loader| loader.state().map(|state| state.to_json()))?.or_raise(py)?;
-        py.import("json")?.call_method1("loads", (state,))
+        let state = self.running(py, |loader| loader.state())?.or_raise(py)?;
+        json::of_checkpoint(py, &state)
     }
 
     /// Goes to where `state` was taken: a dict, or its JSON as text or bytes.
@@ -241,7 +242,7 @@ impl PyDatasetIterator {
                 let bytes = String::from_utf8(state.extract()?);
                 bytes.map_err(|_| Error::state("not a checkpoint: its bytes are no text")).or_raise(py)?
             }
-            Err(_) => py.import("json")?.call_method1("dumps", (state,))?.extract()?,
+            Err(_) => json::text_of(state)?,
         };
         let checkpoint = Checkpoint::from_json(&json).or_raise(py)?;
         self.running(py, |loader| {

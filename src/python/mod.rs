@@ -24,6 +24,7 @@ mod interpreter;
 mod item;
 mod iter_dataset;
 mod iterator;
+mod json;
 mod map_dataset;
 mod maps;
 mod metrics;

@@ -10,6 +10,7 @@ use pyo3::types::PyDict;
 use super::element;
 use super::error::{self, OrRaise};
 use super::interpreter::detached;
+use super::json;
 use super::report::as_dict;
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -149,12 +150,8 @@ impl PySink {
 
 /// A state as JSON: a dict, or what a function returns.
 fn json_of(state: &Bound<'_, PyAny>) -> Result<serde_json::Value> {
-    let text = || -> PyResult<String> {
-        let state = if state.is_callable() { state.call0()? } else { state.clone() };
-        state.py().import("json")?.call_method1("dumps", (state,))?.extract()
-    };
-    let text = text().map_err(error::caught)?;
-    serde_json::from_str(&text).map_err(|e| Error::state(format!("the state is no JSON: {e}")))
+    let state = if state.is_callable() { state.call0() } else { Ok(state.clone()) };
+    state.and_then(|state| json::of_python(&state)).map_err(error::caught)
 }
 
 #[pymethods]

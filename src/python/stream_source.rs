@@ -11,6 +11,7 @@ use serde_json::Value as Json;
 use super::callable::Callable;
 use super::error;
 use super::item::Item;
+use super::json;
 use crate::cx::{Cx, StageId};
 use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
 use crate::error::{Error, Result};
@@ -94,8 +95,7 @@ impl PythonPass {
     fn python_state(&self) -> PyResult<Json> {
         Python::attach(|py| {
             let state = self.iterator.bind(py).call_method0("get_state")?;
-            let text: String = py.import("json")?.call_method1("dumps", (state,))?.extract()?;
-            serde_json::from_str(&text).map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()))
+            json::of_python(&state)
         })
     }
 

@@ -1,16 +1,21 @@
 //! Crops of pre-tokenised files: one after the other, or anywhere.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::content;
 use super::firsts::Firsts;
 use super::tokens::{TokenFile, Tokens};
 use crate::cx::{Cx, StageId};
-use crate::dataset::map::MapDataset;
+use crate::dataset::iter::InPlace;
+use crate::dataset::map::{GetStacked, MapDataset};
 use crate::dataset::{INFINITE, Role, Stage, Upcoming};
 use crate::element::{Array, DType, Element, Name};
 use crate::error::{Error, Result};
 use crate::rng::PhiloxKey;
+
+/// The field of a crop.
+const TOKENS: Name = Name::new_static("tokens");
 
 /// What a crop looks like, consecutive or random.
 #[derive(Clone)]
@@ -52,7 +57,7 @@ impl Shape {
     fn read(&self, file: usize, from: u64) -> Result<Element> {
         let file = self.tokens.files().get(file).ok_or_else(|| Error::data("the crop is behind the last file"))?;
         let array = if self.as_stored { self.view(file, from) } else { self.copy(file, from) };
-        Ok(Element::from_unique(vec![(Name::new_static("tokens"), array?.into())]))
+        Ok(Element::from_unique(vec![(TOKENS, array?.into())]))
     }
 
     #[inline]
@@ -68,6 +73,21 @@ impl Shape {
         Ok(crop.freeze())
     }
 
+    /// Stacks the crops that start at `places`, writing every id once, in its place; `None` where one of them cannot be read.
+    fn stack(&self, places: &[(usize, u64)]) -> GetStacked<Element> {
+        content::fetch_all(self.far(places.iter().copied()), |at| self.tokens.files()[at].content());
+        let mut batch = Array::builder(DType::I32, &[places.len(), self.width()]).ok()?;
+        let rows = batch.as_mut_slice().chunks_exact_mut(self.width());
+        for (at, (row, &(file, from))) in rows.zip(places).enumerate() {
+            if let Some(&(file, from)) = places.get(at + 1) {
+                self.prefetch(file, from);
+            }
+            self.tokens.files().get(file)?.read_into(from, row).ok()?;
+        }
+        let batch = Element::from_unique(vec![(TOKENS, batch.freeze().into())]);
+        Some(InPlace { len: places.len(), bytes: batch.nbytes(), batch })
+    }
+
     fn view(&self, file: &TokenFile, from: u64) -> Result<Array> {
         file.view(from, self.width() as u64)
     }
@@ -76,11 +96,14 @@ impl Shape {
         content::any_far(self.tokens.files().iter().map(TokenFile::content))
     }
 
-    /// Says that these crops, each by its file and first id, will be read.
-    fn will_read(&self, crops: impl Iterator<Item = (usize, u64)>, next: Upcoming<'_>) {
-        let files = self.tokens.files();
-        let far = crops.filter_map(|(at, from)| Some((at, files.get(at)?.far(from, self.width())?)));
-        content::will_read(far, next, |at| files[at].content());
+    /// The files and ranges of the crops that lie far away, of those that start at `places`.
+    fn far(&self, places: impl Iterator<Item = (usize, u64)>) -> impl Iterator<Item = (usize, Range<u64>)> {
+        places.filter_map(|(at, from)| Some((at, self.tokens.files().get(at)?.far(from, self.width())?)))
+    }
+
+    /// Says that the crops that start at `places` will be read.
+    fn will_read(&self, places: impl Iterator<Item = (usize, u64)>, next: Upcoming<'_>) {
+        content::will_read(self.far(places), next, |at| self.tokens.files()[at].content());
     }
 }
 
@@ -175,6 +198,9 @@ impl Stage for Crops {
     fn reads_far(&self) -> bool {
         self.shape.reads_far()
     }
+    fn has_columns(&self) -> bool {
+        !self.shape.as_stored
+    }
     fn will_read(&self, next: Upcoming<'_>) {
         let place = |index: &u64| self.place(index.checked_rem(self.firsts.len())?).ok();
         self.shape.will_read(next.indices().iter().filter_map(place), next);
@@ -201,6 +227,11 @@ impl MapDataset for Crops {
             None => Ok(None),
         }
     }
+
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Element> {
+        let place = |index: &u64| self.place(index.checked_rem(self.len())?).ok();
+        timed_stack(cx, indices, place, &self.shape)
+    }
 }
 
 /// Runs the work of a source and counts it.
@@ -211,6 +242,23 @@ fn timed(cx: &mut Cx, name: &str, crop: impl FnOnce() -> Result<Element>) -> Res
         cx.sampled_bytes(StageId(0), crop.nbytes() as u64);
     }
     Ok(crop)
+}
+
+/// Stacks the crops at `indices`, of which `place` says where they start, and counts it.
+fn timed_stack(
+    cx: &mut Cx,
+    indices: &[u64],
+    place: impl FnMut(&u64) -> Option<(usize, u64)>,
+    shape: &Shape,
+) -> GetStacked<Element> {
+    let batch = cx.timed_many(StageId(0), indices.len(), || {
+        let places: Option<Vec<(usize, u64)>> = indices.iter().map(place).collect();
+        shape.stack(&places?)
+    })?;
+    if cx.is_timing() {
+        cx.sampled_bytes(StageId(0), batch.bytes as u64);
+    }
+    Some(batch)
 }
 
 impl fmt::Debug for Crops {
@@ -300,6 +348,9 @@ impl Stage for RandomCrops {
     fn reads_far(&self) -> bool {
         self.shape.reads_far()
     }
+    fn has_columns(&self) -> bool {
+        !self.shape.as_stored
+    }
     fn will_read(&self, next: Upcoming<'_>) {
         if let Some(last) = self.firsts.len().checked_sub(1) {
             let place = |&index: &u64| self.place(index, last).ok();
@@ -325,6 +376,11 @@ impl MapDataset for RandomCrops {
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Element>> {
         timed(cx, self.name(), || self.crop(index)).map(Some)
     }
+
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Element> {
+        let last = self.firsts.len().checked_sub(1)?;
+        timed_stack(cx, indices, |&index| self.place(index, last).ok(), &self.shape)
+    }
 }
 
 impl fmt::Debug for RandomCrops {
@@ -336,6 +392,7 @@ impl fmt::Debug for RandomCrops {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::element::Stack;
     use crate::source::{TokenLayout, TokenType};
 
     /// Files of ids 0..10, 100..103 and 200..207.
@@ -377,6 +434,27 @@ mod tests {
         assert!(counts.values().all(|&n| (980..1310).contains(&n)), "{counts:?}");
         let get = |i| ds.get(i, &mut Cx::default()).unwrap().unwrap();
         assert_eq!(get(1 << 60), get(1 << 60));
+    }
+
+    #[test]
+    fn a_batch_of_crops_is_their_stack() {
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = tokens(dir.path());
+        let indices = [5, 0, 3, 3, 11];
+        fn check(ds: &impl MapDataset<Item = Element>, indices: &[u64]) {
+            let mut cx = Cx::default();
+            let items = indices.iter().map(|&index| ds.get(index, &mut cx).unwrap().unwrap()).collect();
+            let batch = ds.get_stacked(indices, &mut cx).unwrap();
+            assert_eq!((batch.len, batch.bytes), (indices.len(), batch.batch.nbytes()));
+            assert_eq!(batch.batch, Element::stack(items).unwrap());
+        }
+        for with_next in [false, true] {
+            check(&tokens.crops(2).with_next(with_next), &indices);
+            check(&tokens.random_crops(3, 7).with_next(with_next), &indices);
+        }
+        assert!(tokens.crops(2).has_columns() && !tokens.crops(2).as_stored(true).has_columns());
+        assert!(tokens.crops(11).get_stacked(&[0], &mut Cx::default()).is_none());
+        assert!(tokens.random_crops(11, 0).get_stacked(&[0], &mut Cx::default()).is_none());
     }
 
     #[test]
