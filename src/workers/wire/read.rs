@@ -72,12 +72,10 @@ fn read_one<T, W>(from: &mut In<'_>, item: Crossing<T>, whole: Option<Crossing<W
     let word = from.word()?;
     match (word as u32, (word >> 32) as u32, whole) {
         (ITEM, kind, _) if kind == item.kind => (item.read)(from).map(|item| One::Slot(Ok(Some(item)))),
-        (ROWS, kind, _)
-            if kind == item.kind
-                && let Some(rows) = item.rows =>
-        {
-            ElementRows::read(from).map(|run| One::Rows((rows.items)(run)))
-        }
+        (ROWS, kind, _) if kind == item.kind => match item.rows {
+            Some(rows) => ElementRows::read(from).map(|run| One::Rows((rows.items)(run))),
+            None => Err(no_slot(from, word)),
+        },
         (DROPPED, 0, _) => Ok(One::Slot(Ok(None))),
         (ERROR, 0, _) => read_error(from).map(|error| One::Slot(Err(error))),
         (WHOLE, kind, Some(whole)) if kind == whole.kind => {
@@ -89,8 +87,13 @@ fn read_one<T, W>(from: &mut In<'_>, item: Crossing<T>, whole: Option<Crossing<W
             read_error(from).map(|error| One::Whole(Err(error), indices))
         }
         (ITEM, kind, _) => Err(from.damaged(format!("an item of kind {kind:#x}, expected {:#x}", item.kind))),
-        _ => Err(from.damaged(format!("there is no slot of kind {word:#x}"))),
+        _ => Err(no_slot(from, word)),
     }
+}
+
+#[cold]
+fn no_slot(from: &In<'_>, word: u64) -> Error {
+    from.damaged(format!("there is no slot of kind {word:#x}"))
 }
 
 #[cold]
