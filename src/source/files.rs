@@ -3,10 +3,10 @@
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
-use glob::MatchOptions;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::braces;
+use super::globs;
 use super::listed::listed;
 use crate::error::{Error, Result};
 use crate::place;
@@ -107,12 +107,16 @@ fn find_one(pattern: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
         let listed = listed(pattern, extensions)?;
         return listed.map_or_else(|| in_directory(pattern, extensions), Ok);
     }
-    if pattern.exists() {
-        return Ok(vec![pattern.to_owned()]);
-    }
-    match pattern.to_str() {
-        Some(text) if text.contains(['*', '?', '[']) => by_glob(text),
-        _ => Err(Error::io(std::io::Error::from(std::io::ErrorKind::NotFound), pattern)),
+    match pattern.metadata() {
+        Ok(_) => Ok(vec![pattern.to_owned()]),
+        Err(error) if !globs::is_glob(pattern) => Err(Error::io(error, pattern)),
+        Err(_) => match globs::matching(pattern)? {
+            files if files.is_empty() => {
+                let text = format!("no file matches the pattern {:?}", pattern.display().to_string());
+                Err(Error::new(crate::ErrorKind::Io, text))
+            }
+            files => Ok(files),
+        },
     }
 }
 
@@ -136,24 +140,6 @@ fn in_directory(dir: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
 /// The folder tells of most entries what they are; only links have to be followed.
 fn is_file(entry: &DirEntry) -> bool {
     entry.file_type().is_ok_and(|kind| kind.is_file()) || entry.path().is_file()
-}
-
-fn by_glob(pattern: &str) -> Result<Vec<PathBuf>> {
-    let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::new() };
-    let paths = glob::glob_with(pattern, options)
-        .map_err(|e| Error::config(format!("the pattern {pattern:?} is not a glob: {}", e.msg)))?;
-    let mut files = Vec::new();
-    for path in paths {
-        let path = path.map_err(|e| Error::new(crate::ErrorKind::Io, e.error().to_string()).path(e.path()))?;
-        if path.is_file() {
-            files.push(path);
-        }
-    }
-    files.sort();
-    if files.is_empty() {
-        return Err(Error::new(crate::ErrorKind::Io, format!("no file matches the pattern {pattern:?}")));
-    }
-    Ok(files)
 }
 
 /// One file's part in the identity of a source.

@@ -72,6 +72,7 @@ pub(crate) mod firsts;
 mod format;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(crate) mod fuzzing;
+mod globs;
 mod index;
 mod index_cache;
 mod index_stream;
