@@ -1,13 +1,12 @@
 //! The folder that shards lie in, on a disk or in a store.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::place;
-use crate::store::{self, Output};
+use crate::store::{self, Alone, Output};
 
 /// A folder in which files appear whole or not at all.
 #[derive(Debug)]
@@ -15,7 +14,7 @@ pub(super) struct Folder {
     folder: store::Folder,
     path: PathBuf,
     /// Held for as long as this is: who writes here writes alone.
-    _alone: Option<File>,
+    _alone: Option<Alone>,
 }
 
 impl Folder {
@@ -26,7 +25,8 @@ impl Folder {
     /// writes there.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let folder = store::Folder::open(path)?;
-        let alone = if place::is_remote(path) { None } else { alone(&place::local(path))? };
+        let is_local = !place::is_remote(path);
+        let alone = is_local.then(|| Alone::in_folder(&place::local(path), "sink")).transpose()?;
         Ok(Self { folder, path: place::shown(path).into_owned(), _alone: alone })
     }
 
@@ -55,6 +55,11 @@ impl Folder {
         self.folder.read(name)
     }
 
+    /// Removes a file, if it is there.
+    pub(super) fn delete(&self, name: &str) -> Result<()> {
+        self.folder.delete(name).map(drop)
+    }
+
     /// The files in it, and the bytes of each.
     pub(super) fn files(&self) -> Result<HashMap<String, u64>> {
         Ok(self.folder.list()?.into_iter().map(|entry| (entry.name, entry.bytes)).collect())
@@ -65,24 +70,6 @@ impl Folder {
         self.folder.remove_unfinished()?;
         self.files()?.keys().filter(|name| is_ours(name)).try_for_each(|name| self.folder.delete(name).map(drop))
     }
-}
-
-/// A lock on the folder, which ends with the process at the latest. File systems without locks have none.
-#[cfg(unix)]
-fn alone(path: &Path) -> Result<Option<File>> {
-    let folder = File::open(path).map_err(|e| Error::io(e, path))?;
-    match folder.try_lock() {
-        Err(std::fs::TryLockError::WouldBlock) => Err(Error::config("another sink writes to this folder")
-            .path(path)
-            .help("wait for it, or name another folder")),
-        Err(std::fs::TryLockError::Error(_)) => Ok(None),
-        Ok(()) => Ok(Some(folder)),
-    }
-}
-
-#[cfg(not(unix))]
-fn alone(_: &Path) -> Result<Option<File>> {
-    Ok(None)
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ use serde_json::Value as Json;
 use super::budget::Budget;
 use super::crew::Crew;
 use super::cut::Cut;
+use super::first;
 use super::options::SinkOptions;
 use super::plan::Plan;
-use super::resume::Resumed;
+use super::resume::{Again, Resumed};
 use super::schema::Inference;
 use super::task::{Ending, Part, Task};
 use crate::element::Element;
@@ -31,6 +32,8 @@ pub(super) struct Intake {
     /// While it is not known what the columns are, and the shards that wait for that.
     inference: Option<Inference>,
     held: Vec<Task>,
+    /// Whether shards of these names are there.
+    rewrites: bool,
     /// Elements that are not handed on, and their bytes.
     pending: Vec<Element>,
     pending_bytes: u64,
@@ -57,6 +60,7 @@ impl Intake {
             records: resumed.records,
             inference,
             held: Vec::new(),
+            rewrites: false,
             pending: Vec::new(),
             pending_bytes: 0,
         }
@@ -104,10 +108,30 @@ impl Intake {
         self.settle_columns()
     }
 
-    /// Gives up the shard that is not whole, and those that wait for the columns: whoever resumes finds the same columns.
-    pub(super) fn leave(&mut self) {
-        self.shard = None;
-        self.held.clear();
+    /// Gives up the shard that is not whole. Those in front of it that wait for the columns are written with the columns of the records
+    /// so far, and the records are kept: a resume looks at more of them.
+    pub(super) fn leave(&mut self) -> Result<()> {
+        let is_cut = self.shard.take().is_some();
+        let whole = self.held.len().saturating_sub(usize::from(is_cut));
+        self.held.truncate(whole);
+        if whole == 0 || self.crew.has_failed() {
+            self.held.clear();
+            return Ok(());
+        }
+        let first: Vec<Element> = self.held.iter_mut().flat_map(Task::elements).collect();
+        self.plan.folder.replace(first::FILE, &first::encode(&first))?;
+        self.crew.publisher().manifest.unsettled = true;
+        self.settle_columns()
+    }
+
+    /// Takes records that are in shards already, which are written anew with what follows.
+    pub(super) fn put_again(&mut self, mut again: Again) -> Result<()> {
+        self.rewrites = true;
+        for element in std::mem::take(&mut again.records) {
+            let bytes = element.nbytes() as u64;
+            self.put(element, bytes, || Ok(again.state()))?;
+        }
+        Ok(())
     }
 
     fn begin(&mut self) -> Result<()> {
@@ -143,7 +167,16 @@ impl Intake {
         let Some(inference) = self.inference.take() else { return Ok(()) };
         let schema = inference.end();
         self.plan.settle(schema.clone())?;
-        self.crew.publisher().manifest.schema = Some(schema);
+        let mut publisher = self.crew.publisher();
+        publisher.manifest.schema = Some(schema);
+        if std::mem::take(&mut self.rewrites) {
+            // No manifest lists a shard as it was when another has its name.
+            publisher.save(&self.plan.folder)?;
+            if !publisher.manifest.unsettled {
+                self.plan.folder.delete(first::FILE)?;
+            }
+        }
+        drop(publisher);
         std::mem::take(&mut self.held).into_iter().try_for_each(|task| self.crew.begin(task))
     }
 

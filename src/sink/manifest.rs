@@ -35,6 +35,9 @@ pub struct Manifest {
     /// The columns of all shards, in formats that have columns, as soon as they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Schema>,
+    /// Whether the columns are those of so few records that a resume looks at more. The records lie beside the shards until then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsettled: bool,
     /// The pipeline whose elements they are, if one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<Origin>,

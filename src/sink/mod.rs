@@ -48,7 +48,8 @@
 //! # Columns
 //! Parquet, Arrow, Hugging Face's folders, MDS, WebDataset, NumPy and safetensors have columns, which are the same in all shards of a folder: those
 //! of its first records, 1,024 of them or 8 MiB, or those that a [`Schema`] declares. The manifest keeps them, so that a resume goes on
-//! with them. A record that does not fit is an error that names it, the column, and what it was to hold.
+//! with them. A sink that is stopped before there are as many writes its whole shards with the columns so far, and keeps the records
+//! beside them: a resume looks at more, and writes them again. A record that does not fit is an error that names it, the column, and what it was to hold.
 //!
 //! Files that are compressed whole are so in sections of a fixed size, by several threads: frames of zstd (8 MiB at level 3), members of
 //! gzip (4 MiB), blocks in one frame of LZ4 (4 MiB). All of them are what the formats allow, and what `zstd`, `gzip`, `lz4` and Python's
@@ -63,6 +64,7 @@ mod check;
 mod compression;
 mod crew;
 mod cut;
+mod first;
 mod folder;
 mod format;
 mod intake;

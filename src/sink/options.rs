@@ -172,6 +172,7 @@ impl SinkOptions {
             compression: self.compression,
             options: self.shape(),
             schema: None,
+            unsettled: false,
             pipeline: None,
             complete: false,
             records: 0,

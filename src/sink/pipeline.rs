@@ -29,9 +29,8 @@ impl Sink {
         D: IterDataset<Item = Element> + 'static,
     {
         let sink = options.open(folder)?;
-        let begun = sink.with_manifest(|manifest| (manifest.checkpoint(), manifest.records));
-        let builder = match begun {
-            (Some(checkpoint), _) => builder.resume(checkpoint),
+        let builder = match sink.begun() {
+            (Some(checkpoint), _) => builder.resume(checkpoint.clone()),
             (None, 0) => builder,
             (None, _) => {
                 return Err(Error::state("the folder holds records that were not written by a pipeline")
@@ -58,8 +57,19 @@ impl Sink {
             return Ok(false);
         }
         let Some(element) = loader.next().transpose()? else { return Ok(false) };
-        self.write_at(element, || state_of(loader).map(Some))?;
+        self.write_of(element, loader)?;
         Ok(true)
+    }
+
+    /// Writes an element that has just come from `loader`.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(crate) fn write_of<D>(&mut self, element: Element, loader: &Loader<D>) -> Result<()>
+    where
+        D: IterDataset<Item = Element> + 'static,
+    {
+        self.write_at(element, || state_of(loader).map(Some))
     }
 
     /// Writes what is left, where `loader` has come to its end.

@@ -15,9 +15,10 @@ use super::manifest::Manifest;
 use super::options::SinkOptions;
 use super::plan::Plan;
 use super::report::{Figures, SinkReport};
-use super::resume::{Resumed, found};
+use super::resume::{Resumed, again, found};
 use super::schema::Inference;
 use super::writers;
+use crate::checkpoint::Checkpoint;
 use crate::element::{Batch, Element};
 use crate::error::{Error, Result};
 
@@ -42,11 +43,12 @@ impl Sink {
     pub(super) fn open(options: SinkOptions, folder: &Path) -> Result<Self> {
         options.check()?;
         let plan = Plan::new(options, Folder::open(folder)?)?;
-        let (manifest, is_new) = found(&plan)?;
+        let (mut manifest, is_new) = found(&plan)?;
         let resumed = Resumed::of(&manifest);
         if !is_new {
             plan.folder.remove(|name| plan.is_shard_from(name, resumed.shards))?;
         }
+        let again = if is_new { None } else { again(&plan, &mut manifest)? };
         let inference = match &manifest.schema {
             Some(schema) => plan.settle(schema.clone()).map(|()| None)?,
             None => {
@@ -59,7 +61,11 @@ impl Sink {
         if is_new {
             crew.publisher().save(&plan.folder)?;
         }
-        let intake = Intake::new(plan, crew, inference, &resumed);
+        let start = if again.is_some() { Resumed::default() } else { resumed.clone() };
+        let mut intake = Intake::new(plan, crew, inference, &start);
+        if let Some(again) = again {
+            intake.put_again(again)?;
+        }
         Ok(Self { intake, resumed, started: Instant::now(), bytes_in: 0 })
     }
 
@@ -142,19 +148,25 @@ impl Sink {
         Ok(report)
     }
 
-    /// Waits until the shards that are whole are on the disk, and leaves it at that: resuming goes on behind them.
+    /// Waits until the shards that are whole are on the disk, and leaves it at that: resuming goes on behind them. Before the records
+    /// are there that say what columns hold, those that are there say it; they are kept, and a resume looks at more.
     ///
     /// # Errors
     /// As [`write`](Self::write).
     pub fn stop(mut self) -> Result<SinkReport> {
         let until = self.started.elapsed();
-        self.intake.leave();
+        self.intake.leave()?;
         self.settle(until)
     }
 
     /// The format.
     pub fn format(&self) -> SinkFormat {
         self.intake.plan.options.format
+    }
+
+    /// Where a pipeline goes on, and behind how many records.
+    pub(super) fn begun(&self) -> (Option<&Checkpoint>, u64) {
+        (self.resumed.checkpoint.as_ref(), self.resumed.records)
     }
 
     /// What the manifest says so far.
@@ -204,7 +216,8 @@ impl SinkOptions {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        self.intake.leave();
+        // What cannot be written now is written by who resumes.
+        let _ = self.intake.leave();
         self.intake.crew.join();
     }
 }

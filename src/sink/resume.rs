@@ -1,20 +1,42 @@
 //! What a folder holds already.
 
+use std::collections::VecDeque;
+
 use serde_json::Value as Json;
 
+use super::first;
 use super::manifest::{MANIFEST, Manifest};
 use super::plan::Plan;
 use super::report::plural;
+use crate::checkpoint::Checkpoint;
+use crate::element::Element;
 use crate::error::{Error, Result};
 
 /// What was there already.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Resumed {
     pub(super) records: u64,
     pub(super) shards: u64,
     pub(super) bytes: u64,
     pub(super) state: Option<Json>,
+    /// That state, if a pipeline's it is.
+    pub(super) checkpoint: Option<Checkpoint>,
     pub(super) is_complete: bool,
+}
+
+/// Records of shards that are there, which are written again once it is known what the columns hold.
+#[derive(Debug, Default)]
+pub(super) struct Again {
+    pub(super) records: Vec<Element>,
+    /// Where the pipeline was behind each shard.
+    states: VecDeque<Option<Json>>,
+}
+
+impl Again {
+    /// The state behind the next shard.
+    pub(super) fn state(&mut self) -> Option<Json> {
+        self.states.pop_front().flatten()
+    }
 }
 
 impl Resumed {
@@ -24,9 +46,28 @@ impl Resumed {
             shards: manifest.shards.len() as u64,
             bytes: manifest.bytes(),
             state: manifest.shards.last().and_then(|shard| shard.state.clone()),
+            checkpoint: manifest.checkpoint(),
             is_complete: manifest.complete,
         }
     }
+}
+
+/// What is written again, which the manifest lists no more then; on the disk everything stays as it is.
+///
+/// # Errors
+/// [`ErrorKind::State`](crate::ErrorKind::State) if the first records are not there.
+pub(super) fn again(plan: &Plan, manifest: &mut Manifest) -> Result<Option<Again>> {
+    if !std::mem::take(&mut manifest.unsettled) {
+        // Left by one that was killed before it listed what these are of.
+        plan.folder.delete(first::FILE)?;
+        return Ok(None);
+    }
+    let at = plan.folder.file(first::FILE);
+    let bytes = plan.folder.read(first::FILE)?.unwrap_or_default();
+    let records = first::decode(&bytes, manifest.records).map_err(|e| e.path(at))?;
+    let states = std::mem::take(&mut manifest.shards).into_iter().map(|shard| shard.state).collect();
+    (manifest.records, manifest.schema) = (0, None);
+    Ok(Some(Again { records, states }))
 }
 
 /// The manifest of the folder, and whether there was none.

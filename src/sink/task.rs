@@ -1,6 +1,6 @@
 //! What goes from whoever writes to the threads that encode.
 
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, unbounded};
 use serde_json::Value as Json;
 
 use super::budget::Room;
@@ -14,6 +14,22 @@ pub(super) struct Task {
     pub(super) first_record: u64,
     /// Ends without an [`End`](Part::End) where the shard is given up.
     pub(super) parts: Receiver<Part>,
+}
+
+impl Task {
+    /// The elements that have arrived, while nobody encodes them.
+    pub(super) fn elements(&mut self) -> Vec<Element> {
+        let (sender, parts) = unbounded();
+        let mut all = Vec::new();
+        for part in std::mem::replace(&mut self.parts, parts) {
+            if let Part::Elements(elements, _) = &part {
+                all.extend(elements.iter().cloned());
+            }
+            // The other end is this task's.
+            let _ = sender.send(part);
+        }
+        all
+    }
 }
 
 /// A piece of a shard.

@@ -67,6 +67,57 @@ impl Write for LocalOutput {
     }
 }
 
+/// Replaces a file by one that holds `bytes`: after a crash there is the old one or the new one.
+///
+/// # Errors
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; the old file stands then.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut output = LocalOutput::create(path.to_owned())?;
+    output.write_all(bytes).map_err(|e| Error::io(e, path))?;
+    output.finish().map(drop)
+}
+
+/// That [`replace`] could begin: nothing is left of the attempt.
+///
+/// # Errors
+/// As [`replace`].
+#[cfg(feature = "cli")]
+pub(crate) fn check_writable(path: &Path) -> Result<()> {
+    LocalOutput::create(path.to_owned()).map(drop).map_err(|e| e.help("choose a place that can be written to"))
+}
+
+/// A lock on a folder, which ends with the process at the latest. File systems without locks have none.
+#[derive(Debug)]
+pub(crate) struct Alone {
+    _folder: Option<File>,
+}
+
+impl Alone {
+    /// Takes the lock of the folder, for a `run` or whatever it is that writes there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if another has it.
+    #[cfg(unix)]
+    pub(crate) fn in_folder(path: &Path, what: &str) -> Result<Self> {
+        let folder = File::open(path).map_err(|e| Error::io(e, path))?;
+        match folder.try_lock() {
+            Err(std::fs::TryLockError::WouldBlock) => {
+                Err(Error::config(format!("another {what} writes to this folder"))
+                    .path(path)
+                    .help("wait for it, or name another folder"))
+            }
+            Err(std::fs::TryLockError::Error(_)) => Ok(Self { _folder: None }),
+            Ok(()) => Ok(Self { _folder: Some(folder) }),
+        }
+    }
+
+    /// Folders are not locked here.
+    #[cfg(not(unix))]
+    pub(crate) fn in_folder(_: &Path, _: &str) -> Result<Self> {
+        Ok(Self { _folder: None })
+    }
+}
+
 /// Whether it is the name of a file that was never published.
 pub(super) fn is_temporary(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(TEMPORARY)

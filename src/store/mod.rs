@@ -76,6 +76,9 @@ pub(crate) use self::counts::tell;
 pub use self::folder::{Entry, Folder};
 #[cfg(feature = "store")]
 pub(crate) use self::list::find;
+#[cfg(feature = "cli")]
+pub(crate) use self::local::check_writable;
+pub(crate) use self::local::{Alone, replace};
 #[cfg(feature = "store")]
 pub(crate) use self::object::Object;
 pub use self::options::StoreOptions;

@@ -98,6 +98,33 @@ fn first_records_that_disagree_are_told_at_once() {
 }
 
 #[test]
+fn a_sink_that_is_left_among_the_first_records_keeps_whole_shards() {
+    let mut formats = formats();
+    formats.push(SinkFormat::Npy);
+    for format in formats {
+        let temp = tempfile::tempdir().unwrap();
+        let (whole, folder) = (temp.path().join("whole"), temp.path().join("folder"));
+        let options = shards_of(format, 50, 2).compression(Compression::None);
+        all(&options, &whole, (0..700).map(number)).unwrap();
+        // Of no whole shard nothing is settled.
+        for (stop, stands) in [(40, 0), (340, 300), (351, 350), (400, 400)] {
+            let mut sink = options.clone().open(&folder).unwrap();
+            (sink.records() as i64..stop).for_each(|i| sink.write(number(i)).unwrap());
+            if stop % 2 == 0 {
+                sink.stop().map(drop).unwrap()
+            } else {
+                drop(sink)
+            }
+            let manifest = manifest(&folder);
+            assert_eq!((manifest.records, manifest.unsettled), (stands, stands > 0), "{format}");
+            assert_eq!(files(&folder).keys().filter(|name| name.starts_with("shard-")).count() as u64, stands / 50);
+        }
+        all(&options, &folder, (400..700).map(number)).unwrap();
+        assert_eq!(files(&folder), files(&whole), "{format}");
+    }
+}
+
+#[test]
 fn what_is_declared_is_what_is_written() {
     for format in formats() {
         let temp = tempfile::tempdir().unwrap();
