@@ -1,5 +1,7 @@
 //! Checkpoints: small, readable, versioned; positions only.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
@@ -89,6 +91,39 @@ impl Checkpoint {
     /// The checkpoint as JSON, indented.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("strings, numbers and JSON values serialise")
+    }
+
+    /// Writes it to a file, which is replaced whole: a crash at any moment leaves the old one or the new one.
+    ///
+    /// ```
+    /// use gristmill::dataset::map::Range;
+    /// use gristmill::{Checkpoint, IterDataset, MapDataset};
+    /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-checkpoint-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let file = dir.join("loader.json");
+    /// let mut loader = Range::new(0, 10).to_iter().loader().build()?;
+    /// loader.next();
+    /// loader.state()?.save(&file)?;
+    /// let resumed = Range::new(0, 10).to_iter().loader().resume(Checkpoint::load(&file)?).build()?;
+    /// assert_eq!(resumed.count(), 9);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; what was there stands then.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        crate::store::replace(path.as_ref(), self.to_json().as_bytes())
+    }
+
+    /// Reads one that was [saved](Self::save).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read; those of [`from_json`](Self::from_json), with the path.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let json = std::fs::read_to_string(path).map_err(|e| Error::io(e, path))?;
+        Self::from_json(&json).map_err(|e| e.path(path))
     }
 
     /// Checks that it belongs to the pipeline that `identity` is of.

@@ -141,10 +141,6 @@ impl Error {
 
     /// [`ErrorKind::Io`] on something that has no path.
     #[cold]
-    #[cfg_attr(
-        not(any(feature = "array_record", feature = "tf_record")),
-        expect(dead_code, reason = "writers need it")
-    )]
     pub(crate) fn of_io(error: std::io::Error) -> Self {
         Self::new(ErrorKind::Io, error.to_string()).caused_by(error)
     }
@@ -153,6 +149,16 @@ impl Error {
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.0.help.get_or_insert(help.into());
+        self
+    }
+
+    /// Puts where it happened into the message, so that what led there can stand in front of it.
+    #[cold]
+    #[cfg(feature = "spec")]
+    pub(crate) fn place_in_message(mut self) -> Self {
+        let stage = self.0.context.stage.take();
+        self.0.message = self.to_string();
+        self.0.context = Context { stage, ..Context::default() };
         self
     }
 
@@ -259,6 +265,13 @@ impl Error {
     /// The stage it happened in, if known.
     pub fn stage_name(&self) -> Option<&str> {
         self.0.context.stage.as_deref()
+    }
+}
+
+/// [`ErrorKind::Io`] without a path, for `?` in functions of the user; [`Error::io`] says which file it was.
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::of_io(error)
     }
 }
 

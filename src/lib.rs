@@ -53,14 +53,24 @@
 //! | `text` | yes | tokenisation with both engines of Hugging Face `tokenizers` |
 //! | `workers` | yes | worker processes (Linux; elsewhere threads do the work) |
 //! | `compress` | yes | `.gz`, `.zst` and `.lz4` streams |
+//! | `formats` | no | every format that has a feature, but for `riegeli` and `image` |
 //! | `array_record` | no | ArrayRecord files, with every codec of theirs |
 //! | `riegeli` | no | transposed chunks of ArrayRecord files, through the `riegeli` crate |
 //! | `tf_record` | no | TFRecord files; examples in records need no feature |
 //! | `arrow` | no | Arrow IPC, Feather and Hugging Face folders through `arrow` |
 //! | `parquet` | no | Parquet files through `arrow` and `parquet` |
-//! | `s3`, `gcs`, `azure`, `http` | no | files of object stores and web servers: see [`store`] |
+//! | `bagz` | no | Bagz files |
+//! | `csv` | no | CSV, TSV and other fields between delimiters |
+//! | `mds` | no | MosaicML's MDS folders, with every codec and hash of theirs |
+//! | `safetensors` | no | safetensors files |
+//! | `webdataset` | no | WebDataset's tar shards |
+//! | `image` | no | JPEG and PNG images in records, decoded to arrays |
+//! | `stores` | no | every object store |
+//! | `s3`, `gcs`, `azure`, `http` | no | files of one object store or of web servers: see [`store`] |
 //! | `pjrt` | no | accelerators by the PJRT C API |
 //! | `python` | no | the extension module of the Python package, which maturin builds: see `pyproject.toml` |
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(test)]
 extern crate self as gristmill;

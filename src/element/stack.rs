@@ -4,6 +4,12 @@ use super::{Array, DType, Element, ElementSpec, Name, Value};
 use crate::error::{Error, Result};
 
 /// What `batch` can stack: elements of one kind become one batch with a leading dimension.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be stacked into a batch",
+    label = "no `Stack`",
+    note = "elements, arrays, text, numbers and tuples of them can",
+    note = "where a function returns a `Result`, `try_map` in place of `map` yields what is in it"
+)]
 pub trait Stack: Sized {
     /// What a batch of them is.
     type Batch;

@@ -116,7 +116,7 @@ pub trait MapDataset: Stage + Send + Sync {
         self.len() == 0
     }
 
-    /// Applies `f` to every element.
+    /// Applies `f` to every element. One that may fail is for [`try_map`](Self::try_map): here a `Result` would be the element.
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};

@@ -237,7 +237,7 @@ impl<I: DatasetIterator<Item = Element>> LengthBucketsIter<I> {
 
 /// The cells of the longest feature.
 fn length(options: &LengthBucketOptions, element: &Element) -> Result<usize> {
-    let cells = |name: &Name| Ok(element.array(name)?.shape().first().copied().unwrap_or(1));
+    let cells = |name: &Name| -> Result<_> { Ok(element.array(name)?.shape().first().copied().unwrap_or(1)) };
     options.features.iter().try_fold(0, |most, name| Ok(most.max(cells(name)?)))
 }
 
