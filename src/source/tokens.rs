@@ -337,7 +337,7 @@ fn layout_of(file: File<'_>, layout: TokenLayout) -> Result<(usize, Coding)> {
             Err(Error::data(format!("{} bytes, llm.c's header has 1024", file.size)).offset(0))
         }
         (TokenLayout::Detect, _) => Err(Error::config("nothing in a bare file of ids says how wide they are")
-            .help("say that the layout is u16 (GPT-2's vocabulary, as in nanoGPT) or u32")),
+            .help("name it: layout u16 (GPT-2's vocabulary, as in nanoGPT) or u32; --layout on the command line")),
         (TokenLayout::Bare(token), _) => bare(file, token),
     }
 }

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "cli")]
 mod check;
+mod folders;
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +28,7 @@ pub struct Data {
 }
 
 impl Data {
-    /// Opens files, globs or folders; the first file says what all are. Where the format can, only `column` is read.
+    /// Opens files, globs or folders; the first file says what all are, and a folder holds one format. Where the format can, only `column` is read.
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if nothing is found, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for an
@@ -41,8 +42,8 @@ impl Data {
     /// # Errors
     /// Those of [`open`](Self::open).
     #[cfg(feature = "cli")]
-    pub(crate) fn open_indexed(patterns: impl Patterns, folder: Option<&Path>) -> Result<Self> {
-        Self::open_as(patterns, None, TokenLayout::Detect, folder)
+    pub(crate) fn open_indexed(patterns: impl Patterns, layout: TokenLayout, folder: Option<&Path>) -> Result<Self> {
+        Self::open_as(patterns, None, layout, folder)
     }
 
     /// The same, where `.bin` files are laid out so. Each of them is one record, as an `.npz` file is.
@@ -59,7 +60,9 @@ impl Data {
         layout: TokenLayout,
         indices: Option<&Path>,
     ) -> Result<Self> {
-        let files = Self::find(patterns)?;
+        let patterns = patterns.patterns();
+        let files = Self::find(&patterns)?;
+        folders::check_one_format(&patterns, &files)?;
         let Some(first) = files.first() else { return Err(Error::config("no files")) };
         let format = detect(first)?;
         let source = format.source();

@@ -185,7 +185,11 @@ impl Pipeline {
         let path = path.as_ref();
         let size = std::fs::metadata(path).map_err(|e| unreadable(e, path))?.len();
         if size > MAX_BYTES as u64 {
-            return Err(Error::config(format!("{size} bytes, and a pipeline file has at most {MAX_BYTES}")).path(path));
+            let text = format!("{size} bytes, and a pipeline file has at most {MAX_BYTES}");
+            return Err(as_data(path).unwrap_or_else(|| Error::config(text).path(path)));
+        }
+        if let Some(error) = as_data(path) {
+            return Err(error);
         }
         let text = std::fs::read_to_string(path).map_err(|e| Error::io(e, path))?;
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
@@ -293,6 +297,21 @@ fn unreadable(error: std::io::Error, path: &Path) -> Error {
         Some(name) => error.help(format!("did you mean `{name}`?")),
         None => error,
     }
+}
+
+/// That a file is data and not a pipeline, if it is: going by its ending, and its content where that could be a pipeline's.
+fn as_data(path: &Path) -> Option<Error> {
+    use crate::source::Format as Data;
+    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+    if path.is_dir() || ["yaml", "yml", "toml", "json"].contains(&ending.as_str()) {
+        return None;
+    }
+    Data::by_name(&crate::place::file_name(path).to_lowercase())?;
+    let format = crate::source::detect(path).ok()?;
+    Some(Error::config(format!("this is data: {format}, not a pipeline file")).path(path).help(
+        "`gristmill inspect` shows what is in it; a pipeline file names it as its source, as the one of `gristmill demo \
+         --print-pipeline` does",
+    ))
 }
 
 fn tree(wire: &Wire) -> Result<Node> {

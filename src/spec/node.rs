@@ -103,10 +103,14 @@ pub(crate) fn at(path: &str, line: usize, message: impl fmt::Display) -> Error {
     on_line(Error::config(message), line)
 }
 
-/// Adds the line; what was not written in a file has none, and says 0.
+/// Adds the line; what was not written in a file has none, and says 0. An error about another file keeps its place in its message.
 #[cold]
 pub(crate) fn on_line(error: Error, line: usize) -> Error {
-    if line == 0 { error } else { error.line(line as u64) }
+    match line {
+        0 => error,
+        _ if error.file().is_some() => error.place_in_message().line(line as u64),
+        _ => error.line(line as u64),
+    }
 }
 
 /// Text in quotes, cut to what fits into a message.

@@ -58,11 +58,26 @@ pub(crate) fn columns_argument(name: &str) -> Option<&'static str> {
 
 /// `chain` and the stages of a list behind it.
 pub(crate) fn stages_of(mut chain: Chain, list: &[Node], context: &mut Context) -> Result<Chain> {
+    // Before any is built, which may take its time.
+    list.iter().try_for_each(known)?;
     for (i, node) in list.iter().enumerate() {
         let border_ahead = list[i + 1..].iter().any(|n| variant(n).is_ok_and(|(name, ..)| name == BORDER));
         chain = stage(chain, node, border_ahead, context)?;
     }
     Ok(chain)
+}
+
+/// That there is a stage of this name.
+fn known(node: &Node) -> Result<()> {
+    let (name, line, _) = variant(node)?;
+    let is_known = name == BORDER || stages().any(|entry| entry.name == name);
+    if is_known { Ok(()) } else { Err(unknown(node, &name, line)) }
+}
+
+#[cold]
+fn unknown(node: &Node, name: &str, line: usize) -> Error {
+    let error = at(&node.path, line, format!("unknown stage `{name}`"));
+    suggest(error, name, stages().map(|e| e.name).chain([BORDER]))
 }
 
 /// `chain` and one stage behind it; `border_ahead` says that a later one begins the stream.
@@ -75,10 +90,7 @@ pub(crate) fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: 
             _ => Err(at(&node.path, line, "the elements are a stream already: `to_iter` stands once")),
         };
     }
-    let Some(entry) = stages().find(|e| e.name == name) else {
-        let error = at(&node.path, line, format!("unknown stage `{name}`"));
-        return Err(suggest(error, &name, stages().map(|e| e.name).chain([BORDER])));
-    };
+    let Some(entry) = stages().find(|e| e.name == name) else { return Err(unknown(node, &name, line)) };
     let fields = Fields::with_short(&args, entry.main)?;
     if entry.starts_stream && !border_ahead {
         chain = chain.into_stream();

@@ -47,12 +47,14 @@ fn operation(fields: &Fields<'_>, context: &Context, overflow: Overflow) -> Resu
     if into.len() > columns.len() {
         return Err(fields.error(format!("`into` names {} columns of ids for {} of text", into.len(), columns.len())));
     }
-    let encoder = TextEncoder::new(tokenizer(fields, context)?, &options(fields, overflow)?)?;
+    let (options, keep_text) = (options(fields, overflow)?, fields.or("keep_text", false)?);
+    // Last, as it takes longest.
+    let encoder = TextEncoder::new(tokenizer(fields, context)?, &options)?;
     let op = match columns.as_slice() {
         [one] => Tokenise::column(encoder, one),
         many => Tokenise::columns(encoder, many),
     };
-    Ok(op.named(into).keep_text(fields.or("keep_text", false)?))
+    Ok(op.named(into).keep_text(keep_text))
 }
 
 /// `column: text`, or `columns: [question, answer]`.

@@ -25,12 +25,12 @@ pub(crate) struct Checked {
     pub(crate) order_hash: OrderHash,
 }
 
-/// Who is told of what is found, and asked whether to go on.
+/// Who is told of what is found.
 pub(crate) trait Watch {
     /// A record that cannot be read.
     fn found(&mut self, error: crate::Error);
-    /// So much was read; `false` ends it.
-    fn goes_on(&mut self, so_far: &Checked) -> bool;
+    /// So much was read.
+    fn read(&mut self, so_far: &Checked);
 }
 
 /// Bytes of elements that are held at once, about.
@@ -57,7 +57,8 @@ impl Data {
 fn by_number(ds: &BoxMap<Element>, checked: &mut Checked, watch: &mut dyn Watch) {
     let len = ds.len();
     let (mut next, mut most) = (0, 1);
-    while next < len && watch.goes_on(checked) {
+    while next < len {
+        watch.read(checked);
         let end = len.min(next.saturating_add(most));
         let bytes = checked.bytes;
         for slot in read(ds, next..end).into_iter().flatten() {
@@ -79,7 +80,8 @@ fn read(ds: &BoxMap<Element>, range: Range<u64>) -> Vec<Many<Element>> {
 fn in_order(ds: &BoxIter<Element>, checked: &mut Checked, watch: &mut dyn Watch) -> Result<()> {
     let run = Runtime::inline();
     let (mut iter, mut cx) = (ds.iter(&run)?, run.cx());
-    while watch.goes_on(checked) {
+    loop {
+        watch.read(checked);
         let Some(slot) = iter.next(&mut cx).transpose() else { break };
         let ends = slot.is_err();
         checked.take(Some(slot), watch);
