@@ -1,37 +1,59 @@
-//! What the library has to say while it runs: warnings, each as a line of text.
+//! What the library has to say while it runs: warnings, and more where it is asked for, each as a line of text.
 
 use std::fmt::{self, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Whom warnings are told.
-pub(crate) type Listener = fn(&str);
+/// Whom they are told, each with its level.
+pub(crate) type Listener = fn(Level, &str);
 
 static LISTENER: RwLock<Listener> = RwLock::new(nobody);
 
-fn nobody(_: &str) {}
+fn nobody(_: Level, _: &str) {}
+
+/// The level as a number, of which those above are not told.
+static MOST: AtomicUsize = AtomicUsize::new(number(Level::WARN));
+
+const fn number(level: Level) -> usize {
+    match level {
+        Level::ERROR => 1,
+        Level::WARN => 2,
+        Level::INFO => 3,
+        Level::DEBUG => 4,
+        Level::TRACE => 5,
+    }
+}
+
+/// Has events up to `level` told, in place of warnings: before any [listens](listen), as it is asked once for each event.
+#[cfg(feature = "cli")]
+pub(crate) fn set_level(level: Level) {
+    MOST.store(number(level), Ordering::Relaxed);
+}
 
 /// From here on `listener` is told, and nobody else. Where a program has a subscriber of its own, that is.
 pub(crate) fn listen(listener: Listener) {
     *LISTENER.write().unwrap_or_else(PoisonError::into_inner) = listener;
-    let _ = tracing::subscriber::set_global_default(Warnings);
+    let _ = tracing::subscriber::set_global_default(Events);
 }
 
-struct Warnings;
+struct Events;
 
-impl Subscriber for Warnings {
+impl Subscriber for Events {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && *metadata.level() <= Level::WARN && metadata.target().starts_with("gristmill")
+        metadata.is_event()
+            && number(*metadata.level()) <= MOST.load(Ordering::Relaxed)
+            && metadata.target().starts_with("gristmill")
     }
 
     fn event(&self, event: &Event<'_>) {
         let mut text = Text(String::new());
         event.record(&mut text);
         let listener = *LISTENER.read().unwrap_or_else(PoisonError::into_inner);
-        listener(&text.0);
+        listener(*event.metadata().level(), &text.0);
     }
 
     // Spans are not enabled, so none is ever made.

@@ -201,6 +201,12 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
     }
 
+    /// Whether elements are made ahead of the consumer, and may lie ready.
+    #[cfg(feature = "cli")]
+    pub(crate) fn is_ahead(&self) -> bool {
+        matches!(self.drive, Drive::Ahead(_))
+    }
+
     /// The pipeline it runs.
     pub fn dataset(&self) -> &D {
         &self.dataset

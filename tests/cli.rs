@@ -4,6 +4,8 @@
 mod convert;
 #[path = "cli/snapshots.rs"]
 mod snapshots;
+#[path = "cli/states.rs"]
+mod states;
 #[path = "cli/verify.rs"]
 mod verify;
 
@@ -172,7 +174,7 @@ fn bad_data_and_foreign_states_exit_with_1() {
     assert!(code == 1 && text.contains("c.jsonl: line 2"), "{text}");
     assert!(text.contains("state before the error saved in state/run-state.json"), "{text}");
     write(folder, "c.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n");
-    ok(folder, &["run", "p.yaml", "--steps", "1"]);
+    ok(folder, &["run", "p.yaml", "--steps", "1", "--restart"]);
     write(folder, "p.yaml", "source: {jsonl: {paths: c.jsonl}}\nstages: [limit: 2]\ncheckpoint: state\n");
     let (code, text) = fails(folder, &["run", "p.yaml", "--resume"]);
     assert!(code == 1 && text.contains("of another pipeline"), "{text}");
@@ -335,4 +337,74 @@ fn warnings_and_skipped_records_are_told() {
     assert!(output.status.success() && stdout(&output).contains("bad records skipped 1"), "{}", stdout(&output));
     assert!(stderr(&output).contains("warning: bad record skipped:"), "{}", stderr(&output));
     assert!(stderr(&output).contains("c.jsonl: line 2"), "{}", stderr(&output));
+}
+
+#[test]
+fn arguments_that_are_wrong_are_json_where_it_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let output = gristmill(folder, &["run", "p.yaml", "--steps", "-1", "--json"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error: Json = serde_json::from_slice(&output.stdout).unwrap();
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.contains("invalid value '-1' for '--steps <N>'"), "{error}");
+    assert!(!stderr(&output).contains("tip: to pass"), "{}", stderr(&output));
+    assert!(gristmill(folder, &["run", "p.yaml", "--steps", "-1"]).stdout.is_empty());
+    // Both spellings of a command are known.
+    assert!(ok(folder, &["tokenize", "--help"]).contains("tokenizer.json"));
+    assert!(ok(folder, &["analyse-padding", "--help"]).contains("--seq-len"));
+}
+
+#[test]
+fn data_that_is_given_as_a_pipeline_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, "c.jsonl", "{\"text\": \"a b c\"}\n");
+    for command in ["run", "explain", "bench", "tune"] {
+        let (code, text) = fails(folder, &[command, "c.jsonl"]);
+        assert_eq!(code, 2);
+        assert!(text.contains("c.jsonl: this is data: jsonl, not a pipeline file"), "{text}");
+        assert!(text.contains("gristmill inspect"), "{text}");
+    }
+    assert!(fails(folder, &["inspect", "none.jsonl"]).1.contains("none.jsonl: No such file or directory"));
+}
+
+#[test]
+fn an_error_about_another_file_says_where_the_pipeline_names_it() {
+    let (folder, _) = demo();
+    let folder = folder.path();
+    let text = std::fs::read_to_string(folder.join(PIPELINE)).unwrap().replace("<|endoftext|>", "<eos>");
+    write(&folder.join("gristmill-demo"), "p.yaml", &text);
+    let (_, text) = fails(folder, &["run", "gristmill-demo/p.yaml"]);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("p.yaml: line 8: "), "{text}");
+    assert!(text.contains("demo.tokenizer.json: no token \"<eos>\" in the vocabulary"), "{text}");
+    // A stage that is not known is told before a tokenizer is read.
+    let late = "source: {range: 3}\nstages:\n  - tokenise: {tokenizer: none.json, column: text}\n  - bach: 2\n";
+    write(folder, "late.yaml", late);
+    assert!(fails(folder, &["run", "late.yaml"]).1.contains("late.yaml: line 4: stages[1]: unknown stage `bach`"));
+}
+
+#[test]
+fn a_quiet_command_says_results_and_errors_only() {
+    let (folder, _) = demo();
+    let folder = folder.path();
+    let output = gristmill(folder, &["run", PIPELINE, "--order-hash", "--steps", "2", "-q"]);
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
+    assert_eq!(stdout(&output).lines().count(), 1);
+    assert!(fails(folder, &["run", "none.yaml", "--quiet"]).1.starts_with("error: none.yaml"));
+    assert!(ok(folder, &["--version"]).contains("features  "));
+}
+
+#[test]
+fn shells_and_readers_learn_what_there_is() {
+    let folder = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = ok(folder.path(), &["completions", shell]);
+        assert!(script.contains("analyze-padding") && script.contains("order-hash"), "{shell}");
+    }
+    assert!(ok(folder.path(), &["stages", "shuffle"]).starts_with("stage seed, shuffle\n    seed"));
+    let entries = json(folder.path(), &["stages", "--json"]);
+    assert!(entries["entries"].as_array().unwrap().len() > 30);
+    assert_eq!(fails(folder.path(), &["stages", "no such"]).0, 2);
 }

@@ -93,7 +93,10 @@ fn a_point_that_fails_is_a_row_and_the_sweep_goes_on() {
     // Without any row that works nothing was measured.
     let output = gristmill(folder, &["bench", "p.yaml", "--inline", "--sweep", "batch_size=0", "--steps", "2"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stdout).contains("✗ batch_size=0"), "{}", text(&output.stdout));
+    assert!(text(&output.stderr).contains("a batch of 0 elements") && output.stdout.is_empty());
+    let output = gristmill(folder, &["bench", "p.yaml", "--inline", "--sweep", "batch_size=0,two"]);
+    assert!(text(&output.stderr).contains("no point of the sweep could be measured"));
+    assert!(text(&output.stdout).contains("✗ batch_size=0") && !text(&output.stdout).contains("batches/s"));
     let output = gristmill(folder, &["bench", "p.yaml", "--inline", "--sweep", "bach_size=1,2"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("did you mean `batch_size`?"), "{}", text(&output.stderr));
@@ -263,4 +266,59 @@ fn a_later_measurement_stands_beside_an_earlier_one() {
     assert_eq!(output.status.code(), Some(1));
     let told = text(&output.stderr);
     assert!(told.contains("other.json: this is no measurement") && told.contains("--output FILE.json"), "{told}");
+}
+
+/// The processes that a process has started.
+#[cfg(target_os = "linux")]
+fn children(pid: u32) -> Vec<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_point_whose_process_dies_is_a_row_and_the_others_are_measured() {
+    let folder = folder();
+    let folder = folder.path();
+    // The first point does not end by itself.
+    let pipeline = "source: {range: 4}\nstages:\n  - repeat: {num_epochs: 1}\n  - to_iter\n  - batch: 2\n";
+    std::fs::write(folder.join("p.yaml"), pipeline).unwrap();
+    let args = ["--warmup", "0", "--steps", "1000000000", "--runs", "1", "--inline", "-o", "rows.csv"];
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("gristmill"));
+    command.current_dir(folder).args(["bench", "p.yaml", "--sweep", "num_epochs=1000000000,1"]).args(args);
+    let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let point = loop {
+        match children(child.id())[..] {
+            [point, ..] => break point,
+            [] => std::thread::sleep(std::time::Duration::from_millis(5)),
+        }
+    };
+    assert!(std::process::Command::new("kill").args(["-KILL", &point.to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    assert!(table.contains("✗ num_epochs=1000000000: its process died: signal: 9"), "{table}");
+    let rows = std::fs::read_to_string(folder.join("rows.csv")).unwrap();
+    let rows: Vec<&str> = rows.lines().collect();
+    assert_eq!(rows.len(), 3);
+    assert!(rows[1].contains("its process died") && rows[2].starts_with("1,inline,"), "{rows:?}");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_before_anything_is_measured() {
+    let folder = folder();
+    let folder = folder.path();
+    let output = gristmill(folder, &["bench", "p.yaml", "--inline", "-o", "none/rows.json"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("none/") && !text(&output.stderr).contains("run 1"),
+        "{}",
+        text(&output.stderr)
+    );
+    let output = gristmill(folder, &["bench", "p.yaml", "--inline", "--step-time", "5"]);
+    assert!(text(&output.stderr).contains("it needs a unit, such as 5ms"), "{}", text(&output.stderr));
+    let drop = "source: {range: 4}\nstages: [to_iter, batch: {batch_size: 8, remainder: drop}]\n";
+    std::fs::write(folder.join("drop.yaml"), drop).unwrap();
+    let output = gristmill(folder, &["bench", "drop.yaml", "--inline", "--warmup", "0"]);
+    assert!(text(&output.stderr).contains("the pipeline yields no batch"), "{}", text(&output.stderr));
 }

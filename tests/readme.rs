@@ -136,3 +136,17 @@ fn every_format_is_on_its_page() {
         assert!(row(written, &format.to_string()).is_some(), "no row for {format}");
     }
 }
+
+#[test]
+fn every_feature_is_in_the_readme_and_in_the_crate_docs() {
+    let manifest = include_str!("../Cargo.toml").parse::<toml::Table>().unwrap();
+    // What all stores need is of no use by itself.
+    let features =
+        manifest["features"].as_table().unwrap().keys().filter(|name| !["default", "store"].contains(&name.as_str()));
+    let (_, readme) = README.split_once("## Features").unwrap();
+    let (_, docs) = include_str!("../src/lib.rs").split_once("//! # Features").unwrap();
+    let lacking: Vec<_> = features
+        .filter(|name| !readme.contains(&format!("`{name}`")) || !docs.contains(&format!("`{name}`")))
+        .collect();
+    assert!(lacking.is_empty(), "{lacking:?}");
+}

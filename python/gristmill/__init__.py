@@ -6,7 +6,7 @@ after a resume anywhere.
 """
 
 # Whoever imports `threading` first is the main thread to Python, for whose end a program waits: none of ours may be the first.
-import threading as threading
+import threading as _threading  # noqa: F401
 from importlib import import_module as _import_module
 
 from gristmill._errors import ConfigError as ConfigError
@@ -57,3 +57,9 @@ else:
         if name in ("arrow", "jax", "orbax", "torch"):
             return _import_module(f"gristmill.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        """The public names, those that are imported when they are first used as well."""
+        late = ("Measured", "MpOptions", "arrow", "jax", "measure", "orbax", "progress", "store_options", "torch")
+        hidden = ("TYPE_CHECKING",)
+        return sorted({*(name for name in globals() if name not in hidden), *late})

@@ -2,12 +2,17 @@
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import sysconfig
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import gristmill as gm
+import pytest
 
 COMMAND = Path(sysconfig.get_path("scripts")) / "gristmill"
 
@@ -41,7 +46,9 @@ def test_workers_are_the_command_again(tmp_path: Path) -> None:
 
 
 def test_it_says_what_the_binary_says(tmp_path: Path) -> None:
-    assert gristmill("--version", folder=tmp_path).stdout == f"gristmill {gm.__version__}\n"
+    assert gristmill("-V", folder=tmp_path).stdout == f"gristmill {gm.__version__}\n"
+    version, features, _ = gristmill("--version", folder=tmp_path).stdout.splitlines()
+    assert version == f"gristmill {gm.__version__}" and " python" in features
     missing = gristmill("run", "no.yaml", folder=tmp_path)
     assert missing.returncode == 2 and missing.stdout == "" and "no.yaml" in missing.stderr
     assert gristmill("walk", folder=tmp_path).returncode == 2
@@ -55,3 +62,61 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
         program = [sys.executable, "-c", "from gristmill._cli import main; main()", "demo", "--print-pipeline"]
         done = subprocess.run(program, cwd=tmp_path, stdout=gone, stderr=subprocess.PIPE, timeout=60, check=False)
     assert done.returncode == 0 and done.stderr == b""
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The URL of a server that accepts and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/a.jsonl"
+
+
+def interrupted(*arguments: str, folder: Path, ready: str | None = None) -> tuple[int, str]:
+    """Exit code and stderr of a command that gets SIGINT when it has said `ready`, or has had the time to begin."""
+    program = [sys.executable, "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+               "from gristmill._cli import main; main()", *arguments]  # fmt: skip
+    with subprocess.Popen(
+        program, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stderr is not None
+        said = ""
+        if ready is None:
+            time.sleep(1.5)
+        while ready is not None and ready not in said:
+            line = process.stderr.readline()
+            assert line, said
+            said += line
+        process.send_signal(signal.SIGINT)
+        try:
+            said += process.communicate(timeout=20)[1]
+        finally:
+            process.kill()
+        return process.returncode, said
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends signals")
+def test_an_interrupt_ends_every_command_without_a_traceback(tmp_path: Path, silent: str) -> None:
+    (tmp_path / "far.yaml").write_text(f"source: {{jsonl: {{paths: ['{silent}']}}}}\nstages: [batch: 2]\n")
+    (tmp_path / "near.yaml").write_text("source: {range: 1000000000}\nstages: [to_iter, batch: 2]\n")
+    hangs = [("inspect", silent), ("index", silent), ("verify", silent), ("analyze-padding", silent)]
+    hangs += [("run", "far.yaml"), ("explain", "far.yaml"), ("bench", "far.yaml")]
+    commands = [(command, None) for command in hangs]
+    commands += [(("tune", "near.yaml", "--seconds", "60"), "running for")]
+    for command, ready in commands:
+        code, said = interrupted(*command, folder=tmp_path, ready=ready)
+        assert code in (-signal.SIGINT, 130), (command, code, said)
+        assert "Traceback" not in said, (command, said)
+
+
+def test_points_of_a_sweep_are_the_command_again(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("source: {range: 400}\nstages: [to_iter, batch: 4]\n")
+    shape = ["--warmup", "0", "--steps", "5", "--runs", "1", "--inline", "--json"]
+    done = gristmill("bench", "p.yaml", "--sweep", "batch_size=4,8", *shape, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [row["figures"]["batches"] for row in json.loads(done.stdout)["rows"]] == [5, 5]
+
+
+def test_names_are_completed() -> None:
+    names = dir(gm)
+    assert {"MpOptions", "measure", "progress", "store_options", "jax", "torch", "IterDataset"} <= set(names)
+    assert not {"threading", "TYPE_CHECKING"} & set(names)

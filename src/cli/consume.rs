@@ -1,15 +1,16 @@
 //! The loop over a loader that `run` and `demo` share.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use crate::element::OrderHash;
-use crate::{BoxIter, Element, Loader, LoaderBuilder, Report, Result};
+use crate::{BoxIter, Element, Error, Loader, LoaderBuilder, Report, Result};
 use serde::Serialize;
 
 use crate::cli::format::{count, grouped, percent};
 use crate::cli::progress::Progress;
-use crate::cli::saved::RunState;
+use crate::cli::saved::{RunState, States};
 use crate::cli::tokens::TokenCount;
 use crate::cli::{interrupt, output};
 
@@ -22,7 +23,7 @@ pub(crate) struct Plan {
     /// Time that the stand-in for a training step takes.
     pub(crate) step_time: Duration,
     /// Where the state goes, at the end too if `save_at_end`.
-    pub(crate) folder: PathBuf,
+    pub(crate) states: States,
     pub(crate) save_at_end: bool,
     pub(crate) every: Option<u64>,
     pub(crate) resume: Option<RunState>,
@@ -38,6 +39,8 @@ pub(crate) enum Stopped {
     Steps,
     /// Somebody pressed Ctrl-C.
     Interrupted,
+    /// The state could not be saved on the way.
+    Unsaved,
 }
 
 /// What a run gave.
@@ -60,39 +63,42 @@ pub(crate) struct Summary {
     /// The file with the state, if one was written.
     pub(crate) state_file: Option<PathBuf>,
     pub(crate) report: Report,
+    /// Why the state is not saved, if it was to be.
+    #[serde(skip)]
+    pub(crate) unsaved: Option<Error>,
 }
 
 /// Runs a pipeline to its end, to the number of steps, or until somebody interrupts.
-pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, plan: Plan) -> Result<Summary> {
+pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Plan) -> Result<Summary> {
     let mut position = Position::default();
     let resumed = plan.resume.is_some();
-    if let Some(state) = plan.resume {
+    if let Some(state) = plan.resume.take() {
         position = Position { hash: state.order_hash, tokens: state.tokens };
         builder = builder.resume(state.checkpoint);
     }
     let mut loader = builder.build()?;
+    interrupt::listen();
     let before = (loader.delivered(), position.tokens.real);
     let mut progress = Progress::new(plan.steps, plan.indices, position.tokens);
     let start = Instant::now();
-    let mut state_file = None;
+    let (mut state_file, mut unsaved) = (None, None);
     let stopped = loop {
         let batches = loader.delivered() - before.0;
-        if interrupt::asked() {
-            break Stopped::Interrupted;
-        }
         if plan.steps == Some(batches) {
             break Stopped::Steps;
         }
-        let Some(batch) = loader.next() else { break Stopped::End };
-        let batch = match batch {
-            Ok(batch) => batch,
-            Err(error) => {
+        let batch = match interrupt::next(&mut loader) {
+            Poll::Pending => break Stopped::Interrupted,
+            Poll::Ready(None) => break Stopped::End,
+            Poll::Ready(Some(Ok(batch))) => batch,
+            Poll::Ready(Some(Err(error))) => {
                 progress.finish();
                 // What failed may be mended: a disk that was full, a server that was away.
-                if plan.save_at_end
-                    && let Ok(file) = position.save(&loader, &plan.folder)
-                {
-                    output::say(&format!("state before the error saved in {}", file.display()));
+                if plan.save_at_end && loader.delivered() > 0 {
+                    match position.save(&loader, &mut plan.states, false) {
+                        Ok(file) => output::say(&format!("state before the error saved in {}", file.display())),
+                        Err(unsaved) => output::warn(&format!("the state before the error is not saved: {unsaved}")),
+                    }
                 }
                 return Err(error);
             }
@@ -103,18 +109,32 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, plan: Plan) 
         }
         progress.show(batches + 1, position.tokens, || next_index(&loader.state().ok()?.state));
         if plan.every.is_some_and(|every| (batches + 1) % every == 0) {
-            state_file = Some(position.save(&loader, &plan.folder)?);
+            match position.save(&loader, &mut plan.states, false) {
+                Ok(file) => state_file = Some(file),
+                Err(error) => {
+                    unsaved = Some(error);
+                    break Stopped::Unsaved;
+                }
+            }
         }
     };
     let seconds = start.elapsed().as_secs_f64();
     progress.finish();
-    if plan.save_at_end || stopped == Stopped::Interrupted {
-        state_file = Some(position.save(&loader, &plan.folder)?);
+    let is_due = plan.save_at_end || stopped == Stopped::Interrupted;
+    // Of a run that delivered nothing there is nothing to go on with.
+    if is_due && unsaved.is_none() && (loader.delivered() > 0 || stopped == Stopped::End) {
+        match position.save(&loader, &mut plan.states, stopped == Stopped::End) {
+            Ok(file) => state_file = Some(file),
+            Err(error) => unsaved = Some(error),
+        }
+    }
+    if unsaved.is_none() {
+        interrupt::saved();
     }
     let report = loader.report();
     let per_s = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
     let batches_this_run = loader.delivered() - before.0;
-    Ok(Summary {
+    let summary = Summary {
         stopped,
         batches: loader.delivered(),
         batches_this_run,
@@ -129,7 +149,13 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, plan: Plan) 
         resumed,
         state_file,
         report,
-    })
+        unsaved,
+    };
+    if stopped == Stopped::Interrupted {
+        // Its threads may wait for a store that does not answer; they end with the process.
+        std::mem::forget(loader);
+    }
+    Ok(summary)
 }
 
 /// The next index of the first source in a state.
@@ -157,9 +183,8 @@ impl Position {
         self.tokens.add(batch);
     }
 
-    fn save(&self, loader: &Loader<BoxIter<Element>>, folder: &Path) -> Result<PathBuf> {
-        RunState::new(loader.state()?, self.hash, self.tokens).save(folder)?;
-        Ok(RunState::file(folder))
+    fn save(&self, loader: &Loader<BoxIter<Element>>, states: &mut States, finished: bool) -> Result<PathBuf> {
+        states.save(&RunState::new(loader.state()?, self.hash, self.tokens, finished))
     }
 }
 

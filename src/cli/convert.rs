@@ -9,6 +9,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
 use crate::cli::Outcome;
+use crate::cli::layout::Layout;
 use crate::cli::write::Shards;
 
 /// Writes files of data, or what a pipeline file makes, as shards of another format.
@@ -34,6 +35,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     sequences: Vec<String>,
     #[command(flatten)]
+    layout: Layout,
+    #[command(flatten)]
     shards: Shards,
     /// Print one JSON object instead of text
     #[arg(long)]
@@ -51,7 +54,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     if let Some(column) = &args.column {
         options = options.column(column);
     }
-    let written = args.shards.write(options, args.records()?.loader())?;
+    let written = args.shards.write(options, args.records()?.loader(), false)?;
     Ok(args.shards.tell(&written, args.json))
 }
 
@@ -59,7 +62,7 @@ impl Args {
     fn records(&self) -> Result<BoxIter<Element>> {
         let data = match self.data.as_slice() {
             [file] if is_pipeline(file) => Data::of_pipeline(&Pipeline::from_file(file)?)?,
-            files => Data::open(files, None)?,
+            files => Data::open_with(files, None, self.layout.of(files)?)?,
         };
         let columns = json!({"columns": self.columns});
         Ok(if self.columns.is_empty() { data } else { data.then("select_columns", &columns)? }.stream())

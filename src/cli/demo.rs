@@ -12,7 +12,8 @@ use serde::Serialize;
 use crate::cli::consume::{Plan, Stopped, Summary, consume};
 use crate::cli::format::bytes;
 use crate::cli::how::How;
-use crate::cli::{Outcome, interrupt, output};
+use crate::cli::saved::States;
+use crate::cli::{Outcome, output};
 
 /// Generates text, tokenises, shuffles, packs and batches it, and feeds it to a stand-in for a training step.
 ///
@@ -77,7 +78,6 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         output::data(&pipeline_text());
         return Ok(Outcome::Done);
     }
-    interrupt::listen();
     let written = write(args)?;
     let file = args.folder.join(PIPELINE);
     let pipeline = Pipeline::from_file(&file)?;
@@ -86,7 +86,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         indices,
         steps: None,
         step_time: STEP,
-        folder: args.folder.join("checkpoints"),
+        states: States::new(args.folder.join("checkpoints")),
         save_at_end: false,
         every: None,
         resume: None,

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::Result;
-use crate::source::{IndexCache, detect, size};
+use crate::source::{IndexCache, TokenLayout, detect, size};
 use crate::spec::Data;
 use serde::Serialize;
 
 use crate::cli::format::{bytes, grouped, plural};
+use crate::cli::layout::Layout;
 use crate::cli::{Outcome, output};
 
 /// Builds the indices by which records are found, and keeps them beside the files as .NAME.gmi, or in a folder.
@@ -26,6 +27,8 @@ pub(crate) struct Args {
     /// Keep them in this folder, which pipeline files name by `index_cache`
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
+    #[command(flatten)]
+    layout: Layout,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -45,13 +48,14 @@ struct Indexed {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
-    let mut files = Vec::new();
+    let (mut files, layout) = (Vec::new(), args.layout.of(&args.data)?);
+    let index = |files: &[PathBuf]| index(files, layout, args.cache.as_deref());
     for part in parts(Data::find(&args.data)?)? {
-        match index(&part, args.cache.as_deref()) {
+        match index(&part) {
             // Such as tables of different columns: they are not one data set.
             Err(_) if part.len() > 1 => {
                 for file in part {
-                    files.push(index(&[file], args.cache.as_deref())?);
+                    files.push(index(&[file])?);
                 }
             }
             indexed => files.push(indexed?),
@@ -105,9 +109,9 @@ fn folder_of(file: &Path) -> &Path {
     file.parent().unwrap_or(Path::new(""))
 }
 
-fn index(files: &[PathBuf], folder: Option<&Path>) -> Result<Indexed> {
+fn index(files: &[PathBuf], layout: TokenLayout, folder: Option<&Path>) -> Result<Indexed> {
     let start = Instant::now();
-    let data = Data::open_indexed(files, folder)?;
+    let data = Data::open_indexed(files, layout, folder)?;
     let cache = folder.map_or(IndexCache::Beside, |folder| IndexCache::Folder(folder.to_owned()));
     let (file, path) = match files {
         [file] => (file.as_path(), cache.path_for(file)),

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use crate::spec::Data;
-use crate::{Array, Element, ElementSpec, Error, Executor, IterDataset, Result, Value};
+use crate::{Element, ElementSpec, Error, Executor, IterDataset, Result, Value};
 use crate::{place, source};
 use serde::Serialize;
-use serde_json::json;
 
 use crate::cli::format::{bytes, cut, plural};
 use crate::cli::layout::Layout;
-use crate::cli::{Outcome, output};
+use crate::cli::{Outcome, output, shown};
 
 /// Shows format, size, columns and the first records of files.
 #[derive(clap::Args)]
@@ -36,6 +35,9 @@ struct Inspection {
     bytes: u64,
     /// `None`: the format does not say without reading all of it.
     records: Option<u64>,
+    /// Of files of token ids, each of which is one record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
     /// Name, and dtype with shape or the kind of value, of the first record.
     columns: Vec<(String, String)>,
     first: Vec<Record>,
@@ -52,7 +54,7 @@ impl Serialize for Record {
 
 impl Record {
     fn of(element: &Element) -> Self {
-        Self(element.iter().map(|(name, value)| (name.to_owned(), value_json(value))).collect())
+        Self(element.iter().map(|(name, value)| (name.to_owned(), shown::value(value))).collect())
     }
 }
 
@@ -63,11 +65,16 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         files: data.files().iter().map(|file| place::shown(file).into_owned()).collect(),
         bytes: 0,
         records: data.records(),
+        tokens: None,
         columns: Vec::new(),
         first: Vec::new(),
     };
     for file in data.files() {
         inspection.bytes += size(file)?;
+    }
+    if inspection.format == "tokens" && !data.files().iter().any(|file| place::is_remote(file)) {
+        let each = Data::open_with(&args.data, None, args.layout.of(&args.data)?)?.stream().loader().build()?;
+        inspection.tokens = Some(each.map(|file| file.map(|file| ids(&file))).sum::<Result<u64>>()?);
     }
     let mut loader = data.stream().loader().executor(Executor::Inline).build()?;
     let first: Vec<Element> = loader.by_ref().take(args.records.max(1)).collect::<Result<_>>()?;
@@ -82,6 +89,12 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         output::data(&inspection.text());
     }
     Ok(Outcome::Done)
+}
+
+/// Ids in a file of them.
+fn ids(file: &Element) -> u64 {
+    let arrays = file.iter().filter_map(|(_, value)| if let Value::Array(array) = value { Some(array) } else { None });
+    arrays.map(|array| array.size() as u64).sum()
 }
 
 /// Bytes of a file, or of the files of a folder that is a data set.
@@ -110,11 +123,12 @@ impl Inspection {
             [] => String::new(),
         };
         let records = match self.records {
+            _ if self.tokens.is_some() => plural(self.tokens.unwrap_or(0), "token"),
             None => "unknown until read".to_owned(),
             Some(n) => plural(n, "record"),
         };
         let mut text = format!("{files}\n{} · {} · {records}", self.format, bytes(self.bytes));
-        if let Some(n) = self.records.filter(|&n| n > 0) {
+        if let Some(n) = self.records.filter(|&n| n > 0 && self.tokens.is_none()) {
             text += &format!(" · {} on average", bytes(self.bytes / n));
         }
         text += "\n\n";
@@ -129,44 +143,4 @@ impl Inspection {
         }
         text
     }
-}
-
-/// Longest array that is shown number by number.
-const SHOWN: usize = 64;
-
-fn to_json(element: &Element) -> serde_json::Value {
-    element.iter().map(|(name, value)| (name.to_owned(), value_json(value))).collect::<serde_json::Map<_, _>>().into()
-}
-
-/// A value as JSON. Long arrays are cut, and say so.
-fn value_json(value: &Value) -> serde_json::Value {
-    match value {
-        Value::Str(text) => json!(**text),
-        Value::Bytes(buffer) => json!(format!("{} bytes", buffer.len())),
-        Value::List(items) => items.iter().map(value_json).collect::<Vec<_>>().into(),
-        Value::Tree(tree) => to_json(tree),
-        Value::Array(array) => array_json(array),
-        _ => serde_json::Value::Null,
-    }
-}
-
-fn array_json(array: &Array) -> serde_json::Value {
-    let scalar = |item: &Array| item.as_i64().map(|n| json!(n)).or_else(|| float(item).map(|x| json!(x)));
-    match array.shape() {
-        [] => scalar(array).unwrap_or_else(|| json!(format!("{array:?}"))),
-        &[len] => {
-            let shown = (0..len.min(SHOWN)).filter_map(|i| scalar(&array.row(i)?));
-            let mut items: Vec<_> = shown.collect();
-            if len > SHOWN {
-                items.push(json!(format!("… {} more", len - SHOWN)));
-            }
-            items.into()
-        }
-        _ => json!(format!("{array:?}")),
-    }
-}
-
-fn float(array: &Array) -> Option<f64> {
-    let wide = array.as_slice::<f64>().ok().and_then(|s| s.first().copied());
-    wide.or_else(|| array.as_slice::<f32>().ok().and_then(|s| s.first().map(|&x| x.into())))
 }

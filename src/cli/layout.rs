@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::Result;
+use crate::place::file_name;
 use crate::sink::Manifest;
-use crate::source::TokenLayout;
+use crate::source::{Format, TokenLayout};
 
 /// What `.bin` files are.
 #[derive(clap::Args)]
@@ -34,6 +35,10 @@ impl Layout {
     /// As [`Manifest::of`].
     pub(crate) fn of(&self, data: &[PathBuf]) -> Result<TokenLayout> {
         match (self.layout, data) {
+            // An object whose name says what it is is no folder.
+            (TokenLayout::Detect, [file]) if Format::by_name(&file_name(file).to_lowercase()).is_some() => {
+                Ok(TokenLayout::Detect)
+            }
             (TokenLayout::Detect, [folder]) => Ok(Manifest::of(folder)?.map_or(TokenLayout::Detect, |m| m.layout())),
             (layout, _) => Ok(layout),
         }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
+use crate::source::TokenLayout;
 use crate::spec::Data;
 use crate::text::Tokenizer;
 use crate::{BoxIter, Element, Error, Executor, IterDataset, Result, Value};
@@ -23,11 +24,12 @@ pub(crate) struct Lengths {
 /// Measures `column`, or the first that has a length, of all documents, or of the first `docs`.
 pub(crate) fn measure(
     data: &[PathBuf],
+    layout: TokenLayout,
     column: Option<&str>,
     tokenizer: Option<Tokenizer>,
     docs: Option<u64>,
 ) -> Result<Lengths> {
-    let first = Data::open(data, column)?.stream().loader().build()?.next().transpose()?;
+    let first = Data::open_with(data, column, layout)?.stream().loader().build()?.next().transpose()?;
     let Some(first) = first else { return Err(Error::data("there are no documents to analyse")) };
     let column = match column {
         Some(name) => name.to_owned(),
@@ -39,7 +41,8 @@ pub(crate) fn measure(
     };
     let name = column.clone();
     // Only this column is read.
-    let lengths = Data::open(data, Some(&column))?.map(move |element| length(&element, &name, tokenizer.as_ref()));
+    let lengths =
+        Data::open_with(data, Some(&column), layout)?.map(move |element| length(&element, &name, tokenizer.as_ref()));
     Ok(Lengths { column, unit, lengths: collect(lengths, docs)? })
 }
 

@@ -1,6 +1,7 @@
 //! The `gristmill` command: data on stdout, everything else on stderr. The binary and the Python package run the same.
 
 mod bench;
+mod completions;
 mod consume;
 mod convert;
 mod demo;
@@ -13,28 +14,45 @@ mod interrupt;
 mod layout;
 mod lengths;
 mod output;
+pub(crate) mod own;
 mod padding;
 mod progress;
 mod run;
 mod saved;
+mod shown;
+mod stages;
 mod step_time;
 mod tokenise;
 mod tokens;
 mod tune;
 mod verify;
+mod version;
 mod write;
 
 use std::ffi::OsString;
 
 use crate::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use tracing::Level;
 
 /// Feeds training jobs: runs data pipelines and says where their time goes.
 #[derive(Parser)]
-#[command(version, max_term_width = 100, after_help = EXIT_CODES, arg_required_else_help = true)]
+#[command(
+    version,
+    long_version = version::long(),
+    max_term_width = 100,
+    after_help = EXIT_CODES,
+    arg_required_else_help = true
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Say what the library notes while it runs; twice: all of it
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Say nothing but results and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
 }
 
 const EXIT_CODES: &str = "\
@@ -43,6 +61,7 @@ Exit codes:
   1    something is wrong with the data or with a saved state
   2    could not run: arguments, pipeline file, missing files
   130  interrupted; what had to be saved is saved
+  131  stopped at once by a second Ctrl-C, before it was saved
 
 Results go to stdout, everything else to stderr. --json turns results into JSON.
 NO_COLOR is respected.";
@@ -58,12 +77,14 @@ enum Command {
     /// Shows what is in files of data
     Inspect(inspect::Args),
     /// Shows what padding would cost on your documents, and what removes it
+    #[command(alias = "analyse-padding")]
     AnalyzePadding(padding::Args),
     /// Shows the stages of a pipeline file, what they hold in memory and what comes out
     Explain(explain::Args),
     /// Writes data in another format, in shards
     Convert(convert::Args),
     /// Writes text as token ids, in shards
+    #[command(alias = "tokenize")]
     Tokenise(tokenise::Args),
     /// Builds the indices by which records of text, TFRecord and tar files are found
     Index(index::Args),
@@ -71,6 +92,10 @@ enum Command {
     Verify(verify::Args),
     /// Finds out with how many threads and how much memory a pipeline should run
     Tune(tune::Args),
+    /// Lists the sources and stages that a pipeline file can name
+    Stages(stages::Args),
+    /// Prints what a shell completes
+    Completions(completions::Args),
 }
 
 /// How a command ended, besides errors.
@@ -87,15 +112,27 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     if let Some(program) = arguments.first() {
         output::set_program(program);
     }
-    let cli = match Cli::try_parse_from(arguments) {
+    own::set_arguments(&arguments);
+    let as_json = arguments.iter().any(|argument| argument == "--json");
+    let cli = match parse(arguments) {
         Ok(cli) => cli,
         Err(told) => {
             // Help is an answer, on stdout; nobody reading is fine.
             let _ = told.print();
+            if as_json && told.use_stderr() {
+                output::json(&argument_error(&told.render().to_string()));
+            }
             return told.exit_code() as u8;
         }
     };
-    crate::events::listen(output::warn);
+    output::set_quiet(cli.quiet);
+    crate::events::set_level(match (cli.quiet, cli.verbose) {
+        (true, _) => Level::ERROR,
+        (false, 0) => Level::WARN,
+        (false, 1) => Level::INFO,
+        (false, _) => Level::TRACE,
+    });
+    crate::events::listen(output::event);
     let (result, json) = match &cli.command {
         Command::Run(args) => (run::main(args), args.json),
         Command::Bench(args) => (bench::main(args), args.json),
@@ -108,6 +145,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Index(args) => (index::main(args), args.json),
         Command::Verify(args) => (verify::main(args), args.json),
         Command::Tune(args) => (tune::main(args), args.json),
+        Command::Stages(args) => (stages::main(args), args.json),
+        Command::Completions(args) => (completions::main(args, Cli::command()), false),
     };
     match result {
         Ok(Outcome::Done) => 0,
@@ -118,6 +157,26 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             code(error.kind())
         }
     }
+}
+
+fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let is_option = |argument: &clap::Arg| !argument.is_positional() && argument.get_action().takes_values();
+    let command = Cli::command().mut_subcommands(|command| {
+        // What is below zero is a wrong value, and no option that is not known.
+        command.mut_args(|argument| {
+            let may_be_negative = is_option(&argument);
+            argument.allow_negative_numbers(may_be_negative)
+        })
+    });
+    Cli::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}
+
+/// What the parser of arguments says as an object like that of other errors: its first line is what is wrong.
+fn argument_error(text: &str) -> serde_json::Value {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let message = lines.next().unwrap_or_default().trim_start_matches("error: ");
+    let help: Vec<&str> = lines.take_while(|line| !line.starts_with("Usage:")).collect();
+    serde_json::json!({"error": {"kind": ErrorKind::Config.as_str(), "message": message, "help": help.join("; ")}})
 }
 
 /// 1 if it ran and found something wrong, 2 if it could not run.

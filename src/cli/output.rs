@@ -4,9 +4,11 @@ use std::ffi::OsStr;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Error;
 use serde::Serialize;
+use tracing::Level;
 
 /// Prints data. A reader that went away is not an error: there is nobody left to print for.
 pub(crate) fn data(text: &str) {
@@ -15,7 +17,7 @@ pub(crate) fn data(text: &str) {
     match written {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(e) => {
-            say(&format!("error: cannot write to stdout: {e}"));
+            always(&format!("error: cannot write to stdout: {e}"));
             std::process::exit(2);
         }
         Ok(()) => {}
@@ -29,9 +31,36 @@ pub(crate) fn json(value: &impl Serialize) {
     data(&(text + "\n"));
 }
 
-/// A line on stderr. Nobody reading is fine.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Whether from here on nothing is said but errors.
+pub(crate) fn set_quiet(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
+
+fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// A line on stderr, unless that is to be quiet.
 pub(crate) fn say(line: &str) {
+    if !is_quiet() {
+        always(line);
+    }
+}
+
+/// Nobody reading is fine.
+fn always(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Something that the library notes while it runs.
+pub(crate) fn event(level: Level, text: &str) {
+    match level {
+        Level::ERROR => always(&labelled("error:", RED, text)),
+        Level::WARN => warn(text),
+        _ => say(&labelled("note:", CYAN, text)),
+    }
 }
 
 /// A warning on stderr.
@@ -41,9 +70,9 @@ pub(crate) fn warn(text: &str) {
 
 /// An error and what to do about it; with `as_json` also as an object on stdout.
 pub(crate) fn error(error: &Error, as_json: bool) {
-    say(&labelled("error:", RED, &error.to_string()));
+    always(&labelled("error:", RED, &error.to_string()));
     if let Some(help) = error.help_text() {
-        say(&labelled(" help:", CYAN, help));
+        always(&labelled(" help:", CYAN, help));
     }
     if as_json {
         let kind = error.kind().as_str();
@@ -100,12 +129,12 @@ pub(crate) fn wrapped(text: &str, indent: usize) -> String {
 /// `text` in colour, if stderr is a terminal and nobody objects.
 fn paint(text: &str, code: &str) -> String {
     let objects = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-    if objects || !is_terminal() { text.to_owned() } else { format!("\x1b[{code}m{text}\x1b[0m") }
+    if objects || !io::stderr().is_terminal() { text.to_owned() } else { format!("\x1b[{code}m{text}\x1b[0m") }
 }
 
-/// Whether stderr is a terminal, and so may show a bar.
+/// Whether stderr is a terminal that may show a bar.
 pub(crate) fn is_terminal() -> bool {
-    io::stderr().is_terminal()
+    io::stderr().is_terminal() && !is_quiet()
 }
 
 static PROGRAM: OnceLock<String> = OnceLock::new();

@@ -8,6 +8,7 @@ use crate::{Error, Result};
 use serde::Serialize;
 
 use crate::cli::format::{count, grouped, percent};
+use crate::cli::layout::Layout;
 use crate::cli::lengths::{self, Lengths};
 use crate::cli::{Outcome, output};
 
@@ -36,6 +37,8 @@ pub(crate) struct Args {
     /// Look only at the first N documents
     #[arg(long, value_name = "N")]
     docs: Option<u64>,
+    #[command(flatten)]
+    layout: Layout,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -70,7 +73,8 @@ struct Bar {
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let tokenizer = args.tokenizer.as_ref().map(Tokenizer::from_file).transpose()?;
-    let measured = lengths::measure(&args.data, args.column.as_deref(), tokenizer, args.docs)?;
+    let measured =
+        lengths::measure(&args.data, args.layout.of(&args.data)?, args.column.as_deref(), tokenizer, args.docs)?;
     let analysis = Analysis::new(measured, args.seq_len, args.batch)?;
     if args.json {
         output::json(&analysis);

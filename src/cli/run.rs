@@ -8,8 +8,8 @@ use crate::spec::Pipeline;
 
 use crate::cli::consume::{Plan, Stopped, Summary, consume};
 use crate::cli::how::How;
-use crate::cli::saved::RunState;
-use crate::cli::{Outcome, interrupt, output};
+use crate::cli::saved::States;
+use crate::cli::{Outcome, output};
 
 /// Runs a pipeline file (YAML, TOML or JSON) and reports where the time went.
 ///
@@ -23,6 +23,10 @@ pub(crate) struct Args {
     /// Continue from the saved state
     #[arg(long)]
     resume: bool,
+    /// Begin anew where a run has saved its state. The last three states are kept, as run-state.1.json and so on: renamed to
+    /// run-state.json, one of them is resumed
+    #[arg(long, conflicts_with = "resume")]
+    restart: bool,
     /// Stop after N batches (saving the state, if a checkpoint folder is given)
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
@@ -45,24 +49,38 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let declared = settings.checkpoint.as_ref().map(|c| pipeline.folder().join(&c.folder));
     let save_at_end = args.checkpoint.is_some() || declared.is_some();
     let folder = args.checkpoint.clone().or(declared).unwrap_or_else(|| default_folder(&args.pipeline));
-    let resume = if args.resume { Some(RunState::load(&folder)?) } else { None };
-    if let Some(state) = &resume {
-        output::say(&format!("resuming after {} batches, from {}", state.checkpoint.delivered, folder.display()));
+    let mut states = States::new(folder);
+    if save_at_end {
+        // Before anything runs: it would be for nothing.
+        states.claim()?;
     }
-    interrupt::listen();
+    let resume = if args.resume { Some(states.load()?) } else { None };
+    match &resume {
+        Some(state) => {
+            let folder = states.folder().display();
+            output::say(&format!("resuming after {} batches, from {folder}", state.checkpoint.delivered));
+        }
+        None if args.restart => {}
+        None => states.check_free()?,
+    }
     let (dataset, indices) = pipeline.build_counted()?;
     let plan = Plan {
         indices,
         steps: args.steps,
         step_time: Duration::ZERO,
-        folder,
+        states,
         save_at_end,
         every: settings.checkpoint.as_ref().and_then(|c| c.every),
         resume,
     };
-    let summary = consume(args.how.loader(dataset, &pipeline)?, plan)?;
+    let mut summary = consume(args.how.loader(dataset, &pipeline)?, plan)?;
+    let unsaved = summary.unsaved.take();
     print(args, &summary);
-    Ok(if summary.stopped == Stopped::Interrupted { Outcome::Interrupted } else { Outcome::Done })
+    match unsaved {
+        Some(error) => Err(error),
+        None if summary.stopped == Stopped::Interrupted => Ok(Outcome::Interrupted),
+        None => Ok(Outcome::Done),
+    }
 }
 
 fn print(args: &Args, summary: &Summary) {
@@ -73,8 +91,14 @@ fn print(args: &Args, summary: &Summary) {
     } else {
         summary.print();
     }
-    let Some(file) = &summary.state_file else { return };
+    let Some(file) = &summary.state_file else {
+        if summary.stopped == Stopped::Interrupted && summary.unsaved.is_none() {
+            output::say("interrupted before the first batch: there is nothing to save");
+        }
+        return;
+    };
     match summary.stopped {
+        Stopped::Unsaved => {}
         Stopped::End => output::say(&format!("state saved in {}", file.display())),
         Stopped::Steps | Stopped::Interrupted => {
             let why = if summary.stopped == Stopped::Interrupted { "interrupted: " } else { "" };

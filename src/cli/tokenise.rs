@@ -49,13 +49,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
+    // A tokenizer is read for a second; that nothing is there to tokenise is told before.
+    Data::find(&args.data)?;
     // Formats that hold one column hold the ids.
     let mut options = args.shards.options(args.format).column("tokens");
     if !args.shards.chooses_ids() {
         let vocabulary = Tokenizer::from_file(&args.tokenizer)?.vocab_size();
         options = options.token_type(if vocabulary <= 1 << 16 { TokenType::U16 } else { TokenType::U32 });
     }
-    let written = args.shards.write(options, args.tokens()?.stream().loader())?;
+    let written = args.shards.write(options, args.tokens()?.stream().loader(), true)?;
     Ok(args.shards.tell(&written, args.json))
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::cli::format::{bytes, grouped, plural};
 use crate::cli::layout::Layout;
 use crate::cli::progress::Written;
-use crate::cli::{Outcome, interrupt, output};
+use crate::cli::{Outcome, output};
 
 /// Reads every record of files of data, and lists what is damaged.
 ///
@@ -61,7 +61,6 @@ struct Verification {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
-    interrupt::listen();
     let mut found = Found { most: args.most, problems: Vec::new(), count: 0, progress: Written::new(0) };
     let mut checked = Checked::default();
     let files = Data::find(&args.data)?;
@@ -77,9 +76,6 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let as_written = manifest.map(|(folder, manifest)| found.compare(folder, &manifest, &checked));
     let Found { problems, count, progress, .. } = found;
     progress.finish();
-    if interrupt::asked() {
-        return Err(Error::new(ErrorKind::Cancelled, "interrupted before everything was read"));
-    }
     let verification = Verification {
         format,
         files: files.len(),
@@ -134,9 +130,8 @@ impl Watch for Found {
         }
     }
 
-    fn goes_on(&mut self, so_far: &Checked) -> bool {
+    fn read(&mut self, so_far: &Checked) {
         self.progress.show(so_far.records / 16 * 16, || so_far.bytes);
-        !interrupt::asked()
     }
 }
 
@@ -202,8 +197,10 @@ impl Verification {
         if !text.is_empty() {
             text.push('\n');
         }
+        // Of files none of which could be opened nobody knows what they are.
+        let of = |format: &str| if format.is_empty() { String::new() } else { format!(" of {format}") };
         let (records, files) = (plural(self.records, "record"), plural(self.files as u64, "file"));
-        text += &format!("read        {records} · {} of values · {files} of {}\n", bytes(self.bytes), self.format);
+        text += &format!("read        {records} · {} of values · {files}{}\n", bytes(self.bytes), of(self.format));
         if self.damaged > 0 {
             text += &format!("damaged     {}\n", grouped(self.damaged));
         }

@@ -1,6 +1,8 @@
 //! What commands that write shards have in common: where to, how, progress, and Ctrl-C.
 
 use std::path::{Path, PathBuf};
+use std::task::Poll;
+use std::time::Instant;
 
 use crate::sink::{Compression, Schema, Sink, SinkFormat, SinkOptions, SinkReport};
 use crate::source::TokenType;
@@ -8,8 +10,10 @@ use crate::{BoxIter, Element, Error, LoaderBuilder, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
+use crate::cli::format::{count, grouped};
 use crate::cli::how::memory;
 use crate::cli::progress::Written;
+use crate::cli::tokens::TokenCount;
 use crate::cli::{Outcome, interrupt, output};
 
 /// Where shards go, and how they are written.
@@ -60,6 +64,14 @@ pub(crate) struct Shards {
 pub(crate) struct Ended {
     report: SinkReport,
     interrupted: bool,
+    tokens: Option<Tokens>,
+}
+
+/// Token ids that this run wrote.
+#[derive(Serialize)]
+struct Tokens {
+    tokens: u64,
+    tokens_per_s: f64,
 }
 
 /// What a command prints as JSON.
@@ -68,6 +80,8 @@ struct Summary<'a> {
     stopped: &'static str,
     folder: &'a Path,
     report: &'a SinkReport,
+    #[serde(flatten)]
+    tokens: Option<&'a Tokens>,
 }
 
 /// One of the names of types of token ids.
@@ -91,12 +105,18 @@ impl Shards {
         self.ids.is_some()
     }
 
-    /// Writes what a pipeline yields, to its end or until somebody interrupts.
+    /// Writes what a pipeline yields, to its end or until somebody interrupts; counts tokens where that `is_text`.
     ///
     /// # Errors
     /// Those of the pipeline and of the sink; what is published stands.
-    pub(crate) fn write(&self, options: SinkOptions, pipeline: LoaderBuilder<BoxIter<Element>>) -> Result<Ended> {
-        interrupt::listen();
+    pub(crate) fn write(
+        &self,
+        options: SinkOptions,
+        pipeline: LoaderBuilder<BoxIter<Element>>,
+        is_text: bool,
+    ) -> Result<Ended> {
+        let start = Instant::now();
+        let mut tokens = TokenCount::default();
         let pipeline = match self.threads {
             Some(n) => pipeline.threads(n),
             None => pipeline.executor(crate::Executor::all_cores()),
@@ -105,21 +125,36 @@ impl Shards {
         if self.resume && sink.records() > 0 {
             output::say(&format!("going on behind {} records in {}", sink.records(), self.out.display()));
         }
+        interrupt::listen();
         let mut progress = Written::new(sink.records());
-        let written = loop {
-            if interrupt::asked() {
-                break sink.stop().map(|report| Ended { report, interrupted: true });
-            }
-            match sink.write_next(&mut loader) {
-                Ok(true) => progress.show(sink.records(), || sink.bytes_in()),
-                Ok(false) => {
-                    break sink.finish_pipeline(&loader).map(|report| Ended { report, interrupted: false });
+        let written: Result<(SinkReport, bool)> = loop {
+            let next = if sink.is_complete() { Poll::Ready(None) } else { interrupt::next(&mut loader) };
+            let written = match next {
+                Poll::Pending => {
+                    // Its threads may wait for a store that does not answer; they end with the process.
+                    std::mem::forget(loader);
+                    break sink.stop().map(|report| (report, true));
                 }
+                Poll::Ready(None) => {
+                    break sink.finish_pipeline(&loader).map(|report| (report, false));
+                }
+                Poll::Ready(Some(element)) => element.and_then(|element| {
+                    if is_text {
+                        tokens.add(&element);
+                    }
+                    sink.write_of(element, &loader)
+                }),
+            };
+            match written {
+                Ok(()) => progress.show(sink.records(), || sink.bytes_in()),
                 Err(error) => break Err(error),
             }
         };
         progress.finish();
-        written
+        let (report, interrupted) = written?;
+        let tokens_per_s = tokens.real as f64 / start.elapsed().as_secs_f64().max(1e-9);
+        let tokens = is_text.then_some(Tokens { tokens: tokens.real, tokens_per_s });
+        Ok(Ended { report, interrupted, tokens })
     }
 
     /// The options of a sink, as far as they are chosen here.
@@ -150,9 +185,13 @@ impl Shards {
     pub(crate) fn tell(&self, written: &Ended, json: bool) -> Outcome {
         let stopped = if written.interrupted { "interrupted" } else { "end" };
         if json {
-            output::json(&Summary { stopped, folder: &self.out, report: &written.report });
+            let tokens = written.tokens.as_ref();
+            output::json(&Summary { stopped, folder: &self.out, report: &written.report, tokens });
         } else {
             output::data(&format!("{}\n", written.report));
+            if let Some(Tokens { tokens, tokens_per_s }) = &written.tokens {
+                output::data(&format!("{} tokens · {}/s\n", grouped(*tokens), count(*tokens_per_s)));
+            }
         }
         if written.interrupted {
             output::say(&format!(

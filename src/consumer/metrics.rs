@@ -1,6 +1,6 @@
 //! What a timeline says. All of it is a pure function of the times in it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Step, Timeline};
 use crate::stats::Stats;
@@ -9,7 +9,7 @@ use crate::stats::Stats;
 ///
 /// The time that counts is that of the whole loop without the first steps, which have to wait for the pipeline to start:
 /// `wall - (sum of what the excluded steps took)`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Metrics {
     /// Steps that count.
@@ -52,7 +52,7 @@ pub struct Metrics {
 /// How much a loop depends on its input.
 ///
 /// Source: the input pipeline analyzer of TensorFlow's profiler, which draws these lines at 5 and 20 % of the step time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InputBound {
     /// Below 5 % of the time.

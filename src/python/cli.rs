@@ -10,15 +10,15 @@ use super::interpreter::detached;
 /// `interpreter` runs Python; worker processes are this command again.
 #[pyfunction]
 pub(crate) fn cli(py: Python<'_>, arguments: Vec<OsString>, interpreter: OsString) -> u8 {
+    const AGAIN: [&str; 2] = ["-c", "from gristmill._cli import main; main()"];
     detached(py, || {
+        crate::cli::own::set_interpreter(interpreter.clone(), &AGAIN);
         #[cfg(all(feature = "workers", target_os = "linux"))]
         {
             // Does not return in a worker.
             crate::workers::init();
-            crate::workers::set_worker_command(interpreter, ["-c", "from gristmill._cli import main; main()"]);
+            crate::workers::set_worker_command(interpreter, AGAIN);
         }
-        #[cfg(not(all(feature = "workers", target_os = "linux")))]
-        drop(interpreter);
         crate::cli::main(arguments)
     })
 }

@@ -19,7 +19,7 @@ pub(crate) fn listen() {
     crate::events::listen(keep);
 }
 
-fn keep(text: &str) {
+fn keep(_: tracing::Level, text: &str) {
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     if kept.len() < MOST {
         kept.push(text.to_owned());

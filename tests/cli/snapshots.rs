@@ -197,7 +197,7 @@ fn what_is_in_arrays_and_ids() {
     std::fs::write(folder.join("train.bin"), [1, 0, 2, 0, 3, 0, 0, 1]).unwrap();
     insta::assert_snapshot!(ok(folder, &["inspect", "train.bin", "--layout", "u16"]), @r"
     train.bin
-    tokens · 8 B · 1 record · 8 B on average
+    tokens · 8 B · 4 tokens
 
      column  in the first record
      tokens  uint16[4]
@@ -208,7 +208,12 @@ fn what_is_in_arrays_and_ids() {
     let (code, text) = fails(folder, &["inspect", "train.bin"]);
     assert_eq!(code, 2);
     assert!(text.contains("train.bin: nothing in a bare file of ids says how wide they are"), "{text}");
-    assert!(text.contains("help: say that the layout is u16 (GPT-2's vocabulary, as in nanoGPT) or u32"), "{text}");
+    assert!(
+        text.contains(
+            "help: name it: layout u16 (GPT-2's vocabulary, as in nanoGPT) or u32; --layout on the command line"
+        ),
+        "{text}"
+    );
     #[cfg(feature = "compress")]
     {
         let byte = |at: usize| u8::from_str_radix(&NPZ[at..at + 2], 16).unwrap();
@@ -234,7 +239,7 @@ fn what_the_commands_are() {
     insta::assert_snapshot!(ok(folder.path(), &["--help"]), @r"
     Feeds training jobs: runs data pipelines and says where their time goes
 
-    Usage: gristmill <COMMAND>
+    Usage: gristmill [OPTIONS] <COMMAND>
 
     Commands:
       run              Runs a pipeline file and reports where the time went
@@ -248,17 +253,22 @@ fn what_the_commands_are() {
       index            Builds the indices by which records of text, TFRecord and tar files are found
       verify           Reads everything, and lists what is damaged
       tune             Finds out with how many threads and how much memory a pipeline should run
+      stages           Lists the sources and stages that a pipeline file can name
+      completions      Prints what a shell completes
       help             Print this message or the help of the given subcommand(s)
 
     Options:
-      -h, --help     Print help
-      -V, --version  Print version
+      -v, --verbose...  Say what the library notes while it runs; twice: all of it
+      -q, --quiet       Say nothing but results and errors
+      -h, --help        Print help
+      -V, --version     Print version
 
     Exit codes:
       0    done (also when the reader of stdout has gone away)
       1    something is wrong with the data or with a saved state
       2    could not run: arguments, pipeline file, missing files
       130  interrupted; what had to be saved is saved
+      131  stopped at once by a second Ctrl-C, before it was saved
 
     Results go to stdout, everything else to stderr. --json turns results into JSON.
     NO_COLOR is respected.

@@ -70,6 +70,7 @@ fn text_becomes_ids_that_are_read_again() {
     assert!(written["report"]["shards"].as_u64().unwrap() > 1, "{written}");
     // Each id takes four bytes before it is written, and two in the file.
     let raw = written["report"]["bytes_in"].as_u64().unwrap();
+    assert_eq!(written["tokens"].as_u64(), Some(raw / 4));
     assert_eq!(
         raw / 2 + 1024 * written["report"]["shards"].as_u64().unwrap(),
         written["report"]["bytes_out"].as_u64().unwrap()

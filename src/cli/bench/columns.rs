@@ -1,7 +1,7 @@
 //! The columns of the tables.
 
 use super::change::Change;
-use super::row::{Figures, Row, best};
+use super::row::{Best, Figures, Row};
 use crate::cli::format::{bytes, count, percent, time};
 use crate::consumer::Metrics;
 
@@ -53,9 +53,11 @@ pub(super) const SPEED: [Column; 9] = [
     always("max", |_, row| ms(row, |f| f.next_ms.max)),
     optional("first batch", |_, row| some(row, |f| Some(format!("{:.2} s", f.first_batch_s.mean)))),
     optional("baseline", |_, row| row.baseline.map_or_else(String::new, Change::cell)),
-    optional("best is", |rows, row| {
-        let best = best(rows, row).filter(|_| rows.len() > 1);
-        best.map_or_else(String::new, |best| if best > 1.0 { format!("{best:.2}×") } else { "▶ this".into() })
+    optional("best is", |rows, row| match Best::of(rows, row).filter(|_| rows.len() > 1) {
+        None => String::new(),
+        Some(Best::This) => "▶ this".to_owned(),
+        Some(Best::AsGood) => "within ±".to_owned(),
+        Some(Best::Faster(times)) => format!("{times:.2}×"),
     }),
 ];
 

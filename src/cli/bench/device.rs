@@ -65,6 +65,18 @@ impl Device {
         }
     }
 
+    /// That [`new`](Self::new) is asked for something that may be, without a device.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), but for what a plugin that is there reports.
+    pub(super) fn check(kind: Option<&Kind>, step_time: Option<Duration>) -> Result<()> {
+        match kind {
+            #[cfg(feature = "pjrt")]
+            Some(Kind::Pjrt(path)) => std::fs::metadata(path).map(drop).map_err(|e| Error::io(e, path)),
+            _ => Self::new(kind, step_time).map(drop),
+        }
+    }
+
     /// Whether there is anything to say of it.
     pub(super) fn is_some(&self) -> bool {
         !matches!(self, Self::None)

@@ -22,7 +22,7 @@ pub(super) fn write(bench: &Bench, file: &Path) -> Result<()> {
         Some("md") => markdown(bench),
         _ => csv(bench),
     };
-    std::fs::write(file, text).map_err(|e| Error::io(e, file))
+    crate::store::replace(file, text.as_bytes())
 }
 
 /// A column of the CSV file: its name and its cell.

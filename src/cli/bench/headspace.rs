@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::{BoxIter, Element, IterDataset, Result};
 
-use super::measure::{self, Run, Shape};
+use super::measure::{self, Feed, Run, Shape};
 
 /// Batches are kept up to this size all together.
 const MOST_BYTES: usize = 256 << 20;
@@ -18,7 +18,7 @@ pub(super) fn run(dataset: BoxIter<Element>, shape: Shape<'_>) -> Result<Option<
     if batches.is_empty() {
         return Ok(None);
     }
-    let mut cached = batches.iter().cycle().cloned().map(Ok);
+    let mut cached = Feed::ready(batches.iter().cycle().cloned().map(Ok));
     measure::run(Instant::now(), &mut cached, shape, |_| {}).map(Some)
 }
 

@@ -1,11 +1,12 @@
 //! One run: the loop of a trainer, with a clock.
 
-use std::time::Instant;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use crate::consumer::{Consumer, Metrics, Recorder};
 use crate::element::OrderHash;
-use crate::{Element, Error, ErrorKind, Result};
-use serde::Serialize;
+use crate::{BoxIter, Element, Error, ErrorKind, Loader, Result};
+use serde::{Deserialize, Serialize};
 
 use super::device::Device;
 use crate::cli::interrupt;
@@ -30,7 +31,7 @@ impl Shape<'_> {
 }
 
 /// What one run measured.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Run {
     /// From the start of the loader to its first batch.
     pub(super) first_batch_s: f64,
@@ -58,58 +59,133 @@ impl Run {
     }
 }
 
-/// Consumes `batches` as a trainer does: takes one, and reads every byte of it while the accelerator computes.
+/// Where batches come from.
+pub(super) struct Feed<'a> {
+    next: Box<dyn FnMut() -> Option<Result<Element>> + 'a>,
+    /// Whether none lay ready when the last was asked for, where they are made ahead.
+    waited: Option<std::rc::Rc<std::cell::Cell<bool>>>,
+}
+
+impl<'a> Feed<'a> {
+    /// From a loader, until somebody interrupts.
+    pub(super) fn of(loader: &'a mut Loader<BoxIter<Element>>) -> Self {
+        let waited = loader.is_ahead().then(std::rc::Rc::default);
+        let seen: Option<std::rc::Rc<std::cell::Cell<bool>>> = waited.clone();
+        let next = move || {
+            if let Some(seen) = &seen {
+                match loader.next_within(Duration::ZERO) {
+                    Poll::Ready(next) => {
+                        seen.set(false);
+                        return next;
+                    }
+                    Poll::Pending => seen.set(true),
+                }
+            }
+            match interrupt::next(loader) {
+                Poll::Ready(next) => next,
+                Poll::Pending => Some(Err(interrupted())),
+            }
+        };
+        Self { next: Box::new(next), waited }
+    }
+
+    /// Batches that lie in memory.
+    pub(super) fn ready(mut batches: impl Iterator<Item = Result<Element>> + 'a) -> Self {
+        Self { next: Box::new(move || batches.next()), waited: None }
+    }
+
+    /// Whether batches lay ready when the last was asked for.
+    fn is_ahead(&self) -> bool {
+        self.waited.as_ref().is_some_and(|waited| !waited.get())
+    }
+}
+
+fn interrupted() -> Error {
+    Error::new(ErrorKind::Cancelled, "interrupted")
+}
+
+/// Batches that may lie ready at the end of the warm-up: more than this nobody takes away before it counts.
+const MOST_READY: u64 = 64;
+
+/// Consumes batches as a trainer does: takes one, and reads every byte of it while the accelerator computes.
+///
+/// Without an accelerator, batches that lie ready at the end of the warm-up are taken before it counts: they were made
+/// before, and would be measured as if they had been made in no time.
 ///
 /// # Errors
 /// Those of the batches; if they end within the warm-up; if somebody interrupts.
 pub(super) fn run(
     started: Instant,
-    batches: &mut dyn Iterator<Item = Result<Element>>,
+    feed: &mut Feed<'_>,
     shape: Shape<'_>,
     mut progress: impl FnMut(u64),
 ) -> Result<Run> {
     let mut run = Run::default();
     let mut consumer = shape.device.start();
     let mut recorder = Recorder::new(shape.device.in_flight());
-    while run.batches < shape.all() {
+    // What is behind the batches that every run hashes, and the tokens and bytes of each batch.
+    let (mut beyond, mut sizes) = (OrderHash::default(), Vec::new());
+    let mut begun = (shape.warmup == 0).then_some(0);
+    while begun.is_none_or(|begun| (sizes.len() as u64) < begun + shape.steps) {
         if interrupt::asked() {
-            return Err(Error::new(ErrorKind::Cancelled, "interrupted"));
+            return Err(interrupted());
         }
-        let Some(batch) = recorder.next(|| batches.next()).transpose()? else { break };
-        if run.batches == 0 {
+        let Some(batch) = recorder.next(|| (feed.next)()).transpose()? else { break };
+        let taken = sizes.len() as u64 + 1;
+        if taken == 1 {
             run.first_batch_s = started.elapsed().as_secs_f64();
         }
         let step = consumer.submit(batch.clone())?;
-        run.order_hash.update(&batch);
-        if run.batches >= shape.warmup {
-            run.tokens.add(&batch);
-            run.bytes += batch.nbytes() as u64;
+        if taken <= shape.all() {
+            run.order_hash.update(&batch);
+            run.batches = taken;
+        } else {
+            beyond.update(&batch);
         }
+        let mut tokens = TokenCount::default();
+        tokens.add(&batch);
+        sizes.push((tokens, batch.nbytes() as u64));
         // What has no rows is a sample itself.
         let samples = batch.num_rows().map_or(1, |rows| rows as u64);
         drop(batch);
         recorder.submitted(samples, step)?;
-        run.batches += 1;
-        progress(run.batches);
+        progress(taken.min(shape.all()));
+        let drains = !shape.device.is_some() && feed.is_ahead() && taken < shape.warmup.saturating_add(MOST_READY);
+        if begun.is_none() && taken >= shape.warmup && !drains {
+            begun = Some(taken);
+        }
     }
     let timeline = recorder.finish()?;
-    let warmup = usize::try_from(shape.warmup).unwrap_or(usize::MAX);
-    let Some(counted @ [first, ..]) = timeline.steps().get(warmup..) else {
-        let message =
-            format!("the pipeline ends after {} batches, within the warm-up of {}", run.batches, shape.warmup);
-        return Err(Error::config(message).help("a smaller --warmup, or a `repeat` in the pipeline"));
-    };
-    run.wall_s = timeline.wall().saturating_sub(first.asked).as_secs_f64();
+    // Where the pipeline has ended meanwhile, what lay ready is all there is.
+    let begun = begun.filter(|&begun| begun < sizes.len() as u64).unwrap_or(shape.warmup);
+    let begun = usize::try_from(begun).unwrap_or(usize::MAX);
+    let steps = usize::try_from(shape.steps).unwrap_or(usize::MAX);
+    let Some(counted @ [first, ..]) = timeline.steps().get(begun..) else { return Err(too_short(run.batches, shape)) };
+    let (counted, behind) = counted.split_at(steps.min(counted.len()));
+    let end = behind.first().map_or(timeline.wall(), |step| step.asked);
+    run.wall_s = end.saturating_sub(first.asked).as_secs_f64();
     run.next_s = counted.iter().map(|step| step.load().as_secs_f64()).collect();
+    for (tokens, bytes) in &sizes[begun..begun + counted.len()] {
+        run.tokens.real += tokens.real;
+        run.tokens.cells += tokens.cells;
+        run.bytes += bytes;
+    }
     // Batches per second keep the first step, where there is no warm-up; utilisation does not.
-    run.accelerator = Metrics::of(&timeline, warmup.max(1)).filter(|_| shape.device.is_some());
+    run.accelerator = Metrics::of(&timeline, begun.max(1)).filter(|_| shape.device.is_some());
     Ok(run)
+}
+
+fn too_short(batches: u64, shape: Shape<'_>) -> Error {
+    if batches == 0 {
+        return Error::config("the pipeline yields no batch")
+            .help("where batch has `remainder: drop`, its batch_size may be more than there are records");
+    }
+    let message = format!("the pipeline ends after {batches} batches, within the warm-up of {}", shape.warmup);
+    Error::config(message).help("a smaller --warmup, or a `repeat` in the pipeline")
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn numbered(n: usize) -> impl Iterator<Item = Result<Element>> {
@@ -118,7 +194,7 @@ mod tests {
 
     fn measure(n: usize, warmup: u64, steps: u64, step: Option<Duration>) -> Result<Run> {
         let device = Device::new(None, step).unwrap();
-        run(Instant::now(), &mut numbered(n), Shape { warmup, steps, device: &device }, |_| {})
+        run(Instant::now(), &mut Feed::ready(numbered(n)), Shape { warmup, steps, device: &device }, |_| {})
     }
 
     #[test]
@@ -132,11 +208,36 @@ mod tests {
         assert_eq!((short.batches, short.next_s.len()), (4, 2));
         let error = measure(2, 2, 10, None).unwrap_err();
         assert_eq!(error.message(), "the pipeline ends after 2 batches, within the warm-up of 2");
+        let error = measure(0, 0, 10, None).unwrap_err();
+        assert_eq!(error.message(), "the pipeline yields no batch");
+    }
+
+    #[test]
+    fn batches_that_lie_ready_after_the_warm_up_are_not_measured() {
+        // Twelve lie ready; each of the others is waited for.
+        let feed = |n: usize| {
+            let waited = std::rc::Rc::new(std::cell::Cell::new(false));
+            let (seen, mut batches) = (waited.clone(), numbered(n).enumerate());
+            let next = move || {
+                let (i, batch) = batches.next()?;
+                seen.set(i >= 12);
+                Some(batch)
+            };
+            Feed { next: Box::new(next), waited: Some(waited) }
+        };
+        let shape = Shape { warmup: 2, steps: 10, device: &Device::None };
+        let taken = std::cell::Cell::new(0);
+        let run_of = |n| run(Instant::now(), &mut feed(n), shape, |_| taken.set(taken.get() + 1)).unwrap();
+        let run = run_of(40);
+        assert_eq!((taken.take(), run.next_s.len(), run.batches, run.bytes), (23, 10, 12, 80));
+        assert_eq!(run.order_hash, measure(12, 2, 10, None).unwrap().order_hash, "of the same batches");
+        let run = run_of(9);
+        assert_eq!((run.next_s.len(), run.batches), (7, 9), "all that there is");
     }
 
     #[test]
     fn an_error_of_the_pipeline_is_the_error_of_the_run() {
-        let mut batches = [Err(Error::data("bad"))].into_iter();
+        let mut batches = Feed::ready([Err(Error::data("bad"))].into_iter());
         let shape = Shape { warmup: 0, steps: 1, device: &Device::None };
         assert_eq!(run(Instant::now(), &mut batches, shape, |_| {}).unwrap_err().message(), "bad");
     }

@@ -6,6 +6,8 @@ use serde::Serialize;
 
 use super::change::Change;
 use super::measure::Run;
+use super::point::Measured;
+use super::sweep::Point;
 use super::usage::Memory;
 use crate::cli::tokens::TokenCount;
 use crate::consumer::Metrics;
@@ -26,17 +28,40 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// Whether it has measured the batches that `point` yields.
+    pub(super) fn has_figures_of(&self, point: &Point) -> bool {
+        self.figures.is_some() && self.data == point.data()
+    }
+
     /// How well the device was used, if there was one.
     pub(super) fn accelerator(&self) -> Option<&Metrics> {
         self.figures.as_ref()?.accelerator.as_ref()
     }
 }
 
-/// How much faster than `row` the best of its group among `rows` is.
-pub(super) fn best(rows: &[Row], row: &Row) -> Option<f64> {
-    let rate = row.figures.as_ref()?.batches_per_s.mean;
-    let rates = rows.iter().filter(|other| other.data == row.data).filter_map(|other| other.figures.as_ref());
-    rates.map(|figures| figures.batches_per_s.mean / rate).max_by(f64::total_cmp)
+/// The best of the group of `row` among `rows`, beside it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Best {
+    This,
+    /// No further away than both vary from run to run.
+    AsGood,
+    /// So many times as fast.
+    Faster(f64),
+}
+
+impl Best {
+    /// `None` for a row without figures.
+    pub(super) fn of(rows: &[Row], row: &Row) -> Option<Self> {
+        let mine = row.figures.as_ref()?.batches_per_s;
+        let rates = rows.iter().filter(|other| other.data == row.data).filter_map(|other| other.figures.as_ref());
+        let best = rates.map(|figures| figures.batches_per_s).max_by(|a, b| a.mean.total_cmp(&b.mean))?;
+        let noise = mine.std_dev.zip(best.std_dev).map_or(0.0, |(a, b)| a + b);
+        Some(match best.mean - mine.mean {
+            more if more <= 0.0 => Self::This,
+            more if more <= noise => Self::AsGood,
+            _ => Self::Faster(best.mean / mine.mean),
+        })
+    }
 }
 
 fn as_map<S: serde::Serializer>(settings: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
@@ -80,11 +105,15 @@ pub(super) struct Figures {
     /// Share of all cores that others used in the meantime.
     pub(super) others_cpu_share: Option<f64>,
     pub(super) runs: Vec<Run>,
+    /// The loop that [`headspace_batches_per_s`](Self::headspace_batches_per_s) is of.
+    #[serde(skip)]
+    pub(super) resident: Option<Run>,
 }
 
 impl Figures {
     /// `None` if nothing ran.
-    pub(super) fn new(executor: String, runs: Vec<Run>, peak: Option<Memory>, others: Option<f64>) -> Option<Self> {
+    pub(super) fn new(measured: Measured) -> Option<Self> {
+        let Measured { executor, runs, peak, others_cpu_share, .. } = measured;
         let over = |f: &dyn Fn(&Run) -> f64| Stats::of(&runs.iter().map(f).collect::<Vec<_>>());
         let next_ms: Vec<f64> = runs.iter().flat_map(|run| run.next_s.iter().map(|s| s * 1e3)).collect();
         let tokens = runs.iter().fold(TokenCount::default(), |sum, run| TokenCount {
@@ -106,17 +135,19 @@ impl Figures {
             peak,
             accelerator: Metrics::mean(&accelerators),
             headspace_batches_per_s: None,
-            others_cpu_share: others,
+            others_cpu_share,
             runs,
+            resident: None,
         })
     }
 
     /// Adds the same loop over batches in memory.
-    pub(super) fn beside(&mut self, resident: Option<&Run>) {
-        self.headspace_batches_per_s = resident.map(Run::batches_per_s);
-        if let Some(resident) = resident.and_then(|run| run.accelerator.as_ref()) {
+    pub(super) fn beside(&mut self, resident: Run) {
+        self.headspace_batches_per_s = Some(resident.batches_per_s());
+        if let Some(resident) = resident.accelerator.as_ref() {
             self.accelerator = self.accelerator.take().map(|metrics| metrics.beside(resident));
         }
+        self.resident = Some(resident);
     }
 
     /// How much faster a perfect pipeline would be, at most: 0.13 for 13 %.

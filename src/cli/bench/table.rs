@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Error;
+use crate::{Error, Result};
 use serde::Serialize;
 
+use super::baseline::Baseline;
 use super::columns::{Column, DEVICE, REST, SPEED};
 use super::device::Kind;
-use super::row::{Figures, Row};
-use super::sweep::label;
+use super::point::Measured;
+use super::row::{Failed, Figures, Row};
+use super::sweep::{Point, label};
 use super::usage::busy;
 use super::{Args, measure::Run};
 use crate::cli::format::percent;
@@ -30,14 +32,12 @@ pub(super) struct Bench {
     consumer: Option<Kind>,
     /// Of the emulated accelerator.
     step_ms: Option<f64>,
-    #[serde(skip)]
-    pub(super) points: usize,
     pub(super) rows: Vec<Row>,
     pub(super) warnings: Vec<String>,
 }
 
 impl Bench {
-    pub(super) fn new(args: &Args, points: usize) -> Self {
+    pub(super) fn new(args: &Args) -> Self {
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok();
         Self {
             pipeline: args.pipeline.clone(),
@@ -47,12 +47,46 @@ impl Bench {
             warmup: args.warmup,
             steps: args.steps,
             runs: args.runs,
-            consumer: args.consumer.clone().or(args.step_time.map(|_| Kind::Emulated)),
-            step_ms: args.step_time.map(|step| step.as_secs_f64() * 1e3),
-            points,
+            consumer: args.consumer.clone().or(args.step.time().map(|_| Kind::Emulated)),
+            step_ms: args.step.time().map(|step| step.as_secs_f64() * 1e3),
             rows: Vec::new(),
             warnings: Vec::new(),
         }
+    }
+
+    /// Adds a row, or what became of it, which is returned as well where it has no figures.
+    pub(super) fn add(
+        &mut self,
+        point: &Point,
+        measured: Result<Measured>,
+        baseline: Option<&Baseline>,
+    ) -> Option<Error> {
+        let mut resident = None;
+        let nothing = || Error::config("nothing was measured");
+        let figures = measured.and_then(|mut measured| {
+            resident = measured.resident.take();
+            Figures::new(measured).ok_or_else(nothing)
+        });
+        let (figures, error) = match figures {
+            Ok(figures) => (Some(figures), None),
+            Err(error) => (None, Some(error)),
+        };
+        let failed = error.as_ref().map(Failed::new);
+        let mut row = Row { data: point.data(), settings: point.0.clone(), figures, error: failed, baseline: None };
+        row.baseline = baseline.and_then(|baseline| baseline.change(&row));
+        // The loop over batches in memory is the same for all rows of the same data.
+        let headspace = |row: &Row| row.figures.as_ref().and_then(|figures| figures.resident.clone());
+        let resident = resident.or_else(|| self.rows.iter().filter(|other| other.data == row.data).find_map(headspace));
+        if let Some((figures, resident)) = row.figures.as_mut().zip(resident) {
+            figures.beside(resident);
+        }
+        self.rows.push(row);
+        error
+    }
+
+    /// Whether nothing was measured.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.iter().all(|row| row.figures.is_none())
     }
 
     /// Adds the warnings, once all rows are there; `baseline` is the file that they were compared with.
@@ -123,9 +157,12 @@ impl Bench {
     }
 
     pub(super) fn text(&self) -> String {
-        let mut text = output::table(&self.head(&SPEED), &self.cells(&SPEED), &[]);
-        text += "\n";
-        text += &output::table(&self.head(&REST), &self.cells(&REST), &[]);
+        let mut text = String::new();
+        if !self.is_empty() {
+            text += &output::table(&self.head(&SPEED), &self.cells(&SPEED), &[]);
+            text += "\n";
+            text += &output::table(&self.head(&REST), &self.cells(&REST), &[]);
+        }
         if self.rows.iter().any(|row| row.accelerator().is_some()) {
             text += "\n";
             text += &output::table(&self.head(&DEVICE), &self.cells(&DEVICE), &[]);
@@ -228,7 +265,7 @@ impl Bench {
 #[cfg(test)]
 mod tests {
     use super::super::measure::Run;
-    use super::super::row::{Failed, best};
+    use super::super::row::Best;
     use super::*;
     use crate::{Element, ErrorKind};
     use clap::Parser;
@@ -243,7 +280,10 @@ mod tests {
         let mut run = Run { batches: 1, wall_s: 0.5, next_s: vec![0.25], ..Run::default() };
         run.order_hash.update(&Element::new().with("index", crate::Array::scalar(delivered)));
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        let figures = Figures::new("inline".into(), vec![run.clone(), run], None, Some(0.5));
+        let runs = vec![run.clone(), run];
+        let measured =
+            Measured { executor: "inline".into(), runs, peak: None, others_cpu_share: Some(0.5), resident: None };
+        let figures = Figures::new(measured);
         let data = vec![pair("batch", batch)];
         Row {
             settings: vec![pair("workers", workers), pair("batch", batch)],
@@ -255,8 +295,7 @@ mod tests {
     }
 
     fn bench(rows: Vec<Row>) -> Bench {
-        let mut bench =
-            Bench::new(&Cli::parse_from(["bench", "p.yaml", "--warmup", "0", "--steps", "1"]).args, rows.len());
+        let mut bench = Bench::new(&Cli::parse_from(["bench", "p.yaml", "--warmup", "0", "--steps", "1"]).args);
         bench.rows = rows;
         bench.finish(None);
         bench
@@ -291,7 +330,7 @@ mod tests {
         assert_eq!(bench.warnings.iter().filter(|warning| warning.contains("up to 50.0 % of all cores")).count(), 1);
         let text = bench.text();
         assert!(text.contains("failed") && text.contains("✗ workers=9 batch=8: no room (more)"), "{text}");
-        assert_eq!(best(&bench.rows, &bench.rows[2]), None);
+        assert_eq!(Best::of(&bench.rows, &bench.rows[2]), None);
         let (head, rows) = bench.wide();
         assert!(rows.iter().all(|row| row.len() == head.len()));
     }

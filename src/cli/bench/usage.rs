@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cli::format::percent;
 
@@ -16,7 +16,7 @@ const EVERY: Duration = Duration::from_millis(20);
 const BUSY: f64 = 0.1;
 
 /// Memory of this process and all below it; pages that several share count once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Memory {
     /// Anonymous and shared memory: what a budget is about.
     pub(crate) used_bytes: u64,

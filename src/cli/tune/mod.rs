@@ -14,7 +14,7 @@ use self::write::{Change, Setting};
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use crate::cli::bench::usage::{Cpu, busy};
 use crate::cli::how::memory;
-use crate::cli::step_time::step_time;
+use crate::cli::step_time::StepTime;
 use crate::cli::{Outcome, output};
 
 /// Runs a pipeline for a moment, and says how many threads and how much memory it should get.
@@ -32,9 +32,8 @@ pub(crate) struct Args {
     /// How long to run
     #[arg(long, value_name = "S", default_value_t = 20.0, value_parser = seconds)]
     seconds: f64,
-    /// What the consumer takes for a batch, such as 5ms: what it cannot use need not be delivered [default: no time]
-    #[arg(long, alias = "step-ms", value_name = "TIME", value_parser = step_time)]
-    step_time: Option<Duration>,
+    #[command(flatten)]
+    step: StepTime,
     /// Threads at most [default: one for every core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     max_threads: Option<u16>,
@@ -71,9 +70,13 @@ fn pick(_: &Args, _: &Pipeline) -> Result<Outcome> {
 #[cfg(all(feature = "workers", target_os = "linux"))]
 fn pick(args: &Args, pipeline: &Pipeline) -> Result<Outcome> {
     use crate::workers::{PickLimits, pick_performance_config};
+    if args.write {
+        // Before the time is spent.
+        Change::check(&args.pipeline)?;
+    }
     let mut limits = PickLimits::new()
         .time(Duration::from_secs_f64(args.seconds))
-        .step(args.step_time.unwrap_or_default())
+        .step(args.step.time().unwrap_or_default())
         .max_buffer_size(args.max_buffer.into());
     if let Some(bytes) = args.ram {
         limits = limits.ram_budget(bytes);
@@ -91,15 +94,16 @@ fn pick(args: &Args, pipeline: &Pipeline) -> Result<Outcome> {
         Setting("buffer", config.buffer.to_string()),
     ];
     let change = Change::new(pipeline, &args.pipeline, &settings)?;
-    if args.write {
-        change.write(&args.pipeline)?;
-    }
+    let written = if args.write { change.write(&args.pipeline) } else { Ok(()) };
     if args.json {
-        output::json(&serde_json::json!({"plan": config, "executor": change.added(), "written": args.write}));
+        let is_written = args.write && written.is_ok();
+        output::json(&serde_json::json!({"plan": config, "executor": change.added(), "written": is_written}));
     } else {
         output::data(&text(&config, &change, args));
     }
     others.and_then(busy).iter().for_each(|warning| output::warn(warning));
+    // What was found out stands above, also where the file cannot be written.
+    written?;
     if args.write {
         output::say(&format!("written to {}", args.pipeline.display()));
     } else {
@@ -144,7 +148,7 @@ fn text(config: &crate::workers::PerformanceConfig, change: &Change, args: &Args
         gain => format!(" ({:+.0} %)", 100.0 * (gain - 1.0)),
     };
     let step =
-        args.step_time.map_or_else(String::new, |step| format!(" with a step of {:.1} ms", step.as_secs_f64() * 1e3));
+        args.step.time().map_or_else(String::new, |step| format!(" with a step of {:.1} ms", step.as_secs_f64() * 1e3));
     text += &output::wrapped(
         &format!(
             "gain       {} → {} batches/s{gain}, {} → {}{step}; the consumer waited {} → {} of the time",

@@ -1,8 +1,9 @@
 //! Puts an `executor` into the text of a pipeline file, and leaves the rest as it is.
 
 use std::fmt;
+use std::fs::Permissions;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::checkpoint::fingerprint;
 use crate::spec::{Format, Pipeline};
@@ -55,19 +56,20 @@ impl Change {
         Ok(Self { text: new, removed, added, line })
     }
 
+    /// That [`write`](Self::write) may be: told before a pipeline runs for it.
+    pub(super) fn check(file: &Path) -> Result<()> {
+        let (target, permissions) = target(file)?;
+        if permissions.readonly() {
+            return Err(Error::config("the file is read-only, and --write is to change it").path(file));
+        }
+        crate::store::check_writable(&target)
+    }
+
     /// Writes the changed text; a crash leaves the old file or the new.
     pub(super) fn write(&self, file: &Path) -> Result<()> {
-        // A link stays a link.
-        let target = std::fs::canonicalize(file).map_err(|e| Error::io(e, file))?;
-        let mut name = target.file_name().unwrap_or_default().to_owned();
-        name.push(".new");
-        let beside = target.with_file_name(name);
-        let written = std::fs::metadata(&target).and_then(|old| {
-            std::fs::write(&beside, &self.text)?;
-            std::fs::set_permissions(&beside, old.permissions())?;
-            std::fs::rename(&beside, &target)
-        });
-        written.map_err(|e| Error::io(e, file))
+        let (target, permissions) = target(file)?;
+        crate::store::replace(&target, self.text.as_bytes())?;
+        std::fs::set_permissions(&target, permissions).map_err(|e| Error::io(e, file))
     }
 
     /// What comes in.
@@ -84,6 +86,13 @@ impl fmt::Display for Change {
         };
         write!(f, "{}{}", lines(&self.removed, '-'), lines(&self.added, '+'))
     }
+}
+
+/// What is replaced, as a link stays a link, and who may read it.
+fn target(file: &Path) -> Result<(PathBuf, Permissions)> {
+    let target = std::fs::canonicalize(file).map_err(|e| Error::io(e, file))?;
+    let permissions = std::fs::metadata(&target).map_err(|e| Error::io(e, file))?.permissions();
+    Ok((target, permissions))
 }
 
 /// One line.

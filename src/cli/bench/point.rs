@@ -1,0 +1,168 @@
+//! One point of a sweep, measured in this process or in one of its own, whose end leaves the other points as they are.
+
+use std::io::Read;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::Args;
+use super::device::Device;
+use super::headspace;
+use super::measure::{self, Feed, Run, Shape};
+use super::sweep::{Point, label};
+use super::usage::{Cpu, Memory, Watch};
+use crate::cli::how::How;
+use crate::cli::progress::Steps;
+use crate::cli::{interrupt, output, own};
+use crate::spec::Pipeline;
+use crate::{Error, ErrorKind, Result};
+
+/// What the runs of a point gave.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Measured {
+    pub(super) executor: String,
+    pub(super) runs: Vec<Run>,
+    pub(super) peak: Option<Memory>,
+    pub(super) others_cpu_share: Option<f64>,
+    /// The same loop over batches in memory, if it was asked for and there are any.
+    pub(super) resident: Option<Run>,
+}
+
+/// Why there is nothing, from one process to the other.
+#[derive(Serialize, Deserialize)]
+struct Failure {
+    kind: ErrorKind,
+    message: String,
+    help: Option<String>,
+}
+
+/// Which point a process is there for, and whether it also measures the headspace: `3` or `3+`.
+const POINT: &str = "GRISTMILL_BENCH_POINT";
+/// Between two looks whether the other process has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The point that this process is there for, if it is one of several.
+pub(super) fn of_this_process() -> Option<(usize, bool)> {
+    let text = std::env::var(POINT).ok()?;
+    let number = text.trim_end_matches('+');
+    Some((number.parse().ok()?, text.len() > number.len()))
+}
+
+/// Measures a point and tells the process that asked for it.
+pub(super) fn answer(args: &Args, pipeline: &Pipeline, points: &[Point], asked: (usize, bool)) {
+    let (number, headspace) = asked;
+    let measured = match points.get(number) {
+        Some(point) => here(args, pipeline, point, &of(number, points), headspace),
+        None => Err(Error::config(format!("there is no point {number}"))),
+    };
+    output::json(&measured.map_err(|error| Failure {
+        kind: error.kind(),
+        message: error.to_string(),
+        help: error.help_text().map(str::to_owned),
+    }));
+}
+
+/// `2 of 9`.
+pub(super) fn of(number: usize, points: &[Point]) -> String {
+    format!("{} of {}", number + 1, points.len())
+}
+
+/// Has a point measured in a process of its own.
+///
+/// # Errors
+/// Those of the point; [`ErrorKind::Worker`] where its process has died, such as of memory.
+pub(super) fn apart(number: usize, headspace: bool) -> Result<Measured> {
+    let mut command = own::command()?;
+    command.env(POINT, format!("{number}{}", if headspace { "+" } else { "" }));
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let worker = |what: String| Error::new(ErrorKind::Worker, what);
+    let mut child = command.spawn().map_err(|e| worker(format!("its process cannot be started: {e}")))?;
+    let mut stdout = child.stdout.take();
+    // Read beside the wait: a pipe that is full would end neither.
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        let read = stdout.as_mut().map(|stdout| stdout.read_to_string(&mut text));
+        read.transpose().map(|_| text)
+    });
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if interrupt::asked() => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(Error::new(ErrorKind::Cancelled, "interrupted"));
+            }
+            Ok(None) => std::thread::sleep(LOOK),
+            Err(e) => return Err(worker(format!("its process cannot be waited for: {e}"))),
+        }
+    };
+    let text = reader.join().ok().and_then(std::io::Result::ok).unwrap_or_default();
+    // The terminal's Ctrl-C ends both.
+    if interrupt::asked() {
+        return Err(Error::new(ErrorKind::Cancelled, "interrupted"));
+    }
+    match serde_json::from_str::<std::result::Result<Measured, Failure>>(&text) {
+        Ok(Ok(measured)) => Ok(measured),
+        Ok(Err(Failure { kind, message, help })) => {
+            let error = Error::new(kind, message);
+            Err(match help {
+                Some(help) => error.help(help),
+                None => error,
+            })
+        }
+        Err(_) => Err(worker(format!("its process died: {status}"))
+            .help("what it said stands above; where memory ran out, a smaller batch or buffer needs less")),
+    }
+}
+
+/// The file's pipeline with the parameters of a point.
+fn changed(pipeline: &Pipeline, data: &[(String, String)]) -> Result<Pipeline> {
+    data.iter().try_fold(pipeline.clone(), |pipeline, (key, value)| pipeline.with(key, value))
+}
+
+/// All runs of one point, in this process.
+pub(super) fn here(args: &Args, pipeline: &Pipeline, point: &Point, of: &str, headspace: bool) -> Result<Measured> {
+    let device = Device::new(args.consumer.as_ref(), args.step.time())?;
+    let shape = Shape { warmup: args.warmup, steps: args.steps, device: &device };
+    let pipeline = changed(pipeline, &point.data())?;
+    let how = args.how.with(&point.0)?;
+    let (watch, cpu) = (Watch::start(), Cpu::now());
+    let mut executor = String::new();
+    let mut runs = Vec::new();
+    for number in 1..=args.runs {
+        let settings = if point.0.is_empty() { String::new() } else { format!(" · {}", label(&point.0)) };
+        let what = format!("{of}{settings} · run {number} of {}", args.runs);
+        let steps = Steps::new(&what, shape.all());
+        let run = measure_run(shape, &pipeline, &how, &steps, &mut executor);
+        steps.finish();
+        runs.push(run?);
+    }
+    let others_cpu_share = cpu.zip(Cpu::now()).and_then(|(before, now)| now.others_since(before));
+    let peak = watch.finish();
+    let resident = if headspace { headspace::run(pipeline.build()?, shape)? } else { None };
+    Ok(Measured { executor, runs, peak, others_cpu_share, resident })
+}
+
+fn measure_run(shape: Shape<'_>, pipeline: &Pipeline, how: &How, steps: &Steps, executor: &mut String) -> Result<Run> {
+    let dataset = pipeline.build()?;
+    let started = Instant::now();
+    let mut loader = how.loader(dataset, pipeline)?.build()?;
+    let run = measure::run(started, &mut Feed::of(&mut loader), shape, |batches| steps.show(batches))?;
+    *executor = loader.report().executor;
+    Ok(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_crosses_with_its_kind_and_help() {
+        let failure = Failure { kind: ErrorKind::Config, message: "no".into(), help: Some("yes".into()) };
+        let text = serde_json::to_string(&Err::<Measured, _>(failure)).unwrap();
+        let back = serde_json::from_str::<std::result::Result<Measured, Failure>>(&text).unwrap();
+        let Failure { kind, message, help } = back.err().unwrap();
+        assert_eq!((kind, message.as_str(), help.as_deref()), (ErrorKind::Config, "no", Some("yes")));
+    }
+}

@@ -1,0 +1,43 @@
+//! What this build is.
+
+use std::sync::LazyLock;
+
+macro_rules! features {
+    ($($name:literal)*) => {
+        [$(($name, cfg!(feature = $name))),*]
+    };
+}
+
+/// The features that a build may have or lack, where there is a command line.
+const FEATURES: [(&str, bool); 19] = features![
+    "array_record" "arrow" "azure" "bagz" "compress" "csv" "gcs" "http" "image" "mds" "parquet" "pjrt" "python" "riegeli" "s3"
+    "safetensors" "tf_record" "webdataset" "workers"
+];
+
+/// The version, and the features that this build has and lacks.
+pub(super) fn long() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        let list = |has: bool| {
+            let names: Vec<&str> = FEATURES.iter().filter(|(_, is)| *is == has).map(|(name, _)| *name).collect();
+            if names.is_empty() { "none".to_owned() } else { names.join(" ") }
+        };
+        format!("{}\nfeatures  {}\nwithout   {}", env!("CARGO_PKG_VERSION"), list(true), list(false))
+    });
+    &TEXT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_feature_is_in_the_list() {
+        let manifest = include_str!("../../Cargo.toml").parse::<toml::Table>().unwrap();
+        // Without these there is no command; others are names for several.
+        let others = ["cli", "default", "formats", "spec", "store", "stores", "text"];
+        let features = manifest["features"].as_table().unwrap().keys().map(String::as_str);
+        let features: Vec<&str> = features.filter(|name| !others.contains(name)).collect();
+        assert_eq!(features.len(), FEATURES.len(), "{features:?}");
+        assert!(features.iter().all(|name| FEATURES.iter().any(|(known, _)| known == name)), "{features:?}");
+    }
+}
