@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::thread;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::compat::{self, CompatEngine};
@@ -15,7 +16,7 @@ use super::vocab::{AddedToken, Vocabulary};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Why a tokenizer runs on the engine that it runs on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum EngineReason {
     /// The fast engine and the second one encode all probe texts alike.
@@ -43,7 +44,7 @@ pub enum EngineReason {
 }
 
 /// Which engine a tokenizer runs on, why, and what that costs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EngineReport {
     /// Name and version of the engine.
@@ -85,12 +86,17 @@ pub(super) struct Loaded {
     pub(super) fingerprint: String,
 }
 
-/// Reads the bytes of a `tokenizer.json`. Errors carry no path yet.
-pub(super) fn load(bytes: &[u8], options: &TokenizerOptions) -> Result<Loaded> {
+/// Reads the bytes of a `tokenizer.json`; what `known` says of them is not found out again. Errors carry no path yet.
+pub(super) fn load(bytes: &[u8], options: &TokenizerOptions, known: Option<EngineReport>) -> Result<Loaded> {
     let file: Value = serde_json::from_slice(bytes).map_err(not_json)?;
     let vocabulary = Arc::new(Vocabulary::read(&file)?);
     refuse_dropout(&file)?;
-    let texts = match options.engine {
+    let choice = match (options.engine, &known) {
+        (EngineChoice::Auto, Some(known)) if known.engine == fast::NAME => EngineChoice::Fast,
+        (EngineChoice::Auto, Some(_)) => EngineChoice::Compat,
+        (choice, _) => choice,
+    };
+    let texts = match choice {
         EngineChoice::Auto => probe::texts(&vocabulary.added),
         EngineChoice::Fast | EngineChoice::Compat => Vec::new(),
     };
@@ -98,11 +104,11 @@ pub(super) fn load(bytes: &[u8], options: &TokenizerOptions) -> Result<Loaded> {
     // a file that nobody foresaw into a refusal.
     let special = options.special_in_text;
     let (fast, compat) = thread::scope(|scope| {
-        let fast = (options.engine != EngineChoice::Compat).then(|| {
+        let fast = (choice != EngineChoice::Compat).then(|| {
             let vocabulary = Arc::clone(&vocabulary);
             scope.spawn(|| FastEngine::load(file, vocabulary, special).map(|e| Probed::new(e, &texts)))
         });
-        let compat = (options.engine != EngineChoice::Fast).then(|| {
+        let compat = (choice != EngineChoice::Fast).then(|| {
             let vocabulary = Arc::clone(&vocabulary);
             scope.spawn(|| CompatEngine::load(bytes, vocabulary, special).map(|e| Probed::new(e, &texts)))
         });
@@ -120,7 +126,8 @@ pub(super) fn load(bytes: &[u8], options: &TokenizerOptions) -> Result<Loaded> {
         (fast, compat) => return Err(refused_by_all(fast, compat)),
     };
     check_added(&vocabulary.added, &*engine)?;
-    let report = EngineReport { engine: engine.name().to_owned(), reason, slowdown: engine.slowdown() };
+    let found = || EngineReport { engine: engine.name().to_owned(), reason, slowdown: engine.slowdown() };
+    let report = known.unwrap_or_else(found);
     Ok(Loaded { engine, vocabulary: Some(vocabulary), report, fingerprint: String::new() })
 }
 
@@ -215,7 +222,7 @@ mod tests {
     }
 
     fn load_value(file: &Value) -> Result<Loaded> {
-        load(file.to_string().as_bytes(), &TokenizerOptions::default())
+        load(file.to_string().as_bytes(), &TokenizerOptions::default(), None)
     }
 
     fn added(id: u32, content: &str) -> Value {
@@ -275,7 +282,7 @@ mod tests {
         assert_eq!(load_value(&dropout).unwrap_err().kind(), ErrorKind::Unsupported);
         let neither = load_value(&json!({"model": {"type": "BPE", "vocab": {"a": 0}}})).unwrap_err();
         assert!(neither.message().contains(fast::NAME) && neither.message().contains(compat::NAME), "{neither}");
-        let broken = load(b"{\n\"model\": {,\n", &TokenizerOptions::default()).unwrap_err();
+        let broken = load(b"{\n\"model\": {,\n", &TokenizerOptions::default(), None).unwrap_err();
         assert!(broken.to_string().starts_with("line 2: not a tokenizer.json: "), "{broken}");
     }
 }

@@ -24,6 +24,7 @@ mod compat;
 mod encoder;
 mod engine;
 mod fast;
+mod known;
 mod load;
 mod options;
 mod probe;
@@ -34,6 +35,10 @@ mod vocab;
 
 pub use encoder::{LengthCounts, Overflow, TextEncoder, TokenName, TokeniseOptions};
 pub use engine::Engine;
+#[cfg(all(test, feature = "workers", target_os = "linux"))]
+pub(crate) use known::tests as known_tests;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) use known::{Known, known, learn};
 pub use load::{EngineReason, EngineReport};
 pub use options::{EngineChoice, TokenizerOptions};
 pub use stage::{Chunks, Mode, TokeniseIter, TokeniseMap, Tokenised, TokenisedIter, Whole};

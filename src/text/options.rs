@@ -1,7 +1,9 @@
 //! How a tokenizer is loaded.
 
+use serde::{Deserialize, Serialize};
+
 /// Which engine to use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum EngineChoice {
     /// The fast one if it reads the file and agrees with the second on the probe texts, else the second.
@@ -14,7 +16,7 @@ pub enum EngineChoice {
 }
 
 /// How a `tokenizer.json` is loaded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TokenizerOptions {
     /// Whether a special token written out in a text, such as `<|endoftext|>`, becomes that token. By default it is

@@ -122,6 +122,8 @@ fn run_program(start: Start) -> Result<()> {
         limits::cap_data(bytes)
             .map_err(|e| Error::new(ErrorKind::Worker, format!("cannot limit the heap to {bytes} bytes: {e}")))?;
     }
+    #[cfg(feature = "text")]
+    crate::text::learn(start.tokenizers);
     let session = Session::new(start.worker, start.inbox, start.outbox, slab);
     start.program.run(session.at_place(start.place))
 }

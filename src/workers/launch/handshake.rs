@@ -65,6 +65,9 @@ pub(crate) struct Start {
     pub(crate) heap_limit: Option<u64>,
     /// Whether its standard input is the slab.
     pub(crate) slab: bool,
+    /// What the parent has found out of tokenizers.
+    #[cfg(feature = "text")]
+    pub(crate) tokenizers: crate::text::Known,
     /// What it runs.
     pub(crate) program: Program,
     /// From the parent.

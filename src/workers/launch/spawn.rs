@@ -76,6 +76,8 @@ fn try_start(
         place: options.place,
         heap_limit: options.heap_limit,
         slab: options.slab.is_some(),
+        #[cfg(feature = "text")]
+        tokenizers: crate::text::known(),
         program: program.clone(),
         inbox: told,
         outbox: outbox.clone(),

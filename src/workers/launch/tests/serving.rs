@@ -249,3 +249,21 @@ fn starting_and_a_round_trip_are_timed() {
     let (started, ready, end) = starts[starts.len() / 2];
     println!("started {started:?}, ready {ready:?}, ended {end:?}; round trip {:?}, {each:?} each of 50", trips[1000]);
 }
+
+/// Says on how many texts the engines were compared for a file that nobody but these tests loads.
+#[cfg(feature = "text")]
+fn compared(file: Vec<u8>) -> Result<String> {
+    let tokenizer = crate::text::Tokenizer::from_bytes("file", &file)?;
+    Ok(format!("{:?}", tokenizer.engine_report().reason))
+}
+
+#[cfg(feature = "text")]
+#[test]
+fn a_worker_knows_what_its_parent_found_out_of_a_tokenizer() {
+    let file = crate::text::known_tests::file(3);
+    crate::text::known_tests::believe(&file, 12_345).unwrap();
+    let (_worker, events) = launch(compared, file, say);
+    let text = "Checked { texts: 12345 }";
+    let expected = done(text.len() as u64, xxhash_rust::xxh3::xxh3_64(text.as_bytes()));
+    assert_eq!(next_message(&events), FromWorker::Done(expected));
+}

@@ -1,0 +1,89 @@
+//! Findings about files that a process keeps for its life and hands to its workers, so that each file is examined once.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::load::EngineReport;
+use super::options::TokenizerOptions;
+
+/// The hash and length of a `tokenizer.json`, and how it is loaded.
+pub(super) type Key = (u128, usize, TokenizerOptions);
+
+static FOUND: Mutex<Option<HashMap<Key, EngineReport>>> = Mutex::new(None);
+
+/// Findings of one process, as another one takes them over.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Known(Vec<(Key, EngineReport)>);
+
+/// Returns the findings so far.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) fn known() -> Known {
+    let found = found();
+    Known(found.iter().flatten().map(|(key, report)| (*key, report.clone())).collect())
+}
+
+/// Takes over the findings of another process of the same build.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) fn learn(known: Known) {
+    found().get_or_insert_default().extend(known.0);
+}
+
+/// Returns which engine a file was found to run on.
+pub(super) fn recall(key: &Key) -> Option<EngineReport> {
+    found().as_ref()?.get(key).cloned()
+}
+
+/// Keeps which engine a file runs on.
+pub(super) fn keep(key: Key, report: &EngineReport) {
+    found().get_or_insert_default().insert(key, report.clone());
+}
+
+fn found() -> MutexGuard<'static, Option<HashMap<Key, EngineReport>>> {
+    FOUND.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::demo::TOKENIZER_JSON;
+    use crate::error::Result;
+    use crate::text::{EngineChoice, EngineReason, Tokenizer};
+
+    /// A file that no other test loads: the demo's, with a space behind it for each of `spaces`.
+    pub(crate) fn file(spaces: usize) -> Vec<u8> {
+        [TOKENIZER_JSON, &vec![b' '; spaces]].concat()
+    }
+
+    /// Makes this process believe that `file` was compared on so many texts.
+    pub(crate) fn believe(file: &[u8], texts: usize) -> Result<()> {
+        let report = Tokenizer::from_bytes("believed", file)?.engine_report().clone();
+        let key = (xxhash_rust::xxh3::xxh3_128(file), file.len(), TokenizerOptions::default());
+        keep(key, &EngineReport { reason: EngineReason::Checked { texts }, ..report });
+        Ok(())
+    }
+
+    #[test]
+    fn a_file_is_examined_once() {
+        let file = file(1);
+        let first = Tokenizer::from_bytes("first", &file).unwrap();
+        assert!(matches!(first.engine_report().reason, EngineReason::Checked { texts } if texts > 100));
+        let ids = first.encode("The miller sleeps.").unwrap();
+        drop(first);
+        believe(&file, 7).unwrap();
+        let again = Tokenizer::from_bytes("again", &file).unwrap();
+        assert_eq!(again.engine_report().reason, EngineReason::Checked { texts: 7 });
+        assert_eq!(again.encode("The miller sleeps.").unwrap(), ids);
+    }
+
+    #[test]
+    fn the_second_engine_serves_again_where_it_was_found_to() {
+        let file = file(2);
+        let options = TokenizerOptions::default();
+        let second = Tokenizer::from_bytes_with("second", &file, options.engine(EngineChoice::Compat)).unwrap();
+        let report =
+            EngineReport { reason: EngineReason::Differs { difference: "x".into() }, ..second.engine_report().clone() };
+        keep((xxhash_rust::xxh3::xxh3_128(&file), file.len(), options), &report);
+        assert_eq!(*Tokenizer::from_bytes("auto", &file).unwrap().engine_report(), report);
+    }
+}
