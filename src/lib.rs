@@ -106,6 +106,7 @@ pub mod source;
 pub mod spec;
 mod stats;
 pub mod store;
+mod temporary;
 #[cfg(feature = "text")]
 pub mod text;
 pub mod tune;

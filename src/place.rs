@@ -8,38 +8,62 @@ use std::path::{Path, PathBuf};
 /// The scheme of a URL: `s3` of `s3://bucket/key`. A letter by itself is a drive.
 pub(crate) fn scheme(path: &Path) -> Option<&str> {
     let (scheme, _) = path.to_str()?.split_once("://")?;
-    let is_scheme = scheme.len() > 1
-        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
-    is_scheme.then_some(scheme)
+    is_scheme(scheme).then_some(scheme)
+}
+
+fn is_scheme(text: &str) -> bool {
+    text.len() > 1
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
 /// Whether it lies in a store, and not on this machine.
 pub(crate) fn is_remote(path: &Path) -> bool {
-    scheme(path).is_some_and(|scheme| scheme != "file")
+    scheme(path).is_some_and(|scheme| !scheme.eq_ignore_ascii_case("file"))
+}
+
+/// Whether a scheme is that of a web server, whose URLs have queries.
+pub(crate) fn is_web(scheme: &str) -> bool {
+    ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web))
+}
+
+/// Whether a URL may name a folder: one of a web server ends with a slash, and the last part of others has no ending.
+#[cfg(any(feature = "cli", feature = "store"))]
+pub(crate) fn may_be_folder(path: &Path) -> bool {
+    let Some(scheme) = scheme(path).filter(|_| is_remote(path)) else { return true };
+    let text = path.to_string_lossy();
+    let name = text.rsplit('/').next().unwrap_or_default();
+    name.is_empty() || !is_web(scheme) && !name.contains('.')
 }
 
 /// The path that a `file://` URL stands for; any other as it is.
 pub(crate) fn local(path: &Path) -> Cow<'_, Path> {
-    match path.to_str().and_then(|text| text.strip_prefix("file://")) {
-        Some(rest) => Cow::Owned(unescaped(rest.strip_prefix("localhost").unwrap_or(rest))),
+    let scheme = scheme(path).filter(|scheme| scheme.eq_ignore_ascii_case("file"));
+    match (scheme, path.to_str()) {
+        (Some(scheme), Some(text)) => {
+            let rest = &text[scheme.len() + "://".len()..];
+            Cow::Owned(unescaped(rest.strip_prefix("localhost").unwrap_or(rest)))
+        }
+        _ => Cow::Borrowed(path),
+    }
+}
+
+/// The part of a path or URL that may be shown: a URL without user, password and query, where keys and signatures stand.
+///
+/// It errs on the safe side. Where the host is not plainly one, nothing in front of the last `@` is shown, and no host if there is
+/// no `@`: a password may hold any letter, slashes too.
+pub(crate) fn shown(path: &Path) -> Cow<'_, Path> {
+    let text = path.to_string_lossy();
+    match Url::of(&text).and_then(|url| url.shown()) {
+        Some(text) => Cow::Owned(PathBuf::from(text)),
         None => Cow::Borrowed(path),
     }
 }
 
-/// What may be shown of it: a URL without user, password and query, where signatures stand.
-pub(crate) fn shown(path: &Path) -> Cow<'_, Path> {
-    let Some(text) = path.to_str().filter(|_| is_remote(path)) else { return Cow::Borrowed(path) };
-    let (scheme, rest) = text.split_once("://").unwrap_or_default();
-    let is_web = scheme.starts_with("http");
-    // In the names of objects a question mark is a letter like others, or stands for one.
-    let end = rest.find(['?', '#']).filter(|&at| is_web || rest[at..].contains('=')).unwrap_or(rest.len());
-    let host_end = rest.find('/').unwrap_or(rest.len()).min(end);
-    let start = rest[..host_end].rfind('@').filter(|_| is_web).map_or(0, |at| at + 1);
-    if (start, end) == (0, rest.len()) {
-        return Cow::Borrowed(path);
-    }
-    Cow::Owned(PathBuf::from(format!("{scheme}://{}", &rest[start..end])))
+/// Whether a URL names a user, a password, or a host that is none.
+#[cfg(feature = "store")]
+pub(crate) fn has_user(url: &str) -> bool {
+    Url::of(url).is_some_and(|url| !url.is_plain())
 }
 
 /// The last part of a path or URL, for names and messages.
@@ -49,6 +73,84 @@ pub(crate) fn file_name(path: &Path) -> Cow<'_, str> {
         Cow::Borrowed(path) => path.file_name().unwrap_or_default().to_string_lossy(),
         Cow::Owned(path) => Cow::Owned(name(&path)),
     }
+}
+
+/// The parts of a text that is a URL, or would be one but for what stands in front of it.
+struct Url<'a> {
+    /// Everything up to the host.
+    head: &'a str,
+    scheme: &'a str,
+    /// The host, and the user in front of it.
+    authority: &'a str,
+    /// Authority and path, without the query.
+    rest: &'a str,
+    has_query: bool,
+}
+
+impl<'a> Url<'a> {
+    fn of(text: &'a str) -> Option<Self> {
+        let colon = text.find(":/")?;
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+        let scheme = text[..colon].rsplit(|c| !is_part(c)).next().filter(|scheme| is_scheme(scheme))?;
+        let behind = text[colon + 1..].trim_start_matches('/');
+        let (head, slashes) = (&text[..text.len() - behind.len()], text.len() - behind.len() - colon - 1);
+        // Of a path that was taken apart and put together again, one slash is left.
+        if scheme.eq_ignore_ascii_case("file") || slashes < 2 && !is_known(scheme) {
+            return None;
+        }
+        // In the names of objects a question mark is a letter like others, or stands for one.
+        let query = behind.find(['?', '#']).filter(|&at| is_web(scheme) || behind[at..].contains('='));
+        let rest = &behind[..query.unwrap_or(behind.len())];
+        let authority = rest.split(['/', '\\']).next().unwrap_or_default();
+        Some(Self { head, scheme, authority, rest, has_query: query.is_some() })
+    }
+
+    /// Whether the host stands by itself: a name, perhaps with a port. Azure has containers in front of it.
+    fn is_plain(&self) -> bool {
+        let container = self.authority.split_once('@').filter(|_| has_containers(self.scheme));
+        is_host(self.authority) || container.is_some_and(|(container, host)| is_name(container) && is_host(host))
+    }
+
+    /// The text as it may be shown, where that is not all of it.
+    fn shown(&self) -> Option<String> {
+        let Self { head, rest, .. } = self;
+        if self.is_plain() {
+            return self.has_query.then(|| format!("{head}{rest}"));
+        }
+        let at = rest.to_ascii_lowercase().rfind("%40").map(|at| at + 3).max(rest.rfind('@').map(|at| at + 1));
+        let tail = at.map(|at| &rest[at..]).filter(|tail| is_host(tail.split('/').next().unwrap_or_default()));
+        Some(format!("{head}{}", tail.unwrap_or("***")))
+    }
+}
+
+/// The schemes of stores that [`store`](crate::store) reads, and those that people write URLs with passwords of.
+fn is_known(scheme: &str) -> bool {
+    let known = ["s3", "s3a", "gs", "gcs", "az", "adl", "azure", "ftp", "ftps", "sftp", "hdfs"];
+    is_web(scheme) || has_containers(scheme) || known.iter().any(|known| scheme.eq_ignore_ascii_case(known))
+}
+
+/// `abfss://container@account.dfs.core.windows.net/path`.
+fn has_containers(scheme: &str) -> bool {
+    ["abfs", "abfss", "wasb", "wasbs"].iter().any(|azure| scheme.eq_ignore_ascii_case(azure))
+}
+
+/// A host without a user, and perhaps with a port.
+fn is_host(text: &str) -> bool {
+    let is_port = |port: &str| (1..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some(address) = text.strip_prefix('[') {
+        let (address, port) = address.split_once(']').unwrap_or((text, ""));
+        let is_address = address.bytes().all(|byte| byte.is_ascii_hexdigit() || b":.".contains(&byte));
+        return is_address && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port));
+    }
+    match text.split_once(':') {
+        Some((name, port)) => is_name(name) && is_port(port),
+        None => is_name(text),
+    }
+}
+
+/// A name of a host, a bucket or a container, or a pattern of those.
+fn is_name(text: &str) -> bool {
+    !text.contains(['@', ':', '%', '\\'])
 }
 
 /// The bytes that `%41` and the like stand for.
@@ -66,6 +168,8 @@ fn unescaped(text: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -74,7 +178,15 @@ mod tests {
         assert!(remote("s3://b/k") && remote("https://h/p") && remote("abfss://c@a.dfs.core.windows.net/p"));
         assert!(!remote("a/b") && !remote("c://x") && !remote("file:///a") && !remote("1s://b") && !remote("a b://c"));
         assert_eq!(local(Path::new("file:///a/b%20c%zz")), Path::new("/a/b c%zz"));
+        assert_eq!(local(Path::new("FILE://localhost/a")), Path::new("/a"));
         assert_eq!(local(Path::new("a%20b")), Path::new("a%20b"));
+    }
+
+    #[test]
+    fn folders_are_told_from_objects_by_their_names() {
+        let may_be = |text: &str| may_be_folder(Path::new(text));
+        assert!(may_be("a.jsonl") && may_be("s3://b/k") && may_be("s3://b/k.v2/") && may_be("http://h/a/"));
+        assert!(!may_be("s3://b/a.jsonl") && !may_be("http://h/a") && !may_be("HTTPS://h/a.jsonl?b"));
     }
 
     #[test]
@@ -87,8 +199,57 @@ mod tests {
             ("s3://bucket/a-??.jsonl", "s3://bucket/a-??.jsonl"),
             ("abfss://container@account/key", "abfss://container@account/key"),
             ("data/a?b=c", "data/a?b=c"),
+            ("http://localhost:8080/@a/b", "http://localhost:8080/@a/b"),
+            ("http://[::1]:80/a?b", "http://[::1]:80/a"),
+            ("HTTPS://user:secret@host/a", "HTTPS://host/a"),
+            ("https://user:se/cret@host/a", "https://host/a"),
+            ("https://user:secret%2Fsecret/a", "https://***"),
+            ("https:/user:secret@host/a", "https:/host/a"),
+            ("s3://KEY:se/cret@bucket/a", "s3://bucket/a"),
+            ("gs://token@bucket/a", "gs://bucket/a"),
+            ("abfss://container:secret@account/key", "abfss://account/key"),
+            ("{https://user:secret@host/a,b}", "{https://host/a,b}"),
         ] {
             assert_eq!(shown(Path::new(given)), Path::new(want));
+        }
+    }
+
+    /// Every scheme, in any case, with a user and a password of any letters, before a path and a query.
+    fn spelling() -> impl Strategy<Value = (String, String)> {
+        const SCHEMES: &[&str] =
+            &["http", "https", "s3", "s3a", "gs", "az", "abfs", "abfss", "ftp", "hdfs", "some+thing"];
+        let cased = (proptest::sample::select(SCHEMES), any::<u64>()).prop_map(|(scheme, cases)| {
+            let upper = |(i, c): (usize, char)| if cases >> i & 1 == 1 { c.to_ascii_uppercase() } else { c };
+            scheme.chars().enumerate().map(upper).collect::<String>()
+        });
+        let password = "([a-z+=!$&*,;~-]|[/@:\\\\]|%2[fF]|%3[aA]|%40){0,6}SECRET([a-z+=!$]|[/@:\\\\]|%2[fF]|%40){0,6}";
+        let host = "[a-z]{1,8}(\\.[a-z]{2,3})?(:[0-9]{1,5})?";
+        let path = "(/[a-z0-9._-]{1,8}){0,3}";
+        const KEYS: &[&str] =
+            &["X-Amz-Signature", "X-Amz-Security-Token", "X-Goog-Signature", "sig", "Signature", "token", "se"];
+        let query = (proptest::sample::select(KEYS), "(&[a-z]{1,3}=SECRET){0,2}");
+        let query = query.prop_map(|(key, more)| format!("?{key}=SECRET{more}"));
+        let user = ("[a-zA-Z]{1,5}", password).prop_map(|(user, password)| format!("{user}:{password}@"));
+        (cased, proptest::option::of(user), host, path, proptest::option::of(query)).prop_map(
+            |(scheme, user, host, path, query)| {
+                let plain = format!("{scheme}://{host}{path}");
+                let user = user.unwrap_or_default();
+                (format!("{scheme}://{user}{host}{path}{}", query.unwrap_or_default()), plain)
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn no_spelling_shows_a_secret((url, plain) in spelling()) {
+            let text = shown(Path::new(&url)).to_string_lossy().into_owned();
+            prop_assert!(!text.contains("SECRET"), "{}", text);
+            prop_assert_eq!(&text, &plain);
+            let error = crate::Error::config("wrong").path(&url);
+            let texts = [error.to_string(), format!("{error:?}"), file_name(Path::new(&url)).into_owned()];
+            prop_assert!(!texts.concat().contains("SECRET"), "{:?}", texts);
+            // A URL that may be shown whole is shown whole.
+            prop_assert_eq!(shown(Path::new(&plain)), Path::new(&plain));
         }
     }
 }

@@ -74,6 +74,30 @@ fn objects_give_the_data_of_files_for_any_number_of_workers() {
 }
 
 #[test]
+fn what_is_indexed_is_shown_without_its_signature() {
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    let url = server.put("a.jsonl", "{\"n\": 1}\n") + "?X-Amz-Signature=hid/den";
+    for json in [&[][..], &["--json"]] {
+        let output = gristmill(dir.path(), &[&["index", &url], json].concat()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("/a.jsonl") && !text.contains("den"), "{text}");
+    }
+}
+
+/// No folder is looked for where a file is named.
+#[test]
+fn a_file_that_is_inspected_is_the_one_that_is_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = gristmill(dir.path(), &["inspect", "http://127.0.0.1:1/a.jsonl"]);
+    let output = command.env("GRISTMILL_STORE_ATTEMPTS", "1").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("http://127.0.0.1:1/a.jsonl: ") && !text.contains("manifest"), "{text}");
+    let output = gristmill(dir.path(), &["inspect", "none.jsonl"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("none.jsonl: No such file or directory"), "{text}");
+}
+
+#[test]
 fn a_run_over_objects_resumes_and_refuses_other_objects() {
     let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
     let [first, second] = shards();

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::Result;
 use crate::source::{IndexCache, TokenLayout, detect, size};
 use crate::spec::Data;
+use crate::{Result, place};
 use serde::Serialize;
 
 use crate::cli::format::{bytes, grouped, plural};
@@ -89,7 +89,7 @@ fn parts(files: Vec<PathBuf>) -> Result<Vec<Vec<PathBuf>>> {
         let format = detect(&file)?;
         let bytes = if format.is_indexed() { size(&file)? } else { IndexCache::MIN_BYTES };
         if bytes < IndexCache::MIN_BYTES {
-            let (total, files) = small.entry((folder_of(&file).to_owned(), format.source())).or_default();
+            let (total, files) = small.entry((folder_of(&file), format.source())).or_default();
             *total += bytes;
             files.push(file);
         } else {
@@ -105,8 +105,9 @@ fn parts(files: Vec<PathBuf>) -> Result<Vec<Vec<PathBuf>>> {
     Ok(parts)
 }
 
-fn folder_of(file: &Path) -> &Path {
-    file.parent().unwrap_or(Path::new(""))
+/// The folder of a file, as it may be shown: signatures may have slashes.
+fn folder_of(file: &Path) -> PathBuf {
+    place::shown(file).parent().map_or_else(PathBuf::new, Path::to_owned)
 }
 
 fn index(files: &[PathBuf], layout: TokenLayout, folder: Option<&Path>) -> Result<Indexed> {
@@ -114,11 +115,11 @@ fn index(files: &[PathBuf], layout: TokenLayout, folder: Option<&Path>) -> Resul
     let data = Data::open_indexed(files, layout, folder)?;
     let cache = folder.map_or(IndexCache::Beside, |folder| IndexCache::Folder(folder.to_owned()));
     let (file, path) = match files {
-        [file] => (file.as_path(), cache.path_for(file)),
-        _ => (folder_of(&files[0]), cache.path_for_small(folder_of(&files[0]))),
+        [file] => (place::shown(file).into_owned(), cache.path_for(file)),
+        _ => (folder_of(&files[0]), cache.path_for_small(&folder_of(&files[0]))),
     };
     let index_bytes = path.and_then(|path| Some(std::fs::metadata(path).ok()?.len()));
     let (format, records) = (data.format(), data.records());
     let seconds = start.elapsed().as_secs_f64();
-    Ok(Indexed { file: file.to_owned(), files: files.len(), format, records, index_bytes, seconds })
+    Ok(Indexed { file, files: files.len(), format, records, index_bytes, seconds })
 }

@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::Result;
-use crate::place::file_name;
 use crate::sink::Manifest;
-use crate::source::{Format, TokenLayout};
+use crate::source::TokenLayout;
+use crate::{Result, place};
 
 /// What `.bin` files are.
 #[derive(clap::Args)]
@@ -35,11 +34,9 @@ impl Layout {
     /// As [`Manifest::of`].
     pub(crate) fn of(&self, data: &[PathBuf]) -> Result<TokenLayout> {
         match (self.layout, data) {
-            // An object whose name says what it is is no folder.
-            (TokenLayout::Detect, [file]) if Format::by_name(&file_name(file).to_lowercase()).is_some() => {
-                Ok(TokenLayout::Detect)
+            (TokenLayout::Detect, [folder]) if place::may_be_folder(folder) => {
+                Ok(Manifest::of(folder)?.map_or(TokenLayout::Detect, |manifest| manifest.layout()))
             }
-            (TokenLayout::Detect, [folder]) => Ok(Manifest::of(folder)?.map_or(TokenLayout::Detect, |m| m.layout())),
             (layout, _) => Ok(layout),
         }
     }

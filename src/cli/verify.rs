@@ -8,7 +8,7 @@ use crate::element::OrderHash;
 use crate::sink::Manifest;
 use crate::source::TokenLayout;
 use crate::spec::{Checked, Data, Watch};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, place};
 use serde::Serialize;
 
 use crate::cli::format::{bytes, grouped, plural};
@@ -66,7 +66,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let files = Data::find(&args.data)?;
     let layout = args.layout.of(&args.data)?;
     let manifest = match args.data.as_slice() {
-        [folder] => Manifest::of(folder)?.map(|manifest| (folder, manifest)),
+        [folder] if place::may_be_folder(folder) => Manifest::of(folder)?.map(|manifest| (folder, manifest)),
         _ => None,
     };
     let mut format = "";

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::sink::{Compression, Schema, Sink, SinkFormat, SinkOptions, SinkReport};
 use crate::source::TokenType;
-use crate::{BoxIter, Element, Error, LoaderBuilder, Result};
+use crate::{BoxIter, Element, Error, LoaderBuilder, Result, place};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
@@ -123,7 +123,11 @@ impl Shards {
         };
         let (mut sink, mut loader) = Sink::of_pipeline(options, &self.out, pipeline)?;
         if self.resume && sink.records() > 0 {
-            output::say(&format!("going on behind {} records in {}", sink.records(), self.out.display()));
+            output::say(&format!(
+                "going on behind {} records in {}",
+                sink.records(),
+                place::shown(&self.out).display()
+            ));
         }
         interrupt::listen();
         let mut progress = Written::new(sink.records());
@@ -186,7 +190,7 @@ impl Shards {
         let stopped = if written.interrupted { "interrupted" } else { "end" };
         if json {
             let tokens = written.tokens.as_ref();
-            output::json(&Summary { stopped, folder: &self.out, report: &written.report, tokens });
+            output::json(&Summary { stopped, folder: &place::shown(&self.out), report: &written.report, tokens });
         } else {
             output::data(&format!("{}\n", written.report));
             if let Some(Tokens { tokens, tokens_per_s }) = &written.tokens {
@@ -197,7 +201,7 @@ impl Shards {
             output::say(&format!(
                 "interrupted: {} records stand in {}; the same command with --resume goes on behind them",
                 written.report.records,
-                self.out.display()
+                place::shown(&self.out).display()
             ));
             return Outcome::Interrupted;
         }

@@ -5,6 +5,8 @@ use std::mem::take;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::buffer::{Buffer, Owner};
+#[cfg(feature = "store")]
+use crate::error::{Error, ErrorKind, Result};
 
 /// Smaller memory is left to the allocator, which does not give it back at once.
 const LEAST: usize = 64 << 10;
@@ -31,6 +33,64 @@ pub(crate) fn room(len: usize) -> Vec<u8> {
     // Nobody waits while the system hands out memory.
     let used = spare().take(size);
     used.unwrap_or_else(|| Vec::with_capacity(size))
+}
+
+/// Memory for bytes of which only somebody else says how many there will be: it grows as they come.
+///
+/// A file or a server may claim any length. No more than 16 MiB is taken for what is not there yet, and twice what is.
+#[cfg(feature = "store")]
+pub(crate) struct Room {
+    bytes: Vec<u8>,
+    claimed: usize,
+}
+
+/// Bytes that are taken for a claim alone.
+#[cfg(feature = "store")]
+const BELIEVED: usize = 16 << 20;
+
+#[cfg(feature = "store")]
+impl Room {
+    /// Room for as many bytes as are claimed, which need not be there.
+    pub(crate) fn new(claimed: u64) -> Result<Self> {
+        let Ok(len) = usize::try_from(claimed) else { return Err(too_much(claimed, 0)) };
+        let spare = if len < LEAST { None } else { spare().take(rounded(len)) };
+        let mut room = Self { bytes: spare.unwrap_or_default(), claimed: len };
+        room.reserve(len.min(BELIEVED))?;
+        Ok(room)
+    }
+
+    /// Adds the next bytes.
+    pub(crate) fn fill(&mut self, piece: &[u8]) -> Result<()> {
+        self.reserve(self.bytes.len().saturating_add(piece.len()))?;
+        self.bytes.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// Takes memory for `need` bytes, and, so that it does not have to grow each time, for twice as many as there was, but
+    /// for no more than all that were claimed.
+    fn reserve(&mut self, need: usize) -> Result<()> {
+        let (len, capacity) = (self.bytes.len(), self.bytes.capacity());
+        if need <= capacity {
+            return Ok(());
+        }
+        let whole = if self.claimed < LEAST { self.claimed } else { rounded(self.claimed) };
+        let size = capacity.saturating_mul(2).max(need).min(whole.max(need));
+        // Memory of a size that is used again, as far as that is what was believed anyway.
+        let size = if whole <= BELIEVED { whole.max(need) } else { size };
+        self.bytes.try_reserve_exact(size - len).map_err(|_| too_much(self.claimed as u64, len))
+    }
+
+    /// The bytes, [shared](share).
+    pub(crate) fn share(self) -> Buffer {
+        share(self.bytes)
+    }
+}
+
+#[cold]
+#[cfg(feature = "store")]
+fn too_much(claimed: u64, here: usize) -> Error {
+    Error::new(ErrorKind::Io, format!("no memory for {claimed} bytes, of which {here} have come"))
+        .help("the file or its server claims a length that cannot be, or this process needs more memory")
 }
 
 /// Lengths that differ little have memory of one size, an eighth more at most; powers of two, which blocks have, just what they need.
@@ -122,6 +182,26 @@ mod tests {
         let spare = of(&[FEW / 2, FEW / 2, FEW / 4], 0);
         assert_eq!((spare.memory.len(), spare.bytes, spare.lent), (2, FEW / 4 * 3, 0));
         assert_eq!((of(&[FEW + 1], 0).memory.len(), of(&[FEW + 1], 2 * PART * FEW).memory.len()), (0, 1));
+    }
+
+    #[cfg(feature = "store")]
+    #[test]
+    fn memory_is_taken_for_what_came_and_not_for_what_is_claimed() {
+        for claimed in [1 << 40, 1 << 62, u64::MAX] {
+            let mut room = Room::new(claimed).unwrap();
+            (0..40).for_each(|_| room.fill(&[7; 1 << 20]).unwrap());
+            assert!(room.bytes.capacity() <= 80 << 20, "{} bytes for 40 MiB", room.bytes.capacity());
+            assert_eq!(room.share().len(), 40 << 20);
+        }
+        // More than any process has.
+        let error = Room::new(1 << 40).and_then(|mut room| room.reserve(1 << 62)).unwrap_err();
+        assert_eq!(error.message(), "no memory for 1099511627776 bytes, of which 0 have come");
+        for len in [0, 10, LEAST - 1, LEAST + 1, BELIEVED + 1, 3 * BELIEVED + 5] {
+            let mut room = Room::new(len as u64).unwrap();
+            vec![1; len].chunks(128 << 10).for_each(|piece| room.fill(piece).unwrap());
+            assert!(room.bytes.capacity() <= rounded(len).max(LEAST), "{} for {len}", room.bytes.capacity());
+            assert_eq!(room.share().len(), len);
+        }
     }
 
     #[test]

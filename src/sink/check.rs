@@ -1,6 +1,5 @@
 //! Whether a folder still holds what was written.
 
-use std::io;
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -11,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::place;
 use crate::source::Access;
 use crate::source::content::Content;
-use crate::store::Folder;
+use crate::store::{Folder, description};
 
 impl Manifest {
     /// The manifest of a folder, where it has one.
@@ -27,12 +26,11 @@ impl Manifest {
             return Self::of_text(&String::from_utf8_lossy(&text)).map_err(|e| e.path(path));
         }
         let path = place::local(folder).join(MANIFEST);
-        match std::fs::read_to_string(&path) {
-            Ok(text) => Self::of_text(&text).map_err(|e| e.path(&path)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
-            Err(error) => Err(Error::io(error, path)),
+        if !place::local(folder).is_dir() {
+            return Ok(None);
         }
+        let Some(text) = description(&path)?.and_then(|text| String::from_utf8(text).ok()) else { return Ok(None) };
+        Self::of_text(&text).map_err(|e| e.path(&path))
     }
 
     /// `None`: the name of the file is not ours alone.

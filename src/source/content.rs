@@ -146,6 +146,16 @@ impl Content {
         self.read(0..self.len())
     }
 
+    /// All of its bytes, where it is a text that describes others: no more than 256 MiB.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if it is longer; as [`read`](Self::read), of what lies far away.
+    #[cfg(any(feature = "arrow", feature = "mds"))]
+    pub(crate) fn description(&self) -> Result<Buffer> {
+        crate::store::check_description(self.len())?;
+        self.whole()
+    }
+
     /// Its bytes front to back.
     pub(crate) fn stream(&self) -> Stream {
         Stream { content: self.clone(), piece: Buffer::EMPTY, taken: 0, next: 0 }
@@ -162,6 +172,15 @@ impl Content {
             Kind::Far(object) => {
                 Ok(FileId { name: files::file_name(path).into_owned(), size: object.len(), hash: object.hash() })
             }
+        }
+    }
+
+    /// What an object of a store is known by: its URL and its version, where the server tells one. Files are known otherwise.
+    pub(crate) fn known_as(&self) -> Option<u64> {
+        match &self.0 {
+            Kind::Here(..) => None,
+            #[cfg(feature = "store")]
+            Kind::Far(object) => object.known_as(),
         }
     }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::error::{Error, Result};
 use crate::place;
 use crate::sink::MANIFEST;
-use crate::store::Folder;
+use crate::store::{Folder, description};
 
 /// What is needed of a manifest: see [`Manifest`](crate::sink::Manifest).
 #[derive(Deserialize)]
@@ -42,7 +42,7 @@ pub(crate) fn listed(folder: &Path, endings: &[&str]) -> Result<Option<Vec<PathB
     let path = folder.join(MANIFEST);
     let text = match place::is_remote(folder) {
         true => Folder::open(folder)?.read(MANIFEST)?.filter(|text| text.starts_with(BEGINNING)),
-        false => manifest(&path).map_err(|e| Error::io(e, &path))?,
+        false => manifest(&path)?,
     };
     let Some(text) = text else { return Ok(None) };
     let damaged = |what: String| Error::state(format!("a damaged manifest: {what}")).path(&path);
@@ -57,16 +57,14 @@ pub(crate) fn listed(folder: &Path, endings: &[&str]) -> Result<Option<Vec<PathB
 }
 
 /// What is in the file, if it is there and a manifest.
-fn manifest(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut text = vec![0; BEGINNING.len()];
-    match file.read_exact(&mut text) {
-        Ok(()) if text == BEGINNING => file.read_to_end(&mut text).map(|_| Some(text)),
-        Err(error) if error.kind() != ErrorKind::UnexpectedEof => Err(error),
+fn manifest(path: &Path) -> Result<Option<Vec<u8>>> {
+    let mut beginning = [0; BEGINNING.len()];
+    let begun = File::open(path).and_then(|mut file| file.read_exact(&mut beginning));
+    match begun {
+        Ok(()) if beginning == BEGINNING => description(path),
+        Err(error) if ![ErrorKind::NotFound, ErrorKind::UnexpectedEof].contains(&error.kind()) => {
+            Err(Error::io(error, path))
+        }
         _ => Ok(None),
     }
 }

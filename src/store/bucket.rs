@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use object_store::path::Path as Key;
 use object_store::{ObjectStore, RetryConfig};
 use url::Url;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::options;
+use super::client::Redirects;
+use super::options::{self, StoreOptions};
 use super::retry::root_cause;
 use super::service::Connector;
 use crate::error::{Error, ErrorKind, Result};
@@ -47,7 +49,12 @@ impl Location {
 
     fn parse_text(text: &str) -> Result<Self> {
         let (scheme, rest) = text.split_once("://").unwrap_or_default();
-        if scheme.starts_with("http") {
+        let scheme = &*scheme.to_ascii_lowercase();
+        if place::has_user(text) {
+            return Err(Error::unsupported("a URL with user and password")
+                .help("use a signed URL, or keys in the environment with s3://, gs://, az://"));
+        }
+        if place::is_web(scheme) {
             return Self::parse_web(text, scheme);
         }
         let (host, key) = rest.split_once('/').unwrap_or((rest, ""));
@@ -59,11 +66,6 @@ impl Location {
 
     fn parse_web(text: &str, scheme: &str) -> Result<Self> {
         let url = Url::parse(text).map_err(|e| Error::config(format!("no URL: {e}")))?;
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(
-                Error::unsupported("a URL with user and password").help("use a signed URL, or s3://, gs://, az://")
-            );
-        }
         let root = &url[..url::Position::BeforePath];
         let key = Key::from_url_path(url.path()).map_err(|e| Error::config(format!("no URL: {e}")))?;
         let exact = Some(url[..url::Position::AfterQuery].into());
@@ -89,17 +91,22 @@ impl Location {
     }
 }
 
+/// What decides how a bucket is spoken with: its root, the environment, and how often and how long something is tried.
+type Known = (String, u64, u32, Duration);
+
 /// The client for a bucket: one for all its objects, so that connections are used again.
 fn bucket(scheme: &str, root: &str) -> Result<Bucket> {
-    static BUCKETS: Mutex<Option<HashMap<(String, u64), Bucket>>> = Mutex::new(None);
-    let known = (root.to_owned(), environment());
+    static BUCKETS: Mutex<Option<HashMap<Known, Bucket>>> = Mutex::new(None);
+    let StoreOptions { attempts, timeout, .. } = StoreOptions::current();
+    let known = (root.to_owned(), environment(), attempts, timeout);
     let mut buckets = BUCKETS.lock().unwrap_or_else(PoisonError::into_inner);
     let buckets = buckets.get_or_insert_default();
     if let Some(bucket) = buckets.get(&known) {
         return Ok(bucket.clone());
     }
     let once = RetryConfig { max_retries: 0, ..RetryConfig::default() };
-    let bucket = Bucket { reader: client(scheme, root, once)?, patient: client(scheme, root, RetryConfig::default())? };
+    let patient = RetryConfig { max_retries: attempts as usize - 1, retry_timeout: timeout, ..RetryConfig::default() };
+    let bucket = Bucket { reader: client(scheme, root, once)?, patient: client(scheme, root, patient)? };
     Ok(buckets.entry(known).or_insert(bucket).clone())
 }
 
@@ -128,21 +135,21 @@ fn client(scheme: &str, root: &str, retry: RetryConfig) -> Result<Arc<dyn Object
         "s3" | "s3a" => object_store::aws::AmazonS3Builder::from_env()
             .with_url(root)
             .with_retry(retry)
-            .with_http_connector(Connector)
+            .with_http_connector(Connector(Redirects::Refused))
             .build()
             .map(|client| Arc::new(client) as _),
         #[cfg(feature = "gcs")]
         "gs" => object_store::gcp::GoogleCloudStorageBuilder::from_env()
             .with_url(root)
             .with_retry(retry)
-            .with_http_connector(Connector)
+            .with_http_connector(Connector(Redirects::Refused))
             .build()
             .map(|client| Arc::new(client) as _),
         #[cfg(feature = "azure")]
         "az" | "adl" | "azure" | "abfs" | "abfss" => object_store::azure::MicrosoftAzureBuilder::from_env()
             .with_url(root)
             .with_retry(retry)
-            .with_http_connector(Connector)
+            .with_http_connector(Connector(Redirects::Refused))
             .build()
             .map(|client| Arc::new(client) as _),
         #[cfg(feature = "http")]
@@ -150,7 +157,7 @@ fn client(scheme: &str, root: &str, retry: RetryConfig) -> Result<Arc<dyn Object
             .with_url(root)
             .with_retry(retry)
             .with_client_options(object_store::ClientOptions::new().with_allow_http(scheme == "http"))
-            .with_http_connector(Connector)
+            .with_http_connector(Connector(Redirects::Followed))
             .build()
             .map(|client| Arc::new(client) as _),
         other => return Err(options::lacking(other)),

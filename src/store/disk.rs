@@ -1,35 +1,41 @@
 //! Blocks of objects on a local disk, for several processes and for the next run.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
+use highway::{HighwayHash, HighwayHasher};
 use tokio::sync::Semaphore;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::blocks::Key;
+use super::private::{self, Secret};
 use crate::element::{Buffer, BufferMut};
+use crate::error::{ErrorKind, Result};
+use crate::temporary::{Readers, Temporary};
 
 /// A folder of blocks, a file each, of which those go first that were not used for longest.
 ///
-/// A block appears by a rename when it is whole and synced, and is read only with its right checksum: whatever a crash
+/// A block appears by a rename when it is whole and synced, and is read only with its right hash: whatever a crash
 /// or another process leaves is fetched again. The time of a file's last change is that of its last use.
-#[derive(Debug)]
+///
+/// The hash is made with a key that lies in the folder and that its owner alone can read. So a block that somebody else made, or that
+/// lay elsewhere, is none. It holds nothing against the owner's other programs, nor against the system's administrator.
 pub(super) struct Disk {
     folder: PathBuf,
     size: u64,
+    secret: Secret,
     /// Bytes written since the folder was last looked through; at first more than any folder has.
     unseen: AtomicU64,
     /// Blocks that may wait to be written: others are not kept.
     pub(super) writes: Arc<Semaphore>,
 }
 
-const MAGIC: &[u8; 8] = b"gmblock1";
-/// Magic, and the checksum of key and bytes.
-const HEADER: usize = 16;
+const MAGIC: &[u8; 8] = b"gmblock2";
+/// Magic, and the hash of key and bytes.
+const HEADER: usize = 24;
 const WAITING: usize = 512;
 /// A use within this time of the last is not noted.
 const NOTED: Duration = Duration::from_secs(60);
@@ -37,9 +43,31 @@ const NOTED: Duration = Duration::from_secs(60);
 const ABANDONED: Duration = Duration::from_secs(600);
 
 impl Disk {
-    pub(super) fn new(folder: &Path, size: u64) -> Self {
-        let folder = folder.join("blocks");
-        Self { folder, size, unseen: AtomicU64::new(u64::MAX / 2), writes: Arc::new(Semaphore::new(WAITING)) }
+    /// The blocks in a folder; none where the folder cannot be made or written.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a folder that is not the user's alone.
+    pub(super) fn open(folder: &Path, size: u64) -> Result<Option<Self>> {
+        // Indices lie beside the blocks, and say where records begin.
+        let (indices, folder) = (folder.join("indices"), folder.join("blocks"));
+        for folder in [&indices, &folder] {
+            if let Err(error) = private::folder(folder) {
+                if error.kind() == ErrorKind::Config {
+                    return Err(error);
+                }
+                tracing::warn!(%error, "no blocks are kept");
+                return Ok(None);
+            }
+        }
+        let secret = match private::key(&folder.join("key")) {
+            Ok(secret) => secret,
+            Err(error) => {
+                tracing::warn!(folder = %folder.display(), %error, "no blocks are kept");
+                return Ok(None);
+            }
+        };
+        let (unseen, writes) = (AtomicU64::new(u64::MAX / 2), Arc::new(Semaphore::new(WAITING)));
+        Ok(Some(Self { folder, size, secret, unseen, writes }))
     }
 
     fn path(&self, key: Key) -> PathBuf {
@@ -56,7 +84,7 @@ impl Disk {
     pub(super) fn read(&self, key: Key, len: u64) -> Option<Buffer> {
         let path = self.path(key);
         let mut file = File::open(&path).ok()?;
-        let found = read(&mut file, key, len).ok()?;
+        let found = self.checked(&mut file, key, len).ok()?;
         if found.is_none() {
             // It would only be looked at again.
             let _ = fs::remove_file(&path);
@@ -69,7 +97,7 @@ impl Disk {
     /// Keeps a block. That it cannot be kept is no error: then it is fetched again.
     pub(super) fn write(&self, key: Key, bytes: &[u8]) {
         let path = self.path(key);
-        if let Err(error) = write(&path, key, bytes) {
+        if let Err(error) = self.put(&path, key, bytes) {
             tracing::debug!(path = %path.display(), %error, "a block is not kept");
             return;
         }
@@ -85,7 +113,7 @@ impl Disk {
     /// Removes what is too much, and room for what is written until the next time. One process at a time does; another that wants to
     /// tries again behind its next block, for what it wrote may not have been seen.
     fn make_room(&self) -> io::Result<()> {
-        let lock = File::create(self.folder.join("lock"))?;
+        let lock = lock(&self.folder)?;
         if lock.try_lock().is_err() {
             return Ok(());
         }
@@ -120,43 +148,63 @@ impl Disk {
         }
         Ok(())
     }
+
+    /// What nobody without the key can tell of a block.
+    fn hash(&self, key: Key, bytes: &[u8]) -> [u8; 16] {
+        let words = self.secret.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+        let mut secret = [0; 4];
+        secret.iter_mut().zip(words).for_each(|(to, word)| *to = word);
+        let mut hasher = HighwayHasher::new(highway::Key(secret));
+        hasher.append(&key.0.to_le_bytes());
+        hasher.append(&key.1.to_le_bytes());
+        hasher.append(bytes);
+        bytemuck::cast(hasher.finalize128().map(u64::to_le))
+    }
+
+    /// The bytes of a file, if they are those of this block.
+    fn checked(&self, file: &mut File, key: Key, len: u64) -> io::Result<Option<Buffer>> {
+        let mut header = [0; HEADER];
+        if file.metadata()?.len() != HEADER as u64 + len {
+            return Ok(None);
+        }
+        file.read_exact(&mut header)?;
+        let mut bytes = BufferMut::zeroed(len as usize);
+        file.read_exact(bytes.as_mut_bytes())?;
+        let (magic, stored) = header.split_at(MAGIC.len());
+        let is_right = magic == MAGIC && stored == self.hash(key, bytes.as_bytes());
+        Ok(is_right.then(|| bytes.freeze()))
+    }
+
+    fn put(&self, path: &Path, key: Key, bytes: &[u8]) -> io::Result<()> {
+        fs::create_dir_all(path.parent().unwrap_or(path))?;
+        let (mut file, temporary) = Temporary::create(path, Readers::Owner)?;
+        file.write_all(MAGIC)?;
+        file.write_all(&self.hash(key, bytes))?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        temporary.publish(path)
+    }
+}
+
+impl std::fmt::Debug for Disk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Disk({}, {} bytes)", self.folder.display(), self.size)
+    }
 }
 
 fn is_older(time: SystemTime, age: Duration) -> bool {
     time.elapsed().is_ok_and(|elapsed| elapsed > age)
 }
 
-fn checksum(key: Key, bytes: &[u8]) -> u64 {
-    xxh3_64_with_seed(bytes, (key.0 as u64) ^ key.1.rotate_left(32))
+/// The file by which processes take turns: the folder itself, so that there is nothing to be put in its place.
+#[cfg(unix)]
+fn lock(folder: &Path) -> io::Result<File> {
+    File::open(folder)
 }
 
-fn read(file: &mut File, key: Key, len: u64) -> io::Result<Option<Buffer>> {
-    let mut header = [0; HEADER];
-    if file.metadata()?.len() != HEADER as u64 + len {
-        return Ok(None);
-    }
-    io::Read::read_exact(file, &mut header)?;
-    let mut bytes = BufferMut::zeroed(len as usize);
-    io::Read::read_exact(file, bytes.as_mut_bytes())?;
-    let (magic, stored) = header.split_at(8);
-    let is_right = magic == MAGIC && stored == checksum(key, bytes.as_bytes()).to_le_bytes();
-    Ok(is_right.then(|| bytes.freeze()))
-}
-
-fn write(path: &Path, key: Key, bytes: &[u8]) -> io::Result<()> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder)?;
-    let temporary = folder.join(format!(".{}.{}", std::process::id(), NEXT.fetch_add(1, Relaxed)));
-    let written = (|| {
-        let mut file = File::create(&temporary)?;
-        file.write_all(MAGIC)?;
-        file.write_all(&checksum(key, bytes).to_le_bytes())?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    })();
-    written.inspect_err(|_| drop(fs::remove_file(&temporary)))
+#[cfg(not(unix))]
+fn lock(folder: &Path) -> io::Result<File> {
+    File::options().write(true).create(true).truncate(false).open(folder.join("lock"))
 }
 
 #[cfg(test)]
@@ -164,6 +212,10 @@ mod tests {
     use super::*;
 
     const KEY: Key = (0xabcd << 112, 7);
+
+    fn opened(folder: &Path, size: u64) -> Disk {
+        Disk::open(folder, size).unwrap().unwrap()
+    }
 
     fn files(disk: &Disk) -> Vec<PathBuf> {
         let folders = fs::read_dir(&disk.folder).unwrap().flatten().filter(|entry| entry.path().is_dir());
@@ -173,7 +225,7 @@ mod tests {
     #[test]
     fn what_is_damaged_is_not_there() {
         let dir = tempfile::tempdir().unwrap();
-        let disk = Disk::new(dir.path(), 1 << 20);
+        let disk = opened(dir.path(), 1 << 20);
         let bytes = vec![5; 40];
         disk.write(KEY, &bytes);
         assert_eq!(disk.read(KEY, 40).unwrap().as_bytes(), bytes);
@@ -196,7 +248,7 @@ mod tests {
     #[test]
     fn the_oldest_go_and_the_size_is_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let disk = Disk::new(dir.path(), 16 * 1000);
+        let disk = opened(dir.path(), 16 * 1000);
         let age = |number: u64, seconds: u64| {
             let file = File::options().append(true).open(disk.path((1, number))).unwrap();
             file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
@@ -219,7 +271,7 @@ mod tests {
     #[test]
     fn what_another_process_left_begun_takes_room_and_goes() {
         let dir = tempfile::tempdir().unwrap();
-        let disk = Disk::new(dir.path(), 16 * 1000);
+        let disk = opened(dir.path(), 16 * 1000);
         let left = disk.path(KEY).with_file_name(".1.2");
         fs::create_dir_all(left.parent().unwrap()).unwrap();
         fs::write(&left, [0; 8000]).unwrap();
@@ -238,9 +290,8 @@ mod tests {
     #[test]
     fn who_finds_another_making_room_tries_again() {
         let dir = tempfile::tempdir().unwrap();
-        let disk = Disk::new(dir.path(), 16 * 1000);
-        fs::create_dir_all(&disk.folder).unwrap();
-        let lock = File::create(disk.folder.join("lock")).unwrap();
+        let disk = opened(dir.path(), 16 * 1000);
+        let lock = lock(&disk.folder).unwrap();
         lock.lock().unwrap();
         let write = |number| disk.write((1, number), &[0; 1000 - HEADER]);
         (0..30).for_each(write);
@@ -255,8 +306,31 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a");
         fs::write(&file, b"").unwrap();
-        let disk = Disk::new(&file, 1 << 20);
+        assert!(Disk::open(&file, 1 << 20).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_block_that_another_cache_made_is_none() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (disk, forger) = (opened(dir.path(), 1 << 20), opened(other.path(), 1 << 20));
+        for disk in [&disk, &forger] {
+            disk.write(KEY, &[1; 40]);
+        }
+        assert!(opened(dir.path(), 1 << 20).read(KEY, 40).is_some());
+        fs::copy(forger.path(KEY), disk.path(KEY)).unwrap();
+        assert!(disk.read(KEY, 40).is_none() && !disk.has(KEY));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_reads_what_is_kept() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let disk = opened(dir.path(), 1 << 20);
         disk.write(KEY, &[1]);
-        assert!(disk.read(KEY, 1).is_none());
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&disk.folder), mode(&disk.path(KEY))), (0o700, 0o600));
+        fs::set_permissions(&disk.folder, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(Disk::open(dir.path(), 1).unwrap_err().message().contains("others may write"));
     }
 }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 
 use super::blocks::BLOCK;
 use super::counts::{COUNTS, count};
 use super::object::Object;
-use super::retry::{Attempts, Failure, Fault};
+use super::retry::{Attempt, Attempts, Failure, Fault};
 use super::runtime;
 use super::service::listening;
 use crate::element::{Buffer, spare};
@@ -69,7 +68,7 @@ impl Run {
             return;
         }
         let mut attempts = Attempts::new(&self.object.shared.options);
-        while let Err(fault) = self.attempt().await {
+        while let Err(fault) = self.attempt(&mut attempts).await {
             let missing = self.missing();
             count(&COUNTS.repeated, 1);
             if let Err(failure) = attempts.next(fault).await {
@@ -82,7 +81,7 @@ impl Run {
 
     /// Lands those blocks that are kept on disk, and leaves what begins with another of them to another run.
     async fn take_from_disk(&mut self) {
-        let Some(disk) = self.object.shared.disk.clone() else { return };
+        let Some(disk) = self.object.disk().cloned() else { return };
         while !self.blocks.is_empty() {
             let (disk, key) = (disk.clone(), self.object.key_of(self.blocks.start));
             let len = self.len as u64;
@@ -98,23 +97,31 @@ impl Run {
     }
 
     /// One request for all that is missing. What has come stays, whatever becomes of the rest.
-    async fn attempt(&mut self) -> Result<(), Fault> {
+    async fn attempt(&mut self, attempts: &mut Attempts) -> Result<(), Fault> {
         let object = self.object.clone();
-        let stall = object.shared.options.stall;
         let _permit = object.shared.requests.acquire().await;
+        // Not before: that others are first is not the server's doing.
+        let attempt = attempts.begin();
+        let done = self.ask(&object, &attempt).await;
+        attempts.end(&attempt);
+        done
+    }
+
+    async fn ask(&mut self, object: &Object, attempt: &Attempt) -> Result<(), Fault> {
         let request = object.at.bucket.reader.get_opts(&object.at.key, object.pinned(self.missing()));
-        let (answer, told) = listening(object.at.exact.clone(), timeout(stall, request)).await;
-        let answer = answer.map_err(|_| Fault::again(format!("no answer in {stall:?}")))?;
+        let (answer, told) = listening(object.at.exact.clone(), attempt.within(request)).await;
+        let answer = answer.map_err(|stopped| Fault::again(format!("no answer in {stopped:?}")))?;
         let answer = answer.map_err(|error| Fault::of(&error, told))?;
         object.check(&answer.meta).map_err(Fault::Final)?;
         let mut body = answer.into_stream();
         loop {
-            match timeout(stall, body.next()).await {
+            match attempt.within(body.next()).await {
                 Ok(Some(Ok(bytes))) => self.take(&bytes)?,
                 Ok(Some(Err(error))) => return Err(Fault::of(&error, told)),
                 Ok(None) if self.blocks.is_empty() => return Ok(()),
                 Ok(None) => return Err(Fault::again("the answer ends too early")),
-                Err(_) => return Err(Fault::again(format!("nothing came for {stall:?}"))),
+                Err(_) if attempt.is_over() => return Err(Fault::again("the rest comes too slowly")),
+                Err(stopped) => return Err(Fault::again(format!("nothing came for {stopped:?}"))),
             }
         }
     }
@@ -141,7 +148,7 @@ impl Run {
 
     /// Keeps the first block on disk, unless too many wait for that already.
     fn keep(&self, bytes: &Buffer) {
-        let Some(disk) = self.object.shared.disk.clone() else { return };
+        let Some(disk) = self.object.disk().cloned() else { return };
         let Ok(permit) = disk.writes.clone().try_acquire_owned() else { return };
         let (key, bytes) = (self.object.key_of(self.blocks.start), bytes.clone());
         drop(spawn_blocking(move || {

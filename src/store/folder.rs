@@ -10,6 +10,7 @@ use super::local::{self, LocalOutput};
 use super::output::Output;
 use crate::error::{Error, Result};
 use crate::place;
+use crate::temporary::is_temporary;
 
 /// A folder of this machine, or all objects of a store whose names begin so.
 ///
@@ -103,19 +104,20 @@ impl Folder {
             #[cfg(feature = "store")]
             Kind::Remote(folder) => super::list::entries(folder)?,
         };
-        entries.retain(|entry| !local::is_temporary(&entry.name));
+        entries.retain(|entry| !is_temporary(&entry.name));
         entries.sort();
         Ok(entries)
     }
 
-    /// All of a file; `None` if there is none of this name.
+    /// All of a file, such as a manifest; `None` if there is none of this name.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read; [`ErrorKind::Data`](crate::ErrorKind::Data) if it is longer than
+    /// 256 MiB: what may be longer, sources read piece by piece.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
         check(name)?;
         match &self.0 {
-            Kind::Local(folder) => found(fs::read(folder.join(name)), &folder.join(name)),
+            Kind::Local(folder) => local::description(&folder.join(name)),
             #[cfg(feature = "store")]
             Kind::Remote(folder) => super::object::whole(&folder.child(name)),
         }
@@ -146,7 +148,7 @@ impl Folder {
         match &self.0 {
             Kind::Local(folder) => {
                 let names = list(folder).map_err(|e| Error::io(e, folder))?.into_iter().map(|entry| entry.name);
-                for path in names.filter(|name| local::is_temporary(name)).map(|name| folder.join(name)) {
+                for path in names.filter(|name| is_temporary(name)).map(|name| folder.join(name)) {
                     fs::remove_file(&path).map_err(|e| Error::io(e, path))?;
                 }
                 Ok(())
@@ -225,6 +227,24 @@ mod tests {
         }
         folder.remove_unfinished().unwrap();
         assert_eq!(folder.list().unwrap().into_iter().map(|e| e.name).collect::<Vec<_>>(), [".c", "b.tmp"]);
+    }
+
+    /// Names that somebody who knows the process may foretell are links to a file of another's.
+    #[cfg(unix)]
+    #[test]
+    fn links_lead_to_no_other_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, victim) = (Folder::open(dir.path().join("out")).unwrap(), dir.path().join("victim"));
+        fs::write(&victim, "untouched").unwrap();
+        for number in 0..2000 {
+            let name = format!(".a.{}.{number}.tmp", std::process::id());
+            std::os::unix::fs::symlink(&victim, dir.path().join("out").join(name)).unwrap();
+        }
+        let mut output = folder.create("a").unwrap();
+        output.write_all(b"mine").unwrap();
+        output.finish().unwrap();
+        assert_eq!(fs::read(&victim).unwrap(), b"untouched");
+        assert!(fs::symlink_metadata(dir.path().join("out/a")).unwrap().is_file());
     }
 
     #[test]

@@ -4,27 +4,27 @@ use std::path::{Path, PathBuf};
 
 use futures_util::TryStreamExt;
 use glob::{MatchOptions, Pattern};
-use object_store::path::Path as Key;
 use object_store::{ObjectMeta, ObjectStoreExt};
 
 use super::bucket::Location;
 use super::folder::Entry;
-use super::retry::given_up;
+use super::retry::{given_up, patiently};
 use super::runtime;
 use crate::error::{Error, ErrorKind, Result};
+use crate::place;
 
 /// The objects that a URL names: itself, those that match it as a glob, or, where it is a folder, those directly in it that
 /// end with one of `extensions`, sorted. A name without any ending may be a folder.
 pub(crate) fn find(url: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     let text = url.to_str().unwrap_or_default();
-    let is_web = text.starts_with("http");
+    let is_web = place::scheme(url).is_some_and(place::is_web);
     // A query has question marks and may have anything else.
     let is_glob = |text: &str| !(is_web && text.contains('?')) && text.contains(['*', '?', '[']);
     if is_glob(text) {
         return by_glob(url, text);
     }
     let name = text.rsplit('/').next().unwrap_or_default();
-    let may_be_folder = !is_web && !name.contains('.') && !extensions.iter().any(|ending| name.ends_with(ending));
+    let may_be_folder = place::may_be_folder(url) && !extensions.iter().any(|ending| name.ends_with(ending));
     if name.is_empty() {
         return in_folder(url, extensions);
     }
@@ -54,8 +54,8 @@ fn by_glob(url: &Path, text: &str) -> Result<Vec<PathBuf>> {
     let at = text.find(['*', '?', '[']).unwrap_or(text.len());
     let folder = text[..at].rfind('/').map_or(at, |slash| slash + 1);
     let folder = Location::parse(Path::new(&text[..folder]))?;
-    let root = folder.at(Key::default()).path().to_string_lossy().into_owned();
-    let pattern = text.strip_prefix(&root).unwrap_or(text);
+    // Behind the scheme and the host.
+    let pattern = text.splitn(4, '/').nth(3).unwrap_or_default();
     let options =
         MatchOptions { require_literal_separator: true, require_literal_leading_dot: true, ..MatchOptions::new() };
     let glob = Pattern::new(pattern).map_err(|e| Error::config(format!("not a glob: {}", e.msg)).path(url))?;
@@ -97,7 +97,7 @@ fn descendants(folder: &Location) -> Result<Vec<ObjectMeta>> {
 /// Stores say of an object that is not there that it is deleted.
 pub(super) fn delete(at: &Location) -> Result<bool> {
     let (client, key) = (at.bucket.patient.clone(), at.key.clone());
-    match runtime::wait(async move { client.delete(&key).await })? {
+    match patiently(async move { client.delete(&key).await })? {
         Ok(()) => Ok(true),
         Err(object_store::Error::NotFound { .. }) => Ok(false),
         Err(error) => Err(given_up(&error).path(at.path())),

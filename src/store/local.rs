@@ -1,12 +1,12 @@
 //! Files on this machine that appear whole or not at all.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::{DESCRIPTION, check_description};
 use crate::error::{Error, Result};
-use crate::place::file_name;
+use crate::temporary::{Readers, Temporary};
 
 /// A file under a temporary name, until it is published.
 #[derive(Debug)]
@@ -17,41 +17,26 @@ pub(super) struct LocalOutput {
     path: PathBuf,
 }
 
-/// The name is free again when this is dropped.
-#[derive(Debug)]
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // After a rename there is none, and one that cannot be removed must not hide the first error.
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// Ends every temporary name, which also begins with a dot.
-const TEMPORARY: &str = ".tmp";
 /// Written at a time.
 const BUFFER: usize = 256 << 10;
 
 impl LocalOutput {
     pub(super) fn create(path: PathBuf) -> Result<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let (pid, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let temporary = path.with_file_name(format!(".{}.{pid}.{number}{TEMPORARY}", file_name(&path)));
-        let file = File::create(&temporary).map_err(|e| Error::io(e, &temporary))?;
+        let (file, temporary) = Temporary::create(&path, Readers::AsUsual).map_err(|e| Error::io(e, &path))?;
         let file = BufWriter::with_capacity(BUFFER, file);
-        Ok(Self { file, written: 0, temporary: Temporary(temporary), path })
+        Ok(Self { file, written: 0, temporary, path })
     }
 
     /// Sync, rename, and sync of the folder: after a crash there is the whole file or none.
-    pub(super) fn finish(mut self) -> Result<u64> {
+    pub(super) fn finish(self) -> Result<u64> {
+        let Self { mut file, written, temporary, path } = self;
         let published = (|| {
-            self.file.flush()?;
-            self.file.get_ref().sync_all()?;
-            fs::rename(&self.temporary.0, &self.path)?;
-            sync_folder(&self.path)
+            file.flush()?;
+            file.get_ref().sync_all()?;
+            temporary.publish(&path)?;
+            sync_folder(&path)
         })();
-        published.map(|()| self.written).map_err(|e: io::Error| Error::io(e, &self.path))
+        published.map(|()| written).map_err(|e: io::Error| Error::io(e, &path))
     }
 }
 
@@ -118,9 +103,23 @@ impl Alone {
     }
 }
 
-/// Whether it is the name of a file that was never published.
-pub(super) fn is_temporary(name: &str) -> bool {
-    name.starts_with('.') && name.ends_with(TEMPORARY)
+/// All of a file that describes others, if it is there.
+///
+/// # Errors
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read, [`ErrorKind::Data`](crate::ErrorKind::Data) if it is too long for one.
+pub(crate) fn description(path: &Path) -> Result<Option<Vec<u8>>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io(error, path)),
+    };
+    let io = |e| Error::io(e, path);
+    check_description(file.metadata().map_err(io)?.len()).map_err(|e| e.path(path))?;
+    let mut bytes = Vec::new();
+    // It may grow meanwhile, and pipes have no length.
+    file.take(DESCRIPTION + 1).read_to_end(&mut bytes).map_err(io)?;
+    check_description(bytes.len() as u64).map_err(|e| e.path(path))?;
+    Ok(Some(bytes))
 }
 
 /// Makes a new name last: elsewhere than on Unix folders cannot be synced.

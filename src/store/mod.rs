@@ -38,6 +38,8 @@ mod blocks;
 #[cfg(feature = "store")]
 mod bucket;
 #[cfg(feature = "store")]
+mod client;
+#[cfg(feature = "store")]
 mod counts;
 #[cfg(feature = "store")]
 mod disk;
@@ -54,6 +56,8 @@ mod object;
 mod options;
 mod output;
 #[cfg(feature = "store")]
+mod private;
+#[cfg(feature = "store")]
 mod retry;
 #[cfg(feature = "store")]
 mod runtime;
@@ -69,6 +73,8 @@ mod upload;
 #[cfg(not(feature = "store"))]
 use std::path::Path;
 
+use crate::error::{Error, Result};
+
 #[cfg(feature = "store")]
 pub(crate) use self::blocks::BLOCK;
 #[cfg(feature = "store")]
@@ -78,7 +84,7 @@ pub use self::folder::{Entry, Folder};
 pub(crate) use self::list::find;
 #[cfg(feature = "cli")]
 pub(crate) use self::local::check_writable;
-pub(crate) use self::local::{Alone, replace};
+pub(crate) use self::local::{Alone, description, replace};
 #[cfg(feature = "store")]
 pub(crate) use self::object::Object;
 pub use self::options::StoreOptions;
@@ -90,6 +96,22 @@ pub use self::output::Output;
 pub(crate) use self::shared::memory;
 #[cfg(all(feature = "store", feature = "workers", target_os = "linux"))]
 pub(crate) use self::shared::{be_one_of_many, let_go};
+
+/// Bytes of a text that describes other files, which is read whole: a manifest, an index, a list.
+pub(crate) const DESCRIPTION: u64 = 256 << 20;
+
+/// Checks the length of a text that describes other files.
+///
+/// # Errors
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) if no such text is as long.
+pub(crate) fn check_description(bytes: u64) -> Result<()> {
+    if bytes <= DESCRIPTION {
+        return Ok(());
+    }
+    let most = DESCRIPTION >> 20;
+    Err(Error::data(format!("{bytes} bytes, where no more than {most} MiB are read whole"))
+        .help("it describes other files, and is none of ours if it is as long"))
+}
 
 /// Nothing happened.
 #[cfg(not(feature = "store"))]
@@ -112,6 +134,6 @@ pub(crate) fn memory() -> Option<(u64, u64)> {
 
 /// That no store is built in.
 #[cfg(not(feature = "store"))]
-pub(crate) fn lacking(path: &Path) -> crate::Error {
+pub(crate) fn lacking(path: &Path) -> Error {
     options::lacking(crate::place::scheme(path).unwrap_or_default()).path(path)
 }

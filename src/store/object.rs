@@ -7,18 +7,19 @@ use std::sync::{Arc, Weak};
 
 use futures_util::{StreamExt, stream};
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStoreExt};
-use tokio::time::timeout;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::blocks::{BLOCK, Key};
 use super::bucket::Location;
 use super::counts::{COUNTS, count};
+use super::disk::Disk;
 use super::fetch;
-use super::retry::{Attempts, Failure, Fault, changed, given_up};
+use super::retry::{Attempts, Failure, Fault, changed, given_up, patiently};
 use super::runtime;
 use super::service::listening;
 use super::shared::{self, Shared};
-use crate::element::{Buffer, spare};
+use crate::element::Buffer;
+use crate::element::spare::Room;
 use crate::error::{Error, Result};
 
 /// A version of an object.
@@ -26,8 +27,10 @@ use crate::error::{Error, Result};
 pub(crate) struct Object {
     pub(super) at: Location,
     pub(super) meta: ObjectMeta,
-    /// Of the URL and the version.
+    /// Of the URL and everything that tells versions apart.
     pub(super) key: u128,
+    /// Whether the server says anything that tells versions apart, but for the size.
+    is_versioned: bool,
     pub(super) shared: Arc<Shared>,
     /// The block that was read last.
     last: AtomicU64,
@@ -51,16 +54,20 @@ impl Object {
         if paths.is_empty() {
             return Vec::new();
         }
-        let shared = Shared::current();
+        let all = |error: &Error| paths.iter().map(|_| Err(same(error))).collect();
+        let shared = match Shared::current() {
+            Ok(shared) => shared,
+            Err(error) => return all(&error),
+        };
         let requests = shared.options.requests;
         let open = |path: PathBuf| {
             let shared = shared.clone();
             async move { Self::open(&path, shared).await.map_err(|e| e.path(&path)) }
         };
-        let all: Vec<_> = paths.iter().cloned().map(open).collect();
-        match runtime::wait(stream::iter(all).buffered(requests).collect::<Vec<_>>()) {
+        let begun: Vec<_> = paths.iter().cloned().map(open).collect();
+        match runtime::wait(stream::iter(begun).buffered(requests).collect::<Vec<_>>()) {
             Ok(objects) => objects,
-            Err(error) => paths.iter().map(|path| Err(Error::new(error.kind(), error.message()).path(path))).collect(),
+            Err(error) => all(&error),
         }
     }
 
@@ -69,7 +76,7 @@ impl Object {
         use object_store::Error as E;
         let at = Location::parse(path)?;
         let (client, key) = (at.bucket.patient.clone(), at.key.clone());
-        match runtime::wait(async move { client.head(&key).await })? {
+        match patiently(async move { client.head(&key).await })? {
             Ok(_) => Ok(true),
             Err(E::NotFound { .. } | E::PermissionDenied { .. } | E::Unauthenticated { .. }) => Ok(false),
             Err(error) => Err(given_up(&error).path(at.path())),
@@ -78,20 +85,22 @@ impl Object {
 
     pub(super) async fn open(path: &Path, shared: Arc<Shared>) -> Result<Arc<Self>> {
         let at = Location::parse(path)?;
-        let meta = head(&at, &shared).await.map_err(Failure::error)?;
-        let mut hasher = Xxh3::new();
-        for part in [at.path().as_os_str().as_encoded_bytes(), version(&meta).as_bytes(), &meta.size.to_le_bytes()] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part);
-        }
-        Ok(Arc::new(Self {
-            at,
-            meta,
-            key: hasher.digest128(),
-            shared,
-            last: AtomicU64::new(0),
-            streak: AtomicU64::new(0),
-        }))
+        let (meta, place) = head(&at, &shared).await.map_err(Failure::error)?;
+        let is_versioned = meta.e_tag.is_some() || meta.version.is_some() || meta.last_modified.timestamp_millis() != 0;
+        let key = key(place, &meta, is_versioned);
+        let (last, streak) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Arc::new(Self { at, meta, key, is_versioned, shared, last, streak }))
+    }
+
+    /// Where its blocks are kept for other runs and processes: nowhere, if nothing tells its versions apart.
+    pub(super) fn disk(&self) -> Option<&Arc<Disk>> {
+        self.shared.disk.as_ref().filter(|_| self.is_versioned)
+    }
+
+    /// A hash of the URL and the version, by which something that was found out about it is known again; `None` if nothing tells its
+    /// versions apart.
+    pub(crate) fn known_as(&self) -> Option<u64> {
+        self.is_versioned.then_some(self.key as u64)
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -105,18 +114,17 @@ impl Object {
 
     /// A range of it, which must lie inside: a view of a block that is kept where it is most of one, else a copy.
     pub(crate) fn read(self: &Arc<Self>, range: Range<u64>) -> Result<Buffer> {
-        let len = (range.end - range.start) as usize;
+        let len = range.end - range.start;
         let mut pieces = self.pieces(range);
         let first = pieces.next().unwrap_or(Ok(Buffer::EMPTY))?;
-        if first.len() == len {
-            return Ok(if len as u64 >= BLOCK / 2 { first } else { Buffer::copy_from(first.as_bytes()) });
+        if first.len() as u64 == len {
+            return Ok(if len >= BLOCK / 2 { first } else { Buffer::copy_from(first.as_bytes()) });
         }
-        let mut whole = spare::room(len);
-        whole.extend_from_slice(first.as_bytes());
-        for piece in pieces {
-            whole.extend_from_slice(piece?.as_bytes());
+        let mut whole = Room::new(len).map_err(|e| e.path(self.at.path()))?;
+        for piece in std::iter::once(Ok(first)).chain(pieces) {
+            whole.fill(piece?.as_bytes()).map_err(|e| e.path(self.at.path()))?;
         }
-        Ok(spare::share(whole))
+        Ok(whole.share())
     }
 
     /// The same as it lies in blocks, without a copy: each piece ends where a block does, or the range.
@@ -267,19 +275,55 @@ fn version(meta: &ObjectMeta) -> String {
     meta.e_tag.clone().unwrap_or_else(|| format!("changed at {}", meta.last_modified.timestamp_millis()))
 }
 
-/// Asks for size and version.
-async fn head(at: &Location, shared: &Shared) -> Result<ObjectMeta, Failure> {
+/// What blocks of an object are known by: where it lies, and everything that tells its versions apart. Where nothing does, each opening
+/// has blocks of its own: another time the same URL may hold something else.
+fn key(place: u128, meta: &ObjectMeta, is_versioned: bool) -> u128 {
+    static OPENED: AtomicU64 = AtomicU64::new(0);
+    let mut hasher = Xxh3::new();
+    let mut add = |part: &[u8]| {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    };
+    add(&place.to_le_bytes());
+    add(&meta.size.to_le_bytes());
+    for tag in [&meta.e_tag, &meta.version] {
+        add(tag.as_deref().unwrap_or_default().as_bytes());
+    }
+    add(&meta.last_modified.timestamp_millis().to_le_bytes());
+    if !is_versioned {
+        add(&OPENED.fetch_add(1, Relaxed).to_le_bytes());
+    }
+    hasher.digest128()
+}
+
+/// An error once more, for another of those that it happened to.
+fn same(error: &Error) -> Error {
+    let mut again = Error::new(error.kind(), error.message());
+    if let Some(file) = error.file() {
+        again = again.path(file);
+    }
+    if let Some(help) = error.help_text() {
+        again = again.help(help);
+    }
+    again
+}
+
+/// Asks for size and version, and says which place was asked.
+async fn head(at: &Location, shared: &Shared) -> Result<(ObjectMeta, u128), Failure> {
     let mut attempts = Attempts::new(&shared.options);
     // Signed URLs are for one method, and some servers know no other than GET.
     let mut options = GetOptions { head: true, ..GetOptions::default() };
     loop {
         let (answer, told) = {
             let _permit = shared.requests.acquire().await;
+            let attempt = attempts.begin();
             let request = at.bucket.reader.get_opts(&at.key, options.clone());
-            listening(at.exact.clone(), timeout(shared.options.stall, request)).await
+            let answer = listening(at.exact.clone(), attempt.within(request)).await;
+            attempts.end(&attempt);
+            answer
         };
         let fault = match answer {
-            Ok(Ok(answer)) => return Ok(answer.meta),
+            Ok(Ok(answer)) => return Ok((answer.meta, told.place)),
             Ok(Err(_))
                 if options.head
                     && at.exact.is_some()
@@ -289,18 +333,18 @@ async fn head(at: &Location, shared: &Shared) -> Result<ObjectMeta, Failure> {
                 continue;
             }
             Ok(Err(error)) => Fault::of(&error, told),
-            Err(_) => Fault::again(format!("no answer in {:?}", shared.options.stall)),
+            Err(stopped) => Fault::again(format!("no answer in {stopped:?}")),
         };
         attempts.next(fault).await?;
     }
 }
 
-/// All of a small object, or `None` where there is none.
+/// All of a small object, or `None` where there is none. An answer that is too long to be one is refused.
 pub(super) fn whole(at: &Location) -> Result<Option<Vec<u8>>> {
     let (client, key) = (at.bucket.patient.clone(), at.key.clone());
-    let bytes = runtime::wait(async move {
+    let bytes = patiently(async move {
         match client.get(&key).await {
-            Ok(answer) => answer.bytes().await.map(|bytes| Some(bytes.to_vec())),
+            Ok(answer) => answer.bytes().await.map(|bytes| Some(bytes.into())),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }

@@ -10,7 +10,7 @@ use crate::error::Result;
 /// A new file of a [`Folder`](super::Folder): what is written appears under its name at [`finish`](Self::finish), all at once.
 /// Dropped before, it leaves nothing behind.
 ///
-/// On a disk it is a temporary file beside its place (`.NAME.PID.N.tmp`), synced and renamed. In a store it is one `PUT`, or,
+/// On a disk it is a temporary file beside its place (`.NAME.RANDOM.tmp`), synced and renamed. In a store it is one `PUT`, or,
 /// above 8 MiB, a multipart upload that is completed at the end: up to four parts are sent while others are written.
 /// A process that is killed leaves the temporary file, or the parts, which stores remove by a rule for unfinished uploads.
 #[derive(Debug)]

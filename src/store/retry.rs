@@ -1,9 +1,13 @@
 //! What is tried again, when, and what is said when nothing helped.
 
+use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
+use tokio::time::timeout;
+
 use super::options::StoreOptions;
+use super::runtime;
 use super::service::Told;
 use crate::error::{Error, ErrorKind};
 
@@ -56,6 +60,7 @@ impl Fault {
             (Some(412), _) => Self::Final(changed("the server has another version of it")),
             (Some(416), _) => Self::Final(changed("the server says it is shorter")),
             (Some(408 | 429 | 500..), _) => Self::Again { cause: refusal(error, told), after: told.retry_after },
+            (Some(300..400), _) => Self::Final(redirected(told)),
             (Some(300..), _) => Self::Final(is(ErrorKind::Io, &refusal(error, told))),
             (Some(200), object_store::Error::NotSupported { .. }) => Self::Final(
                 is(ErrorKind::Unsupported, "the server does not answer for ranges")
@@ -72,6 +77,16 @@ impl Fault {
 pub(super) fn changed(how: &str) -> Failure {
     Failure::new(ErrorKind::Data, format!("changed since it was opened: {how}"))
         .help("objects must not be replaced while they are read: write new ones under new names")
+}
+
+/// That a server points elsewhere, where nothing signed may go.
+fn redirected(told: Told) -> Failure {
+    let status = told.status.unwrap_or_default();
+    Failure::new(
+        ErrorKind::Io,
+        format!("the server answered {status}: it points to another place, and signed requests stay where they are"),
+    )
+    .help("name the right region or endpoint in the environment: `AWS_REGION`, `AWS_ENDPOINT_URL` and the like")
 }
 
 /// The status, and the word that S3 and its like add to it. Of the rest of an answer nothing is shown: it may hold a key.
@@ -103,8 +118,36 @@ pub(super) fn root_cause(error: &object_store::Error) -> String {
 pub(super) struct Attempts {
     made: u32,
     most: u32,
-    begun: Instant,
+    /// The time of all attempts, and of the pauses between them.
+    spent: Duration,
     timeout: Duration,
+    stall: Duration,
+}
+
+/// An attempt that is being made.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    begun: Instant,
+    /// The end of all patience.
+    end: Option<Instant>,
+    stall: Duration,
+}
+
+impl Attempt {
+    /// What comes of a part of it, for which no longer is waited than something may stand still, and than there is time for all of it.
+    ///
+    /// # Errors
+    /// How long was waited.
+    pub(super) async fn within<F: Future>(&self, part: F) -> Result<F::Output, Duration> {
+        let left = self.end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+        let most = self.stall.min(left);
+        timeout(most, part).await.map_err(|_| most)
+    }
+
+    /// Whether there is no time left.
+    pub(super) fn is_over(&self) -> bool {
+        self.end.is_some_and(|end| end <= Instant::now())
+    }
 }
 
 /// The first pause, and the longest that nobody asked for.
@@ -112,7 +155,19 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1
 
 impl Attempts {
     pub(super) fn new(options: &StoreOptions) -> Self {
-        Self { made: 0, most: options.attempts, begun: Instant::now(), timeout: options.timeout }
+        let StoreOptions { attempts: most, timeout, stall, .. } = *options;
+        Self { made: 0, most, spent: Duration::ZERO, timeout, stall }
+    }
+
+    /// Begins one, for which there is as much time as those before it and the pauses have left.
+    pub(super) fn begin(&self) -> Attempt {
+        let begun = Instant::now();
+        Attempt { begun, end: begun.checked_add(self.timeout.saturating_sub(self.spent)), stall: self.stall }
+    }
+
+    /// An attempt has ended.
+    pub(super) fn end(&mut self, attempt: &Attempt) {
+        self.spent += attempt.begun.elapsed();
     }
 
     /// After an attempt that failed: waits for the next, or says why there is none.
@@ -123,12 +178,13 @@ impl Attempts {
         };
         self.made += 1;
         let pause = after.unwrap_or_else(|| self.pause());
-        let left = self.timeout.saturating_sub(self.begun.elapsed());
+        let left = self.timeout.saturating_sub(self.spent);
         if self.made >= self.most || pause >= left {
-            return Err(self.give_up(&cause, pause));
+            return Err(self.give_up(&cause, left, pause));
         }
         tracing::debug!(cause, attempt = self.made, ?pause, "trying again");
         tokio::time::sleep(pause).await;
+        self.spent += pause;
         Ok(())
     }
 
@@ -141,20 +197,38 @@ impl Attempts {
         full / 2 + (full / 2).mul_f64(f64::from(random) / f64::from(u32::MAX))
     }
 
-    fn give_up(&self, cause: &str, pause: Duration) -> Failure {
+    fn give_up(&self, cause: &str, left: Duration, pause: Duration) -> Failure {
         let (made, most) = (self.made, self.most);
-        let seconds = self.begun.elapsed().as_secs_f64();
-        let why = match made >= most {
-            true => format!("gave up after {made} attempts in {seconds:.1} s"),
-            false => format!(
-                "gave up after {made} attempts in {seconds:.1} s, of {:.1} s that are allowed, before a pause of {:.1} s",
-                self.timeout.as_secs_f64(),
+        let (seconds, allowed) = (self.spent.as_secs_f64(), self.timeout.as_secs_f64());
+        let why = match () {
+            () if made >= most => format!("gave up after {made} attempts in {seconds:.1} s"),
+            () if left.is_zero() => format!(
+                "gave up after {made} attempts in {seconds:.1} s, and {allowed:.1} s are allowed for all of them together"
+            ),
+            () => format!(
+                "gave up after {made} attempts in {seconds:.1} s, of {allowed:.1} s that are allowed, before a pause of {:.1} s",
                 pause.as_secs_f64()
             ),
         };
         Failure::new(ErrorKind::Io, format!("{why}: {cause}"))
             .help("`StoreOptions` (`GRISTMILL_STORE_ATTEMPTS`, `GRISTMILL_STORE_TIMEOUT`) says how long to try")
     }
+}
+
+/// What comes of something that its client tries again by itself, in the time that all attempts together may take.
+///
+/// # Errors
+/// [`ErrorKind::Io`] if it is not done by then.
+pub(super) fn patiently<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> Result<T, Error> {
+    let most = StoreOptions::current().timeout;
+    runtime::wait(timeout_of(most, task))?
+}
+
+async fn timeout_of<T>(most: Duration, task: impl Future<Output = T>) -> Result<T, Error> {
+    timeout(most, task).await.map_err(|_| {
+        Error::new(ErrorKind::Io, format!("gave up after {:.1} s, which is all that is allowed", most.as_secs_f64()))
+            .help("`StoreOptions` (`GRISTMILL_STORE_TIMEOUT`) says how long to try")
+    })
 }
 
 /// What a client reports that has tried again by itself.

@@ -5,10 +5,17 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use futures_util::StreamExt;
 use object_store::ClientOptions;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
 };
+use tokio::time::timeout;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::DESCRIPTION;
+use super::client::{Redirects, client};
+use super::options::StoreOptions;
 
 /// What the last answer to a request said.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,6 +24,8 @@ pub(super) struct Told {
     pub(super) sent: bool,
     pub(super) status: Option<u16>,
     pub(super) retry_after: Option<Duration>,
+    /// A hash of the URL that was asked for: the server, the object, and whatever else decides which bytes come.
+    pub(super) place: u128,
 }
 
 /// A request of ours.
@@ -40,13 +49,11 @@ pub(super) async fn listening<F: Future>(url: Option<Arc<str>>, request: F) -> (
 
 /// Connects clients through [`Service`].
 #[derive(Debug)]
-pub(super) struct Connector;
+pub(super) struct Connector(pub(super) Redirects);
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        // A whole request may take its time; that it stands still is watched for elsewhere.
-        let options = options.clone().with_timeout_disabled();
-        Ok(HttpClient::new(Service(ReqwestConnector::default().connect(&options)?)))
+        Ok(HttpClient::new(Service(client(options, self.0)?)))
     }
 }
 
@@ -71,29 +78,96 @@ impl HttpService for Service {
     }
 }
 
+/// Bytes of an answer that refuses something: of more, nobody reads anything.
+const REFUSAL: u64 = 64 << 10;
+
 impl Service {
     /// Sends a request of ours, and keeps what is told. Whoever asked decides what follows from it.
     async fn ask(&self, mut request: HttpRequest, asked: &Asked) -> Result<HttpResponse, HttpError> {
         if let Some(url) = &asked.url {
             *request.uri_mut() = url.parse().map_err(|e| HttpError::new(HttpErrorKind::Unknown, e))?;
         }
+        let place = place_of(&request, asked);
         let hear = |told| *asked.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
-        hear(Told { sent: true, ..Told::default() });
+        hear(Told { sent: true, place, ..Told::default() });
         let response = self.0.execute(request).await?;
-        hear(Told { sent: true, status: Some(response.status().as_u16()), retry_after: retry_after(&response) });
-        Ok(response)
+        let status = response.status();
+        hear(Told { sent: true, place, status: Some(status.as_u16()), retry_after: retry_after(&response) });
+        if status.is_success() { Ok(response) } else { refusal(response).await }
     }
 
-    /// Sends a request which the client itself repeats. It does not know what pause the server wants, so that is made here.
+    /// Sends a request which the client itself repeats, and takes all of the answer: within the time that a request may take.
     async fn pass(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        const LONGEST: Duration = Duration::from_secs(60);
+        let StoreOptions { timeout: most, stall, .. } = StoreOptions::current();
+        match timeout(most, self.whole(request, stall)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(HttpError::new(HttpErrorKind::Timeout, Slow(most))),
+        }
+    }
+
+    async fn whole(&self, request: HttpRequest, stall: Duration) -> Result<HttpResponse, HttpError> {
+        // The client does not know what pause the server wants, so that is made here.
+        const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+        let has_body = request.method().as_str() != "HEAD";
         let response = self.0.execute(request).await?;
         if let (429 | 503, Some(pause)) = (response.status().as_u16(), retry_after(&response)) {
-            tokio::time::sleep(pause.min(LONGEST)).await;
+            tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
         }
-        Ok(response)
+        if !response.status().is_success() {
+            return refusal(response).await;
+        }
+        let (parts, body) = response.into_parts();
+        let length = parts.headers.get("content-length").and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        if has_body && length.is_some_and(|length| length > DESCRIPTION) {
+            return Err(HttpError::new(HttpErrorKind::Decode, TooLong(DESCRIPTION)));
+        }
+        let bytes = gathered(body, DESCRIPTION, stall).await?;
+        Ok(HttpResponse::from_parts(parts, bytes.into()))
     }
 }
+
+/// All of a body, of which so many bytes may come, and which may stand still for so long.
+async fn gathered(body: HttpResponseBody, most: u64, stall: Duration) -> Result<Vec<u8>, HttpError> {
+    let (mut bytes, mut body) = (Vec::new(), body.bytes_stream());
+    let stands_still = |_| HttpError::new(HttpErrorKind::Timeout, Slow(stall));
+    while let Some(piece) = timeout(stall, body.next()).await.map_err(stands_still)? {
+        let piece = piece?;
+        if bytes.len() as u64 + piece.len() as u64 > most {
+            return Err(HttpError::new(HttpErrorKind::Decode, TooLong(most)));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+/// The answer with the beginning of what it says: more of it is not waited for.
+async fn refusal(response: HttpResponse) -> Result<HttpResponse, HttpError> {
+    let (parts, body) = response.into_parts();
+    let (mut bytes, mut body) = (Vec::new(), body.bytes_stream());
+    while let Some(Ok(piece)) = body.next().await {
+        bytes.extend_from_slice(&piece[..piece.len().min(REFUSAL as usize - bytes.len())]);
+        if bytes.len() as u64 == REFUSAL {
+            break;
+        }
+    }
+    // Texts are all that clients look for there.
+    Ok(HttpResponse::from_parts(parts, String::from_utf8_lossy(&bytes).into_owned().into()))
+}
+
+/// The whole URL where it was given so; else that of the store and the object: what is behind it, signs it.
+fn place_of(request: &HttpRequest, asked: &Asked) -> u128 {
+    let url = request.uri().to_string();
+    let end = if asked.url.is_some() { url.len() } else { url.find('?').unwrap_or(url.len()) };
+    xxh3_128(&url.as_bytes()[..end])
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("no whole answer came in {0:?}, which is all that is allowed")]
+struct Slow(Duration);
+
+#[derive(Debug, thiserror::Error)]
+#[error("the answer is longer than {} MiB, which is the most that is read whole", .0 >> 20)]
+struct TooLong(u64);
 
 fn retry_after(response: &HttpResponse) -> Option<Duration> {
     let text = response.headers().get("retry-after")?.to_str().ok()?.trim();
@@ -123,6 +197,17 @@ fn date(text: &str) -> Option<SystemTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_that_is_taken_whole_has_a_limit() {
+        let gathered = |bytes: usize, most| {
+            let body = HttpResponseBody::from(vec![1; bytes]);
+            crate::store::runtime::wait(async move { gathered(body, most, Duration::from_secs(9)).await }).unwrap()
+        };
+        assert_eq!(gathered(1 << 20, 1 << 20).unwrap().len(), 1 << 20);
+        let error = gathered((1 << 20) + 1, 1 << 20).unwrap_err();
+        assert!(error.to_string().ends_with("the answer is longer than 1 MiB, which is the most that is read whole"));
+    }
 
     #[test]
     fn dates_are_seconds_since_1970() {

@@ -9,6 +9,7 @@ use super::ahead::Ahead;
 use super::blocks::Blocks;
 use super::disk::Disk;
 use super::options::StoreOptions;
+use crate::error::Result;
 
 /// Memory, and the number of requests, for all objects together.
 #[derive(Debug)]
@@ -50,18 +51,24 @@ pub(crate) fn let_go() {
 
 impl Shared {
     /// That of the options that count now.
-    pub(super) fn current() -> Arc<Self> {
+    ///
+    /// # Errors
+    /// As [`Disk::open`].
+    pub(super) fn current() -> Result<Arc<Self>> {
         let options = StoreOptions::current();
         let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
         match &*current {
-            Some(shared) if shared.options == options => shared.clone(),
-            _ => current.insert(Arc::new(Self::new(options))).clone(),
+            Some(shared) if shared.options == options => Ok(shared.clone()),
+            _ => Ok(current.insert(Arc::new(Self::new(options)?)).clone()),
         }
     }
 
-    pub(super) fn new(options: StoreOptions) -> Self {
+    pub(super) fn new(options: StoreOptions) -> Result<Self> {
         let (blocks, requests) = (Blocks::new(options.memory_bytes), Semaphore::new(options.requests));
-        let disk = options.cache_dir.as_ref().map(|folder| Arc::new(Disk::new(folder, options.cache_bytes)));
-        Self { options, blocks, ahead: Ahead::default(), disk, requests }
+        let disk = match &options.cache_dir {
+            Some(folder) => Disk::open(folder, options.cache_bytes)?.map(Arc::new),
+            None => None,
+        };
+        Ok(Self { options, blocks, ahead: Ahead::default(), disk, requests })
     }
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};
 
 use super::bucket::Location;
-use super::retry::given_up;
+use super::retry::{given_up, patiently};
 use super::runtime;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -46,7 +46,7 @@ impl Upload {
         if self.parts.is_none() {
             let (client, key) = (self.at.bucket.patient.clone(), self.at.key.clone());
             let payload = PutPayload::from(mem::take(&mut self.part));
-            return runtime::wait(async move { client.put(&key, payload).await })?.map(drop).map_err(|e| given_up(&e));
+            return patiently(async move { client.put(&key, payload).await })?.map(drop).map_err(|e| given_up(&e));
         }
         if !self.part.is_empty() {
             self.send()?;
@@ -54,7 +54,7 @@ impl Upload {
         let Some(parts) = &mut self.parts else { return Ok(()) };
         parts.wait_for(0)?;
         let Some(mut upload) = parts.upload.take() else { return Ok(()) };
-        let (upload, completed) = runtime::wait(async move {
+        let (upload, completed) = patiently(async move {
             let completed = upload.complete().await;
             (upload, completed)
         })?;
@@ -70,7 +70,7 @@ impl Upload {
     fn send(&mut self) -> Result<()> {
         if self.parts.is_none() {
             let (client, key) = (self.at.bucket.patient.clone(), self.at.key.clone());
-            let begun = runtime::wait(async move { client.put_multipart(&key).await })?;
+            let begun = patiently(async move { client.put_multipart(&key).await })?;
             let upload = begun.map_err(|e| given_up(&e))?;
             self.parts = Some(Parts { upload: Some(upload), in_flight: VecDeque::new() });
         }

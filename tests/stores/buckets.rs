@@ -135,6 +135,20 @@ fn shards_are_written_into_a_bucket_and_read_again() {
     }
 }
 
+/// Keys and tokens are in headers that go wherever a request is sent.
+#[test]
+fn nothing_signed_follows_a_redirect() {
+    let (server, other, dir) = (Server::start(), Server::start(), tempfile::tempdir().unwrap());
+    other.put("data/a.jsonl", shards().concat());
+    server.redirect("data/a.jsonl", &other.url("data/a.jsonl"));
+    for store in stores(&server) {
+        let output = store.gristmill(dir.path(), &["inspect", &store.url("a.jsonl")]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && text.contains("the server answered 307"), "{text}");
+        assert!(other.requests().is_empty());
+    }
+}
+
 #[test]
 fn keys_are_in_no_error() {
     let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());

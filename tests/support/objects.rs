@@ -24,19 +24,32 @@ pub(crate) enum Trouble {
     WrongRange,
     /// All of the object, as if no range was asked for.
     NoRange,
+    /// A byte at a time, and a pause behind each.
+    Drip(Duration),
 }
 
-/// A request that came: method, path with query, range, `If-Match`.
+/// A request that came: method, path with query, range, `If-Match`, all header lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) range: Option<(u64, u64)>,
     pub(crate) if_match: Option<String>,
+    pub(crate) headers: Vec<String>,
 }
 
 /// When every object was changed last: what tells one from another is its ETag.
 const CHANGED: &str = "Last-Modified: Fri, 02 Jan 2026 03:04:05 GMT";
+
+/// What is told of an object beside its size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(dead_code, reason = "each test has its own servers")]
+pub(crate) enum Tells {
+    #[default]
+    TagAndTime,
+    Time,
+    Nothing,
+}
 
 /// Bytes and ETag.
 type Object = (Arc<[u8]>, String);
@@ -53,6 +66,12 @@ struct State {
     /// Requests that are to wait for each other.
     together: Mutex<usize>,
     changed: Condvar,
+    /// Where those are sent that ask for these objects.
+    redirects: Mutex<BTreeMap<String, String>>,
+    /// Sizes of objects that are not theirs.
+    claims: Mutex<BTreeMap<String, u64>>,
+    /// What is told of an object.
+    tells: Mutex<Tells>,
 }
 
 /// Runs until the process ends.
@@ -97,6 +116,22 @@ impl Server {
         let object = objects[&format!("/{name}")].clone();
         objects.insert(format!("/{other}"), object);
         self.url(other)
+    }
+
+    /// From now on, who asks for an object is sent elsewhere.
+    pub(crate) fn redirect(&self, name: &str, to: &str) -> String {
+        self.state.redirects.lock().unwrap().insert(format!("/{name}"), to.to_owned());
+        self.url(name)
+    }
+
+    /// From now on, an object is said to have so many bytes.
+    pub(crate) fn claim(&self, name: &str, bytes: u64) {
+        self.state.claims.lock().unwrap().insert(format!("/{name}"), bytes);
+    }
+
+    /// What tells one version of an object from another, from now on.
+    pub(crate) fn tell(&self, tells: Tells) {
+        *self.state.tells.lock().unwrap() = tells;
     }
 
     /// The bytes of an object, if it is there.
@@ -189,11 +224,12 @@ fn read_request(input: &mut impl BufRead) -> std::io::Result<Option<(Request, Ve
     }
     let mut words = line.split_whitespace().map(str::to_owned);
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let (mut range, mut if_match, mut length) = (None, None, 0);
+    let (mut range, mut if_match, mut length, mut headers) = (None, None, 0, Vec::new());
     loop {
         let mut header = String::new();
         input.read_line(&mut header)?;
         let Some((name, value)) = header.trim_end().split_once(": ") else { break };
+        headers.push(header.trim_end().to_owned());
         match name.to_ascii_lowercase().as_str() {
             "range" => {
                 let bounds = value.strip_prefix("bytes=").and_then(|bounds| bounds.split_once('-'));
@@ -206,7 +242,7 @@ fn read_request(input: &mut impl BufRead) -> std::io::Result<Option<(Request, Ve
     }
     let mut body = vec![0; length];
     input.read_exact(&mut body)?;
-    Ok(Some((Request { method, path, range, if_match }, body)))
+    Ok(Some((Request { method, path, range, if_match, headers }, body)))
 }
 
 /// Whether the connection may be used again.
@@ -218,6 +254,9 @@ fn answer(
     body: &[u8],
 ) -> std::io::Result<bool> {
     let asked = Asked::of(&request.path);
+    if let Some(to) = state.redirects.lock().unwrap().get(&asked.name) {
+        return status(out, 307, &format!("Location: {to}"));
+    }
     let of_bucket = {
         let (mut objects, mut parts) = (state.objects.lock().unwrap(), state.parts.lock().unwrap());
         asked.answer(&request.method, body, &mut objects, &mut parts)
@@ -225,7 +264,10 @@ fn answer(
     if let Some((code, header, body)) = of_bucket {
         return status_with(out, code, &header, &body);
     }
-    let found = state.objects.lock().unwrap().get(&asked.name).cloned();
+    let found = {
+        let objects = state.objects.lock().unwrap();
+        objects.get(&request.path).or_else(|| objects.get(&asked.name)).cloned()
+    };
     let Some((bytes, tag)) = found else { return status(out, 404, "x: y") };
     let is_get = request.method == "GET";
     let trouble = if is_get { state.troubles.lock().unwrap().pop_front() } else { None };
@@ -235,7 +277,7 @@ fn answer(
     if request.if_match.as_ref().is_some_and(|wanted| *wanted != tag) {
         return status(out, 412, "x: y");
     }
-    let size = bytes.len() as u64;
+    let size = state.claims.lock().unwrap().get(&asked.name).copied().unwrap_or(bytes.len() as u64);
     let asked = request.range.filter(|_| !matches!(trouble, Some(Trouble::NoRange)));
     let (mut first, mut last) = asked.map_or((0, size), |(first, last)| (first, last.min(size)));
     if first >= last && asked.is_some() {
@@ -244,12 +286,15 @@ fn answer(
     if let Some(Trouble::WrongRange) = trouble {
         (first, last) = (first + 1, last + 1);
     }
-    let body = bytes.get(first as usize..last as usize).unwrap_or(&bytes);
+    let here = (last as usize).min(bytes.len());
+    let body = bytes.get(first as usize..here).unwrap_or_default();
     let code = if asked.is_some() { "206 Partial Content" } else { "200 OK" };
-    let mut head = format!(
-        "HTTP/1.1 {code}\r\nETag: {tag}\r\n{CHANGED}\r\nAccept-Ranges: bytes\r\nContent-Length: {}\r\n",
-        body.len()
-    );
+    let mut head = format!("HTTP/1.1 {code}\r\nAccept-Ranges: bytes\r\nContent-Length: {}\r\n", last - first);
+    head += &match *state.tells.lock().unwrap() {
+        Tells::TagAndTime => format!("ETag: {tag}\r\n{CHANGED}\r\n"),
+        Tells::Time => format!("{CHANGED}\r\n"),
+        Tells::Nothing => String::new(),
+    };
     if asked.is_some() {
         head += &format!("Content-Range: bytes {first}-{}/{size}\r\n", last - 1);
     }
@@ -268,12 +313,19 @@ fn answer(
             input.read_exact(&mut [0])?;
             Ok(false)
         }
+        Some(Trouble::Drip(pause)) => {
+            for byte in body {
+                out.write_all(&[*byte])?;
+                std::thread::sleep(pause);
+            }
+            Ok(true)
+        }
         _ => {
             for part in body.chunks(256 << 10) {
                 wait_for_turn(state, part.len());
                 out.write_all(part)?;
             }
-            Ok(true)
+            Ok(body.len() as u64 == last - first)
         }
     }
 }

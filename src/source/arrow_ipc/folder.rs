@@ -133,6 +133,6 @@ fn files_of(folder: &Path, state: &Content) -> Result<Vec<PathBuf>> {
 }
 
 fn read<T: for<'a> Deserialize<'a>>(path: &Path, content: &Content) -> Result<T> {
-    let text = content.whole().map_err(|e| e.path(path))?;
+    let text = content.description().map_err(|e| e.path(path))?;
     serde_json::from_slice(text.as_bytes()).map_err(|e| Error::new(ErrorKind::Data, e.to_string()).path(path))
 }

@@ -7,6 +7,7 @@ use std::time::UNIX_EPOCH;
 use super::{IndexCache, Records, number};
 use crate::element::Buffer;
 use crate::place;
+use crate::source::content::Content;
 use crate::source::files::FileId;
 use crate::source::starts::{Facts, Starts};
 
@@ -20,11 +21,12 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    pub(super) fn of(path: &Path, id: &FileId, records: Records) -> Option<Self> {
+    /// The key of a file; `None` for one of which nothing tells whether it is still what it was.
+    pub(super) fn of(path: &Path, content: &Content, id: &FileId, records: Records) -> Option<Self> {
         let (size, sample) = (id.size, id.hash);
         if place::is_remote(path) {
-            // Its hash is of its version, which says when it changed.
-            return Some(Self { records, size, changed_ns: 0, sample });
+            // By its whole URL, and the version, which says when it changed.
+            return Some(Self { records, size, changed_ns: 0, sample: content.known_as()? });
         }
         let changed = fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
         let changed_ns = u64::try_from(changed.as_nanos()).ok()?;

@@ -12,7 +12,6 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
@@ -30,6 +29,7 @@ use super::starts::Starts;
 use crate::element::Buffer;
 use crate::error::Result;
 use crate::place;
+use crate::temporary::{Readers, Temporary};
 
 /// Where the places of lines and records are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,7 +137,7 @@ pub(crate) fn load_or_find(
     let told = |(path, content): &(PathBuf, Content)| {
         let id = content.id(path)?;
         // What is kept nowhere is looked for nowhere.
-        let key = if *cache == IndexCache::Off { None } else { Key::of(path, &id, records) };
+        let key = if *cache == IndexCache::Off { None } else { Key::of(path, content, &id, records) };
         Ok((id, key))
     };
     let told: Vec<(FileId, Option<Key>)> = files.par_iter().map(told).collect::<Result<_>>()?;
@@ -170,18 +170,15 @@ fn mapped(at: &Path) -> Option<Buffer> {
 
 /// Writes a temporary file beside `at` and renames it, so that no reader ever sees a part. Where that cannot be done, nothing is cached.
 fn store(at: &Path, write: impl FnOnce(&mut BufWriter<fs::File>) -> io::Result<()>) {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let unique = format!("{}.{}.{}.tmp", file_name(at), std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let temporary = at.with_file_name(unique);
     let create = || {
         at.parent().map_or(Ok(()), fs::create_dir_all)?;
-        let mut file = BufWriter::new(fs::File::create(&temporary)?);
+        let (file, temporary) = Temporary::create(at, Readers::AsUsual)?;
+        let mut file = BufWriter::new(file);
         write(&mut file)?;
         file.flush()?;
-        fs::rename(&temporary, at)
+        temporary.publish(at)
     };
     if let Err(error) = create() {
-        drop(fs::remove_file(&temporary));
         tracing::debug!(path = %at.display(), %error, "the index is not cached");
     }
 }

@@ -19,7 +19,8 @@ fn is_right(starts: Starts, bytes: &[u8]) -> bool {
 }
 
 fn key(path: &Path, bytes: &[u8]) -> Key {
-    Key::of(path, &FileId::new(path, bytes), Records::Lines).unwrap()
+    let content = Content::from(Buffer::copy_from(bytes));
+    Key::of(path, &content, &FileId::new(path, bytes), Records::Lines).unwrap()
 }
 
 fn lines(path: &Path, bytes: &[u8], cache: &IndexCache) -> Starts {

@@ -142,7 +142,8 @@ impl MdsOptions {
         let (mut shards, mut ids) = (Vec::new(), Vec::new());
         for (path, content) in &indices {
             ids.push(content.id(path)?);
-            let index = Index::parse(content.whole()?.as_bytes()).map_err(|e| e.path(path))?;
+            let index =
+                content.description().and_then(|text| Index::parse(text.as_bytes())).map_err(|e| e.path(path))?;
             shards.extend(self.open_shards(path, &index)?);
         }
         self.of(ids, shards)

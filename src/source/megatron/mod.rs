@@ -240,12 +240,14 @@ impl Pair {
     }
 
     fn bytes(&self, range: std::ops::Range<u64>) -> Result<Buffer> {
-        self.data.read(range.clone()).map_err(|_| {
-            let (name, size) = (data_of(&self.path), self.data.len());
+        let size = self.data.len();
+        if range.end > size {
+            let name = data_of(&self.path);
             let text =
                 format!("bytes {} to {} of {}, which has {size}", range.start, range.end, files::file_name(&name));
-            Error::data(text).help("one of the two files is cut, damaged, or of another dataset")
-        })
+            return Err(Error::data(text).help("one of the two files is cut, damaged, or of another dataset"));
+        }
+        self.data.read(range)
     }
 
     /// The ids of sequences that do not follow each other.
@@ -254,11 +256,12 @@ impl Pair {
         if size > self.data.len() {
             return Err(Error::data(format!("its sequences overlap: they have {size} bytes together")));
         }
+        // All of it is there before memory is taken for what the index says.
+        let pieces = parts.iter().map(|part| self.bytes(part.clone())).collect::<Result<Vec<_>>>()?;
         let dtype = self.index.dtype();
         let mut ids = Array::builder(dtype, &[size as usize / dtype.size()])?;
         let mut rest = ids.bytes_mut();
-        for part in parts {
-            let bytes = self.bytes(part.clone())?;
+        for bytes in pieces {
             let (out, behind) = rest.split_at_mut(bytes.len());
             out.copy_from_slice(bytes.as_bytes());
             rest = behind;

@@ -1,0 +1,159 @@
+//! Servers that claim what is not so, send clients elsewhere, and take their time; and what others may do on the same machine.
+
+use std::time::Duration;
+
+use super::objects::{Server, Tells, Trouble};
+use super::*;
+use crate::dataset::map::RandomAccess;
+use crate::source::{IndexCache, Lines};
+use crate::store::Folder;
+
+fn first(url: &str) -> String {
+    Lines::options().cache(IndexCache::Off).open(url).unwrap().read(0).unwrap()
+}
+
+#[test]
+fn objects_that_differ_in_the_query_alone_are_told_apart() {
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    let url = |name: &str, text: &str| server.put(&format!("get.txt?f={name}"), text);
+    let urls = [url("a", "A000\n"), url("b", "B000\n")];
+    let texts = || urls.each_ref().map(|url| String::from_utf8(all(&open_kept(url, dir.path())).unwrap()).unwrap());
+    for tells in [Tells::TagAndTime, Tells::Time, Tells::Nothing] {
+        server.tell(tells);
+        for _ in 0..2 {
+            assert_eq!(texts(), ["A000\n", "B000\n"], "{tells:?}");
+            assert_eq!(urls.each_ref().map(|url| first(url)), ["A000", "B000"], "{tells:?}");
+        }
+    }
+}
+
+fn open_kept(url: &str, folder: &Path) -> Arc<Object> {
+    open_with(url, options().cache_dir(folder)).unwrap()
+}
+
+#[test]
+fn what_nothing_tells_apart_is_kept_for_nobody() {
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    server.tell(Tells::Nothing);
+    let shared = Arc::new(Shared::new(options().cache_dir(dir.path())).unwrap());
+    let open = |shared: &Arc<Shared>| {
+        let (url, shared) = (server.url("a"), shared.clone());
+        runtime::wait(async move { Object::open(Path::new(&url), shared).await }).unwrap().unwrap()
+    };
+    for text in [b"one", b"two"] {
+        server.put("a", text.to_vec());
+        assert_eq!(all(&open(&shared)).unwrap(), text);
+        assert_eq!(all(&open_kept(&server.url("a"), dir.path())).unwrap(), text);
+    }
+    damage(dir.path(), |files| assert_eq!(files, [] as [std::path::PathBuf; 0]));
+    // Nor is where its lines begin.
+    let lines = |text: &str| {
+        server.put("b.txt", text.repeat(1 << 20));
+        let cache = IndexCache::Folder(dir.path().join("lines"));
+        Lines::options().cache(cache).open(server.url("b.txt")).unwrap().len()
+    };
+    assert_eq!((lines("abcdefgh\n\n"), lines("abcd\nefgh\n")), (1 << 20, 2 << 20));
+    assert!(!dir.path().join("lines").exists());
+}
+
+#[test]
+fn a_redirect_takes_nothing_along_and_nothing_signed_follows_it() {
+    let (server, other) = (Server::start(), Server::start());
+    other.put("b", bytes(1));
+    let url = server.redirect("a", &other.url("b")) + "?X-Amz-Signature=hidden";
+    assert!(all(&open(&url)).unwrap() == bytes(1));
+    let requests = other.requests();
+    assert!(!requests.is_empty() && !format!("{requests:?}").contains("hidden"), "{requests:?}");
+    let names = requests.iter().flat_map(|request| &request.headers).map(|line| line.split(':').next().unwrap());
+    for name in names.map(str::to_ascii_lowercase) {
+        let known = ["accept", "user-agent", "range", "if-match", "host", "content-length"];
+        assert!(known.contains(&&*name), "{name}");
+    }
+    server.redirect("a", "file:///etc/passwd");
+    assert!(open_with(&url, options()).is_err());
+}
+
+#[test]
+fn a_length_that_is_claimed_takes_no_memory() {
+    let server = Server::start();
+    let bytes = bytes(3);
+    for claimed in [1 << 40, 1 << 62] {
+        server.put("a", bytes.clone());
+        server.claim("a", claimed);
+        let object = open(&server.url("a"));
+        assert_eq!(object.len(), claimed);
+        let error = object.read(0..claimed).unwrap_err();
+        assert!(error.message().contains("gave up after 4 attempts"), "{error}");
+        assert!(object.read(0..BLOCK).unwrap().as_bytes() == &bytes[..BLOCK as usize]);
+    }
+}
+
+/// Each of them reads a length, and then as much.
+#[cfg(feature = "formats")]
+#[test]
+fn records_that_are_claimed_to_be_longer_than_memory_are_errors() {
+    use crate::source::{Bagz, Csv, Npy, TfRecord};
+    StoreOptions::default().attempts(2).apply();
+    let server = Server::start();
+    const LENGTH: u64 = 1 << 40;
+    let crc = |bytes: &[u8]| crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8);
+    let length = (LENGTH - 16).to_le_bytes();
+    let frame = [&length[..], &crc(&length).to_le_bytes(), &[0; 300_000]].concat();
+    let mut npy = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    let shape = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': (1, {}), }}", LENGTH - 128);
+    npy.extend(format!("{shape:<117}\n").bytes());
+    npy.resize(300_000, 0);
+    for (name, bytes) in
+        [("a.tfrecord", frame), ("a.npy", npy), ("a.csv", b"a,b\n".repeat(1 << 16)), ("a.bagz", vec![0; 1 << 18])]
+    {
+        server.put(name, bytes);
+        server.claim(name, LENGTH);
+    }
+    let url = |name: &str| server.url(name);
+    let errors = [
+        TfRecord::open(url("a.tfrecord")).and_then(|records| records.read(0).map(drop)).unwrap_err(),
+        Npy::open(url("a.npy")).and_then(|rows| rows.read(0).map(drop)).unwrap_err(),
+        Csv::open(url("a.csv")).map(drop).unwrap_err(),
+        Bagz::open(url("a.bagz")).map(drop).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.message().contains("gave up after"), "{error}");
+    }
+}
+
+#[test]
+fn the_time_that_is_allowed_covers_bodies_that_drip() {
+    let server = Server::start();
+    let options = options().timeout(Duration::from_secs(2)).stall(Duration::from_secs(60)).attempts(100);
+    let object = open_with(&server.put("a", bytes(0)), options).unwrap();
+    server.trouble(vec![Trouble::Drip(Duration::from_secs(1)); 9]);
+    let error = all(&object).unwrap_err();
+    assert!(
+        error.message().contains("2.0 s are allowed for all of them together: the rest comes too slowly"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_describes_others_is_not_read_however_long_it_is() {
+    let server = Server::start();
+    server.put("out/manifest.json", "{}");
+    server.claim("out/manifest.json", 3 << 29);
+    let error = Folder::open(server.url("out/")).unwrap().read("manifest.json").unwrap_err();
+    assert_eq!(error.message(), "the answer is longer than 256 MiB, which is the most that is read whole");
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::File::create(dir.path().join("manifest.json")).unwrap().set_len(1 << 40).unwrap();
+    let error = Folder::open(dir.path()).unwrap().read("manifest.json").unwrap_err();
+    assert!(error.message().contains("no more than 256 MiB"), "{error}");
+}
+
+#[test]
+fn a_user_in_a_url_is_refused_and_not_shown() {
+    for url in
+        ["s3://KEY:hidden@bucket/a.jsonl", "HTTPS://user:hid/hidden@h/a.jsonl", "http://user:hidden%40@h/a.jsonl"]
+    {
+        let error = Lines::open(url).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("hid"), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    }
+}
