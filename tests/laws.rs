@@ -30,6 +30,8 @@ const LONGEST: u64 = 150;
 enum Op {
     Add(i64),
     Index,
+    Number,
+    Skip(u64),
     Draw(u32),
     Keep(i64),
     Fan(usize),
@@ -78,6 +80,14 @@ impl Op {
             Self::Index => {
                 let ds = ds.map_with_index(|i, x| Ok(x.wrapping_add(i as i64))).boxed();
                 (ds, twin.each(|i, x| vec![x.wrapping_add(i as i64)]))
+            }
+            Self::Number => {
+                let ds = ds.enumerate().map(|(i, x)| Ok(x ^ (i as i64) << 8)).boxed();
+                (ds, twin.each(|i, x| vec![x ^ (i as i64) << 8]))
+            }
+            Self::Skip(n) => {
+                let items = twin.items.iter().skip(n as usize).copied().collect();
+                (ds.skip(n).boxed(), Twin { items, ..twin })
             }
             Self::Draw(seed) => {
                 let ds = ds.random_map(seed, |x, rng| Ok(x ^ rng.random_raw() as i64)).boxed();
@@ -193,6 +203,8 @@ fn op(inner: impl Strategy<Value = Pipe> + Clone + 'static) -> impl Strategy<Val
     prop_oneof![
         (-9i64..9).prop_map(Op::Add),
         Just(Op::Index),
+        Just(Op::Number),
+        (0u64..40).prop_map(Op::Skip),
         any::<u32>().prop_map(Op::Draw),
         (2i64..5).prop_map(Op::Keep),
         (1usize..4).prop_map(Op::Fan),

@@ -5,9 +5,10 @@ are Grain's wherever Grain has them. Execution never changes the data: the same 
 after a resume anywhere.
 """
 
-# Whoever imports `threading` first is the main thread to Python, for whose end a program waits: none of ours may be the first.
-import threading as _threading  # noqa: F401
 from importlib import import_module as _import_module
+
+# Whoever imports `threading` first is the main thread to Python, for whose end a program waits: none of ours may be the first.
+_import_module("threading")
 
 from gristmill._errors import ConfigError as ConfigError
 from gristmill._errors import DataError as DataError
@@ -17,6 +18,7 @@ from gristmill._errors import StateError as StateError
 from gristmill._errors import UnsupportedError as UnsupportedError
 from gristmill._errors import WorkerError as WorkerError
 from gristmill._gristmill import DatasetIterator as DatasetIterator
+from gristmill._gristmill import Explanation as Explanation
 from gristmill._gristmill import IterDataset as IterDataset
 from gristmill._gristmill import MapDataset as MapDataset
 from gristmill._gristmill import Metrics as Metrics
@@ -41,25 +43,29 @@ if TYPE_CHECKING:
     from gristmill._measure import measure as measure
     from gristmill._options import MpOptions as MpOptions
     from gristmill._progress import progress as progress
+    from gristmill._spec import ArraySpec as ArraySpec
     from gristmill._store import store_options as store_options
 else:
+    # What takes its time, and what needs a framework that not everybody has: imported when it is first used.
+    _LATER = {
+        "ArraySpec": "gristmill._spec",
+        "Measured": "gristmill._measure",
+        "MpOptions": "gristmill._options",
+        "measure": "gristmill._measure",
+        "progress": "gristmill._progress",
+        "store_options": "gristmill._store",
+    }
+    _MODULES = ("arrow", "jax", "orbax", "torch")
 
     def __getattr__(name: str) -> object:
-        """Imports when it is first used what takes its time, and what needs a framework that not everybody has."""
-        if name == "MpOptions":
-            return _import_module("gristmill._options").MpOptions
-        if name in ("Measured", "measure"):
-            return getattr(_import_module("gristmill._measure"), name)
-        if name == "progress":
-            return _import_module("gristmill._progress").progress
-        if name == "store_options":
-            return _import_module("gristmill._store").store_options
-        if name in ("arrow", "jax", "orbax", "torch"):
+        """Imports it when it is first used."""
+        if name in _LATER:
+            return getattr(_import_module(_LATER[name]), name)
+        if name in _MODULES:
             return _import_module(f"gristmill.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        """The public names, those that are imported when they are first used as well."""
-        late = ("Measured", "MpOptions", "arrow", "jax", "measure", "orbax", "progress", "store_options", "torch")
-        hidden = ("TYPE_CHECKING",)
-        return sorted({*(name for name in globals() if name not in hidden), *late})
+        """The public names, with those that are not imported yet."""
+        known = {name for name in globals() if not name.startswith("_") and name != "TYPE_CHECKING"}
+        return sorted(known | {"__version__", *_LATER, *_MODULES})

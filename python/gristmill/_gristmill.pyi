@@ -1,23 +1,49 @@
 from builtins import slice as _slice
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeAlias, final, overload
+from types import GenericAlias, TracebackType
+from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, final, overload
 
 import numpy as np
+from typing_extensions import TypeVar
 
 from gristmill._options import MpOptions
 
 __version__: str
 
+# What a dataset yields: `gm.MapDataset[int]`. Where it is not said it may be anything.
+_T_co = TypeVar("_T_co", covariant=True, default=Any)
+_T = TypeVar("_T")
+_U = TypeVar("_U")
+_R = TypeVar("_R")
+_In_contra = TypeVar("_In_contra", contravariant=True)
+_Out_co = TypeVar("_Out_co", covariant=True)
+
 def cli(arguments: Sequence[str], interpreter: str) -> int:
-    """Runs the command that `arguments` say, the first of which is the program's name, and returns the exit code."""
+    """Runs the command that `arguments` say, the first of which is the program's name, and returns the exit code.
+
+    Args:
+        arguments: As in `sys.argv`.
+        interpreter: The path of the Python that workers are started with.
+    """
 
 def index_shuffle(index: int, max_index: int, seed: int, rounds: int) -> int:
-    """Where Grain's permutation of `0..=max_index` sends `index`."""
+    """Says where Grain's permutation of `0..=max_index` sends `index`.
 
+    Args:
+        index: From 0 to `max_index`.
+        max_index: The highest index.
+        seed: From 0 to 2^32 - 1.
+        rounds: Rounds of the cipher; Grain takes 4.
+
+    Raises:
+        ValueError: `index` is above `max_index`.
+    """
+
+# Where paths are taken: files, folders, globs and URLs.
 _Path: TypeAlias = str | PathLike[str]
 _Paths: TypeAlias = _Path | Sequence[_Path]
+# Names of columns.
 _Names: TypeAlias = str | Sequence[str]
 _Lengths: TypeAlias = Mapping[str, int]
 _Padding: TypeAlias = Mapping[str, float]
@@ -29,9 +55,9 @@ _FeatureType: TypeAlias = Literal["int64", "float32", "bytes", "str"]
 _Features: TypeAlias = Mapping[str, _FeatureType | Mapping[str, Any]]
 _Sequences: TypeAlias = Mapping[Literal["context", "sequences"], _Features]
 
-class _Source(Protocol):
+class _Source(Protocol[_Out_co]):
     def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> Any: ...
+    def __getitem__(self, index: int, /) -> _Out_co: ...
 
 class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
@@ -39,9 +65,13 @@ class _ArrowStream(Protocol):
 class _ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
 
-class _Computed(Protocol):
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> Any | None: ...
+class _HuggingFace(Protocol):
+    """A `datasets.Dataset`."""
+
+    @property
+    def data(self) -> Any: ...
+    @property
+    def features(self) -> Any: ...
 
 class _SelectionMap(Protocol):
     def __len__(self) -> int: ...
@@ -51,74 +81,133 @@ class _WorkerOptions(Protocol):
     @property
     def num_workers(self) -> int: ...
 
-class _Map(Protocol):
-    def map(self, element: Any, /) -> Any: ...
+class _Map(Protocol[_In_contra, _Out_co]):
+    def map(self, element: _In_contra, /) -> _Out_co: ...
 
-class _MapWithIndex(Protocol):
-    def map_with_index(self, index: int, element: Any, /) -> Any: ...
+class _MapWithIndex(Protocol[_In_contra, _Out_co]):
+    def map_with_index(self, index: int, element: _In_contra, /) -> _Out_co: ...
 
-class _RandomMap(Protocol):
-    def random_map(self, element: Any, rng: np.random.Generator, /) -> Any: ...
+class _RandomMap(Protocol[_In_contra, _Out_co]):
+    def random_map(self, element: _In_contra, rng: np.random.Generator, /) -> _Out_co: ...
 
-class _Filter(Protocol):
-    def filter(self, element: Any, /) -> object: ...
+class _Filter(Protocol[_In_contra]):
+    def filter(self, element: _In_contra, /) -> object: ...
 
-class _FlatMap(Protocol):
-    def flat_map(self, element: Any, /) -> Iterable[Any]: ...
+class _FlatMap(Protocol[_In_contra, _Out_co]):
+    def flat_map(self, element: _In_contra, /) -> Iterable[_Out_co]: ...
 
 @final
-class MapDataset:
+class MapDataset(Generic[_T_co]):
     """A dataset of random access: `ds[i]`, `len(ds)`, shuffled and sharded by index, evaluated in any order."""
 
     @staticmethod
-    def range(start: int, stop: int | None = None, step: int = 1) -> MapDataset:
-        """Whole numbers, as Python's `range`."""
+    def range(start: int, stop: int | None = None, step: int = 1) -> MapDataset[int]:
+        """Counts whole numbers, as Python's `range`.
 
-    @staticmethod
-    def source(source: _Source) -> MapDataset:
-        """The records of anything with `__len__` and `__getitem__`; index `i` reads record `i % len(source)`.
+        Args:
+            start: The first number; the end where it is given alone, and then the first is 0.
+            stop: The end, which is not reached.
+            step: From one number to the next; not 0.
 
-        A source that also has `__getitems__` is given lists of indices, as many as are read at a time, and returns as many
-        records; where that raises, they are read one by one.
+        Raises:
+            ConfigError: `step` is 0.
         """
 
     @staticmethod
-    def computed(source: _Computed, *, dense: bool = False) -> MapDataset:
-        """What anything with `__len__` and `__getitem__` computes for an index; `None` where there is no element.
+    def source(source: _Source[_T]) -> MapDataset[_T]:
+        """Reads the records of anything with `__len__` and `__getitem__`; index `i` reads record `i % len(source)`.
 
-        Unlike a `source` it is asked for indices of later epochs as they are. `dense` promises an element for each index.
+        A source that also has `__getitems__` is given lists of indices, as many as are read at a time, and returns as
+        many records; where that raises, they are read one by one.
+
+        Args:
+            source: Lists, arrays, datasets of others; it is asked from several threads if the loader has some.
+
+        Raises:
+            TypeError: It has no `__getitem__` or no length.
+        """
+
+    @staticmethod
+    def computed(source: _Source[_T | None], *, dense: bool = False) -> MapDataset[_T]:
+        """Asks anything with `__len__` and `__getitem__` for the element of each index; `None` where there is none.
+
+        Unlike a `source` it is asked for indices of later epochs as they are.
+
+        Args:
+            source: What computes the elements; its length is that of one epoch.
+            dense: Promises an element for each index.
+
+        Raises:
+            TypeError: It has no `__getitem__` or no length.
         """
 
     @staticmethod
     def jsonl(
         paths: _Paths, *, columns: _Names | None = None, index_cache: _Path | None = None
-    ) -> MapDataset:
-        """Records of JSON Lines files, globs or folders: dicts of arrays and text.
+    ) -> MapDataset[dict[str, Any]]:
+        """Reads the records of JSON Lines files: dicts of arrays, numbers, text and lists.
 
-        `index_cache` says where the positions of the lines are kept: "beside" the file, "off" or a folder.
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            columns: The columns to read, all of them by default.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
+                `"off"`, or a folder.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
         """
 
     @staticmethod
-    @overload
-    def arrow(table: _ArrowStream | _ArrowArray) -> MapDataset:
-        """Rows of a table that exports itself through Arrow's C interface: pyarrow's, Polars', DuckDB's.
+    def arrow(
+        paths: _Paths | _ArrowStream | _ArrowArray | _HuggingFace,
+        *,
+        columns: _Names | None = None,
+        cache_bytes: int | None = None,
+    ) -> MapDataset[dict[str, Any]]:
+        """Reads the rows of Arrow's files, or of a table in memory: dicts of arrays, numbers, text and lists.
 
-        Lists of numbers, also those of fixed size, are views of the table's memory.
-        """
+        Files are those of Arrow IPC (Feather) and its streams, and folders that `datasets.save_to_disk` wrote. A table
+        is anything that exports itself through Arrow's C interface, as those of pyarrow, Polars, DuckDB and pandas do.
+        A `datasets.Dataset` is read as it is, with what `shuffle`, `select` and `filter` made of it; its table alone
+        (`dataset.data`) does not know of that, and is refused.
 
-    @staticmethod
-    @overload
-    def arrow(paths: _Paths, *, columns: _Names | None = None, cache_bytes: int | None = None) -> MapDataset:
-        """Rows of Arrow's IPC files and streams, Feather files, and folders that `datasets.save_to_disk` wrote.
+        Lists of numbers, also those of fixed size, are views: of the table's memory, or of files that are not
+        compressed.
 
-        Lists of numbers, also those of fixed size, are views of files that are not compressed.
+        Args:
+            paths: Files, folders, globs or URLs, one or a list; or the table.
+            columns: The columns to read, all of them by default.
+            cache_bytes: Bytes of decompressed batches that are kept. Only of files.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
+            TypeError: It is neither paths nor a table; the message says how to make it one.
         """
 
     @staticmethod
     def lines(
         paths: _Paths, *, column: str = "text", blank_lines: bool = False, index_cache: _Path | None = None
-    ) -> MapDataset:
-        """Lines of text files, each a dict with one `column`."""
+    ) -> MapDataset[dict[str, Any]]:
+        """Reads the lines of text files: dicts with one `column` of text, without line ends.
+
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            column: The name of that column.
+            blank_lines: Whether lines of nothing but white space are records, too.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
+                `"off"`, or a folder.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
+        """
 
     @staticmethod
     def csv(
@@ -133,12 +222,27 @@ class MapDataset:
         nulls: _Names | None = None,
         infer_rows: int = 1000,
         index_cache: _Path | None = None,
-    ) -> MapDataset:
-        """Records of CSV files that are not compressed: dicts of numbers and text, a field a column.
+    ) -> MapDataset[dict[str, Any]]:
+        """Reads the records of CSV files that are not compressed: dicts of numbers and text, a field for each column.
 
-        The first record of each file names the columns, unless `names` are given or `header` is false. `types` declares columns
-        as "str", "bool", "int64", "float32" and so on; those of others are what their first `infer_rows` fields are. `delimiter`
-        is found if it is not given; no quote is one if `quote` is "". `nulls` are the fields that are `None`.
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            columns: The columns to read, all of them by default.
+            delimiter: One character; found in the first records if it is not given.
+            quote: The character around fields that hold delimiters; `""` for none.
+            header: Whether the first record of each file names the columns; so it does, unless `names` are given.
+            names: The names of the columns, where the files do not have them.
+            types: Types of columns: `"str"`, `"bool"`, `"int64"`, `"float32"` and so on. Those of others are inferred.
+            nulls: Fields that stand for `None`.
+            infer_rows: Records by which the types of columns are inferred.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
+                `"off"`, or a folder.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
         """
 
     @staticmethod
@@ -148,11 +252,22 @@ class MapDataset:
         columns: _Names | None = None,
         row_groups: Mapping[str, str | float] | None = None,
         cache_bytes: int | None = None,
-    ) -> MapDataset:
-        """Rows of Parquet files: dicts of arrays and text.
+    ) -> MapDataset[dict[str, Any]]:
+        """Reads the rows of Parquet files: dicts of arrays, numbers, text, lists and dicts.
 
-        `columns=["meta.url"]` reads one field of a struct. `row_groups={"column": "id", "min": 3, "max": 9}`, or with `equals`,
-        leaves out the row groups that cannot hold such a row; a `filter` drops the other rows of those that can.
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            columns: The columns to read, all of them by default. `"meta.url"` is one field of a struct.
+            row_groups: Leaves out the row groups that cannot hold such a row, by their statistics:
+                `{"column": "id", "min": 3, "max": 9}`, or `equals`. A `filter` drops the other rows of those that are
+                read.
+            cache_bytes: Bytes of decoded row groups that are kept.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
         """
 
     @staticmethod
@@ -164,12 +279,26 @@ class MapDataset:
         sequence_examples: bool | _Sequences | None = None,
         cache_bytes: int | None = None,
         recover: bool = False,
-    ) -> MapDataset:
-        """Records of ArrayRecord files: `bytes`, or, if `field` names it, dicts of one field, which native stages take.
+    ) -> MapDataset[Any]:
+        """Reads the records of ArrayRecord files.
 
-        With `examples` or `sequence_examples`, dicts of the features: see `parse_example` and `parse_sequence_example`.
-        `cache_bytes` bounds what is kept of decoded chunks, where chunks hold several records. With `recover` files that
-        were cut are read as far as their chunks are whole, and what was lost is logged.
+        Without `field`, `examples` and `sequence_examples` a record is `bytes`; with any of them it is a dict.
+
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            field: The name under which the bytes of a record are put into a dict, which native stages take; plain
+                `bytes` by default.
+            examples: Parse records as `tf.train.Example`s: `True`, or features as `parse_example` declares them.
+            sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
+                `parse_sequence_example` declares them.
+            cache_bytes: Bytes of decoded chunks that are kept, where chunks hold several records.
+            recover: Read files that were cut off as far as their chunks are whole; what was lost is logged.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
         """
 
     @staticmethod
@@ -180,11 +309,26 @@ class MapDataset:
         examples: bool | _Features | None = None,
         sequence_examples: bool | _Sequences | None = None,
         index_cache: _Path | None = None,
-    ) -> MapDataset:
-        """Records of TFRecord files that are not compressed: `bytes`, or dicts of one field if `field` names it.
+    ) -> MapDataset[Any]:
+        """Reads the records of TFRecord files that are not compressed.
 
-        With `examples` or `sequence_examples`, dicts of the features: see `parse_example` and `parse_sequence_example`.
-        `index_cache` says where the positions of the records are kept: "beside" the file, "off" or a folder.
+        Without `field`, `examples` and `sequence_examples` a record is `bytes`; with any of them it is a dict.
+
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            field: The name under which the bytes of a record are put into a dict, which native stages take; plain
+                `bytes` by default.
+            examples: Parse records as `tf.train.Example`s: `True`, or features as `parse_example` declares them.
+            sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
+                `parse_sequence_example` declares them.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
+                `"off"`, or a folder.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
         """
 
     @staticmethod
@@ -195,18 +339,42 @@ class MapDataset:
         examples: bool | _Features | None = None,
         sequence_examples: bool | _Sequences | None = None,
         interleaved: bool = False,
-    ) -> MapDataset:
-        """Records of Bagz files: `bytes`, or, if `field` names it, dicts of one field, which native stages take.
+    ) -> MapDataset[Any]:
+        """Reads the records of Bagz files.
 
-        With `examples` or `sequence_examples`, dicts of the features: see `parse_example` and `parse_sequence_example`.
-        `x@4.bagz` names four files. `interleaved` says that records were dealt out to the files in turn.
+        Without `field`, `examples` and `sequence_examples` a record is `bytes`; with any of them it is a dict.
+        `x@4.bagz` names four files.
+
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            field: The name under which the bytes of a record are put into a dict, which native stages take; plain
+                `bytes` by default.
+            examples: Parse records as `tf.train.Example`s: `True`, or features as `parse_example` declares them.
+            sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
+                `parse_sequence_example` declares them.
+            interleaved: Whether the records were dealt out to the files in turn.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
         """
 
     @staticmethod
-    def megatron(paths: _Paths, *, by: Literal["sequence", "document"] = "sequence") -> MapDataset:
-        """Token ids of Megatron's indexed datasets, each named by its `.idx`, its `.bin` or what these names share.
+    def megatron(paths: _Paths, *, by: Literal["sequence", "document"] = "sequence") -> MapDataset[dict[str, Any]]:
+        """Reads the token ids of Megatron's indexed datasets.
 
         Dicts of `tokens`, views of the file in the number type that it states, and of `mode` where there are modes.
+
+        Args:
+            paths: Datasets, each by its `.idx`, its `.bin` or what these names share; one or a list.
+            by: What a record is.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
         """
 
     @staticmethod
@@ -217,11 +385,24 @@ class MapDataset:
         decode: bool = False,
         url: bool = False,
         index_cache: _Path | None = None,
-    ) -> MapDataset:
-        """Samples of WebDataset's tar shards that are not compressed: dicts of `__key__` and a field for each extension.
+    ) -> MapDataset[dict[str, Any]]:
+        """Reads the samples of WebDataset's tar shards that are not compressed: dicts of `__key__` and a field for each
+        extension.
 
-        Fields are `bytes`, or, with `decode`, text, numbers, what JSON holds, and arrays of `.npy` and images
-        (`uint8`, height × width × channels). `url` adds the path of the shard as `__url__`.
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            columns: The extensions to read, all of them by default.
+            decode: Decode fields by their extension: text, numbers, what JSON holds, arrays of `.npy`, images (`uint8`,
+                height × width × channels). Without it they are `bytes`.
+            url: Add the path of the shard as `__url__`.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
+                `"off"`, or a folder.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
         """
 
     @staticmethod
@@ -232,39 +413,91 @@ class MapDataset:
         images: bool = True,
         check_hashes: bool = False,
         cache_bytes: int | None = None,
-    ) -> MapDataset:
-        """Samples of MDS folders, as MosaicML's streaming has them: dicts of arrays, text and bytes.
+    ) -> MapDataset[dict[str, Any]]:
+        """Reads the samples of MDS folders, as MosaicML's streaming has them: dicts of arrays, numbers, text and bytes.
 
-        Images of JPEG and PNG become arrays (height × width × channels), unless `images` is false. `cache_bytes` bounds
-        what is kept of decompressed shards.
+        Args:
+            paths: Folders or their URLs; one or a list.
+            columns: The columns to read, all of them by default.
+            images: Decode JPEG and PNG to arrays (`uint8`, height × width × channels); else they are `bytes`.
+            check_hashes: Hold each shard against the hash that its index has of it.
+            cache_bytes: Bytes of decompressed shards that are kept.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
         """
 
-    @overload
     @staticmethod
-    def npy(*, path: _Path, field: str = "data") -> MapDataset: ...
-    @overload
-    @staticmethod
-    def npy(paths: _Paths, *, field: str = "data") -> MapDataset:
-        """Rows of `.npy` files along their first dimension: views of the files, of one type and shape."""
+    def npy(paths: _Paths, *, field: str = "data") -> MapDataset[dict[str, Any]]:
+        """Reads the rows of `.npy` files along their first dimension: dicts of one array, a view of the file.
+
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list. All have one type and one shape of a row.
+            field: The name of the array in the dict.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
+        """
 
     @staticmethod
-    def npz(paths: _Paths, *, rows: bool = False, cache_bytes: int | None = None) -> MapDataset:
-        """Arrays of `.npz` archives: dicts, one for each archive, or, if `rows` are asked for, one for each row of its arrays.
+    def npz(paths: _Paths, *, rows: bool = False, cache_bytes: int | None = None) -> MapDataset[dict[str, Any]]:
+        """Reads the arrays of `.npz` archives: dicts, one for each archive, or one for each row of its arrays.
 
-        `cache_bytes` bounds what is kept of archives that are compressed, where rows are read.
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            rows: A record for each row, along the first dimension that all arrays of an archive share.
+            cache_bytes: Bytes of decompressed archives that are kept, where rows are read.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
         """
 
     @staticmethod
     def safetensors(
         paths: _Paths, *, columns: _Names | None = None, rows: bool = False, float8_as_u8: bool = False
-    ) -> MapDataset:
-        """Tensors of safetensors files: dicts, one for each file, or, if `rows` are asked for, one for each row of its tensors."""
+    ) -> MapDataset[dict[str, Any]]:
+        """Reads the tensors of safetensors files: dicts, one for each file, or one for each row of its tensors.
+
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            columns: The tensors to read, all of them by default.
+            rows: A record for each row, along the first dimension that all tensors of a file share.
+            float8_as_u8: Read tensors of 8-bit floats as their bytes (`uint8`); else they are of `ml_dtypes`' types.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
+        """
 
     @staticmethod
     def crops(
         paths: _Paths, *, seq_len: int, layout: _Layout = "detect", with_next: bool = False
-    ) -> MapDataset:
-        """Files of token ids, one crop of `seq_len` after the other."""
+    ) -> MapDataset[dict[str, Any]]:
+        """Reads files of token ids, one crop after the other: dicts of `tokens`.
+
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            seq_len: Tokens in a crop; what is left at the end of a file is left out.
+            layout: How ids lie in the files: as llm.c writes them, or bare `u16` or `u32`, little-endian; recognised by
+                default.
+            with_next: Add the token behind each crop: `seq_len + 1` ids, of which neighbours share one.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
+        """
 
     @staticmethod
     def random_crops(
@@ -275,99 +508,256 @@ class MapDataset:
         layout: _Layout = "detect",
         with_next: bool = False,
         epoch: int | None = None,
-    ) -> MapDataset:
-        """Files of token ids, crops of `seq_len` that start anywhere, without end unless `epoch` says how many."""
+    ) -> MapDataset[dict[str, Any]]:
+        """Reads files of token ids, crops that start anywhere: dicts of `tokens`.
 
-    @staticmethod
-    def mix(datasets: Sequence[MapDataset], weights: Sequence[float] | None = None) -> MapDataset:
-        """Elements of several datasets in proportion to the weights, in Grain's order."""
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            seq_len: Tokens in a crop.
+            seed: The seed of where they start, from 0 to 2^32 - 1.
+            layout: How ids lie in the files, as `crops` has it.
+            with_next: Add the token behind each crop.
+            epoch: How many crops an epoch has; without it there is no end.
 
-    @staticmethod
-    def concatenate(datasets: Sequence[MapDataset]) -> MapDataset:
-        """One dataset behind the other."""
-
-    @staticmethod
-    def zip(datasets: Sequence[MapDataset]) -> MapDataset:
-        """Tuples of the elements of datasets of one length."""
-
-    @staticmethod
-    def select_from_datasets(datasets: Sequence[MapDataset], selection_map: _SelectionMap) -> MapDataset:
-        """Elements of several datasets in an order of one's own: `selection_map[i]` is a dataset and an index in it."""
-
-    def seed(self, seed: int) -> MapDataset:
-        """The seed from which random stages behind it derive theirs, unless given their own."""
-
-    def shuffle(self, seed: int | None = None) -> MapDataset:
-        """Random order, another in every epoch, in constant memory; Grain's order."""
-
-    def window_shuffle(self, window_size: int, seed: int | None = None) -> MapDataset:
-        """Random order within windows, which stay where they are."""
-
-    def slice(self, slice: _slice) -> MapDataset:
-        """The elements of a slice: `ds.slice(slice(1, None, 2))` is `ds[1::2]`."""
-
-    def shard(self, index: int, count: int) -> MapDataset:
-        """Every `count`-th element from `index` on: the part of one host of `count`."""
-
-    def select_indices(self, indices: Sequence[int]) -> MapDataset:
-        """The elements at these indices, in that order."""
-
-    def repeat(self, num_epochs: int | None = None, *, reseed_each_epoch: bool = True) -> MapDataset:
-        """Several epochs as one, or epochs without end; each is shuffled anew unless told otherwise."""
-
-    def map(self, transform: Callable[[Any], Any] | _Map) -> MapDataset:
-        """Applies a function to every element. What it returns is the element, `None` too."""
-
-    def map_with_index(self, transform: Callable[[int, Any], Any] | _MapWithIndex) -> MapDataset:
-        """Applies a function to every index, which goes on over the epochs, and its element."""
-
-    def random_map(
-        self, transform: Callable[[Any, np.random.Generator], Any] | _RandomMap, *, seed: int | None = None
-    ) -> MapDataset:
-        """Applies a function to every element and random numbers that belong to its index; Grain's numbers.
-
-        The generator is used again for the next element: do not keep it.
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
         """
 
-    @overload
-    def filter(self, transform: Callable[[Any], object] | _Filter, /) -> MapDataset: ...
-    @overload
+    @staticmethod
+    def mix(datasets: Sequence[MapDataset[_T]], weights: Sequence[float] | None = None) -> MapDataset[_T]:
+        """Takes elements of several datasets in proportion to the weights, in Grain's order.
+
+        It ends where one of them would have to give more than it has.
+
+        Args:
+            datasets: The datasets.
+            weights: A number for each, all alike by default.
+
+        Raises:
+            ConfigError: There are other numbers of weights than of datasets, or one is not above 0.
+        """
+
+    @staticmethod
+    def concatenate(datasets: Sequence[MapDataset[_T]]) -> MapDataset[_T]:
+        """Puts one dataset behind the other.
+
+        Args:
+            datasets: The datasets.
+
+        Raises:
+            ConfigError: There is none.
+        """
+
+    @staticmethod
+    def zip(datasets: Sequence[MapDataset[Any]]) -> MapDataset[tuple[Any, ...]]:
+        """Makes tuples of the elements of datasets of one length.
+
+        Args:
+            datasets: The datasets.
+
+        Raises:
+            ConfigError: There is none, or their lengths differ.
+        """
+
+    @staticmethod
+    def select_from_datasets(datasets: Sequence[MapDataset[_T]], selection_map: _SelectionMap) -> MapDataset[_T]:
+        """Takes elements of several datasets in an order of one's own.
+
+        Args:
+            datasets: The datasets.
+            selection_map: `selection_map[i]` is the number of a dataset and an index in it. It is asked for all of its
+                length at once.
+
+        Raises:
+            ValueError: It has no entry.
+        """
+
+    def seed(self, seed: int) -> MapDataset[_T_co]:
+        """Sets the seed from which random stages behind it derive theirs, unless they are given their own.
+
+        Args:
+            seed: From 0 to 2^32 - 1.
+        """
+
+    def shuffle(self, seed: int | None = None) -> MapDataset[_T_co]:
+        """Puts the elements in a random order, another in every epoch, in constant memory; Grain's order.
+
+        Args:
+            seed: The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
+
+        Raises:
+            ConfigError: There is no seed: neither here nor in front of it.
+        """
+
+    def window_shuffle(self, window_size: int, seed: int | None = None) -> MapDataset[_T_co]:
+        """Puts the elements of each window in a random order; the windows stay where they are.
+
+        Args:
+            window_size: Elements in a window.
+            seed: The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
+
+        Raises:
+            ConfigError: The window is empty, or there is no seed.
+        """
+
+    def slice(self, slice: _slice) -> MapDataset[_T_co]:
+        """Takes the elements of a slice: `ds.slice(slice(1, None, 2))` is `ds[1::2]`.
+
+        Args:
+            slice: A slice of Python's.
+
+        Raises:
+            ConfigError: Its step is 0.
+        """
+
+    def shard(self, index: int, count: int) -> MapDataset[_T_co]:
+        """Takes every `count`-th element from `index` on: the part of one host of `count`.
+
+        Args:
+            index: Which part, from 0 on.
+            count: How many parts there are.
+
+        Raises:
+            ConfigError: There is no such part.
+        """
+
+    def select_indices(self, indices: Sequence[int]) -> MapDataset[_T_co]:
+        """Takes the elements at these indices, in that order.
+
+        Args:
+            indices: Indices from 0 on; one may come several times.
+
+        Raises:
+            ConfigError: An index is past the end.
+        """
+
+    def repeat(self, num_epochs: int | None = None, *, reseed_each_epoch: bool = True) -> MapDataset[_T_co]:
+        """Makes several epochs one, or goes on without end.
+
+        Args:
+            num_epochs: How many epochs; without end by default.
+            reseed_each_epoch: Whether each is shuffled anew.
+
+        Raises:
+            ConfigError: It is 0.
+        """
+
+    def map(self, transform: Callable[[_T_co], _U] | _Map[_T_co, _U]) -> MapDataset[_U]:
+        """Applies a function to every element. What it returns is the element, `None` too.
+
+        Args:
+            transform: A function of an element, or an object with a method `map`.
+
+        Raises:
+            TypeError: It is neither.
+        """
+
+    def map_with_index(self, transform: Callable[[int, _T_co], _U] | _MapWithIndex[_T_co, _U]) -> MapDataset[_U]:
+        """Applies a function to every element and its index, which goes on over the epochs.
+
+        Args:
+            transform: A function of the number and the element, or an object with a method `map_with_index`.
+
+        Raises:
+            TypeError: It is neither.
+        """
+
+    def random_map(
+        self, transform: Callable[[_T_co, np.random.Generator], _U] | _RandomMap[_T_co, _U], *, seed: int | None = None
+    ) -> MapDataset[_U]:
+        """Applies a function to every element and random numbers that belong to its index; Grain's numbers.
+
+        They are the same for any number of threads and workers, and after a resume. The generator is used again for the
+        next element: do not keep it.
+
+        Args:
+            transform: A function of the element and a `numpy.random.Generator`, or an object with a method
+                `random_map`.
+            seed: The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
+
+        Raises:
+            ConfigError: There is no seed: neither here nor in front of it.
+        """
+
     def filter(
         self,
+        transform: Callable[[_T_co], object] | _Filter[_T_co] | None = None,
+        /,
         *,
-        column: str,
+        column: str | None = None,
         min_length: int | None = None,
         max_length: int | None = None,
         min: float | None = None,
         max: float | None = None,
         equals: str | None = None,
-    ) -> MapDataset:
+    ) -> MapDataset[_T_co]:
         """Keeps the elements of which a function, or natively a condition on a column, holds.
 
         The length stays: a dropped element leaves an empty slot, which is `None` for `ds[i]` and skipped by a stream.
+
+        Args:
+            transform: A function of an element that returns something true for those to keep, or an object with a
+                method `filter`.
+            column: The column that a native condition is about; of the conditions below those that are given must all
+                hold.
+            min_length: The least length: bytes of text, rows of an array.
+            max_length: The greatest length.
+            min: The least number.
+            max: The greatest number.
+            equals: The text itself.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
         """
 
     def flat_map(
-        self, transform: Callable[[Any], Iterable[Any]] | _FlatMap, max_fan_out: int | None = None
-    ) -> MapDataset:
-        """Replaces every element by what a function makes of it, in `max_fan_out` slots; what is not filled is empty.
+        self, transform: Callable[[_T_co], Iterable[_U]] | _FlatMap[_T_co, _U], max_fan_out: int | None = None
+    ) -> MapDataset[_U]:
+        """Replaces every element by what a function makes of it, in `max_fan_out` slots; those that are not filled are
+        empty.
 
-        `max_fan_out` may be an attribute of `transform`. More elements than slots are an error.
+        Args:
+            transform: A function of an element that returns elements, or an object with a method `flat_map`.
+            max_fan_out: The most elements that one becomes; an attribute of `transform` by default.
+
+        Raises:
+            TypeError: There is no `max_fan_out`.
+            DataError: An element becomes more than that.
         """
 
-    def slots(self) -> MapDataset:
-        """`None` in place of every empty slot, so that there is an element for each index, as `batch` needs."""
+    def slots(self) -> MapDataset[Any]:
+        """Puts `None` in place of every empty slot, so that there is an element for each index, as `batch` needs."""
 
-    def drop_none(self) -> MapDataset:
-        """Empty slots in place of elements that are `None`."""
+    def drop_none(self) -> MapDataset[_T_co]:
+        """Makes empty slots of elements that are `None`."""
 
     def batch(
         self,
         batch_size: int,
         drop_remainder: bool = False,
         batch_fn: Callable[[list[Any]], Any] | None = None,
-    ) -> MapDataset:
-        """Stacks consecutive elements; no batch reaches from one epoch into the next."""
+        *,
+        remainder: Literal["keep", "drop"] | None = None,
+    ) -> MapDataset[Any]:
+        """Stacks consecutive elements into batches, by index.
+
+        Batches have places of their own: any thread may make any of them. No batch reaches from one epoch into the
+        next.
+
+        Args:
+            batch_size: Elements in a batch.
+            drop_remainder: Leave out the last elements if they do not fill a batch; `remainder="drop"` by Grain's name.
+            batch_fn: Makes the batch of a list of elements, in place of stacking them.
+            remainder: What becomes of the last elements of an epoch if they do not fill a batch: they are a smaller one
+                (`"keep"`, the default), or are left out. Batches that are filled up are those of a stream.
+
+        Raises:
+            ConfigError: `batch_size` is 0, or options contradict each other; an element may be missing (see `slots`).
+            ValueError: Elements differ in structure or shape: the message says where.
+        """
 
     def tokenise(
         self,
@@ -383,39 +773,98 @@ class MapDataset:
         overflow: Literal["truncate", "error"] = "truncate",
         special_in_text: bool = False,
         engine: Literal["auto", "fast", "compat"] = "auto",
-    ) -> MapDataset:
-        """Text to token ids, by a `tokenizer.json`."""
+    ) -> MapDataset[dict[str, Any]]:
+        """Turns columns of text into columns of token ids, `int32` of one dimension, by a `tokenizer.json`.
 
-    def parse_example(self, features: bool | _Features = True, *, column: str = "record") -> MapDataset:
-        """Records of bytes as the features of the `tf.train.Example` that each of them is.
+        One `column` becomes `tokens`; several `columns` become `<column>_tokens` each. The ids take the place of their
+        text, which goes unless `keep_text` is true.
 
-        `features` declares them: `{"label": {"dtype": "int64", "shape": [], "default": 0}, "ids": "int64"}`. A dtype is
-        "int64", "float32", "bytes" or "str"; without a shape the number of values varies. `True` infers them: numbers as
-        arrays of one dimension, one string as `bytes`, several as a list.
+        Args:
+            tokenizer: The path of the `tokenizer.json`.
+            column: The column of text. One of `column` and `columns` is needed.
+            columns: Several columns of text.
+            into: Other names for the columns of ids, in the order of the columns.
+            keep_text: Whether the text stays in the element beside its ids.
+            prepend_bos: A token in front of each text, by its name in the vocabulary or its id.
+            append_eos: A token behind each text, by its name or its id.
+            max_len: Tokens per text at most, those two included; no limit by default.
+            overflow: What becomes of longer texts: the beginning is kept, or it is an error.
+            special_in_text: Whether a special token that is written out in a text becomes that token. By default it is
+                text like any other.
+            engine: The fast engine, the compatible one, or the fast one wherever both agree.
+
+        Raises:
+            ConfigError: There is no such column or token, or the file is no tokenizer.
+            IoError: The file cannot be read.
+        """
+
+    def parse_example(self, features: bool | _Features = True, *, column: str = "record") -> MapDataset[dict[str, Any]]:
+        """Turns records of bytes into the features of the `tf.train.Example` that each of them is.
 
         Elements are `bytes`, or dicts in which `column` holds them, whose place the features take.
+
+        Args:
+            features: `{"label": {"dtype": "int64", "shape": [], "default": 0}, "ids": "int64"}` declares them. A dtype
+                is `int64`, `float32`, `bytes` or `str`; without a shape the number of values varies. `True` infers
+                them: numbers as arrays of one dimension, one string as `bytes`, several as a list.
+            column: The column that holds the bytes.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            DataError: A record is no `Example`, or lacks a feature.
         """
 
     def parse_sequence_example(
         self, *, context: _Features | None = None, sequences: _Features | None = None, column: str = "record"
-    ) -> MapDataset:
-        """Records of bytes as the features of the `tf.train.SequenceExample` that each of them is.
+    ) -> MapDataset[dict[str, Any]]:
+        """Turns records of bytes into the features of the `tf.train.SequenceExample` that each of them is.
 
-        Features of `sequences` with a shape are arrays of shape `[time, …]`, others lists with an array for each step; those
-        that may be missing say `"allow_missing": True`. Without both declarations everything is inferred.
+        Without both declarations everything is inferred.
+
+        Args:
+            context: Features of the whole, as `parse_example` declares them.
+            sequences: Features of each step. Those with a shape become arrays of shape `[time, …]`, others lists with
+                an array for each step; one that may be missing says `"allow_missing": True`.
+            column: The column that holds the bytes.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            DataError: A record is no `SequenceExample`, or lacks a feature.
         """
 
-    def select_columns(self, columns: _Names) -> MapDataset:
-        """Only these columns."""
+    def select_columns(self, columns: _Names) -> MapDataset[dict[str, Any]]:
+        """Keeps only these columns, in this order.
 
-    def drop_columns(self, columns: _Names) -> MapDataset:
-        """All but these columns."""
+        Args:
+            columns: A name, or a list of names.
 
-    def rename(self, names: Mapping[str, str] | None = None, /, **more: str) -> MapDataset:
-        """Other names for columns: `rename(text="document")`."""
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+        """
 
-    def to_iter_dataset(self) -> IterDataset:
-        """One epoch as a stream, empty slots skipped."""
+    def drop_columns(self, columns: _Names) -> MapDataset[dict[str, Any]]:
+        """Keeps all but these columns.
+
+        Args:
+            columns: A name, or a list of names.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+        """
+
+    def rename(self, names: Mapping[str, str] | None = None, /, **more: str) -> MapDataset[dict[str, Any]]:
+        """Gives columns other names: `rename(text="document")`.
+
+        Args:
+            names: Old names and the new ones, for names that are no words of Python.
+            more: The same as keyword arguments.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+        """
+
+    def to_iter_dataset(self) -> IterDataset[_T_co]:
+        """Makes a stream of one epoch; empty slots are skipped."""
 
     def to_iter(
         self,
@@ -425,10 +874,20 @@ class MapDataset:
         consecutive_bad_record_limit: int | None = None,
         warn: float | None = None,
         **thresholds: float | None,
-    ) -> IterDataset:
-        """One epoch as a stream, saying what becomes of bad records.
+    ) -> IterDataset[_T_co]:
+        """Makes a stream of one epoch, and says what becomes of bad records and when filters drop too much.
 
-        `warn` and `raise` (which Python can only pass as `**{"raise": 0.99}`) are the shares that filters may drop.
+        Args:
+            on_bad_record: `"skip"` passes over records that sources and native stages cannot use, and counts them in
+                the report and the state.
+            bad_record_limit: The most that are skipped in all; no limit by default.
+            consecutive_bad_record_limit: The most that are skipped in a row; no limit by default.
+            warn: The share of 1000 elements that filters may drop before `logging` hears of it; 0.9 by default.
+            thresholds: `raise`, which Python can only pass as `**{"raise": 0.99}`: the share from which on it is an
+                error.
+
+        Raises:
+            ConfigError: A limit is given where nothing is skipped.
         """
 
     def mp_prefetch(
@@ -448,39 +907,151 @@ class MapDataset:
         retries: int = 3,
         on_poison: Literal["error", "skip"] = "error",
         tune: bool = True,
-    ) -> IterDataset:
-        """Has everything in front of this evaluated by worker processes, under a RAM budget; the elements stay the same.
+    ) -> IterDataset[_T_co]:
+        """Has everything in front of this evaluated by worker processes, under a budget of memory; the elements stay
+        the same.
 
-        See `MpOptions`, whose fields may be given here one by one. Native pipelines take one process with threads; Python
-        functions go to several, by value if they are of a script or a notebook. What comes behind this runs here.
-        `worker_init_fn` is called once in each worker that runs Python functions, with its number and how many there are.
+        Native pipelines take one process with threads; Python functions go to several, by value if they are of a script
+        or a notebook. What comes behind this runs here.
+
+        Args:
+            options: `MpOptions`, Grain's, or a number of workers; the fields of `MpOptions` may be given here one by
+                one.
+            worker_init_fn: Called once in each worker that runs Python functions, with its number and how many there
+                are.
+            num_workers: Worker processes; 0 evaluates on threads of this process. By default one with a thread for
+                every core where all stages are native, else one for every core.
+            workers: The same under another name.
+            per_worker_buffer_size: Elements, or batches, kept ready for each worker.
+            max_workers: Begin with one process, and let tuning find out whether up to so many pay.
+            threads_per_worker: Threads that evaluate in each worker.
+            ram_budget: Bytes, or text such as `"2GiB"`, that shared memory and the private memory of all workers take
+                together at most; a quarter of what is available.
+            worker_heap: Bytes of private memory of each worker; see `MpOptions`.
+            max_element: Bytes that one element or batch may have; a quarter of the shared memory.
+            deadline: Seconds that a range of elements may take before its worker counts as hanging; `None` for ever.
+            retries: How many workers a range may kill before the element that does it is sought.
+            on_poison: What becomes of an element that kills every worker: it ends the run, or is left out and counted
+                in the report.
+            tune: Whether the number of threads at work, and how far they work ahead, follow what the consumer needs.
+
+        Raises:
+            ConfigError: The options contradict each other, or do not fit into the budget.
         """
 
     def loader(
-        self, *, threads: int = 0, buffer: int = 2, writable: bool = False, workers: bool = True
-    ) -> DatasetIterator:
-        """Starts a pass over one epoch; see `IterDataset.loader`."""
+        self,
+        *,
+        threads: int = 0,
+        buffer: int = 2,
+        writable: bool = False,
+        workers: bool = True,
+    ) -> DatasetIterator[_T_co]:
+        """Starts a pass over one epoch.
 
-    def __iter__(self) -> DatasetIterator: ...
-    def __len__(self) -> int: ...
+        Args:
+            threads: Threads for the elementwise part, beside one for the rest. With 0 everything runs when it is asked
+                for. The elements are the same.
+            buffer: Elements or batches that are kept ready ahead of the consumer, where there are threads.
+            writable: Hand out native arrays that may be written to: as they are where nobody else views their memory,
+                else as a copy. Arrays that Python functions made are handed on as they are.
+            workers: Whether `mp_prefetch` has processes started. Without them this process evaluates everything: to
+                look at a few elements, or at the state.
+
+        Returns:
+            The pass: an iterator, and a context manager that closes it.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            WorkerError: Worker processes cannot be started.
+        """
+
+    def explain(self, *, threads: int = 0, buffer: int = 2) -> Explanation:
+        """Explains the pipeline: its stages, which of them run in parallel, what they hold in memory, what comes out.
+
+        The first elements are read for it, in this process.
+
+        Args:
+            threads: The threads of the `loader` whose memory is estimated.
+            buffer: Its buffer.
+        """
+
+    @property
+    def element_spec(self) -> Any:
+        """The shapes and dtypes of the first element, which is read for it: a tree like it.
+
+        Arrays are `ArraySpec`s, anything else is its type. A list or tuple of things that are alike is one with a
+        single entry.
+
+        Raises:
+            ConfigError: The dataset has no element.
+        """
+
+    def apply(self, transform: Callable[[MapDataset[_T_co]], _R]) -> _R:
+        """Calls a function with this dataset and returns what it makes of it, so that stages of one's own stand in a
+        chain.
+
+        Args:
+            transform: A function of a dataset.
+        """
+
+    def __class_getitem__(cls, item: Any) -> GenericAlias: ...
+    def __iter__(self) -> DatasetIterator[_T_co]:
+        """Starts a pass without threads: `loader()`."""
+
+    def __len__(self) -> int:
+        """Says how many elements, or slots, one epoch has."""
+
     @overload
-    def __getitem__(self, index: int, /) -> Any: ...
+    def __getitem__(self, index: int, /) -> _T_co | Any: ...
     @overload
-    def __getitem__(self, index: _slice, /) -> MapDataset: ...
+    def __getitem__(self, index: _slice, /) -> MapDataset[_T_co]:
+        """Reads the element at an index, which is `None` for an empty slot, or takes a slice.
+
+        Args:
+            index: An index, from the end if it is negative, or a slice.
+
+        Raises:
+            IndexError: It is past the end.
+        """
 
 @final
-class IterDataset:
+class IterDataset(Generic[_T_co]):
     """A stream: read in order, small in state. Who evaluates it is chosen last, by `loader`, and changes no element."""
 
     @staticmethod
-    def from_file(path: _Path) -> IterDataset:
-        """The pipeline of a file in YAML, TOML or JSON."""
+    def from_file(path: _Path) -> IterDataset[dict[str, Any]]:
+        """Builds the pipeline of a file in YAML, TOML or JSON.
+
+        Args:
+            path: The file; paths in it start at its folder.
+
+        Raises:
+            ConfigError: Something in it is not understood: the message names line and key.
+            IoError: A file cannot be opened or read.
+        """
 
     @staticmethod
     def jsonl(
         paths: _Paths, *, columns: _Names | None = None, index_cache: _Path | None = None, lanes: int | None = None
-    ) -> IterDataset:
-        """Records of JSON Lines files in order; `.gz`, `.zst` and `.lz4` are read as streams, as many at a time as `lanes`."""
+    ) -> IterDataset[dict[str, Any]]:
+        """Reads the records of JSON Lines files in order; compressed ones (`.gz`, `.zst`, `.lz4`) are read as streams:
+        dicts of arrays, numbers, text and lists.
+
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            columns: The columns to read, all of them by default.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
+                `"off"`, or a folder.
+            lanes: How many compressed files are read at a time, one record of each in turn; it is part of the data's
+                order. 1 by default.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
+        """
 
     @staticmethod
     def lines(
@@ -490,8 +1061,25 @@ class IterDataset:
         blank_lines: bool = False,
         index_cache: _Path | None = None,
         lanes: int | None = None,
-    ) -> IterDataset:
-        """Lines of text files in order; `.gz`, `.zst` and `.lz4` are read as streams, as many at a time as `lanes`."""
+    ) -> IterDataset[dict[str, Any]]:
+        """Reads the lines of text files in order; compressed ones (`.gz`, `.zst`, `.lz4`) are read as streams: dicts
+        with one `column` of text, without line ends.
+
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            column: The name of that column.
+            blank_lines: Whether lines of nothing but white space are records, too.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
+                `"off"`, or a folder.
+            lanes: How many compressed files are read at a time, one record of each in turn; it is part of the data's
+                order. 1 by default.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
+        """
 
     @staticmethod
     def csv(
@@ -507,8 +1095,31 @@ class IterDataset:
         infer_rows: int = 1000,
         index_cache: _Path | None = None,
         lanes: int | None = None,
-    ) -> IterDataset:
-        """Records of CSV files in order; `.gz`, `.zst` and `.lz4` are read as streams, as many at a time as `lanes`."""
+    ) -> IterDataset[dict[str, Any]]:
+        """Reads the records of CSV files in order; compressed ones (`.gz`, `.zst`, `.lz4`) are read as streams: dicts
+        of numbers and text, a field for each column.
+
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            columns: The columns to read, all of them by default.
+            delimiter: One character; found in the first records if it is not given.
+            quote: The character around fields that hold delimiters; `""` for none.
+            header: Whether the first record of each file names the columns; so it does, unless `names` are given.
+            names: The names of the columns, where the files do not have them.
+            types: Types of columns: `"str"`, `"bool"`, `"int64"`, `"float32"` and so on. Those of others are inferred.
+            nulls: Fields that stand for `None`.
+            infer_rows: Records by which the types of columns are inferred.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
+                `"off"`, or a folder.
+            lanes: How many compressed files are read at a time, one record of each in turn; it is part of the data's
+                order. 1 by default.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
+        """
 
     @staticmethod
     def tfrecord(
@@ -519,11 +1130,28 @@ class IterDataset:
         sequence_examples: bool | _Sequences | None = None,
         index_cache: _Path | None = None,
         lanes: int | None = None,
-    ) -> IterDataset:
-        """Records of TFRecord files in order, `bytes`, or dicts of one field if `field` names it.
+    ) -> IterDataset[Any]:
+        """Reads the records of TFRecord files in order; compressed ones (`.gz`, `.zst`, `.lz4`) are read as streams.
 
-        With `examples` or `sequence_examples`, dicts of the features: see `parse_example` and `parse_sequence_example`.
-        Compressed ones are read as streams, as many at a time as `lanes`.
+        Without `field`, `examples` and `sequence_examples` a record is `bytes`; with any of them it is a dict.
+
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            field: The name under which the bytes of a record are put into a dict, which native stages take; plain
+                `bytes` by default.
+            examples: Parse records as `tf.train.Example`s: `True`, or features as `parse_example` declares them.
+            sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
+                `parse_sequence_example` declares them.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
+                `"off"`, or a folder.
+            lanes: How many compressed files are read at a time, one record of each in turn; it is part of the data's
+                order. 1 by default.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
         """
 
     @staticmethod
@@ -535,111 +1163,301 @@ class IterDataset:
         url: bool = False,
         index_cache: _Path | None = None,
         lanes: int | None = None,
-    ) -> IterDataset:
-        """Samples of WebDataset's tar shards in order; compressed ones are read as streams, as many at a time as `lanes`."""
+    ) -> IterDataset[dict[str, Any]]:
+        """Reads the samples of WebDataset's tar shards in order; compressed ones (`.gz`, `.zst`, `.lz4`) are read as
+        streams: dicts of `__key__` and a field for each extension.
+
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+                list.
+            columns: The extensions to read, all of them by default.
+            decode: Decode fields by their extension: text, numbers, what JSON holds, arrays of `.npy`, images (`uint8`,
+                height × width × channels). Without it they are `bytes`.
+            url: Add the path of the shard as `__url__`.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
+                `"off"`, or a folder.
+            lanes: How many compressed files are read at a time, one record of each in turn; it is part of the data's
+                order. 1 by default.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged; raised where the record is read.
+        """
 
     @staticmethod
-    def source(source: Iterable[Any]) -> IterDataset:
-        """A stream written in Python: each `iter(source)` starts a pass.
+    def source(source: Iterable[_T]) -> IterDataset[_T]:
+        """Takes a stream written in Python: each `iter(source)` starts a pass.
 
         A pass with `get_state` and `set_state` is restored by them: its state is what JSON can hold. Without them it is
         read again up to the element that comes next.
+
+        Args:
+            source: An iterable that can be iterated over anew.
+
+        Raises:
+            TypeError: It is none.
         """
 
     @staticmethod
-    def zip(datasets: Sequence[IterDataset], *, strict: bool = True) -> IterDataset:
-        """Tuples of one element of each; unless `strict`, it ends with the shortest, which is an error otherwise."""
+    def zip(datasets: Sequence[IterDataset[Any]], *, strict: bool = True) -> IterDataset[tuple[Any, ...]]:
+        """Makes tuples of one element of each of several streams.
 
-    @staticmethod
-    def mix(datasets: Sequence[IterDataset], weights: Sequence[float] | None = None) -> IterDataset:
-        """Elements of several streams in proportion to the weights, until one ends; in Grain's order."""
+        Args:
+            datasets: The streams.
+            strict: Whether it is an error if one ends before the others; else it ends with the shortest.
 
-    @staticmethod
-    def interleave(datasets: Sequence[IterDataset] | MapDataset, cycle_length: int) -> IterDataset:
-        """One element of each of `cycle_length` streams in turn; one that ends makes room for the next.
-
-        The streams are a list, or the elements of a `MapDataset`, made when their turn comes.
+        Raises:
+            DataError: One ended before the others.
         """
 
-    def seed(self, seed: int) -> IterDataset:
-        """The seed from which random stages behind it derive theirs, unless given their own."""
+    @staticmethod
+    def mix(datasets: Sequence[IterDataset[_T]], weights: Sequence[float] | None = None) -> IterDataset[_T]:
+        """Takes elements of several streams in proportion to the weights, until one ends; in Grain's order.
 
-    def window_shuffle(self, window_size: int, seed: int | None = None) -> IterDataset:
-        """Random order within windows of the stream; Grain's order."""
+        Args:
+            datasets: The streams.
+            weights: A number for each, all alike by default.
 
-    def repeat(self, num_epochs: int | None = None) -> IterDataset:
-        """The whole stream several times, or without end; every epoch is the same."""
-
-    def limit(self, count: int) -> IterDataset:
-        """The first `count` elements."""
-
-    def skip_bad_records(self, limit: int | None = None, consecutive: int | None = None) -> IterDataset:
-        """Leaves out records that the stages before it cannot use, up to `limit` in all and `consecutive` in a row.
-
-        They are counted in the report and in the state, and the first few are logged. Behind a stream of files, or the last
-        stage that looks at each element on its own; in front of stages that join elements.
+        Raises:
+            ConfigError: There are other numbers of weights than of streams, or one is not above 0.
         """
 
-    def cache(self) -> IterDataset:
+    @staticmethod
+    def interleave(
+        datasets: Sequence[IterDataset[_T]] | MapDataset[IterDataset[_T]], cycle_length: int
+    ) -> IterDataset[_T]:
+        """Takes one element of each of `cycle_length` streams in turn; one that ends makes room for the next.
+
+        Args:
+            datasets: A list of streams, or a `MapDataset` whose elements are streams, made when their turn comes.
+            cycle_length: Streams that are open at a time.
+
+        Raises:
+            ConfigError: `cycle_length` is 0.
+        """
+
+    def seed(self, seed: int) -> IterDataset[_T_co]:
+        """Sets the seed from which random stages behind it derive theirs, unless they are given their own.
+
+        Args:
+            seed: From 0 to 2^32 - 1.
+        """
+
+    def window_shuffle(self, window_size: int, seed: int | None = None) -> IterDataset[_T_co]:
+        """Puts the elements of each window of the stream in a random order; Grain's order.
+
+        A window is held in memory, and read again at a resume.
+
+        Args:
+            window_size: Elements in a window; the last may be smaller.
+            seed: The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
+
+        Raises:
+            ConfigError: The window is empty, or there is no seed.
+        """
+
+    def repeat(self, num_epochs: int | None = None) -> IterDataset[_T_co]:
+        """Gives the whole stream several times, or without end; every epoch is the same.
+
+        Args:
+            num_epochs: How many epochs; without end by default.
+
+        Raises:
+            ConfigError: It is 0.
+        """
+
+    def limit(self, count: int) -> IterDataset[_T_co]:
+        """Ends behind the first `count` elements.
+
+        Args:
+            count: How many.
+
+        Raises:
+            ConfigError: It is 0.
+        """
+
+    def take(self, count: int) -> IterDataset[_T_co]:
+        """Ends behind the first `count` elements: `limit` by the name that other libraries have for it.
+
+        Args:
+            count: How many.
+
+        Raises:
+            ConfigError: It is 0.
+        """
+
+    def skip(self, count: int) -> IterDataset[_T_co]:
+        """Leaves out the first `count` elements.
+
+        They are evaluated, once in each pass. In front of `to_iter_dataset` a slice, `ds[count:]`, leaves them out at
+        no cost.
+
+        Args:
+            count: How many; 0 for none.
+        """
+
+    @overload
+    def enumerate(self, start: int = 0, *, column: None = None) -> IterDataset[tuple[int, _T_co]]: ...
+    @overload
+    def enumerate(self, start: int = 0, *, column: str) -> IterDataset[dict[str, Any]]:
+        """Puts its number in this stream beside each element, also behind a resume.
+
+        Args:
+            start: The first number.
+            column: Where the number goes, in elements that are dicts; without it an element becomes a tuple of the
+                number and the element.
+
+        Raises:
+            DataError: There is a column of that name already.
+        """
+
+    def skip_bad_records(self, limit: int | None = None, consecutive: int | None = None) -> IterDataset[_T_co]:
+        """Leaves out records that the stages before it cannot use.
+
+        They are counted in the report and in the state, and the first few are logged. It goes behind a stream of files,
+        or behind the last stage that looks at each element on its own; in front of stages that join elements.
+
+        Args:
+            limit: The most that are left out in all; no limit by default.
+            consecutive: The most that are left out in a row; no limit by default.
+
+        Raises:
+            DataError: There were more of them, raised where it happens.
+        """
+
+    def cache(self) -> IterDataset[_T_co]:
         """Keeps every element in memory for the next epoch of a `repeat` behind it."""
 
-    def map(self, transform: Callable[[Any], Any] | _Map) -> IterDataset:
-        """Applies a function to every element. What it returns is the element, `None` too."""
+    def map(self, transform: Callable[[_T_co], _U] | _Map[_T_co, _U]) -> IterDataset[_U]:
+        """Applies a function to every element. What it returns is the element, `None` too.
 
-    def map_with_index(self, transform: Callable[[int, Any], Any] | _MapWithIndex) -> IterDataset:
-        """Applies a function to every element and its number in this stream."""
+        Args:
+            transform: A function of an element, or an object with a method `map`.
 
-    def random_map(
-        self, transform: Callable[[Any, np.random.Generator], Any] | _RandomMap, *, seed: int | None = None
-    ) -> IterDataset:
-        """Applies a function to every element and random numbers that belong to its place; Grain's numbers.
-
-        The generator is used again for the next element: do not keep it.
+        Raises:
+            TypeError: It is neither.
         """
 
-    @overload
-    def filter(
-        self, transform: Callable[[Any], object] | _Filter, /, *, warn: float | None = 0.9, **thresholds: float | None
-    ) -> IterDataset: ...
-    @overload
+    def map_with_index(self, transform: Callable[[int, _T_co], _U] | _MapWithIndex[_T_co, _U]) -> IterDataset[_U]:
+        """Applies a function to every element and its number in this stream, from 0 on.
+
+        Args:
+            transform: A function of the number and the element, or an object with a method `map_with_index`.
+
+        Raises:
+            TypeError: It is neither.
+        """
+
+    def random_map(
+        self, transform: Callable[[_T_co, np.random.Generator], _U] | _RandomMap[_T_co, _U], *, seed: int | None = None
+    ) -> IterDataset[_U]:
+        """Applies a function to every element and random numbers that belong to its place in this stream; Grain's
+        numbers.
+
+        They are the same for any number of threads and workers, and after a resume. The generator is used again for the
+        next element: do not keep it.
+
+        Args:
+            transform: A function of the element and a `numpy.random.Generator`, or an object with a method
+                `random_map`.
+            seed: The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
+
+        Raises:
+            ConfigError: There is no seed: neither here nor in front of it.
+        """
+
     def filter(
         self,
+        transform: Callable[[_T_co], object] | _Filter[_T_co] | None = None,
+        /,
         *,
-        column: str,
+        column: str | None = None,
         min_length: int | None = None,
         max_length: int | None = None,
         min: float | None = None,
         max: float | None = None,
         equals: str | None = None,
-    ) -> IterDataset:
+        warn: float | None = 0.9,
+        **thresholds: float | None,
+    ) -> IterDataset[_T_co]:
         """Keeps the elements of which a function, or natively a condition on a column, holds.
 
-        Where a filter drops the share `warn` of 1000 elements in a row, `logging` hears of it under the name `gristmill`, at
-        most once a minute. `raise` (which Python can only pass as `**{"raise": 0.99}`) is the share from which on it is a
-        `DataError`; the count is part of the state. `None` is no threshold. Filters straight behind a dataset of random access
-        are watched together, with the thresholds that were given last.
+        Filters straight behind a dataset of random access are watched together, with the thresholds that were given
+        last; what they count is part of the state.
+
+        Args:
+            transform: A function of an element that returns something true for those to keep, or an object with a
+                method `filter`.
+            column: The column that a native condition is about; of the conditions below those that are given must all
+                hold.
+            min_length: The least length: bytes of text, rows of an array.
+            max_length: The greatest length.
+            min: The least number.
+            max: The greatest number.
+            equals: The text itself.
+            warn: The share of 1000 elements in a row from which on `logging` hears of it under the name `gristmill`, at
+                most once a minute; `None` for never. Only with a function.
+            thresholds: `raise`, which Python can only pass as `**{"raise": 0.99}`: the share from which on it is an
+                error, no share by default. Only with a function.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            DataError: More elements were dropped than the threshold `raise` allows.
         """
 
-    def drop_none(self) -> IterDataset:
-        """All elements but those that are `None`."""
+    def flat_map(self, transform: Callable[[_T_co], Iterable[_U]] | _FlatMap[_T_co, _U]) -> IterDataset[_U]:
+        """Replaces every element by what a function makes of it: none, one or many.
 
-    def flat_map(self, transform: Callable[[Any], Iterable[Any]] | _FlatMap) -> IterDataset:
-        """Replaces every element by what a function makes of it: none, one or many."""
+        Args:
+            transform: A function of an element that returns elements, or an object with a method `flat_map`.
+        """
+
+    def drop_none(self) -> IterDataset[_T_co]:
+        """Leaves out elements that are `None`."""
 
     def batch(
         self,
         batch_size: int,
         drop_remainder: bool = False,
         batch_fn: Callable[[list[Any]], Any] | None = None,
-    ) -> IterDataset:
-        """Stacks consecutive elements; the last batch may be smaller.
+        *,
+        remainder: _Remainder | None = None,
+        pad_value: float | None = None,
+        mask: str | None = None,
+    ) -> IterDataset[Any]:
+        """Stacks consecutive elements into batches.
 
         The leaves of dicts, lists, tuples and dataclasses gain a dimension, as NumPy arrays; text of native sources
         becomes a list.
+
+        Args:
+            batch_size: Elements in a batch.
+            drop_remainder: Leave out the last elements if they do not fill a batch; `remainder="drop"` by Grain's name.
+            batch_fn: Makes the batch of a list of elements, in place of stacking them.
+            remainder: What becomes of the last elements if they do not fill a batch: they are a smaller one (`"keep"`,
+                the default), are left out, or are filled up to `batch_size`. With `"pad"` every batch has a column of
+                truth values that says which rows are real; elements are dicts of arrays then.
+            pad_value: The number in every padded array, 0 by default.
+            mask: The name of the column of truth values, `batch_mask` by default.
+
+        Raises:
+            ConfigError: `batch_size` is 0, or options contradict each other.
+            ValueError: Elements differ in structure or shape: the message says where.
         """
 
-    def rebatch(self, batch_size: int, *, remainder: Literal["keep", "drop"] = "keep") -> IterDataset:
-        """Cuts batches anew into so many rows; what lies within one batch is not copied."""
+    def rebatch(self, batch_size: int, *, remainder: Literal["keep", "drop"] = "keep") -> IterDataset[Any]:
+        """Cuts batches anew into so many rows; what lies within one batch is not copied.
+
+        Args:
+            batch_size: Rows of a batch.
+            remainder: What becomes of the last rows if they do not fill a batch: they are a smaller one, or are left
+                out.
+
+        Raises:
+            ConfigError: `batch_size` is 0.
+            DataError: Arrays of a batch differ in their number of rows.
+        """
 
     def tokenise(
         self,
@@ -655,36 +1473,98 @@ class IterDataset:
         overflow: Literal["truncate", "chunk", "error"] = "truncate",
         special_in_text: bool = False,
         engine: Literal["auto", "fast", "compat"] = "auto",
-    ) -> IterDataset:
-        """Text to token ids, by a `tokenizer.json`."""
+    ) -> IterDataset[dict[str, Any]]:
+        """Turns columns of text into columns of token ids, `int32` of one dimension, by a `tokenizer.json`.
 
-    def parse_example(self, features: bool | _Features = True, *, column: str = "record") -> IterDataset:
-        """Records of bytes as the features of the `tf.train.Example` that each of them is.
+        One `column` becomes `tokens`; several `columns` become `<column>_tokens` each. The ids take the place of their
+        text, which goes unless `keep_text` is true.
 
-        `features` declares them: `{"label": {"dtype": "int64", "shape": [], "default": 0}, "ids": "int64"}`. A dtype is
-        "int64", "float32", "bytes" or "str"; without a shape the number of values varies. `True` infers them: numbers as
-        arrays of one dimension, one string as `bytes`, several as a list.
+        Args:
+            tokenizer: The path of the `tokenizer.json`.
+            column: The column of text. One of `column` and `columns` is needed.
+            columns: Several columns of text.
+            into: Other names for the columns of ids, in the order of the columns.
+            keep_text: Whether the text stays in the element beside its ids.
+            prepend_bos: A token in front of each text, by its name in the vocabulary or its id.
+            append_eos: A token behind each text, by its name or its id.
+            max_len: Tokens per text at most, those two included; no limit by default.
+            overflow: What becomes of longer texts: the beginning is kept, they are cut into several elements, or it is
+                an error.
+            special_in_text: Whether a special token that is written out in a text becomes that token. By default it is
+                text like any other.
+            engine: The fast engine, the compatible one, or the fast one wherever both agree.
+
+        Raises:
+            ConfigError: There is no such column or token, or the file is no tokenizer.
+            IoError: The file cannot be read.
+        """
+
+    def parse_example(
+        self, features: bool | _Features = True, *, column: str = "record"
+    ) -> IterDataset[dict[str, Any]]:
+        """Turns records of bytes into the features of the `tf.train.Example` that each of them is.
 
         Elements are `bytes`, or dicts in which `column` holds them, whose place the features take.
+
+        Args:
+            features: `{"label": {"dtype": "int64", "shape": [], "default": 0}, "ids": "int64"}` declares them. A dtype
+                is `int64`, `float32`, `bytes` or `str`; without a shape the number of values varies. `True` infers
+                them: numbers as arrays of one dimension, one string as `bytes`, several as a list.
+            column: The column that holds the bytes.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            DataError: A record is no `Example`, or lacks a feature.
         """
 
     def parse_sequence_example(
         self, *, context: _Features | None = None, sequences: _Features | None = None, column: str = "record"
-    ) -> IterDataset:
-        """Records of bytes as the features of the `tf.train.SequenceExample` that each of them is.
+    ) -> IterDataset[dict[str, Any]]:
+        """Turns records of bytes into the features of the `tf.train.SequenceExample` that each of them is.
 
-        Features of `sequences` with a shape are arrays of shape `[time, …]`, others lists with an array for each step; those
-        that may be missing say `"allow_missing": True`. Without both declarations everything is inferred.
+        Without both declarations everything is inferred.
+
+        Args:
+            context: Features of the whole, as `parse_example` declares them.
+            sequences: Features of each step. Those with a shape become arrays of shape `[time, …]`, others lists with
+                an array for each step; one that may be missing says `"allow_missing": True`.
+            column: The column that holds the bytes.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            DataError: A record is no `SequenceExample`, or lacks a feature.
         """
 
-    def select_columns(self, columns: _Names) -> IterDataset:
-        """Only these columns."""
+    def select_columns(self, columns: _Names) -> IterDataset[dict[str, Any]]:
+        """Keeps only these columns, in this order.
 
-    def drop_columns(self, columns: _Names) -> IterDataset:
-        """All but these columns."""
+        Args:
+            columns: A name, or a list of names.
 
-    def rename(self, names: Mapping[str, str] | None = None, /, **more: str) -> IterDataset:
-        """Other names for columns: `rename(text="document")`."""
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+        """
+
+    def drop_columns(self, columns: _Names) -> IterDataset[dict[str, Any]]:
+        """Keeps all but these columns.
+
+        Args:
+            columns: A name, or a list of names.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+        """
+
+    def rename(self, names: Mapping[str, str] | None = None, /, **more: str) -> IterDataset[dict[str, Any]]:
+        """Gives columns other names: `rename(text="document")`.
+
+        Args:
+            names: Old names and the new ones, for names that are no words of Python.
+            more: The same as keyword arguments.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+        """
 
     def first_fit_pack(
         self,
@@ -700,8 +1580,34 @@ class IterDataset:
         align: _Lengths | None = None,
         meta_features: _Names | None = None,
         names: _OutputNames = "grain",
-    ) -> IterDataset:
-        """Sequences into rows, each into the first of `num_packing_bins` that has room."""
+    ) -> IterDataset[dict[str, Any]]:
+        """Packs sequences into rows, each into the first of `num_packing_bins` that has room; Grain's rows.
+
+        Args:
+            length: The columns to pack, and the cells of a row that each has: `{"tokens": 1024}`. A row has the
+                columns, and of each `_segment_ids` (1, 2, …; 0 is padding) and `_positions` (from 0 in each segment).
+            num_packing_bins: Rows that are filled at a time: they come out together, when an element fits into none of
+                them.
+            seed: The seed of the order in which the rows of a group come out.
+            shuffle_bins: Whether they come out in a random order. Without it the last rows of each group hold the most
+                padding.
+            shuffle_bins_group_by_feature: A column by whose mean rows stay apart when they are shuffled: with the
+                number of the epoch, epochs do.
+            max_sequences_per_bin: The most sequences in a row; no limit by default.
+            over_long: What becomes of a sequence that is longer than a row: it is an error, is split, or is left out
+                and counted.
+            padding: Numbers for the cells without a token, by column; 0 by default.
+            align: Sequences of a column start at multiples of so many cells; the gaps have segment id 0.
+            meta_features: Columns without segment ids and positions. Of those that are not in `length` a row has the
+                list of its sequences' values. Columns that are named neither here nor in `length` are left out, and a
+                warning names them once.
+            names: The names of what comes out: Grain's, or MaxText's `inputs`, `inputs_segmentation`, `inputs_position`
+                and `targets`.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            DataError: A sequence is longer than a row, or an array is not like that of the first element.
+        """
 
     def best_fit_pack(
         self,
@@ -717,8 +1623,34 @@ class IterDataset:
         align: _Lengths | None = None,
         meta_features: _Names | None = None,
         names: _OutputNames = "grain",
-    ) -> IterDataset:
-        """Sequences into rows, each into the fullest of `num_packing_bins` that has room."""
+    ) -> IterDataset[dict[str, Any]]:
+        """Packs sequences into rows, each into the fullest of `num_packing_bins` that has room; Grain's rows.
+
+        Args:
+            length: The columns to pack, and the cells of a row that each has: `{"tokens": 1024}`. A row has the
+                columns, and of each `_segment_ids` (1, 2, …; 0 is padding) and `_positions` (from 0 in each segment).
+            num_packing_bins: Rows that are filled at a time: they come out together, when an element fits into none of
+                them.
+            seed: The seed of the order in which the rows of a group come out.
+            shuffle_bins: Whether they come out in a random order. Without it the last rows of each group hold the most
+                padding.
+            shuffle_bins_group_by_feature: A column by whose mean rows stay apart when they are shuffled: with the
+                number of the epoch, epochs do.
+            max_sequences_per_bin: The most sequences in a row; no limit by default.
+            over_long: What becomes of a sequence that is longer than a row: it is an error, is split, or is left out
+                and counted.
+            padding: Numbers for the cells without a token, by column; 0 by default.
+            align: Sequences of a column start at multiples of so many cells; the gaps have segment id 0.
+            meta_features: Columns without segment ids and positions. Of those that are not in `length` a row has the
+                list of its sequences' values. Columns that are named neither here nor in `length` are left out, and a
+                warning names them once.
+            names: The names of what comes out: Grain's, or MaxText's `inputs`, `inputs_segmentation`, `inputs_position`
+                and `targets`.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            DataError: A sequence is longer than a row, or an array is not like that of the first element.
+        """
 
     def window_pack(
         self,
@@ -731,8 +1663,28 @@ class IterDataset:
         align: _Lengths | None = None,
         meta_features: _Names | None = None,
         names: _OutputNames = "grain",
-    ) -> IterDataset:
-        """Sequences into rows, chosen from a window of them."""
+    ) -> IterDataset[dict[str, Any]]:
+        """Packs sequences into rows that are filled from a window of them, almost completely.
+
+        Args:
+            length: The columns to pack, and the cells of a row that each has: `{"tokens": 1024}`. A row has the
+                columns, and of each `_segment_ids` (1, 2, …; 0 is padding) and `_positions` (from 0 in each segment).
+            window: Sequences that are looked ahead, which are held in memory; 1024 by default.
+            max_sequences_per_bin: The most sequences in a row; no limit by default.
+            over_long: What becomes of a sequence that is longer than a row: it is an error, is split, or is left out
+                and counted.
+            padding: Numbers for the cells without a token, by column; 0 by default.
+            align: Sequences of a column start at multiples of so many cells; the gaps have segment id 0.
+            meta_features: Columns without segment ids and positions. Of those that are not in `length` a row has the
+                list of its sequences' values. Columns that are named neither here nor in `length` are left out, and a
+                warning names them once.
+            names: The names of what comes out: Grain's, or MaxText's `inputs`, `inputs_segmentation`, `inputs_position`
+                and `targets`.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            DataError: A sequence is longer than a row, or an array is not like that of the first element.
+        """
 
     def concat_then_split_pack(
         self,
@@ -746,8 +1698,29 @@ class IterDataset:
         padding: _Padding | None = None,
         meta_features: _Names | None = None,
         names: _OutputNames = "grain",
-    ) -> IterDataset:
-        """Sequences one behind the other, cut into rows."""
+    ) -> IterDataset[dict[str, Any]]:
+        """Puts sequences one behind the other and cuts them into rows; Grain's rows.
+
+        Args:
+            length: The columns to pack, and the cells of a row that each has: `{"tokens": 1024}`. A row has the
+                columns, and of each `_segment_ids` (1, 2, …; 0 is padding) and `_positions` (from 0 in each segment).
+            split_full_length_features: Whether a sequence that fills a row by itself is cut like any other, or becomes
+                a row of its own.
+            positions: Where the positions of a sequence that goes on in the next row start: at 0, or where they were.
+            bos_handling: Whether the first token of every sequence, and of every piece that continues one, is replaced.
+            bos_features: The columns in which it is.
+            bos_token_id: The token that takes its place.
+            padding: Numbers for the cells without a token, by column; 0 by default.
+            meta_features: Columns without segment ids and positions. Of those that are not in `length` a row has the
+                list of its sequences' values. Columns that are named neither here nor in `length` are left out, and a
+                warning names them once.
+            names: The names of what comes out: Grain's, or MaxText's `inputs`, `inputs_segmentation`, `inputs_position`
+                and `targets`.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            DataError: A sequence is longer than a row, or an array is not like that of the first element.
+        """
 
     def length_buckets(
         self,
@@ -759,8 +1732,26 @@ class IterDataset:
         window: int | None = None,
         remainder: _Remainder = "keep",
         drop_over_long: bool = False,
-    ) -> IterDataset:
-        """Batches of sequences of nearly one length."""
+    ) -> IterDataset[dict[str, Any]]:
+        """Makes batches of sequences of nearly one length, padded to the length of their bucket.
+
+        Args:
+            features: The columns to pad; the longest of an element says how long it is.
+            boundaries: The lengths of the buckets, rising.
+            batch: Elements in a batch: a number, `{"per_bucket": [64, 32]}`, or `{"tokens": 32768}` for as many as have
+                so many cells.
+            padding: Numbers for the cells behind the end of a sequence, by column; 0 by default.
+            window: The most elements that are held; 8192 by default. When the oldest would have to wait longer, its
+                batch comes out short.
+            remainder: What becomes of batches that are not full: they come out as they are, are left out, or are filled
+                up with rows of padding.
+            drop_over_long: Whether elements longer than the last boundary are left out and counted; else they are an
+                error.
+
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            DataError: An element is longer than the last boundary.
+        """
 
     def mp_prefetch(
         self,
@@ -779,45 +1770,120 @@ class IterDataset:
         retries: int = 3,
         on_poison: Literal["error", "skip"] = "error",
         tune: bool = True,
-    ) -> IterDataset:
-        """Has everything in front of this evaluated by worker processes, under a RAM budget; the elements stay the same.
+    ) -> IterDataset[_T_co]:
+        """Has everything in front of this evaluated by worker processes, under a budget of memory; the elements stay
+        the same.
 
-        See `MpOptions`, whose fields may be given here one by one. Native pipelines take one process with threads; Python
-        functions go to several, by value if they are of a script or a notebook. What comes behind this runs here.
-        `worker_init_fn` is called once in each worker that runs Python functions, with its number and how many there are.
+        Native pipelines take one process with threads; Python functions go to several, by value if they are of a script
+        or a notebook. What comes behind this runs here.
+
+        Args:
+            options: `MpOptions`, Grain's, or a number of workers; the fields of `MpOptions` may be given here one by
+                one.
+            worker_init_fn: Called once in each worker that runs Python functions, with its number and how many there
+                are.
+            num_workers: Worker processes; 0 evaluates on threads of this process. By default one with a thread for
+                every core where all stages are native, else one for every core.
+            workers: The same under another name.
+            per_worker_buffer_size: Elements, or batches, kept ready for each worker.
+            max_workers: Begin with one process, and let tuning find out whether up to so many pay.
+            threads_per_worker: Threads that evaluate in each worker.
+            ram_budget: Bytes, or text such as `"2GiB"`, that shared memory and the private memory of all workers take
+                together at most; a quarter of what is available.
+            worker_heap: Bytes of private memory of each worker; see `MpOptions`.
+            max_element: Bytes that one element or batch may have; a quarter of the shared memory.
+            deadline: Seconds that a range of elements may take before its worker counts as hanging; `None` for ever.
+            retries: How many workers a range may kill before the element that does it is sought.
+            on_poison: What becomes of an element that kills every worker: it ends the run, or is left out and counted
+                in the report.
+            tune: Whether the number of threads at work, and how far they work ahead, follow what the consumer needs.
+
+        Raises:
+            ConfigError: The options contradict each other, or do not fit into the budget.
         """
 
     def loader(
-        self, *, threads: int = 0, buffer: int = 2, writable: bool = False, workers: bool = True
-    ) -> DatasetIterator:
+        self,
+        *,
+        threads: int = 0,
+        buffer: int = 2,
+        writable: bool = False,
+        workers: bool = True,
+    ) -> DatasetIterator[_T_co]:
         """Starts a pass.
 
-        With `threads`, the elementwise part runs on so many threads and the rest on one more, `buffer` packets ahead of the
-        consumer; without, everything runs when it is asked for. The elements are the same.
+        Args:
+            threads: Threads for the elementwise part, beside one for the rest. With 0 everything runs when it is asked
+                for. The elements are the same.
+            buffer: Elements or batches that are kept ready ahead of the consumer, where there are threads.
+            writable: Hand out native arrays that may be written to: as they are where nobody else views their memory,
+                else as a copy. Arrays that Python functions made are handed on as they are.
+            workers: Whether `mp_prefetch` has processes started. Without them this process evaluates everything: to
+                look at a few elements, or at the state.
 
-        With `writable`, native arrays come as ones that may be written to: as they are where nobody else views their
-        memory, else as a copy. Arrays that Python functions made are handed on as they are.
+        Returns:
+            The pass: an iterator, and a context manager that closes it.
 
-        Without `workers`, this process evaluates what `mp_prefetch` would have worker processes evaluate: to look at a few
-        elements, or at the state.
+        Raises:
+            ConfigError: An argument is impossible, or a column is not there.
+            WorkerError: Worker processes cannot be started.
         """
 
-    def __iter__(self) -> DatasetIterator: ...
+    def explain(self, *, threads: int = 0, buffer: int = 2) -> Explanation:
+        """Explains the pipeline: its stages, which of them run in parallel, what they hold in memory, what comes out.
+
+        The first elements are read for it, in this process.
+
+        Args:
+            threads: The threads of the `loader` whose memory is estimated.
+            buffer: Its buffer.
+        """
+
+    @property
+    def element_spec(self) -> Any:
+        """The shapes and dtypes of the first element, which is read for it: a tree like it.
+
+        Arrays are `ArraySpec`s, anything else is its type. A list or tuple of things that are alike is one with a
+        single entry.
+
+        Raises:
+            ConfigError: The dataset has no element.
+        """
+
+    def apply(self, transform: Callable[[IterDataset[_T_co]], _R]) -> _R:
+        """Calls a function with this dataset and returns what it makes of it, so that stages of one's own stand in a
+        chain.
+
+        Args:
+            transform: A function of a dataset.
+        """
+
+    def __class_getitem__(cls, item: Any) -> GenericAlias: ...
+    def __iter__(self) -> DatasetIterator[_T_co]:
+        """Starts a pass without threads: `loader()`."""
 
 @final
-class DatasetIterator(Iterator[Any]):
+class DatasetIterator(Iterator[_T_co], Generic[_T_co]):
     """A pass over a dataset, which knows where it is and where its time went.
 
     After an exception it ends; its state is then that before the element that failed.
     """
 
+    def __class_getitem__(cls, item: Any) -> GenericAlias: ...
     def __iter__(self) -> Self: ...
-    def __next__(self) -> Any: ...
+    def __next__(self) -> _T_co: ...
     def get_state(self) -> dict[str, Any]:
-        """Where the consumer is, whatever was read ahead: positions, which JSON can hold."""
+        """Says where the consumer is, whatever was read ahead: positions, which JSON can hold."""
 
     def set_state(self, state: Mapping[str, Any] | str | bytes) -> None:
-        """Goes to where `state` was taken: what `get_state` returned, or its JSON."""
+        """Goes to where a state was taken.
+
+        Args:
+            state: What `get_state` returned, or its JSON.
+
+        Raises:
+            StateError: It is of another pipeline, or no state: the message names the first stage that differs.
+        """
 
     def start_prefetch(self) -> None:
         """Begins to read ahead, before the first `next`.
@@ -827,13 +1893,24 @@ class DatasetIterator(Iterator[Any]):
         """
 
     def save(self, directory: Any) -> Coroutine[Any, Any, Awaitable[None]]:
-        """Orbax's protocol of objects that save themselves: see `gristmill.orbax`."""
+        """Saves the state by Orbax's protocol of objects that save themselves: see `gristmill.orbax`.
+
+        Args:
+            directory: Where to, as Orbax says it.
+        """
 
     def load(self, directory: Any) -> Coroutine[Any, Any, Awaitable[None]]:
-        """The way back."""
+        """Goes to a state that `save` wrote.
+
+        Args:
+            directory: Where it is, as Orbax says it.
+
+        Raises:
+            StateError: It is not there, or of another pipeline.
+        """
 
     def report(self) -> Report:
-        """Where the time went so far."""
+        """Says where the time went so far."""
 
     def close(self) -> None:
         """Ends the threads and lets go of everything that was read ahead."""
@@ -853,9 +1930,30 @@ class Report:
 
     def _repr_html_(self) -> str: ...
     def as_dict(self) -> dict[str, Any]:
-        """Every number of the report."""
+        """Gives every number of the report."""
 
-_SinkFormat: TypeAlias = Literal["jsonl", "parquet", "array_record", "tfrecord", "arrow", "hugging_face", "webdataset", "mds", "npy", "safetensors", "tokens", "megatron"]
+@final
+class Explanation:
+    """A pipeline, explained: `str` gives the text for people, `as_dict` the same as values."""
+
+    def _repr_html_(self) -> str: ...
+    def as_dict(self) -> dict[str, Any]:
+        """Gives stages, memory in bytes, fingerprint and the spec of the first element."""
+
+_SinkFormat: TypeAlias = Literal[
+    "jsonl",
+    "parquet",
+    "array_record",
+    "tfrecord",
+    "arrow",
+    "hugging_face",
+    "webdataset",
+    "mds",
+    "npy",
+    "safetensors",
+    "tokens",
+    "megatron",
+]
 
 def sink(
     folder: _Path,
@@ -878,26 +1976,41 @@ def sink(
 ) -> Sink:
     """Opens a folder, which is made if it is not there, to write shards of a format into.
 
-    A shard ends behind the record with which its values have `shard_bytes` bytes in memory (256 MiB), or that is its
-    `shard_records`th; it is named `prefix-00000`, … (`shard`). `compression` is `none`, `zstd:LEVEL`, `gzip:LEVEL`, `brotli:QUALITY`,
-    `lz4` or `snappy`, as far as the format has it. `threads` (all cores) encode and compress, each a shard at a time, while at
-    most `memory` bytes of elements (1 GiB) wait. `group` records are encoded together, in formats that have such a thing. With `resume`
-    a folder that holds shards is continued behind them; without, it is refused. `column`, `token_type` and `bare` are for token files;
-    `byte_stream_split` is for Parquet of activations and features, which takes a tenth less room so. `sequences` names the columns that
-    are sequences in TFRecord and ArrayRecord: records are `tf.train.SequenceExample`s then, with a step for each item of a list or
-    row of an array.
+    All shards have the same columns, in formats that have columns: those of the first 1,024 records, or 8 MiB of them.
 
-    All shards have the same columns, in formats that have columns: those of the first 1,024 records, or 8 MiB of them. `schema`
-    declares some or all of them: `{"score": "float64", "ids": "int32[_]", "tags": {"list": "text"}}` for Parquet, Arrow and
-    Hugging Face, `{"score": "float64", "image": "jpeg"}` in the encodings of MDS, `{"x": "float32[2, 3]"}` for NumPy and
-    safetensors. Numbers of a declared column may come as another type: whole ones have to fit, others are rounded.
+    Args:
+        folder: The folder, or its URL.
+        format: The format of the shards.
+        compression: `none`, `zstd:LEVEL`, `gzip:LEVEL`, `brotli:QUALITY`, `lz4` or `snappy`, as far as the format has
+            it.
+        shard_bytes: A shard ends behind the record with which its values have so many bytes in memory; 256 MiB by
+            default.
+        shard_records: A shard ends behind so many records; no limit by default.
+        group: Records that are encoded together, in formats that have such a thing.
+        prefix: The beginning of the names of shards, `prefix-00000`, …; `shard` by default.
+        threads: Threads that encode and compress, each a shard at a time; all cores by default.
+        memory: Bytes of elements that wait at most; 1 GiB by default.
+        resume: Continue a folder that holds shards behind them; without it, such a folder is refused.
+        column: The column of token ids that is written, for token files.
+        token_type: The type of ids in token files.
+        bare: Write token files without a header.
+        byte_stream_split: Split floats by bytes, for Parquet of activations and features, which takes a tenth less room
+            so.
+        schema: Declares some or all columns: `{"score": "float64", "ids": "int32[_]", "tags": {"list": "text"}}` for
+            Parquet, Arrow and Hugging Face, `{"score": "float64", "image": "jpeg"}` in the encodings of MDS,
+            `{"x": "float32[2, 3]"}` for NumPy and safetensors. Numbers of a declared column may come as another type:
+            whole ones have to fit, others are rounded.
+        sequences: The columns that are sequences in TFRecord and ArrayRecord: records are `tf.train.SequenceExample`s
+            then, with a step for each item of a list or row of an array.
 
-    Raises `ConfigError` for options and folders that do not fit, `StateError` for a folder that was begun with other options.
+    Raises:
+        ConfigError: Options or the folder do not fit.
+        StateError: The folder was begun with other options.
     """
 
 @final
 class Sink:
-    """Writes elements into shards of a folder: at once, unless memory is used up; see `sink`.
+    """A folder of shards that elements are written into: at once, unless memory is used up; see `sink`.
 
     A context manager: leaving it finishes; where an exception is on its way, it stops behind the last whole shard.
     """
@@ -915,20 +2028,44 @@ class Sink:
         """Whether everything was there already."""
 
     def write(self, element: Mapping[str, Any], *, state: Any = None) -> None:
-        """Writes an element: a dict of arrays, numbers, text and bytes.
+        """Writes an element.
 
-        Arrays are copied, unless they are read-only, as those of JAX are: then they are kept, and nothing may write to their memory
-        (`array.flags.writeable = False` says so). `state`, what JSON can hold or a function that returns it, is kept with the last
-        record of a shard: see `Sink.state`.
+        Arrays are copied, unless they are read-only, as those of JAX are: then they are kept, and nothing may write to
+        their memory (`array.flags.writeable = False` says so).
 
-        Raises what went wrong with this or an earlier element, such as `DataError` with the number of the record.
+        Args:
+            element: A dict of arrays, numbers, text and bytes.
+            state: What JSON can hold, or a function that returns it. That of the last record of a shard is kept: see
+                `Sink.state`.
+
+        Raises:
+            DataError: This or an earlier element cannot be written: the message says which record.
+            IoError: The folder cannot be written to.
         """
 
     def write_batch(self, batch: Mapping[str, Any]) -> None:
-        """Writes each row of a batch: its arrays without their leading dimension."""
+        """Writes each row of a batch.
+
+        Args:
+            batch: A dict of arrays; those of a row lack their leading dimension.
+
+        Raises:
+            DataError: This or an earlier element cannot be written: the message says which record.
+            IoError: The folder cannot be written to.
+        """
 
     def write_all(self, elements: Iterable[Mapping[str, Any]]) -> None:
-        """Writes all elements of an iterator; one with `get_state` and `set_state`, as a loader is, goes on where the folder ends."""
+        """Writes all elements of an iterator.
+
+        Args:
+            elements: The elements. An iterator with `get_state` and `set_state`, as a loader is, goes on where the
+                folder ends.
+
+        Raises:
+            DataError: This or an earlier element cannot be written: the message says which record.
+            IoError: The folder cannot be written to.
+            ValueError: The folder holds records, and nothing says where in these elements they end.
+        """
 
     def finish(self) -> SinkReport:
         """Writes what is left, waits until all is on the disk, and says that there is nothing to come."""
@@ -946,25 +2083,35 @@ class SinkReport:
     """What a sink did: `str` gives the text for people, `as_dict` the numbers."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Every number of the report; `wait_share` is the share of the time that writing waited for memory."""
+        """Gives every number of the report; `wait_share` is the share of the time that writing waited for memory."""
 
 @final
 class Metrics:
     """How well a device was used: `str` gives the text for people, `as_dict` the numbers.
 
-    Shares are of the time that counts, from 0 to 1. `utilisation` is AU as MLPerf Storage's benchmark computes it, `stall` the
-    share for which the device stood still, `input_bound_share` the share that the loop spent in `next`, with the words of
-    TensorFlow's profiler for it in `input_bound`: `not`, `moderately` (from 5 %) or `highly` (from 20 %).
+    Shares are of the time that counts, from 0 to 1. `utilisation` is AU as MLPerf Storage's benchmark computes it,
+    `stall` the share for which the device stood still, `input_bound_share` the share that the loop spent in `next`,
+    with the words of TensorFlow's profiler for it in `input_bound`: `not`, `moderately` (from 5 %) or `highly` (from
+    20 %).
     """
 
     @staticmethod
     def of(
         steps: Sequence[tuple[float, float, float, float, int]], wall: float, exclude_first: int = 1
     ) -> Metrics | None:
-        """What the steps of a loop say that took `wall` seconds; `None` if none is left without the excluded ones.
+        """Computes what the steps of a loop say.
 
-        Of each step: when its batch was asked for and arrived, when the device could begin and was done, all in seconds since
-        the start of the loop, and how many samples it had.
+        Args:
+            steps: Of each step: when its batch was asked for and arrived, when the device could begin and was done, all
+                in seconds since the start of the loop, and how many samples it had.
+            wall: Seconds that the loop took.
+            exclude_first: Steps at the start that do not count.
+
+        Returns:
+            The metrics; `None` if no step is left without the excluded ones.
+
+        Raises:
+            ValueError: A time is negative.
         """
 
     @property
@@ -972,10 +2119,15 @@ class Metrics:
         """What they mean, in a sentence."""
 
     def beside(self, resident: Metrics) -> Metrics:
-        """The same with `au_synth`, the speed as a share of that of `resident`: a loop over one batch that stays in memory."""
+        """Adds `au_synth`, the speed as a share of that of another loop.
 
+        Args:
+            resident: The metrics of the same loop over one batch that stays in memory.
+        """
+
+    def _repr_html_(self) -> str: ...
     def as_dict(self) -> dict[str, Any]:
-        """Every number."""
+        """Gives every number."""
 
 @final
 class TfRecordReader:
@@ -985,10 +2137,17 @@ class TfRecordReader:
     def __iter__(self) -> Self: ...
     def __next__(self) -> bytes: ...
     def seek(self, byte: int) -> None:
-        """Goes to the record that begins at `byte`, of what is decompressed; ValueError if none begins there."""
+        """Goes to a record.
+
+        Args:
+            byte: Where it begins, in what is decompressed.
+
+        Raises:
+            ValueError: None begins there.
+        """
 
     def tell(self) -> int:
-        """Where the next record begins, in what is decompressed."""
+        """Says where the next record begins, in what is decompressed."""
 
 @final
 class Lease:

@@ -1,8 +1,10 @@
-"""A line on the terminal while a loop runs."""
+"""A line on the terminal, or in a notebook, while a loop runs."""
 
+import html
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
+from importlib import import_module
 from typing import Any, TextIO, TypeVar
 
 _Item = TypeVar("_Item")
@@ -20,20 +22,29 @@ def progress(
     unit: str = "batches",
     file: TextIO | None = None,
 ) -> Iterator[_Item]:
-    """The elements of `iterable`, while a line shows how far it is, how fast, and how long it will take.
+    """Gives the elements of `iterable`, while a line shows how far it is, how fast, and how long it will take.
 
-    `for batch in gm.progress(batches, total=1000): …` writes one line over and over to `file`, standard error at first,
-    and only if that is a terminal; elsewhere it is silent. The total is the iterable's length where it has one. Of a pass
-    of gristmill it also says for which share of the time the loop waited for data.
+    Of a pass of gristmill it also says for which share of the time the loop waited for data.
+
+    Args:
+        iterable: What is looped over.
+        total: How many elements there are; the iterable's length by default, where it has one.
+        desc: What stands in front of the line.
+        unit: What is counted.
+        file: Where the line is written, over and over: standard error by default, and in a notebook the output of the
+            cell. A file that is no terminal shows nothing.
+
+    Returns:
+        The elements.
     """
     if total is None and isinstance(iterable, Sized):
         total = len(iterable)
     line = _Line(iterable, total if total is None or total < _ENDLESS else None, desc, unit)
-    out = sys.stderr if file is None else file
-    return _shown(iterable, line, out) if out.isatty() else iter(iterable)
+    show = (_in_notebook() if file is None else None) or _on_terminal(sys.stderr if file is None else file)
+    return iter(iterable) if show is None else _shown(iterable, line, show)
 
 
-def _shown(iterable: Iterable[_Item], line: "_Line", out: TextIO) -> Iterator[_Item]:
+def _shown(iterable: Iterable[_Item], line: "_Line", show: "_Show") -> Iterator[_Item]:
     started = shown = time.monotonic()
     try:
         for item in iterable:
@@ -42,15 +53,52 @@ def _shown(iterable: Iterable[_Item], line: "_Line", out: TextIO) -> Iterator[_I
             now = time.monotonic()
             if now - shown >= _EVERY:
                 shown = now
-                _write(out, line.text(now - started))
+                show(line.text(now - started), False)
     finally:
-        _write(out, line.text(time.monotonic() - started) + "\n")
+        show(line.text(time.monotonic() - started), True)
 
 
-def _write(out: TextIO, text: str) -> None:
-    # Back to the start of the line, which is cleared.
-    out.write(f"\r\x1b[K{text}")
-    out.flush()
+#: Shows a text in the place of the last one, and whether it is the final one.
+_Show = Callable[[str, bool], None]
+
+
+def _on_terminal(out: TextIO) -> _Show | None:
+    if not out.isatty():
+        return None
+
+    def show(text: str, last: bool) -> None:
+        # Back to the start of the line, which is cleared.
+        out.write(f"\r\x1b[K{text}" + ("\n" if last else ""))
+        out.flush()
+
+    return show
+
+
+class _Html:
+    """A line as a notebook shows it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="font-family: monospace">{html.escape(self._text)}</pre>'
+
+
+def _in_notebook() -> _Show | None:
+    # Where IPython was not imported there is no notebook.
+    ipython: Any = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if getattr(shell, "kernel", None) is None:
+        return None
+    handle: Any = import_module("IPython.display").display(_Html(""), display_id=True)
+
+    def show(text: str, last: bool) -> None:
+        handle.update(_Html(text))
+
+    return show
 
 
 class _Line:
@@ -59,7 +107,7 @@ class _Line:
         self.done = 0
 
     def text(self, elapsed: float) -> str:
-        """What is to be seen after so many seconds."""
+        """The line after so many seconds."""
         rate = self.done / elapsed if elapsed > 0 else 0.0
         of = "" if self._total is None else f"/{self._total}"
         words = [f"{self.done}{of} {self._unit}", f"{rate:.3g}/s", _clock(elapsed)]

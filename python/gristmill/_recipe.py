@@ -14,7 +14,7 @@ from gristmill._gristmill import IterDataset, MapDataset
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, TypeAlias
+    from typing import Any, TypeAlias, TypeGuard
 
     Dataset: TypeAlias = MapDataset | IterDataset
     #: A class, its method, and the arguments, encoded: they refer to earlier steps by number.
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 _DATASETS = (MapDataset, IterDataset)
 _PLAIN = frozenset((type(None), bool, int, float, str, bytes))
+
+
+def _is_dataset(value: object) -> TypeGuard[Dataset]:
+    return isinstance(value, _DATASETS)
 
 
 def record(owner: type[Any]) -> None:
@@ -38,7 +42,7 @@ def record(owner: type[Any]) -> None:
 def _noted(owner: type[Any], name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         made = method(*args, **kwargs)
-        if isinstance(made, _DATASETS):
+        if _is_dataset(made):
             getattr(made, "_record")((owner.__name__, name, args, kwargs))
         return made
 
@@ -61,7 +65,7 @@ def datasets_in(arguments: Iterable[Any]) -> Iterator[Dataset]:
     for given in arguments:
         value: object = given
         kind = type(value)
-        if isinstance(given, _DATASETS):
+        if _is_dataset(given):
             yield given
         elif kind is dict:
             yield from datasets_in(given.values())
@@ -119,7 +123,7 @@ class Plan:
         kind = type(given)
         if kind in _PLAIN:
             return ("is", value)
-        if isinstance(value, _DATASETS):
+        if _is_dataset(value):
             return ("dataset", self._numbers[id(value)])
         if kind is list or kind is tuple:
             return (kind.__name__, [self._encoded(method, part) for part in value])

@@ -15,31 +15,45 @@ _ALIGNMENT, _LARGE = 64, 1 << 16
 _KNOWN = (Mapping, list, tuple, np.ndarray, np.generic, int, float, str, bytes)
 
 
-def stack(items: Sequence[Any]) -> Any:
-    """One tree like each of `items`, every leaf with a leading dimension."""
+def stack(items: Sequence[Any], path: str = "") -> Any:
+    """One tree like each of `items`, every leaf with a leading dimension; `path` says where in the element they are."""
     first: Any = items[0]
     if first is None and all(item is None for item in items):
         return None
     if isinstance(first, Mapping):
-        return _stack_mappings(items)
+        return _stack_mappings(items, path)
     if isinstance(first, (list, tuple)):
-        return _stack_sequences(items)
+        return _stack_sequences(items, path)
     if dataclasses.is_dataclass(first) and not isinstance(first, type):
-        _same_type(items)
+        _same_type(items, path)
         names = [field.name for field in dataclasses.fields(first)]
-        columns = {name: stack([getattr(item, name) for item in items]) for name in names}
+        columns = {name: stack([getattr(item, name) for item in items], _below(path, name)) for name in names}
         return dataclasses.replace(first, **columns)
     nodes = [registered(item) for item in items] if registered(first) else []
     if nodes:
-        return _stack_registered(items, nodes)
+        return _stack_registered(items, nodes, path)
     if type(first) is float and all(type(item) is float for item in items):
         return np.array(items)
     if type(first) is int and all(type(item) is int and -_INT64 <= item < _INT64 for item in items):
         return np.array(items, np.int64)
-    return _stack_arrays([np.asarray(item) for item in items])
+    return _stack_arrays([np.asarray(item) for item in items], path)
 
 
-def _stack_arrays(arrays: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+def _stack_arrays(arrays: list[np.ndarray[Any, Any]], path: str) -> np.ndarray[Any, Any]:
+    """What `np.stack` makes; where shapes differ it says which do."""
+    try:
+        return _stack_alike(arrays)
+    except ValueError:
+        first = arrays[0].shape
+        other = next((at for at, array in enumerate(arrays) if array.shape != first), None)
+        if other is None:
+            raise
+        error = _cannot(path, f"element 0 of the batch has shape {first}, element {other} has {arrays[other].shape}")
+        error.add_note("help: pack, pad or bucket sequences of different lengths before `batch`")
+        raise error from None
+
+
+def _stack_alike(arrays: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
     """What `np.stack` makes; where it is large, in memory that begins where JAX on a CPU takes it over without a copy."""
     first = arrays[0]
     size = first.nbytes * len(arrays)
@@ -50,6 +64,15 @@ def _stack_arrays(arrays: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
     start = -memory.ctypes.data % _ALIGNMENT
     stacked = memory[start : start + size].view(first.dtype).reshape(len(arrays), *first.shape)
     return np.stack(arrays, out=stacked)
+
+
+def _below(path: str, name: object) -> str:
+    return f"{path}/{name}" if path else str(name)
+
+
+def _cannot(path: str, why: str) -> ValueError:
+    where = f" {path!r}" if path else ""
+    return ValueError(f"cannot stack{where}: {why}")
 
 
 def registered(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]] | None:
@@ -66,37 +89,39 @@ def registered(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]] | 
     return None if jax.tree_util.treedef_is_leaf(node) else (parts, lambda parts: jax.tree_util.tree_unflatten(node, parts))
 
 
-def _stack_registered(items: Sequence[Any], nodes: Sequence[Any]) -> Any:
-    _same_type(items)
+def _stack_registered(items: Sequence[Any], nodes: Sequence[Any], path: str) -> Any:
+    _same_type(items, path)
     if any(len(node[0]) != len(nodes[0][0]) for node in nodes):
-        raise ValueError(f"cannot stack: elements of the batch have {sorted({len(node[0]) for node in nodes})} parts")
-    return nodes[0][1]([stack(parts) for parts in zip(*(node[0] for node in nodes), strict=True)])
+        raise _cannot(path, f"elements of the batch have {sorted({len(node[0]) for node in nodes})} parts")
+    columns = enumerate(zip(*(node[0] for node in nodes), strict=True))
+    return nodes[0][1]([stack(parts, _below(path, at)) for at, parts in columns])
 
 
-def _stack_mappings(items: Sequence[Any]) -> dict[Any, Any]:
+def _stack_mappings(items: Sequence[Any], path: str) -> dict[Any, Any]:
     first: Mapping[Any, Any] = items[0]
     for at, item in enumerate(items):
         have = list(cast("Any", item)) if isinstance(item, Mapping) else type(item).__name__
         if not isinstance(have, list) or set(have) != set(first):
-            raise ValueError(f"cannot stack: element 0 of the batch has {list(first)}, element {at} has {have}")
-    return {key: stack([item[key] for item in items]) for key in first}
+            raise _cannot(path, f"element 0 of the batch has {list(first)}, element {at} has {have}")
+    return {key: stack([item[key] for item in items], _below(path, key)) for key in first}
 
 
-def _stack_sequences(items: Sequence[Any]) -> Any:
+def _stack_sequences(items: Sequence[Any], path: str) -> Any:
     first = items[0]
-    _same_type(items)
+    _same_type(items, path)
     for at, item in enumerate(items):
         if len(item) != len(first):
-            raise ValueError(f"cannot stack: element 0 of the batch has {len(first)} parts, element {at} has {len(item)}")
-    columns = [stack([item[part] for item in items]) for part in range(len(first))]
+            raise _cannot(path, f"element 0 of the batch has {len(first)} parts, element {at} has {len(item)}")
+    names = getattr(first, "_fields", range(len(first)))
+    columns = [stack([item[part] for item in items], _below(path, name)) for part, name in enumerate(names)]
     if isinstance(first, list):
         return columns
     # A named tuple takes its fields one by one.
     return type(first)(*columns) if hasattr(first, "_fields") else tuple(columns)
 
 
-def _same_type(items: Sequence[Any]) -> None:
+def _same_type(items: Sequence[Any], path: str) -> None:
     kinds = [cast("type[object]", type(item)) for item in items]
     for at, kind in enumerate(kinds):
         if kind is not kinds[0]:
-            raise ValueError(f"cannot stack: element 0 of the batch is {kinds[0].__name__}, element {at} {kind.__name__}")
+            raise _cannot(path, f"element 0 of the batch is {kinds[0].__name__}, element {at} {kind.__name__}")

@@ -45,5 +45,5 @@ def build(payload: bytes, index: int) -> IterDataset:
             init(index, count)
     from gristmill._recipe import rebuild
 
-    made: Any = rebuild(steps)
+    made = rebuild(steps)
     return made if isinstance(made, IterDataset) else made.mp_prefetch()

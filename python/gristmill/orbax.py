@@ -1,7 +1,8 @@
 """The state of a pass in Orbax's checkpoints, beside the model's.
 
-Every iterator of gristmill saves itself with Orbax's newer interface, where an object with `save` and `load` is enough:
-`ocp.save_checkpointables(path, {"model": params, "data": batches})`. For the older one there is `CheckpointHandler`.
+Every iterator of gristmill saves itself with Orbax's newer interface, `from orbax.checkpoint.experimental import v1 as ocp`, where
+an object with `save` and `load` is enough: `ocp.save_checkpointables(path, {"model": params, "data": batches})`. For the older one
+there is `CheckpointHandler`.
 
 Orbax itself is not needed to import this module, but for the `CheckpointSave` and `CheckpointRestore` of its `Checkpointer`.
 """

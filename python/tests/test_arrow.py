@@ -135,9 +135,60 @@ def test_a_table_goes_through_a_pipeline_and_resumes() -> None:
 
 
 def test_what_is_no_table() -> None:
-    with pytest.raises(TypeError, match="needs a table with `__arrow_c_stream__`"):
-        gm.MapDataset.arrow([1, 2])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="needs a table with `__arrow_c_stream__`.*gm.MapDataset.source"):
+        gm.MapDataset.arrow([1, 2])  # type: ignore[arg-type, list-item]
+    with pytest.raises(TypeError, match="pyarrow.Table.from_batches"):
+        gm.MapDataset.arrow(pa.table({"n": [1]}).to_batches())
+    with pytest.raises(TypeError, match="pyarrow.table"):
+        gm.MapDataset.arrow({"n": [1]})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="takes `columns`, and no `cache_bytes`"):
+        gm.MapDataset.arrow(pa.table({"n": [1]}), cache_bytes=1)
     with pytest.raises(TypeError, match="no record batch"):
         gm.MapDataset.arrow(pa.array([1, 2]))
     with pytest.raises(gm.UnsupportedError, match="is of type"):
         gm.MapDataset.arrow(pa.table({"u": pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])])}))
+
+
+def test_some_columns_of_a_table() -> None:
+    table = pa.table({"n": [1, 2], "t": ["a", "b"], "x": [0.5, 1.5]})
+    assert [list(row) for row in gm.MapDataset.arrow(table, columns=["x", "n"])] == [["x", "n"]] * 2
+    with pytest.raises(gm.ConfigError, match="no column `y`"):
+        gm.MapDataset.arrow(table, columns="y")[0]
+
+
+def test_a_query_of_polars_is_to_be_run_first() -> None:
+    query = type("LazyFrame", (), {"collect": lambda self: None, "__module__": "polars.lazyframe.frame"})
+    with pytest.raises(TypeError, match="polars.lazyframe.frame.LazyFrame: it is a query that has not run: pass .collect"):
+        gm.MapDataset.arrow(query())
+
+
+class TestHuggingFace:
+    """Datasets of Hugging Face, with what they make of their rows."""
+
+    @pytest.fixture
+    def whole(self) -> Any:
+        datasets = pytest.importorskip("datasets", reason="datasets is not installed: pip install datasets")
+        return datasets.Dataset.from_dict({"n": list(range(100)), "t": [f"text {n}" for n in range(100)]})
+
+    def test_rows_come_in_the_order_of_the_dataset(self, whole: Any) -> None:
+        for made in (whole, whole.shuffle(seed=3), whole.select([5, 3, 3]), whole.filter(lambda row: row["n"] % 7 == 0)):
+            ds = gm.MapDataset.arrow(made)
+            assert len(ds) == len(made)
+            assert [(row["n"], row["t"]) for row in ds] == [(row["n"], row["t"]) for row in made]
+        some = gm.MapDataset.arrow(whole.shuffle(seed=3).select(range(4)), columns=["n"])
+        assert [dict(row) for row in some] == [{"n": n} for n in whole.shuffle(seed=3)["n"][:4]]
+
+    def test_workers_read_the_same_rows(self, whole: Any) -> None:
+        ds = gm.MapDataset.arrow(whole.shuffle(seed=3)).map(lambda row: row["n"] + 1).to_iter_dataset()
+        assert list(ds.mp_prefetch(num_workers=1)) == list(ds) == [n + 1 for n in whole.shuffle(seed=3)["n"]]
+
+    def test_what_is_no_dataset_with_rows_is_refused_with_a_hint(self, whole: Any) -> None:
+        import datasets
+
+        with pytest.raises(TypeError, match="one dataset for each split: pass one of .'train', 'test'."):
+            gm.MapDataset.arrow(datasets.DatasetDict(train=whole, test=whole))  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="gm.IterDataset.source"):
+            gm.MapDataset.arrow(whole.to_iterable_dataset())
+        with pytest.raises(TypeError, match="pass the dataset itself"):
+            gm.MapDataset.arrow(whole.shuffle(seed=3).data)
+        assert [row["n"] for row in gm.IterDataset.source(whole.to_iterable_dataset()).take(2)] == [0, 1]

@@ -1,6 +1,7 @@
 """Batches: what is stacked, and how."""
 
 import dataclasses
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import gristmill as gm
@@ -73,7 +74,8 @@ def test_a_function_may_make_the_batch() -> None:
         ([{"a": 1}, {"b": 1}], r"element 0 of the batch has \['a'\], element 1 has \['b'\]"),
         ([(1, 2), (1, 2, 3)], "has 2 parts, element 1 has 3"),
         ([[1], (1,)], "element 0 of the batch is list, element 1 tuple"),
-        ([np.zeros(2), np.zeros(3)], "same shape"),
+        ([np.zeros(2), np.zeros(3)], r"cannot stack: element 0 of the batch has shape \(2,\), element 1 has \(3,\)"),
+        ([{"a": (np.zeros(2), 1)}, {"a": (np.zeros((3, 1)), 1)}], r"'a/0': .* has shape \(2,\), element 1 has \(3, 1\)"),
     ],
 )
 def test_what_does_not_fit_together_is_said(elements: list[Any], says: str) -> None:
@@ -103,5 +105,46 @@ def test_large_batches_of_python_s_begin_at_64_bytes(dtype: str) -> None:
 def test_large_arrays_that_are_not_alike_are_stacked_as_numpy_does() -> None:
     short, long = np.zeros((100, 300), np.float32), np.ones((100, 300), np.float64)
     assert gm.MapDataset.source([short, long]).batch(2)[0].dtype == np.float64
-    with pytest.raises(ValueError, match="same shape"):
+    with pytest.raises(ValueError, match=r"has shape \(100, 300\), element 1 has \(99, 300\)"):
         gm.MapDataset.source([short, short[:99]]).batch(2)[0]
+
+
+def test_workers_name_the_array_that_does_not_fit_as_well() -> None:
+    rows = [{"x": 1, "ids": np.zeros(4)}, {"x": 2, "ids": np.zeros(5)}]
+    ds = gm.MapDataset.source(rows).map(lambda row: row).to_iter_dataset().batch(2).mp_prefetch(num_workers=1)
+    with pytest.raises(ValueError, match=r"cannot stack 'ids': element 0 .* shape \(4,\), element 1 has \(5,\)") as caught:
+        next(iter(ds))
+    assert any("pack, pad or bucket" in note for note in caught.value.__notes__)
+
+
+def test_the_last_batch_may_be_filled_up_with_a_mask() -> None:
+    rows = gm.MapDataset.range(5).map(lambda x: {"x": np.full(2, x, np.float32)}).to_iter_dataset()
+    whole, last = rows.batch(3, remainder="pad", pad_value=-1, mask="real")
+    assert whole["real"].tolist() == [True] * 3 and last["real"].tolist() == [True, True, False]
+    assert last["x"].tolist() == [[3, 3], [4, 4], [-1, -1]]
+    assert [len(batch["x"]) for batch in rows.batch(3, remainder="drop")] == [3]
+    assert [len(batch["x"]) for batch in rows.batch(3, remainder="keep")] == [3, 2]
+
+
+def test_a_native_batch_is_filled_up_as_that_of_a_pipeline_file(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("".join(f'{{"x": {x}}}\n' for x in range(3)))
+    file = tmp_path / "pipeline.yaml"
+    file.write_text("source: {jsonl: rows.jsonl}\nstages: [to_iter, batch: {batch_size: 2, remainder: pad}]\n")
+    ds = gm.MapDataset.jsonl(tmp_path / "rows.jsonl").to_iter_dataset().batch(2, remainder="pad")
+    for one, other in zip(ds, gm.IterDataset.from_file(file), strict=True):
+        assert {name: array.tolist() for name, array in one.items()} == {k: v.tolist() for k, v in other.items()}
+        assert "batch_mask" in one
+
+
+def test_options_of_a_batch_that_contradict_each_other_are_refused() -> None:
+    ds = gm.MapDataset.range(3).to_iter_dataset()
+    with pytest.raises(gm.ConfigError, match="`drop_remainder` and `remainder: keep` contradict each other"):
+        ds.batch(2, True, remainder="keep")
+    with pytest.raises(gm.ConfigError, match="`pad_value` and `mask` belong to `remainder: pad`"):
+        ds.batch(2, mask="real")
+    with pytest.raises(gm.ConfigError, match="`batch_fn` fills up no batch"):
+        ds.batch(2, batch_fn=list, remainder="pad")
+    with pytest.raises(gm.ConfigError, match="must be `keep`, `drop` or `pad`"):
+        ds.batch(2, remainder="wrap")  # type: ignore[arg-type]
+    with pytest.raises(gm.ConfigError, match="behind to_iter_dataset"):
+        gm.MapDataset.range(3).batch(2, remainder="pad")  # type: ignore[arg-type]

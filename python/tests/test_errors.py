@@ -55,6 +55,26 @@ def test_the_exception_of_a_function(case: str, threads: int) -> None:
     assert any(place in note for note in caught.value.__notes__), caught.value.__notes__
 
 
+@pytest.mark.parametrize("run", [{}, {"threads": 2}, {"workers": 1}])
+def test_behind_a_shuffle_the_record_is_named_beside_the_place(run: dict[str, int]) -> None:
+    shuffled = gm.MapDataset.range(2000).shuffle(seed=3)
+    place = next(at for at, number in enumerate(shuffled) if number == 1234)
+
+    def fails(x: int) -> int:
+        if x == 1234:
+            raise Spoiled(x)
+        return x
+
+    ds = shuffled.map(fails).to_iter_dataset().batch(4)
+    ds = ds.mp_prefetch(num_workers=1) if "workers" in run else ds
+    with ds.loader(threads=run.get("threads", 0)) as it, pytest.raises(Exception) as caught:
+        list(it)
+    assert f"gristmill: element {place} is record 1234 of range" in caught.value.__notes__
+    with pytest.raises(Spoiled) as once:
+        shuffled.map(fails)[place]
+    assert f"gristmill: element {place} is record 1234 of range" in once.value.__notes__
+
+
 def test_it_comes_in_its_place_and_ends_the_pass() -> None:
     it = iter(NUMBERS.map(fails_at_three))
     assert [next(it), next(it), next(it)] == [0, 1, 2]

@@ -69,6 +69,12 @@ def test_the_report_names_the_slow_stage() -> None:
     inline = told[: told.index("--- 4 threads")]
     assert any(line.startswith("VERDICT  map (stage 2)") for line in inline)
     assert inline[-1].startswith("waited ") and "most of it for map" in inline[-1]
+    page = (FOLDER / "docs" / "examples" / "report.md").read_text()
+    headings = [line for line in inline if line.startswith("  stage ")]
+    assert headings and headings[0] in page
+    assert [line.split()[:2] for line in inline if re.match(r"  \d ", line)] == [
+        line.split()[:2] for line in page.splitlines() if re.match(r"  \d ", line)
+    ]
 
 
 def test_a_device_that_waits_is_seen() -> None:
@@ -88,3 +94,23 @@ def test_workers_change_nothing() -> None:
     told = run("worker_processes.py")
     assert told[0].startswith("2 GiB for <gristmill.IterDataset")
     assert told[1].endswith(" batches, the same by 0 and by 2 workers")
+
+
+def test_images_that_are_damaged_are_left_out_and_counted() -> None:
+    (told,) = run("images.py")
+    assert told.startswith("batches of {(16, 24, 24, 3)}; ") and told.endswith("bad records skipped 1']")
+
+
+def test_datasets_of_hugging_face_are_read_as_they_are() -> None:
+    pytest.importorskip("datasets", reason="datasets is not installed: pip install datasets")
+    packed, saved, streamed = run("hugging_face.py")
+    assert packed == "200 rows, int64[8, 16]" and saved == "1000 rows from the folder" and streamed == "streamed: [0, 1, 2]"
+
+
+def test_every_record_of_streamed_shards_comes_once() -> None:
+    told = run("streaming_shards.py")
+    assert told == [f"host {host}: 3 + 5 batches, 400 of 400 records are different ones" for host in range(2)]
+
+
+def test_shuffles_move_records_as_far_as_their_page_says() -> None:
+    assert "\n".join(run("shuffle_buffers.py")) in (FOLDER / "docs" / "examples" / "shuffle_buffers.md").read_text()

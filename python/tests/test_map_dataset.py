@@ -127,4 +127,4 @@ def test_records_of_files(jsonl: Path, npy: Path) -> None:
 
 
 def test_repr_names_the_last_stage() -> None:
-    assert repr(gm.MapDataset.range(3).shuffle(2)) == "<gristmill.MapDataset shuffle(seed=2)>"
+    assert repr(gm.MapDataset.range(3).shuffle(2)) == "<gristmill.MapDataset range(0, 3, 1) → shuffle(seed=2)>"

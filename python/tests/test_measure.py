@@ -22,6 +22,8 @@ def test_metrics_are_those_of_the_times() -> None:
     assert figures["samples_per_s"] == pytest.approx(200)
     assert metrics.verdict in str(metrics) and "highly input-bound" in metrics.verdict
     assert repr(metrics) == f"<gristmill.Metrics: {metrics.verdict}>"
+    shown = metrics._repr_html_()
+    assert "font-family: monospace" in shown and f"<b>VERDICT  {metrics.verdict}</b>" in shown
     assert gm.Metrics.of(steps, 0.1, 3) is None
     beside = metrics.beside(metrics).as_dict()
     assert figures["au_synth"] is None and beside["au_synth"] == pytest.approx(1)

@@ -3,6 +3,9 @@
 import html
 import io
 import re
+import sys
+import types
+from typing import Any
 
 import gristmill as gm
 import pytest
@@ -19,7 +22,31 @@ def test_a_notebook_shows_the_words_of_the_text() -> None:
     report = it.report()
     shown = report._repr_html_()
     assert html.unescape(re.sub("<[^>]*>", "", shown)).strip() == str(report).strip()
-    assert "<b>VERDICT" in shown
+    assert "<b>VERDICT" in shown and "font-family: monospace" in shown
+
+
+class Cell:
+    """The output of a notebook's cell."""
+
+    def __init__(self, shown: list[str]) -> None:
+        self.shown = shown
+
+    def update(self, what: Any) -> None:
+        self.shown.append(what._repr_html_())
+
+
+def test_a_notebook_shows_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    ipython, display = types.ModuleType("IPython"), types.ModuleType("IPython.display")
+    ipython.get_ipython = lambda: types.SimpleNamespace(kernel=object())  # type: ignore[attr-defined]
+    display.display = lambda what, display_id: Cell(shown)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    assert len(list(gm.progress(gm.MapDataset.range(30), desc="<train>"))) == 30
+    assert "&lt;train&gt; █" in shown[-1] and "30/30 batches" in shown[-1] and "font-family: monospace" in shown[-1]
+    ipython.get_ipython = lambda: types.SimpleNamespace()  # type: ignore[attr-defined]
+    count = len(shown)
+    assert len(list(gm.progress(gm.MapDataset.range(30)))) == 30 and len(shown) == count
 
 
 def test_a_line_counts_and_ends() -> None:

@@ -1,11 +1,12 @@
 //! `gristmill explain`: what a pipeline file means, without running it to the end.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use crate::checkpoint::fingerprint;
 use crate::dataset::{Role, Sample, StageMemory, estimate};
 use crate::spec::Pipeline;
-use crate::{ElementSpec, Executor, IterDataset, Result, Stage};
+use crate::{Element, ElementSpec, Executor, IterDataset, Result, Stage};
 use serde::Serialize;
 
 use crate::cli::format::{bytes, cut};
@@ -25,8 +26,9 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-#[derive(Serialize)]
-struct Explanation {
+/// The stages of a pipeline, what they hold in memory, what comes out. `Display` is the text for people.
+#[derive(Debug, Serialize)]
+pub(crate) struct Explanation {
     name: Option<String>,
     fingerprint: String,
     executor: Option<String>,
@@ -50,7 +52,7 @@ struct Explanation {
     total_bytes: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Row {
     id: usize,
     name: String,
@@ -64,44 +66,70 @@ struct Row {
     memory_measured: bool,
 }
 
-pub(crate) fn main(args: &Args) -> Result<Outcome> {
+/// The first element of a pipeline.
+pub(crate) struct First {
+    /// Path, and dtype with shape or the kind of value.
+    pub(crate) leaves: Vec<(String, String)>,
+    pub(crate) nbytes: usize,
+}
+
+impl First {
+    fn of(element: &Element) -> Self {
+        let leaves =
+            ElementSpec::of(element).leaves().map(|(path, leaf)| (path.to_owned(), leaf.to_string())).collect();
+        Self { leaves, nbytes: element.nbytes() }
+    }
+}
+
+/// The batches that a loader keeps ready, unless it is told otherwise.
+const BUFFER: usize = 2;
+
+pub(super) fn main(args: &Args) -> Result<Outcome> {
     let pipeline = Pipeline::from_file(&args.pipeline)?;
     let dataset = pipeline.build()?;
-    let stage: &dyn Stage = &dataset;
-    let threads = match pipeline.settings().executor.unwrap_or_else(Executor::all_cores) {
+    let settings = pipeline.settings();
+    let threads = match settings.executor.unwrap_or_else(Executor::all_cores) {
         Executor::Threads(threads) => threads,
         _ => 1,
     };
     let first = dataset.clone().loader().build()?.next().transpose()?;
-    let spec = |e| ElementSpec::of(e).leaves().map(|(path, leaf)| (path.to_owned(), leaf.to_string())).collect();
-    let element_bytes = first.as_ref().map(crate::Element::nbytes);
-    // The loader's default.
-    let buffer = pipeline.settings().buffer.unwrap_or(2);
-    let buffer_bytes = element_bytes.map(|size| size.saturating_mul(buffer));
-    let stages = rows(stage, threads);
-    let store_bytes = crate::store::memory().map_or(0, |(_, most)| most);
-    let memory_bytes = stages.iter().filter_map(|row| row.memory_bytes).sum();
     let explanation = Explanation {
-        memory_unknown: stages.iter().filter(|row| row.is_unknown()).map(|row| row.name.clone()).collect(),
-        memory_measured: stages.iter().any(|row| row.memory_measured),
-        memory_bytes,
-        threads,
-        buffer_bytes,
-        store_bytes,
-        total_bytes: memory_bytes + buffer_bytes.unwrap_or(0) as u64 + store_bytes,
-        name: pipeline.settings().name.clone(),
-        fingerprint: fingerprint(stage),
-        executor: pipeline.settings().executor.map(|e| e.to_string()),
-        stages,
-        element_spec: first.as_ref().map(spec),
-        element_bytes,
+        name: settings.name.clone(),
+        executor: settings.executor.map(|e| e.to_string()),
+        ..Explanation::new(&dataset, first.as_ref().map(First::of), threads, settings.buffer.unwrap_or(BUFFER))
     };
     if args.json {
         output::json(&explanation);
     } else {
-        output::data(&text(&explanation));
+        output::data(&explanation.to_string());
     }
     Ok(Outcome::Done)
+}
+
+impl Explanation {
+    /// What there is to say of a pipeline with that first element, run by so many threads with so many batches kept ready.
+    pub(crate) fn new(pipeline: &dyn Stage, first: Option<First>, threads: usize, buffer: usize) -> Self {
+        let (element_spec, element_bytes) = first.map(|first| (first.leaves, first.nbytes)).unzip();
+        let buffer_bytes = element_bytes.map(|size| size.saturating_mul(buffer));
+        let stages = rows(pipeline, threads);
+        let store_bytes = crate::store::memory().map_or(0, |(_, most)| most);
+        let memory_bytes = stages.iter().filter_map(|row| row.memory_bytes).sum();
+        Self {
+            name: None,
+            fingerprint: fingerprint(pipeline),
+            executor: None,
+            memory_unknown: stages.iter().filter(|row| row.is_unknown()).map(|row| row.name.clone()).collect(),
+            memory_measured: stages.iter().any(|row| row.memory_measured),
+            memory_bytes,
+            threads,
+            buffer_bytes,
+            store_bytes,
+            total_bytes: memory_bytes + buffer_bytes.unwrap_or(0) as u64 + store_bytes,
+            stages,
+            element_spec,
+            element_bytes,
+        }
+    }
 }
 
 fn rows(pipeline: &dyn Stage, threads: usize) -> Vec<Row> {
@@ -126,6 +154,12 @@ fn rows(pipeline: &dyn Stage, threads: usize) -> Vec<Row> {
 /// Whether anything before `stage` is stateful: then it runs behind that, on its thread.
 fn has_stateful(stage: &dyn Stage) -> bool {
     stage.parents().iter().any(|p| p.role() == Role::Stateful || has_stateful(*p))
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&text(self))
+    }
 }
 
 fn text(e: &Explanation) -> String {

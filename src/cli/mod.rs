@@ -5,7 +5,7 @@ mod completions;
 mod consume;
 mod convert;
 mod demo;
-mod explain;
+pub(crate) mod explain;
 mod format;
 mod how;
 mod index;

@@ -23,8 +23,8 @@ pub use memory::{Held, Memory, Sample};
 pub use remainder::Remainder;
 #[cfg(any(feature = "spec", feature = "compress"))]
 pub(crate) use stage::same_stage;
-pub use stage::{Role, Stage, StageSeed, default_seed, label, stage_after};
-pub use upcoming::Upcoming;
+pub use stage::{Role, Stage, StageSeed, chain, default_seed, label, record_in, record_of, stage_after};
+pub use upcoming::{Record, Upcoming};
 
 /// The length of a dataset that never ends: Grain's `sys.maxsize`.
 pub const INFINITE: u64 = i64::MAX as u64;

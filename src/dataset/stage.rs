@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::memory::{Memory, Sample};
-use super::upcoming::Upcoming;
+use super::upcoming::{Record, Upcoming};
 use crate::cx::StageId;
 use crate::error::{Error, Result};
 
@@ -206,6 +206,78 @@ pub fn label(stage: &dyn Stage) -> String {
     if params.is_empty() { stage.name().to_owned() } else { format!("{}({params})", stage.name()) }
 }
 
+/// All stages of a pipeline in one line, first to last: `range(0..9) → shuffle(seed=1) → batch(4, remainder=keep)`.
+///
+/// Of a long one the middle is left out, and of many parents all but the first.
+pub fn chain(last: &dyn Stage) -> String {
+    chain_of(last, MOST_NESTED)
+}
+
+/// Stages of one line that are shown.
+const MOST_STAGES: usize = 24;
+/// Parents of one stage that are shown.
+const MOST_PARENTS: usize = 3;
+/// Stages with several parents inside each other.
+const MOST_NESTED: usize = 3;
+
+fn chain_of(last: &dyn Stage, nested: usize) -> String {
+    let (mut texts, mut next) = (Vec::new(), Some(last));
+    while let Some(stage) = next {
+        texts.push(label(stage));
+        let parents = stage.parents();
+        next = match parents.as_slice() {
+            &[parent] => Some(parent),
+            several => {
+                texts.extend(side_by_side(several, nested));
+                None
+            }
+        };
+    }
+    texts.reverse();
+    if texts.len() > MOST_STAGES {
+        let left = texts.len() - MOST_STAGES;
+        texts.splice(MOST_STAGES / 2..MOST_STAGES / 2 + left, [format!("… {left} stages …")]);
+    }
+    texts.join(" → ")
+}
+
+/// Several parents in brackets; `None` for a source.
+fn side_by_side(parents: &[&dyn Stage], nested: usize) -> Option<String> {
+    if parents.is_empty() {
+        return None;
+    }
+    let Some(nested) = nested.checked_sub(1) else { return Some("[…]".to_owned()) };
+    let mut texts: Vec<_> = parents.iter().take(MOST_PARENTS).map(|parent| chain_of(*parent, nested)).collect();
+    if parents.len() > MOST_PARENTS {
+        texts.push(format!("… {} more", parents.len() - MOST_PARENTS));
+    }
+    Some(format!("[{}]", texts.join(", ")))
+}
+
+/// The record of a source that element `index` of a dataset of random access is made of, whatever shuffles, slices and mixes lie
+/// between.
+///
+/// `None` where it is made of several, or where stages of one's own do not say what they [will read](Stage::will_read). Nothing is
+/// read for it.
+pub fn record_of(dataset: &dyn Stage, index: u64) -> Option<Record> {
+    match Upcoming::trace(index, |next| dataset.will_read(next)).as_slice() {
+        [record] => Some(record.clone()),
+        _ => None,
+    }
+}
+
+/// [`record_of`] the dataset that a stream reads and that stage number `stage` is part of: the index of an error of that stage is one
+/// of that dataset. `None` for a stage behind the border, which counts for itself.
+pub fn record_in(stream: &dyn Stage, stage: StageId, index: u64) -> Option<Record> {
+    let (stage, mut read) = (stage.0 as usize, None);
+    stream.walk(&mut |id, node| {
+        if node.is_border() && read.is_none() && stage < id && id < stage + node.count() {
+            read = node.parents().pop();
+        }
+    });
+    record_of(read?, index)
+}
+
 /// The id of a stage on top of `parents`: post-order puts it right after all of them.
 pub fn stage_after(parents: &[&dyn Stage]) -> StageId {
     StageId(parents.iter().map(|p| p.count()).sum::<usize>() as u32)
@@ -319,3 +391,51 @@ macro_rules! same_stage {
     };
 }
 pub(crate) use same_stage;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::map::{Mix, Range};
+    use crate::{IterDataset, MapDataset};
+
+    #[test]
+    fn a_chain_names_its_stages_from_the_first_to_the_last() {
+        let ds = Range::new(0, 9).map(|x| x + 1).shuffle(3).to_iter().skip(2).batch(4);
+        assert_eq!(chain(&ds), "range(0, 9, 1) → map → shuffle(seed=3) → to_iter → skip(2) → batch(4, remainder=keep)");
+    }
+
+    #[test]
+    fn an_index_is_followed_to_its_record() {
+        let ds = Range::new(0, 1000).map(Ok::<_, ()>).shuffle(7).slice(10..900).repeat(3);
+        for index in [0, 5, 889, 890, 2000] {
+            let number = ds.get(index, &mut crate::cx::Cx::default()).unwrap().unwrap();
+            let record = record_of(&ds, index).unwrap();
+            assert_eq!((record.source, record.index), ("range", number.unwrap() as u64), "{index}");
+        }
+        let mixed = Mix::new(vec![Range::new(0, 10).boxed(), Range::new(0, 20).shuffle(1).boxed()]);
+        assert!(record_of(&mixed, 3).is_some());
+        assert_eq!(record_of(&Range::new(0, 10).batch(4), 0), None, "of four");
+    }
+
+    #[test]
+    fn in_a_stream_that_is_known_of_stages_in_front_of_the_border() {
+        let ds = Range::new(0, 10).shuffle(1).to_iter().skip(2).zip(Range::new(0, 10).to_iter());
+        let expected = record_of(&Range::new(0, 10).shuffle(1), 4);
+        assert!(expected.is_some());
+        assert_eq!(record_in(&ds, StageId(0), 4), expected);
+        assert_eq!(record_in(&ds, StageId(1), 4), expected);
+        assert_eq!(record_in(&ds, StageId(4), 4).map(|record| record.index), Some(4), "the other one's");
+        assert_eq!(record_in(&ds, StageId(3), 4), None, "behind the border");
+    }
+
+    #[test]
+    fn of_many_stages_and_parents_some_are_shown() {
+        let long = (0..40).fold(Range::new(0, 9).boxed(), |ds, seed| ds.seed(seed).boxed());
+        let text = chain(&long);
+        assert!(text.starts_with("range(0, 9, 1) → seed(0) → ") && text.ends_with(" → seed(39)"), "{text}");
+        assert_eq!((text.matches(" → ").count(), text.contains("… 17 stages …")), (MOST_STAGES, true), "{text}");
+        let mixed = Mix::new((1..7).map(|n| Range::new(0, n)).collect::<Vec<_>>());
+        let text = chain(&mixed);
+        assert!(text.starts_with("[range(0, 1, 1), range(0, 2, 1), range(0, 3, 1), … 3 more] → mix"), "{text}");
+    }
+}

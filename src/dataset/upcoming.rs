@@ -1,19 +1,50 @@
 //! What will be asked for next, so that what lies far away can be on its way by then.
 
-use std::sync::Weak;
+use std::sync::{Mutex, PoisonError, Weak};
 
 /// Indices that will be asked for, in about this order, unless whoever says so changes its mind: see
 /// [`Stage::will_read`](super::Stage::will_read).
+///
+/// The same way tells which record of which source an index stands for: see [`record_of`](super::record_of).
 #[derive(Clone, Copy, Debug)]
 pub struct Upcoming<'a> {
     indices: &'a [u64],
     wanted: &'a Weak<()>,
+    traced: Option<&'a Traced>,
+}
+
+/// The records that a question has come to.
+type Traced = Mutex<Vec<Record>>;
+
+/// A record of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Record {
+    /// The name of the source: `jsonl`.
+    pub source: &'static str,
+    /// Its index there, from 0 on, over all files of the source.
+    pub index: u64,
 }
 
 impl<'a> Upcoming<'a> {
     /// Indices that are asked for until `wanted` is dead.
     pub(crate) fn new(indices: &'a [u64], wanted: &'a Weak<()>) -> Self {
-        Self { indices, wanted }
+        Self { indices, wanted, traced: None }
+    }
+
+    /// The records that `ask` comes to from `index` on; nothing is read.
+    pub(super) fn trace(index: u64, ask: impl FnOnce(Upcoming<'_>)) -> Vec<Record> {
+        let traced = Traced::default();
+        ask(Upcoming { indices: &[index], wanted: &Weak::new(), traced: Some(&traced) });
+        traced.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that these are records of `source`, whose length is `len`; whether that was all that is asked.
+    pub(super) fn reaches(&self, source: &'static str, len: u64) -> bool {
+        let Some(traced) = self.traced else { return false };
+        let record = |&index: &u64| Some(Record { source, index: index.checked_rem(len)? });
+        traced.lock().unwrap_or_else(PoisonError::into_inner).extend(self.indices.iter().filter_map(record));
+        true
     }
 
     /// The indices.
@@ -24,7 +55,7 @@ impl<'a> Upcoming<'a> {
     /// The same, of the stage or source below, where these `indices` are asked for.
     #[must_use]
     pub fn at<'b>(&'b self, indices: &'b [u64]) -> Upcoming<'b> {
-        Upcoming { indices, wanted: self.wanted }
+        Upcoming { indices, ..*self }
     }
 
     /// Dead once nobody means to ask for them any more.

@@ -44,7 +44,8 @@ pub(crate) fn stack<'py>(objects: &Bound<'py, PyList>) -> PyResult<Bound<'py, Py
 impl Apart {
     /// The batch of `objects`, of which there is at least one.
     pub(crate) fn of(objects: &Bound<'_, PyList>) -> PyResult<Self> {
-        Self::inside(objects, 0)
+        // What fails inside fails again, and then knows where in the elements that is.
+        Self::inside(objects, 0).or_else(|_| Ok(Self::Whole(stack(objects)?.unbind())))
     }
 
     fn inside(objects: &Bound<'_, PyList>, depth: usize) -> PyResult<Self> {

@@ -4,7 +4,6 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
 
-use crate::dataset::Remainder;
 use crate::dataset::iter::FilterThresholds;
 use crate::spec::by_name::main_argument;
 use crate::spec::node::{Field, MAX_DEPTH, Node, Tree};
@@ -109,7 +108,7 @@ pub(super) fn thresholds<'py>(
     Ok((given.then_some(thresholds), Some(others)))
 }
 
-/// What `drop_remainder` asks for.
-pub(super) fn remainder(drop: bool) -> Remainder {
-    if drop { Remainder::Drop } else { Remainder::Keep }
+/// Arguments that are known by name.
+pub(super) fn named(arguments: impl IntoIterator<Item = (&'static str, Tree)>) -> Tree {
+    Tree::Map(arguments.into_iter().map(|(key, value)| field(key.to_owned(), value)).collect())
 }

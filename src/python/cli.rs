@@ -6,8 +6,7 @@ use pyo3::prelude::*;
 
 use super::interpreter::detached;
 
-/// Runs the command that `arguments` say, the first of which is the program's name, and returns the exit code.
-/// `interpreter` runs Python; worker processes are this command again.
+#[doc = docs!(cli)]
 #[pyfunction]
 pub(crate) fn cli(py: Python<'_>, arguments: Vec<OsString>, interpreter: OsString) -> u8 {
     const AGAIN: [&str; 2] = ["-c", "from gristmill._cli import main; main()"];

@@ -108,7 +108,7 @@ impl Header for Versioned {
     }
 }
 
-/// Memory of an array, lent read-only.
+#[doc = docs!(Lease)]
 #[pyclass(frozen, module = "gristmill._gristmill")]
 #[derive(Debug)]
 pub(crate) struct Lease {

@@ -3,6 +3,8 @@
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 
+use crate::cx::StageId;
+use crate::dataset::{Record, Stage, record_in};
 use crate::error::Error;
 
 /// An exception that a Python function raised, to be raised again where the element is asked for.
@@ -61,6 +63,22 @@ pub(crate) fn pack(cause: &(dyn std::error::Error + 'static)) -> Option<Vec<u8>>
         packed.extract::<Vec<u8>>()
     })
     .ok()
+}
+
+/// The record that the element that failed is made of, where that is known of `stream`.
+#[cold]
+pub(crate) fn record(error: &Error, stream: &dyn Stage) -> Option<Record> {
+    let stage = error.stage_name()?.split(' ').next()?.parse().ok()?;
+    record_in(stream, StageId(stage), error.element_index()?)
+}
+
+/// Adds it to an exception. Where no stage moves elements, it is said already.
+#[cold]
+pub(crate) fn annotate_record(py: Python<'_>, exception: &PyErr, error: &Error, record: Option<Record>) {
+    let Some((record, index)) = record.zip(error.element_index()) else { return };
+    if record.index != index {
+        annotate(py, exception, &format!("element {index} is record {} of {}", record.index, record.source));
+    }
 }
 
 fn place(error: &Error) -> Option<String> {

@@ -16,7 +16,7 @@ thread_local! {
     static LAST: RefCell<Option<(Key, IndexShuffle)>> = const { RefCell::new(None) };
 }
 
-/// Where Grain's permutation of `0..=max_index` sends `index`.
+#[doc = docs!(index_shuffle)]
 #[pyfunction]
 pub(crate) fn index_shuffle(py: Python<'_>, index: u64, max_index: u64, seed: u32, rounds: u32) -> PyResult<u64> {
     if index > max_index {

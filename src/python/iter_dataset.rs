@@ -3,16 +3,20 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 use super::arguments;
+use super::batching::{Batching, Rest};
 use super::callable::Callable;
 use super::convert;
 use super::error::OrRaise;
+#[cfg(feature = "cli")]
+use super::explain::{self, PyExplanation};
 use super::interpreter::detached;
 use super::item::Item;
 use super::iterator::{How, PyDatasetIterator};
 use super::map_dataset::PyMapDataset;
+use super::missing::missing;
 use super::recipe::{self, Recipe};
 use super::stream_source::PythonStream;
 use super::streams::{Streams, behind};
@@ -20,8 +24,9 @@ use crate::dataset::iter::{BadRecords, ZipLength, interleave, interleave_from, m
 use crate::dataset::{BoxIter, IterDataset};
 use crate::spec::Pipeline;
 use crate::spec::chain::Chain;
+use crate::spec::node::Tree;
 
-/// A stream: read in order, small in state. Who evaluates it is chosen last, by `loader`, and changes no element.
+#[doc = docs!(IterDataset)]
 #[pyclass(name = "IterDataset", module = "gristmill", frozen)]
 #[derive(Debug)]
 pub(crate) struct PyIterDataset(Streams, Recipe);
@@ -79,50 +84,50 @@ impl PyIterDataset {
 
 #[pymethods]
 impl PyIterDataset {
-    /// The pipeline of a file in YAML, TOML or JSON.
+    #[doc = docs!(IterDataset.from_file)]
     #[staticmethod]
     fn from_file(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Self> {
         detached(py, || Ok(Streams::native_stream(Pipeline::from_file(path)?.build()?))).or_raise(py).map(Self::of)
     }
 
-    /// Records of JSON Lines files in order, compressed or not.
+    #[doc = docs!(signature IterDataset.jsonl)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn jsonl(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("jsonl", args, kwargs)
     }
 
-    /// Lines of text files in order, compressed or not.
+    #[doc = docs!(signature IterDataset.lines)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn lines(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("lines", args, kwargs)
     }
 
-    /// Records of CSV files in order, compressed or not.
+    #[doc = docs!(signature IterDataset.csv)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn csv(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("csv", args, kwargs)
     }
 
-    /// Records of TFRecord files in order, compressed or not.
+    #[doc = docs!(signature IterDataset.tfrecord)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn tfrecord(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         let named = arguments::has_fields(kwargs)?;
         let Self(streams, recipe) = Self::source_named("tfrecord", args, kwargs)?;
         Ok(Self(if named { streams } else { streams.bytes() }, recipe))
     }
 
-    /// Samples of WebDataset shards in order, compressed or not.
+    #[doc = docs!(signature IterDataset.webdataset)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn webdataset(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("webdataset", args, kwargs)
     }
 
-    /// A stream written in Python: what each `iter(source)` yields.
+    #[doc = docs!(IterDataset.source)]
     #[staticmethod]
     fn source(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
         let source = PythonStream::new(source)?;
@@ -130,7 +135,7 @@ impl PyIterDataset {
         Self::calling(py, Streams::Items(Chain::Iter(source.boxed())), object)
     }
 
-    /// Tuples of one element of each of several streams.
+    #[doc = docs!(IterDataset.zip)]
     #[staticmethod]
     #[pyo3(signature = (datasets, *, strict=true))]
     fn zip(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, strict: bool) -> PyResult<Self> {
@@ -139,7 +144,7 @@ impl PyIterDataset {
         Self::over_all(py, zipped, datasets)
     }
 
-    /// Elements of several streams in proportion to the weights, until one ends.
+    #[doc = docs!(IterDataset.mix)]
     #[staticmethod]
     #[pyo3(signature = (datasets, weights=None))]
     fn mix(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, weights: Option<Vec<f64>>) -> PyResult<Self> {
@@ -148,7 +153,7 @@ impl PyIterDataset {
         Self::over_all(py, Streams::Items(Chain::Iter(mixed.boxed())), datasets)
     }
 
-    /// One element of each of `cycle_length` streams in turn.
+    #[doc = docs!(IterDataset.interleave)]
     #[staticmethod]
     fn interleave(py: Python<'_>, datasets: &Bound<'_, PyAny>, cycle_length: usize) -> PyResult<Self> {
         if let Ok(made) = datasets.cast::<PyMapDataset>() {
@@ -161,60 +166,78 @@ impl PyIterDataset {
         Self::over_all(py, streams, datasets)
     }
 
-    /// The seed from which random stages behind it derive theirs.
+    #[doc = docs!(IterDataset.seed)]
     fn seed(&self, py: Python<'_>, seed: u32) -> PyResult<Self> {
         Self::new(py, behind!(&self.0, ds => ds.seed(seed)))
     }
 
-    /// Random order within windows.
+    #[doc = docs!(IterDataset.window_shuffle)]
     #[pyo3(signature = (window_size, seed=None))]
     fn window_shuffle(&self, py: Python<'_>, window_size: usize, seed: Option<u32>) -> PyResult<Self> {
         Self::new(py, behind!(&self.0, ds => ds.window_shuffle(window_size, seed)))
     }
 
-    /// The whole stream several times, or without end.
+    #[doc = docs!(IterDataset.repeat)]
     #[pyo3(signature = (num_epochs=None))]
     fn repeat(&self, py: Python<'_>, num_epochs: Option<u64>) -> PyResult<Self> {
         Self::new(py, behind!(&self.0, ds => ds.repeat(num_epochs)))
     }
 
-    /// The first `count` elements.
+    #[doc = docs!(IterDataset.limit)]
     fn limit(&self, py: Python<'_>, count: u64) -> PyResult<Self> {
         Self::new(py, behind!(&self.0, ds => ds.limit(count)))
     }
 
-    /// Leaves out records that the stages before it cannot use.
+    #[doc = docs!(IterDataset.take)]
+    fn take(&self, py: Python<'_>, count: u64) -> PyResult<Self> {
+        self.limit(py, count)
+    }
+
+    #[doc = docs!(IterDataset.skip)]
+    fn skip(&self, py: Python<'_>, count: u64) -> PyResult<Self> {
+        Self::new(py, behind!(&self.0, ds => ds.skip(count)))
+    }
+
+    #[doc = docs!(IterDataset.enumerate)]
+    #[pyo3(signature = (start=0, *, column=None))]
+    fn enumerate(&self, py: Python<'_>, start: i64, column: Option<String>) -> PyResult<Self> {
+        let Some(column) = column else { return Self::new(py, self.0.enumerate(start)) };
+        let arguments = arguments::named([("column", Tree::Str(column)), ("start", Tree::Int(start))]);
+        detached(py, || self.0.native("enumerate", arguments)).or_raise(py).map(Self::of)
+    }
+
+    #[doc = docs!(IterDataset.skip_bad_records)]
     #[pyo3(signature = (limit=None, consecutive=None))]
     fn skip_bad_records(&self, py: Python<'_>, limit: Option<u64>, consecutive: Option<u64>) -> PyResult<Self> {
         Self::new(py, self.0.skip_bad_records(BadRecords::Skip { limit, consecutive }))
     }
 
-    /// Keeps every element in memory for the next epoch.
+    #[doc = docs!(IterDataset.cache)]
     fn cache(&self, py: Python<'_>) -> PyResult<Self> {
         Self::new(py, behind!(&self.0, ds => ds.cache()))
     }
 
-    /// Applies a function to every element.
+    #[doc = docs!(IterDataset.map)]
     fn map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
         let function = Callable::new(transform, "map")?;
         Self::calling(py, self.0.map(function.clone()), function)
     }
 
-    /// Applies a function to every element and its number in this stream.
+    #[doc = docs!(IterDataset.map_with_index)]
     fn map_with_index(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
         let function = Callable::new(transform, "map_with_index")?;
         Self::calling(py, self.0.map_with_index(function.clone()), function)
     }
 
-    /// Applies a function to every element and a `numpy.random.Generator` of its own.
+    #[doc = docs!(IterDataset.random_map)]
     #[pyo3(signature = (transform, *, seed=None))]
     fn random_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>, seed: Option<u32>) -> PyResult<Self> {
         let function = Callable::new(transform, "random_map")?;
         Self::calling(py, self.0.random_map(function.clone(), seed), function)
     }
 
-    /// Keeps the elements of which a function, or a condition on a column, holds.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature IterDataset.filter)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn filter(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         let (thresholds, kwargs) = arguments::thresholds(kwargs)?;
         match super::function_argument("filter", args, kwargs.as_ref())? {
@@ -226,106 +249,118 @@ impl PyIterDataset {
         }
     }
 
-    /// All elements but those that are `None`.
+    #[doc = docs!(IterDataset.drop_none)]
     fn drop_none(&self, py: Python<'_>) -> PyResult<Self> {
         Self::new(py, self.0.drop_none())
     }
 
-    /// Replaces every element by what a function makes of it: none, one or many.
+    #[doc = docs!(IterDataset.flat_map)]
     fn flat_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
         let function = Callable::new(transform, "flat_map")?;
         Self::calling(py, self.0.flat_map(function.clone()), function)
     }
 
-    /// Stacks consecutive elements into batches.
-    #[pyo3(signature = (batch_size, drop_remainder=false, batch_fn=None))]
+    #[doc = docs!(IterDataset.batch)]
+    #[pyo3(signature = (
+        batch_size, drop_remainder=false, batch_fn=None, *, remainder=None, pad_value=None, mask=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "they are keyword arguments")]
     fn batch(
         &self,
         py: Python<'_>,
         batch_size: usize,
         drop_remainder: bool,
         batch_fn: Option<&Bound<'_, PyAny>>,
+        remainder: Option<String>,
+        pad_value: Option<f64>,
+        mask: Option<String>,
     ) -> PyResult<Self> {
-        let remainder = arguments::remainder(drop_remainder);
-        let Some(function) = batch_fn else { return Self::new(py, self.0.batch(batch_size, remainder)) };
-        let function = Callable::new(function, "batch")?;
-        Self::calling(py, self.0.batch_fn(batch_size, remainder, function.clone()), function)
+        let rest = Rest { drop: drop_remainder, remainder, pad_value, mask };
+        match Batching::new(py, batch_size, rest, batch_fn)? {
+            Batching::Stacked(remainder) => Self::new(py, self.0.batch(batch_size, remainder)),
+            Batching::Made(remainder, function) => {
+                Self::calling(py, self.0.batch_fn(batch_size, remainder, function.clone()), function)
+            }
+            Batching::Padded(arguments) => {
+                detached(py, || self.0.native("batch", arguments)).or_raise(py).map(Self::of)
+            }
+        }
     }
 
-    /// Cuts batches anew.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature IterDataset.rebatch)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn rebatch(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("rebatch", args, kwargs)
     }
 
-    /// Text to token ids.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature IterDataset.tokenise)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn tokenise(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("tokenise", args, kwargs)
     }
 
-    /// Only these columns.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature IterDataset.select_columns)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn select_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("select_columns", args, kwargs)
     }
 
-    /// All but these columns.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature IterDataset.drop_columns)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn drop_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("drop_columns", args, kwargs)
     }
 
-    /// Records of bytes as the features of the `tf.train.Example` that they are.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature IterDataset.parse_example)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn parse_example(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("parse_example", args, kwargs)
     }
 
-    /// The same of a `tf.train.SequenceExample`.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature IterDataset.parse_sequence_example)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn parse_sequence_example(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("parse_sequence_example", args, kwargs)
     }
 
-    /// Other names for columns: `rename(text="document")`.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature IterDataset.rename)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn rename(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("rename", args, kwargs)
     }
 
-    /// Sequences into rows, each into the first that has room.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature IterDataset.first_fit_pack)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn first_fit_pack(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("first_fit_pack", args, kwargs)
     }
 
-    /// Sequences into rows, each into the fullest that has room.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature IterDataset.best_fit_pack)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn best_fit_pack(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("best_fit_pack", args, kwargs)
     }
 
-    /// Sequences into rows, the best of a window of them.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature IterDataset.window_pack)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn window_pack(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("window_pack", args, kwargs)
     }
 
-    /// Sequences one behind the other, cut into rows.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature IterDataset.concat_then_split_pack)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn concat_then_split_pack(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("concat_then_split_pack", args, kwargs)
     }
 
-    /// Batches of sequences of nearly one length.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature IterDataset.length_buckets)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn length_buckets(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("length_buckets", args, kwargs)
     }
 
-    /// The elements of worker processes: all that is in front of this is evaluated there.
-    #[pyo3(signature = (options=None, worker_init_fn=None, **kwargs))]
+    #[doc = docs!(signature IterDataset.mp_prefetch)]
+    #[pyo3(signature = (options=None, worker_init_fn=None, **kwargs), text_signature = None)]
     fn mp_prefetch(
         &self,
         py: Python<'_>,
@@ -337,7 +372,7 @@ impl PyIterDataset {
         Self::new(py, self.0.cut())
     }
 
-    /// Starts a pass.
+    #[doc = docs!(IterDataset.loader)]
     #[pyo3(signature = (*, threads=0, buffer=2, writable=false, workers=true))]
     fn loader<'py>(
         slf: &Bound<'py, Self>,
@@ -351,6 +386,34 @@ impl PyIterDataset {
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDatasetIterator>> {
         Self::loader(slf, 0, 2, false, true)
+    }
+
+    #[classmethod]
+    fn __class_getitem__<'py>(cls: &Bound<'py, PyType>, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        super::generic(cls, item)
+    }
+
+    /// Asked where there is no such attribute.
+    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<()> {
+        Err(missing(slf.as_any(), name))
+    }
+
+    #[doc = docs!(IterDataset.element_spec)]
+    #[getter]
+    fn element_spec<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("gristmill._spec")?.call_method1("element_spec", (slf,))
+    }
+
+    #[doc = docs!(IterDataset.apply)]
+    fn apply<'py>(slf: &Bound<'py, Self>, transform: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        transform.call1((slf,))
+    }
+
+    #[doc = docs!(IterDataset.explain)]
+    #[cfg(feature = "cli")]
+    #[pyo3(signature = (*, threads=0, buffer=2))]
+    fn explain(slf: &Bound<'_, Self>, threads: usize, buffer: usize) -> PyResult<PyExplanation> {
+        explain::explain(slf.as_any(), &slf.get().0.dataset(), threads, buffer)
     }
 
     /// How it was made.
@@ -372,6 +435,6 @@ impl PyIterDataset {
     }
 
     fn __repr__(&self) -> String {
-        format!("<gristmill.IterDataset {}>", crate::dataset::label(&self.0.dataset()))
+        format!("<gristmill.IterDataset {}>", crate::dataset::chain(&self.0.dataset()))
     }
 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyType};
 
 use super::buffer::Access;
 use super::error::{self, OrRaise};
+use super::generic;
 use super::interpreter::{detached, held};
 use super::item::Item;
 use super::json;
@@ -39,7 +40,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 const WITH_WORKERS: Duration = Duration::from_millis(5);
 const SHORT: Duration = Duration::from_millis(1);
 
-/// A pass over a dataset, which knows where it is and where its time went.
+#[doc = docs!(DatasetIterator)]
 #[pyclass(name = "DatasetIterator", module = "gristmill", frozen, weakref)]
 #[derive(Debug)]
 pub(crate) struct PyDatasetIterator {
@@ -199,6 +200,11 @@ fn load(
 
 #[pymethods]
 impl PyDatasetIterator {
+    #[classmethod]
+    fn __class_getitem__<'py>(cls: &Bound<'py, PyType>, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        generic(cls, item)
+    }
+
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
@@ -211,6 +217,7 @@ impl PyDatasetIterator {
             Some(Ok(item)) => item.into_python_for(py, access).map(Some),
             Some(Err(failed)) => {
                 let exception = error::raised(py, &failed);
+                error::annotate_record(py, &exception, &failed, error::record(&failed, &self.dataset));
                 if exception.is_instance_of::<PyKeyboardInterrupt>(py) {
                     self.go_on(py)?;
                 } else {
@@ -222,19 +229,18 @@ impl PyDatasetIterator {
         }
     }
 
-    /// Begins to read ahead, before the first `next`. With threads a pass has begun when it was started, and without them
-    /// nobody could: there is nothing to do, and it can be said of any pass.
+    #[doc = docs!(DatasetIterator.start_prefetch)]
     fn start_prefetch(&self, py: Python<'_>) -> PyResult<()> {
         self.running(py, |_| ())
     }
 
-    /// Where the consumer is, whatever was read ahead: a dict that JSON can hold.
+    #[doc = docs!(DatasetIterator.get_state)]
     fn get_state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let state = self.running(py, |loader| loader.state())?.or_raise(py)?;
         json::of_checkpoint(py, &state)
     }
 
-    /// Goes to where `state` was taken: a dict, or its JSON as text or bytes.
+    #[doc = docs!(DatasetIterator.set_state)]
     fn set_state(&self, py: Python<'_>, state: &Bound<'_, PyAny>) -> PyResult<()> {
         let json: String = match state.cast::<PyString>() {
             Ok(text) => text.to_string(),
@@ -252,22 +258,22 @@ impl PyDatasetIterator {
         .or_raise(py)
     }
 
-    /// Orbax's protocol of objects that save themselves: see `gristmill.orbax`.
+    #[doc = docs!(DatasetIterator.save)]
     fn save<'py>(slf: &Bound<'py, Self>, directory: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("gristmill.orbax")?.call_method1("save", (slf, directory))
     }
 
-    /// The way back.
+    #[doc = docs!(DatasetIterator.load)]
     fn load<'py>(slf: &Bound<'py, Self>, directory: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("gristmill.orbax")?.call_method1("load", (slf, directory))
     }
 
-    /// Where the time went so far.
+    #[doc = docs!(DatasetIterator.report)]
     fn report(&self, py: Python<'_>) -> PyResult<PyReport> {
         self.running(py, Loader::report).map(PyReport)
     }
 
-    /// Ends the threads and lets go of everything that was read ahead. Closing twice is closing once.
+    #[doc = docs!(DatasetIterator.close)]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let closed = self.alone(py, |loader| drop(loader.take()));
         warnings::log(py);
@@ -291,7 +297,7 @@ impl PyDatasetIterator {
     }
 
     fn __repr__(&self) -> String {
-        format!("<gristmill.DatasetIterator of {}>", crate::dataset::label(&self.dataset))
+        format!("<gristmill.DatasetIterator of {}>", crate::dataset::chain(&self.dataset))
     }
 }
 

@@ -5,27 +5,32 @@ mod inside;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::{PyDict, PySlice, PyTuple};
+use pyo3::types::{PyDict, PySlice, PyTuple, PyType};
 
 use super::arguments;
+use super::batching::{Batching, Rest};
 use super::callable::Callable;
 use super::computed::Computed;
 use super::convert;
 use super::error::OrRaise;
+#[cfg(feature = "cli")]
+use super::explain::{self, PyExplanation};
 use super::item::Item;
 use super::iter_dataset::PyIterDataset;
 use super::iterator::{How, PyDatasetIterator};
 use super::maps::{Maps, Several, over};
+use super::missing::missing;
 use super::numbers::Numbers;
 use super::recipe::{self, Recipe};
 use super::source::{PythonSource, Selection};
 use super::streams::Streams;
 use crate::dataset::map::{Concatenate, Mix, Range, Select, Source, ZipAll};
 use crate::dataset::{INFINITE, MapDataset};
+use crate::error::Error;
 use crate::spec::by_name;
 use crate::spec::chain::Border;
 
-/// A dataset of random access: `ds[i]`, `len(ds)`, shuffled and sharded by index, evaluated in any order.
+#[doc = docs!(MapDataset)]
 #[pyclass(name = "MapDataset", module = "gristmill", frozen)]
 #[derive(Debug)]
 pub(crate) struct PyMapDataset(Maps, Recipe);
@@ -34,7 +39,7 @@ type Keywords<'py> = Bound<'py, PyDict>;
 
 #[pymethods]
 impl PyMapDataset {
-    /// Whole numbers, as Python's `range`.
+    #[doc = docs!(MapDataset.range)]
     #[staticmethod]
     #[pyo3(signature = (start, stop=None, step=1))]
     fn range(py: Python<'_>, start: i64, stop: Option<i64>, step: i64) -> PyResult<Self> {
@@ -43,7 +48,7 @@ impl PyMapDataset {
         Self::new(py, Maps::Items(Numbers(range).boxed()))
     }
 
-    /// The records of anything with `__len__` and `__getitem__`.
+    #[doc = docs!(MapDataset.source)]
     #[staticmethod]
     fn source(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
         let source = PythonSource::new(source)?;
@@ -51,7 +56,7 @@ impl PyMapDataset {
         Self::calling(py, Maps::Items(Source::new(source).boxed()), object)
     }
 
-    /// The elements that anything with `__len__` and `__getitem__` computes for an index.
+    #[doc = docs!(MapDataset.computed)]
     #[staticmethod]
     #[pyo3(signature = (source, *, dense=false))]
     fn computed(py: Python<'_>, source: &Bound<'_, PyAny>, dense: bool) -> PyResult<Self> {
@@ -60,124 +65,123 @@ impl PyMapDataset {
         Self::calling(py, Maps::Items(source.boxed()), object)
     }
 
-    /// Records of JSON Lines files.
+    #[doc = docs!(signature MapDataset.jsonl)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn jsonl(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("jsonl", args, kwargs)
     }
 
-    /// Rows of Arrow's files, or of a table that exports itself through Arrow's C interface: pyarrow's, Polars', DuckDB's.
+    #[doc = docs!(signature MapDataset.arrow)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn arrow(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         #[cfg(any(feature = "arrow", feature = "parquet"))]
         if let Some(table) = super::arrow::table(args, kwargs)? {
-            let rows = Source::new(super::arrow::Rows::of(&table)?).boxed();
-            return Self::new(args.py(), Maps::Elements(rows, crate::spec::chain::Context::unknown()));
+            return Self::new(args.py(), table.maps()?);
         }
         Self::source_named("arrow", args, kwargs)
     }
 
-    /// Lines of text files.
+    #[doc = docs!(signature MapDataset.lines)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn lines(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("lines", args, kwargs)
     }
 
-    /// Records of CSV files that are not compressed.
+    #[doc = docs!(signature MapDataset.csv)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn csv(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("csv", args, kwargs)
     }
 
-    /// Rows of Parquet files.
+    #[doc = docs!(signature MapDataset.parquet)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn parquet(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("parquet", args, kwargs)
     }
 
-    /// Records of ArrayRecord files.
+    #[doc = docs!(signature MapDataset.array_record)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn array_record(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::records_named("array_record", args, kwargs)
     }
 
-    /// Records of TFRecord files that are not compressed.
+    #[doc = docs!(signature MapDataset.tfrecord)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn tfrecord(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::records_named("tfrecord", args, kwargs)
     }
 
-    /// Records of Bagz files.
+    #[doc = docs!(signature MapDataset.bagz)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn bagz(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::records_named("bagz", args, kwargs)
     }
 
-    /// Sequences or documents of Megatron's indexed datasets.
+    #[doc = docs!(signature MapDataset.megatron)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn megatron(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("megatron", args, kwargs)
     }
 
-    /// Samples of WebDataset shards that are not compressed.
+    #[doc = docs!(signature MapDataset.webdataset)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn webdataset(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("webdataset", args, kwargs)
     }
 
-    /// Samples of MDS folders.
+    #[doc = docs!(signature MapDataset.mds)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn mds(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("mds", args, kwargs)
     }
 
-    /// Arrays of `.npz` archives, or rows of them.
+    #[doc = docs!(signature MapDataset.npz)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn npz(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("npz", args, kwargs)
     }
 
-    /// Tensors of safetensors files, or rows of them.
+    #[doc = docs!(signature MapDataset.safetensors)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn safetensors(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("safetensors", args, kwargs)
     }
 
-    /// Rows of `.npy` files, along their first dimension.
+    #[doc = docs!(signature MapDataset.npy)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn npy(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("npy", args, kwargs)
     }
 
-    /// Files of token ids, one crop after the other.
+    #[doc = docs!(signature MapDataset.crops)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn crops(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("crops", args, kwargs)
     }
 
-    /// Files of token ids, crops that start anywhere.
+    #[doc = docs!(signature MapDataset.random_crops)]
     #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn random_crops(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         Self::source_named("random_crops", args, kwargs)
     }
 
-    /// Elements of several datasets in proportion to the weights.
+    #[doc = docs!(MapDataset.mix)]
     #[staticmethod]
     #[pyo3(signature = (datasets, weights=None))]
     fn mix(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, weights: Option<Vec<f64>>) -> PyResult<Self> {
@@ -189,7 +193,7 @@ impl PyMapDataset {
         Self::over_all(py, maps, datasets)
     }
 
-    /// One dataset behind the other.
+    #[doc = docs!(MapDataset.concatenate)]
     #[staticmethod]
     fn concatenate(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let maps = match Self::several(&datasets) {
@@ -199,7 +203,7 @@ impl PyMapDataset {
         Self::over_all(py, maps, datasets)
     }
 
-    /// Tuples of the elements of datasets of one length.
+    #[doc = docs!(MapDataset.zip)]
     #[staticmethod]
     fn zip(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let zipped = ZipAll::new(datasets.iter().map(|ds| ds.0.items()).collect());
@@ -207,7 +211,7 @@ impl PyMapDataset {
         Self::over_all(py, maps, datasets)
     }
 
-    /// Elements of several datasets in an order of one's own.
+    #[doc = docs!(MapDataset.select_from_datasets)]
     #[staticmethod]
     fn select_from_datasets(
         py: Python<'_>,
@@ -222,65 +226,65 @@ impl PyMapDataset {
         Self::over_all(py, maps, datasets)
     }
 
-    /// The seed from which random stages behind it derive theirs.
+    #[doc = docs!(MapDataset.seed)]
     fn seed(&self, py: Python<'_>, seed: u32) -> PyResult<Self> {
         Self::new(py, over!(&self.0, ds => ds.seed(seed)))
     }
 
-    /// Random order, another in every epoch, in constant memory.
+    #[doc = docs!(MapDataset.shuffle)]
     #[pyo3(signature = (seed=None))]
     fn shuffle(&self, py: Python<'_>, seed: Option<u32>) -> PyResult<Self> {
         Self::new(py, over!(&self.0, ds => ds.shuffle(seed)))
     }
 
-    /// Random order within windows.
+    #[doc = docs!(MapDataset.window_shuffle)]
     #[pyo3(signature = (window_size, seed=None))]
     fn window_shuffle(&self, py: Python<'_>, window_size: u64, seed: Option<u32>) -> PyResult<Self> {
         Self::new(py, over!(&self.0, ds => ds.window_shuffle(window_size, seed)))
     }
 
-    /// The elements of a slice: `ds.slice(slice(1, None, 2))` is `ds[1::2]`.
+    #[doc = docs!(MapDataset.slice)]
     fn slice(&self, slice: &Bound<'_, PySlice>) -> PyResult<Self> {
         self.sliced(slice)
     }
 
-    /// Every `count`-th element from `index` on.
+    #[doc = docs!(MapDataset.shard)]
     fn shard(&self, py: Python<'_>, index: u64, count: u64) -> PyResult<Self> {
         Self::new(py, over!(&self.0, ds => ds.shard(index, count)))
     }
 
-    /// The elements at these indices, in that order.
+    #[doc = docs!(MapDataset.select_indices)]
     fn select_indices(&self, py: Python<'_>, indices: Vec<u64>) -> PyResult<Self> {
         Self::new(py, over!(&self.0, ds => ds.select_indices(indices)))
     }
 
-    /// Several epochs as one, or epochs without end.
+    #[doc = docs!(MapDataset.repeat)]
     #[pyo3(signature = (num_epochs=None, *, reseed_each_epoch=true))]
     fn repeat(&self, py: Python<'_>, num_epochs: Option<u64>, reseed_each_epoch: bool) -> PyResult<Self> {
         Self::new(py, over!(&self.0, ds => ds.repeat(num_epochs).reseed_each_epoch(reseed_each_epoch)))
     }
 
-    /// Applies a function to every element.
+    #[doc = docs!(MapDataset.map)]
     fn map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
         let function = Callable::new(transform, "map")?;
         Self::calling(py, self.0.map(function.clone()), function)
     }
 
-    /// Applies a function to every index and its element.
+    #[doc = docs!(MapDataset.map_with_index)]
     fn map_with_index(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
         let function = Callable::new(transform, "map_with_index")?;
         Self::calling(py, self.0.map_with_index(function.clone()), function)
     }
 
-    /// Applies a function to every element and a `numpy.random.Generator` of its own.
+    #[doc = docs!(MapDataset.random_map)]
     #[pyo3(signature = (transform, *, seed=None))]
     fn random_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>, seed: Option<u32>) -> PyResult<Self> {
         let function = Callable::new(transform, "random_map")?;
         Self::calling(py, self.0.random_map(function.clone(), seed), function)
     }
 
-    /// Keeps the elements of which a function, or a condition on a column, holds.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature MapDataset.filter)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn filter(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         match super::function_argument("filter", args, kwargs)? {
             Some(function) => Self::calling(args.py(), self.0.filter(function.clone()), function),
@@ -288,7 +292,7 @@ impl PyMapDataset {
         }
     }
 
-    /// Replaces every element by what a function makes of it, `max_fan_out` elements at most.
+    #[doc = docs!(MapDataset.flat_map)]
     #[pyo3(signature = (transform, max_fan_out=None))]
     fn flat_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>, max_fan_out: Option<usize>) -> PyResult<Self> {
         let max_fan_out = match (max_fan_out, transform.getattr_opt("max_fan_out")?) {
@@ -300,85 +304,92 @@ impl PyMapDataset {
         Self::calling(py, self.0.flat_map(max_fan_out, function.clone()), function)
     }
 
-    /// Empty slots in place of elements that are `None`.
+    #[doc = docs!(MapDataset.drop_none)]
     fn drop_none(&self, py: Python<'_>) -> PyResult<Self> {
         Self::new(py, self.0.drop_none())
     }
 
-    /// `None` in place of every empty slot: an element for each index.
+    #[doc = docs!(MapDataset.slots)]
     fn slots(&self, py: Python<'_>) -> PyResult<Self> {
         Self::new(py, self.0.slots())
     }
 
-    /// Stacks consecutive elements into batches.
-    #[pyo3(signature = (batch_size, drop_remainder=false, batch_fn=None))]
+    #[doc = docs!(MapDataset.batch)]
+    #[pyo3(signature = (batch_size, drop_remainder=false, batch_fn=None, *, remainder=None))]
     fn batch(
         &self,
         py: Python<'_>,
         batch_size: usize,
         drop_remainder: bool,
         batch_fn: Option<&Bound<'_, PyAny>>,
+        remainder: Option<String>,
     ) -> PyResult<Self> {
-        let remainder = arguments::remainder(drop_remainder);
-        let Some(function) = batch_fn else {
-            return Self::new(py, over!(&self.0, ds => ds.batch_with(batch_size, remainder)));
-        };
-        let function = Callable::new(function, "batch")?;
-        let called = function.clone();
-        let make = move |items| called.batch(items);
-        Self::calling(py, Maps::Items(self.0.items().batch_with_fn(batch_size, remainder, make).boxed()), function)
+        let rest = Rest { drop: drop_remainder, remainder, pad_value: None, mask: None };
+        match Batching::new(py, batch_size, rest, batch_fn)? {
+            Batching::Stacked(remainder) => Self::new(py, over!(&self.0, ds => ds.batch_with(batch_size, remainder))),
+            Batching::Made(remainder, function) => {
+                let called = function.clone();
+                let make = move |items| called.batch(items);
+                let made = self.0.items().batch_with_fn(batch_size, remainder, make).boxed();
+                Self::calling(py, Maps::Items(made), function)
+            }
+            Batching::Padded(_) => {
+                Err(Error::config("`remainder: pad` is for the batches of a stream: it goes behind to_iter_dataset()"))
+                    .or_raise(py)
+            }
+        }
     }
 
-    /// Text to token ids.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature MapDataset.tokenise)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn tokenise(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("tokenise", args, kwargs)
     }
 
-    /// Only these columns.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature MapDataset.select_columns)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn select_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("select_columns", args, kwargs)
     }
 
-    /// All but these columns.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature MapDataset.drop_columns)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn drop_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("drop_columns", args, kwargs)
     }
 
-    /// Records of bytes as the features of the `tf.train.Example` that they are.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature MapDataset.parse_example)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn parse_example(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("parse_example", args, kwargs)
     }
 
-    /// The same of a `tf.train.SequenceExample`.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature MapDataset.parse_sequence_example)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn parse_sequence_example(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("parse_sequence_example", args, kwargs)
     }
 
-    /// Other names for columns: `rename(text="document")`.
-    #[pyo3(signature = (*args, **kwargs))]
+    #[doc = docs!(signature MapDataset.rename)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn rename(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         self.native("rename", args, kwargs)
     }
 
-    /// One epoch as a stream.
+    #[doc = docs!(MapDataset.to_iter_dataset)]
     fn to_iter_dataset(&self, py: Python<'_>) -> PyResult<PyIterDataset> {
         PyIterDataset::new(py, Streams::of(&self.0, Border::default()))
     }
 
-    /// One epoch as a stream, saying what becomes of bad records and when a filter drops too much.
-    #[pyo3(signature = (**kwargs))]
+    #[doc = docs!(signature MapDataset.to_iter)]
+    #[pyo3(signature = (**kwargs), text_signature = None)]
     fn to_iter(&self, py: Python<'_>, kwargs: Option<&Keywords<'_>>) -> PyResult<PyIterDataset> {
         let arguments = arguments::tree("to_iter", &PyTuple::empty(py), kwargs)?;
         PyIterDataset::new(py, Streams::of(&self.0, by_name::border(arguments).or_raise(py)?))
     }
 
-    /// The elements of worker processes: all that is in front of this is evaluated there.
-    #[pyo3(signature = (options=None, worker_init_fn=None, **kwargs))]
+    #[doc = docs!(signature MapDataset.mp_prefetch)]
+    #[pyo3(signature = (options=None, worker_init_fn=None, **kwargs), text_signature = None)]
     fn mp_prefetch(
         &self,
         py: Python<'_>,
@@ -390,7 +401,7 @@ impl PyMapDataset {
         PyIterDataset::new(py, Streams::of(&self.0, Border::default()).cut())
     }
 
-    /// Starts a pass over one epoch.
+    #[doc = docs!(MapDataset.loader)]
     #[pyo3(signature = (*, threads=0, buffer=2, writable=false, workers=true))]
     fn loader<'py>(
         slf: &Bound<'py, Self>,
@@ -419,6 +430,35 @@ impl PyMapDataset {
         }
     }
 
+    #[classmethod]
+    fn __class_getitem__<'py>(cls: &Bound<'py, PyType>, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        super::generic(cls, item)
+    }
+
+    /// Asked where there is no such attribute.
+    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<()> {
+        Err(missing(slf.as_any(), name))
+    }
+
+    #[doc = docs!(MapDataset.element_spec)]
+    #[getter]
+    fn element_spec<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("gristmill._spec")?.call_method1("element_spec", (slf,))
+    }
+
+    #[doc = docs!(MapDataset.apply)]
+    fn apply<'py>(slf: &Bound<'py, Self>, transform: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        transform.call1((slf,))
+    }
+
+    #[doc = docs!(MapDataset.explain)]
+    #[cfg(feature = "cli")]
+    #[pyo3(signature = (*, threads=0, buffer=2))]
+    fn explain(slf: &Bound<'_, Self>, threads: usize, buffer: usize) -> PyResult<PyExplanation> {
+        let streams = Streams::of(&slf.get().0, Border::default());
+        explain::explain(slf.as_any(), &streams.dataset(), threads, buffer)
+    }
+
     /// How it was made.
     #[getter]
     fn _recipe(&self, py: Python<'_>) -> Option<Py<PyAny>> {
@@ -438,6 +478,6 @@ impl PyMapDataset {
     }
 
     fn __repr__(&self) -> String {
-        format!("<gristmill.MapDataset {}>", crate::dataset::label(self.0.stage()))
+        format!("<gristmill.MapDataset {}>", crate::dataset::chain(self.0.stage()))
     }
 }

@@ -7,16 +7,16 @@ use pyo3::prelude::*;
 
 use super::report::as_dict;
 use crate::consumer::{Metrics, Step, Timeline};
+use crate::report::html::notebook;
 
-/// How well a device was used: `str` gives the text for people, `as_dict` the numbers.
+#[doc = docs!(Metrics)]
 #[pyclass(name = "Metrics", module = "gristmill", frozen)]
 #[derive(Debug)]
 pub(crate) struct PyMetrics(Metrics);
 
 #[pymethods]
 impl PyMetrics {
-    /// What steps of so many seconds say: when each batch was asked for and arrived, when its step could begin and ended, and
-    /// how many samples it had; all since the start of a loop that took `wall` seconds.
+    #[doc = docs!(Metrics.of)]
     #[staticmethod]
     #[pyo3(signature = (steps, wall, exclude_first=1))]
     fn of(steps: Vec<(f64, f64, f64, f64, u64)>, wall: f64, exclude_first: usize) -> PyResult<Option<Self>> {
@@ -27,12 +27,12 @@ impl PyMetrics {
         Ok(Metrics::of(&Timeline::new(steps, time(wall)?), exclude_first).map(Self))
     }
 
-    /// The same with the comparison to `resident`, the loop over one batch that stays in memory.
+    #[doc = docs!(Metrics.beside)]
     fn beside(&self, resident: &Self) -> Self {
         Self(self.0.clone().beside(&resident.0))
     }
 
-    /// What they mean, in a sentence.
+    #[doc = docs!(Metrics.verdict)]
     #[getter]
     fn verdict(&self) -> String {
         self.0.verdict()
@@ -46,7 +46,12 @@ impl PyMetrics {
         format!("<gristmill.Metrics: {}>", self.0.verdict())
     }
 
-    /// Every number.
+    /// The same text in a notebook.
+    fn _repr_html_(&self) -> String {
+        notebook(&self.0.to_string())
+    }
+
+    #[doc = docs!(Metrics.as_dict)]
     fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         as_dict(py, &self.0)
     }

@@ -4,10 +4,14 @@
 //! Python function. Native stages are those of declared pipelines, with the same keyword arguments. The interpreter is
 //! released around everything that may take time, and taken again by whoever calls a Python function, on any thread.
 
+#[macro_use]
+mod docs;
+
 mod apart;
 mod arguments;
 #[cfg(any(feature = "arrow", feature = "parquet"))]
 mod arrow;
+mod batching;
 mod buffer;
 mod callable;
 #[cfg(feature = "cli")]
@@ -19,6 +23,8 @@ mod crossing;
 mod dlpack;
 mod element;
 mod error;
+#[cfg(feature = "cli")]
+mod explain;
 mod index_shuffle;
 mod interpreter;
 mod item;
@@ -28,6 +34,7 @@ mod json;
 mod map_dataset;
 mod maps;
 mod metrics;
+mod missing;
 mod native;
 mod numbers;
 mod process;
@@ -47,7 +54,7 @@ mod workers;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 use self::callable::Callable;
 
@@ -62,6 +69,11 @@ fn function_argument(
         (1, true) => Callable::new(&args.get_item(0)?, method).map(Some),
         _ => Err(PyTypeError::new_err(format!("{method}() takes one function, or only keyword arguments"))),
     }
+}
+
+/// What `MapDataset[int]` is: a type for annotations.
+fn generic<'py>(class: &Bound<'py, PyType>, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    class.py().import("types")?.getattr("GenericAlias")?.call1((class, item))
 }
 
 /// Refuses options of `mp_prefetch` that cannot be, where they are given. In a worker nobody gives any.
@@ -108,6 +120,8 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tf_record::PyTfRecordReader>()?;
     module.add_class::<dlpack::Lease>()?;
     module.add_function(wrap_pyfunction!(index_shuffle::index_shuffle, module)?)?;
+    #[cfg(feature = "cli")]
+    module.add_class::<explain::PyExplanation>()?;
     module.add_class::<metrics::PyMetrics>()?;
     module.add_class::<sink::PySink>()?;
     module.add_class::<sink::PySinkReport>()?;

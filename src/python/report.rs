@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::Report;
 
-/// Where the time of a run went: `str` gives the text for people, `as_dict` the numbers.
+#[doc = docs!(Report)]
 #[pyclass(name = "Report", module = "gristmill", frozen)]
 #[derive(Debug)]
 pub(crate) struct PyReport(pub(super) Report);
@@ -25,7 +25,7 @@ impl PyReport {
         self.0.html()
     }
 
-    /// Every number of the report.
+    #[doc = docs!(Report.as_dict)]
     fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         as_dict(py, &self.0)
     }

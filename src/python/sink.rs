@@ -17,8 +17,7 @@ use crate::error::{Error, Result};
 use crate::sink::{Sink, SinkFormat, SinkOptions, SinkReport};
 use crate::source::TokenType;
 
-/// Writes elements into shards of a folder: at once, unless memory is used up. A context manager: leaving it finishes, or, where an
-/// exception is on its way, stops behind the last whole shard.
+#[doc = docs!(Sink)]
 #[pyclass(name = "Sink", module = "gristmill", frozen)]
 #[derive(Debug)]
 pub(crate) struct PySink(Mutex<State>);
@@ -30,12 +29,12 @@ enum State {
     Closed(Option<Box<SinkReport>>),
 }
 
-/// What a sink did: `str` gives the text for people, `as_dict` the numbers.
+#[doc = docs!(SinkReport)]
 #[pyclass(name = "SinkReport", module = "gristmill", frozen)]
 #[derive(Debug)]
 pub(crate) struct PySinkReport(SinkReport);
 
-/// Opens a folder to write shards of a format into.
+#[doc = docs!(sink)]
 #[pyfunction]
 #[pyo3(signature = (
     folder, format="jsonl", *, compression=None, shard_bytes=None, shard_records=None, group=None, prefix=None, threads=None,
@@ -156,20 +155,20 @@ fn json_of(state: &Bound<'_, PyAny>) -> Result<serde_json::Value> {
 
 #[pymethods]
 impl PySink {
-    /// Writes an element; read-only arrays are not copied.
+    #[doc = docs!(Sink.write)]
     #[pyo3(signature = (element, *, state=None))]
     fn write(&self, py: Python<'_>, element: &Bound<'_, PyAny>, state: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let element = element::shared_from_object(element).or_raise(py)?;
         self.put(py, element, state)
     }
 
-    /// Writes each row of a batch.
+    #[doc = docs!(Sink.write_batch)]
     fn write_batch(&self, py: Python<'_>, batch: &Bound<'_, PyAny>) -> PyResult<()> {
         let batch = element::shared_from_object(batch).or_raise(py)?;
         self.open(py, |sink| sink.write_batch(&batch))
     }
 
-    /// Writes what an iterator yields; one that has a state goes on where the folder ends.
+    #[doc = docs!(Sink.write_all)]
     fn write_all(&self, py: Python<'_>, elements: &Bound<'_, PyAny>) -> PyResult<()> {
         if self.complete(py)? {
             return Ok(());
@@ -192,31 +191,31 @@ impl PySink {
         Ok(())
     }
 
-    /// Records so far, with those that were there already.
+    #[doc = docs!(Sink.records)]
     #[getter]
     fn records(&self, py: Python<'_>) -> PyResult<u64> {
         self.open(py, |sink| Ok(sink.records()))
     }
 
-    /// The state that was given with the last record that was there already.
+    #[doc = docs!(Sink.state)]
     #[getter]
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let state = self.open(py, |sink| Ok(sink.state().cloned()))?;
         state.map(|state| as_dict(py, &state)).transpose()
     }
 
-    /// Whether everything was there already.
+    #[doc = docs!(Sink.complete)]
     #[getter]
     fn complete(&self, py: Python<'_>) -> PyResult<bool> {
         self.open(py, |sink| Ok(sink.is_complete()))
     }
 
-    /// Writes what is left, and says that there is nothing to come.
+    #[doc = docs!(Sink.finish)]
     fn finish(&self, py: Python<'_>) -> PyResult<PySinkReport> {
         self.close(py, Sink::finish)
     }
 
-    /// Leaves it at the shards that are whole.
+    #[doc = docs!(Sink.stop)]
     fn stop(&self, py: Python<'_>) -> PyResult<PySinkReport> {
         self.close(py, Sink::stop)
     }
@@ -268,7 +267,7 @@ impl PySinkReport {
         format!("<gristmill.SinkReport: {}>", self.0.verdict)
     }
 
-    /// Every number of the report.
+    #[doc = docs!(SinkReport.as_dict)]
     fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         as_dict(py, &self.0)
     }

@@ -10,7 +10,7 @@ use super::error::OrRaise;
 use super::item::Item;
 use super::maps::Maps;
 use super::random::RandomFunction;
-use crate::dataset::iter::{BadRecords, FilterThresholds, ZipLength, zip_all};
+use crate::dataset::iter::{BadRecords, ENUMERATE, FilterThresholds, IterMapWithIndex, ZipLength, zip_all};
 use crate::dataset::{BoxIter, IterDataset, MapDataset, Remainder, Stage};
 use crate::element::{Element, Stack};
 use crate::error::Result;
@@ -140,6 +140,14 @@ impl Streams {
     pub(crate) fn map_with_index(&self, function: Callable) -> Self {
         let call = move |index, item| function.map_with_index(index, item);
         Self::Items(Chain::Iter(self.items().into_iter().map_with_index(call).boxed()))
+    }
+
+    /// Each item with its number in this stream in front of it.
+    pub(crate) fn enumerate(&self, start: i64) -> Self {
+        let params = if start == 0 { String::new() } else { format!("start={start}") };
+        let number = move |index, item| Ok(Item::Tuple(vec![Item::Int(start.wrapping_add_unsigned(index)), item]));
+        let numbered = IterMapWithIndex::named(self.items().into_iter(), ENUMERATE, params, number);
+        Self::Items(Chain::Iter(numbered.boxed()))
     }
 
     /// The same with random numbers of that place.

@@ -12,7 +12,7 @@ use crate::element::Buffer;
 use crate::error::Result;
 use crate::source::{Access, TfRecordReader};
 
-/// Reads the records of one TFRecord file, compressed or not, and goes to any of them by its byte.
+#[doc = docs!(TfRecordReader)]
 #[pyclass(name = "TfRecordReader", module = "gristmill._gristmill", frozen)]
 pub(crate) struct PyTfRecordReader {
     path: PathBuf,
@@ -46,12 +46,12 @@ impl PyTfRecordReader {
         Ok(record.map(|record| PyBytes::new(py, record.as_bytes())))
     }
 
-    /// Goes to the record that begins at `byte`, of what is decompressed.
+    #[doc = docs!(TfRecordReader.seek)]
     fn seek(&self, py: Python<'_>, byte: u64) -> PyResult<()> {
         detached(py, || self.reader().seek(byte).map_err(|e| e.path(&self.path))).or_raise(py)
     }
 
-    /// Where the next record begins, in what is decompressed.
+    #[doc = docs!(TfRecordReader.tell)]
     fn tell(&self) -> u64 {
         self.reader().byte()
     }

@@ -1,17 +1,22 @@
-//! The report in a notebook: the words of its text.
+//! Texts in a notebook: the report, and others laid out in columns.
 
 use super::Report;
 
-const STYLE: &str = "line-height: 1.3; overflow-x: auto; white-space: pre";
+// Columns need a font of one width, which not every notebook's style sheet gives.
+const STYLE: &str = "font-family: monospace; line-height: 1.3; overflow-x: auto; white-space: pre";
 
 impl Report {
     /// The text of `Display` as a piece of HTML, its verdict set off.
     pub fn html(&self) -> String {
-        let text = self.to_string();
-        let verdict = text.find("VERDICT").unwrap_or(text.len());
-        let (figures, verdict) = (escaped(&text[..verdict]), escaped(text[verdict..].trim_end()));
-        format!("<pre style=\"{STYLE}\">{figures}<b>{verdict}</b></pre>")
+        notebook(&self.to_string())
     }
+}
+
+/// A text laid out in columns as a piece of HTML, its verdict set off, if it has one.
+pub(crate) fn notebook(text: &str) -> String {
+    let verdict = text.find("VERDICT").unwrap_or(text.len());
+    let (figures, verdict) = (escaped(&text[..verdict]), escaped(text[verdict..].trim_end()));
+    format!("<pre style=\"{STYLE}\">{figures}<b>{verdict}</b></pre>")
 }
 
 fn escaped(text: &str) -> String {
@@ -30,6 +35,7 @@ mod tests {
         let mut report = loader.report();
         report.remarks.push("a < b & c".into());
         let html = report.html();
+        assert!(html.starts_with("<pre style=\"font-family: monospace;"), "{html}");
         assert!(html.contains("note: a &lt; b &amp; c\n<b>VERDICT"), "{html}");
         let (_, inner) = html.split_once('>').unwrap();
         let words = inner.replace("<b>", "").replace("</b></pre>", "\n");

@@ -4,7 +4,7 @@
 //! stages is measured on a sample (see [`crate::cx`]).
 
 pub(crate) mod format;
-mod html;
+pub(crate) mod html;
 mod meter;
 mod text;
 mod verdict;

@@ -3,16 +3,19 @@
 use super::chain::{Chain, Context};
 use super::decode::Fields;
 use super::entry::StageEntry;
-use crate::dataset::iter::{BadRecords, Padding, Stream};
+use crate::dataset::iter::{BadRecords, ENUMERATE, IterMapWithIndex, Padding, Stream};
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Remainder};
-use crate::element::{Element, Name};
-use crate::error::Result;
+use crate::element::{Array, Element, Name};
+use crate::error::{Error, Result};
 
 pub(super) const STAGES: &[StageEntry] = &[
     StageEntry::both("batch", Some("batch_size"), map_batch, batch).at_border(stream_batch).starts_stream(),
     StageEntry::iter("rebatch", Some("batch_size"), rebatch),
     StageEntry::chain("skip_bad_records", Some("limit"), skip_bad_records),
     StageEntry::iter("limit", Some("count"), limit),
+    StageEntry::iter("take", Some("count"), limit),
+    StageEntry::iter("skip", Some("count"), skip),
+    StageEntry::iter("enumerate", Some("column"), enumerate).new_columns(),
     StageEntry::iter("cache", None, cache),
     StageEntry::both("repeat", Some("num_epochs"), map_repeat, repeat),
 ];
@@ -90,6 +93,26 @@ fn skip_bad_records(chain: Chain, fields: &Fields<'_>, _: &Context) -> Result<Ch
 
 fn limit(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
     Ok(ds.limit(fields.required("count")?).boxed())
+}
+
+fn skip(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
+    Ok(ds.skip(fields.required("count")?).boxed())
+}
+
+/// `enumerate: {column: index, start: 1}`: each element's number in this stream, as a column of its own.
+fn enumerate(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
+    let (column, start) = (fields.required::<String>("column")?, fields.or("start", 0_i64)?);
+    let params = format!("start={start}, column={column}");
+    let column = Name::new(column);
+    let number = move |index: u64, element: Element| {
+        if element.get(&column).is_some() {
+            return Err(
+                Error::data(format!("there is a column `{column}` already")).help("give the number another name")
+            );
+        }
+        Ok(element.with(column.clone(), Array::scalar(start.wrapping_add_unsigned(index))))
+    };
+    Ok(IterMapWithIndex::named(ds, ENUMERATE, params, number).boxed())
 }
 
 fn cache(ds: BoxIter<Element>, _: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {

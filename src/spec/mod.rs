@@ -73,7 +73,9 @@
 //! | `length_buckets` | `features`, `boundaries`, `batch`: a number, `{per_bucket: […]}` or `{tokens: n}`, `padding?`, `window?`, `remainder?`: `keep`, `drop` or `pad`, `drop_over_long?` |
 //! | `batch` | `batch_size`, `remainder?`: `keep`, `drop` or `pad`, `pad_value?`, `mask?`; begins the stream unless a later `to_iter` does |
 //! | `rebatch` | `batch_size`, `remainder?`: `keep` or `drop` |
-//! | `limit` | `count` |
+//! | `limit`, `take` | `count`: the first so many |
+//! | `skip` | `count`: all but the first so many |
+//! | `enumerate` | `column`: where the number of each element in this stream goes, `start?` |
 //! | `cache` | |
 
 pub(crate) mod by_name;

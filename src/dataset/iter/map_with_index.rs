@@ -15,19 +15,44 @@ use crate::exec::Runtime;
 pub struct IterMapWithIndex<D, F> {
     parent: D,
     f: Arc<F>,
+    name: &'static str,
+    params: String,
     stage: StageId,
 }
 
+/// See [`IterDataset::enumerate`].
+pub type IterEnumerate<D> = IterMapWithIndex<D, fn(u64, <D as IterDataset>::Item) -> Result<Numbered<D>>>;
+
+/// An element of `D` and its number in front of it.
+pub type Numbered<D> = (u64, <D as IterDataset>::Item);
+
 impl<D: Stage, F> IterMapWithIndex<D, F> {
     pub(super) fn new(parent: D, f: F) -> Self {
+        Self::named(parent, "map_with_index", String::new(), f)
+    }
+
+    /// The same under another name, where `params` say all that `f` does.
+    pub(crate) fn named(parent: D, name: &'static str, params: String, f: F) -> Self {
         let stage = stage_after(&[&parent]);
-        Self { parent, f: Arc::new(f), stage }
+        Self { parent, f: Arc::new(f), name, params, stage }
     }
 }
 
+impl<D: IterDataset> IterEnumerate<D> {
+    pub(super) fn enumerate(parent: D) -> Self {
+        Self::named(parent, ENUMERATE, String::new(), |index, element| Ok((index, element)))
+    }
+}
+
+/// The name of the stage that puts numbers to elements.
+pub(crate) const ENUMERATE: &str = "enumerate";
+
 impl<D: Stage, F> Stage for IterMapWithIndex<D, F> {
     fn name(&self) -> &'static str {
-        "map_with_index"
+        self.name
+    }
+    fn params(&self) -> String {
+        self.params.clone()
     }
     fn role(&self) -> Role {
         Role::Stateful
@@ -50,7 +75,8 @@ where
     type Iter = IterMapWithIndexIter<D::Iter, F>;
 
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        Ok(IterMapWithIndexIter { parent: self.parent.iter(run)?, f: self.f.clone(), counter: 0, stage: self.stage })
+        let (parent, f) = (self.parent.iter(run)?, self.f.clone());
+        Ok(IterMapWithIndexIter { parent, f, counter: 0, name: self.name, stage: self.stage })
     }
 }
 
@@ -59,6 +85,7 @@ pub struct IterMapWithIndexIter<I, F> {
     parent: I,
     f: Arc<F>,
     counter: u64,
+    name: &'static str,
     stage: StageId,
 }
 
@@ -86,7 +113,7 @@ where
         self.counter = index.saturating_add(1);
         match cx.timed(self.stage, || (self.f)(index, element)) {
             Ok(mapped) => Ok(Some(mapped)),
-            Err(error) => Err(cx.blame(self.stage, "map_with_index", error).index(index)),
+            Err(error) => Err(cx.blame(self.stage, self.name, error).index(index)),
         }
     }
 
@@ -114,6 +141,13 @@ mod tests {
     fn counts_what_arrives_and_resumes() {
         let ds = Range::new(0, 30).to_iter().filter(|x| x % 3 == 1).map_with_index(|i, x| Ok((i, x)));
         assert_eq!(laws::check(&ds), (0..10).map(|i| (i, 3 * i as i64 + 1)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn numbers_go_on_behind_a_resume() {
+        let ds = Range::new(0, 20).to_iter().filter(|x| x % 4 == 0).enumerate();
+        assert_eq!(laws::check(&ds), [(0, 0), (1, 4), (2, 8), (3, 12), (4, 16)]);
+        assert_eq!(crate::dataset::label(&ds), "enumerate");
     }
 
     #[test]

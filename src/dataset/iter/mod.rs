@@ -26,6 +26,7 @@ mod rebatch;
 mod remote;
 mod repeat;
 mod siblings;
+mod skip;
 mod skip_bad;
 mod skipping;
 mod stream;
@@ -52,12 +53,15 @@ pub use self::lanes::{IterLanes, IterLanesIter, LaneMark, LanePosition, LanesSta
 pub use self::limit::{IterLimit, IterLimitIter};
 pub use self::make_batch::{BatchFn, MakeBatch, Padded, Padding, Stacked, StackedPadded};
 pub use self::map::{IterMap, IterMapIter};
-pub use self::map_with_index::{CounterState, IterMapWithIndex, IterMapWithIndexIter};
+#[cfg(feature = "spec")]
+pub(crate) use self::map_with_index::ENUMERATE;
+pub use self::map_with_index::{CounterState, IterEnumerate, IterMapWithIndex, IterMapWithIndexIter, Numbered};
 pub use self::mix::{IterMix, IterMixIter, MixState, mix};
 pub use self::open_lane::{Lanes, MadeLanes, OpenLane};
 pub use self::random_map::{IterRandomMap, IterRandomMapIter};
 pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchState};
 pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatState};
+pub use self::skip::{IterSkip, IterSkipIter};
 pub use self::skip_bad::{IterSkipBad, IterSkipBadIter, SkipBadState};
 pub use self::skipping::BadRecords;
 pub use self::stream::{Stream, StreamIter};
@@ -333,6 +337,47 @@ pub trait IterDataset: Stage + Send + Sync {
         Self: Sized,
     {
         IterLimit::new(self, count)
+    }
+
+    /// The first `count` elements: [`limit`](Self::limit), by the name that iterators have for it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `count` is 0.
+    fn take(self, count: u64) -> IterLimit<Self>
+    where
+        Self: Sized,
+    {
+        IterLimit::new(self, count)
+    }
+
+    /// All but the first `count` elements.
+    ///
+    /// ```
+    /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
+    /// assert_eq!(Range::new(0, 5).to_iter().skip(1).take(2).collect()?, [1, 2]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    /// # Cost
+    /// They are evaluated and let go of. In front of [`to_iter`](crate::MapDataset::to_iter) a slice leaves them out at no cost.
+    fn skip(self, count: u64) -> IterSkip<Self>
+    where
+        Self: Sized,
+    {
+        IterSkip::new(self, count)
+    }
+
+    /// Pairs of each element's number in this stream, from 0 on and kept over a resume, and the element.
+    ///
+    /// ```
+    /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
+    /// assert_eq!(Range::new(5, 9).to_iter().filter(|x| x % 2 == 0).enumerate().collect()?, [(0, 6), (1, 8)]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    fn enumerate(self) -> IterEnumerate<Self>
+    where
+        Self: Sized,
+    {
+        IterEnumerate::enumerate(self)
     }
 
     /// What becomes of records that the stages before it cannot use: behind a source that is read in order, or the last stage that

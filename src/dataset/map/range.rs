@@ -1,6 +1,7 @@
 use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::stage::{Role, Stage};
+use crate::dataset::upcoming::Upcoming;
 use crate::error::{Error, Result};
 
 /// Whole numbers `start, start + step, …` below `stop` (above it, for a negative step): Grain's `MapDataset.range`.
@@ -64,6 +65,9 @@ impl Stage for Range {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()
+    }
+    fn will_read(&self, next: Upcoming<'_>) {
+        next.reaches(self.name(), self.len);
     }
 }
 

@@ -165,7 +165,7 @@ impl<S: RandomAccess> Stage for Source<S> {
         self.source.reads_far()
     }
     fn will_read(&self, next: Upcoming<'_>) {
-        if self.source.reads_far() {
+        if !next.reaches(self.source.name(), self.source.len()) && self.source.reads_far() {
             let places = self.places(next.indices());
             self.source.will_read(next.at(places.as_deref().unwrap_or(next.indices())));
         }

@@ -1,7 +1,7 @@
 //! From elements to the cells the kernels take, and from written rows to elements.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::rows::RowSpec;
 use crate::element::{Array, Buffer, DType, Element, Name, Value};
@@ -32,6 +32,25 @@ struct Output {
     shape: Vec<usize>,
 }
 
+/// Sets of columns that a process is told of; more than that are no news any more.
+const MOST_TOLD: usize = 64;
+
+/// Warns of columns that packed rows do not have, once for each set of them.
+///
+/// DIFFERENCE from Grain, where `length_struct` must name all features: naming some is how the others are dropped here.
+fn say_left_out(columns: &[&str]) {
+    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    if columns.is_empty() {
+        return;
+    }
+    let columns = columns.join(", ");
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.len() < MOST_TOLD && !told.contains(&columns) {
+        tracing::warn!("packing leaves out {columns}: neither in `length` nor in `meta_features`");
+        told.push(columns);
+    }
+}
+
 impl Columns {
     /// Learns dtypes and inner dimensions from the first element.
     pub(super) fn learn(rows: &RowSpec, first: &Element) -> Result<(Self, Vec<Feature>)> {
@@ -53,7 +72,10 @@ impl Columns {
                 outputs.push(Output { name: Name::new(name), feature, part, dtype, shape });
             }
         }
-        let listed = rows.listed().cloned().collect();
+        let listed: Vec<Name> = rows.listed().cloned().collect();
+        let left_out =
+            first.iter().map(|(name, _)| name).filter(|name| !names.iter().chain(&listed).any(|n| n == name));
+        say_left_out(&left_out.collect::<Vec<_>>());
         Ok((Self { names, listed, cells, outputs }, features))
     }
 

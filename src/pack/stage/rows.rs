@@ -33,7 +33,7 @@ impl OutputNames {
 /// The features of packed rows, and how they are laid out.
 ///
 /// Features are arrays of shape `[len]` or `[len, …]`, of one dtype and the same inner dimensions in all elements; a
-/// scalar is a sequence of one. Fields of an element that are named nowhere are left out, as in Grain.
+/// scalar is a sequence of one. Fields of an element that are named nowhere are left out, and a warning names them once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowSpec {
     lengths: Vec<(Name, usize)>,

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "Arrow's C interface takes pointers")]
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchReader, StructArray};
@@ -10,32 +10,82 @@ use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
 
 use super::refused;
-use crate::dataset::map::{GetStacked, Many, RandomAccess};
+use crate::dataset::MapDataset;
+use crate::dataset::map::{GetStacked, Many, RandomAccess, Source};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
+use crate::python::arguments;
 use crate::python::error::OrRaise;
 use crate::python::interpreter::detached;
+use crate::python::maps::{Maps, over};
 use crate::source::arrow::cache::Key;
 use crate::source::arrow::spans::{Place, Span, Spans};
 use crate::source::arrow::value::{Memory, is_supported};
 use crate::source::firsts::Firsts;
+use crate::spec::chain::Context;
+
+/// A table, and how much of it is asked for.
+pub(crate) struct Given<'py> {
+    table: Bound<'py, PyAny>,
+    columns: Option<Bound<'py, PyAny>>,
+}
 
 /// The table among arguments that are not those of files.
 pub(crate) fn table<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let named = kwargs.map_or(Ok(None), |kwargs| kwargs.get_item("table"))?;
-    if args.len() != 1 || kwargs.is_some_and(|kwargs| !kwargs.is_empty()) {
-        return Ok(named.filter(|_| args.is_empty()));
+) -> PyResult<Option<Given<'py>>> {
+    let named = |name| kwargs.map_or(Ok(None), |kwargs| kwargs.get_item(name));
+    let table = match args.len() {
+        0 => named("table")?,
+        1 => Some(args.get_item(0)?),
+        _ => None,
+    };
+    let Some(table) = table else { return Ok(None) };
+    if names_files(&table)? {
+        return Ok(None);
     }
-    let given = args.get_item(0)?;
-    Ok(if names_files(&given)? { None } else { Some(given) })
+    for name in kwargs.iter().flat_map(|kwargs| kwargs.keys()) {
+        let name: String = name.extract()?;
+        if name != "columns" && !(name == "table" && args.is_empty()) {
+            return Err(PyTypeError::new_err(format!("arrow() of a table takes `columns`, and no `{name}`")));
+        }
+    }
+    Ok(Some(Given { table, columns: named("columns")?.filter(|columns| !columns.is_none()) }))
+}
+
+impl Given<'_> {
+    /// Its rows, in the order that it gives them.
+    pub(crate) fn maps(&self) -> PyResult<Maps> {
+        let py = self.table.py();
+        let (table, indices) = taken(&self.table)?;
+        let rows = Source::new(Rows::of(&table)?).boxed();
+        let mut context = Context::new(PathBuf::new());
+        context.peek(&rows);
+        let mut maps = Maps::Elements(rows, context);
+        if let Some(indices) = indices {
+            maps = over!(&maps, ds => ds.select_indices(indices));
+        }
+        let Some(columns) = &self.columns else { return Ok(maps) };
+        let columns = arguments::tree("select_columns", &PyTuple::new(py, [columns])?, None)?;
+        detached(py, || maps.native("select_columns", columns)).or_raise(py)
+    }
+}
+
+/// What exports itself, and which rows of it are meant, where that is not all of them in their order.
+fn taken<'py>(given: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Option<Vec<u64>>)> {
+    if given.hasattr("__arrow_c_stream__")? || given.hasattr("__arrow_c_array__")? {
+        return Ok((given.clone(), None));
+    }
+    let taken = given.py().import("gristmill._tables")?.call_method1("taken", (given,))?;
+    let (table, indices): (Bound<'_, PyAny>, Option<PyReadonlyArray1<'_, u64>>) = taken.extract()?;
+    Ok((table, indices.map(|indices| indices.as_array().to_vec())))
 }
 
 /// Whether it is a path, or a list of paths.
@@ -48,7 +98,7 @@ fn names_files(given: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// The rows of a table.
-pub(crate) struct Rows {
+struct Rows {
     /// With the rows of each.
     spans: Vec<(Arc<Span>, usize)>,
     /// Over the spans.
@@ -60,16 +110,8 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// Those of anything that exports itself through Arrow's C interface.
-    pub(crate) fn of(table: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (schema, batches) = if table.hasattr("__arrow_c_stream__")? {
-            stream(table)?
-        } else if table.hasattr("__arrow_c_array__")? {
-            one(table)?
-        } else {
-            let kind = table.get_type().fully_qualified_name()?;
-            let text = format!("needs a table with `__arrow_c_stream__` or `__arrow_c_array__`, or paths, got {kind}");
-            return Err(PyTypeError::new_err(text));
-        };
+    fn of(table: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (schema, batches) = if table.hasattr("__arrow_c_stream__")? { stream(table)? } else { one(table)? };
         Self::new(schema, batches).or_raise(table.py())
     }
 

@@ -14,12 +14,12 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyIterator, PyTuple};
 
-pub(crate) use self::import::{Rows, table};
+pub(crate) use self::import::table;
 use super::element;
 use super::error::OrRaise;
 use super::interpreter::detached;
 
-/// A batch as Arrow's record batch: its columns view the memory of the arrays wherever that is gristmill's own.
+#[doc = docs!(RecordBatch)]
 #[pyclass(name = "RecordBatch", module = "gristmill.arrow", frozen)]
 #[derive(Debug)]
 pub(crate) struct PyRecordBatch(RecordBatch);
@@ -75,7 +75,7 @@ fn refused(error: ArrowError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Batches as Arrow's stream of record batches, which can be read once. The first of them says what columns there are.
+#[doc = docs!(RecordBatchStream)]
 #[pyclass(name = "RecordBatchStream", module = "gristmill.arrow", frozen)]
 #[derive(Debug)]
 pub(crate) struct PyRecordBatchStream(Mutex<Option<Py<PyIterator>>>);

@@ -8,11 +8,11 @@ use pyo3::types::{PySlice, PyTuple};
 
 use super::{Keywords, PyMapDataset};
 use crate::cx::Cx;
-use crate::dataset::{BoxIter, BoxMap, MapDataset};
+use crate::dataset::{BoxIter, BoxMap, MapDataset, record_of};
 use crate::python::arguments;
 use crate::python::callable::Callable;
 use crate::python::convert;
-use crate::python::error::OrRaise;
+use crate::python::error::{self, OrRaise};
 use crate::python::interpreter::detached;
 use crate::python::item::Item;
 use crate::python::iter_dataset::PyIterDataset;
@@ -85,9 +85,14 @@ impl PyMapDataset {
             Maps::Elements(ds, _) => Ok(ds.get(place, &mut Cx::default())?.map(Item::Element)),
             Maps::Items(ds) => ds.get(place, &mut Cx::default()),
         });
-        match item.map_err(|e| e.index(place)).or_raise(py)? {
-            Some(item) => item.into_python(py),
-            None => Ok(py.None().into_bound(py)),
+        match item.map_err(|e| e.index(place)) {
+            Ok(Some(item)) => item.into_python(py),
+            Ok(None) => Ok(py.None().into_bound(py)),
+            Err(failed) => {
+                let exception = error::raised(py, &failed);
+                error::annotate_record(py, &exception, &failed, record_of(self.0.stage(), place));
+                Err(exception)
+            }
         }
     }
 

@@ -1,0 +1,131 @@
+use super::map_with_index::CounterState;
+use super::opaque::debug_name;
+use super::{DatasetIterator, IterDataset};
+use crate::cx::{Cx, StageId};
+use crate::dataset::memory::Memory;
+use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+
+/// See [`IterDataset::skip`].
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone, Debug)]
+pub struct IterSkip<D> {
+    parent: D,
+    count: u64,
+    stage: StageId,
+}
+
+impl<D: Stage> IterSkip<D> {
+    pub(super) fn new(parent: D, count: u64) -> Self {
+        let stage = stage_after(&[&parent]);
+        Self { parent, count, stage }
+    }
+}
+
+impl<D: Stage> Stage for IterSkip<D> {
+    fn name(&self) -> &'static str {
+        "skip"
+    }
+    fn params(&self) -> String {
+        self.count.to_string()
+    }
+    fn role(&self) -> Role {
+        Role::Stateful
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::NOTHING)
+    }
+}
+
+impl<D: IterDataset> IterDataset for IterSkip<D> {
+    type Item = D::Item;
+    type Iter = IterSkipIter<D::Iter>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        Ok(IterSkipIter { parent: self.parent.iter(run)?, count: self.count, skipped: 0, stage: self.stage })
+    }
+}
+
+/// A pass over [`IterSkip`].
+pub struct IterSkipIter<I> {
+    parent: I,
+    count: u64,
+    /// Elements left out so far: those that failed were none.
+    skipped: u64,
+    stage: StageId,
+}
+
+impl<I: DatasetIterator> DatasetIterator for IterSkipIter<I> {
+    type Item = I::Item;
+    type State = CounterState<I::State>;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
+        while self.skipped < self.count {
+            if self.parent.next(cx)?.is_none() {
+                return Ok(None);
+            }
+            self.skipped += 1;
+        }
+        let element = self.parent.next(cx)?;
+        if element.is_some() {
+            cx.produced(self.stage, 1, 0);
+        }
+        Ok(element)
+    }
+
+    fn state(&self) -> Self::State {
+        CounterState { parent: self.parent.state(), counter: self.skipped }
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        if state.counter > self.count {
+            let text = format!("{} elements were left out, and {} are to be", state.counter, self.count);
+            return Err(cx.blame(self.stage, "skip", Error::state(text)));
+        }
+        self.skipped = state.counter;
+        self.parent.restore(state.parent, cx)
+    }
+}
+
+debug_name!(IterSkipIter<I>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::iter::laws;
+    use crate::dataset::map::Range;
+    use crate::{ErrorKind, MapDataset};
+
+    #[test]
+    fn leaves_out_so_many_or_all() {
+        assert_eq!(laws::check(&Range::new(0, 6).to_iter().skip(4)), [4, 5]);
+        assert_eq!(laws::check(&Range::new(0, 3).to_iter().skip(0)), [0, 1, 2]);
+        assert!(laws::check(&Range::new(0, 3).to_iter().skip(3)).is_empty());
+        assert!(laws::check(&Range::new(0, 3).to_iter().skip(9)).is_empty());
+        assert_eq!(laws::check(&Range::new(0, 30).to_iter().filter(|x| x % 2 == 1).skip(13)), [27, 29]);
+    }
+
+    #[test]
+    fn an_element_that_fails_is_none_of_those_left_out() {
+        let ds = Range::new(0, 5).to_iter().try_map(|x| if x == 1 { Err(Error::data("no")) } else { Ok(x) }).skip(2);
+        let (mut iter, mut cx) = (ds.iter(&Runtime::inline()).unwrap(), Cx::default());
+        assert!(iter.next(&mut cx).is_err());
+        let state = iter.state();
+        assert_eq!(iter.next(&mut cx).unwrap(), Some(3));
+        iter.restore(state, &mut cx).unwrap();
+        assert_eq!(iter.next(&mut cx).unwrap(), Some(3));
+    }
+
+    #[test]
+    fn a_state_of_more_than_that_is_refused() {
+        let ds = Range::new(0, 9).to_iter().skip(2);
+        let (mut iter, mut cx) = (ds.iter(&Runtime::inline()).unwrap(), Cx::default());
+        let state = CounterState { counter: 3, ..iter.state() };
+        let error = iter.restore(state, &mut cx).unwrap_err();
+        assert_eq!((error.kind(), error.message()), (ErrorKind::State, "3 elements were left out, and 2 are to be"));
+    }
+}

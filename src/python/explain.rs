@@ -1,0 +1,50 @@
+//! What a pipeline is, without running it to its end.
+
+use pyo3::prelude::*;
+
+use super::interpreter::detached;
+use super::report::as_dict;
+use crate::cli::explain::{Explanation, First};
+use crate::dataset::Stage;
+use crate::report::html::notebook;
+
+#[doc = docs!(Explanation)]
+#[pyclass(name = "Explanation", module = "gristmill", frozen)]
+#[derive(Debug)]
+pub(crate) struct PyExplanation(Explanation);
+
+/// A first element as Python describes it: its leaves, and their bytes.
+type Leaves = Option<(Vec<(String, String)>, usize)>;
+
+/// Explains `dataset`, whose stages are those of `pipeline`.
+pub(super) fn explain(
+    dataset: &Bound<'_, PyAny>,
+    pipeline: &(dyn Stage + Sync),
+    threads: usize,
+    buffer: usize,
+) -> PyResult<PyExplanation> {
+    let py = dataset.py();
+    let first: Leaves = py.import("gristmill._spec")?.call_method1("first", (dataset,))?.extract()?;
+    let first = first.map(|(leaves, nbytes)| First { leaves, nbytes });
+    Ok(PyExplanation(detached(py, || Explanation::new(pipeline, first, threads.max(1), buffer))))
+}
+
+#[pymethods]
+impl PyExplanation {
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn _repr_html_(&self) -> String {
+        notebook(&self.0.to_string())
+    }
+
+    #[doc = docs!(Explanation.as_dict)]
+    fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        as_dict(py, &self.0)
+    }
+}
