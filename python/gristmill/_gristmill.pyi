@@ -1980,7 +1980,8 @@ def sink(
 
     Args:
         folder: The folder, or its URL.
-        format: The format of the shards.
+        format: The format of the shards: `jsonl`, `parquet`, `array_record`, `tfrecord`, `arrow`, `hugging_face`,
+            `webdataset`, `mds`, `npy`, `safetensors`, `tokens` or `megatron`.
         compression: `none`, `zstd:LEVEL`, `gzip:LEVEL`, `brotli:QUALITY`, `lz4` or `snappy`, as far as the format has
             it.
         shard_bytes: A shard ends behind the record with which its values have so many bytes in memory; 256 MiB by

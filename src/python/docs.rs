@@ -1826,7 +1826,8 @@ All shards have the same columns, in formats that have columns: those of the fir
 
 Args:
     folder (str | PathLike): The folder, or its URL.
-    format (str): The format of the shards.
+    format (str): The format of the shards: `jsonl`, `parquet`, `array_record`, `tfrecord`, `arrow`,
+        `hugging_face`, `webdataset`, `mds`, `npy`, `safetensors`, `tokens` or `megatron`.
     compression (str | None): `none`, `zstd:LEVEL`, `gzip:LEVEL`, `brotli:QUALITY`, `lz4` or
         `snappy`, as far as the format has it.
     shard_bytes (int | None): A shard ends behind the record with which its values have so many
