@@ -23,13 +23,15 @@ def store_options(
     may be set before the program starts as well.
 
     Args:
-        cache_dir: A folder on a local disk where what was read is kept, checked and shared by all processes.
+        cache_dir: A folder on a local disk where what was read is kept, checked and shared by all processes of this user. Nobody else can
+            read what lies there, and a folder that others may write to is refused. Of an object of which a server tells neither ETag nor
+            time nothing is kept.
         cache_size: Bytes kept there, such as `"100GiB"`; 10 GiB at first.
         memory: Bytes kept in memory by each process, half of them for what is fetched ahead; 256 MiB at first, and in a worker an
             eighth of its heap at most.
         requests: Requests in flight at a time; 16 at first. More pay where small records are read in random order from afar.
         attempts: How often a request is tried; 10 times at first.
-        timeout: Seconds a request is tried in all; 180 at first.
+        timeout: Seconds a request is tried in all, its answer, all attempts and pauses included; 180 at first.
         stall: Seconds a request may stand still before it is tried again; 20 at first.
 
     Raises:

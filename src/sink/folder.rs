@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::manifest::MANIFEST;
 use crate::error::{Error, Result};
 use crate::place;
-use crate::store::{self, Alone, Output};
+use crate::store::{self, Output, Version, Writer};
 
 /// A folder in which files appear whole or not at all.
 #[derive(Debug)]
@@ -14,7 +16,9 @@ pub(super) struct Folder {
     folder: store::Folder,
     path: PathBuf,
     /// Held for as long as this is: who writes here writes alone.
-    _alone: Option<Alone>,
+    writer: Writer,
+    /// The version of the manifest that this sink read or wrote last.
+    manifest: Mutex<Version>,
 }
 
 impl Folder {
@@ -25,9 +29,8 @@ impl Folder {
     /// writes there.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let folder = store::Folder::open(path)?;
-        let is_local = !place::is_remote(path);
-        let alone = is_local.then(|| Alone::in_folder(&place::local(path), "sink")).transpose()?;
-        Ok(Self { folder, path: place::shown(path).into_owned(), _alone: alone })
+        let writer = folder.writer()?;
+        Ok(Self { folder, path: place::shown(path).into_owned(), writer, manifest: Mutex::default() })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -40,7 +43,25 @@ impl Folder {
 
     /// Begins a file, which has its name once it is finished.
     pub(super) fn create(&self, name: &str) -> Result<Output> {
+        self.writer.check()?;
         self.folder.create(name)
+    }
+
+    /// Replaces the manifest, unless another sink has done so.
+    pub(super) fn publish(&self, manifest: &[u8]) -> Result<()> {
+        self.writer.check()?;
+        self.folder.replace(MANIFEST, manifest, &mut self.version())
+    }
+
+    /// The manifest, if it is there.
+    pub(super) fn manifest(&self) -> Result<Option<Vec<u8>>> {
+        let Some((text, version)) = self.folder.read_version(MANIFEST)? else { return Ok(None) };
+        *self.version() = version;
+        Ok(Some(text))
+    }
+
+    fn version(&self) -> MutexGuard<'_, Version> {
+        self.manifest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Replaces a file by one that holds `bytes`.

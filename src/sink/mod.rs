@@ -55,6 +55,8 @@
 //! gzip (4 MiB), blocks in one frame of LZ4 (4 MiB). All of them are what the formats allow, and what `zstd`, `gzip`, `lz4` and Python's
 //! packages read. Files of texts in no order are larger by less than 1 % for that; those whose neighbours are alike by some more.
 //!
+//! A folder has one writer: a second is refused, by a lock on this machine, and in a store as [it can](crate::store#writers).
+//!
 //! # Determinism
 //! Where shards end follows from the records and the options alone, and what is in them, too: a run that was killed and resumed
 //! leaves the same bytes as one that was not, whatever the threads and the budget, for one version of the codecs.

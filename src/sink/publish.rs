@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::folder::Folder;
-use super::manifest::{FileEntry, MANIFEST, Manifest, ShardEntry};
+use super::manifest::{FileEntry, Manifest, ShardEntry};
 use crate::error::Result;
 
 /// The manifest, and shards that wait for others in front of them.
@@ -37,6 +37,6 @@ impl Publisher {
     }
 
     pub(super) fn save(&self, folder: &Folder) -> Result<()> {
-        folder.replace(MANIFEST, self.manifest.to_json().as_bytes())
+        folder.publish(self.manifest.to_json().as_bytes())
     }
 }

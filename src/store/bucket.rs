@@ -72,6 +72,11 @@ impl Location {
         Ok(Self { bucket: bucket(scheme, root)?, root: root.into(), key, exact })
     }
 
+    /// Whether it lies on a web server.
+    pub(super) fn is_web(&self) -> bool {
+        self.root.split_once("://").is_some_and(|(scheme, _)| place::is_web(scheme))
+    }
+
     /// The object of this name in the folder that this is.
     pub(super) fn child(&self, name: &str) -> Self {
         self.at(self.key.clone().join(name))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 #[cfg(feature = "store")]
 use super::bucket::Location;
-use super::local::{self, LocalOutput};
+use super::local::{self, Alone, LocalOutput};
 use super::output::Output;
 use crate::error::{Error, Result};
 use crate::place;
@@ -35,6 +35,30 @@ enum Kind {
     Local(PathBuf),
     #[cfg(feature = "store")]
     Remote(Location),
+}
+
+/// A version of a file: of one that lies in a store, there may be others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Version(#[cfg(feature = "store")] Option<object_store::UpdateVersion>);
+
+/// The right to write to a folder alone: by a lock on this machine, by an object in a store.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    _alone: Option<Alone>,
+    #[cfg(feature = "store")]
+    lease: Option<super::lease::Lease>,
+}
+
+impl Writer {
+    /// Checks that nobody has taken the folder over.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if somebody has.
+    pub(crate) fn check(&self) -> Result<()> {
+        #[cfg(feature = "store")]
+        self.lease.as_ref().map_or(Ok(()), super::lease::Lease::check)?;
+        Ok(())
+    }
 }
 
 /// A file of a [`Folder`].
@@ -119,7 +143,56 @@ impl Folder {
         match &self.0 {
             Kind::Local(folder) => local::description(&folder.join(name)),
             #[cfg(feature = "store")]
-            Kind::Remote(folder) => super::object::whole(&folder.child(name)),
+            Kind::Remote(folder) => Ok(super::replace::read(&folder.child(name))?.map(|(bytes, _)| bytes)),
+        }
+    }
+
+    /// The same, and which version of it.
+    pub(crate) fn read_version(&self, name: &str) -> Result<Option<(Vec<u8>, Version)>> {
+        match &self.0 {
+            Kind::Local(_) => Ok(self.read(name)?.map(|bytes| (bytes, Version::default()))),
+            #[cfg(feature = "store")]
+            Kind::Remote(folder) => {
+                let read = super::replace::read(&folder.child(name))?;
+                Ok(read.map(|(bytes, version)| (bytes, Version(Some(version)))))
+            }
+        }
+    }
+
+    /// Replaces a file of this version, or makes one where there was none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if somebody else has replaced it meanwhile, where a store heeds that;
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
+    pub(crate) fn replace(&self, name: &str, bytes: &[u8], version: &mut Version) -> Result<()> {
+        match &self.0 {
+            Kind::Local(folder) => {
+                check(name)?;
+                local::replace(&folder.join(name), bytes)?;
+                *version = Version::default();
+            }
+            #[cfg(feature = "store")]
+            Kind::Remote(folder) => {
+                let replaced = super::replace::replace(&folder.child(name), bytes, version.0.take())?;
+                *version = Version(Some(replaced));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the right to write here alone.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if another writes here.
+    pub(crate) fn writer(&self) -> Result<Writer> {
+        match &self.0 {
+            Kind::Local(folder) => Ok(Writer {
+                _alone: Some(Alone::in_folder(folder, "sink")?),
+                #[cfg(feature = "store")]
+                lease: None,
+            }),
+            #[cfg(feature = "store")]
+            Kind::Remote(folder) => Ok(Writer { _alone: None, lease: super::lease::Lease::take(folder)? }),
         }
     }
 

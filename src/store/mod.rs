@@ -20,7 +20,32 @@
 //!   of that version, or an error says that it changed. The ETag is part of the identity in a checkpoint.
 //! - What a server or the network does not do at once is tried again, with growing pauses or those it asks for
 //!   (`Retry-After`), within the bounds of [`StoreOptions`]. A body that was cut is continued where it was cut.
-//! - Neither credentials nor the queries of signed URLs are in errors, logs, reports or checkpoints.
+//! - Neither credentials nor the queries of signed URLs are in errors, logs, reports or checkpoints. A URL with a user and a password is
+//!   refused.
+//!
+//! # What servers may do
+//! - Blocks, and indices of lines and records, are known by the whole URL that was asked for, the query too, and by size, ETag, version and
+//!   time of the last change, as far as the server tells them. So a URL that is signed anew has blocks of its own.
+//! - Where a server tells nothing but the size, nothing is kept for other runs, and each opening reads anew. That such an object is replaced
+//!   by one of the same size while it is read is not detected; nor is, where only times are told, a change within the same second.
+//! - A redirect of S3, Google or Azure is an error: their requests are signed. Web servers may redirect, though not from `https` to
+//!   `http`; the next server is not told where the request came from.
+//! - Memory is taken for the bytes that come, and not for those that are announced. What is read whole, such as a manifest or a page of
+//!   a list, may have 256 MiB.
+//!
+//! # Who may read the cache
+//! The folder of [`cache_dir`](StoreOptions::cache_dir) has the folders `blocks` and `indices`, which are the user's alone: others can neither read nor
+//! write there, and one that belongs to somebody else, or that others may write to, is refused. Each block has a hash that is made with a
+//! key of that folder. So what another user put there, what was copied from elsewhere, or what was damaged, is no block. Programs of
+//! the same user, and administrators, can read the key: nothing is held against them.
+//!
+//! # Writers
+//! A [sink](crate::sink) holds a folder of a store by an object in it, `.gristmill-writer.json`, which is made by a conditional put and
+//! removed at the end; a second sink is refused. It is written again every 15 s. After a kill the next sink goes on at once on the same machine,
+//! where it sees that the process is gone, and elsewhere a minute after the object was written last. The manifest is replaced by a conditional
+//! put, too: a writer that was taken for dead publishes nothing more, and says so. S3 and what keeps to its conditional puts, Google and Azure do this.
+//! A store that does not heed conditions refuses a sink that comes later, but not two that come in the same instant; web servers
+//! refuse none.
 //!
 //! # Cost
 //! Objects are read in blocks of 128 KiB. Neighbouring ones are one request, several requests are in flight, and blocks are
@@ -47,6 +72,8 @@ mod disk;
 mod fetch;
 mod folder;
 #[cfg(feature = "store")]
+mod lease;
+#[cfg(feature = "store")]
 mod limit;
 #[cfg(feature = "store")]
 mod list;
@@ -57,6 +84,10 @@ mod options;
 mod output;
 #[cfg(feature = "store")]
 mod private;
+#[cfg(feature = "store")]
+mod process;
+#[cfg(feature = "store")]
+mod replace;
 #[cfg(feature = "store")]
 mod retry;
 #[cfg(feature = "store")]
@@ -80,6 +111,7 @@ pub(crate) use self::blocks::BLOCK;
 #[cfg(feature = "store")]
 pub(crate) use self::counts::tell;
 pub use self::folder::{Entry, Folder};
+pub(crate) use self::folder::{Version, Writer};
 #[cfg(feature = "store")]
 pub(crate) use self::list::find;
 #[cfg(feature = "cli")]

@@ -338,16 +338,3 @@ async fn head(at: &Location, shared: &Shared) -> Result<(ObjectMeta, u128), Fail
         attempts.next(fault).await?;
     }
 }
-
-/// All of a small object, or `None` where there is none. An answer that is too long to be one is refused.
-pub(super) fn whole(at: &Location) -> Result<Option<Vec<u8>>> {
-    let (client, key) = (at.bucket.patient.clone(), at.key.clone());
-    let bytes = patiently(async move {
-        match client.get(&key).await {
-            Ok(answer) => answer.bytes().await.map(|bytes| Some(bytes.into())),
-            Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    })?;
-    bytes.map_err(|e| given_up(&e).path(at.path()))
-}

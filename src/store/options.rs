@@ -84,8 +84,9 @@ impl StoreOptions {
         options
     }
 
-    /// A folder on a local disk where blocks are kept, for this run and the next, and for all processes of this machine: each
-    /// block with its checksum, the least recently used removed. Indices of lines and records are kept there, too.
+    /// A folder on a local disk where blocks are kept, for this run and the next, and for all processes of this user and machine: each
+    /// block with a hash, the least recently used removed. Indices of lines and records are kept there, too. [Nobody
+    /// else](super#who-may-read-the-cache) may read or write there.
     pub fn cache_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.cache_dir = Some(folder.into());
         self
@@ -116,7 +117,8 @@ impl StoreOptions {
         self
     }
 
-    /// How long a request is tried, all attempts and the pauses between them together.
+    /// How long a request is tried, all attempts with their bodies and the pauses between them together. Waiting until others
+    /// have been [served](Self::requests) is not part of it.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = time;
         self

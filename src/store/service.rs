@@ -24,6 +24,8 @@ pub(super) struct Told {
     pub(super) sent: bool,
     pub(super) status: Option<u16>,
     pub(super) retry_after: Option<Duration>,
+    /// What time it was for the server.
+    pub(super) date: Option<SystemTime>,
     /// A hash of the URL that was asked for: the server, the object, and whatever else decides which bytes come.
     pub(super) place: u128,
 }
@@ -92,7 +94,8 @@ impl Service {
         hear(Told { sent: true, place, ..Told::default() });
         let response = self.0.execute(request).await?;
         let status = response.status();
-        hear(Told { sent: true, place, status: Some(status.as_u16()), retry_after: retry_after(&response) });
+        let date = response.headers().get("date").and_then(|text| date(text.to_str().ok()?));
+        hear(Told { sent: true, place, date, status: Some(status.as_u16()), retry_after: retry_after(&response) });
         if status.is_success() { Ok(response) } else { refusal(response).await }
     }
 

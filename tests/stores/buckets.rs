@@ -87,7 +87,7 @@ fn a_run_over_a_bucket_resumes_and_refuses_other_objects() {
     for store in stores(&server) {
         server.put("data/a.jsonl", first.clone());
         let run = |executor, args: &[&str]| store.run(dir.path(), "a.jsonl", executor, args);
-        let straight = run("inline", &[])["order_hash"].clone();
+        let straight = run("inline", &["--restart"])["order_hash"].clone();
         run("{workers: 2}", &["--steps", "10"]);
         server.trouble([Trouble::Cut(100_000), Trouble::Status(503, "Retry-After: 0")]);
         assert_eq!(run("{threads: 2}", &["--resume"])["order_hash"], straight);
@@ -132,6 +132,85 @@ fn shards_are_written_into_a_bucket_and_read_again() {
         assert_eq!(told(convert(&["--resume"]))["report"]["shards"], 3);
         assert!(last.is_some() && server.object(&object("shard-00002.jsonl")) == last);
         assert_eq!(server.object(&object("shard-00007.jsonl")), None);
+    }
+}
+
+/// The one that comes second is refused, one that was killed leaves the folder to the next, and one that was only taken for dead
+/// publishes nothing more.
+#[test]
+fn a_folder_of_a_bucket_has_one_writer() {
+    const LATER: &str = "Fri, 02 Jan 2026 03:06:00 GMT";
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    std::fs::write(dir.path().join("a.jsonl"), shards().concat()).unwrap();
+    for store in stores(&server) {
+        server.date("Fri, 02 Jan 2026 03:04:09 GMT");
+        let (folder, lease) = (format!("one-{}", store.scheme), ".gristmill-writer.json");
+        let (out, object) = (store.url(&folder), |name: &str| format!("data/{folder}/{name}"));
+        let convert = |args: &[&str]| {
+            let all = ["convert", "a.jsonl", "--to", "jsonl", "--shard-records", "1000", "--out", &out, "--json"];
+            store.gristmill(dir.path(), &[&all, args].concat())
+        };
+        let told_of = |args: &[&str]| String::from_utf8(convert(args).output().unwrap().stderr).unwrap();
+        // Somebody on another machine, as far as can be seen.
+        let other = r#"{"gristmill_writer": 1, "id": "x", "process": {"host": "there", "pid": 7, "boot": "b", "namespace": "n", "began": 1}}"#;
+        server.put(&object(lease), other);
+        let refused = told_of(&[]);
+        assert!(
+            refused.contains("another sink writes to this folder: process 7 on there, heard of 4 s ago"),
+            "{refused}"
+        );
+        assert_eq!(server.object(&object("manifest.json")), None);
+        // Long silent: its place is taken, and given back.
+        server.date(LATER);
+        assert_eq!(told(convert(&[]))["report"]["shards"], 5);
+        assert_eq!(server.object(&object(lease)), None);
+        // A process of this machine that is gone need not be silent.
+        server.date("Fri, 02 Jan 2026 03:04:09 GMT");
+        let killed = killed_writer(&store, dir.path(), &server, &object(lease));
+        server.put(&object(lease), killed);
+        assert_eq!(told(convert(&["--resume"]))["report"]["shards"], 5);
+        assert_eq!(server.object(&object(lease)), None);
+    }
+}
+
+/// What a writer that was killed leaves in a folder.
+fn killed_writer(store: &Store, dir: &Path, server: &Server, lease: &str) -> Vec<u8> {
+    // It waits for the answers to its shards.
+    let args = ["convert", "a.jsonl", "--to", "jsonl", "--shard-records", "7", "--out", &store.url("killed"), "--json"];
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("gristmill"));
+    child.current_dir(dir).args(args).envs(store.variables.iter().map(|(name, value)| (name, value)));
+    let mut child = child.stderr(std::process::Stdio::null()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let at = lease.replace(&format!("one-{}", store.scheme), "killed");
+    let text = loop {
+        if let Some(text) = server.object(&at) {
+            break text.to_vec();
+        }
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
+        std::thread::yield_now();
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for name in server.names(&at.replace(".gristmill-writer.json", "")) {
+        server.remove(&name);
+    }
+    text
+}
+
+/// The manifest is replaced only where it is the one that this writer left.
+#[test]
+fn a_writer_that_was_taken_for_dead_publishes_nothing_more() {
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    std::fs::write(dir.path().join("a.jsonl"), shards().concat()).unwrap();
+    for store in stores(&server) {
+        let manifest = format!("data/late-{}/manifest.json", store.scheme);
+        // While it works, another leaves a manifest of its own.
+        server.replace_at(&manifest, 2, "another's");
+        let out = store.url(&format!("late-{}", store.scheme));
+        let args = ["convert", "a.jsonl", "--to", "jsonl", "--shard-records", "100", "--out", &out, "--json"];
+        let output = store.gristmill(dir.path(), &args).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && text.contains("another sink has taken over this folder"), "{text}");
+        assert_eq!(&*server.object(&manifest).unwrap(), b"another's");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use super::{Object, tag_of};
+use super::{Object, Request, tag_of, tagged};
 
 /// Entries of a list that come at once: few, so that every list has several pages.
 const PAGE: usize = 2;
@@ -32,14 +32,14 @@ impl Asked {
     /// The answer, unless it is an object that is asked for.
     pub(super) fn answer(
         &self,
-        method: &str,
+        request: &Request,
         body: &[u8],
         objects: &mut BTreeMap<String, Object>,
         parts: &mut Parts,
     ) -> Option<Answer> {
         let upload = self.query.get("uploadId");
-        let tagged = |tag: &str| (200, format!("ETag: {tag}"), String::new());
-        Some(match (method, upload) {
+        let tagged = |tag: &str| (200, tagged(tag), String::new());
+        Some(match (request.method.as_str(), upload) {
             ("GET", _) if self.query.contains_key("list-type") => (200, String::new(), self.list(objects)),
             ("POST", None) if self.query.contains_key("uploads") => {
                 let id = format!("upload-of{}", self.name.replace('/', "-"));
@@ -57,6 +57,7 @@ impl Asked {
                 (204, String::new(), String::new())
             }
             ("POST", None) if self.query.contains_key("delete") => self.delete(body, objects),
+            ("PUT", None) if !request.agrees(objects.get(&self.name)) => (412, String::new(), String::new()),
             ("PUT", None) => {
                 let tag = tag_of(body);
                 let answer = tagged(&tag);

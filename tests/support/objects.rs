@@ -72,6 +72,10 @@ struct State {
     claims: Mutex<BTreeMap<String, u64>>,
     /// What is told of an object.
     tells: Mutex<Tells>,
+    /// Objects that another replaces, once they were put so many times more.
+    replaced: Mutex<BTreeMap<String, (usize, &'static str)>>,
+    /// What time it is for the server, if it says so.
+    date: Mutex<Option<&'static str>>,
 }
 
 /// Runs until the process ends.
@@ -134,6 +138,27 @@ impl Server {
         *self.state.tells.lock().unwrap() = tells;
     }
 
+    /// What time it is from now on; objects were changed last on the second of January 2026, at 03:04:05.
+    pub(crate) fn date(&self, date: &'static str) {
+        *self.state.date.lock().unwrap() = Some(date);
+    }
+
+    /// When an object has been put so many times, another puts this in its place.
+    pub(crate) fn replace_at(&self, name: &str, puts: usize, text: &'static str) {
+        self.state.replaced.lock().unwrap().insert(format!("/{name}"), (puts, text));
+    }
+
+    /// The names of objects that begin so.
+    pub(crate) fn names(&self, prefix: &str) -> Vec<String> {
+        let objects = self.state.objects.lock().unwrap();
+        objects.keys().map(|name| name[1..].to_owned()).filter(|name| name.starts_with(prefix)).collect()
+    }
+
+    /// Removes an object.
+    pub(crate) fn remove(&self, name: &str) {
+        self.state.objects.lock().unwrap().remove(&format!("/{name}"));
+    }
+
     /// The bytes of an object, if it is there.
     pub(crate) fn object(&self, name: &str) -> Option<Arc<[u8]>> {
         Some(self.state.objects.lock().unwrap().get(&format!("/{name}"))?.0.clone())
@@ -188,6 +213,38 @@ impl Server {
 /// The ETag of an object of these bytes.
 fn tag_of(bytes: &[u8]) -> String {
     format!("\"{:x}\"", bytes.iter().fold(bytes.len() as u64, |hash, &b| hash.wrapping_mul(31) ^ u64::from(b)))
+}
+
+/// The header lines of an ETag, and of the number that Google has instead.
+fn tagged(tag: &str) -> String {
+    format!("ETag: {tag}\r\nx-goog-generation: {}", generation(tag))
+}
+
+fn generation(tag: &str) -> u64 {
+    u64::from_str_radix(tag.trim_matches('"'), 16).unwrap()
+}
+
+impl Request {
+    /// The value of a header.
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.headers.iter().filter_map(|line| line.split_once(": "));
+        lines.find_map(|(of, value)| of.eq_ignore_ascii_case(name).then_some(value))
+    }
+
+    /// Whether an object that is there, or none, is what a put depends on.
+    fn agrees(&self, object: Option<&Object>) -> bool {
+        let is_new =
+            self.header("if-none-match") == Some("*") || self.header("x-goog-if-generation-match") == Some("0");
+        let tag = self.if_match.as_deref();
+        let number = self.header("x-goog-if-generation-match").filter(|number| *number != "0");
+        let is = |(_, of): &Object| {
+            tag.is_none_or(|tag| tag == of) && number.is_none_or(|number| number == generation(of).to_string())
+        };
+        match object {
+            Some(object) => !is_new && is(object),
+            None => tag.is_none() && number.is_none(),
+        }
+    }
 }
 
 /// Answers the requests of one connection.
@@ -259,7 +316,16 @@ fn answer(
     }
     let of_bucket = {
         let (mut objects, mut parts) = (state.objects.lock().unwrap(), state.parts.lock().unwrap());
-        asked.answer(&request.method, body, &mut objects, &mut parts)
+        let answer = asked.answer(request, body, &mut objects, &mut parts);
+        if request.method == "PUT"
+            && let Some((puts, text)) = state.replaced.lock().unwrap().get_mut(&asked.name)
+        {
+            *puts = puts.wrapping_sub(1);
+            if *puts == 0 {
+                objects.insert(asked.name.clone(), (text.as_bytes().into(), tag_of(text.as_bytes())));
+            }
+        }
+        answer
     };
     if let Some((code, header, body)) = of_bucket {
         return status_with(out, code, &header, &body);
@@ -291,12 +357,15 @@ fn answer(
     let code = if asked.is_some() { "206 Partial Content" } else { "200 OK" };
     let mut head = format!("HTTP/1.1 {code}\r\nAccept-Ranges: bytes\r\nContent-Length: {}\r\n", last - first);
     head += &match *state.tells.lock().unwrap() {
-        Tells::TagAndTime => format!("ETag: {tag}\r\n{CHANGED}\r\n"),
+        Tells::TagAndTime => format!("{}\r\n{CHANGED}\r\n", tagged(&tag)),
         Tells::Time => format!("{CHANGED}\r\n"),
         Tells::Nothing => String::new(),
     };
     if asked.is_some() {
         head += &format!("Content-Range: bytes {first}-{}/{size}\r\n", last - 1);
+    }
+    if let Some(date) = *state.date.lock().unwrap() {
+        head += &format!("Date: {date}\r\n");
     }
     out.write_all((head + "\r\n").as_bytes())?;
     if !is_get {

@@ -1,0 +1,248 @@
+//! One writer for a folder of a store: an object in it says who that is.
+//!
+//! The object is made by a put that fails where there is one, and is written again every few seconds. A writer that was killed stops
+//! doing so: another takes its place once that shows, or at once where it can be seen that the process is gone. A writer that was taken
+//! for dead and is not finds another name there, and publishes nothing more.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use object_store::{GetOptions, GetRange, ObjectStoreExt, PutMode, PutOptions, PutPayload, PutResult, UpdateVersion};
+use serde::{Deserialize, Serialize};
+use tokio::time::{sleep, timeout};
+
+use super::bucket::Location;
+use super::options::StoreOptions;
+use super::process::Process;
+use super::retry::{Attempts, Failure, Fault, given_up, patiently};
+use super::runtime;
+use super::service::listening;
+use crate::error::{Error, ErrorKind, Result};
+use crate::temporary::random;
+
+/// The name of the object. It begins with a dot, so that no source takes it for data.
+const NAME: &str = ".gristmill-writer.json";
+/// The version of its format.
+const FORMAT: u32 = 1;
+/// A writer that has not been heard of for so long is taken for dead.
+const EXPIRES: Duration = Duration::from_secs(60);
+/// A writer is heard of so often.
+const RENEWED: Duration = Duration::from_secs(15);
+/// It is given back within this time, or not at all.
+const GIVEN_BACK: Duration = Duration::from_secs(10);
+/// Bytes of it that are read.
+const MOST: u64 = 64 << 10;
+/// Others may come and go meanwhile.
+const ATTEMPTS: usize = 5;
+
+/// The right to write to a folder, for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Lease(Arc<Held>);
+
+#[derive(Debug)]
+struct Held {
+    at: Location,
+    owner: Owner,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    renewed: Instant,
+    is_lost: bool,
+}
+
+/// The writer of a folder, as the object names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Owner {
+    gristmill_writer: u32,
+    /// What tells it from all others, of the same process too.
+    id: String,
+    process: Process,
+}
+
+/// The object as it was found.
+struct Found {
+    /// `None`: something else lies there.
+    owner: Option<Owner>,
+    version: UpdateVersion,
+    /// The time since it was written, by the store's clock.
+    age: Duration,
+}
+
+impl Lease {
+    /// Takes the right to write to a folder; `None` where the store knows no puts that depend on what is there, as web servers do not.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if another writes there; [`ErrorKind::Io`] if the store cannot be asked.
+    pub(super) fn take(folder: &Location) -> Result<Option<Self>> {
+        use object_store::Error as E;
+        if folder.is_web() {
+            return Ok(None);
+        }
+        let at = folder.child(NAME);
+        let id = format!("{:016x}{:016x}", random(), random());
+        let owner = Owner { gristmill_writer: FORMAT, id, process: Process::this() };
+        for _ in 0..ATTEMPTS {
+            let mode = match found(&at)? {
+                None => PutMode::Create,
+                Some(found) if found.owner.as_ref() == Some(&owner) => return Ok(Some(Self::new(at, owner))),
+                Some(found) if found.is_over() => PutMode::Update(found.version),
+                Some(found) => return Err(found.refused().path(folder.path())),
+            };
+            let (to, by) = (at.clone(), owner.clone());
+            match patiently(async move { put(&to, &by, mode).await })? {
+                // A store that does not heed conditions may have let two in: what is read next decides.
+                Ok(_) | Err(E::AlreadyExists { .. } | E::Precondition { .. }) => {}
+                Err(E::NotImplemented { .. } | E::NotSupported { .. }) => return Ok(None),
+                Err(error) => return Err(given_up(&error).path(at.path())),
+            }
+        }
+        Err(Error::config("others want to write to this folder").path(folder.path()).help("name another folder"))
+    }
+
+    fn new(at: Location, owner: Owner) -> Self {
+        let state = State { renewed: Instant::now(), is_lost: false };
+        let held = Arc::new(Held { at, owner, state: Mutex::new(state) });
+        let kept = Arc::downgrade(&held);
+        let renewing = async move {
+            loop {
+                sleep(RENEWED).await;
+                let Some(held) = kept.upgrade() else { break };
+                // It is tried again, and in vain only where another has come meanwhile.
+                if let Err(failure) = held.renew().await {
+                    tracing::warn!(folder = %held.at.path().display(), failure.message, "the folder cannot be held");
+                }
+            }
+        };
+        // Where there is no thread to do it, it is done whenever something is published.
+        let _ = runtime::spawn(renewing);
+        Self(held)
+    }
+
+    /// Checks that the folder may still be written to.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`] if another has taken it over.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.0.state().renewed.elapsed() > 2 * RENEWED {
+            let held = self.0.clone();
+            let renewed = runtime::wait(async move { held.renew().await })?;
+            renewed.map_err(|failure| failure.error().path(self.0.at.path()))?;
+        }
+        if self.0.state().is_lost { Err(taken_over().path(self.0.at.path())) } else { Ok(()) }
+    }
+}
+
+/// That a folder belongs to another writer by now.
+#[cold]
+pub(super) fn taken_over() -> Error {
+    Error::state("another sink has taken over this folder, and what it writes stands")
+        .help("this one was not heard of for a minute; go on with `resume` once the other has ended")
+}
+
+impl Held {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that its owner lives, unless another has come.
+    async fn renew(&self) -> Result<(), Failure> {
+        use object_store::Error as E;
+        for _ in 0..ATTEMPTS {
+            let found = read(&self.at).await?;
+            let Some(found) = found.filter(|found| found.owner.as_ref() == Some(&self.owner)) else {
+                self.state().is_lost = true;
+                return Ok(());
+            };
+            match timeout(EXPIRES, put(&self.at, &self.owner, PutMode::Update(found.version))).await {
+                Ok(Ok(_)) => {
+                    self.state().renewed = Instant::now();
+                    return Ok(());
+                }
+                // Written since: by this one, if its answer was lost.
+                Ok(Err(E::Precondition { .. } | E::AlreadyExists { .. })) => {}
+                Ok(Err(error)) => return Err(Failure::new(ErrorKind::Io, given_up(&error).message())),
+                Err(_) => return Err(Failure::new(ErrorKind::Io, format!("no answer in {EXPIRES:?}"))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets others write to the folder.
+    async fn give_back(&self) {
+        let is_ours = |found: &Found| found.owner.as_ref() == Some(&self.owner);
+        if read(&self.at).await.is_ok_and(|found| found.as_ref().is_some_and(is_ours)) {
+            // Who cannot be told waits until it shows.
+            let _ = self.at.bucket.patient.delete(&self.at.key).await;
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if !self.0.state().is_lost {
+            let held = self.0.clone();
+            let _ = runtime::wait(async move { timeout(GIVEN_BACK, held.give_back()).await.unwrap_or_default() });
+        }
+    }
+}
+
+impl Found {
+    /// Whether its writer is dead, as far as can be seen.
+    fn is_over(&self) -> bool {
+        self.age > EXPIRES || self.owner.as_ref().is_some_and(|owner| owner.process.is_gone())
+    }
+
+    #[cold]
+    fn refused(&self) -> Error {
+        let who =
+            self.owner.as_ref().map_or_else(|| "of another version".to_owned(), |owner| owner.process.to_string());
+        let (age, left) = (self.age.as_secs(), EXPIRES.saturating_sub(self.age).as_secs() + 1);
+        let text = format!("another sink writes to this folder: {who}, heard of {age} s ago");
+        Error::config(text).help(format!("wait for it, or name another folder; if it was killed, go on in {left} s"))
+    }
+}
+
+async fn put(at: &Location, owner: &Owner, mode: PutMode) -> object_store::Result<PutResult> {
+    // Strings and numbers.
+    let text = serde_json::to_vec(owner).expect("an owner serialises");
+    let options = PutOptions { mode, ..PutOptions::default() };
+    at.bucket.patient.put_opts(&at.key, PutPayload::from(text), options).await
+}
+
+fn found(at: &Location) -> Result<Option<Found>> {
+    let asked = at.clone();
+    let found = runtime::wait(async move { read(&asked).await })?;
+    found.map_err(|failure| failure.error().path(at.path()))
+}
+
+async fn read(at: &Location) -> Result<Option<Found>, Failure> {
+    let mut attempts = Attempts::new(&StoreOptions::current());
+    loop {
+        let attempt = attempts.begin();
+        let request = async {
+            let options = GetOptions { range: Some(GetRange::Bounded(0..MOST)), ..GetOptions::default() };
+            let answer = at.bucket.reader.get_opts(&at.key, options).await?;
+            let meta = answer.meta.clone();
+            object_store::Result::Ok((meta, answer.bytes().await?))
+        };
+        let (answer, told) = listening(None, attempt.within(request)).await;
+        attempts.end(&attempt);
+        let fault = match answer {
+            Ok(Ok((meta, bytes))) => {
+                let written = SystemTime::from(meta.last_modified);
+                let now = told.date.unwrap_or_else(SystemTime::now);
+                let age = now.duration_since(written).unwrap_or_default();
+                let owner =
+                    serde_json::from_slice(&bytes).ok().filter(|owner: &Owner| owner.gristmill_writer == FORMAT);
+                let version = UpdateVersion { e_tag: meta.e_tag, version: meta.version };
+                return Ok(Some(Found { owner, version, age }));
+            }
+            Ok(Err(object_store::Error::NotFound { .. })) => return Ok(None),
+            Ok(Err(error)) => Fault::of(&error, told),
+            Err(stopped) => Fault::again(format!("no answer in {stopped:?}")),
+        };
+        attempts.next(fault).await?;
+    }
+}
