@@ -238,3 +238,49 @@ fn kills_at_any_moment_change_nothing() {
     assert!(killed >= kills);
     println!("{killed} workers killed");
 }
+
+/// Takes a moment to build, in which workers are killed.
+fn slow_to_build(_: ()) -> Result<impl IterDataset<Item = i64>> {
+    std::thread::sleep(Duration::from_millis(300));
+    Ok(Range::new(0, 200).to_iter())
+}
+
+#[test]
+fn workers_that_are_killed_before_they_are_ready_do_not_end_a_run() {
+    let _alone = alone();
+    let mut killed = std::collections::BTreeSet::new();
+    let got = std::thread::scope(|scope| {
+        let options = options(1).deadline(None);
+        let run = || mp_prefetch(slow_to_build, (), options).unwrap().build().unwrap().collect::<Result<Vec<i64>>>();
+        let run = scope.spawn(run);
+        while killed.len() < 14 && !run.is_finished() {
+            for pid in living_children() {
+                let sent = std::process::Command::new("kill").args(["-9", &pid.to_string()]).output().unwrap();
+                if sent.status.success() {
+                    killed.insert(pid);
+                }
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        run.join().unwrap()
+    });
+    assert_eq!(got.unwrap(), (0..200).collect::<Vec<_>>());
+    assert!(killed.len() >= 14, "{} workers were killed", killed.len());
+}
+
+/// Ends a worker as it begins, by itself.
+fn ends_itself(parent: u32) -> Result<impl IterDataset<Item = i64>> {
+    if std::process::id() != parent {
+        std::process::abort();
+    }
+    Ok(Range::new(0, 200).to_iter())
+}
+
+#[test]
+fn a_program_that_dies_each_time_it_starts_is_an_error() {
+    let _alone = alone();
+    let loader = mp_prefetch(ends_itself, std::process::id(), options(2)).unwrap().build().unwrap();
+    let error = loader.collect::<Result<Vec<i64>>>().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Worker);
+    assert!(error.to_string().contains("the last of many that died with nothing done between"), "{error}");
+}

@@ -29,8 +29,11 @@ class MpOptions:
     #: Threads that evaluate in each worker. Python functions take turns in them, so there is one where there are any.
     threads_per_worker: int | None = None
     #: Bytes that shared memory and the private memory of all workers take together at most; a quarter of what is available.
+    #: It does not limit shared memory that functions map themselves (such as `mmap.mmap(-1, n)`), nor processes that they
+    #: start, of which each may have as much private memory as a worker. Where those are seen to exceed it, a warning says so.
     ram_budget: int | str | None = None
-    #: Bytes of private memory of each worker; half of the budget divided by the workers.
+    #: Bytes of private memory of each worker; half of the budget divided by the workers, but 192 MiB at least where they run
+    #: Python functions, else 64 MiB.
     worker_heap: int | str | None = None
     #: Bytes that one element or batch may have; a quarter of the shared memory.
     max_element: int | str | None = None

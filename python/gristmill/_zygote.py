@@ -20,6 +20,10 @@ _MEMORY = 64 << 20
 def main(trainer: int) -> NoReturn:
     """Serves the process `trainer`, whose child this is, until it ends or closes the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Where the trainer ignores it, so does this process at first, and then nothing is known of how workers end.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    end_with_parent: Any = getattr(_gristmill, "_end_with_parent")
+    end_with_parent()
     watch = os.pidfd_open(trainer)
     if os.getppid() != trainer:
         os._exit(1)
@@ -36,7 +40,12 @@ def main(trainer: int) -> NoReturn:
 def _load(modules: Iterable[str]) -> None:
     for name in modules:
         importlib.import_module(name)
-    if len(os.listdir("/proc/self/task")) != 1:
+    try:
+        alone = len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        # Nobody says how many there are.
+        alone = False
+    if not alone:
         # With other threads no fork is safe; then the trainer starts workers one by one.
         os._exit(0)
 
@@ -51,6 +60,8 @@ class _Zygote:
         #: Those that run, and by descriptor those whose end is to be told.
         self._running: set[int] = set()
         self._told: dict[int, int] = {}
+        #: Connections of workers that are to be forked, in the order in which they are asked for.
+        self._files: list[int] = []
 
     def run(self) -> None:
         heard = b""
@@ -61,7 +72,12 @@ class _Zygote:
             if self._watch in ready:
                 break
             if self._control.fileno() in ready:
-                more = self._control.recv(1 << 16)
+                try:
+                    more, files, *_ = socket.recv_fds(self._control, 1 << 16, 16)
+                except OSError:
+                    # The trainer has ended without a word.
+                    break
+                self._files += files
                 if not more:
                     break
                 *lines, heard = (heard + more).split(b"\n")
@@ -75,10 +91,11 @@ class _Zygote:
         if word == "load":
             _load(rest.split())
         elif word == "start":
-            slab, _, call = rest.partition(" ")
+            given = self._files.pop(0)
             pid = os.fork()
             if pid == 0:
-                self._become_worker(slab, call)
+                self._become_worker(given, rest)
+            os.close(given)
             self._running.add(pid)
             self._say(f"started {pid}")
         elif word == "opened":
@@ -104,13 +121,12 @@ class _Zygote:
             # The trainer is gone, which is seen next.
             pass
 
-    def _become_worker(self, slab: str, call: str) -> NoReturn:
+    def _become_worker(self, given: int, call: str) -> NoReturn:
         try:
             self._control.close()
             os.close(self._watch)
-            for fd in self._told:
+            for fd in (*self._told, *self._files):
                 os.close(fd)
-            given = os.open(slab, os.O_RDWR)
             os.dup2(given, 0)
             os.close(given)
             if "numpy.random" in sys.modules:

@@ -11,7 +11,7 @@ use super::client::{Client, Device};
 use super::event::Event;
 use super::host::HostBytes;
 use crate::element::{Array, BufferMut, DType};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// An array in a device's memory, or on its way there: freed when this is dropped.
 ///
@@ -123,6 +123,18 @@ fn dims(dtype: DType, shape: &[usize], len: usize) -> Result<Vec<i64>> {
     }
 }
 
+/// The shape that a plugin says its buffer has, if its bytes can be counted: they are what is reserved to read it.
+fn shape(dtype: DType, dims: &[i64]) -> Result<Vec<usize>> {
+    let shape = dims.iter().map(|&d| usize::try_from(d).ok()).collect::<Option<Vec<_>>>();
+    // Of dimensions other than 0, so that all that is counted later fits too.
+    let fits = |shape: &Vec<usize>| {
+        let bytes = shape.iter().filter(|&&d| d > 0).try_fold(dtype.size(), |n, &d| n.checked_mul(d));
+        bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok())
+    };
+    let impossible = || Error::new(ErrorKind::Device, format!("a device buffer of {dtype}{dims:?} cannot be"));
+    shape.filter(fits).ok_or_else(impossible)
+}
+
 impl DeviceBuffer {
     /// What a computation returned.
     ///
@@ -140,7 +152,7 @@ impl DeviceBuffer {
         if said.dims_len > 0 && !said.dims.is_null() {
             // SAFETY: the plugin says where its dimensions lie, which live as long as the buffer.
             let dims = unsafe { std::slice::from_raw_parts(said.dims, said.dims_len) };
-            buffer.shape = dims.iter().map(|&d| usize::try_from(d).unwrap_or(0)).collect();
+            buffer.shape = shape(buffer.dtype, dims)?;
         }
         Ok(buffer)
     }

@@ -104,6 +104,7 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::error::pack_by(error::pack);
         crate::workers::wire::also(crossing::CROSSINGS);
         module.add_function(wrap_pyfunction!(workers::_serve, module)?)?;
+        module.add_function(wrap_pyfunction!(workers::_end_with_parent, module)?)?;
     }
     warnings::listen();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

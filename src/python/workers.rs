@@ -154,6 +154,12 @@ fn rebuild(payload: &[u8], session: &Session) -> Result<BoxIter<Item>> {
     made.map_err(|e: PyErr| Error::new(ErrorKind::Worker, format!("a worker cannot make the pipeline: {e}")))
 }
 
+/// Has the kernel end this process with the thread that started it.
+#[pyfunction]
+pub(crate) fn _end_with_parent() {
+    crate::workers::end_with_parent();
+}
+
 /// Takes over in a worker process, and never returns there.
 ///
 /// # Errors

@@ -27,7 +27,7 @@ pub enum Access {
 ///
 /// # The user's part
 /// **Do not change a file while it is read.** Nothing in an operating system stops another process from writing to or
-/// truncating a mapped file. Overwritten bytes may then be seen torn, and reading behind a truncated end stops the
+/// truncating a mapped file. Overwritten bytes may then be seen torn, which no check here can rule out, and reading behind a truncated end stops the
 /// process (`SIGBUS`). Replace a file by renaming a new one over it: a mapping keeps the old one.
 pub struct Mapping(Option<Mmap>);
 
@@ -56,7 +56,8 @@ impl Mapping {
             return Ok((Self(None), file));
         }
         // SAFETY: the mapping is private to reading and lives in `self`. That no one changes the file meanwhile is the
-        // user's part, stated above; every value read from it is checked before use, so torn bytes are bad data at worst.
+        // user's part, stated above; every value read from it is checked before use, and used as it was read. A change meanwhile
+        // is undefined for a slice all the same: bad data most likely, and no promise.
         let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io(e, path))?;
         advise(&map, access);
         Ok((Self(Some(map)), file))

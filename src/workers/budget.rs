@@ -112,10 +112,7 @@ impl Plan {
                 Bytes(LEAST_SLAB + once),
                 Bytes(pool.saturating_add(LEAST_SLAB + once)),
             ))
-            .help(format!(
-                "raise ram_budget, use fewer workers, or set worker_heap to {} or less",
-                Bytes(spare / n.max(1))
-            )));
+            .help(remedies(workers, pool.saturating_add(LEAST_SLAB + once), spare / n.max(1), needs)));
         };
         let slab = slab.min(MOST_SLAB) / PAGE as u64 * PAGE as u64;
         let max_element = options.max_element.unwrap_or(slab / 4);
@@ -174,6 +171,22 @@ impl Plan {
     pub(crate) fn most_group(&self) -> u64 {
         let threads = self.most_threads.min(self.cores.max(self.start_workers));
         ((self.slab - self.max_element) / (1 + threads as u64)).min(self.max_element)
+    }
+}
+
+/// What to do where the budget is too small: those of the ways that lead somewhere.
+fn remedies(workers: usize, need: u64, heap: u64, needs: Needs) -> String {
+    let mut ways = vec![format!("raise ram_budget (`--ram`) to {} or more", Bytes(need))];
+    if workers > 1 {
+        ways.push("use fewer workers".to_owned());
+    }
+    // With less than half of what workers have at least, none would come far.
+    if heap >= needs.least_heap / 2 {
+        ways.push(format!("set worker_heap to {} or less", Bytes(heap)));
+    }
+    match ways.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{}, or {last}", rest.join(", ")),
+        _ => ways.concat(),
     }
 }
 
@@ -270,6 +283,21 @@ mod tests {
             error.message(),
             "ram_budget is 100 MiB; 2 x (64 MiB of heap + 2 MiB beside it) + 1 MiB of shared memory need 133 MiB"
         );
+        assert_eq!(
+            error.help_text(),
+            Some(
+                "raise ram_budget (`--ram`) to 133 MiB or more, use fewer workers, or set worker_heap to 47 MiB or less"
+            )
+        );
+        let help = |workers, mib, python| {
+            let options = MpOptions { interpreted: python, ..MpOptions::auto().workers(workers).ram_budget(mib * MIB) };
+            let error = Plan::new(&options, 2, 0).unwrap_err();
+            error.help_text().unwrap().to_owned()
+        };
+        assert_eq!(help(1, 1, false), "raise ram_budget (`--ram`) to 67 MiB or more");
+        let one = "raise ram_budget (`--ram`) to 267 MiB or more, or set worker_heap to 181 MiB or less";
+        assert_eq!(help(1, 256, true), one);
+        assert_eq!(help(4, 300, true), "raise ram_budget (`--ram`) to 873 MiB or more, or use fewer workers");
         let options = MpOptions::auto().ram_budget(200 * MIB).max_element(150 * MIB);
         assert!(Plan::new(&options, 2, 0).unwrap_err().message().starts_with("max_element is 150 MiB, and half"));
     }

@@ -1,19 +1,16 @@
-//! What the parent and a worker say to each other, over `ipc-channel`.
+//! What the parent and a worker say to each other, over a [`Channel`].
 //!
 //! Only positions and descriptors travel here, a few dozen bytes a message; elements travel in the slab. The parent holds
 //! a [`Worker`](super::launch::Worker) and hears [`Event`]s, the worker holds a [`Session`].
 
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ipc_channel::IpcError;
-use ipc_channel::ipc::{IpcReceiver, IpcSender};
 use serde::{Deserialize, Serialize};
 
+use super::channel::{Broken, Channel};
 use super::launch::Exit;
-use super::slab::ExtentId;
+use super::slab::{ExtentId, WorkerSlab};
 use crate::cx::Tally;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::remote::Segment;
@@ -36,8 +33,6 @@ pub(crate) enum ToWorker {
 /// What a worker has to know beside its pipeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Begin {
-    /// Size of the slab.
-    pub(crate) slab_bytes: u64,
     /// Threads that evaluate.
     pub(crate) threads: u32,
     /// How many of them at a time, at first.
@@ -145,7 +140,7 @@ impl Failure {
     }
 }
 
-/// Keeps a message well under the size (some 200 KB) at which `ipc-channel` would split it.
+/// Keeps words without end out of messages.
 fn shorten(mut text: String) -> String {
     const LIMIT: usize = 16 << 10;
     if text.len() > LIMIT {
@@ -154,16 +149,6 @@ fn shorten(mut text: String) -> String {
         text.push('…');
     }
     text
-}
-
-/// What travels on the channel to the parent.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Up {
-    /// The worker says something.
-    Message(FromWorker),
-    /// The parent's own mark behind the last message of a worker that has ended: the channel itself may stay open, since a
-    /// child of the worker can hold its end.
-    Gone,
 }
 
 /// Something that happened to a worker, as the parent hears it.
@@ -184,30 +169,21 @@ pub(crate) enum What {
     Exited(Exit),
 }
 
-/// A worker's end of the channels. All its threads may share one.
+/// A worker's end of the channel. All its threads may share one.
 #[derive(Debug)]
 pub(crate) struct Session {
     worker: u64,
     #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "for functions of Python"))]
     place: u64,
-    inbox: Mutex<IpcReceiver<ToWorker>>,
-    stopped: AtomicBool,
-    outbox: IpcSender<Up>,
-    slab: Option<OwnedFd>,
+    channel: Arc<Channel>,
+    stopped: Mutex<bool>,
+    slab: Option<Arc<WorkerSlab>>,
     built_in: Duration,
 }
 
 impl Session {
-    pub(crate) fn new(worker: u64, inbox: IpcReceiver<ToWorker>, outbox: IpcSender<Up>, slab: Option<OwnedFd>) -> Self {
-        Self {
-            worker,
-            place: 0,
-            inbox: Mutex::new(inbox),
-            stopped: AtomicBool::new(false),
-            outbox,
-            slab,
-            built_in: Duration::ZERO,
-        }
+    pub(crate) fn new(worker: u64, channel: Arc<Channel>, slab: Option<Arc<WorkerSlab>>) -> Self {
+        Self { worker, place: 0, channel, stopped: Mutex::new(false), slab, built_in: Duration::ZERO }
     }
 
     /// The same, as this one of several workers.
@@ -235,14 +211,14 @@ impl Session {
         self.built_in
     }
 
-    /// The slab's descriptor, if the parent gave one; for the first who asks.
-    pub(crate) fn take_slab(&mut self) -> Option<OwnedFd> {
+    /// The slab, if the parent gave one; for the first who asks.
+    pub(crate) fn take_slab(&mut self) -> Option<Arc<WorkerSlab>> {
         self.slab.take()
     }
 
     #[cfg(test)]
-    pub(crate) fn outbox(&self) -> &IpcSender<Up> {
-        &self.outbox
+    pub(crate) fn channel(&self) -> &Channel {
+        &self.channel
     }
 
     /// Waits for the next message; `None` after [`ToWorker::Stop`], or when the parent is gone, for every thread that asks.
@@ -252,17 +228,18 @@ impl Session {
     /// # Errors
     /// [`ErrorKind::Worker`] for bytes that are no message.
     pub(crate) fn recv(&self) -> Result<Option<ToWorker>> {
-        let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if self.stopped.load(Ordering::Relaxed) {
-                return Ok(None);
+        // Held while it waits: those that wait behind it see that there is nothing more.
+        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        if *stopped {
+            return Ok(None);
+        }
+        match self.channel.recv() {
+            Ok(ToWorker::Stop) | Err(Broken::Closed) => {
+                *stopped = true;
+                Ok(None)
             }
-            match inbox.recv() {
-                Ok(ToWorker::Stop) | Err(IpcError::Disconnected) => self.stopped.store(true, Ordering::Relaxed),
-                Ok(message) => return Ok(Some(message)),
-                Err(IpcError::Io(e)) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(broken("message from the parent", e)),
-            }
+            Ok(message) => Ok(Some(message)),
+            Err(e) => Err(broken("message from the parent", e)),
         }
     }
 
@@ -271,20 +248,10 @@ impl Session {
     /// # Errors
     /// [`ErrorKind::Worker`] when the parent is gone.
     pub(crate) fn send(&self, message: FromWorker) -> Result<()> {
-        send(&self.outbox, || Up::Message(message.clone())).map_err(|e| broken("message to the parent", e))
+        self.channel.send(&message).map_err(|e| broken("message to the parent", e.into()))
     }
 }
 
-/// Sends what `message` makes, again where a signal came first (then nothing was sent).
-pub(crate) fn send<T: Serialize>(to: &IpcSender<T>, message: impl Fn() -> T) -> Result<(), IpcError> {
-    loop {
-        match to.send(message()) {
-            Err(IpcError::Io(e)) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            other => return other,
-        }
-    }
-}
-
-fn broken(what: &str, error: IpcError) -> Error {
+fn broken(what: &str, error: Broken) -> Error {
     Error::new(ErrorKind::Worker, format!("{what}: {error}")).caused_by(error)
 }

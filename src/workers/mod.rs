@@ -30,6 +30,7 @@
 //! at most 63 elements old.
 
 mod budget;
+mod channel;
 pub(crate) mod control;
 pub(crate) mod launch;
 mod options;
@@ -47,5 +48,7 @@ pub use options::{Count, MpOptions, Poison};
 pub use pick::{Measured, PerformanceConfig, PickLimits, pick_performance_config};
 pub use prefetch::mp_prefetch;
 
+#[cfg(feature = "python")]
+pub(crate) use sys::process::end_with_parent;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(crate) use wire::fuzz_wire;

@@ -108,17 +108,21 @@ impl MpOptions {
         self
     }
 
-    /// Bytes that the slab and the private memory of all workers take together at most, at every instant; a quarter of the
-    /// available memory (of the control group, where that is less) if it is not given.
+    /// Bytes that shared memory and the private memory of all workers take together at most, at every instant; a quarter of
+    /// the available memory (of the control group, where that is less) if it is not given.
     ///
-    /// Not in it: the page cache and mapped files, this process's own heap, program text.
+    /// It holds by construction: shared memory has one size, and the kernel refuses each worker more private memory than its
+    /// [heap](Self::worker_heap). Not in it is what that limit does not see: shared memory that code in a worker maps or
+    /// writes to memory files, and processes that it starts, which have the same limit each; nor the page cache and mapped
+    /// files, this process's own heap, program text. A control group limits those. What workers and the processes below them
+    /// use is measured now and then, and a warning and a note in the report say if it was more.
     pub fn ram_budget(mut self, bytes: u64) -> Self {
         self.ram_budget = Some(bytes);
         self
     }
 
-    /// Bytes of private memory of each worker; half of the budget, divided by the workers, if it is not given. A worker
-    /// that wants more has its allocation fail, which ends it. If it is not given, and several workers died over an
+    /// Bytes of private memory of each worker; if it is not given, half of the budget divided by the workers, but 64 MiB at
+    /// least, or 192 MiB where they run Python. A worker that wants more has its allocation fail, which ends it. If it is not given, and several workers died over an
     /// element, it is evaluated once more by a worker that has all of that half, before it is blamed.
     pub fn worker_heap(mut self, bytes: u64) -> Self {
         self.worker_heap = Some(bytes);

@@ -30,7 +30,6 @@ pub(crate) fn serve<D: IterDataset>(dataset: D, mut session: Session) -> Result<
         crate::store::be_one_of_many();
     }
     check_same(&begin.pipeline, &(&dataset as &dyn Stage).lines())?;
-    let slab = WorkerSlab::map(slab, begin.slab_bytes as usize)?;
     let server = Server::new(&dataset, session, slab, begin.counted)?;
     server.session.send(FromWorker::Ready(Ready { build_ns: server.session.built_in().as_nanos() as u64 }))?;
     server.run(begin)

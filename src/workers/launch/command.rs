@@ -1,7 +1,7 @@
 //! The command that starts a worker.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use super::hook;
 use crate::store;
 use crate::workers::sys::modules;
 
-/// Says where a worker finds its parent; set by gristmill alone.
+/// Says that this process is a worker, and whose; set by gristmill alone.
 pub(crate) const WORKER: &str = "GRISTMILL_WORKER";
 /// Set by the user: the program to start as a worker.
 pub(crate) const WORKER_EXE: &str = "GRISTMILL_WORKER_EXE";
@@ -73,8 +73,8 @@ fn surround(command: &mut Command, given: &WorkerCommand) {
     command.stderr(standard_error().map_or_else(Stdio::null, Stdio::from));
 }
 
-/// What a worker finds in its environment: who its parent is, where to connect, and who takes over.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a worker finds in its environment: who its parent is, and who takes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     /// Whether [`init`](super::init) takes over, called by `main`; the hook before `main` otherwise.
     pub(crate) in_main: bool,
@@ -82,8 +82,6 @@ pub(crate) struct Call {
     pub(crate) forked: bool,
     /// The parent's process id.
     pub(crate) parent: u32,
-    /// The socket's path.
-    pub(crate) socket: String,
 }
 
 impl Call {
@@ -93,33 +91,31 @@ impl Call {
             (false, true) => "main",
             (false, false) => "hook",
         };
-        format!("{who};{};{}", self.parent, self.socket)
+        format!("{who};{}", self.parent)
     }
 
     pub(crate) fn read(text: &OsStr) -> Option<Self> {
-        let mut parts = text.to_str()?.splitn(3, ';');
+        let mut parts = text.to_str()?.splitn(2, ';');
         let (in_main, forked) = match parts.next()? {
             "main" => (true, false),
             "hook" => (false, false),
             "fork" => (true, true),
             _ => return None,
         };
-        Some(Self { in_main, forked, parent: parts.next()?.parse().ok()?, socket: parts.next()?.to_owned() })
+        Some(Self { in_main, forked, parent: parts.next()?.parse().ok()? })
     }
 }
 
-/// The command for one worker, and the program's path for messages.
+/// The command for one worker, which inherits `socket`, and the program's path for messages.
 pub(crate) fn build(
-    call: &Call,
-    slab: Option<BorrowedFd<'_>>,
+    call: Call,
+    socket: OwnedFd,
     given: Option<&WorkerCommand>,
 ) -> Result<(Command, PathBuf), LaunchFailure> {
     // Else a program in which the hook does not act would start itself for ever.
     if std::env::var_os(WORKER).is_some() {
         return Err(LaunchFailure::WorkerAstray);
     }
-    let slab = slab.map(|fd| fd.try_clone_to_owned()).transpose();
-    let slab = slab.map_err(|source| LaunchFailure::Spawn { program: "a worker".into(), source })?;
     let (program, arguments) = match given {
         Some(given) => (given.program.clone(), given.arguments.clone()),
         None => program()?,
@@ -129,7 +125,7 @@ pub(crate) fn build(
     if program == Path::new(SELF) {
         command.arg0(format!("gristmill worker of {}", call.parent));
     }
-    command.stdin(slab.map_or_else(Stdio::null, Stdio::from));
+    command.stdin(Stdio::from(socket));
     match given {
         Some(given) => surround(&mut command, given),
         None => {
@@ -176,13 +172,13 @@ mod tests {
     #[test]
     fn a_call_is_read_as_it_was_written() {
         for call in [
-            Call { in_main: false, forked: false, parent: 12, socket: "/tmp/a;b/socket".into() },
-            Call { in_main: true, forked: false, parent: u32::MAX, socket: String::new() },
-            Call { in_main: true, forked: true, parent: 1, socket: "s".into() },
+            Call { in_main: false, forked: false, parent: 12 },
+            Call { in_main: true, forked: false, parent: u32::MAX },
+            Call { in_main: true, forked: true, parent: 1 },
         ] {
             assert_eq!(Call::read(OsStr::new(&call.write())), Some(call));
         }
-        for other in ["", "1", "hook", "hook;", "hook;x;/tmp", "hook;-1;/tmp", "else;1;/tmp"] {
+        for other in ["", "1", "hook", "hook;", "hook;x", "hook;-1", "hook;1;2", "else;1"] {
             assert_eq!(Call::read(OsStr::new(other)), None, "{other}");
         }
     }

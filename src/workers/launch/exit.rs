@@ -28,6 +28,17 @@ impl Exit {
         self.told_to_stop && self.status == Status::Code(0)
     }
 
+    /// Whether somebody else ended it, as far as can be told: no process sends itself these signals by a mistake.
+    pub(crate) fn is_from_outside(&self) -> bool {
+        let killed = matches!(self.status, Status::Signal { number: libc::SIGKILL, .. } | Status::Unknown);
+        !self.killed_by_us && self.nonsense.is_none() && (killed || self.is_asked_for())
+    }
+
+    /// Whether it was ended as one ends a program that is no longer wanted.
+    pub(crate) fn is_asked_for(&self) -> bool {
+        matches!(self.status, Status::Signal { number: libc::SIGTERM | libc::SIGHUP | libc::SIGINT, .. })
+    }
+
     /// What may be behind it and what to do, where the status says something about that.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         if self.killed_by_us {
@@ -115,6 +126,24 @@ mod tests {
             let exit = exit(status, told, ours);
             assert_eq!((exit.to_string().as_str(), exit.is_clean()), (words, clean));
         }
+    }
+
+    #[test]
+    fn what_others_do_is_told_from_what_a_worker_does() {
+        let signal = |number| Status::Signal { number, core: false };
+        for (status, outside, asked) in [
+            (signal(libc::SIGKILL), true, false),
+            (signal(libc::SIGTERM), true, true),
+            (signal(libc::SIGHUP), true, true),
+            (Status::Unknown, true, false),
+            (signal(libc::SIGSEGV), false, false),
+            (signal(libc::SIGABRT), false, false),
+            (Status::Code(1), false, false),
+        ] {
+            let ended = exit(status, false, false);
+            assert_eq!((ended.is_from_outside(), ended.is_asked_for()), (outside, asked), "{ended}");
+        }
+        assert!(!exit(signal(libc::SIGKILL), false, true).is_from_outside());
     }
 
     #[test]

@@ -18,8 +18,6 @@ pub(crate) enum LaunchFailure {
     WorkerAstray,
     #[error("no room for the descriptors of a worker: {0}")]
     Descriptors(#[source] io::Error),
-    #[error("workers cannot shake hands in {}: {why}", .directory.display())]
-    Rendezvous { directory: PathBuf, why: String },
     #[error("cannot start {}: {source}", .program.display())]
     Spawn { program: PathBuf, source: io::Error },
     #[error("cannot watch worker processes: {0}")]
@@ -51,7 +49,6 @@ impl LaunchFailure {
                  this program, or call `gristmill::workers::init` first"
             }
             Self::Descriptors(_) => "raise the limit on open files (`ulimit -n`)",
-            Self::Rendezvous { .. } => "set TMPDIR to a directory that can be written and whose path is short UTF-8",
             Self::Spawn { .. } => "check the worker command, and the limits on processes and memory",
             Self::Watch(_) => "gristmill needs Linux 5.4 or later, and a sandbox that allows pidfd_open and waitid",
             Self::Died { exit } => exit.advice().unwrap_or(
@@ -68,6 +65,18 @@ impl LaunchFailure {
             Self::Unheard { exit } => exit.advice().unwrap_or("its last words are on standard error"),
         }
     }
+
+    /// Whether `error` is that somebody else's signal ended a worker before it could do anything.
+    pub(crate) fn is_from_outside(error: &Error) -> bool {
+        let failure = std::error::Error::source(error).and_then(|source| source.downcast_ref());
+        match failure {
+            Some(Self::Died { exit } | Self::NoGreeting { exit, .. } | Self::Unheard { exit }) => {
+                exit.is_from_outside()
+            }
+            _ => false,
+        }
+    }
+
     /// The failure as the crate's error, which keeps it as its source.
     pub(crate) fn into_error(self) -> Error {
         Error::new(ErrorKind::Worker, self.to_string()).help(self.help()).caused_by(self)

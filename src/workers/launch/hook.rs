@@ -33,7 +33,7 @@ extern "C" fn on_load() {
     match Call::read(&call) {
         // `main` will call `init`.
         Some(call) if call.in_main => {}
-        Some(call) => become_worker(&call),
+        Some(call) => become_worker(call),
         // Left in place: whoever starts a worker from this process is told.
         None => {}
     }
@@ -50,11 +50,11 @@ pub fn init() {
     if let Some(call) = std::env::var_os(WORKER).as_deref().and_then(Call::read)
         && !has_raised_rights()
     {
-        become_worker(&call);
+        become_worker(call);
     }
 }
 
-fn become_worker(call: &Call) -> ! {
+fn become_worker(call: Call) -> ! {
     // SAFETY: nobody else reads or writes the environment now: this thread is the only one, but for such as a library's
     // constructor has started for itself (a pool, idle still). `init` asks its caller for the same.
     unsafe { std::env::remove_var(WORKER) };

@@ -26,7 +26,6 @@ pub use hook::init;
 #[cfg(feature = "python")]
 pub(crate) use command::WorkerCommand;
 pub(crate) use exit::Exit;
-#[cfg(test)]
 pub(crate) use failure::LaunchFailure;
 #[cfg(feature = "python")]
 pub(crate) use program::FromBytes;

@@ -1,37 +1,38 @@
 //! Starting a worker.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use crossbeam_channel::Sender;
-use ipc_channel::ipc::{self, IpcReceiver, IpcSender};
+use crossbeam_channel::{Sender, bounded};
 use rustix::event::EventfdFlags;
 
 use super::command::{self, Call};
 use super::exit::Exit;
 use super::failure::LaunchFailure;
-use super::handshake::{Order, Rendezvous, Start, Unmet};
+use super::handshake::{Hello, Start};
 use super::hook;
 use super::identity::Identity;
 use super::program::Program;
 use super::starter::Starter;
 use super::worker::Worker;
 use crate::error::Result;
-use crate::workers::control::{Event, ToWorker, Up};
+use crate::workers::channel::{Broken, Channel};
+use crate::workers::control::Event;
 use crate::workers::sys::process::Process;
 use crate::workers::sys::signals;
 
 /// How a worker is started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options<'a> {
-    /// The slab's descriptor, which the worker gets a copy of.
+    /// The worker's memory file, of which it gets a copy.
     pub(crate) slab: Option<BorrowedFd<'a>>,
     /// The worker's cap on private writable memory, in bytes.
     pub(crate) heap_limit: Option<u64>,
     /// Which of several workers it is.
     pub(crate) place: u64,
-    /// How long it may take to connect; building its pipeline comes after that.
+    /// How long it may take to greet; building its pipeline comes after that.
     pub(crate) time_out: Duration,
 }
 
@@ -43,9 +44,12 @@ impl Default for Options<'_> {
 
 /// Starts a worker under `number`, which runs `program`; what happens to it is told to `events`, which must be unbounded.
 ///
-/// It returns when the worker has connected and got its program, after some 2 ms. The program is started without a fork
+/// It returns when the worker has greeted and got its program, after some 2 ms. The program is started without a fork
 /// (`std` uses `posix_spawn` as long as nothing is to run between fork and exec), so it makes no difference how large this
 /// process is or what its other threads do.
+///
+/// The thread that starts it belongs to the worker from then on, until that was reaped: the kernel ends a worker with the
+/// thread that started it.
 ///
 /// # Errors
 /// [`ErrorKind::Worker`](crate::ErrorKind::Worker), caused by a [`LaunchFailure`]; then no process is left.
@@ -60,79 +64,99 @@ fn try_start(
     events: &Sender<Event>,
 ) -> Result<Worker, LaunchFailure> {
     make_sure_of_descriptors()?;
-    let rendezvous = Rendezvous::open()?;
+    let slab = options.slab.map(|fd| fd.try_clone_to_owned()).transpose().map_err(LaunchFailure::Descriptors)?;
+    let (program, events, time_out) = (program.clone(), events.clone(), options.time_out);
+    let start =
+        Start { worker: number, place: options.place, heap_limit: options.heap_limit, program: program.clone() };
+    let (tell, told) = bounded(1);
+    let life = move || match meet(&program, start, slab, time_out) {
+        Ok((process, channel)) => {
+            signals::block_all();
+            let (worker, life) = Worker::new(number, Arc::new(process), channel, events);
+            // If nobody waits for it, the worker is dropped here, which ends it.
+            let _ = tell.send(Ok(worker));
+            life.follow();
+        }
+        Err(failure) => drop(tell.send(Err(failure))),
+    };
+    thread::Builder::new().name(format!("gristmill-work-{number}")).spawn(life).map_err(LaunchFailure::Watch)?;
+    told.recv().unwrap_or_else(|_| Err(LaunchFailure::Watch(std::io::Error::other("the thread that watches it ended"))))
+}
+
+/// Starts the process, hears it out, and tells it what to do.
+fn meet(
+    program: &Program,
+    start: Start,
+    slab: Option<OwnedFd>,
+    time_out: Duration,
+) -> Result<(Process, Channel), LaunchFailure> {
     let call = Call {
         in_main: program.starter().is_some() || hook::init_was_called(),
         forked: false,
         parent: std::process::id(),
-        socket: rendezvous.path().to_owned(),
     };
-    let process = spawn(&call, program, options)?;
-    let tell = greet(rendezvous, &process, options)?;
-    let (outbox, heard) = channel::<Up>()?;
-    let (inbox, told) = channel::<ToWorker>()?;
-    let start = Start {
-        worker: number,
-        place: options.place,
-        heap_limit: options.heap_limit,
-        slab: options.slab.is_some(),
-        #[cfg(feature = "text")]
-        tokenizers: crate::text::known(),
-        program: program.clone(),
-        inbox: told,
-        outbox: outbox.clone(),
+    let (process, channel) = spawn(call, program)?;
+    greet(&channel, &process, time_out)?;
+    // It may be stopped before it has read all.
+    let late = |e: std::io::Error| match e.kind() {
+        std::io::ErrorKind::WouldBlock => LaunchFailure::TimedOut { pid: process.pid(), limit: time_out },
+        _ => LaunchFailure::Unheard { exit: last_words(&process) },
     };
-    if signals::without_sigpipe(|| start.send(program.cfg(), &tell)).is_err() {
-        return Err(LaunchFailure::Unheard { exit: last_words(&process) });
-    }
-    Worker::new(number, Arc::new(process), inbox, outbox, heard, events.clone()).map_err(LaunchFailure::Watch)
+    channel.limit_sends(Some(time_out)).map_err(LaunchFailure::Watch)?;
+    start.send(program.cfg(), slab.as_ref().map(std::os::fd::AsFd::as_fd), &channel).map_err(late)?;
+    channel.limit_sends(None).map_err(LaunchFailure::Watch)?;
+    Ok((process, channel))
 }
 
-/// Fails if a start would run out of descriptors half-way: `ipc-channel` does not take that well.
+/// Fails if a start would run out of descriptors half-way: what was begun would be hard to tell from a worker that died.
 fn make_sure_of_descriptors() -> Result<(), LaunchFailure> {
-    const NEEDED: usize = 20;
+    const NEEDED: usize = 16;
     let spare = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC);
     let spares: Result<Vec<_>, _> = (0..NEEDED).map(|_| spare()).collect();
     spares.map(drop).map_err(|e| LaunchFailure::Descriptors(e.into()))
 }
 
-fn spawn(call: &Call, program: &Program, options: &Options<'_>) -> Result<Process, LaunchFailure> {
+fn spawn(call: Call, program: &Program) -> Result<(Process, Channel), LaunchFailure> {
     #[cfg(feature = "python")]
-    if let Some(process) = program.starter().and_then(|starter| starter.fork(call, options.slab)) {
-        return Ok(process);
+    if let Some(starter) = program.starter() {
+        let (channel, socket) = Channel::pair().map_err(LaunchFailure::Descriptors)?;
+        if let Some(process) = starter.fork(call, &socket) {
+            return Ok((process, channel));
+        }
+        // It may still come, late, to a connection that nobody has any more.
     }
-    let (mut command, program) = command::build(call, options.slab, program.starter().map(Starter::command))?;
+    let (channel, socket) = Channel::pair().map_err(LaunchFailure::Descriptors)?;
+    let (mut command, program) = command::build(call, socket, program.starter().map(Starter::command))?;
     let mut child = command.spawn().map_err(|e| LaunchFailure::Spawn { program, source: e })?;
-    Process::open(child.id()).map_err(|e| {
+    // The command holds the worker's end of the connection.
+    drop(command);
+    let process = Process::open(child.id()).map_err(|e| {
         let _ = child.kill();
         let _ = child.wait();
         LaunchFailure::Watch(e)
-    })
+    })?;
+    Ok((process, channel))
 }
 
-/// Hears the worker out: it must be the process that was started, and the same build.
-fn greet(rendezvous: Rendezvous, process: &Process, options: &Options<'_>) -> Result<IpcSender<Order>, LaunchFailure> {
-    let hello = rendezvous.accept(process, options.time_out).map_err(|unmet| match unmet {
-        Unmet::Died => LaunchFailure::Died { exit: last_words(process) },
-        Unmet::TimedOut => LaunchFailure::TimedOut { pid: process.pid(), limit: options.time_out },
-        Unmet::NoGreeting(what) => LaunchFailure::NoGreeting { exit: last_words(process), what },
-        Unmet::Watch(e) => LaunchFailure::Watch(e),
+/// Hears the worker's greeting: it must be the same build.
+fn greet(channel: &Channel, process: &Process, time_out: Duration) -> Result<(), LaunchFailure> {
+    let hello = Hello::receive(channel, process.fd(), Instant::now() + time_out).map_err(|broken| match broken {
+        Broken::Ended => LaunchFailure::Died { exit: last_words(process) },
+        Broken::Late => LaunchFailure::TimedOut { pid: process.pid(), limit: time_out },
+        Broken::Closed => {
+            LaunchFailure::NoGreeting { exit: last_words(process), what: "it closed the connection".into() }
+        }
+        Broken::Nonsense(what) => LaunchFailure::NoGreeting { exit: last_words(process), what },
+        Broken::Io(e) => LaunchFailure::Watch(e),
     })?;
     let ours = hook::module().as_ref().map(Identity::of);
     match ours {
-        Some(ours) if ours.same_build(&hello.module) => Ok(hello.tell),
+        Some(ours) if ours.same_build(&hello.module) => Ok(()),
         ours => Err(LaunchFailure::OtherBuild {
             ours: ours.map(|m| m.name()).unwrap_or_default(),
             worker: hello.module.name(),
         }),
     }
-}
-
-fn channel<T>() -> Result<(IpcSender<T>, IpcReceiver<T>), LaunchFailure>
-where
-    T: for<'de> serde::Deserialize<'de> + serde::Serialize,
-{
-    ipc::channel().map_err(LaunchFailure::Watch)
 }
 
 /// How a worker ended that ends just now, or is made to.

@@ -1,7 +1,7 @@
 //! What starts the workers of one pool, where that is not this program started again.
 
 #[cfg(feature = "python")]
-use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
 #[cfg(feature = "python")]
 use std::sync::{Arc, OnceLock};
 
@@ -54,7 +54,7 @@ impl Starter {
 
     /// A worker for `call` that was forked; `None` where it has to be started.
     #[cfg(feature = "python")]
-    pub(super) fn fork(&self, call: &Call, slab: Option<BorrowedFd<'_>>) -> Option<Process> {
-        self.zygote()?.fork(&Call { forked: true, ..call.clone() }, slab)
+    pub(super) fn fork(&self, call: Call, socket: &OwnedFd) -> Option<Process> {
+        self.zygote()?.fork(Call { forked: true, ..call }, socket)
     }
 }

@@ -1,33 +1,27 @@
 //! A running worker, as its parent holds it.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use ipc_channel::IpcError;
-use ipc_channel::ipc::{IpcReceiver, IpcSender};
 
-use super::child::words;
 use super::exit::Exit;
 use crate::error::{Error, ErrorKind, Result};
-use crate::workers::control::{Event, FromWorker, ToWorker, Up, What, send};
-use crate::workers::sys::process::{Process, Status};
+use crate::workers::channel::{Broken, Channel};
+use crate::workers::control::{Event, ToWorker, What};
+use crate::workers::sys::limits;
+use crate::workers::sys::process::Process;
 use crate::workers::sys::usage::{self, Memory};
-use crate::workers::sys::{limits, signals};
 
 /// A running worker. Dropping it kills the process and waits until it is gone.
 ///
-/// Two threads belong to it: one receives and forwards, one waits for the process to end. The second then marks the end
-/// of the messages on the first one's channel, so that all that the worker said is heard before [`What::Exited`].
+/// A thread belongs to it, which [follows](Followed) what it says until it has ended.
 #[derive(Debug)]
 pub(crate) struct Worker {
     number: u64,
     life: Arc<Life>,
-    inbox: IpcSender<ToWorker>,
     gone: Receiver<Exit>,
     exit: Option<Exit>,
 }
@@ -35,6 +29,7 @@ pub(crate) struct Worker {
 #[derive(Debug)]
 struct Life {
     process: Arc<Process>,
+    channel: Channel,
     told_to_stop: AtomicBool,
     killed_by_us: AtomicBool,
 }
@@ -50,36 +45,13 @@ impl Life {
 }
 
 impl Worker {
-    pub(super) fn new(
-        number: u64,
-        process: Arc<Process>,
-        inbox: IpcSender<ToWorker>,
-        outbox: IpcSender<Up>,
-        heard: IpcReceiver<Up>,
-        events: Sender<Event>,
-    ) -> io::Result<Self> {
-        let life =
-            Arc::new(Life { process, told_to_stop: AtomicBool::new(false), killed_by_us: AtomicBool::new(false) });
+    /// The worker behind `channel`, and what the thread has to do that started it.
+    pub(super) fn new(number: u64, process: Arc<Process>, channel: Channel, events: Sender<Event>) -> (Self, Followed) {
+        let (told_to_stop, killed_by_us) = (AtomicBool::new(false), AtomicBool::new(false));
+        let life = Arc::new(Life { process, channel, told_to_stop, killed_by_us });
         let (tell, gone) = bounded(1);
-        let started = thread::Builder::new().name(format!("gristmill-end-{number}")).spawn({
-            let life = life.clone();
-            move || reap(&life.process, &outbox)
-        });
-        let started = started.and_then(|reaper| {
-            let life = life.clone();
-            let receive = move || {
-                signals::block_all();
-                let exit = receive(number, &heard, &life, reaper, &events);
-                // All descriptors are closed before anyone hears that the worker is gone.
-                drop((heard, life));
-                let _ = events.send(Event { worker: number, what: What::Exited(exit.clone()) });
-                let _ = tell.send(exit);
-            };
-            thread::Builder::new().name(format!("gristmill-hear-{number}")).spawn(receive)
-        });
-        // If the first thread runs, it takes the status; else the drop of the process does.
-        started.inspect_err(|_| life.kill())?;
-        Ok(Self { number, life, inbox, gone, exit: None })
+        let followed = Followed { number, life: life.clone(), events, tell };
+        (Self { number, life, gone, exit: None }, followed)
     }
 
     /// The number that it was started with.
@@ -105,7 +77,7 @@ impl Worker {
         if *message == ToWorker::Stop {
             self.life.told_to_stop.store(true, Ordering::Relaxed);
         }
-        signals::without_sigpipe(|| send(&self.inbox, || message.clone())).map_err(|e| {
+        self.life.channel.send(message).map_err(|e| {
             Error::new(ErrorKind::Worker, format!("cannot send to worker {} (pid {}): {e}", self.number, self.pid()))
         })
     }
@@ -143,6 +115,11 @@ impl Worker {
     #[cfg(test)]
     pub(crate) fn anonymous_share(&self) -> Option<u64> {
         self.of_the_living(usage::anonymous_share)
+    }
+
+    /// Memory that it and all processes below it use now, as [`usage::tree_share`] counts it.
+    pub(crate) fn tree_share(&self) -> Option<u64> {
+        self.of_the_living(|pid| Ok(usage::tree_share(pid)))
     }
 
     /// CPU time of all its threads so far, or `None` if it is gone.
@@ -183,55 +160,44 @@ impl Drop for Worker {
     }
 }
 
-/// Waits for the end of the process, then marks the end of its messages.
-fn reap(process: &Process, outbox: &IpcSender<Up>) -> Status {
-    signals::block_all();
-    let status = process.wait();
-    let _ = send(outbox, || Up::Gone);
-    status
+/// A worker as the thread sees it that started it.
+pub(super) struct Followed {
+    number: u64,
+    life: Arc<Life>,
+    events: Sender<Event>,
+    tell: Sender<Exit>,
 }
 
-/// Forwards messages until the mark of the end. What is no message ends the worker.
-fn receive(
-    worker: u64,
-    heard: &IpcReceiver<Up>,
-    life: &Life,
-    reaper: JoinHandle<Status>,
-    events: &Sender<Event>,
-) -> Exit {
-    let nonsense = loop {
-        match hear(heard) {
-            Ok(Some(message)) => {
-                // Nobody may listen any more; the worker is heard out all the same, or its sends would block.
-                let _ = events.send(Event { worker, what: What::Message(message) });
+impl Followed {
+    /// Forwards what the worker says until it has ended, and reaps it. What is no message ends it.
+    pub(super) fn follow(self) {
+        let Self { number, life, events, tell } = self;
+        let nonsense = loop {
+            match life.channel.recv_from(life.process.fd(), None) {
+                Ok(message) => {
+                    // Nobody may listen any more; the worker is heard out all the same, or its sends would block.
+                    let _ = events.send(Event { worker: number, what: What::Message(message) });
+                }
+                Err(Broken::Ended) => break None,
+                Err(broken) => break Some(broken.to_string()),
             }
-            Ok(None) if life.process.has_ended() => break None,
-            Ok(None) => break Some("the parent's own mark".to_owned()),
-            Err(nonsense) => break Some(nonsense),
+        };
+        if nonsense.is_some() {
+            life.kill();
         }
-    };
-    if nonsense.is_some() {
-        life.kill();
-    }
-    let status = reaper.join().unwrap_or(Status::Unknown);
-    Exit {
-        pid: life.process.pid(),
-        status,
-        told_to_stop: life.told_to_stop.load(Ordering::Relaxed),
-        killed_by_us: life.killed_by_us.load(Ordering::Relaxed),
-        nonsense,
-    }
-}
-
-/// The next message, or `None` for the mark of the end. A damaged message makes `ipc-channel` fail or panic.
-fn hear(heard: &IpcReceiver<Up>) -> Result<Option<FromWorker>, String> {
-    loop {
-        match catch_unwind(AssertUnwindSafe(|| heard.recv())) {
-            Ok(Ok(Up::Message(message))) => return Ok(Some(message)),
-            Ok(Ok(Up::Gone)) => return Ok(None),
-            Ok(Err(IpcError::Io(e))) if e.kind() == io::ErrorKind::Interrupted => {}
-            Ok(Err(e)) => return Err(e.to_string()),
-            Err(panic) => return Err(words(&*panic)),
-        }
+        let status = life.process.wait();
+        // Whoever waits for room to send is told, even where a child of the worker holds its end.
+        life.channel.close();
+        let exit = Exit {
+            pid: life.process.pid(),
+            status,
+            told_to_stop: life.told_to_stop.load(Ordering::Relaxed),
+            killed_by_us: life.killed_by_us.load(Ordering::Relaxed),
+            nonsense,
+        };
+        // Its descriptors are the other owner's to close before anyone hears that it is gone.
+        drop(life);
+        let _ = events.send(Event { worker: number, what: What::Exited(exit.clone()) });
+        let _ = tell.send(exit);
     }
 }

@@ -4,21 +4,24 @@
 //! few milliseconds. The trainer itself is never forked. Its workers are not children of the trainer: it tells how they end.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Write};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::io::{BufRead, BufReader};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::command::{self, Call, WorkerCommand};
+use crate::workers::channel::write_all;
 use crate::workers::sys::process::{Ends, Process, Status};
 use crate::workers::sys::signals;
 
-/// It loads what workers need first.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How an end is told, once it is seen.
-const NEWS: Duration = Duration::from_secs(5);
+/// How long it may take to fork: it loads what workers need first. After that, workers are started one by one.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it may take to tell of an end that was seen.
+const NEWS: Duration = Duration::from_secs(2);
+/// How often to look whether it is stopped: then nothing will come of it.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -48,21 +51,20 @@ impl Zygote {
     /// Starts one; `None` where that fails, and workers are better started one by one.
     pub(super) fn start(given: &WorkerCommand) -> Option<Self> {
         let (ours, theirs) = UnixStream::pair().ok()?;
-        let mut command = command::zygote(given, OwnedFd::from(theirs).into()).ok()?;
-        let mut child = command.spawn().ok()?;
-        // The command holds the other end of the connection.
-        drop(command);
-        let process = Process::open(child.id()).inspect_err(|_| {
-            let _ = child.kill();
-            let _ = child.wait();
-        });
-        let (process, heard) = (process.ok()?, Arc::<Heard>::default());
+        let command = command::zygote(given, OwnedFd::from(theirs).into()).ok()?;
+        let heard = Arc::<Heard>::default();
         let (from, to) = (ours.try_clone().ok()?, heard.clone());
+        let (tell, told) = crossbeam_channel::bounded(1);
+        // The kernel ends it with the thread that started it: the one that listens to it.
         let listen = move || {
+            let Some(process) = spawn(command) else { return };
             signals::block_all();
-            to.listen(from);
+            if tell.send(process).is_ok() {
+                to.listen(from);
+            }
         };
         let listener = std::thread::Builder::new().name("gristmill-zygote".into()).spawn(listen).ok()?;
+        let process = told.recv().ok()?;
         Some(Self { control: Mutex::new(ours), heard, process, listener: Some(listener) })
     }
 
@@ -72,21 +74,36 @@ impl Zygote {
         let _ = say(&lock(&self.control), &format!("load {}\n", modules.join(" ")));
     }
 
-    /// A worker for `call`, which takes `slab` as its standard input; `None` where that fails.
-    pub(super) fn fork(self: &Arc<Self>, call: &Call, slab: Option<BorrowedFd<'_>>) -> Option<Process> {
+    /// A worker for `call`, which takes a copy of `socket` as its standard input; `None` where that fails.
+    pub(super) fn fork(self: &Arc<Self>, call: Call, socket: &OwnedFd) -> Option<Process> {
         if !self.process.is_ours() {
             return None;
         }
         let control = lock(&self.control);
-        let slab =
-            slab.map_or("/dev/null".to_owned(), |slab| format!("/proc/{}/fd/{}", std::process::id(), slab.as_raw_fd()));
-        say(&control, &format!("start {slab} {}\n", call.write()))?;
-        let pid = self.heard.started()?;
+        if lock(&self.heard.news).silent {
+            return None;
+        }
+        let request = format!("start {}\n", call.write());
+        write_all(control.as_fd(), request.as_bytes(), Some(socket.as_fd())).ok()?;
+        let Some(pid) = self.heard.started(&self.process) else {
+            self.heard.give_up();
+            return None;
+        };
         // Until it is told so, it does not take the status, so that the number is nobody else's.
         let process = Process::of_another(pid, self.clone()).ok();
         say(&control, &format!("opened {pid}\n"))?;
         process
     }
+}
+
+fn spawn(mut command: std::process::Command) -> Option<Process> {
+    let mut child = command.spawn().ok()?;
+    // The command, which ends here, holds the other end of the connection.
+    let process = Process::open(child.id()).inspect_err(|_| {
+        let _ = child.kill();
+        let _ = child.wait();
+    });
+    process.ok()
 }
 
 impl Drop for Zygote {
@@ -135,24 +152,29 @@ impl Heard {
         self.changed.notify_all();
     }
 
-    fn started(&self) -> Option<u32> {
+    fn started(&self, process: &Process) -> Option<u32> {
         let deadline = Instant::now() + PATIENCE;
         let mut news = lock(&self.news);
         loop {
             if let Some(pid) = news.started.take() {
                 return Some(pid);
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if news.silent || left.is_zero() {
+            if news.silent || Instant::now() >= deadline || process.is_stopped() {
                 return None;
             }
-            news = self.changed.wait_timeout(news, left).unwrap_or_else(PoisonError::into_inner).0;
+            news = self.changed.wait_timeout(news, LOOK).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Expects nothing more from it. It is left as it is, because those that it has forked end with it.
+    fn give_up(&self) {
+        lock(&self.news).silent = true;
+        self.changed.notify_all();
     }
 }
 
-fn say(mut control: &UnixStream, words: &str) -> Option<()> {
-    signals::without_sigpipe(|| control.write_all(words.as_bytes())).ok()
+fn say(control: &UnixStream, words: &str) -> Option<()> {
+    write_all(control.as_fd(), words.as_bytes(), None).ok()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -163,17 +185,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// Says what it forks and how that ends, as the one of Python does; what a "worker" runs stands where its socket would.
+    /// Says what it forks and how that ends, as the one of Python does; a "worker" runs what was to be loaded last.
     const SCRIPT: &str = r#"
         exec 2> /dev/null
-        while read -r word first second; do
+        while read -r word rest; do
             case $word in
-                load) code=$second ;;
-                start) sh -c "${second##*;} $code" < /dev/null & echo "started $!" >&0 ;;
+                load) program=$rest ;;
+                start) sh -c "$program" < /dev/null & echo "started $!" >&0 ;;
                 opened)
-                    wait "$first"; status=$?
-                    if [ $status -gt 128 ]; then echo "ended $first 0 $((status - 128)) 0" >&0
-                    else echo "ended $first $status 0 0" >&0; fi ;;
+                    wait "$rest"; status=$?
+                    if [ $status -gt 128 ]; then echo "ended $rest 0 $((status - 128)) 0" >&0
+                    else echo "ended $rest $status 0 0" >&0; fi ;;
             esac
         done"#;
 
@@ -182,27 +204,29 @@ mod tests {
         Zygote::start(&WorkerCommand { program: "/bin/sh".into(), to_fork, ..WorkerCommand::default() }).map(Arc::new)
     }
 
-    fn call(program: &str) -> Call {
-        Call { in_main: true, forked: true, parent: std::process::id(), socket: program.into() }
+    /// Has it fork a process that runs `program`.
+    fn fork(zygote: &Arc<Zygote>, program: &str) -> Option<Process> {
+        zygote.load(&[program.to_owned()]);
+        let (socket, _) = UnixStream::pair().unwrap();
+        zygote.fork(Call { in_main: true, forked: true, parent: std::process::id() }, &socket.into())
     }
 
     #[test]
     fn it_tells_how_its_workers_end() {
         let zygote = zygote(SCRIPT).unwrap();
-        let sleeps = zygote.fork(&call("exec sleep 1000"), None).unwrap();
+        let sleeps = fork(&zygote, "exec sleep 1000").unwrap();
         assert!(!sleeps.ends_within(Duration::ZERO));
         sleeps.kill();
         assert_eq!(sleeps.wait(), Status::Signal { number: 9, core: false });
-        zygote.load(&["numpy".into(), "3".into()]);
-        assert_eq!(zygote.fork(&call("exit"), None).unwrap().wait(), Status::Code(3));
+        assert_eq!(fork(&zygote, "sleep 0.1; exit 3").unwrap().wait(), Status::Code(3));
     }
 
     #[test]
     fn where_it_ends_its_workers_are_seen_to_and_no_more_are_forked() {
         let zygote = zygote(SCRIPT).unwrap();
-        let sleeps = zygote.fork(&call("exec sleep 1000"), None).unwrap();
+        let sleeps = fork(&zygote, "exec sleep 1000").unwrap();
         zygote.process.kill();
-        assert!(zygote.fork(&call("exec sleep 1000"), None).is_none());
+        assert!(fork(&zygote, "exec sleep 1000").is_none());
         sleeps.kill();
         assert_eq!(sleeps.wait(), Status::Unknown);
     }
@@ -213,8 +237,23 @@ mod tests {
         assert!(Zygote::start(&nowhere).is_none());
         for script in ["exit 0", "read -r line; echo 'sorry' >&0; exit 1", "read -r line; echo 'started 0' >&0; exit 1"]
         {
-            assert!(zygote(script).unwrap().fork(&call("exit 0"), None).is_none(), "{script}");
+            assert!(fork(&zygote(script).unwrap(), "exit 0").is_none(), "{script}");
         }
+    }
+
+    #[test]
+    fn one_that_is_stopped_is_left_at_once() {
+        let zygote = zygote(SCRIPT).unwrap();
+        let sleeps = fork(&zygote, "exec sleep 1000").unwrap();
+        let pid = rustix::process::Pid::from_raw(zygote.process.pid().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+        let start = Instant::now();
+        assert!((0..20).all(|_| fork(&zygote, "exit 0").is_none()));
+        assert!(!sleeps.ends_within(Duration::ZERO), "what it forked before goes on");
+        sleeps.kill();
+        assert_eq!(sleeps.wait(), Status::Unknown);
+        // Not once the time that it may take: it was seen to be stopped.
+        assert!(start.elapsed() < PATIENCE);
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub(super) struct Member {
     /// The cap of its private memory.
     pub(super) cap: u64,
     /// Which of so many workers it is; one that takes the place of another has its number.
-    pub(super) place: u64,
+    pub(super) place: usize,
     /// `None` until it has connected.
     pub(super) worker: Option<Worker>,
     /// Whether its pipeline is built.
@@ -29,6 +29,8 @@ pub(super) struct Member {
     pub(super) done: u64,
     /// When its memory was last looked at.
     pub(super) looked: Option<Instant>,
+    /// When it was begun to be started.
+    pub(super) begun: Instant,
 }
 
 /// A task that a worker has.
@@ -43,7 +45,8 @@ impl Member {
     pub(super) fn new(cap: u64) -> Self {
         let (worker, killed, looked, tasks) = (None, None, None, BTreeMap::new());
         let (ready, leaving, told_to_stop, done) = (false, false, false, 0);
-        Self { cap, place: 0, worker, ready, tasks, killed, leaving, told_to_stop, done, looked }
+        let begun = Instant::now();
+        Self { cap, place: 0, worker, ready, tasks, killed, leaving, told_to_stop, done, looked, begun }
     }
 
     /// Whether it can have one more task; a suspect one only by itself, and with a cap of `least`.
@@ -58,39 +61,64 @@ impl Member {
     }
 }
 
-/// When a worker may be started again after one has died.
+/// When a worker may be started again after one has died, and when there is no hope.
 #[derive(Debug, Default)]
 pub(super) struct Respawn {
-    /// Deaths since something was last delivered.
-    deaths: u32,
-    first: Option<Instant>,
+    /// Deaths of their own doing since something was last delivered, and the first of those.
+    own: u32,
+    own_since: Option<Instant>,
+    /// Deaths by somebody else's signal since then, and the first of those.
+    killed: u32,
+    killed_since: Option<Instant>,
     not_before: Option<Instant>,
+    /// The longest that a worker has taken to be ready.
+    start: Duration,
 }
 
-/// So many deaths within [`PATIENCE`], with nothing delivered between them, end the run.
+/// So many deaths of their own doing for each worker that there is to be, with nothing delivered between them, end the run.
 const HOPELESS: u32 = 10;
+/// Deaths that are further apart say nothing of each other; and for so long, at least, workers may be killed from outside.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// So many times as long as a worker takes to start, if that is longer.
+const STARTS: u32 = 20;
 
 impl Respawn {
     /// Something was delivered.
     pub(super) fn progress(&mut self) {
-        *self = Self::default();
+        *self = Self { start: self.start, ..Self::default() };
     }
 
-    /// A worker died; returns whether there is no hope.
-    pub(super) fn died(&mut self, now: Instant) -> bool {
-        if self.first.is_none_or(|first| now - first > PATIENCE) {
-            (self.first, self.deaths) = (Some(now), 0);
-        }
-        self.deaths += 1;
+    /// A worker was ready so long after it was begun.
+    pub(super) fn started(&mut self, time: Duration) {
+        self.start = self.start.max(time);
+    }
+
+    /// One of so many `workers` died, `killed` by somebody else or by what it did; returns whether there is no hope.
+    ///
+    /// A worker that dies of what it does will do so again, so a number of deaths ends the run. Whoever kills workers may
+    /// stop at any time, so only time does.
+    pub(super) fn died(&mut self, now: Instant, killed: bool, workers: usize) -> bool {
+        let patience = PATIENCE.max(STARTS * self.start);
+        let each = u32::try_from(workers.max(1)).unwrap_or(u32::MAX);
+        let (round, hopeless) = if killed {
+            let since = *self.killed_since.get_or_insert(now);
+            self.killed += 1;
+            (self.killed.div_ceil(each).min(2), now - since > patience && self.killed > HOPELESS)
+        } else {
+            if self.own_since.is_none_or(|since| now - since > patience) {
+                (self.own_since, self.own) = (Some(now), 0);
+            }
+            self.own += 1;
+            (self.own.div_ceil(each), self.own > HOPELESS.saturating_mul(each))
+        };
         // The first time at once; a program that dies at its start must not be started in a tight loop.
-        let delay = match self.deaths {
-            1 => Duration::ZERO,
+        let delay = match round {
+            0 | 1 => Duration::ZERO,
             2..=4 => Duration::from_millis(100),
             _ => Duration::from_secs(1),
         };
         self.not_before = Some(now + delay);
-        self.deaths > HOPELESS
+        hopeless
     }
 
     /// When the next may be started.
@@ -103,18 +131,44 @@ impl Respawn {
 mod tests {
     use super::*;
 
+    const MS: Duration = Duration::from_millis(1);
+
     #[test]
-    fn deaths_without_progress_slow_down_and_end() {
+    fn deaths_of_their_own_doing_slow_down_and_end() {
         let (mut respawn, start) = (Respawn::default(), Instant::now());
         assert_eq!(respawn.due(start), start);
         for n in 1..=10u32 {
-            assert!(!respawn.died(start));
+            assert!(!respawn.died(start, false, 1));
             let delay = respawn.due(start) - start;
             assert_eq!(delay.as_millis(), [0, 0, 100, 100, 100, 1000][n.min(5) as usize]);
         }
-        assert!(respawn.died(start));
+        assert!(respawn.died(start, false, 1));
         respawn.progress();
-        assert!(!respawn.died(start));
-        assert!(!(0..50).any(|n| respawn.died(start + n * Duration::from_secs(61))));
+        assert!(!respawn.died(start, false, 1));
+        assert!(!(0..50).any(|n| respawn.died(start + n * Duration::from_secs(61), false, 1)));
+    }
+
+    #[test]
+    fn many_workers_may_die_at_once() {
+        let (mut respawn, start) = (Respawn::default(), Instant::now());
+        assert!(!(0..16).any(|_| respawn.died(start, false, 16)));
+        assert_eq!(respawn.due(start), start, "each of them once");
+        assert_eq!((16..1000).find(|_| respawn.died(start, false, 16)), Some(160));
+    }
+
+    #[test]
+    fn kills_from_outside_end_a_run_only_after_long() {
+        let (mut respawn, start) = (Respawn::default(), Instant::now());
+        let kills = |respawn: &mut Respawn| (0..2000).find(|n| respawn.died(start + *n * 270 * MS, true, 1));
+        let ended = kills(&mut respawn).unwrap();
+        assert!(ended * 270 > 60_000, "after {ended} kills");
+        assert!(respawn.due(start + ended * 270 * MS) <= start + (ended * 270 + 100) * MS, "the next is soon there");
+        // One that takes long to start is given more time.
+        respawn.progress();
+        respawn.started(6000 * MS);
+        assert!(kills(&mut respawn).unwrap() * 270 > 120_000);
+        // Few that are far apart are no storm.
+        respawn.progress();
+        assert!(!(0..10).any(|n| respawn.died(start + n * Duration::from_secs(600), true, 1)));
     }
 }

@@ -80,7 +80,7 @@ impl WorkerPool {
             // A full channel has woken somebody already.
             let _ = room.try_send(());
         };
-        let slab = Slab::create(plan.slab as usize, plan.max_element as usize, wake)?;
+        let slab = Slab::create(plan.slab as usize, plan.max_element as usize, plan.workers, wake)?;
         let window = options.start_window.unwrap_or(2 * plan.start_workers * plan.active).max(1);
         let (window, active) = (AtomicUsize::new(window), AtomicUsize::new(plan.start_workers * plan.active));
         let figures = Arc::new(Figures { window, active, ..Figures::default() });

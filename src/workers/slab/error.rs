@@ -21,6 +21,9 @@ pub(crate) enum SlabError {
     /// An extent that this process is writing already.
     #[error("{extent} overlap {held}, which are being written")]
     Overlap { extent: ExtentId, held: ExtentId },
+    /// An extent to which the system gives no access.
+    #[error("{0} cannot be made accessible")]
+    Unopened(ExtentId),
     /// Use in a process that was forked from the slab's.
     #[error("this process was forked from process {parent}, to which the workers belong")]
     Forked { parent: u32 },

@@ -116,6 +116,17 @@ impl Extents {
         Some(self.granted(run))
     }
 
+    /// `pages` neighbours of the open zone, from `start` on, if they are free.
+    pub(super) fn grant_at(&mut self, start: u32, pages: u32) -> Option<ExtentId> {
+        let run = self.open.take_at(start, pages.max(1))?;
+        Some(self.granted(run))
+    }
+
+    /// Where `pages` neighbours of the open zone are free, at some of all the places there are.
+    pub(super) fn places(&self, pages: u32) -> impl Iterator<Item = u32> {
+        self.open.places(pages.max(1))
+    }
+
     /// `pages` neighbours of the reserve.
     pub(super) fn grant_reserve(&mut self, pages: u32) -> Option<ExtentId> {
         let run = self.reserved.take(pages.max(1))?;
@@ -169,6 +180,12 @@ impl Extents {
         self.closed.split_off(0).into_iter().for_each(|run| self.open.add(run));
         still_closed.into_iter().for_each(|run| self.closed.add(run));
         self.open.split_off(self.limit).into_iter().map(|run| self.live_extent(run, Use::Emptied)).collect()
+    }
+
+    /// The extent in use that begins at `page`.
+    pub(super) fn live_at(&self, page: u32) -> Option<ExtentId> {
+        let live = self.live.get(&page)?;
+        Some(ExtentId { page, pages: live.pages, generation: live.generation })
     }
 
     /// Bytes of everything there is to count.

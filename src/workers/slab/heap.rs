@@ -50,8 +50,10 @@ impl Heap {
 
 // SAFETY: the block is there until the last clone goes, and never moves.
 unsafe impl Memory for Heap {
-    fn start(&self) -> NonNull<u8> {
-        self.0.start
+    fn at(&self, byte: usize) -> NonNull<u8> {
+        assert!(byte <= self.len());
+        // SAFETY: the byte lies inside the block, or just behind its end.
+        unsafe { self.0.start.add(byte) }
     }
 
     fn len(&self) -> usize {

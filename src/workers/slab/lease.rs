@@ -4,9 +4,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::areas::Areas;
 use super::error::SlabError;
 use super::extents::ExtentId;
-use super::memory::{Mapping, Memory};
+use super::memory::Memory;
 use super::parent::Slab;
 use crate::element::{Buffer, BufferMut, Owner};
 
@@ -23,6 +24,8 @@ impl<M: Memory> Held<M> {
     /// `used` is no more than it has, and the worker that it was granted to has said that it is done, or is dead.
     unsafe fn bytes(&self, used: usize) -> &[u8] {
         let start = self.extent.bytes().start;
+        // A worker that writes there all the same, by a wild pointer, breaks this: then the bytes are other bytes, and
+        // whoever reads them twice may see two. `wire` reads every word once, and the coordinator looks for such workers.
         // SAFETY: the extent lies inside its slab, and `used` inside the extent (the caller). Only a grant gives the
         // right to write; this is the one grant of these pages until `self` goes, and its worker does not write any
         // more (the caller).
@@ -42,7 +45,7 @@ impl<M: Memory> Drop for Held<M> {
 /// **Keep it for as long as the worker may write**: until it said that it is done, which ends this by
 /// [`into_lease`](Self::into_lease) or [`copy_out`](Self::copy_out), or until its process was reaped.
 #[must_use = "a grant that is dropped is given back"]
-pub(crate) struct Grant<M: Memory = Mapping>(Held<M>);
+pub(crate) struct Grant<M: Memory = Areas>(Held<M>);
 
 impl<M: Memory> Grant<M> {
     pub(super) fn new(slab: Arc<Slab<M>>, extent: ExtentId) -> Self {
@@ -119,7 +122,7 @@ impl<M: Memory> fmt::Debug for Grant<M> {
 
 /// A grant that cannot become bytes. The worker that claims so is alive and may still write: the grant must outlive it.
 #[derive(Debug)]
-pub(crate) struct Refused<M: Memory = Mapping> {
+pub(crate) struct Refused<M: Memory = Areas> {
     pub(crate) grant: Grant<M>,
     pub(crate) error: SlabError,
 }
@@ -127,7 +130,7 @@ pub(crate) struct Refused<M: Memory = Mapping> {
 /// Bytes that a worker wrote, held for those who read them: the owner behind the buffers of an element.
 ///
 /// The extent returns when it is dropped, on whatever thread that is.
-pub(crate) struct Lease<M: Memory = Mapping> {
+pub(crate) struct Lease<M: Memory = Areas> {
     held: Held<M>,
     used: usize,
 }

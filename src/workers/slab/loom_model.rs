@@ -49,8 +49,8 @@ unsafe impl Sync for Watched {}
 
 // SAFETY: the memory is that of the heap.
 unsafe impl Memory for Watched {
-    fn start(&self) -> NonNull<u8> {
-        self.heap.start()
+    fn at(&self, byte: usize) -> NonNull<u8> {
+        self.heap.at(byte)
     }
 
     fn len(&self) -> usize {
@@ -69,7 +69,7 @@ fn write(slab: &Slab<Watched>, grant: &Grant<Watched>) {
 }
 
 fn read(slab: &Slab<Watched>, lease: &Lease<Watched>) {
-    let start = lease.bytes().as_ptr() as usize - slab.memory.start().as_ptr() as usize;
+    let start = lease.bytes().as_ptr() as usize - slab.memory.at(0).as_ptr() as usize;
     slab.memory.cells(start..start + lease.bytes().len()).iter().for_each(|cell| cell.with(|_| ()));
 }
 
@@ -98,7 +98,7 @@ impl Waiting {
     /// Waits until it is granted: for ever, if a wake-up is lost.
     fn grant(&self, pages: usize) -> Grant<Watched> {
         loop {
-            if let Some(grant) = self.slab.grant(pages * PAGE) {
+            if let Some(grant) = self.slab.grant(pages * PAGE, 0) {
                 return grant;
             }
             let mut woken = self.woken.0.lock().unwrap();
@@ -130,7 +130,7 @@ fn a_page_is_in_one_pair_of_hands() {
         let waiting = Waiting::new(2, 0);
         let part = |slab: Arc<Slab<Watched>>| {
             move || {
-                if let Some(grant) = slab.grant(PAGE) {
+                if let Some(grant) = slab.grant(PAGE, 0) {
                     let lease = lease(&slab, grant, 1);
                     read(&slab, &lease);
                 }
@@ -138,7 +138,7 @@ fn a_page_is_in_one_pair_of_hands() {
         };
         let others = [0, 1].map(|_| thread::spawn(part(waiting.slab.clone())));
         // Fits only when both have returned theirs.
-        if let Some(grant) = waiting.slab.grant(2 * PAGE) {
+        if let Some(grant) = waiting.slab.grant(2 * PAGE, 0) {
             write(&waiting.slab, &grant);
         }
         others.into_iter().for_each(|other| other.join().unwrap());
@@ -243,7 +243,7 @@ fn the_limit_may_rise_while_it_is_lowered() {
             thread::spawn(move || slab.set_limit(PAGE).unwrap())
         };
         waiting.slab.set_limit(2 * PAGE).unwrap();
-        if let Some(grant) = waiting.slab.grant(2 * PAGE) {
+        if let Some(grant) = waiting.slab.grant(2 * PAGE, 0) {
             write(&waiting.slab, &grant);
         }
         other.join().unwrap();
@@ -264,7 +264,7 @@ fn the_reserve_serves_when_nothing_else_does() {
                 drop(held);
             })
         };
-        let grant = waiting.slab.grant(PAGE).or_else(|| waiting.slab.grant_reserve(PAGE)).unwrap();
+        let grant = waiting.slab.grant(PAGE, 0).or_else(|| waiting.slab.grant_reserve(PAGE, 0)).unwrap();
         write(&waiting.slab, &grant);
         drop(grant.copy_out(8).unwrap());
         consumer.join().unwrap();

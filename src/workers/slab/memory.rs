@@ -1,52 +1,93 @@
-//! The memory of a slab: one sealed memory file, mapped once in every process.
+//! The memory of a slab: sealed memory files, each mapped once by the parent and once by one worker.
 #![expect(unsafe_code, reason = "shared memory is reached by address; see `Memory`")]
 
 use std::fmt;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
+use super::extents::PAGE;
 use crate::error::{Error, ErrorKind, Result};
+
+/// The first words of an extent: the header of what a worker writes, of which no view shows anything.
+pub(super) type Head = [u64; 8];
+
+/// The place of pages that are claimed for no worker.
+pub(super) const NOBODY: usize = usize::MAX;
 
 /// Memory that a slab hands out.
 ///
 /// # Safety
-/// From `start` on, `len` initialised bytes can be read and written as long as the value lives, and neither ever
-/// changes. The start is a multiple of 64.
+/// As long as the value lives, each page that is [claimed](Self::claim) and [open](Self::open) has initialised bytes that
+/// can be read and written, one behind the other where neighbours are claimed for one place. [`at`](Self::at) says where,
+/// which changes with the claim alone. The start of a page is a multiple of 64.
 pub(crate) unsafe trait Memory: fmt::Debug + Send + Sync + 'static {
-    /// Its first byte.
-    fn start(&self) -> NonNull<u8>;
+    /// The address of a byte.
+    fn at(&self, byte: usize) -> NonNull<u8>;
 
     /// Bytes of it.
     fn len(&self) -> usize;
 
+    /// Has `bytes`, whole pages that nobody uses, lie in the memory of the worker in `place`. What another worker had there
+    /// goes back to the system.
+    fn claim(&self, _bytes: Range<usize>, _place: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// Places for which there can be memory.
+    fn places(&self) -> usize {
+        1
+    }
+
+    /// The place for which a page was claimed last, or [`NOBODY`].
+    fn place(&self, _page: u32) -> usize {
+        0
+    }
+
+    /// Makes `bytes`, whole pages, accessible to this process.
+    fn open(&self, _bytes: Range<usize>) -> Result<()> {
+        Ok(())
+    }
+
     /// Gives the memory behind `bytes` back to the system; they read as 0 from now on.
     fn punch(&self, bytes: Range<usize>) -> Result<()>;
+
+    /// The first words of `page`, which is one of its pages, as they are at some moment.
+    fn head(&self, page: u32) -> Head {
+        let start = page as usize * PAGE;
+        assert!(start < self.len(), "page {page} of {} bytes", self.len());
+        let start = self.at(start).cast::<u64>();
+        // A worker that does what it must not may be writing there, so no reference is made of it.
+        // SAFETY: a page is larger, and words in it are aligned as it is.
+        std::array::from_fn(|word| unsafe { start.add(word).read_volatile() })
+    }
 
     /// The bytes of `range`.
     ///
     /// # Safety
-    /// The range lies inside, and no one, in any process, writes to it while the slice lives.
+    /// The range lies inside and is claimed for one place, and no one, in any process, writes to it while the slice lives.
     unsafe fn read(&self, range: Range<usize>) -> &[u8] {
         debug_assert!(range.start <= range.end && range.end <= self.len());
         // SAFETY: the range is inside (the caller), so it is initialised memory that lives as long as `self` (the
         // trait).
-        unsafe { std::slice::from_raw_parts(self.start().as_ptr().add(range.start), range.len()) }
+        unsafe { std::slice::from_raw_parts(self.at(range.start).as_ptr(), range.len()) }
     }
 
     /// The bytes of `range`, writable.
     ///
     /// # Safety
-    /// The range lies inside, and no one else, in any process, reads or writes it while the slice lives.
+    /// The range lies inside, is claimed for one place and open, and no one else, in any process, reads or writes it while
+    /// the slice lives.
     #[expect(clippy::mut_from_ref, reason = "what is exclusive is the range, by the caller's word, not the whole")]
     unsafe fn write(&self, range: Range<usize>) -> &mut [u8] {
         debug_assert!(range.start <= range.end && range.end <= self.len());
         // SAFETY: as in `read`, and nobody else uses the range (the caller).
-        unsafe { std::slice::from_raw_parts_mut(self.start().as_ptr().add(range.start), range.len()) }
+        unsafe { std::slice::from_raw_parts_mut(self.at(range.start).as_ptr(), range.len()) }
     }
 }
 
@@ -56,17 +97,10 @@ const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlag
 
 /// A sealed memory file, mapped shared, readable and writable. It costs no memory until it is written to, and has no
 /// name: when the last process that maps it or holds its descriptor has gone, so has it.
-pub(crate) struct Mapping {
+pub(super) struct Mapping {
     file: OwnedFd,
-    start: NonNull<u8>,
-    len: usize,
+    region: Region,
 }
-
-// SAFETY: the mapping belongs to the process, not to a thread, and all access to its bytes is by the contracts of
-// `read` and `write`.
-unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// A new one of `len` bytes, all 0.
@@ -78,32 +112,125 @@ impl Mapping {
         Self::map(file, len)
     }
 
-    /// Maps `file`, which another process created with `len` bytes.
+    fn map(file: OwnedFd, len: usize) -> Result<Self> {
+        let region = Region::map(file.as_fd(), len, ProtFlags::READ | ProtFlags::WRITE)?;
+        Ok(Self { file, region })
+    }
+
+    /// Gives the memory behind `bytes` back to the system; they read as 0 from now on.
+    pub(super) fn punch(&self, bytes: Range<usize>) -> Result<()> {
+        let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let result = rustix::fs::fallocate(&self.file, mode, bytes.start as u64, bytes.len() as u64);
+        result.map_err(|e| refused(format!("cannot give {} bytes of shared memory back", bytes.len()), e))
+    }
+
+    pub(super) fn at(&self, byte: usize) -> NonNull<u8> {
+        self.region.at(byte)
+    }
+}
+
+/// A mapping of a sealed memory file, shared with all that map it.
+struct Region {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread, and all access to its bytes is by the contracts of
+// `read` and `write`.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    fn map(file: BorrowedFd<'_>, len: usize, access: ProtFlags) -> Result<Self> {
+        // SAFETY: the system chooses an address where nothing is. The file has `len` bytes and is sealed, so that all
+        // of them stay there.
+        let start = unsafe { rustix::mm::mmap(ptr::null_mut(), len, access, MapFlags::SHARED, file, 0) };
+        let start = start.map_err(|e| refused(format!("cannot map {len} bytes of shared memory"), e))?;
+        let start = NonNull::new(start.cast()).expect("the system maps nothing at address 0 unasked");
+        Ok(Self { start, len })
+    }
+
+    fn at(&self, byte: usize) -> NonNull<u8> {
+        debug_assert!(byte <= self.len);
+        // SAFETY: the byte lies inside the mapping, or just behind its end.
+        unsafe { self.start.add(byte.min(self.len)) }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: exactly what `map` mapped; slices of it borrow its owner, so there are none left.
+        let result = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len) };
+        debug_assert!(result.is_ok(), "{result:?}");
+    }
+}
+
+/// A memory file as the worker maps it that it was made for.
+///
+/// Nothing of it is accessible before it was granted for the first time: a write that strays there ends the worker. The
+/// descriptor is closed once it is mapped, and a process that the worker forks has no mapping; so nothing but a write to
+/// pages that were granted before changes what lies in them.
+pub(crate) struct Window {
+    region: Region,
+    /// Whether each page is accessible.
+    open: Mutex<Vec<bool>>,
+}
+
+impl Window {
+    /// Maps `file`, which the parent created for this process.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if it is anything else, or cannot be mapped.
-    pub(super) fn open(file: OwnedFd, len: usize) -> Result<Self> {
+    /// [`ErrorKind::Io`] if it is anything but a sealed memory file, or cannot be mapped.
+    pub(super) fn map(file: OwnedFd) -> Result<Self> {
         let foreign = |e| refused("the descriptor is no memory file".to_owned(), e);
         let seals = rustix::fs::fcntl_get_seals(&file).map_err(foreign)?;
         if !seals.contains(SEALS) {
             return Err(Error::new(ErrorKind::Io, format!("the memory file has the seals {seals:?}, needs {SEALS:?}")));
         }
         let size = rustix::fs::fstat(&file).map_err(foreign)?.st_size;
-        if u64::try_from(size) != Ok(len as u64) {
-            return Err(Error::new(ErrorKind::Io, format!("the memory file has {size} bytes, expected {len}")));
-        }
-        Self::map(file, len)
+        let len = usize::try_from(size).unwrap_or(0);
+        let region = Region::map(file.as_fd(), len, ProtFlags::empty())?;
+        // SAFETY: it changes nothing for this process; the range is what was just mapped.
+        let kept = unsafe { rustix::mm::madvise(region.start.as_ptr().cast(), len, Advice::LinuxDontFork) };
+        kept.map_err(|e| refused("cannot keep shared memory from forked processes".to_owned(), e))?;
+        Ok(Self { region, open: Mutex::new(vec![false; len / PAGE]) })
+    }
+}
+
+// SAFETY: `map` made exactly this memory, at the start of a page of the system, and only `drop` takes it away. What was
+// opened stays open.
+unsafe impl Memory for Window {
+    fn at(&self, byte: usize) -> NonNull<u8> {
+        self.region.at(byte)
     }
 
-    fn map(file: OwnedFd, len: usize) -> Result<Self> {
-        // SAFETY: the system chooses an address where nothing is. The file has `len` bytes and is sealed, so that all
-        // of them stay accessible.
-        let start = unsafe {
-            rustix::mm::mmap(ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)
-        };
-        let start = start.map_err(|e| refused(format!("cannot map {len} bytes of shared memory"), e))?;
-        let start = NonNull::new(start.cast()).expect("the system maps nothing at address 0 unasked");
-        Ok(Self { file, start, len })
+    fn len(&self) -> usize {
+        self.region.len
+    }
+
+    fn open(&self, bytes: Range<usize>) -> Result<()> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let pages = open.get_mut(bytes.start / PAGE..bytes.end / PAGE).unwrap_or_default();
+        if pages.iter().all(|open| *open) {
+            return Ok(());
+        }
+        let access = MprotectFlags::READ | MprotectFlags::WRITE;
+        // SAFETY: the range lies inside the mapping, for the pages do, and is only made more accessible.
+        let opened = unsafe { rustix::mm::mprotect(self.at(bytes.start).as_ptr().cast(), bytes.len(), access) };
+        opened.map_err(|e| refused(format!("cannot open {} bytes of shared memory", bytes.len()), e))?;
+        pages.fill(true);
+        Ok(())
+    }
+
+    fn punch(&self, _: Range<usize>) -> Result<()> {
+        Err(Error::new(ErrorKind::Io, "a worker gives no memory back"))
+    }
+}
+
+impl fmt::Debug for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Window({} bytes)", self.region.len)
     }
 }
 
@@ -126,39 +253,14 @@ fn refused(what: String, errno: Errno) -> Error {
     Error::new(ErrorKind::Io, message).caused_by(error)
 }
 
-// SAFETY: `map` made exactly this memory, at the start of a page of the system, and only `drop` takes it away.
-unsafe impl Memory for Mapping {
-    fn start(&self) -> NonNull<u8> {
-        self.start
-    }
-
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn punch(&self, bytes: Range<usize>) -> Result<()> {
-        let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        let result = rustix::fs::fallocate(&self.file, mode, bytes.start as u64, bytes.len() as u64);
-        result.map_err(|e| refused(format!("cannot give {} bytes of shared memory back", bytes.len()), e))
-    }
-}
-
 impl AsFd for Mapping {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 }
 
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: exactly what `map` mapped; slices of it borrow `self`, so there are none left.
-        let result = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len) };
-        debug_assert!(result.is_ok(), "{result:?}");
-    }
-}
-
 impl fmt::Debug for Mapping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mapping({} bytes)", self.len)
+        write!(f, "Mapping({} bytes)", self.region.len)
     }
 }

@@ -1,4 +1,4 @@
-//! Shared memory that the parent alone hands out: extents of one sealed memory file, held by leases.
+//! Shared memory that the parent alone hands out: extents of sealed memory files, held by leases.
 //!
 //! ```text
 //!             Slab::grant           the worker               Grant::into_lease         the last view goes
@@ -6,12 +6,14 @@
 //! ```
 //!
 //! The tables lie in the parent's private memory: a worker that dies, in whatever way, can have spoilt only the extents
-//! that were granted to it, and those are not read unless it said that it was done.
+//! that were granted to it, and those are not read unless it said that it was done. Each worker has a memory file of its
+//! own, so that it cannot reach what others write.
 #![cfg_attr(
     any(not(test), loom),
     expect(dead_code, unused_imports, reason = "the coordinator of the workers is the only user")
 )]
 
+mod areas;
 mod error;
 mod extents;
 #[cfg(test)]
@@ -31,6 +33,6 @@ mod worker;
 pub(crate) use error::SlabError;
 pub(crate) use extents::{ExtentId, PAGE};
 pub(crate) use lease::{Grant, Lease, Refused};
-pub(crate) use parent::Slab;
+pub(crate) use parent::{Slab, Spoilt};
 pub(crate) use stats::SlabStats;
 pub(crate) use worker::{ExtentMut, WorkerSlab};

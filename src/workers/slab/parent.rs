@@ -1,14 +1,16 @@
 //! The parent's side of a slab: it alone says who may write where.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::mem;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, PoisonError};
 
+use super::areas::Areas;
 use super::error::SlabError;
 use super::extents::{ExtentId, Extents, PAGE};
 use super::lease::Grant;
-use super::memory::{Mapping, Memory};
+use super::memory::{Head, Memory, NOBODY};
 use super::stats::SlabStats;
 use super::sync::{Mutex, MutexGuard};
 use crate::error::{Error, Result};
@@ -24,7 +26,7 @@ type Wake = Box<dyn Fn() + Send + Sync>;
 /// # Fork
 /// In a process forked from the one that made it, a slab grants nothing and its grants and leases return nothing: they
 /// belong to the parent. Views can still be read there, as long as the parent holds them too.
-pub(crate) struct Slab<M: Memory = Mapping> {
+pub(crate) struct Slab<M: Memory = Areas> {
     state: Mutex<State>,
     pub(super) memory: M,
     /// `None` only while it is dropped.
@@ -37,15 +39,33 @@ pub(crate) struct Slab<M: Memory = Mapping> {
 
 struct State {
     extents: Extents,
+    /// The first words of what is leased, by first page, as they were when the lease began.
+    heads: BTreeMap<u32, Head>,
+    /// The place of a worker that has changed such words, if one was seen to.
+    spoilt: Option<Spoilt>,
+    /// Where extents began that came back of late, by the place of the worker that had written them.
+    recent: Vec<VecDeque<u32>>,
     /// Someone was refused a grant and waits for room.
     wanted: bool,
     copies: u64,
     copied_bytes: u64,
 }
 
+/// Memory that a worker has written to after it had said that it was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spoilt {
+    /// The worker's place.
+    pub(crate) place: usize,
+    /// Where it wrote.
+    pub(crate) extent: ExtentId,
+}
+
+/// Extents that one worker has most likely under way or ready at a time.
+const RECENT: usize = 64;
+
 impl Slab {
-    /// A slab of `bytes`, rounded down to whole pages of 64 KiB, of which the last `reserve` are granted only on
-    /// request.
+    /// A slab for workers in so many `places`, of `bytes`, rounded down to whole pages of 64 KiB, of which the last
+    /// `reserve` are granted only on request.
     ///
     /// `wake` is called when something became free after a grant was refused, once per refusal at most, on whatever
     /// thread dropped it. It must not block, and not hold the slab: sending into a channel of one place is enough.
@@ -53,7 +73,12 @@ impl Slab {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if nothing would be left beside the reserve,
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the system refuses the memory.
-    pub(crate) fn create(bytes: usize, reserve: usize, wake: impl Fn() + Send + Sync + 'static) -> Result<Arc<Self>> {
+    pub(crate) fn create(
+        bytes: usize,
+        reserve: usize,
+        places: usize,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Arc<Self>> {
         let bytes = bytes / PAGE * PAGE;
         if pages(bytes) <= pages(reserve) {
             let message = format!("a slab of {bytes} bytes with a reserve of {reserve} has no page of {PAGE} to grant");
@@ -65,12 +90,15 @@ impl Slab {
                 Error::config(format!("a slab of {bytes} bytes is larger than {limit}")).help("lower ram_budget")
             );
         }
-        Ok(Self::over(Mapping::create(bytes)?, reserve, wake))
+        Ok(Self::over(Areas::create(bytes, places)?, reserve, wake))
     }
 
-    /// The memory file: what a worker inherits.
-    pub(crate) fn file(&self) -> BorrowedFd<'_> {
-        self.memory.as_fd()
+    /// The memory file of the worker in `place`: what it inherits.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the system refuses the memory.
+    pub(crate) fn file(&self, place: usize) -> Result<BorrowedFd<'_>> {
+        self.memory.file(place)
     }
 }
 
@@ -79,21 +107,39 @@ impl<M: Memory> Slab<M> {
     pub(super) fn over(memory: M, reserve: usize, wake: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
         let (pages, reserve) = (pages(memory.len()), pages(reserve));
         let extents = Extents::new(pages, reserve);
-        let state = Mutex::new(State { extents, wanted: false, copies: 0, copied_bytes: 0 });
+        let (heads, recent) = (BTreeMap::new(), vec![VecDeque::new(); memory.places()]);
+        let state = State { extents, heads, spoilt: None, recent, wanted: false, copies: 0, copied_bytes: 0 };
+        let state = Mutex::new(state);
         let reserve = pages.saturating_sub(reserve);
         Arc::new(Self { state, memory, wake: Some(Box::new(wake)), process: std::process::id(), reserve })
     }
 
-    /// The right to write `bytes` neighbouring bytes, or `None` while there is no such room; `wake` is then called when
-    /// some has come back. More than [`SlabStats::limit_bytes`] never fit.
-    pub(crate) fn grant(self: &Arc<Self>, bytes: usize) -> Option<Grant<M>> {
-        self.grant_from(|extents| extents.grant(pages(bytes)))
+    /// The right of the worker in `place` to write `bytes` neighbouring bytes, or `None` while there is no such room; `wake`
+    /// is then called when some has come back. More than [`SlabStats::limit_bytes`] never fit.
+    pub(crate) fn grant(self: &Arc<Self>, bytes: usize, place: usize) -> Option<Grant<M>> {
+        self.grant_from(place, |state, memory| {
+            state.grant_again(memory, pages(bytes), place).or_else(|| state.extents.grant(pages(bytes)))
+        })
     }
 
     /// The same out of the reserve: for what cannot be granted otherwise when nothing else is under way, so that
     /// someone always gets on. It is copied out, never leased.
-    pub(crate) fn grant_reserve(self: &Arc<Self>, bytes: usize) -> Option<Grant<M>> {
-        self.grant_from(|extents| extents.grant_reserve(pages(bytes)))
+    pub(crate) fn grant_reserve(self: &Arc<Self>, bytes: usize, place: usize) -> Option<Grant<M>> {
+        self.grant_from(place, |state, _| state.extents.grant_reserve(pages(bytes)))
+    }
+
+    /// What a worker has written to after it was done with it, if that was seen: once.
+    pub(crate) fn take_spoilt(&self) -> Option<Spoilt> {
+        self.lock().ok()?.spoilt.take()
+    }
+
+    /// Looks whether what is leased begins as it did when it was leased; [`take_spoilt`](Self::take_spoilt) tells.
+    pub(crate) fn look_at_leases(&self) {
+        let Ok(mut state) = self.lock() else { return };
+        let changed = state.heads.iter().find(|(page, head)| self.memory.head(**page) != **head).map(|(page, _)| *page);
+        if let Some(extent) = changed.and_then(|page| state.extents.live_at(page)) {
+            state.spoil(Spoilt { place: self.memory.place(extent.page), extent });
+        }
     }
 
     /// Opens the first `bytes` (rounded down to pages, at most all beside the reserve) to grants and closes the others.
@@ -136,8 +182,10 @@ impl<M: Memory> Slab<M> {
 
     /// Turns the grant of `extent` into a lease on its first `used` bytes, in whole pages, and frees the rest.
     pub(super) fn lease(&self, extent: ExtentId, used: usize) -> Result<ExtentId, SlabError> {
+        let head = self.memory.head(extent.page);
         let mut state = self.lock()?;
         let (kept, hole) = state.extents.lease(extent, pages(used))?;
+        state.heads.insert(extent.page, head);
         if kept != extent {
             self.freed(state);
             self.empty(hole);
@@ -151,6 +199,13 @@ impl<M: Memory> Slab<M> {
         let Ok(mut state) = self.lock() else { return };
         match state.extents.release(extent) {
             Ok(hole) => {
+                let place = self.memory.place(extent.page);
+                if state.heads.remove(&extent.page).is_some_and(|head| head != self.memory.head(extent.page)) {
+                    state.spoil(Spoilt { place, extent });
+                }
+                if self.memory.places() > 1 {
+                    state.remember(place, extent.page);
+                }
                 self.freed(state);
                 self.empty(hole);
             }
@@ -171,12 +226,21 @@ impl<M: Memory> Slab<M> {
         f()
     }
 
-    fn grant_from(self: &Arc<Self>, take: impl FnOnce(&mut Extents) -> Option<ExtentId>) -> Option<Grant<M>> {
+    fn grant_from(
+        self: &Arc<Self>,
+        place: usize,
+        take: impl FnOnce(&mut State, &M) -> Option<ExtentId>,
+    ) -> Option<Grant<M>> {
         let mut state = self.lock().ok()?;
-        let extent = take(&mut state.extents);
+        let extent = take(&mut state, &self.memory);
         state.wanted |= extent.is_none();
         drop(state);
-        extent.map(|extent| Grant::new(self.clone(), extent))
+        let grant = extent.map(|extent| Grant::new(self.clone(), extent))?;
+        if let Err(error) = self.memory.claim(grant.extent().bytes(), place) {
+            tracing::warn!(%error, "shared memory cannot be granted");
+            return None;
+        }
+        Some(grant)
     }
 
     /// Gives the memory of what came back beyond the limit to the system, then frees it. Where that fails, which it
@@ -205,6 +269,42 @@ impl<M: Memory> Slab<M> {
         if let Some(wake) = self.wake.as_ref().filter(|_| wanted) {
             wake();
         }
+    }
+}
+
+impl State {
+    /// An extent of memory that the worker in `place` has already, or of such as nobody has.
+    fn grant_again<M: Memory>(&mut self, memory: &M, pages: u32, place: usize) -> Option<ExtentId> {
+        let recent = self.recent.get_mut(place).filter(|_| memory.places() > 1)?;
+        let mut extent = None;
+        // What is another's by now, or in use, is none of this one's any more.
+        while extent.is_none()
+            && let Some(page) = recent.pop_back()
+        {
+            if memory.place(page) == place {
+                extent = self.extents.grant_at(page, pages);
+            }
+        }
+        if extent.is_some() {
+            return extent;
+        }
+        // Better what nobody has than what another would have to make anew.
+        let is_own = |page: u32| [place, NOBODY].contains(&memory.place(page));
+        let start = self.extents.places(pages).find(|&start| (start..start + pages.max(1)).all(is_own))?;
+        self.extents.grant_at(start, pages)
+    }
+
+    fn remember(&mut self, place: usize, page: u32) {
+        let Some(recent) = self.recent.get_mut(place) else { return };
+        if recent.len() == RECENT {
+            recent.pop_front();
+        }
+        recent.push_back(page);
+    }
+
+    fn spoil(&mut self, spoilt: Spoilt) {
+        self.spoilt.get_or_insert(spoilt);
+        self.wanted = true;
     }
 }
 

@@ -23,6 +23,23 @@ impl FreeRuns {
         Some(start..start + pages)
     }
 
+    /// Takes `pages` pages from `start` on, if all of them are there.
+    pub(super) fn take_at(&mut self, start: u32, pages: u32) -> Option<Range<u32>> {
+        let end = start.checked_add(pages)?;
+        let (&first, &last) = self.ends.range(..=start).next_back().filter(|(_, last)| **last >= end)?;
+        self.remove(first..last);
+        self.insert(first..start);
+        self.insert(end..last);
+        Some(start..end)
+    }
+
+    /// Where `pages` pages could be taken: at the start and the end of the shortest runs that have so many.
+    pub(super) fn places(&self, pages: u32) -> impl Iterator<Item = u32> {
+        const LOOKED_AT: usize = 16;
+        let runs = self.by_length.range((pages, 0)..).take(LOOKED_AT);
+        runs.flat_map(move |&(length, start)| [start, start + (length - pages)])
+    }
+
     /// Adds a run, of which no page is in the set, and joins it to its neighbours.
     pub(super) fn add(&mut self, mut run: Range<u32>) {
         if run.is_empty() {
@@ -97,6 +114,17 @@ mod tests {
         free.add(12..14);
         free.add(8..12);
         assert_eq!(runs(&free), [(3, 14), (29, 30)]);
+    }
+
+    #[test]
+    fn a_run_is_taken_where_it_is_asked_for_or_not_at_all() {
+        let mut free = FreeRuns::default();
+        [4..10, 12..14].into_iter().for_each(|run| free.add(run));
+        for (start, pages) in [(3, 1), (4, 7), (9, 2), (10, 1), (11, 2), (13, 2), (u32::MAX, 1)] {
+            assert_eq!(free.take_at(start, pages), None, "{pages} at {start}");
+        }
+        assert_eq!((free.take_at(6, 2), free.take_at(12, 2), free.pages()), (Some(6..8), Some(12..14), 4));
+        assert_eq!(runs(&free), [(4, 6), (8, 10)]);
     }
 
     #[test]

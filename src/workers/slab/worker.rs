@@ -8,9 +8,13 @@
 //! - **Inside a worker**: extents that are open at once do not overlap; the second is refused.
 //! - **After its word** a worker must not touch the extent: an [`ExtentMut`] is dropped first.
 //!
-//! A worker whose own code writes through wild pointers can still write anywhere in the slab. The parent guards against
-//! the consequences that matter: it checks every offset and length that it reads before it uses it, and uses what it
-//! read then, so that no such worker leads it outside the slab.
+//! # What a worker that writes through wild pointers can spoil
+//! Each has a memory file of its own, no descriptor of it, and access to the pages that were granted to it before and no
+//! others: a write anywhere else ends it. So it can spoil what it is writing and what it has written, never what another
+//! worker wrote. It cannot be kept from its own pages once it is done with them: taking the right to write away and giving
+//! it back costs as much as copying the bytes. The parent looks whether the first words of what it was given are still the
+//! same, and ends the run if they are not. It checks every offset and length that it reads before it uses it, and uses what
+//! it read then, so that no such worker leads it outside the slab.
 #![expect(unsafe_code, reason = "granted bytes are written by address; the module says why no one else does")]
 
 use std::fmt;
@@ -20,23 +24,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::SlabError;
 use super::extents::{ExtentId, PAGE};
-use super::memory::{Mapping, Memory};
+use super::memory::{Memory, Window};
 use crate::error::Result;
 
 /// The slab of the parent process, in a worker.
-pub(crate) struct WorkerSlab<M: Memory = Mapping> {
+pub(crate) struct WorkerSlab<M: Memory = Window> {
     memory: M,
     /// What is being written now.
     open: Mutex<Vec<ExtentId>>,
 }
 
 impl WorkerSlab {
-    /// Maps the inherited memory `file`, which the parent says has `bytes`.
+    /// Maps the inherited memory `file`, and closes it.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it is anything but a sealed memory file of that size.
-    pub(crate) fn map(file: OwnedFd, bytes: usize) -> Result<Arc<Self>> {
-        Ok(Self::over(Mapping::open(file, bytes)?))
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it is anything but a sealed memory file.
+    pub(crate) fn map(file: OwnedFd) -> Result<Arc<Self>> {
+        Ok(Self::over(Window::map(file)?))
     }
 }
 
@@ -50,7 +54,8 @@ impl<M: Memory> WorkerSlab<M> {
     /// What they hold is what was there before, or 0.
     ///
     /// # Errors
-    /// [`SlabError::Outside`] for what is no part of the slab, [`SlabError::Overlap`] for what is open already.
+    /// [`SlabError::Outside`] for what is no part of the slab, [`SlabError::Overlap`] for what is open already,
+    /// [`SlabError::Unopened`] if the system refuses access.
     pub(crate) fn extent_mut(self: &Arc<Self>, extent: ExtentId) -> Result<ExtentMut<M>, SlabError> {
         let pages = self.memory.len() / PAGE;
         if u64::from(extent.page) + u64::from(extent.pages) > pages as u64 {
@@ -59,6 +64,10 @@ impl<M: Memory> WorkerSlab<M> {
         let mut open = self.open();
         if let Some(&held) = open.iter().find(|held| overlap(**held, extent)) {
             return Err(SlabError::Overlap { extent, held });
+        }
+        if let Err(error) = self.memory.open(extent.bytes()) {
+            tracing::error!(%error, "a granted extent stays closed");
+            return Err(SlabError::Unopened(extent));
         }
         open.push(extent);
         drop(open);
@@ -82,7 +91,7 @@ impl<M: Memory> fmt::Debug for WorkerSlab<M> {
 }
 
 /// The bytes of a granted extent, writable by no one else.
-pub(crate) struct ExtentMut<M: Memory = Mapping> {
+pub(crate) struct ExtentMut<M: Memory = Window> {
     slab: Arc<WorkerSlab<M>>,
     extent: ExtentId,
 }
@@ -91,7 +100,7 @@ impl<M: Memory> Deref for ExtentMut<M> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the extent was checked to lie inside. It is granted to this process, so no other writes to it, and
+        // SAFETY: the extent was checked to lie inside, and opened. It is granted to this process, so no other writes to it, and
         // open here, so nothing else in this process does; `self` is borrowed, so it does not.
         unsafe { self.slab.memory.read(self.extent.bytes()) }
     }

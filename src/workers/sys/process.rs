@@ -99,6 +99,14 @@ impl Process {
         self.has_ended() || wait_readable(self.fd(), Some(Instant::now() + time)).unwrap_or(false)
     }
 
+    /// Whether a signal has stopped it, and no other has made it go on since.
+    #[cfg(any(feature = "python", test))]
+    pub(crate) fn is_stopped(&self) -> bool {
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let seen = retry_on_intr(|| rustix::process::waitid(WaitId::PidFd(self.fd.as_fd()), options));
+        seen.is_ok_and(|status| status.is_some_and(|status| status.stopped()))
+    }
+
     fn reap(&self) -> Status {
         if let Some(ends) = &self.ends {
             let _ = wait_readable(&self.fd, None);
@@ -140,6 +148,12 @@ fn read(status: &WaitIdStatus) -> Status {
 pub(crate) fn pidfd(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+/// Has the kernel kill this process with the thread that started it, even while it is stopped.
+pub(crate) fn end_with_parent() {
+    // Where it is not known, it ends when it sees that its parent has gone.
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
 }
 
 /// Waits until `fd` is readable; false when `deadline` comes first.

@@ -26,65 +26,6 @@ pub(crate) fn block_all() {
     }
 }
 
-/// Runs `write` so that a closed socket is its error, even where the host program has SIGPIPE end the process.
-///
-/// The signal of a failed write goes to the thread that wrote, so it can be blocked and taken back here.
-pub(crate) fn without_sigpipe<T>(write: impl FnOnce() -> T) -> T {
-    let blocked = SigpipeBlocked::new();
-    let result = write();
-    drop(blocked);
-    result
-}
-
-struct SigpipeBlocked {
-    before: libc::sigset_t,
-    was_pending: bool,
-}
-
-impl SigpipeBlocked {
-    fn new() -> Self {
-        let pipe = only_sigpipe();
-        let mut before = MaybeUninit::uninit();
-        // SAFETY: both sets are valid for the calls; `before` is written by `pthread_sigmask`, which cannot fail here
-        // (its operation is one of the three it knows).
-        let before = unsafe {
-            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const pipe, before.as_mut_ptr());
-            before.assume_init()
-        };
-        Self { before, was_pending: sigpipe_pending() }
-    }
-}
-
-impl Drop for SigpipeBlocked {
-    fn drop(&mut self) {
-        // One that was pending before is somebody else's and stays.
-        if !self.was_pending && sigpipe_pending() {
-            let pipe = only_sigpipe();
-            let no_wait = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-            // SAFETY: set and time-out are valid; no information about the signal is asked for.
-            unsafe { libc::sigtimedwait(&raw const pipe, ptr::null_mut(), &raw const no_wait) };
-        }
-        // SAFETY: `before` is the mask that `new` read.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut()) };
-    }
-}
-
-fn only_sigpipe() -> libc::sigset_t {
-    let mut set = MaybeUninit::uninit();
-    // SAFETY: `sigemptyset` initialises the set that `sigaddset` then changes.
-    unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        libc::sigaddset(set.as_mut_ptr(), libc::SIGPIPE);
-        set.assume_init()
-    }
-}
-
-fn sigpipe_pending() -> bool {
-    let mut pending = MaybeUninit::uninit();
-    // SAFETY: `sigpending` writes the set, or fails and it is not read.
-    unsafe { libc::sigpending(pending.as_mut_ptr()) == 0 && libc::sigismember(pending.as_ptr(), libc::SIGPIPE) == 1 }
-}
-
 /// The name of a signal, such as `SIGSEGV`.
 pub(crate) fn name(number: i32) -> Option<&'static str> {
     const NAMES: [(i32, &str); 18] = [

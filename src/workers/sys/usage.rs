@@ -32,6 +32,22 @@ pub(crate) fn anonymous_share(pid: u32) -> io::Result<u64> {
     Ok(kib(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?, "Pss_Anon:"))
 }
 
+/// Anonymous and shared memory of `pid` and all processes below it, with pages that several processes have split among
+/// them; 0 for what is not there.
+///
+/// The kernel walks the page tables: milliseconds for gigabytes.
+pub(crate) fn tree_share(pid: u32) -> u64 {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let own = kib(&rollup, "Pss_Anon:") + kib(&rollup, "Pss_Shmem:");
+    children(pid).into_iter().map(tree_share).fold(own, u64::saturating_add)
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
 /// CPU time of all threads of `pid` since it started.
 pub(crate) fn cpu_time(pid: u32) -> io::Result<Duration> {
     let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -84,6 +100,24 @@ mod tests {
         assert!(anonymous_share(pid).unwrap() >= 16 << 20);
         assert!(cpu_time(pid).unwrap() > start);
         drop(block);
+    }
+
+    #[test]
+    fn what_a_process_has_started_counts_with_it() {
+        // Of the two processes, the lower one has the memory.
+        let script = "(x=$(head -c 16777216 /dev/zero | tr '\\0' a); echo; sleep 60) & wait";
+        let mut command = std::process::Command::new("sh");
+        let mut child = command.args(["-c", script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
+        let (tree, below) = (tree_share(child.id()), children(child.id()));
+        below.iter().flat_map(|&pid| [children(pid), vec![pid]].concat()).chain([child.id()]).for_each(|pid| {
+            let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        });
+        child.wait().unwrap();
+        assert!(tree >= 16 << 20, "{tree}");
+        assert!(below.len() == 1 && tree_share(u32::MAX) == 0);
     }
 
     #[test]

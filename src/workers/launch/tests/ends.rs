@@ -1,6 +1,5 @@
 use super::*;
 use crate::error::{Error, ErrorKind};
-use crate::workers::control::Up;
 use crate::workers::sys::process::Status;
 
 /// A worker that fails before it is ready: how it ends, and what it said.
@@ -203,7 +202,7 @@ fn the_end_is_noticed_while_a_child_of_the_worker_holds_its_channels() {
 fn bytes_that_are_no_message_end_the_worker() {
     fn babble(_: u64, session: Session) -> Result<()> {
         session.send(FromWorker::Ready(Ready { build_ns: 1 }))?;
-        session.outbox().clone().to_opaque().to::<Vec<u8>>().send(vec![0xff; 100]).unwrap();
+        session.channel().send(&vec![0xffu8; 100]).unwrap();
         idle(0, session)
     }
     let (_worker, events) = launch(adder, 0, babble);
@@ -213,12 +212,13 @@ fn bytes_that_are_no_message_end_the_worker() {
 }
 
 #[test]
-fn a_false_mark_of_the_end_ends_the_worker() {
-    fn lie(_: u64, session: Session) -> Result<()> {
-        session.outbox().send(Up::Gone).unwrap();
-        idle(0, session)
+fn a_worker_that_closes_its_channel_is_ended() {
+    fn close(_: u64, session: Session) -> Result<()> {
+        session.channel().close();
+        std::thread::sleep(PATIENCE);
+        Ok(())
     }
-    let (_worker, events) = launch(adder, 0, lie);
+    let (_worker, events) = launch(adder, 0, close);
     let exit = next_exit(&events);
     assert!(exit.nonsense.is_some() && exit.killed_by_us, "{exit}");
 }

@@ -1,6 +1,7 @@
 use std::error::Error as _;
 use std::ffi::OsString;
 use std::io::{Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use super::*;
@@ -100,24 +101,10 @@ fn a_copy_of_the_program_serves_and_another_build_does_not() {
 }
 
 #[test]
-fn a_rendezvous_that_cannot_be_is_a_typed_error() {
+fn no_temporary_directory_is_needed() {
     scenario(|()| {
-        let temp = private_temp();
-        let long = temp.path().join("x".repeat(100));
-        for (directory, why) in [(long, "bytes, a socket's allows"), (temp.path().join("none"), "No such file")] {
-            // SAFETY: the scene's other thread only waits.
-            unsafe { std::env::set_var("TMPDIR", &directory) };
-            let error = begin(adder, 0, echo, &Options::default(), &unbounded().0).unwrap_err();
-            assert!(matches!(cause(&error), LaunchFailure::Rendezvous { .. }), "{error}");
-            assert!(error.to_string().contains(why), "{error}");
-        }
-        // As long as a socket's path allows.
-        let mut longest = temp.path().to_owned().into_os_string();
-        longest.push("/");
-        longest.push("y".repeat(107 - "/.tmp123456/socket".len() - longest.len()));
-        std::fs::create_dir(&longest).unwrap();
-        // SAFETY: as above.
-        unsafe { std::env::set_var("TMPDIR", &longest) };
+        // SAFETY: the scene's other thread only waits.
+        unsafe { std::env::set_var("TMPDIR", "/nowhere/at all") };
         let (worker, events) = echoing(4);
         assert_echoes(&worker, &events, 1, 4);
         Ok(())
@@ -162,38 +149,44 @@ fn init_takes_over_in_main() {
 }
 
 #[test]
-#[ignore = "a part of `a_child_that_connects_and_says_nothing_is_a_typed_error`"]
-fn main_that_connects_and_says_nothing() {
-    let call = command::Call::read(&std::env::var_os("GRISTMILL_WORKER").expect("this process is no worker")).unwrap();
-    let _connection = ipc_channel::ipc::IpcSender::<u8>::connect(call.socket).unwrap();
+#[ignore = "a part of `a_child_that_says_nothing_is_a_typed_error`"]
+fn main_that_says_nothing() {
     std::thread::sleep(PATIENCE);
 }
 
 #[test]
-#[ignore = "a part of `a_child_that_connects_and_says_nothing_is_a_typed_error`"]
-fn main_that_connects_and_says_something_else() {
-    let call = command::Call::read(&std::env::var_os("GRISTMILL_WORKER").expect("this process is no worker")).unwrap();
-    let connection = ipc_channel::ipc::IpcSender::<Vec<u8>>::connect(call.socket).unwrap();
-    connection.send(vec![0xff; 50]).unwrap();
+#[ignore = "a part of `a_child_that_says_nothing_is_a_typed_error`"]
+fn main_that_says_something_else() {
+    let stdin = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
+    crate::workers::channel::Channel::over(stdin).send(&vec![0xffu8; 50]).unwrap();
     std::thread::sleep(PATIENCE);
 }
 
 #[test]
-#[ignore = "a part of `a_child_that_connects_and_says_nothing_is_a_typed_error`"]
+#[ignore = "a part of `a_child_that_says_nothing_is_a_typed_error`"]
+fn main_that_closes_the_connection() {
+    rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null").unwrap()).unwrap();
+    std::thread::sleep(PATIENCE);
+}
+
+#[test]
+#[ignore = "a part of `a_child_that_says_nothing_is_a_typed_error`"]
 fn main_that_does_not_call_init() {}
 
 #[test]
-fn a_child_that_connects_and_says_nothing_is_a_typed_error() {
+fn a_child_that_says_nothing_is_a_typed_error() {
     scenario(|()| {
         let error_of = |name: &str| {
             enter_by_test(name);
             let options = Options { time_out: Duration::from_secs(2), ..Options::default() };
             begin(adder, 0, echo, &options, &unbounded().0).unwrap_err()
         };
-        let error = error_of("main_that_connects_and_says_nothing");
+        let error = error_of("main_that_says_nothing");
         assert!(matches!(cause(&error), LaunchFailure::TimedOut { .. }), "{error}");
-        let error = error_of("main_that_connects_and_says_something_else");
+        let error = error_of("main_that_says_something_else");
         assert!(matches!(cause(&error), LaunchFailure::NoGreeting { .. }), "{error}");
+        let error = error_of("main_that_closes_the_connection");
+        assert!(error.to_string().contains("it closed the connection"), "{error}");
         let error = error_of("main_that_does_not_call_init");
         assert!(matches!(cause(&error), LaunchFailure::Died { .. }), "{error}");
         Ok(())

@@ -10,6 +10,7 @@ use crate::workers::launch::Exit;
 use crate::workers::options::Poison;
 use crate::workers::pool::crew::Running;
 use crate::workers::pool::job::Job;
+use crate::workers::slab::Spoilt;
 
 impl Coordinator {
     pub(super) fn kill(&mut self, number: u64, why: String) {
@@ -20,17 +21,41 @@ impl Coordinator {
         }
     }
 
+    /// Ends the run if a worker has written to elements that it had handed over: whoever has them has other data now.
+    pub(super) fn look_at_memory(&mut self) {
+        let Some(Spoilt { place, extent }) = self.slab.take_spoilt().filter(|_| self.over.is_none()) else { return };
+        let found = self.crew.iter().find(|(_, member)| member.place == place);
+        let who = match found.and_then(|(number, member)| Some((number, member.worker.as_ref()?.pid()))) {
+            Some((number, pid)) => format!("worker {number} (pid {pid})"),
+            None => "a worker that has ended".to_owned(),
+        };
+        let what = format!("{who} wrote to memory of elements that it had handed over: {extent}");
+        let error = Error::new(ErrorKind::Worker, what);
+        self.give_up(Failure::of(&error.help(
+            "native code in the pipeline writes through a wild pointer: evaluate it without workers, under a debugger",
+        )));
+    }
+
     /// A worker is gone, and reaped: nobody writes to its memory any more, and its tasks are done again by others.
     pub(super) fn exited(&mut self, number: u64, exit: &Exit) {
+        // One that died of a wild write may have written elsewhere before.
+        self.slab.look_at_leases();
+        self.look_at_memory();
         let Some(member) = self.crew.remove(&number) else { return };
         self.counted(number);
         if member.told_to_stop {
             return;
         }
         self.replaced += 1;
+        let killed = member.killed.is_none() && exit.is_from_outside();
         let cause = member.killed.unwrap_or_else(|| exit.to_string());
         let ranges: Vec<_> = member.tasks.values().map(|task| task.job.next_task()).collect();
-        tracing::warn!(worker = number, pid = exit.pid, ?ranges, "a worker died and is replaced: {cause}");
+        if exit.is_asked_for() {
+            // Whoever ends this process and all that it started sends it to them too: no news.
+            tracing::info!(worker = number, pid = exit.pid, ?ranges, "a worker was ended and is replaced: {cause}");
+        } else {
+            tracing::warn!(worker = number, pid = exit.pid, ?ranges, "a worker died and is replaced: {cause}");
+        }
         self.recorder.note(&format!("workers replaced: {cause}"), 1);
         let (at_work, alone) = (!member.tasks.is_empty(), member.tasks.len() == 1);
         let overdue = |task: &Running| self.options.deadline.is_some_and(|deadline| task.since.elapsed() > deadline);
@@ -45,12 +70,13 @@ impl Coordinator {
                 job.widen(self.options.retries);
                 self.queue.put(job);
             } else {
-                self.poisoned(job, &cause);
+                self.poisoned(job, &format!("{cause}, worker {number} (pid {})", exit.pid));
             }
         }
         // A death at work is some element's doing, and the search for it ends.
-        if !at_work && self.respawn.died(Instant::now()) {
-            self.give_up(Failure::of(&exit.error(format!("worker {number}, the last of many that died at once"))));
+        if !at_work && self.respawn.died(Instant::now(), killed, self.wanted) {
+            let what = format!("worker {number}, the last of many that died with nothing done between");
+            self.give_up(Failure::of(&exit.error(what)));
         }
     }
 
@@ -84,6 +110,7 @@ impl Coordinator {
     }
 
     pub(super) fn look_at_deadlines(&mut self) {
+        self.slab.look_at_leases();
         let Some(deadline) = self.options.deadline else { return };
         let late = self
             .crew

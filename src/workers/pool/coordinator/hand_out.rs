@@ -40,7 +40,7 @@ impl Coordinator {
                     None => return,
                 },
             };
-            let Some(grant) = self.room_for(need, border, least, len) else { return };
+            let Some(grant) = self.room_for(number, need, border, least, len) else { return };
             let Some(job) = self.queue.take(seq) else { return };
             self.assign(number, job, grant);
         }
@@ -60,15 +60,16 @@ impl Coordinator {
         job.deliver.fail(error.index(job.left.start).help("raise max_element or ram_budget, or make elements smaller"));
     }
 
-    /// Memory for the next task of the head of the line, of `least` to `len` indices. Others wait behind it, so it is
+    /// Memory for the next task of the head of the line, of `least` to `len` indices, for a worker. Others wait behind it, so it is
     /// always served first.
-    fn room_for(&mut self, need: usize, border: Border, least: u64, len: u64) -> Option<Grant> {
+    fn room_for(&mut self, number: u64, need: usize, border: Border, least: u64, len: u64) -> Option<Grant> {
         let index = self.index_bytes.get(&border).copied().unwrap_or(0.0);
         // Room for one at least; what is not used of it comes back as soon as it is written.
         let one = (index * 1.02 * least as f64) as usize + 4096;
         let all = ((index * 1.25 * len as f64) as usize).saturating_add(4096).min(self.plan.part_bytes());
         let size = all.max(one.min(self.plan.max_element as usize)).max(need).max(PAGE);
-        let grant = self.slab.grant(size);
+        let place = self.crew.get(&number)?.place;
+        let grant = self.slab.grant(size, place);
         if grant.is_some() || self.crew.values().any(|member| !member.tasks.is_empty()) {
             self.drought.over(&self.figures.demand);
             return grant;
@@ -84,7 +85,7 @@ impl Coordinator {
                 "views hold all of {slab} of shared memory, so elements are copied: keep fewer, or raise ram_budget"
             );
         }
-        self.slab.grant_reserve(self.plan.max_element as usize)
+        self.slab.grant_reserve(self.plan.max_element as usize, place)
     }
 
     fn assign(&mut self, number: u64, mut job: Job, grant: Grant) {

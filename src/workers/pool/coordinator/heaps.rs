@@ -3,10 +3,13 @@
 use std::time::{Duration, Instant};
 
 use super::Coordinator;
+use crate::report::Bytes;
 use crate::workers::pool::crew::Member;
 
 /// A worker's memory is looked at so often at most: it takes some 20 us.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// All that workers use is measured once in so many ticks: the kernel walks their page tables.
+const MEASURED_EVERY: u32 = 5;
 
 impl Coordinator {
     /// Whether the element in front is for a worker that has the whole pool, or such a worker is at it.
@@ -62,6 +65,26 @@ impl Coordinator {
         member.looked = Some(Instant::now());
         let memory = member.worker.as_ref().and_then(|worker| worker.memory());
         self.peak = self.peak.max(memory.map_or(0, |memory| memory.data));
+    }
+
+    /// Looks now and then whether all that runs in workers uses more than the budget, and says so once: what is limited is
+    /// the private memory of each process, and code in a worker may share memory or start processes.
+    pub(super) fn measure(&mut self) {
+        if self.told_of_more || self.measured.elapsed() < MEASURED_EVERY * self.options.tick {
+            return;
+        }
+        self.measured = Instant::now();
+        let used: u64 = self.crew.values().filter_map(|member| member.worker.as_ref()?.tree_share()).sum();
+        if used > self.plan.budget {
+            self.told_of_more = true;
+            self.recorder.note("times that workers were seen to use more than ram_budget", 1);
+            tracing::warn!(
+                "workers and what they started use {}, and ram_budget is {}: it does not limit shared memory that code in \
+                 a worker maps, nor processes that it starts",
+                Bytes(used),
+                Bytes(self.plan.budget)
+            );
+        }
     }
 
     /// So many workers have room for half as much again as any was seen to need.

@@ -89,6 +89,9 @@ pub(super) struct Coordinator {
     look_again: Option<Duration>,
     /// Whether it was said that elements are copied.
     told_of_copies: bool,
+    /// When it was last measured what all workers use, and whether it was said that it is too much.
+    measured: Instant,
+    told_of_more: bool,
     /// Those who wait for counts, and the workers whose counts are missing.
     syncs: Vec<(Sender<()>, BTreeSet<u64>)>,
     /// Why nothing can be evaluated any more.
@@ -149,6 +152,8 @@ impl Coordinator {
             drought: Drought::new(Instant::now()),
             look_again: None,
             told_of_copies: false,
+            measured: Instant::now(),
+            told_of_more: false,
             syncs: Vec::new(),
             over: None,
         }
@@ -156,6 +161,7 @@ impl Coordinator {
 
     pub(super) fn run(mut self) {
         loop {
+            self.look_at_memory();
             self.make_room();
             self.start_missing();
             self.hand_out();
@@ -169,7 +175,10 @@ impl Coordinator {
                 },
                 recv(self.heard) -> event => if let Ok(event) = event { self.hear(event) },
                 recv(self.has_room) -> _ => {}
-                recv(tick) -> _ => self.look_at_deadlines(),
+                recv(tick) -> _ => {
+                    self.look_at_deadlines();
+                    self.measure();
+                }
             }
             self.tune();
         }
@@ -220,7 +229,10 @@ impl Coordinator {
     fn listen(&mut self, number: u64, message: FromWorker) {
         let Some(member) = self.crew.get_mut(&number) else { return };
         match message {
-            FromWorker::Ready(_) => member.ready = true,
+            FromWorker::Ready(_) => {
+                member.ready = true;
+                self.respawn.started(member.begun.elapsed());
+            }
             FromWorker::Done(done) => self.done(number, done),
             FromWorker::Need(need) => self.need(number, need),
             FromWorker::Told(tally) => {

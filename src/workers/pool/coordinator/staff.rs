@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::{Command, Coordinator};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workers::control::{Begin, Failure, ToWorker};
-use crate::workers::launch::{self, Worker};
+use crate::workers::launch::{self, LaunchFailure, Worker};
 use crate::workers::pool::crew::Member;
 
 impl Coordinator {
@@ -18,18 +18,20 @@ impl Coordinator {
             && self.has_heap(heap)
             && self.respawn.due(Instant::now()) <= Instant::now()
         {
+            let taken = |place: &usize| self.crew.values().any(|member| member.place == *place);
+            let Some(place) = (0..self.plan.workers).find(|place| !taken(place)) else { return };
             let number = self.next_worker;
             self.next_worker += 1;
-            let taken = |place: &u64| self.crew.values().any(|member| member.place == *place);
-            let place = (0..).find(|place| !taken(place)).unwrap_or(number);
             self.crew.insert(number, Member { place, ..Member::new(heap) });
             self.starting.retain(|thread| !thread.is_finished());
             let (program, slab, events) = (self.program.clone(), self.slab.clone(), self.events.clone());
             let commands = self.commands.clone();
             let start = move || {
-                let (slab, heap_limit) = (Some(slab.file()), Some(heap));
-                let options = launch::Options { slab, heap_limit, place, ..launch::Options::default() };
-                let result = launch::start(number, &program, &options, &events);
+                let result = slab.file(place).and_then(|slab| {
+                    let (slab, heap_limit, place) = (Some(slab), Some(heap), place as u64);
+                    let options = launch::Options { slab, heap_limit, place, ..launch::Options::default() };
+                    launch::start(number, &program, &options, &events)
+                });
                 // Nobody hears it: then the worker is dropped here, which ends it.
                 let _ = commands.send(Command::Started { number, result });
             };
@@ -79,9 +81,8 @@ impl Coordinator {
                 // One that has ended already is gone from the crew.
                 let Some(member) = self.crew.get_mut(&number) else { return };
                 let (threads, active) = (self.plan.threads as u32, self.plan.active as u32);
-                let (slab_bytes, pipeline) = (self.plan.slab, self.pipeline.clone());
                 let (counted, one_of_many) = (self.options.counted, self.plan.workers > 1);
-                let begin = Begin { slab_bytes, threads, active, counted, one_of_many, pipeline };
+                let begin = Begin { threads, active, counted, one_of_many, pipeline: self.pipeline.clone() };
                 // If it cannot be sent, its end will be heard.
                 let _ = worker.send(&ToWorker::Begin(begin));
                 member.worker = Some(worker);
@@ -89,7 +90,7 @@ impl Coordinator {
             Err(error) => {
                 self.crew.remove(&number);
                 tracing::warn!(%error, "a worker did not start");
-                if self.respawn.died(Instant::now()) {
+                if self.respawn.died(Instant::now(), LaunchFailure::is_from_outside(&error), self.wanted) {
                     self.give_up(Failure::of(&error));
                 }
             }

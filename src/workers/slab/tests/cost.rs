@@ -27,8 +27,8 @@ fn nanoseconds(name: &str, mut each: impl FnMut()) {
 #[test]
 #[ignore = "a figure, not a check"]
 fn grant_lease_and_return() {
-    let slab = Slab::create(4096 * PAGE, 0, || ()).unwrap();
-    let part = || slab.grant(16 * PAGE).unwrap();
+    let slab = Slab::create(4096 * PAGE, 0, 1, || ()).unwrap();
+    let part = || slab.grant(16 * PAGE, 0).unwrap();
     nanoseconds("process id", || {
         black_box(std::process::id());
     });

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
+use super::file_of;
 use super::mapping::{descriptors_and_mappings, inode};
 use crate::element::Buffer;
 use crate::workers::slab::{ExtentId, Grant, PAGE, Slab, WorkerSlab};
@@ -48,7 +49,7 @@ struct Task {
 
 /// A worker with a mapping of its own. One that is to die spoils its extent and says nothing but that it is dead.
 fn worker(file: OwnedFd, tasks: Receiver<Task>, done: Sender<(u64, bool)>) {
-    let slab = WorkerSlab::map(file, PAGES * PAGE).unwrap();
+    let slab = WorkerSlab::map(file).unwrap();
     for Task { element, extent, dies } in tasks {
         let mut bytes = slab.extent_mut(extent).unwrap();
         if dies {
@@ -75,7 +76,8 @@ impl Run {
     fn start(slab: &Arc<Slab>) -> Self {
         let ((tasks, to_do), (finished, done)) = (unbounded(), bounded(8));
         let start = |_| {
-            let (file, to_do, finished) = (slab.file().try_clone_to_owned().unwrap(), to_do.clone(), finished.clone());
+            let (file, to_do, finished) =
+                (file_of(slab).try_clone_to_owned().unwrap(), to_do.clone(), finished.clone());
             std::thread::spawn(move || worker(file, to_do, finished))
         };
         let workers = (0..2).map(start).collect();
@@ -94,9 +96,9 @@ impl Run {
                 continue;
             }
             let alone = self.flying.is_empty() && self.ready.is_empty();
-            let grant = self.slab.grant(length(element)).or_else(|| {
+            let grant = self.slab.grant(length(element), 0).or_else(|| {
                 self.refusals += 1;
-                alone.then(|| self.slab.grant_reserve(length(element)).unwrap())
+                alone.then(|| self.slab.grant_reserve(length(element), 0).unwrap())
             });
             let Some(grant) = grant else { return };
             self.send(element, grant, mix(element).is_multiple_of(11));
@@ -117,7 +119,7 @@ impl Run {
                 let reserve = grant.is_reserve();
                 drop(grant);
                 let again = if reserve { Slab::grant_reserve } else { Slab::grant };
-                self.send(finished, again(&self.slab, length(finished)).unwrap(), false);
+                self.send(finished, again(&self.slab, length(finished), 0).unwrap(), false);
             }
         }
     }
@@ -131,8 +133,8 @@ impl Run {
 
 #[test]
 fn views_of_twenty_epochs_keep_their_bytes() {
-    let slab = Slab::create(PAGES * PAGE, RESERVE * PAGE, || ()).unwrap();
-    let inode = inode(slab.file());
+    let slab = Slab::create(PAGES * PAGE, RESERVE * PAGE, 1, || ()).unwrap();
+    let inode = inode(file_of(&slab));
     let (mut held, mut refusals): (Vec<(u64, Buffer)>, u64) = (Vec::new(), 0);
     for epoch in 0..EPOCHS {
         // Other workers in every epoch.

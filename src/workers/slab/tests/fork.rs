@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
 
+use super::file_of;
 use crate::element::Owner;
 use crate::workers::slab::{PAGE, Slab, SlabError, WorkerSlab};
 
@@ -27,25 +28,25 @@ impl Drop for OnlyIn {
 
 fn slab() -> Arc<Slab> {
     let here = OnlyIn(std::process::id());
-    Slab::create(4 * PAGE, 0, move || here.check()).unwrap()
+    Slab::create(4 * PAGE, 0, 1, move || here.check()).unwrap()
 }
 
 #[test]
 fn a_forked_copy_is_inert() {
     let slab = slab();
-    let worker = WorkerSlab::map(slab.file().try_clone_to_owned().unwrap(), 4 * PAGE).unwrap();
-    let grant = slab.grant(PAGE).unwrap();
+    let worker = WorkerSlab::map(file_of(&slab).try_clone_to_owned().unwrap()).unwrap();
+    let grant = slab.grant(PAGE, 0).unwrap();
     worker.extent_mut(grant.extent()).unwrap().fill(4);
     let lease = grant.into_lease(PAGE).unwrap();
-    let granted = slab.grant(PAGE).unwrap();
+    let granted = slab.grant(PAGE, 0).unwrap();
     // The child's copies of them. Dropping the command drops the parent's.
-    let (given_back, another) = (slab.grant(PAGE).unwrap(), self::slab());
+    let (given_back, another) = (slab.grant(PAGE, 0).unwrap(), self::slab());
     let mut held = Some((slab.clone(), lease, granted, given_back, another));
     let in_child = move || {
         let (slab, lease, granted, given_back, another) = held.take().ok_or(std::io::ErrorKind::Other)?;
         let parent = std::os::unix::process::parent_id();
         let refused = granted.into_lease(1).err().map(|refused| refused.error);
-        let inert = slab.grant(1).is_none()
+        let inert = slab.grant(1, 0).is_none()
             && slab.check_process() == Err(SlabError::Forked { parent })
             && slab.set_limit(0).is_ok()
             && slab.stats().capacity_bytes == 0

@@ -17,7 +17,7 @@ fn slab(pages: usize, reserve: usize) -> Pair {
 #[test]
 fn what_a_worker_writes_is_what_views_read() {
     let (_, slab, worker) = slab(8, 0);
-    let grant = slab.grant(3 * PAGE - 5).unwrap();
+    let grant = slab.grant(3 * PAGE - 5, 0).unwrap();
     assert_eq!((grant.len(), grant.is_reserve()), (3 * PAGE, false));
     let mut extent: ExtentMut<Heap> = worker.extent_mut(grant.extent()).unwrap();
     extent[..PAGE + 7].fill(9);
@@ -44,36 +44,36 @@ fn what_a_worker_writes_is_what_views_read() {
 fn pages_are_not_granted_again_while_a_view_lives() {
     let (_, slab, worker) = slab(2, 0);
     let fill = |byte: u8| {
-        let grant = slab.grant(PAGE).unwrap();
+        let grant = slab.grant(PAGE, 0).unwrap();
         worker.extent_mut(grant.extent()).unwrap().fill(byte);
         grant.into_buffer(PAGE).unwrap()
     };
     let (first, second) = (fill(1), fill(2));
-    assert!(slab.grant(1).is_none());
+    assert!(slab.grant(1, 0).is_none());
     let view = second.slice(PAGE - 1..PAGE).unwrap();
     drop((first, second));
     let third = fill(3);
-    assert!(slab.grant(1).is_none());
+    assert!(slab.grant(1, 0).is_none());
     assert_eq!((view.as_bytes(), third.as_bytes()[0]), ([2].as_slice(), 3));
     drop(view);
-    assert!(slab.grant(1).is_some());
+    assert!(slab.grant(1, 0).is_some());
 }
 
 #[test]
 fn dropping_a_grant_gives_it_back() {
     let (_, slab, _) = slab(4, 0);
-    let grant = slab.grant(4 * PAGE).unwrap();
-    assert!(slab.grant(1).is_none());
+    let grant = slab.grant(4 * PAGE, 0).unwrap();
+    assert!(slab.grant(1, 0).is_none());
     drop(grant);
     assert_eq!(slab.stats().free_bytes, 4 * PAGE);
-    assert!(slab.grant(4 * PAGE + 1).is_none() && slab.grant(usize::MAX).is_none());
-    assert_eq!(slab.grant(0).unwrap().len(), PAGE);
+    assert!(slab.grant(4 * PAGE + 1, 0).is_none() && slab.grant(usize::MAX, 0).is_none());
+    assert_eq!(slab.grant(0, 0).unwrap().len(), PAGE);
 }
 
 #[test]
 fn a_worker_that_claims_too_much_is_refused_and_keeps_its_extent() {
     let (_, slab, _) = slab(4, 0);
-    let grant = slab.grant(PAGE).unwrap();
+    let grant = slab.grant(PAGE, 0).unwrap();
     let Refused { grant, error } = grant.into_lease(PAGE + 1).unwrap_err();
     assert_eq!(error, SlabError::Overrun { used: PAGE + 1, limit: PAGE });
     let refused = grant.copy_out(usize::MAX).unwrap_err();
@@ -85,30 +85,30 @@ fn a_worker_that_claims_too_much_is_refused_and_keeps_its_extent() {
 #[test]
 fn the_reserve_is_copied_out_and_never_leased() {
     let (_, slab, worker) = slab(6, 2);
-    let held = slab.grant(4 * PAGE).unwrap().into_lease(4 * PAGE).unwrap();
-    assert!(slab.grant(1).is_none() && slab.grant_reserve(2 * PAGE + 1).is_none());
+    let held = slab.grant(4 * PAGE, 0).unwrap().into_lease(4 * PAGE).unwrap();
+    assert!(slab.grant(1, 0).is_none() && slab.grant_reserve(2 * PAGE + 1, 0).is_none());
 
-    let grant = slab.grant_reserve(2 * PAGE).unwrap();
+    let grant = slab.grant_reserve(2 * PAGE, 0).unwrap();
     assert!(grant.is_reserve());
     worker.extent_mut(grant.extent()).unwrap().fill(5);
     let Refused { grant, error } = grant.into_lease(1).unwrap_err();
     assert_eq!(error, SlabError::Reserve(grant.extent()));
     let copy = grant.into_buffer(PAGE + 3).unwrap();
     // Free at once, and the copy is its own.
-    worker.extent_mut(slab.grant_reserve(PAGE).unwrap().extent()).unwrap().fill(6);
+    worker.extent_mut(slab.grant_reserve(PAGE, 0).unwrap().extent()).unwrap().fill(6);
     assert!(copy.len() == PAGE + 3 && copy.as_bytes().iter().all(|&b| b == 5));
     let SlabStats { copies, copied_bytes, granted_bytes, .. } = slab.stats();
     assert_eq!((copies, copied_bytes, granted_bytes), (1, PAGE as u64 + 3, 0));
     drop(held);
 
-    let copy = slab.grant(PAGE).unwrap().copy_out(10).unwrap();
+    let copy = slab.grant(PAGE, 0).unwrap().copy_out(10).unwrap();
     assert_eq!((copy.len(), slab.stats().copies, slab.stats().free_bytes), (10, 2, 4 * PAGE));
 }
 
 #[test]
 fn views_outlive_the_slab() {
     let (_, slab, worker) = slab(2, 0);
-    let grant = slab.grant(PAGE).unwrap();
+    let grant = slab.grant(PAGE, 0).unwrap();
     worker.extent_mut(grant.extent()).unwrap().fill(7);
     let buffer = grant.into_buffer(100).unwrap();
     drop((slab, worker));
@@ -124,27 +124,27 @@ fn whoever_was_refused_is_woken_once() {
     };
     let slab = Slab::over(Heap::new(3), PAGE, wake);
     let woken = || woken.load(Ordering::Relaxed);
-    let (a, b) = (slab.grant(PAGE).unwrap(), slab.grant(PAGE).unwrap());
+    let (a, b) = (slab.grant(PAGE, 0).unwrap(), slab.grant(PAGE, 0).unwrap());
     drop(a);
     assert_eq!(woken(), 0, "nobody waits");
 
-    assert!(slab.grant(2 * PAGE).is_none());
+    assert!(slab.grant(2 * PAGE, 0).is_none());
     drop(b.into_lease(PAGE).unwrap());
     assert_eq!(woken(), 1);
-    drop(slab.grant(2 * PAGE).unwrap());
+    drop(slab.grant(2 * PAGE, 0).unwrap());
     assert_eq!(woken(), 1);
 
     // The unused part of a grant, a raised limit and the reserve are room too.
-    let whole = slab.grant(2 * PAGE).unwrap();
-    assert!(slab.grant(1).is_none());
+    let whole = slab.grant(2 * PAGE, 0).unwrap();
+    assert!(slab.grant(1, 0).is_none());
     let lease = whole.into_lease(1).unwrap();
     assert_eq!(woken(), 2);
     slab.set_limit(0).unwrap();
-    assert!(slab.grant(1).is_none());
+    assert!(slab.grant(1, 0).is_none());
     slab.set_limit(2 * PAGE).unwrap();
     assert_eq!(woken(), 3);
-    let reserve = slab.grant_reserve(1).unwrap();
-    assert!(slab.grant_reserve(1).is_none());
+    let reserve = slab.grant_reserve(1, 0).unwrap();
+    assert!(slab.grant_reserve(1, 0).is_none());
     drop(reserve);
     assert_eq!(woken(), 4);
     drop(lease);
@@ -153,8 +153,8 @@ fn whoever_was_refused_is_woken_once() {
 #[test]
 fn memory_beyond_the_limit_goes_back_to_the_system() {
     let (heap, slab, worker) = slab(10, 1);
-    let low = slab.grant(2 * PAGE).unwrap();
-    let high = slab.grant(4 * PAGE).unwrap();
+    let low = slab.grant(2 * PAGE, 0).unwrap();
+    let high = slab.grant(4 * PAGE, 0).unwrap();
     worker.extent_mut(high.extent()).unwrap().fill(8);
     let high = high.into_buffer(3 * PAGE).unwrap();
 
@@ -171,7 +171,7 @@ fn memory_beyond_the_limit_goes_back_to_the_system() {
     slab.set_limit(usize::MAX).unwrap();
     assert_eq!((slab.stats().bound_bytes, slab.stats().free_bytes), (10 * PAGE, 7 * PAGE));
     // The unused tail of a grant beyond the limit is emptied when the lease begins.
-    let tail = slab.grant(7 * PAGE).unwrap();
+    let tail = slab.grant(7 * PAGE, 0).unwrap();
     slab.set_limit(2 * PAGE).unwrap();
     let lease = tail.into_lease(PAGE).unwrap();
     assert_eq!((heap.punched_pages(), slab.stats().bound_bytes), (13, 4 * PAGE));
@@ -182,7 +182,7 @@ fn memory_beyond_the_limit_goes_back_to_the_system() {
 #[test]
 fn a_limit_stays_where_the_system_takes_nothing_back() {
     let (heap, slab, _) = slab(8, 0);
-    let held = slab.grant(3 * PAGE).unwrap();
+    let held = slab.grant(3 * PAGE, 0).unwrap();
     heap.refuse(true);
     assert!(slab.set_limit(PAGE).is_err());
     let stats = slab.stats();

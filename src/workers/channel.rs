@@ -1,0 +1,322 @@
+//! Messages between two processes, over a connected pair of sockets that has no name.
+//!
+//! A message is its length in four bytes and itself as `postcard` writes it. What arrives is kept until it is whole, so no
+//! memory is taken for a length that is only claimed.
+
+use std::fmt;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::sys::process::wait_any;
+
+/// The longest message: far more than any that is sent, and far less than what a mad process could claim.
+const MOST: usize = 64 << 20;
+/// Bytes that are asked for at a time.
+const PIECE: usize = 64 << 10;
+/// How long a process that has closed its end may take to end.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// One end of a connection. All threads of a process may send; one receives at a time.
+pub(crate) struct Channel {
+    socket: UnixStream,
+    /// Held while a message is written.
+    out: Mutex<()>,
+    inbox: Mutex<Inbox>,
+}
+
+/// What has arrived and was not given out yet.
+#[derive(Default)]
+struct Inbox {
+    bytes: Vec<u8>,
+    /// Bytes at the front that were given out.
+    read: usize,
+    /// A descriptor that came along.
+    file: Option<OwnedFd>,
+}
+
+/// Why nothing more can be heard.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Broken {
+    /// The other end is closed.
+    #[error("the connection is closed")]
+    Closed,
+    /// The other process has ended.
+    #[error("the process has ended")]
+    Ended,
+    /// The time is over.
+    #[error("nothing came in time")]
+    Late,
+    /// What came is no message.
+    #[error("{0}")]
+    Nonsense(String),
+    /// The system refuses.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Channel {
+    /// Two ends of a new connection, the second for another process.
+    pub(crate) fn pair() -> io::Result<(Self, OwnedFd)> {
+        let (ours, theirs) = UnixStream::pair()?;
+        Ok((Self::over(ours.into()), theirs.into()))
+    }
+
+    /// The end that was inherited as `socket`.
+    pub(crate) fn over(socket: OwnedFd) -> Self {
+        Self { socket: socket.into(), out: Mutex::new(()), inbox: Mutex::default() }
+    }
+
+    /// Sends a message, once it is this thread's turn. It blocks while the other end has left much unread.
+    ///
+    /// # Errors
+    /// If the other end is closed, or the time of [`limit_sends`](Self::limit_sends) is over.
+    pub(crate) fn send<T: Serialize>(&self, message: &T) -> io::Result<()> {
+        self.send_with(message, None)
+    }
+
+    /// The same, with a descriptor, of which the other end [gets](Self::take_file) a copy.
+    pub(crate) fn send_with<T: Serialize>(&self, message: &T, file: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let bytes = postcard::to_extend(message, vec![0; 4]).map_err(io::Error::other)?;
+        let len = u32::try_from(bytes.len() - 4).ok().filter(|&len| len as usize <= MOST);
+        let len = len.ok_or_else(|| io::Error::other(format!("a message of {} bytes is too long", bytes.len())))?;
+        let mut bytes = bytes;
+        bytes[..4].copy_from_slice(&len.to_le_bytes());
+        let _turn = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        write_all(self.socket.as_fd(), &bytes, file)
+    }
+
+    /// Has every later write fail that cannot be done within `time`; `None` ends that.
+    pub(crate) fn limit_sends(&self, time: Option<Duration>) -> io::Result<()> {
+        self.socket.set_write_timeout(time)
+    }
+
+    /// Ends the connection in both directions, for all who hold either end: whoever waits is woken.
+    pub(crate) fn close(&self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+    }
+
+    /// Waits for the next message.
+    ///
+    /// # Errors
+    /// [`Broken::Closed`], [`Broken::Nonsense`] or [`Broken::Io`].
+    pub(crate) fn recv<T: DeserializeOwned>(&self) -> Result<T, Broken> {
+        let mut inbox = self.inbox();
+        loop {
+            if let Some(message) = inbox.next()? {
+                return Ok(message);
+            }
+            match inbox.fill(&self.socket, RecvFlags::CMSG_CLOEXEC) {
+                Ok(0) => return Err(Broken::Closed),
+                Ok(_) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    /// Waits for the next message of the process behind `process`, until it ends: all that it said comes before that.
+    ///
+    /// # Errors
+    /// [`Broken`]; nothing that is said later is heard then.
+    pub(crate) fn recv_from<T: DeserializeOwned>(
+        &self,
+        process: BorrowedFd<'_>,
+        deadline: Option<Instant>,
+    ) -> Result<T, Broken> {
+        let mut inbox = self.inbox();
+        loop {
+            if let Some(message) = inbox.next()? {
+                return Ok(message);
+            }
+            let seen = wait_any([self.socket.as_fd(), process], deadline)?.ok_or(Broken::Late)?;
+            // What it said last lies here already if its end was seen.
+            match inbox.fill(&self.socket, RecvFlags::DONTWAIT) {
+                Ok(0) => return Err(closed(process)),
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock && seen == 0 => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Err(Broken::Ended),
+                Err(e) if e.kind() == io::ErrorKind::ConnectionReset => return Err(closed(process)),
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    /// The descriptor that came with a message before, once.
+    pub(crate) fn take_file(&self) -> Option<OwnedFd> {
+        self.inbox().file.take()
+    }
+
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A process that has closed its end is about to end, or has lost it.
+fn closed(process: BorrowedFd<'_>) -> Broken {
+    match wait_any([process], Some(Instant::now() + GRACE)) {
+        Ok(Some(_)) => Broken::Ended,
+        Ok(None) => Broken::Closed,
+        Err(e) => Broken::Io(e),
+    }
+}
+
+impl Inbox {
+    /// The next message, if it is whole.
+    fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Broken> {
+        let arrived = &self.bytes[self.read..];
+        let Some((head, rest)) = arrived.split_first_chunk::<4>() else { return Ok(None) };
+        let len = u32::from_le_bytes(*head) as usize;
+        if len > MOST {
+            return Err(Broken::Nonsense(format!("a message of {len} bytes")));
+        }
+        let Some(bytes) = rest.get(..len) else { return Ok(None) };
+        let message = match postcard::take_from_bytes(bytes) {
+            Ok((message, [])) => message,
+            Ok((_, rest)) => return Err(Broken::Nonsense(format!("{} bytes behind a message", rest.len()))),
+            Err(e) => return Err(Broken::Nonsense(e.to_string())),
+        };
+        self.read += 4 + len;
+        if self.read == self.bytes.len() {
+            self.bytes.clear();
+            self.bytes.shrink_to(PIECE);
+            self.read = 0;
+        }
+        Ok(Some(message))
+    }
+
+    /// Takes what there is, a piece at most; 0 where the other end is closed.
+    fn fill(&mut self, socket: &UnixStream, flags: RecvFlags) -> io::Result<usize> {
+        self.bytes.drain(..std::mem::take(&mut self.read));
+        let start = self.bytes.len();
+        self.bytes.resize(start + PIECE, 0);
+        let result = self.receive(socket, flags, start);
+        self.bytes.truncate(start + result.as_ref().copied().unwrap_or(0));
+        result
+    }
+
+    fn receive(&mut self, socket: &UnixStream, flags: RecvFlags, start: usize) -> io::Result<usize> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        loop {
+            // Only a worker takes descriptors: those that it sends are closed on their way.
+            let mut along = match flags.contains(RecvFlags::CMSG_CLOEXEC) {
+                true => RecvAncillaryBuffer::new(&mut space),
+                false => RecvAncillaryBuffer::default(),
+            };
+            let mut room = [IoSliceMut::new(&mut self.bytes[start..])];
+            match rustix::net::recvmsg(socket, &mut room, &mut along, flags) {
+                Ok(got) => {
+                    for message in along.drain() {
+                        if let RecvAncillaryMessage::ScmRights(files) = message {
+                            self.file = files.last().or(self.file.take());
+                        }
+                    }
+                    return Ok(got.bytes);
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+}
+
+/// Writes all of `bytes`, with a copy of `file` beside the first; a closed socket is an error, and never a signal.
+pub(crate) fn write_all(socket: BorrowedFd<'_>, mut bytes: &[u8], file: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut files = file.as_ref().map(std::slice::from_ref);
+    while !bytes.is_empty() {
+        let mut along = SendAncillaryBuffer::new(&mut space);
+        if let Some(files) = files {
+            along.push(SendAncillaryMessage::ScmRights(files));
+        }
+        match rustix::net::sendmsg(socket, &[IoSlice::new(bytes)], &mut along, SendFlags::NOSIGNAL) {
+            Ok(sent) => (bytes, files) = (&bytes[sent..], None),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(())
+}
+
+impl fmt::Debug for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Channel").field(&self.socket).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Seek, Write};
+
+    use super::*;
+    use crate::workers::sys::process::pidfd;
+
+    fn both() -> (Channel, Channel) {
+        let (ours, theirs) = Channel::pair().unwrap();
+        (ours, Channel::over(theirs))
+    }
+
+    #[test]
+    fn messages_of_any_size_arrive_whole_and_in_order() {
+        let (ours, theirs) = both();
+        let messages: Vec<String> = [0, 1, 1000, 70_000, 3_000_000, 5].map(|len| "é".repeat(len)).into();
+        std::thread::scope(|scope| {
+            scope.spawn(|| messages.iter().for_each(|message| ours.send(message).unwrap()));
+            messages.iter().for_each(|message| assert!(theirs.recv::<String>().unwrap() == *message));
+        });
+        drop(ours);
+        assert!(matches!(theirs.recv::<String>(), Err(Broken::Closed)));
+        assert_eq!(theirs.send(&1u8).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn a_descriptor_comes_with_its_message() {
+        let (ours, theirs) = both();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"inside").unwrap();
+        file.rewind().unwrap();
+        ours.send(&1u8).unwrap();
+        ours.send_with(&2u8, Some(file.as_fd())).unwrap();
+        assert_eq!((theirs.recv::<u8>().unwrap(), theirs.recv::<u8>().unwrap()), (1, 2));
+        let mut text = String::new();
+        std::fs::File::from(theirs.take_file().unwrap()).read_to_string(&mut text).unwrap();
+        assert!(text == "inside" && theirs.take_file().is_none());
+    }
+
+    #[test]
+    fn what_is_no_message_is_an_error_and_takes_no_memory() {
+        let myself = pidfd(std::process::id()).unwrap();
+        for (bytes, words) in [
+            (vec![0xff; 4], "a message of 4294967295 bytes"),
+            (vec![2, 0, 0, 0, 7, 7], "1 bytes behind a message"),
+            (vec![0, 0, 0, 0], "end of buffer"),
+        ] {
+            let (ours, theirs) = both();
+            write_all(ours.socket.as_fd(), &bytes, None).unwrap();
+            let error = theirs.recv_from::<u8>(myself.as_fd(), None).unwrap_err();
+            assert!(matches!(&error, Broken::Nonsense(what) if what.to_lowercase().contains(words)), "{error}");
+        }
+        // Said to be long, and never there.
+        let (ours, theirs) = both();
+        write_all(ours.socket.as_fd(), &[0, 0, 0, 3, 1], None).unwrap();
+        let soon = Instant::now() + Duration::from_millis(20);
+        assert!(matches!(theirs.recv_from::<u8>(myself.as_fd(), Some(soon)), Err(Broken::Late)));
+        assert!(theirs.inbox().bytes.capacity() <= 4 * PIECE);
+    }
+
+    #[test]
+    fn a_send_that_nobody_reads_ends_in_time() {
+        let (ours, _theirs) = both();
+        ours.limit_sends(Some(Duration::from_millis(20))).unwrap();
+        let error = ours.send(&vec![0u8; 8 << 20]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
+}
