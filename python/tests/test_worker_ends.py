@@ -187,6 +187,20 @@ def test_without_that_process_workers_are_started_one_by_one(tmp_path: Path) -> 
     assert found[-1][1] == os.getpid()
 
 
+def test_one_that_is_stopped_is_not_waited_for(tmp_path: Path) -> None:
+    def dies(x: int) -> tuple[int, int]:
+        if x == 20 and not (tmp_path / "zygote").exists():
+            (tmp_path / "zygote").touch()
+            os.kill(os.getppid(), signal.SIGSTOP)
+            os._exit(1)
+        return x, os.getppid()
+
+    with gm.MapDataset.range(60).map(dies).mp_prefetch(num_workers=1, deadline=2, **WORKERS).loader() as it:
+        found = list(it)
+    assert [x for x, _ in found] == list(range(60))
+    assert found[-1][1] == os.getpid()
+
+
 def test_threads_of_the_trainer_are_undisturbed() -> None:
     stop = threading.Event()
     turns = [0] * 3
@@ -258,6 +272,24 @@ def test_neither_does_standard_input_or_a_notebook() -> None:
     for program in (SCRIPT, f"names = {{'__name__': '__main__'}}; exec({SCRIPT!r}, names)"):
         done = run(program)
         assert (done.stdout, done.returncode) == ("fine Pair(x=104, doubled=28)\n", 0), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends"),
+    [("", "os._exit(0)"), ("", "it.close()"), ("signal.signal(signal.SIGCHLD, signal.SIG_IGN)", "next(it)")],
+)
+def test_the_process_that_forks_workers_says_nothing(begins: str, ends: str) -> None:
+    done = run(
+        f"""
+        import os, signal
+        import gristmill as gm
+        {begins}
+        it = gm.MapDataset.range(1 << 40).map(lambda x: x).mp_prefetch(num_workers=2, ram_budget="1GiB").loader()
+        assert next(it) == 0
+        {ends}
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_what_functions_print_is_seen() -> None:

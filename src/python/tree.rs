@@ -28,6 +28,7 @@ impl Tree {
                 }
                 dict.into_any()
             }
+            // It is a worker's word, which runs this user's functions: no data that is read comes to be a pickle.
             Self::Pickled(pickle, parts) => {
                 let parts = parts.into_iter().map(|part| {
                     let array = Array::new(DType::U8, &[part.len()], part);
