@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(
             error.help_text(),
             Some(
-                "raise ram_budget (`--ram`) to 133 MiB or more, use fewer workers, or set worker_heap to 47 MiB or less"
+                "raise ram_budget (`--ram`) to 133 MiB or more, use fewer workers, or set worker_heap to 47.5 MiB or less"
             )
         );
         let help = |workers, mib, python| {

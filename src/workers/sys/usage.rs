@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn what_a_process_has_started_counts_with_it() {
         // Of the two processes, the lower one has the memory.
-        let script = "(x=$(head -c 16777216 /dev/zero | tr '\\0' a); echo; sleep 60) & wait";
+        let script = "(x=$(head -c 16777216 /dev/zero | tr '\\0' a); echo; sleep 60; :) & wait";
         let mut command = std::process::Command::new("sh");
         let mut child = command.args(["-c", script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
