@@ -37,7 +37,8 @@ class MpOptions:
     worker_heap: int | str | None = None
     #: Bytes that one element or batch may have; a quarter of the shared memory.
     max_element: int | str | None = None
-    #: Seconds that a range of elements may take before its worker counts as hanging; `None` for ever.
+    #: Seconds that a range of elements may take before its worker counts as hanging; `None` for ever. To start a worker is not
+    #: in them: it may take 20 s, and 5 s more once, where the process that forks workers does not answer.
     deadline: float | None = 300.0
     #: How many workers a range may kill before the element that does it is sought.
     retries: int = 3

@@ -1,9 +1,10 @@
 //! Worker processes: a pipeline's elementwise part, run outside the trainer's process under a RAM budget.
 //!
 //! [`mp_prefetch`] takes a function that makes the pipeline. The same program is started again as a worker, which makes the
-//! same pipeline; ranges of root indices are evaluated there, and the elements come back through one sealed piece of shared
-//! memory, without a copy. The order is that of the same pipeline run inline, byte for byte, however many workers there
-//! are and whatever happens to them: a worker that dies in any way is replaced, and what it had begun is done again.
+//! same pipeline; ranges of root indices are evaluated there, and the elements come back through sealed shared
+//! memory, a piece for each worker, without a copy. The order is that of the same pipeline run inline, byte for byte, however
+//! many workers there are and whatever happens to them: a worker that dies in any way is replaced, and what it had begun is
+//! done again.
 //!
 //! ```
 //! use gristmill::dataset::map::Range;
