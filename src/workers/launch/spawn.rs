@@ -66,8 +66,14 @@ fn try_start(
     make_sure_of_descriptors()?;
     let slab = options.slab.map(|fd| fd.try_clone_to_owned()).transpose().map_err(LaunchFailure::Descriptors)?;
     let (program, events, time_out) = (program.clone(), events.clone(), options.time_out);
-    let start =
-        Start { worker: number, place: options.place, heap_limit: options.heap_limit, program: program.clone() };
+    let start = Start {
+        worker: number,
+        place: options.place,
+        heap_limit: options.heap_limit,
+        #[cfg(feature = "text")]
+        tokenizers: crate::text::known(),
+        program: program.clone(),
+    };
     let (tell, told) = bounded(1);
     let life = move || match meet(&program, start, slab, time_out) {
         Ok((process, channel)) => {
