@@ -35,9 +35,9 @@ impl Feature {
         if self.align == 1 { len } else { len.next_multiple_of(self.align) }
     }
 
-    /// The longest sequence that fits in an empty row.
-    pub(crate) fn limit(&self) -> usize {
-        self.length - self.length % self.align
+    /// Cells of a piece of an over-long sequence: a row, up to the last place where a sequence may begin.
+    fn piece(&self) -> usize {
+        if self.align > self.length { self.length } else { self.length - self.length % self.align }
     }
 
     /// How many cells `bytes` are.
@@ -73,8 +73,8 @@ impl Feature {
         if *cell == 0 {
             return Err(Error::config(format!("feature {name:?}: cells of 0 bytes cannot be packed")));
         }
-        if *align == 0 || align > length {
-            return Err(Error::config(format!("feature {name:?}: an alignment of {align} is not in 1..={length}")));
+        if *align == 0 {
+            return Err(Error::config(format!("feature {name:?}: sequences cannot start at multiples of 0 cells")));
         }
         if !self.padding.is_empty() && self.padding.len() != *cell {
             let bytes = self.padding.len();
@@ -147,7 +147,7 @@ impl std::fmt::Display for OverLong {
 /// `Data` for an over-long feature under [`OverLong::Error`], and for an over-long meta feature, which is never split.
 #[inline]
 pub(crate) fn pieces(features: &[Feature], lens: &[usize], policy: OverLong) -> Result<usize> {
-    if features.iter().zip(lens).all(|(feature, &len)| len <= feature.limit()) {
+    if features.iter().zip(lens).all(|(feature, &len)| len <= feature.length) {
         return Ok(1);
     }
     over_long_pieces(features, lens, policy)
@@ -160,18 +160,20 @@ fn over_long_pieces(features: &[Feature], lens: &[usize], policy: OverLong) -> R
     }
     let mut pieces = 1;
     for (feature, &len) in features.iter().zip(lens) {
-        let limit = feature.limit();
-        if len > limit && (policy == OverLong::Error || feature.meta) {
+        if len <= feature.length {
+            continue;
+        }
+        if policy == OverLong::Error || feature.meta {
             return Err(over_long(feature, len));
         }
-        pieces = pieces.max(len.div_ceil(limit));
+        pieces = pieces.max(len.div_ceil(feature.piece()));
     }
     Ok(pieces)
 }
 
 #[cold]
 pub(crate) fn over_long(feature: &Feature, len: usize) -> Error {
-    let (name, limit) = (&feature.name, feature.limit());
+    let (name, limit) = (&feature.name, feature.length);
     let help = if feature.meta {
         "meta features are never split: give it a longer row"
     } else {
@@ -186,9 +188,9 @@ pub(crate) fn piece_range(feature: &Feature, len: usize, piece: usize) -> std::o
     if feature.meta {
         return 0..len;
     }
-    let limit = feature.limit();
-    let start = len.min(piece.saturating_mul(limit));
-    start..len.min(start.saturating_add(limit))
+    let most = if len <= feature.length { feature.length } else { feature.piece() };
+    let start = len.min(piece.saturating_mul(most));
+    start..len.min(start.saturating_add(most))
 }
 
 #[cfg(test)]
@@ -198,13 +200,13 @@ mod tests {
     #[test]
     fn an_over_long_element_follows_the_policy() {
         let features = [Feature { align: 4, ..Feature::new("a", 10) }, Feature::new("b", 5)];
-        assert_eq!(pieces(&features, &[8, 5], OverLong::Error).unwrap(), 1);
-        let error = pieces(&features, &[9, 5], OverLong::Error).unwrap_err();
-        assert_eq!(error.message(), "feature \"a\" has 9 cells, a row takes 8");
-        assert_eq!(pieces(&features, &[9, 5], OverLong::Drop).unwrap(), 0);
+        assert_eq!(pieces(&features, &[10, 5], OverLong::Error).unwrap(), 1);
+        let error = pieces(&features, &[11, 5], OverLong::Error).unwrap_err();
+        assert_eq!(error.message(), "feature \"a\" has 11 cells, a row takes 10");
+        assert_eq!(pieces(&features, &[11, 5], OverLong::Drop).unwrap(), 0);
         assert_eq!(pieces(&features, &[9, 11], OverLong::Split).unwrap(), 3);
         let cut = |f: usize, len| [0, 1, 2].map(|piece| piece_range(&features[f], len, piece));
-        assert_eq!(cut(0, 9), [0..8, 8..9, 9..9]);
+        assert_eq!((cut(0, 9), cut(0, 11)), ([0..9, 9..9, 9..9], [0..8, 8..11, 11..11]));
         assert_eq!(cut(1, 11), [0..5, 5..10, 10..11]);
     }
 
@@ -223,7 +225,6 @@ mod tests {
             Feature { length: 0, ..ok.clone() },
             Feature { cell: 0, ..ok.clone() },
             Feature { align: 0, ..ok.clone() },
-            Feature { align: 5, ..ok.clone() },
             Feature { padding: vec![0; 3], ..ok.clone() },
             Feature { meta: true, ..ok.clone() },
             Feature { meta: true, shifted: true, ..ok.clone() },

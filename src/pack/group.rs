@@ -54,6 +54,7 @@ pub struct GroupPacker {
     search: Option<Bins>,
     lengths: Vec<usize>,
     lens: Vec<usize>,
+    /// Cells of the piece that is packed, feature by feature: gaps behind it may be cut off by the end of the row.
     needs: Vec<usize>,
     /// What was split or dropped.
     uneven: PackStats,
@@ -120,7 +121,7 @@ impl GroupPacker {
         measure(features, element, &mut self.lens)?;
         self.needs.clear();
         for (feature, &len) in features.iter().zip(&self.lens) {
-            self.needs.push(feature.aligned(piece_range(feature, len, piece).len()));
+            self.needs.push(piece_range(feature, len, piece).len());
         }
         let found = match &self.search {
             Some(search) => search.find(self.needs[0]),
@@ -141,7 +142,7 @@ impl GroupPacker {
     #[cold]
     fn no_room(&self) -> Result<Placed> {
         for (feature, &need) in self.writer.features().iter().zip(&self.needs) {
-            if need > feature.limit() {
+            if need > feature.length {
                 return Err(feature::over_long(feature, need));
             }
         }
@@ -153,7 +154,9 @@ impl GroupPacker {
         self.writer.write(bin, element, piece);
         if let Some(search) = &mut self.search {
             let open = self.options.max_sequences.is_none_or(|most| self.writer.counts()[bin] < most);
-            search.set(bin, open.then(|| self.lengths[0] - self.writer.used()[bin]));
+            // What is used may reach past the end, and then there is no place where a sequence may begin.
+            let free = self.lengths[0].checked_sub(self.writer.used()[bin]);
+            search.set(bin, free.filter(|_| open));
         }
     }
 
@@ -235,8 +238,7 @@ mod tests {
         for element in elements(lens) {
             let fits = |bin: &Vec<Vec<Vec<i32>>>| {
                 bin.len() < options.max_sequences.unwrap_or(usize::MAX)
-                    && (0..features.len())
-                        .all(|f| used(bin, f) + features[f].aligned(element[f].len()) <= features[f].length)
+                    && (0..features.len()).all(|f| used(bin, f) + element[f].len() <= features[f].length)
             };
             let candidates: Vec<usize> = (0..options.bins).filter(|&bin| fits(&bins[bin])).collect();
             let fill = |bin: usize| (0..features.len()).map(|f| used(&bins[bin], f)).sum::<usize>();
@@ -276,7 +278,7 @@ mod tests {
             fit in prop_oneof![Just(Fit::First), Just(Fit::Best)],
             bins in 1usize..9,
             max_sequences in prop::option::of(1usize..5),
-            shape in prop::collection::vec((5usize..40, 1usize..4, any::<bool>()), 1..4),
+            shape in prop::collection::vec((5usize..40, 1usize..9, any::<bool>()), 1..4),
             raw in prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 3), 0..80),
         ) {
             let feature = |(f, (length, align, padded)): (usize, (usize, usize, bool))| Feature {
@@ -287,7 +289,7 @@ mod tests {
             let features: Vec<_> = shape.into_iter().enumerate().map(feature).collect();
             let lens: Vec<Vec<usize>> = raw
                 .iter()
-                .map(|raw| features.iter().zip(raw).map(|(f, raw)| raw.index(f.limit() + 1)).collect())
+                .map(|raw| features.iter().zip(raw).map(|(f, raw)| raw.index(f.length + 1)).collect())
                 .collect();
             let options = GroupOptions { fit, max_sequences, ..GroupOptions::new(bins) };
             let (packed, stats) = pack(&features, options, &lens);
@@ -297,6 +299,23 @@ mod tests {
             prop_assert_eq!(stats.tokens, tokens as u64);
             prop_assert_eq!(stats.padding, (cells - tokens) as u64);
             prop_assert_eq!((stats.sequences, stats.rows), (lens.len() as u64, packed[0].len() as u64));
+        }
+    }
+
+    #[test]
+    fn an_alignment_that_does_not_divide_the_row_moves_only_the_starts() {
+        // As Grain packs them.
+        let features = [Feature { align: 4, ..Feature::new("a", 6) }];
+        let ids = |lens: &[usize], fit| {
+            let lens: Vec<_> = lens.iter().map(|len| vec![*len]).collect();
+            let (rows, _) = pack(&features, GroupOptions { fit, ..GroupOptions::new(2) }, &lens);
+            rows[0].iter().map(|[_, ids, _]| ids.clone()).collect::<Vec<_>>()
+        };
+        for fit in [Fit::First, Fit::Best] {
+            assert_eq!(ids(&[5, 2], fit), [[1, 1, 1, 1, 1, 0], [1, 1, 0, 0, 0, 0]]);
+            assert_eq!(ids(&[3, 3, 2], fit), [[1, 1, 1, 0, 2, 2], [1, 1, 1, 0, 0, 0]]);
+            // Behind the end of a row there is no start, for a sequence of no cells neither.
+            assert_eq!(ids(&[5, 0, 2], fit), [[1, 1, 1, 1, 1, 0], [2, 2, 0, 0, 0, 0]]);
         }
     }
 

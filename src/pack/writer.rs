@@ -24,7 +24,7 @@ pub(crate) struct RowWriter {
     pool: ArenaPool,
     /// Taken by the first sequence, so that the memory of the last rows can come back in time.
     arena: Option<Arena>,
-    /// Used cells of every row, feature by feature.
+    /// Cells of every row, feature by feature, up to where the next sequence may begin: past the end where there is no such place.
     used: Vec<usize>,
     /// Sequences in every row.
     counts: Vec<usize>,
@@ -87,7 +87,8 @@ impl RowWriter {
             let used = &mut self.used[row * features.len() + f];
             arena.write(f, row, *used, cells, Mark { len, segment, position: 0 });
             if need > len {
-                arena.pad(f, row, *used + len..*used + need);
+                // The gap may reach past the end of the row.
+                arena.pad(f, row, *used + len..feature.length.min(*used + need));
             }
             *used += need;
             if !feature.meta {
