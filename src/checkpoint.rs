@@ -43,13 +43,16 @@ pub fn fingerprint(pipeline: &dyn Stage) -> String {
 pub(crate) struct Identity {
     fingerprint: String,
     lines: Vec<String>,
+    /// The same as checkpoints had them when borders stood where prefixes are cut.
+    lines_with_cuts: Vec<String>,
 }
 
 impl Identity {
     /// Describes `pipeline`, stage by stage.
     pub(crate) fn of(pipeline: &dyn Stage) -> Self {
         let lines = pipeline.lines();
-        Self { fingerprint: format!("{:016x}", xxh3_64(lines.join("\n").as_bytes())), lines }
+        let fingerprint = format!("{:016x}", xxh3_64(lines.join("\n").as_bytes()));
+        Self { fingerprint, lines, lines_with_cuts: pipeline.lines_with_cuts() }
     }
 
     /// Makes the checkpoint of a position in this pipeline.
@@ -129,7 +132,7 @@ impl Checkpoint {
     /// Checks that it belongs to the pipeline that `identity` is of.
     pub(crate) fn check(&self, identity: &Identity) -> Result<()> {
         let lines = &identity.lines;
-        if *lines == self.pipeline {
+        if *lines == self.pipeline || identity.lines_with_cuts == self.pipeline {
             return Ok(());
         }
         let (theirs, ours) = (self.pipeline.len(), lines.len());

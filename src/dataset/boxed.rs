@@ -13,13 +13,23 @@ use super::map::{GetStacked, Many, MapDataset};
 use super::memory::Sample;
 use super::sample;
 use super::stage::{Stage, same_stage};
-use crate::cx::Cx;
+use crate::cx::{Cx, StageId};
 use crate::element::Stack;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
 /// A [`MapDataset`] whose type is hidden. Cloning shares it.
-pub struct BoxMap<T>(Arc<dyn MapDataset<Item = T>>);
+pub struct BoxMap<T>(Arc<dyn ErasedMap<T>>);
+
+trait ErasedMap<T>: MapDataset<Item = T> {
+    fn erased_for_pass(&self, run: &Runtime, border: StageId) -> Option<BoxMap<T>>;
+}
+
+impl<D: MapDataset + 'static> ErasedMap<D::Item> for D {
+    fn erased_for_pass(&self, run: &Runtime, border: StageId) -> Option<BoxMap<D::Item>> {
+        self.for_pass(run, border).map(BoxMap::new)
+    }
+}
 
 impl<T> BoxMap<T> {
     /// Hides the type of `dataset`.
@@ -54,6 +64,11 @@ impl<T: 'static> MapDataset for BoxMap<T> {
         T: Stack,
     {
         self.0.get_stacked(indices, cx)
+    }
+
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
+        // Of what is inside: the pointer to it is a dataset, too.
+        (*self.0).erased_for_pass(run, border)
     }
 }
 

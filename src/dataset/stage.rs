@@ -68,6 +68,13 @@ pub trait Stage {
         false
     }
 
+    /// Whether it is the end of what an executor evaluates in front of the border: the stages behind it are evaluated by whoever
+    /// reads the stream. It changes nothing else.
+    #[doc(hidden)]
+    fn is_cut(&self) -> bool {
+        false
+    }
+
     /// Whether its own work calls no function and no source of the user's: then nobody can tell when it is done, and it may be
     /// done before it is asked for.
     fn is_native(&self) -> bool {
@@ -154,6 +161,21 @@ impl dyn Stage + '_ {
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         self.walk(&mut |_, node| lines.push(label(node)));
+        lines
+    }
+
+    /// The same as fingerprints saw it when a border stood where its prefix is cut: checkpoints of then are still read.
+    pub(crate) fn lines_with_cuts(&self) -> Vec<String> {
+        let (mut lines, mut cut) = (Vec::new(), None);
+        self.walk(&mut |_, node| {
+            match cut.take_if(|_| node.is_border()) {
+                Some(at) => lines.insert(at, label(node)),
+                None => lines.push(label(node)),
+            }
+            if node.is_cut() {
+                cut = Some(lines.len());
+            }
+        });
         lines
     }
 
@@ -360,6 +382,9 @@ macro_rules! same_stage {
         }
         fn is_border(&self) -> bool {
             self$($inner)+.is_border()
+        }
+        fn is_cut(&self) -> bool {
+            self$($inner)+.is_cut()
         }
         fn is_native(&self) -> bool {
             self$($inner)+.is_native()

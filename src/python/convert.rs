@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use super::interpreter::released;
 use super::item::Item;
 use super::native::Native;
-use crate::cx::Cx;
+use crate::cx::{Cx, StageId};
 use crate::dataset::map::Many;
 use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Sample, Stage, same_stage};
 use crate::element::{Element, Tree, Value};
@@ -48,7 +48,7 @@ impl<D: Stage, F> Stage for Converted<D, F> {
 impl<D, U, F> MapDataset for Converted<D, F>
 where
     D: MapDataset<Item: Send>,
-    F: Fn(D::Item) -> Result<U> + Send + Sync,
+    F: Fn(D::Item) -> Result<U> + Clone + Send + Sync,
 {
     type Item = U;
 
@@ -63,6 +63,11 @@ where
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
         let many = self.read(|inner| inner.get_many(indices, cx));
         many.filter_map(|_, item| (self.convert)(item).map(Some))
+    }
+
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
+        let inner = self.inner.for_pass(run, border)?;
+        Some(Self { inner, convert: self.convert.clone(), releases: self.releases, object: self.object.clone() })
     }
 }
 
@@ -110,7 +115,7 @@ impl<D, F> fmt::Debug for Converted<D, F> {
 }
 
 /// `ds` with its items turned into others.
-pub(crate) fn map<D, U>(ds: D, convert: impl Fn(D::Item) -> Result<U> + Send + Sync + 'static) -> BoxMap<U>
+pub(crate) fn map<D, U>(ds: D, convert: impl Fn(D::Item) -> Result<U> + Clone + Send + Sync + 'static) -> BoxMap<U>
 where
     D: MapDataset<Item: Send> + 'static,
     U: 'static,

@@ -4,12 +4,13 @@ use std::fmt;
 
 use super::interpreter::released;
 use super::item::Item;
-use crate::cx::Cx;
+use crate::cx::{Cx, StageId};
 use crate::dataset::iter::InPlace;
 use crate::dataset::map::{GetStacked, Many};
 use crate::dataset::{BoxMap, MapDataset, Sample, Stage, same_stage};
 use crate::element::Element;
 use crate::error::Result;
+use crate::exec::Runtime;
 
 /// Elements as items, under the name of the stage that made them; a batch out of columns is one as well.
 pub(super) struct Native(pub(super) BoxMap<Element>);
@@ -40,6 +41,10 @@ impl MapDataset for Native {
     fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Item> {
         let InPlace { batch, len, bytes } = released(|| self.0.get_stacked(indices, cx))?;
         Some(InPlace { batch: Item::Element(batch), len, bytes })
+    }
+
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
+        self.0.for_pass(run, border).map(Self)
     }
 }
 

@@ -10,7 +10,9 @@ use super::error::OrRaise;
 use super::item::Item;
 use super::maps::Maps;
 use super::random::RandomFunction;
-use crate::dataset::iter::{BadRecords, ENUMERATE, FilterThresholds, IterMapWithIndex, ZipLength, zip_all};
+use crate::dataset::iter::{
+    BadRecords, Cut, ENUMERATE, FanOut, FanStream, FilterThresholds, IterMapWithIndex, ZipLength, zip_all,
+};
 use crate::dataset::{BoxIter, IterDataset, MapDataset, Remainder, Stage};
 use crate::element::{Element, Stack};
 use crate::error::Result;
@@ -83,6 +85,14 @@ fn stacked<T: Stack<Batch = T> + Send + 'static>(chain: Chain<T>, size: usize, r
         Chain::Stream(ds, border) => border.open(ds).batch_with(size, remainder).boxed(),
         chain => chain.into_iter().batch_with(size, remainder).boxed(),
     })
+}
+
+/// The stages behind it stay in front of the border, so that nothing but who evaluates them tells that it is there.
+fn cut<T: Send + 'static>(chain: Chain<T>) -> Chain<T> {
+    match chain {
+        Chain::Stream(ds, border) => Chain::Stream(Cut::new(ds).boxed(), border),
+        chain => Chain::Iter(chain.into_iter()),
+    }
 }
 
 impl Streams {
@@ -197,7 +207,10 @@ impl Streams {
     pub(crate) fn flat_map(&self, function: Callable) -> Self {
         let call = move |item| function.flat_map(item);
         Self::Items(Chain::Iter(match self.items() {
-            Chain::Stream(ds, border) => border.open(ds).try_flat_map(call).boxed(),
+            Chain::Stream(ds, Border { bad, thresholds }) => {
+                let each = move |item| call(item).map(|pieces| pieces.into_iter().collect());
+                FanStream::of(FanOut::flat_map(ds, each), bad, thresholds).boxed()
+            }
             chain => chain.into_iter().flat_map(call).boxed(),
         }))
     }
@@ -222,8 +235,8 @@ impl Streams {
     /// The same, where nothing that comes behind is evaluated with what is in front.
     pub(crate) fn cut(&self) -> Self {
         match self {
-            Self::Elements(chain, context) => Self::Elements(Chain::Iter(chain.clone().into_iter()), context.clone()),
-            Self::Items(chain) => Self::Items(Chain::Iter(chain.clone().into_iter())),
+            Self::Elements(chain, context) => Self::Elements(cut(chain.clone()), context.clone()),
+            Self::Items(chain) => Self::Items(cut(chain.clone())),
         }
     }
 

@@ -150,6 +150,12 @@ impl<D: MapDataset, U> MapDataset for Named<D, D::Item, U> {
         // An error that came in names the stage that it came from, and goes on doing so.
         many.map_errors(|_, error| blame(error))
     }
+
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
+        let parent = self.parent.for_pass(run, border)?;
+        let (params, function, together) = (self.params.clone(), self.function.clone(), self.together.clone());
+        Some(Self { parent, params, function, together, ..*self })
+    }
 }
 
 impl<D: IterDataset, U: Send + 'static> IterDataset for Named<D, D::Item, U> {

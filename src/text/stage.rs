@@ -155,6 +155,10 @@ impl<D: MapDataset<Item = Element>, M: Mode> MapDataset for Tokenised<D, M> {
         }
         many
     }
+
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
+        Some(Self { parent: self.parent.for_pass(run, border)?, op: self.op.clone(), ..*self })
+    }
 }
 
 impl<D: IterDataset<Item = Element>, M: Mode> IterDataset for Tokenised<D, M> {

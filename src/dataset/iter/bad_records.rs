@@ -25,8 +25,10 @@ impl PrefixOptions {
 }
 
 /// Where a pass over a [`Stream`](super::Stream) is.
+///
+/// One in the state of a filter is read too: a filter behind a cut prefix had one of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Written")]
 pub struct StreamState {
     /// The index of the dataset that is read next; empty slots count.
     pub next_index: u64,
@@ -35,8 +37,40 @@ pub struct StreamState {
     /// Bad records skipped since the start.
     pub skipped: u64,
     /// Of those, the last ones, with no good one between or behind them; 0 in states from before it was counted.
-    #[serde(default)]
     pub in_a_row: u64,
+}
+
+/// The states that are read: of a stream, or of a filter and the stream in it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    next_index: Option<u64>,
+    skipped: Option<u64>,
+    #[serde(default)]
+    in_a_row: u64,
+    dropped: u64,
+    seen: Option<u64>,
+    parent: Option<Box<StreamState>>,
+}
+
+impl TryFrom<Written> for StreamState {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> Result<Self, Self::Error> {
+        match written {
+            Written {
+                next_index: Some(next_index),
+                skipped: Some(skipped),
+                in_a_row,
+                dropped,
+                seen: None,
+                parent: None,
+            } => Ok(Self { next_index, dropped, skipped, in_a_row }),
+            // What the filter has seen of its window matters to warnings only: they start anew.
+            Written { next_index: None, skipped: None, seen: Some(_), parent: Some(parent), .. } => Ok(*parent),
+            _ => Err("the state of a stream has next_index, dropped and skipped"),
+        }
+    }
 }
 
 /// A pass over the elements of a prefix.

@@ -130,6 +130,12 @@ where
 {
     /// With `gather`, groups come as one where that is quicker.
     pub(super) fn new(dataset: Arc<D>, gather: Option<&Arc<G>>, run: &Runtime, stage: StageId) -> Self {
+        // Where it is evaluated in two places, what is left to do here is done on this thread, and sources are told by the other.
+        let (dataset, here, apart) = match D::for_pass(&dataset, run, stage) {
+            Some(dataset) => (Arc::new(dataset), run.on_one_thread(), true),
+            None => (dataset, run.clone(), false),
+        };
+        let run = &here;
         // Without the upper limit as many elements would be under way as there are in many large batches.
         let most = if (&dataset as &dyn Stage).stacks() { MAX_OF_COLUMNS } else { MAX_GROUP };
         let gather = gather.filter(|gather| (1..=most).contains(&gather.size()));
@@ -144,9 +150,14 @@ where
             each: None,
         });
         let (slots, pace, native) = (ManySlots::default(), Pace::of(&dataset), (&dataset as &dyn Stage).all_native());
-        let foresight = run.reads_here().then(|| Foresight::of(&dataset)).flatten();
+        let foresight = (run.reads_here() && !apart).then(|| Foresight::of(&dataset)).flatten();
         let (len, gather) = (dataset.len(), gather.cloned());
         Self { len, dataset, stage, next: 0, groups, gather, ahead, slots, pace, native, foresight }
+    }
+
+    /// The same, whose waiting counts as that of `stage`.
+    pub(super) fn waiting_at(self, stage: StageId) -> Self {
+        Self { stage, ..self }
     }
 
     /// The index whose slot comes next.
@@ -196,6 +207,14 @@ where
             self.read(u64::MAX, cx);
         }
         cx.begin_element();
+        self.next_of_element(cx)
+    }
+
+    /// The same, for an element that another pass has begun.
+    pub(super) fn next_of_element(&mut self, cx: &mut Cx) -> Option<Slot<D::Item>> {
+        if self.next >= self.len {
+            return None;
+        }
         let index = self.next;
         let slot = match self.ahead {
             None => match self.slots.next() {

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
 /// What became of one element, in a stage of a [`FanStream`].
-type Each<T, U> = Box<dyn Fn(T) -> Result<Vec<U>> + Send + Sync>;
+type Each<T, U> = Arc<dyn Fn(T) -> Result<Vec<U>> + Send + Sync>;
 
 /// A stage of a [`FanStream`]: from what became of an element before to what becomes of it here.
 #[must_use = "datasets are lazy and do nothing until read"]
@@ -33,7 +33,7 @@ pub struct FanOut<D: MapDataset, U> {
 }
 
 impl<D: MapDataset, U> FanOut<D, U> {
-    pub(super) fn flat_map(parent: D, each: impl Fn(D::Item) -> Result<Vec<U>> + Send + Sync + 'static) -> Self {
+    pub(crate) fn flat_map(parent: D, each: impl Fn(D::Item) -> Result<Vec<U>> + Send + Sync + 'static) -> Self {
         Self::new(parent, "flat_map", Role::FanOut, each)
     }
 
@@ -44,7 +44,7 @@ impl<D: MapDataset, U> FanOut<D, U> {
         each: impl Fn(D::Item) -> Result<Vec<U>> + Send + Sync + 'static,
     ) -> Self {
         let stage = stage_after(&[&parent]);
-        Self { parent, each: Box::new(each), name, role, stage }
+        Self { parent, each: Arc::new(each), name, role, stage }
     }
 }
 
@@ -90,6 +90,11 @@ impl<D: MapDataset, U> MapDataset for FanOut<D, U> {
         cx.produced(self.stage, fanned.items().iter().map(|pieces| pieces.len() as u64).sum(), 0);
         fanned
     }
+
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
+        let parent = self.parent.for_pass(run, border)?;
+        Some(Self { parent, each: self.each.clone(), ..*self })
+    }
 }
 
 /// A [`Stream`](super::Stream) of which every element has become any number: see its `flat_map`.
@@ -108,6 +113,12 @@ where
     D: MapDataset<Item = Vec<T>> + 'static,
     T: Send + 'static,
 {
+    /// The stream of `dataset`, of whose elements each is a list.
+    #[cfg(feature = "python")]
+    pub(crate) fn of(dataset: D, bad: BadRecords, thresholds: FilterThresholds) -> Self {
+        Self::with_options(Arc::new(dataset), PrefixOptions { bad, thresholds })
+    }
+
     pub(super) fn with_options(dataset: Arc<D>, options: PrefixOptions) -> Self {
         let stage = stage_after(&[&dataset]);
         Self { dataset, options, stage }
@@ -285,10 +296,11 @@ where
         let pieces = self.prefix.next(cx, Vec::is_empty)?.filter(|_| self.prefix.before == state.stream);
         let given = usize::try_from(state.given).unwrap_or(usize::MAX);
         match pieces {
-            Some(pieces) if pieces.len() > given => {
+            // Grain stays behind the last piece.
+            Some(pieces) if pieces.len() >= given => {
                 self.pieces = pieces.into_iter();
                 self.pieces.by_ref().take(given).for_each(drop);
-                self.given = state.given;
+                self.given = if self.pieces.len() == 0 { 0 } else { state.given };
                 Ok(())
             }
             _ => {
@@ -359,7 +371,7 @@ mod tests {
     fn a_record_that_has_shrunk_since_is_a_state_error() {
         let ds = Range::new(0, 3).to_iter().flat_map(|x| vec![x; 2]);
         let mut iter = ds.iter(&Runtime::inline()).unwrap();
-        let state = FanState { given: 2, ..iter.state() };
+        let state = FanState { given: 3, ..iter.state() };
         assert_eq!(iter.restore(state, &mut Cx::default()).unwrap_err().kind(), ErrorKind::State);
     }
 }

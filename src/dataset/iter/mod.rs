@@ -4,6 +4,8 @@ mod bad_records;
 mod batch;
 mod cache;
 mod chunks;
+#[cfg(any(all(test, feature = "spec"), feature = "python"))]
+mod cut;
 pub(crate) mod evaluate;
 mod evaluator;
 mod fan;
@@ -43,6 +45,8 @@ use serde::de::DeserializeOwned;
 pub use self::bad_records::StreamState;
 pub use self::batch::{IterBatch, IterBatchIter};
 pub use self::cache::{CacheState, IterCache, IterCacheIter};
+#[cfg(feature = "python")]
+pub(crate) use self::cut::Cut;
 pub use self::fan::{FanOut, FanState, FanStream, FanStreamIter};
 pub use self::filter::{FilterState, IterFilter, IterFilterIter};
 pub use self::flat_map::{FlatMapState, IterFlatMap, IterFlatMapIter};

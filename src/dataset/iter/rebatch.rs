@@ -178,7 +178,12 @@ impl<I: DatasetIterator<Item = Batch>> DatasetIterator for IterRebatchIter<I> {
             return Ok(());
         }
         let opened = self.open_next(cx)?;
-        match self.open.as_mut().filter(|open| opened && state.row < open.rows) {
+        match self.open.as_mut().filter(|open| opened && state.row <= open.rows) {
+            // Grain stays behind the last row of a batch.
+            Some(open) if open.rows == state.row => {
+                self.open = None;
+                Ok(())
+            }
             Some(open) => {
                 open.next = state.row;
                 Ok(())
@@ -246,7 +251,7 @@ mod tests {
     fn a_row_that_is_not_there_is_a_state_error() {
         let ds = batches(&[2, 2]).rebatch(3, Remainder::Keep);
         let mut iter = ds.iter(&Runtime::inline()).unwrap();
-        let state = RebatchState { row: 2, ..iter.state() };
+        let state = RebatchState { row: 3, ..iter.state() };
         assert_eq!(iter.restore(state, &mut Cx::default()).unwrap_err().kind(), ErrorKind::State);
     }
 }

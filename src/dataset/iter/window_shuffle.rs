@@ -161,11 +161,18 @@ impl<I: DatasetIterator<Item: Send>> DatasetIterator for IterWindowShuffleIter<I
         self.fill(cx)?;
         let left = usize::try_from(state.position).ok().and_then(|given| self.shuffled.len().checked_sub(given));
         match left {
-            Some(left) if left > 0 => {
+            // Grain stays behind the last element of a window, and then the number is that of the next one.
+            Some(0) => {
+                self.shuffled.clear();
+                self.given = 0;
+                self.start = self.parent.state();
+                Ok(())
+            }
+            Some(left) => {
                 self.shuffled.truncate(left);
                 Ok(())
             }
-            _ => {
+            None => {
                 let (position, len) = (state.position, self.shuffled.len());
                 let error = Error::state(format!("position {position} in a window that has {len} elements"));
                 Err(cx.blame(self.stage, "window_shuffle", error))
@@ -179,7 +186,7 @@ debug_name!(IterWindowShuffleIter<I: DatasetIterator>);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::iter::laws;
+    use crate::dataset::iter::{StreamState, laws};
     use crate::dataset::map::Range;
     use crate::{ErrorKind, MapDataset};
 
@@ -213,10 +220,24 @@ mod tests {
     }
 
     #[test]
+    fn a_position_at_the_end_of_a_window_is_the_start_of_the_next() {
+        let ds = Range::new(0, 9).to_iter().window_shuffle(4, 1);
+        let elements = ds.collect().unwrap();
+        for (window, position, given) in [(1, 4, 4), (2, 4, 8), (3, 1, 9)] {
+            let (run, mut cx) = (Runtime::inline(), Cx::default());
+            let mut iter = ds.iter(&run).unwrap();
+            let window_start = StreamState { next_index: 4 * (window - 1), ..StreamState::default() };
+            iter.restore(WindowShuffleState { window_start, window, position }, &mut cx).unwrap();
+            let rest: Vec<i64> = std::iter::from_fn(|| iter.next(&mut cx).unwrap()).collect();
+            assert_eq!(rest, elements[given..]);
+        }
+    }
+
+    #[test]
     fn a_position_outside_the_window_is_a_state_error() {
         let ds = Range::new(0, 9).to_iter().window_shuffle(4, 1);
         let mut iter = ds.iter(&Runtime::inline()).unwrap();
-        let state = WindowShuffleState { position: 4, ..iter.state() };
+        let state = WindowShuffleState { position: 5, ..iter.state() };
         assert_eq!(iter.restore(state, &mut Cx::default()).unwrap_err().kind(), ErrorKind::State);
     }
 }

@@ -57,9 +57,10 @@ use super::iter::{InPlace, Stream};
 use super::pace::Pace;
 use super::remainder::Remainder;
 use super::stage::Stage;
-use crate::cx::Cx;
+use crate::cx::{Cx, StageId};
 use crate::element::Stack;
 use crate::error::Result;
+use crate::exec::Runtime;
 use crate::rng::ElementRng;
 
 /// What [`MapDataset::get_stacked`] gives: a batch, or nothing.
@@ -108,6 +109,17 @@ pub trait MapDataset: Stage + Send + Sync {
         Self::Item: Stack,
     {
         let _ = (indices, cx);
+        None
+    }
+
+    /// The same for one pass behind `border`, where the executor of `run` evaluates only a part of it; `None` where all of it
+    /// is evaluated in one place. A stage that says nothing here is evaluated with all in front of it.
+    #[doc(hidden)]
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        let _ = (run, border);
         None
     }
 

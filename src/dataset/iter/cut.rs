@@ -1,0 +1,225 @@
+//! A prefix in two parts: the front is evaluated by the executor, the stages behind it by whoever reads the stream.
+//!
+//! Where one ends and the other begins changes no element, no fingerprint and no state: the stages are the same ones in the
+//! same places, in front of the border.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::chunks::Roots;
+use crate::cx::{Cx, StageId};
+use crate::dataset::map::{Many, MapDataset};
+use crate::dataset::memory::{Memory, Sample};
+use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::upcoming::Upcoming;
+use crate::error::Result;
+use crate::exec::Runtime;
+
+/// The front of a prefix: a dataset under the name of its last stage.
+pub(crate) struct Cut<D: MapDataset> {
+    front: Arc<D>,
+    /// The elements of the front in order, within a pass.
+    pass: Option<Mutex<Roots<D>>>,
+}
+
+impl<D: MapDataset> Cut<D> {
+    pub(crate) fn new(front: D) -> Self {
+        Self { front: Arc::new(front), pass: None }
+    }
+}
+
+/// All that the front says of itself, but that it has columns: behind it there are elements.
+impl<D: MapDataset> Stage for Cut<D> {
+    fn name(&self) -> &'static str {
+        self.front.name()
+    }
+    fn params(&self) -> String {
+        self.front.params()
+    }
+    fn role(&self) -> Role {
+        self.front.role()
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        self.front.parents()
+    }
+    fn seed_root(&self) -> Option<u32> {
+        self.front.seed_root()
+    }
+    fn is_cut(&self) -> bool {
+        true
+    }
+    fn is_native(&self) -> bool {
+        self.front.is_native()
+    }
+    fn reads_together(&self) -> bool {
+        self.front.reads_together()
+    }
+    fn reads_far(&self) -> bool {
+        self.front.reads_far()
+    }
+    /// Within a pass the front is told by who evaluates it.
+    fn will_read(&self, next: Upcoming<'_>) {
+        if self.pass.is_none() {
+            self.front.will_read(next);
+        }
+    }
+    fn has_every_index(&self) -> bool {
+        self.front.has_every_index()
+    }
+    fn memory(&self) -> Option<Memory> {
+        self.front.memory()
+    }
+    fn sample(&self) -> Option<Sample> {
+        self.front.sample()
+    }
+    fn remark(&self) -> Option<String> {
+        self.front.remark()
+    }
+    fn check(&self) -> Result<()> {
+        self.front.check()
+    }
+}
+
+impl<D> MapDataset for Cut<D>
+where
+    D: MapDataset + 'static,
+    D::Item: Send + 'static,
+{
+    type Item = D::Item;
+
+    fn len(&self) -> u64 {
+        self.front.len()
+    }
+
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
+        let Some(pass) = &self.pass else { return self.front.get(index, cx) };
+        let mut pass = pass.lock().unwrap_or_else(PoisonError::into_inner);
+        if pass.position() != index {
+            pass.seek(index)?;
+        }
+        pass.next_of_element(cx).unwrap_or(Ok(None))
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
+        match &self.pass {
+            None => self.front.get_many(indices, cx),
+            Some(_) => Many::one_by_one(indices, |index| self.get(index, cx)),
+        }
+    }
+
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
+        // Workers make the front alone, and know it by the border behind that.
+        let roots = Roots::new(self.front.clone(), None, run, stage_after(&[&self.front])).waiting_at(border);
+        Some(Self { front: self.front.clone(), pass: Some(Mutex::new(roots)) })
+    }
+}
+
+impl<D: MapDataset> fmt::Debug for Cut<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cut").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread::{ThreadId, current};
+
+    use serde_json::to_value;
+
+    use super::*;
+    use crate::checkpoint::{Identity, fingerprint};
+    use crate::dataset::iter::laws;
+    use crate::dataset::map::Range;
+    use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset};
+    use crate::exec::Executor;
+    use crate::spec::columns::NamedFn;
+
+    fn front() -> BoxMap<i64> {
+        Range::new(0, 40).map(|x| 3 * x).boxed()
+    }
+
+    /// The stages behind the cut, if there is one; all of them in front of the border.
+    fn back(ds: BoxMap<i64>) -> BoxIter<i64> {
+        let odd = NamedFn::filter("filter", String::new(), |x| Ok(x % 2 == 1));
+        let ds = NamedFn::map("map", String::new(), |x: i64| Ok(x + 1)).after(odd.after(ds).boxed()).boxed();
+        ds.to_iter().flat_map(|x| vec![x; (x % 3) as usize]).boxed()
+    }
+
+    #[test]
+    fn where_a_prefix_is_cut_is_seen_by_nothing_but_who_evaluates_it() {
+        let (whole, cut) = (back(front()), back(Cut::new(front()).boxed()));
+        let elements = laws::check(&whole);
+        assert_eq!(laws::check(&cut), elements);
+        assert_eq!(fingerprint(&whole), fingerprint(&cut));
+        for executor in [Executor::Inline, Executor::Threads(2)] {
+            let run = Runtime::new(executor, None).unwrap();
+            let (mut cx, mut passes) = (run.cx(), [&whole, &cut].map(|ds| ds.iter(&run).unwrap()));
+            for at in 0..=elements.len() {
+                let states = [&passes[0], &passes[1]].map(|pass| to_value(pass.state()).unwrap());
+                assert_eq!(states[0], states[1]);
+                let mut resumed = cut.iter(&run).unwrap();
+                resumed.restore(passes[0].state(), &mut cx).unwrap();
+                let rest: Vec<i64> = std::iter::from_fn(|| resumed.next(&mut cx).unwrap()).collect();
+                assert_eq!(rest, elements[at..]);
+                for pass in &mut passes {
+                    pass.next(&mut cx).unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn behind_the_cut_the_reader_evaluates() {
+        let reader = current().id();
+        let threads = move |id: ThreadId| if id == reader { 1_000 } else { 1 };
+        let ds = Cut::new(Range::new(0, 30).map(move |_| threads(current().id()))).boxed();
+        let counted = NamedFn::map("map", String::new(), move |x: i32| Ok((x, threads(current().id()))));
+        let run = Runtime::new(Executor::Threads(2), None).unwrap();
+        let mut pass = counted.after(ds).boxed().to_iter().iter(&run).unwrap();
+        let seen: Vec<_> = std::iter::from_fn(|| pass.next(&mut run.cx()).unwrap()).collect();
+        assert_eq!(seen, vec![(1, 1_000); 30]);
+    }
+
+    #[test]
+    fn an_error_in_front_of_the_cut_takes_only_its_own_element() {
+        static CALLS: AtomicUsize = AtomicUsize::new(0);
+        let bad = |x| {
+            CALLS.fetch_add(1, Ordering::Relaxed);
+            if x == 3 { Err(crate::Error::data("three")) } else { Ok(x) }
+        };
+        let ds = NamedFn::map("map", String::new(), |x: i64| Ok(x))
+            .after(Cut::new(Range::new(0, 6).try_map(bad)).boxed())
+            .boxed()
+            .to_iter();
+        let mut pass = ds.iter(&Runtime::inline()).unwrap();
+        let seen: Vec<_> = (0..6).map(|_| pass.next(&mut Cx::default()).map_err(|e| e.to_string())).collect();
+        assert_eq!(seen[2..5], [Ok(Some(2)), Err("stage 1 map: element 3: three".to_owned()), Ok(Some(4))]);
+        assert_eq!(CALLS.load(Ordering::Relaxed), 6);
+    }
+
+    #[test]
+    fn checkpoints_of_when_a_cut_was_seen_are_read() {
+        let ds = back(Cut::new(front()).boxed());
+        let run = Runtime::inline();
+        let mut pass = ds.iter(&run).unwrap();
+        for _ in 0..7 {
+            pass.next(&mut run.cx()).unwrap();
+        }
+        let mut old = Identity::of(&ds).at(7, &pass.state()).unwrap();
+        old.pipeline = ["range(0, 40, 1)", "map", "to_iter", "filter", "map", "flat_map"].map(String::from).into();
+        assert_eq!(old.pipeline[0], (&ds as &dyn Stage).lines()[0]);
+        old.check(&Identity::of(&ds)).unwrap();
+        assert!(old.check(&Identity::of(&back(front()))).is_err(), "a pipeline without a cut never wrote such a one");
+        // Filters and flat maps kept states of their own there.
+        let stream = serde_json::json!({"next_index": 9, "dropped": 4, "skipped": 0, "in_a_row": 0});
+        let filtered = serde_json::json!({"parent": stream, "seen": 9, "dropped": 4});
+        let restored = |state: serde_json::Value| {
+            let mut pass = ds.iter(&run).unwrap();
+            pass.restore(serde_json::from_value(state).unwrap(), &mut run.cx()).unwrap();
+            std::iter::from_fn(|| pass.next(&mut run.cx()).unwrap()).collect::<Vec<_>>()
+        };
+        let now = restored(serde_json::json!({"stream": stream, "given": 0}));
+        assert_eq!(restored(serde_json::json!({"parent": filtered, "given": 0})), now);
+    }
+}
