@@ -116,7 +116,10 @@ struct Pending {
 /// A group that comes out.
 struct Rows {
     arena: Arc<Arena>,
+    /// The rows that are left, in the order in which they come out.
     order: VecDeque<usize>,
+    /// Rows of the group.
+    rows: u64,
     /// Where the next group begins.
     next: Place,
 }
@@ -195,12 +198,37 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
             GroupPlan::Bins(options) => row_order(options, &group, self.rows_before, |at| columns.dtype(at)).into(),
             GroupPlan::Concat(_) => group.rows.clone().collect(),
         };
-        if self.row >= order.len() as u64 {
-            let (row, rows) = (self.row, order.len());
-            return Err(Error::state(format!("{row} rows came out of a group that has {rows}")));
+        let rows = order.len() as u64;
+        if self.row < rows {
+            order.drain(..self.row as usize);
+        } else if let GroupPlan::Bins(_) = &*self.plan {
+            return Err(Error::state(format!("{} rows came out of a group that has {rows}", self.row)));
+        } else {
+            // Rows that are cut follow from where they begin, however many of them are a group: Grain counts over several.
+            order.clear();
         }
-        order.drain(..self.row as usize);
-        Ok(Some(Rows { arena: group.arena, order, next }))
+        Ok(Some(Rows { arena: group.arena, order, rows, next }))
+    }
+
+    /// The next group that has rows left; `None` at the end.
+    fn open(&mut self, cx: &mut Cx) -> Result<Option<Rows>> {
+        loop {
+            match self.fill(cx)? {
+                Some(rows) if rows.order.is_empty() => {
+                    self.row -= rows.rows;
+                    self.leave(rows.rows, rows.next);
+                }
+                other => return Ok(other),
+            }
+        }
+    }
+
+    /// All of a group has come out: so many rows, and the next begins at `next`.
+    fn leave(&mut self, rows: u64, next: Place) {
+        self.rows_before += rows;
+        self.parent.forget(next.number);
+        self.start = next;
+        self.lists.clear();
     }
 
     fn row(&mut self, row: usize, arena: &Arc<Arena>) -> Result<Element> {
@@ -225,7 +253,7 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for GroupPackIter<I> {
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
         let mut rows = match self.open.take() {
             Some(rows) => rows,
-            None => match self.fill(cx)? {
+            None => match self.open(cx)? {
                 Some(rows) => rows,
                 None => return Ok(None),
             },
@@ -234,10 +262,8 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for GroupPackIter<I> {
         let element = self.row(row, &rows.arena)?;
         self.row += 1;
         if rows.order.is_empty() {
-            self.rows_before += std::mem::take(&mut self.row);
-            self.parent.forget(rows.next.number);
-            self.start = rows.next;
-            self.lists.clear();
+            self.row = 0;
+            self.leave(rows.rows, rows.next);
         } else {
             self.open = Some(rows);
         }

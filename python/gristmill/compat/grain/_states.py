@@ -1,7 +1,7 @@
 """States under Grain's names, and back under the core's.
 
 A state of the core is a tree with one node for each stage that has a position. What kind of stage a node belongs to is
-known by its fields, so no pipeline is needed to rename them. States that Grain wrote are read, too, but for those of packing.
+known by its fields, so no pipeline is needed to rename them. States that Grain wrote are read, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,6 +35,12 @@ _FILTER = frozenset(["parent", "seen", "dropped"])
 
 # Counts for thresholds and reports, which start anew.
 _PASSING = frozenset(["dropped", "in_a_row", "skipped"])
+
+# Where a group of Grain's packed rows began, and how far it has come out.
+_PACKED = frozenset(["parent", "next_row", "counter"])
+
+# The same of rows that are cut: where the first element is cut itself.
+_CUT = frozenset(["parent_state", "remainder_slices", "elements_from_buffer_after_checkpoint"])
 
 _Node = dict[str, Any]
 
@@ -86,12 +92,30 @@ def _node_to_grain(node: _Node, inside: Callable[[Any], Any]) -> Any:
 def _node_to_core(node: _Node, inside: Callable[[Any], Any]) -> Any:
     if _INTERLEAVED in node:
         return _lanes(node, inside)
+    if node.keys() == _PACKED:
+        return _packed(node, inside)
+    if node.keys() == _CUT:
+        return _cut(node, inside)
     for fields, (names, rest) in _OF_GRAIN.items():
         if fields <= node.keys() <= fields | rest.keys():
             out = {ours: inside(node[theirs]) for ours, theirs in names.items()}
             out.update({name: node.get(name, usual) for name, usual in rest.items()})
             return out
     return {name: inside(part) for name, part in node.items()}
+
+
+def _packed(node: _Node, inside: Callable[[Any], Any]) -> _Node:
+    # The elements of a group are counted from its first.
+    first = {"state": inside(node["parent"]), "skip": 0, "number": 0}
+    return {"parent": first, "cut": [], "rows_before": node["counter"] - node["next_row"], "row": node["next_row"]}
+
+
+def _cut(node: _Node, inside: Callable[[Any], Any]) -> _Node:
+    # Slices of -1 are of a whole feature.
+    starts = [max(start, 0) for _, (start, _) in sorted(node["remainder_slices"].items())]
+    first = {"state": inside(node["parent_state"]), "skip": 0, "number": 0}
+    done = node["elements_from_buffer_after_checkpoint"]
+    return {"parent": first, "cut": starts if any(starts) else [], "rows_before": 0, "row": done}
 
 
 def _interleaved(node: _Node, inside: Callable[[Any], Any]) -> _Node:

@@ -1,0 +1,46 @@
+"""States that Grain's `DataLoader` wrote, as positions of this package's."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gristmill.compat.grain import _operations, _transforms
+from gristmill.compat.grain._sharding import ShardOptions
+
+# The version of Grain's format, which this package writes as well.
+VERSION = 2
+# Operations that make one element of one, so that several workers give in turn what one alone gives.
+_ONE_TO_ONE = (
+    _transforms.Map,
+    _transforms.RandomMap,
+    _transforms.TfRandomMap,
+    _operations.MapOperation,
+    _operations.RandomMapOperation,
+)
+
+
+def is_of_grain(state: Mapping[str, Any]) -> bool:
+    """Whether Grain wrote it: behind a flat map that is the state of a dataset alone."""
+    return "last_seen_indices" in state or "version" not in state
+
+
+def position(state: Mapping[str, Any], shard: ShardOptions, operations: Sequence[Any]) -> Mapping[str, Any]:
+    """Where a pass over the records of `shard` stands behind `state`.
+
+    DIFFERENCE: a state of several workers can be restored behind operations that make one element of one. Behind others Grain's
+    data is another one for each number of workers, and such a state is refused.
+    """
+    workers = state.get("worker_count", 0)
+    if "iterators_in_use_states" in state or workers > 0 and not all(isinstance(one, _ONE_TO_ONE) for one in operations):
+        raise ValueError(
+            "the state is of Grain's with workers: its elements depend on their number, and there is no such place here. "
+            "Go on from a state without workers, or finish the epoch with Grain"
+        )
+    if "last_seen_indices" not in state:
+        return state
+    readers = max(workers, 1)
+    step = readers * shard.shard_count
+    read = [
+        (last + step - shard.shard_index - int(worker) * shard.shard_count) // step
+        for worker, last in state["last_seen_indices"].items()
+    ]
+    return {"next_index": sum(read)}
