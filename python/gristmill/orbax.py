@@ -7,9 +7,10 @@ there is `CheckpointHandler`.
 Orbax itself is not needed to import this module, but for the `CheckpointSave` and `CheckpointRestore` of its `Checkpointer`.
 """
 
+import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
@@ -34,7 +35,10 @@ def _process() -> tuple[int, int]:
 
 def _file(directory: Any) -> Path:
     index, count = _process()
-    return Path(directory) / f"process_{index}-of-{count}.json"
+    # Orbax hands out paths of its own class, which may be of a store.
+    folder: Any = directory if hasattr(directory, "__truediv__") else Path(directory)
+    file: Path = folder / f"process_{index}-of-{count}.json"
+    return file
 
 
 def _written(state: Any) -> str:
@@ -45,12 +49,13 @@ def _written(state: Any) -> str:
 
 
 def _read(directory: Any, like: Any) -> Any:
+    """The state in `directory`, of the type of `like`: another state of the iterator that it is for."""
     file = _file(directory)
     try:
         text = file.read_text()
     except FileNotFoundError:
         there = sorted(path.name for path in file.parent.glob("process_*.json"))
-        message = f"{file}: no such file; there are {there or 'none of its kind'}"
+        message = f"{file} does not exist; there are {there or 'none of its kind'}"
         help = "a state of as many processes as train now, or `load` of one file by `set_state`" if there else None
         raise _errors.make("state", message, help) from None
     return text.encode() if isinstance(like, bytes) else text if isinstance(like, str) else json.loads(text)
@@ -64,7 +69,7 @@ async def save(iterator: Stateful, directory: Any) -> Awaitable[None]:
         # Orbax makes the directory in the background, and hands out what waits for it.
         awaited = getattr(directory, "await_creation", None)
         folder = directory if awaited is None else await awaited()
-        _file(folder).write_text(text)
+        await asyncio.to_thread(_file(folder).write_text, text)
 
     return write()
 
@@ -73,7 +78,7 @@ async def load(iterator: Stateful, directory: Any) -> Awaitable[None]:
     """Goes to the state that `save` wrote into `directory`, when what this returns is awaited."""
 
     async def read() -> None:
-        iterator.set_state(_read(directory, iterator.get_state()))
+        iterator.set_state(await asyncio.to_thread(_read, directory, iterator.get_state()))
 
     return read()
 
@@ -90,10 +95,16 @@ class CheckpointHandler(Generic[_Iterator]):
         _file(directory).write_text(_written(iterator.get_state()))
 
     def restore(self, directory: Any, item: _Iterator | None = None, args: Any = None) -> _Iterator:
-        """Sets `item` to the state in `directory`, and returns it."""
+        """Sets `item` to the state in `directory`, has it begin to read ahead, and returns it."""
         iterator = cast("_Iterator", item if args is None else args.item)
         iterator.set_state(_read(directory, iterator.get_state()))
+        begin: Callable[[], None] | None = getattr(iterator, "start_prefetch", None)
+        if begin is not None:
+            begin()
         return iterator
+
+    def structure(self, directory: Any) -> None:
+        """A state has no structure that Orbax must know."""
 
     def metadata(self, directory: Any) -> Mapping[str, Any]:
         """The state itself, as it was saved."""

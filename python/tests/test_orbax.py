@@ -63,7 +63,7 @@ def test_what_is_saved_is_the_state_of_that_moment(tmp_path: Path) -> None:
 
 def test_a_state_of_other_processes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "process_0-of-4.json").write_text("{}")
-    with pytest.raises(gm.StateError, match=r"no such file; there are \['process_0-of-4.json'\]"):
+    with pytest.raises(gm.StateError, match=r"does not exist; there are \['process_0-of-4.json'\]"):
         asyncio.run(twice(numbers().loader().load(tmp_path)))
 
 

@@ -1,197 +1,116 @@
 """Random pipelines of whatever `grain` is imported, printed as JSON: run by `test_side_by_side.py`, once for each library.
 
-`pipelines.py SHIM|WHEEL COUNT [FILE]`: WHEEL is a folder with Grain in it. The shim evaluates some of them by workers. FILE is
-what Grain printed; with it each pass of the shim begins at states that Grain wrote, and what is left of it is printed.
+`pipelines.py SHIM|WHEEL COUNT [FILE]`: WHEEL is a folder with Grain in it. The shim evaluates some of them by workers, and goes on
+from states of its own at random points. FILE is what Grain printed; with it each pass of the shim begins at states that Grain
+wrote, and what is left of it is printed. Where a pipeline has something that differs on purpose, its rule is one of
+`differences.py`.
 """
 
 import json
 import random
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
+import stages
 
-which, count = sys.argv[1], int(sys.argv[2])
-written = [json.loads(line) for line in open(sys.argv[3])] if len(sys.argv) > 3 else []
-if which == "SHIM":
-    import gristmill.compat.grain
-
-    gristmill.compat.grain.install()
-else:
-    sys.path.insert(0, which)
-try:
-    import grain
-    from grain import experimental
-except ImportError as error:
-    print(f"Grain cannot be imported: {error}", file=sys.stderr)
-    sys.exit(77)
+SHIM = sys.argv[1] == "SHIM"
 
 
-class Copies(experimental.FlatMapTransform):
-    max_fan_out = 4
+def imported() -> Any:
+    """The library that is asked for."""
+    if SHIM:
+        import gristmill.compat.grain
 
-    def flat_map(self, element: Any) -> list[Any]:
-        return [element] * (number(element) % 4)
-
-
-def number(element: Any) -> int:
-    """A number that depends on all of an element."""
-    return int(sum(np.asarray(leaf).sum() for leaf in leaves(element)))
-
-
-def leaves(element: Any) -> list[Any]:
-    if isinstance(element, dict):
-        return [leaf for part in element.values() for leaf in leaves(part)]
-    if isinstance(element, (list, tuple)):
-        return [leaf for part in element for leaf in leaves(part)]
-    return [element]
-
-
-def shown(element: Any) -> Any:
-    if isinstance(element, dict):
-        return {key: shown(part) for key, part in element.items()}
-    if isinstance(element, (list, tuple)):
-        return [type(element).__name__, *map(shown, element)]
-    if isinstance(element, (np.ndarray, np.generic)):
-        return [str(element.dtype), element.tolist()]
-    return element
-
-
-def with_index(index: int, element: Any) -> tuple[int, Any]:
-    return int(index), element
-
-
-def maps(rng: random.Random, depth: int = 0) -> Any:
-    """A dataset of random access, of numbers or trees of them."""
-    kind = rng.choice(["range", "source", "mix", "concatenate", "zip"] if depth < 2 else ["range", "source"])
-    if kind == "range":
-        ds = grain.MapDataset.range(rng.randrange(3), rng.randrange(8, 40), rng.choice([1, 1, 2]))
-    elif kind == "source":
-        ds = grain.MapDataset.source([{"x": i, "y": np.arange(2) + i} for i in range(rng.randrange(2, 30))])
-    elif kind == "zip":
-        ds = maps(rng, depth + 1)
-        ds = experimental.ZipMapDataset([ds, ds.map(number)])
+        gristmill.compat.grain.install()
     else:
-        parts = [maps(rng, depth + 1) for _ in range(rng.randrange(1, 4))]
-        if kind == "mix":
-            weights = rng.choice([None, [rng.uniform(0.2, 3.0) for _ in parts]])
-            ds = grain.MapDataset.mix(parts, weights)
-        else:
-            ds = grain.MapDataset.concatenate(parts)
-    if rng.random() < 0.5:
-        ds = ds.seed(rng.randrange(1 << 32))
-    for _ in range(rng.randrange(4)):
-        ds = map_stage(rng, ds)
-    return ds if len(ds) < 500 else ds[:500]
+        sys.path.insert(0, sys.argv[1])
+    try:
+        import grain
+    except ImportError as error:
+        print(f"Grain cannot be imported: {error}", file=sys.stderr)
+        sys.exit(77)
+    # Its operations say at each call that they are old.
+    from absl import logging
+
+    logging.set_verbosity(logging.FATAL)
+    return grain
 
 
-def map_stage(rng: random.Random, ds: Any) -> Any:
-    kind = rng.choice(["shuffle", "slice", "repeat", "map", "with_index", "random", "again"])
-    if len(ds) == 0 or len(ds) > 300:
-        return ds
-    if kind == "shuffle":
-        return ds.shuffle(seed=rng.randrange(1 << 32))
-    if kind == "slice":
-        start = rng.randrange(len(ds))
-        return ds[start :: rng.randrange(1, 4)]
-    if kind == "repeat":
-        return ds.repeat(rng.randrange(1, 4), reseed_each_epoch=rng.random() < 0.7)
-    if kind == "map":
-        return ds.map(lambda x: {"of": x})
-    if kind == "with_index":
-        return ds.map_with_index(with_index)
-    if kind == "random":
-        return ds.random_map(lambda x, r: (x, int(r.integers(1000)), r.random()), seed=rng.randrange(1 << 32))
-    return ds.seed(rng.randrange(100)).map(lambda x: x).shuffle()
+def passes(made: Any) -> Any:
+    return made.__iter__()
 
 
-def stream_stage(rng: random.Random, ds: Any) -> tuple[Any, bool]:
-    """A stage behind a stream, and whether the state of both libraries has the same fields."""
-    kinds = ["map", "filter", "batch", "random", "index", "limit", "window", "flat", "repeat", "zip", "mix", "interleave"]
-    kind = rng.choice(kinds)
-    if kind == "zip":
-        return experimental.ZipIterDataset([ds, ds.map(number)]), True
-    if kind == "mix":
-        weights = [rng.uniform(0.2, 3.0) for _ in range(2)]
-        return grain.IterDataset.mix([ds, ds.map(lambda x: (x,))], weights), True
-    if kind == "interleave":
-        parts = [ds, experimental.LimitIterDataset(ds, rng.randrange(1, 9)), ds.map(number)]
-        return experimental.InterleaveIterDataset(parts, cycle_length=rng.randrange(1, 4)), False
-    if kind == "map":
-        return ds.map(lambda x: [x]), True
-    if kind == "filter":
-        return ds.filter(lambda x: number(x) % 3 != 1), True
-    if kind == "random":
-        return ds.random_map(lambda x, r: (x, int(r.integers(50))), seed=rng.randrange(1 << 32)), False
-    if kind == "index":
-        return ds.map_with_index(with_index), False
-    if kind == "limit":
-        return experimental.LimitIterDataset(ds, rng.randrange(1, 60)), False
-    if kind == "window":
-        size, seed = rng.randrange(1, 20), rng.randrange(1 << 32)
-        return experimental.WindowShuffleIterDataset(ds, window_size=size, seed=seed), False
-    if kind == "flat":
-        return experimental.FlatMapIterDataset(ds, Copies()), False
-    if kind == "repeat":
-        return experimental.RepeatIterDataset(ds, 2), False
-    # Elements of several shapes cannot be stacked: what they add up to can.
-    return ds.map(number).batch(rng.randrange(1, 7), drop_remainder=rng.random() < 0.3), True
+def stored(state: Any) -> Any:
+    """A state as it comes back from a disk."""
+    return json.loads(state.decode()) if isinstance(state, bytes) else json.loads(json.dumps(state))
 
 
-def packed(rng: random.Random, ds: Any) -> Any:
-    lengths = {"a": rng.randrange(5, 30), "b": rng.randrange(4, 20)}
-
-    def sequences(x: Any) -> dict[str, Any]:
-        n = number(x)
-        return {"a": np.full(n % 5 + 1, n), "b": np.full(n % 4 + 1, -n, np.float32)}
-
-    kind = rng.choice([experimental.FirstFitPackIterDataset, experimental.BestFitPackIterDataset])
-    return kind(ds.map(sequences), length_struct=lengths, num_packing_bins=rng.randrange(1, 9), seed=rng.randrange(100))
+def given_back(state: Any, like: Any) -> Any:
+    return json.dumps(state).encode() if isinstance(like, bytes) else state
 
 
-def run(seed: int) -> dict[str, Any]:
+def rest_of(made: Any, state: Any) -> list[Any]:
+    """What a pass yields behind a state."""
+    iterator = passes(made)
+    iterator.set_state(given_back(state, iterator.get_state()))
+    return [stages.shown(element) for element in iterator]
+
+
+def run(grain: Any, seed: int) -> dict[str, Any]:
     rng = random.Random(seed)
-    ds = maps(rng)
-    length = len(ds)
-    far = [shown(ds[i]) for i in range(length, length + 5)] if length else []
-    stream: Any = ds.to_iter_dataset(grain.ReadOptions(num_threads=0, prefetch_buffer_size=0))
-    same, packs = True, False
-    for _ in range(rng.randrange(4)):
-        stream, alike = stream_stage(rng, stream)
-        same = same and alike
-    if rng.random() < 0.3:
-        stream, same, packs = packed(rng, stream), False, True
-    if written:
-        return {"packs": packs, "rest": [] if packs else list(resumed(stream, written[seed]))}
-    if which == "SHIM" and seed % 6 == 0:
-        stream = stream.mp_prefetch(grain.MultiprocessingOptions(num_workers=1 + seed % 3))
-    iterator = stream.__iter__()
-    # What Grain writes goes through JSON, as on its way to a disk.
-    elements, states = [], [json.loads(json.dumps(iterator.get_state()))]
+    kind = stages.loader if rng.random() < 0.25 else stages.stream
+    found = stages.Found()
+    try:
+        made = kind(grain, rng, found)
+    except Exception as error:
+        return {"refused": stages.kind_of(error), "rules": sorted(found.rules)}
+    if SHIM and seed % 20 == 0:
+        made = found.with_workers(made, 1 + seed % 3)
+    iterator = passes(made)
+    elements, states = [], [stored(iterator.get_state())]
     try:
         for element in iterator:
-            elements.append(shown(element))
-            states.append(json.loads(json.dumps(iterator.get_state())))
+            elements.append(stages.shown(element))
+            states.append(stored(iterator.get_state()))
     except Exception as error:
         # An endless repeat of nothing: which kind of error is each library's own.
-        return {"error": bool(error)}
-    return {"length": length, "far": far, "elements": elements, "states": states, "same": same}
+        return {"error": bool(error), "rules": sorted(found.rules), "said": str(error)}
+    out = {"far": found.far, "elements": elements, "rules": sorted(found.rules), "same": found.same}
+    if SHIM:
+        for done in rng.sample(range(len(states)), min(2, len(states))):
+            assert rest_of(made, states[done]) == elements[done:], f"pipeline {seed}: its own state {done}"
+    return {**out, "states": states if not SHIM or found.same else []}
 
 
-def resumed(stream: Any, theirs: dict[str, Any]) -> Any:
-    """What a pass yields behind some of the states that Grain wrote, with the number of elements before."""
-    for done in range(0, len(theirs.get("states", ())), 7):
-        state = theirs["states"][done]
-        iterator = stream.__iter__()
+def resumed(grain: Any, seed: int, theirs: dict[str, Any]) -> list[Any]:
+    """What is left behind some of the states that Grain wrote, with the number of elements before."""
+    made = stages.loader if (rng := random.Random(seed)).random() < 0.25 else stages.stream
+    out: list[Any] = []
+    if theirs["rules"] or not theirs.get("states"):
+        return out
+    pipeline = made(grain, rng, stages.Found())
+    for done in sorted({*range(0, len(theirs["states"]), 7), len(theirs["states"]) - 1}):
         try:
-            iterator.set_state(state)
+            out.append((done, rest_of(pipeline, theirs["states"][done])))
         except ValueError as refused:
-            # Where all of a window or all pieces of an element are given out, Grain stays there, and here it is no place.
-            assert "window" in str(refused) or "given out" in str(refused), refused
-            yield done, None
-        else:
-            yield done, [shown(element) for element in iterator]
+            out.append((done, str(refused)))
+    return out
 
 
-for seed in range(count):
-    print(json.dumps(run(seed)))
+def main() -> None:
+    grain, count = imported(), int(sys.argv[2])
+    first = int(sys.argv[4]) if len(sys.argv) > 4 else 0
+    if len(sys.argv) > 3 and sys.argv[3] != "-":
+        theirs = [json.loads(line) for line in open(sys.argv[3])]
+        work = partial(resumed, grain)
+        printed = (work(seed, theirs[seed]) for seed in range(count))
+    else:
+        printed = (run(grain, seed) for seed in range(first, first + count))
+    for line in printed:
+        print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,7 @@
-"""Random pipelines yield the same in Grain and in the package of its name: elements, later epochs, and states."""
+"""Random pipelines yield the same in Grain and in the package of its name: elements, later epochs, and states.
+
+`GRISTMILL_PIPELINES` is how many; 500 as a rule, thousands by hand.
+"""
 
 import json
 import os
@@ -8,48 +11,66 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compat.differences import RULES
 
 PROGRAM = Path(__file__).parent / "pipelines.py"
-COUNT = 160
+COUNT = int(os.environ.get("GRISTMILL_PIPELINES", "500"))
+# Behind the very last element Grain's states are of places that are none here.
+AT_THE_END = ("out of range", "was given out", "were given out", "rows came out", "the data ends")
 
 
-def pipelines(library: str, *more: str) -> list[dict[str, Any]]:
+def start(library: str, *more: str) -> subprocess.Popen[str]:
     command = [sys.executable, str(PROGRAM), library, str(COUNT), *more]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    if done.returncode == 77:
-        pytest.skip(done.stderr)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def lines(process: subprocess.Popen[str]) -> list[Any]:
+    out, said = process.communicate(timeout=COUNT)
+    if process.returncode == 77:
+        pytest.skip(said)
+    assert process.returncode == 0, said[-4000:]
+    return [json.loads(line) for line in out.splitlines()]
 
 
 @pytest.fixture(scope="module")
-def theirs() -> list[dict[str, Any]]:
+def both() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What the shim makes of the pipelines, and what Grain does, at the same time."""
     if "GRAIN_WHEEL" not in os.environ:
         pytest.skip("set GRAIN_WHEEL to a folder that grain 0.2.18 was installed into: pip install --target")
-    return pipelines(os.environ["GRAIN_WHEEL"])
+    theirs, ours = start(os.environ["GRAIN_WHEEL"]), start("SHIM")
+    return lines(ours), lines(theirs)
 
 
-def test_random_pipelines_yield_the_same(theirs: list[dict[str, Any]]) -> None:
-    ours = pipelines("SHIM")
+def test_random_pipelines_yield_the_same(both: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
+    ours, theirs = both
     assert len(ours) == len(theirs) == COUNT
+    met: set[str] = set()
     for seed, (actual, expected) in enumerate(zip(ours, theirs, strict=True)):
-        if not expected.get("same"):
-            actual, expected = ({**one, "states": None} for one in (actual, expected))
-        assert actual == expected, f"pipeline {seed}"
+        assert actual["rules"] == expected["rules"], f"pipeline {seed}"
+        met.update(expected["rules"])
+        if not expected["rules"]:
+            keys = ["refused", "error", "far", "elements", *(["states"] if expected.get("same") else [])]
+            for key in keys:
+                assert actual.get(key) == expected.get(key), f"pipeline {seed}: {key}"
+    assert met <= {name for name, rule in RULES.items() if rule.drawn}
+    # Most are compared, and have elements.
+    assert sum(not one["rules"] for one in theirs) > 0.8 * COUNT
     assert sum(len(one.get("elements", ())) for one in ours) > 10 * COUNT
-    assert sum(len(one["states"]) for one in theirs if one.get("same")) > COUNT
 
 
-def test_a_pass_goes_on_where_grain_stopped(theirs: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_a_pass_goes_on_where_grain_stopped(
+    both: tuple[list[dict[str, Any]], list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    theirs = both[1]
     file = tmp_path / "grain.jsonl"
     file.write_text("\n".join(map(json.dumps, theirs)))
     restored = refused = 0
-    for seed, (ours, one) in enumerate(zip(pipelines("SHIM", str(file)), theirs, strict=True)):
-        for done, rest in ours["rest"]:
-            if rest is None:
+    for seed, (ours, one) in enumerate(zip(lines(start("SHIM", str(file))), theirs, strict=True)):
+        for done, rest in ours:
+            if isinstance(rest, str):
+                assert any(words in rest for words in AT_THE_END), f"pipeline {seed}, behind element {done}: {rest}"
                 refused += 1
-                continue
-            assert rest == one["elements"][done:], f"pipeline {seed}, behind element {done}"
-            restored += not one["same"]
-    # Not only states that are the same in both.
-    assert restored > COUNT and refused < restored / 4
+            else:
+                assert rest == one["elements"][done:], f"pipeline {seed}, behind element {done}"
+                restored += 1
+    assert restored > COUNT and refused < restored / 20

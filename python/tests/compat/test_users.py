@@ -1,6 +1,8 @@
 """What large trainers do with Grain, on the package of its name."""
 
+import contextlib
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -262,6 +264,104 @@ def test_a_loader_refuses_states_of_others() -> None:
     other = grain.DataLoader(data_source=list(range(9)), sampler=grain.samplers.SequentialSampler(9))
     with pytest.raises(ValueError, match="sampler in checkpoint"):
         iter(other).set_state(iter(loader()).get_state())
+
+
+class Thrice(grain.experimental.FlatMapTransform):
+    max_fan_out = 3
+
+    def flat_map(self, element: int) -> list[int]:
+        return [element] * 3
+
+
+class Drawn(grain.transforms.RandomMap):
+    def random_map(self, element: int, rng: np.random.Generator) -> int:
+        return int(rng.integers(1 << 30))
+
+
+def pieces(workers: int, sampler: Any = None) -> grain.DataLoader:
+    return grain.DataLoader(
+        data_source=list(range(6)),
+        sampler=sampler or grain.samplers.IndexSampler(6, shuffle=True, seed=4, num_epochs=1),
+        operations=[Drawn(), Thrice(), Drawn(), Thrice(), Drawn(), grain.transforms.Batch(4)],
+        worker_count=workers,
+    )
+
+
+def test_pieces_of_a_record_have_random_numbers_of_their_own() -> None:
+    import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    everything = [batch.tolist() for batch in pieces(0)]
+    assert len({number for batch in everything for number in batch}) == 54
+    with contextlib.closing(iter(pieces(2))) as it:
+        assert [batch.tolist() for batch in it] == everything
+    grain.experimental.assert_equal_output_after_checkpoint(pieces(0))
+
+
+def test_a_sampler_that_keeps_its_generators_draws_the_same_again() -> None:
+    class Kept:
+        def __init__(self) -> None:
+            self.records = [grain.RecordMetadata(i, i, np.random.default_rng(i)) for i in range(6)]
+
+        def __len__(self) -> int:
+            return 6
+
+        def __getitem__(self, index: int) -> grain.RecordMetadata:
+            return self.records[index]
+
+        def __repr__(self) -> str:
+            return "Kept()"
+
+    grain.experimental.assert_equal_output_after_checkpoint(pieces(0, Kept()))
+
+
+def test_a_zip_keeps_what_one_of_its_datasets_dropped() -> None:
+    numbers = grain.MapDataset.range(4)
+    zipped = grain.experimental.ZipMapDataset([numbers, numbers.filter(lambda x: x % 2 == 1)])
+    assert list(zipped) == [(0, None), (1, 1), (2, None), (3, 3)]
+
+
+def test_a_default_seed_is_not_looked_for_behind_an_interleave() -> None:
+    seeded = grain.MapDataset.range(4).seed(1).to_iter_dataset()
+    both = grain.experimental.InterleaveIterDataset([seeded, seeded], cycle_length=2)
+    with pytest.raises(ValueError, match="requires a seed"):
+        both.random_map(lambda x, rng: x)
+    assert len(list(both.seed(2).random_map(lambda x, rng: x))) == 8
+
+
+def test_what_packing_carries_along_comes_out_as_it_was() -> None:
+    source: list[Any] = [{"a": np.arange(3), "n": 7, "t": ("x", None)}, {"a": np.arange(2), "n": np.int8(3), "t": "y"}]
+    packed = grain.experimental.FirstFitPackIterDataset(
+        grain.MapDataset.source(source).to_iter_dataset(),
+        length_struct={"a": 5},
+        num_packing_bins=1,
+        meta_features=["n", "t"],
+    )
+    (row,) = packed
+    assert [type(n) for n in row["n"]] == [int, np.int8] and row["t"] == [("x", None), "y"]
+
+
+def test_beginnings_are_replaced_in_no_feature_where_none_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    ds = grain.MapDataset.source([{"a": np.arange(5, 9)}] * 2).to_iter_dataset()
+
+    def cut(**options: Any) -> list[list[int]]:
+        made = grain.experimental.ConcatThenSplitIterDataset(ds, length_struct={"a": 6}, **options)
+        return [row["a"].tolist() for row in made]
+
+    replace = grain.experimental.BOSHandling.REPLACE_FIRST_TOKEN_WITH_BOS
+    assert cut(bos_handling=replace, bos_token_id=1) == cut()
+    assert "replaces no token" in caplog.text
+    assert cut(bos_handling=replace, bos_token_id=1, bos_features=["a"]) == [[1, 6, 7, 8, 1, 6], [1, 8, 0, 0, 0, 0]]
+    for options in ({"bos_token_id": 1}, {"bos_handling": replace, "bos_features": ["a"]}):
+        with pytest.raises(ValueError, match="bos_token_id"):
+            cut(**options)
+
+
+def test_what_has_no_parent_has_no_such_attribute() -> None:
+    ds = grain.MapDataset.range(3)
+    for one in (ds, ds.to_iter_dataset().__iter__(), grain.IterDataset.mix([ds.to_iter_dataset()] * 2)):
+        assert not hasattr(one, "_parent")
+    assert ds.to_iter_dataset()._parent is ds
 
 
 def test_operations_without_a_state_are_run_again() -> None:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar, cast, overload
 import gristmill as gm
 from gristmill.compat.grain import _seeds
 from gristmill.compat.grain._base import DatasetSelectionMap
-from gristmill.compat.grain._dataset_iterator import DatasetIterator
+from gristmill.compat.grain._dataset_iterator import DatasetIterator, only_parent
 from gristmill.compat.grain._lazy import make
 from gristmill.compat.grain._options import MultiprocessingOptions, ReadOptions
 from gristmill.compat.grain._plan import Plan
@@ -30,6 +30,11 @@ class Dataset:
 
     def __init__(self, parents: Sequence[Any]) -> None:
         self._parents = parents
+
+    @property
+    def _seed_parents(self) -> Sequence[Any]:
+        """The datasets among which a stage behind it looks for a seed."""
+        return self._parents
 
     @property
     def _default_seed(self) -> int | None:
@@ -64,8 +69,7 @@ class MapDataset(Dataset, Generic[T]):
 
     @property
     def _parent(self) -> "MapDataset[Any]":
-        (parent,) = self.parents
-        return parent
+        return cast("MapDataset[Any]", only_parent(self, self._parents))
 
     @staticmethod
     def source(source: Any) -> "MapDataset[Any]":
@@ -193,8 +197,7 @@ class IterDataset(Dataset, Iterable[T]):
 
     @property
     def _parent(self) -> Any:
-        (parent,) = self._parents
-        return parent
+        return only_parent(self, self._parents)
 
     @staticmethod
     def mix(

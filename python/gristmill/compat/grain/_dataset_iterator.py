@@ -1,12 +1,19 @@
 """Passes over streams: the class that users subclass, too."""
 
 import abc
-from collections.abc import Iterator
-from typing import Any, ClassVar, Self, TypeVar
+from collections.abc import Awaitable, Iterator, Sequence
+from typing import Any, ClassVar, Self, TypeVar, cast
 
-from gristmill.compat.grain._lazy import make
+from gristmill import orbax
 
 T = TypeVar("T")
+
+
+def only_parent(child: Any, parents: Sequence[Any]) -> Any:
+    """The parent of what has one. Of anything else `hasattr(child, "_parent")` is false: programs look for it so."""
+    if len(parents) != 1:
+        raise AttributeError(f"{type(child).__name__} has {len(parents)} parents, not one", name="_parent", obj=child)
+    return parents[0]
 
 
 class DatasetIterator(Iterator[T], abc.ABC):
@@ -22,8 +29,7 @@ class DatasetIterator(Iterator[T], abc.ABC):
 
     @property
     def _parent(self) -> "DatasetIterator[Any]":
-        (parent,) = self._parents
-        return parent
+        return cast("DatasetIterator[Any]", only_parent(self, self._parents))
 
     def __iter__(self) -> Self:
         return self
@@ -60,13 +66,13 @@ class DatasetIterator(Iterator[T], abc.ABC):
         if self._closed:
             raise ValueError("Attempting to use iterator after it was closed.")
 
-    async def save(self, directory: Any) -> None:
-        """Writes the state into a folder of a checkpoint of Orbax."""
-        await make("checkpoint", "save_state", self, directory)
+    async def save(self, directory: Any) -> Awaitable[None]:
+        """Takes the state now, and writes it into a folder of a checkpoint of Orbax when what this returns is awaited."""
+        return await orbax.save(self, directory)
 
-    async def load(self, directory: Any) -> None:
-        """Reads what `save` wrote."""
-        await make("checkpoint", "load_state", self, directory)
+    async def load(self, directory: Any) -> Awaitable[None]:
+        """Goes to the state that `save` wrote, when what this returns is awaited."""
+        return await orbax.load(self, directory)
 
     def _set_next_index(self, index: int) -> None:
         raise NotImplementedError(f"set_next_index is not supported for {type(self).__name__}: {self}")

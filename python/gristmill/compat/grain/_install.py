@@ -107,7 +107,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             ours = importlib.import_module(name)
             module.__file__ = ours.__file__
             for key, value in vars(ours).items():
-                if not key.startswith("__") or key == "__version__":
+                # Some names are made when they are asked for.
+                if not key.startswith("__") or key in ("__version__", "__getattr__"):
                     vars(module).setdefault(key, value)
 
 

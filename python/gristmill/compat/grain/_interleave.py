@@ -53,6 +53,11 @@ class InterleaveIterDataset(CoreIterDataset[Any]):
         self._cycle_length = min(cycle_length, max(len(datasets), 1))
         self._ahead: Sequence[int] = (num_make_iter_threads, make_iter_buffer_size, iter_buffer_size)
 
+    @property
+    def _seed_parents(self) -> Sequence[Any]:
+        """None, as in Grain: its datasets are made when their turn comes."""
+        return ()
+
     def _build(self, plan: Plan) -> gm.IterDataset:
         made = gm.MapDataset.computed(_Streams(self._datasets, plan))
         return gm.IterDataset.interleave(made, self._cycle_length)

@@ -1,6 +1,8 @@
 """Sequences of different lengths packed into rows of one length, by the core."""
 
 import enum
+import logging
+import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, cast
 
@@ -11,6 +13,8 @@ from gristmill.compat.grain import _tree_lib
 from gristmill.compat.grain._base import ShapeDtypeStruct
 from gristmill.compat.grain._dataset import IterDataset
 from gristmill.compat.grain._stages import CoreIterDataset
+
+_LOG = logging.getLogger(__name__)
 
 # Between the keys of a nested feature.
 _SEPARATOR = "\x1f"
@@ -55,7 +59,8 @@ class _Features:
 
     def element(self, element: Mapping[str, Any]) -> dict[str, Any]:
         """What is packed of an element."""
-        rest = {name: value for name, value in element.items() if name in self._collected}
+        # As bytes: what is only carried along comes out as it was, a number of Python's as that.
+        rest = {name: pickle.dumps(value) for name, value in element.items() if name in self._collected}
         known = element if self._exact else self._struct
         packed = {name: element[name] for name in element if name in known and name not in rest}
         leaves: list[Any] = []
@@ -69,7 +74,9 @@ class _Features:
         return {**{name: np.atleast_1d(leaf) for name, leaf in zip(self.lengths, leaves, strict=True)}, **rest}
 
     def row(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A row with its nested features in one piece."""
+        """A row with its nested features in one piece, and with what was carried along."""
+        for name in self._collected & row.keys():
+            row[name] = [pickle.loads(value) for value in row[name]]
         for name in self._nested:
             row[name] = _tree_lib.unflatten_as(self._struct[name], [row.pop(flat) for flat in self._names(name)])
         return row
@@ -223,19 +230,31 @@ class ConcatThenSplitIterDataset(_PackedIterDataset):
         super().__init__(parent, length_struct, meta_features)
         if bos_handling is BOSHandling.REPLACE_FIRST_TOKEN_WITH_BOS and bos_token_id is None:
             raise ValueError("`bos_token_id` must be set if `bos_handling` is `REPLACE_FIRST_TOKEN_WITH_BOS`.")
+        if bos_handling is BOSHandling.DO_NOTHING and (bos_token_id is not None or bos_features):
+            raise ValueError(
+                f"bos_handling={bos_handling} indicates that BOS handling is not used. "
+                "So bos_token_id and bos_features should not be set."
+            )
+        if both := sorted(set(meta_features) & set(bos_features)):
+            raise ValueError(f"bos_features and meta_features should not overlap, and both have {both}")
         self._split_full_length_features = split_full_length_features
-        self._bos_handling = bos_handling
-        self._bos_features = bos_features
-        self._bos_token_id = bos_token_id
+        replaces = bos_handling is BOSHandling.REPLACE_FIRST_TOKEN_WITH_BOS
+        # Grain's own default: it says that tokens are replaced, and in which feature it does not.
+        if replaces and not bos_features:
+            _LOG.warning("bos_handling replaces no token, for bos_features names no feature: name those to replace it in")
+        self._bos: dict[str, Any] = {}
+        if replaces and bos_features:
+            self._bos = {
+                "bos_handling": bos_handling.name.lower(),
+                "bos_features": list(bos_features),
+                "bos_token_id": bos_token_id,
+            }
 
     def _packed(self, elements: gm.IterDataset, features: _Features) -> gm.IterDataset:
-        return elements.concat_then_split_pack(
+        packed = elements.concat_then_split_pack(
             length=features.lengths,
             split_full_length_features=self._split_full_length_features,
-            **_given(
-                bos_handling=self._bos_handling.name.lower() if self._bos_token_id is not None else None,
-                bos_features=list(self._bos_features) or None,
-                bos_token_id=self._bos_token_id,
-                meta_features=features.meta or None,
-            ),
+            **self._bos,
+            **_given(meta_features=features.meta or None),
         )
+        return packed.map(features.row)

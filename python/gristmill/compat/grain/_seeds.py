@@ -15,7 +15,7 @@ def default_seed(ds: Any) -> int | None:
         if node._seed_root is not None:
             words += [node._seed_root, depth]
         else:
-            waiting.extend((parent, depth + 1) for parent in node.parents)
+            waiting.extend((parent, depth + 1) for parent in node._seed_parents)
     return int(np.random.SeedSequence(words).generate_state(1, np.uint32)[0]) if words else None
 
 

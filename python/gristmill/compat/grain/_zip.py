@@ -10,7 +10,7 @@ from gristmill.compat.grain._stages import CoreIterDataset, CoreMapDataset
 
 
 class ZipMapDataset(CoreMapDataset[Any]):
-    """Tuples of the elements of datasets of one length."""
+    """Tuples of the elements of datasets of one length; `None` in place of one that was dropped."""
 
     def __init__(self, parents: Sequence[MapDataset[Any]]) -> None:
         super().__init__(parents)
@@ -24,7 +24,7 @@ class ZipMapDataset(CoreMapDataset[Any]):
         return len(self.parents[0])
 
     def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
-        return gm.MapDataset.zip(parents)
+        return gm.MapDataset.zip([parent.slots() for parent in parents])
 
     @property
     def _element_spec(self) -> Any:

@@ -1,5 +1,8 @@
 """Grain's older module of everything."""
 
+from typing import TYPE_CHECKING, Any
+
+from gristmill.compat.grain import checkpoint as _checkpoint
 from gristmill.compat.grain import experimental as experimental
 from gristmill.compat.grain._base import DatasetSelectionMap as DatasetSelectionMap
 from gristmill.compat.grain._base import RandomAccessDataSource as RandomAccessDataSource
@@ -25,6 +28,7 @@ from gristmill.compat.grain._record import RecordMetadata as RecordMetadata
 from gristmill.compat.grain._samplers import IndexSampler as IndexSampler
 from gristmill.compat.grain._samplers import Sampler as Sampler
 from gristmill.compat.grain._samplers import SequentialSampler as SequentialSampler
+from gristmill.compat.grain._shared_memory import SharedMemoryArray as SharedMemoryArray
 from gristmill.compat.grain._sharding import NoSharding as NoSharding
 from gristmill.compat.grain._sharding import ShardByJaxProcess as ShardByJaxProcess
 from gristmill.compat.grain._sharding import ShardOptions as ShardOptions
@@ -36,8 +40,6 @@ from gristmill.compat.grain._transforms import RandomMap as RandomMapTransform
 from gristmill.compat.grain._transforms import Transformation as Transformation
 from gristmill.compat.grain._transforms import Transformations as Transformations
 from gristmill.compat.grain.checkpoint import CheckpointHandler as PyGrainCheckpointHandler
-from gristmill.compat.grain.checkpoint import CheckpointRestore as PyGrainCheckpointRestore
-from gristmill.compat.grain.checkpoint import CheckpointSave as PyGrainCheckpointSave
 from gristmill.compat.grain.constants import DATASET_INDEX as DATASET_INDEX
 from gristmill.compat.grain.constants import EPOCH as EPOCH
 from gristmill.compat.grain.constants import INDEX as INDEX
@@ -45,3 +47,13 @@ from gristmill.compat.grain.constants import META_FEATURES as META_FEATURES
 from gristmill.compat.grain.constants import RECORD as RECORD
 from gristmill.compat.grain.constants import RECORD_KEY as RECORD_KEY
 from gristmill.compat.grain.constants import SEED as SEED
+
+if TYPE_CHECKING:
+    from gristmill.orbax import CheckpointRestore as PyGrainCheckpointRestore
+    from gristmill.orbax import CheckpointSave as PyGrainCheckpointSave
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("PyGrainCheckpointSave", "PyGrainCheckpointRestore"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_checkpoint, name.removeprefix("PyGrain"))
