@@ -51,6 +51,12 @@ if pip install --quiet --disable-pip-version-check --no-deps --target "$folder/g
     export GRAIN_WHEEL="$folder/grain"
     pip install --quiet --disable-pip-version-check absl-py array_record attrs cloudpickle etils parameterized portpicker \
         protobuf pyarrow
+    # A large trainer's input pipeline as it is: what it imports besides is stubbed.
+    if pip install --quiet --disable-pip-version-check --no-deps --ignore-requires-python --target "$folder/maxtext" maxtext==0.2.5; then
+        export MAXTEXT_WHEEL="$folder/maxtext"
+    else
+        echo "python/test.sh: MaxText's pipeline skipped: its wheel cannot be had" >&2
+    fi
 fi
 
 pytest -rs

@@ -134,7 +134,12 @@ def _arguments(native: bool) -> list[str]:
 
 
 def _places() -> str:
-    return f"import sys; sys.path[:] = {sys.path!r}; sys.argv[:] = {sys.argv!r}"
+    places = f"import sys; sys.path[:] = {sys.path!r}; sys.argv[:] = {sys.argv!r}"
+    # Modules of the user's own find Grain there, too, where they find the package of its name here.
+    shim = sys.modules.get("gristmill.compat.grain._install")
+    if shim is not None and shim.is_installed():
+        places += "; import gristmill.compat.grain; gristmill.compat.grain.install()"
+    return places
 
 
 def _to_fork() -> list[str]:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 PROGRAM = """
 import gristmill.compat.grain
@@ -26,6 +27,30 @@ def run(program: str) -> subprocess.CompletedProcess[str]:
 def test_unmodified_programs_run() -> None:
     done = run(PROGRAM)
     assert done.stdout.strip() == str(list(range(1, 11))), done.stderr
+
+
+MODULE = """
+import grain
+
+class Plus(grain.transforms.Map):
+    def map(self, element):
+        return element + 1
+"""
+
+
+def test_modules_of_the_users_own_find_it_in_workers(tmp_path: Path) -> None:
+    (tmp_path / "transforms_of_mine.py").write_text(MODULE)
+    program = f"""
+import sys
+sys.path.append({str(tmp_path)!r})
+import gristmill.compat.grain as grain
+grain.install()
+import transforms_of_mine
+ds = grain.MapDataset.range(5).to_iter_dataset().map(transforms_of_mine.Plus())
+print(list(ds.mp_prefetch(grain.MultiprocessingOptions(num_workers=1))))
+"""
+    done = run(program)
+    assert done.stdout.strip() == "[1, 2, 3, 4, 5]", done.stderr
 
 
 def test_two_libraries_are_not_mixed() -> None:

@@ -115,12 +115,17 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 _FINDER = _Finder()
 
 
+def is_installed() -> bool:
+    """Whether `install` was called."""
+    return _FINDER in sys.meta_path
+
+
 def install() -> None:
-    """From now on `import grain` and all that is in it finds gristmill. Twice is once.
+    """From now on `import grain` and all that is in it finds gristmill, in worker processes too. Twice is once.
 
     Raises `RuntimeError` if Grain itself was imported before: its classes would be mixed with ours.
     """
-    if _FINDER in sys.meta_path:
+    if is_installed():
         return
     if "grain" in sys.modules:
         raise RuntimeError("grain is imported already: call gristmill.compat.grain.install() before it is")

@@ -1,0 +1,102 @@
+"""Stands in for what MaxText imports and its input pipeline does not use, where it is not installed.
+
+`write(folder)` makes modules that processes find which were started with that folder on their path; each has all attributes.
+"""
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+ABSENT = (
+    "PIL ml_collections omegaconf pathwaysutils qwix sentencepiece tiktoken tokamax transformers tunix google.cloud "
+    "jsonlines decord librosa drjax flax optax aqt jaxtyping grpc tensorboardX tensorstore cloud_tpu_diagnostics pydantic"
+).split()
+
+
+class Bytes:
+    """A tokenizer of bytes, as `sentencepiece` would be one of a model."""
+
+    def Load(self, path: str) -> None: ...
+
+    def EncodeAsIds(self, text: str) -> list[int]:
+        return [byte + 3 for byte in text.encode()]
+
+    def pad_id(self) -> int:
+        return 0
+
+    def unk_id(self) -> int:
+        return 0
+
+    def bos_id(self) -> int:
+        return 1
+
+    def eos_id(self) -> int:
+        return 2
+
+
+class Of(type):
+    """The kind of a class that has all attributes: others of its kind."""
+
+    def __getattr__(cls, name: str) -> Any:
+        return made(name)
+
+    def __getitem__(cls, _: Any) -> Any:
+        return cls
+
+
+def made(name: str) -> Any:
+    """A class for whatever is asked of a stub."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return Of(name, (), {"__init__": lambda self, *_, **__: None})
+
+
+class Anything(ModuleType):
+    """A module in which everything is."""
+
+    __path__: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return made(name)
+
+
+class Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds what is nowhere else."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+        if not any(fullname == name or fullname.startswith(f"{name}.") for name in ABSENT):
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: Any) -> ModuleType:
+        return module(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None: ...
+
+
+def install() -> None:
+    """From now on they are found, behind all that is installed."""
+    if not any(isinstance(finder, Stubs) for finder in sys.meta_path):
+        sys.meta_path.append(Stubs())
+
+
+def write(folder: Path) -> None:
+    """A file for each that is not installed, by which another process comes to the same."""
+    for name in ABSENT:
+        if "." not in name and importlib.util.find_spec(name) is None:
+            code = f"import importlib, sys\nimport maxtext_stubs\nmaxtext_stubs.install()\ndel sys.modules[{name!r}]\n"
+            code += f"sys.path_importer_cache.clear()\nsys.modules[{name!r}] = maxtext_stubs.module({name!r})\n"
+            (folder / f"{name}.py").write_text(code)
+
+
+def module(name: str) -> ModuleType:
+    """The stub of that name."""
+    stub = Anything(name)
+    stub.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
+    if name == "sentencepiece":
+        stub.SentencePieceProcessor = Bytes
+    return stub
