@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
+from multiprocessing import shared_memory
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,48 @@ def test_elastic_iterators_cover_every_global_batch() -> None:
     four[1].close()
     with pytest.raises(ValueError, match="closed"):
         next(four[1])
+
+
+def test_stages_stand_behind_an_elastic_iterator() -> None:
+    shard = grain.sharding.ShardOptions(0, 2)
+    ds = grain.experimental.ElasticIterator(grain.MapDataset.range(16), 4, shard)
+    sums = ds.map(lambda batch: int(batch.sum())).__iter__()
+    assert after(sums, 2) == [0 + 2, 4 + 6]
+    assert ds.get_state() == sums.get_state() == {"global_next_index": 8}
+    resumed = grain.experimental.ElasticIterator(grain.MapDataset.range(16), 4, shard).map(lambda batch: int(batch.sum()))
+    it = resumed.__iter__()
+    it.set_state({"global_next_index": 8})
+    assert list(it) == [8 + 10, 12 + 14]
+
+
+def test_an_interleave_is_divided_by_a_slice() -> None:
+    files = [grain.MapDataset.range(10 * k, 10 * k + 2).to_iter_dataset() for k in range(5)]
+    ds = grain.experimental.InterleaveIterDataset(files, cycle_length=4)
+    ds.set_slice(slice(1, None, 3))
+    assert list(ds) == [10, 40, 11, 41] and "2 datasets" in str(ds)
+
+
+def test_arrays_in_shared_memory_are_given_back_by_threads() -> None:
+    kind = grain.multiprocessing.SharedMemoryArray
+    kind.enable_async_del(max_outstanding_requests=1)
+    try:
+        names = []
+        for _ in range(4):
+            array = kind((2, 2), np.int32)
+            array[:] = 7
+            view = array[0]
+            array.unlink_on_del()
+            names.append(array.metadata.name)
+            del array
+            assert view.tolist() == [7, 7]
+            del view
+        assert kind._threads is not None
+        kind._threads.shutdown()
+    finally:
+        kind._disable_async_del()
+    for name in names:
+        with pytest.raises(FileNotFoundError):
+            shared_memory.SharedMemory(name=name)
 
 
 def test_read_threads_have_numbers() -> None:

@@ -28,3 +28,4 @@ from gristmill.compat.grain._record import RecordMetadata as RecordMetadata
 
 # Whose interface it is.
 __version__ = "0.2.18"
+__version_info__ = (0, 2, 18)

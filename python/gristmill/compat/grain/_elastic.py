@@ -1,9 +1,11 @@
 """A pass that goes on with another number of hosts."""
 
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, Self
 
+from gristmill import orbax
 from gristmill.compat.grain import _functions
-from gristmill.compat.grain._dataset import MapDataset
+from gristmill.compat.grain._dataset import IterDataset, MapDataset
 from gristmill.compat.grain._dataset_iterator import DatasetIterator
 from gristmill.compat.grain._options import MultiprocessingOptions, ReadOptions
 from gristmill.compat.grain._sharding import ShardOptions
@@ -16,9 +18,51 @@ def _refuse_filters(ds: Any) -> None:
         _refuse_filters(parent)
 
 
-class ElasticIterator(DatasetIterator[Any]):
+class _ElasticPass(DatasetIterator[Any]):
+    """This host's part of every global batch."""
+
+    def __init__(self, dataset: "ElasticIterator") -> None:
+        super().__init__()
+        self._dataset = dataset
+        self._global_next_index = 0
+        self._iterator: DatasetIterator[Any] | None = None
+
+    def _running(self) -> DatasetIterator[Any]:
+        self._assert_not_closed()
+        if self._iterator is None:
+            self._iterator = self._dataset.stream_from(self._global_next_index).__iter__()
+        return self._iterator
+
+    def __next__(self) -> Any:
+        batch = next(self._running())
+        self._global_next_index += self._dataset.global_batch_size
+        return batch
+
+    def get_state(self) -> dict[str, Any]:
+        return {"global_next_index": self._global_next_index}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._end()
+        self._global_next_index = state["global_next_index"]
+
+    def start_prefetch(self) -> None:
+        self._running().start_prefetch()
+
+    def close(self) -> None:
+        super().close()
+        self._end()
+
+    def _end(self) -> None:
+        if self._iterator is not None:
+            self._iterator.close()
+            self._iterator = None
+
+
+class ElasticIterator(IterDataset[Any]):
     """This host's part of every global batch. The state is one number, the same on every host: the elements that all of
     them have read. A state of `n` hosts restores on any number that divides the batch.
+
+    It is a dataset and its own only pass, as in Grain: stages may stand behind it, and it may be read as it is.
     """
 
     def __init__(
@@ -39,46 +83,56 @@ class ElasticIterator(DatasetIterator[Any]):
             )
         _refuse_filters(ds)
         self._ds: MapDataset[Any] = ds
-        self._global_batch_size = global_batch_size
+        self.global_batch_size = global_batch_size
         self._shard_options = shard_options
         self._read_options = read_options or ReadOptions()
         self._multiprocessing_options = multiprocessing_options
-        self._global_next_index = 0
-        self._iterator: DatasetIterator[Any] | None = None
+        self._pass = _ElasticPass(self)
 
-    def _running(self) -> DatasetIterator[Any]:
-        self._assert_not_closed()
-        if self._iterator is None:
-            shard = self._shard_options
-            # Only whole global batches, so that each host has as many.
-            end = len(self._ds) - (len(self._ds) - self._global_next_index) % self._global_batch_size
-            mine = self._ds[self._global_next_index + shard.shard_index : end : shard.shard_count]
-            ds = mine.batch(self._global_batch_size // shard.shard_count, drop_remainder=True)
-            stream = ds.to_iter_dataset(self._read_options)
-            if self._multiprocessing_options is not None:
-                stream = stream.mp_prefetch(self._multiprocessing_options)
-            self._iterator = stream.__iter__()
-        return self._iterator
+    def stream_from(self, index: int) -> IterDataset[Any]:
+        """This host's batches from element `index` of all hosts' on."""
+        shard = self._shard_options
+        # Only whole global batches, so that each host has as many.
+        end = len(self._ds) - (len(self._ds) - index) % self.global_batch_size
+        mine = self._ds[index + shard.shard_index : end : shard.shard_count]
+        ds = mine.batch(self.global_batch_size // shard.shard_count, drop_remainder=True)
+        stream = ds.to_iter_dataset(self._read_options)
+        if self._multiprocessing_options is not None:
+            stream = stream.mp_prefetch(self._multiprocessing_options)
+        return stream
+
+    def __iter__(self) -> DatasetIterator[Any]:
+        return self._pass
 
     def __next__(self) -> Any:
-        batch = next(self._running())
-        self._global_next_index += self._global_batch_size
-        return batch
+        return next(self._pass)
 
     def get_state(self) -> dict[str, Any]:
-        return {"global_next_index": self._global_next_index}
+        """The elements that all hosts have read."""
+        return self._pass.get_state()
 
     def set_state(self, state: dict[str, Any]) -> None:
-        if self._iterator is not None:
-            self._iterator.close()
-            self._iterator = None
-        self._global_next_index = state["global_next_index"]
+        """Goes to where `state` was taken, on any number of hosts."""
+        self._pass.set_state(state)
 
     def start_prefetch(self) -> None:
-        self._running().start_prefetch()
+        """Begins to read ahead."""
+        self._pass.start_prefetch()
 
     def close(self) -> None:
-        super().close()
-        if self._iterator is not None:
-            self._iterator.close()
-            self._iterator = None
+        """Ends what reads ahead."""
+        self._pass.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    async def save(self, directory: Any) -> Awaitable[None]:
+        """Takes the state now, and writes it into a folder of a checkpoint of Orbax when what this returns is awaited."""
+        return await orbax.save(self._pass, directory)
+
+    async def load(self, directory: Any) -> Awaitable[None]:
+        """Goes to the state that `save` wrote, when what this returns is awaited."""
+        return await orbax.load(self._pass, directory)

@@ -46,12 +46,25 @@ class InterleaveIterDataset(CoreIterDataset[Any]):
         make_iter_buffer_size: int = 1,
         iter_buffer_size: int = 1,
     ) -> None:
-        super().__init__(list(datasets) if isinstance(datasets, (list, tuple)) else ())
+        super().__init__()
         if cycle_length < 1:
             raise ValueError(f"`cycle_length` must be greater than 0, got {cycle_length}")
-        self._datasets = datasets
-        self._cycle_length = min(cycle_length, max(len(datasets), 1))
+        self._asked_length = cycle_length
+        self._take(datasets)
         self._ahead: Sequence[int] = (num_make_iter_threads, make_iter_buffer_size, iter_buffer_size)
+
+    def _take(self, datasets: Any) -> None:
+        self._datasets = datasets
+        self._parents = list(datasets) if isinstance(datasets, (list, tuple)) else ()
+        self._cycle_length = min(self._asked_length, max(len(datasets), 1))
+
+    def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
+        """Leaves only the datasets of a slice.
+
+        Grain's workers do so, each with a slice of its own. Here it is for programs that divide datasets themselves.
+        """
+        del sequential_slice
+        self._take(self._datasets[sl])
 
     @property
     def _seed_parents(self) -> Sequence[Any]:

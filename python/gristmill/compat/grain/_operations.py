@@ -74,6 +74,9 @@ class BatchOperation:
         if self.batch_size <= 0:
             raise ValueError(f"batch_size must be a positive integer. Got {self.batch_size}.")
 
+    def disable_deprecation_message(self) -> None:
+        """Nothing to do: here it does not say that it is old."""
+
     def __call__(self, input_iterator: Iterator[Record[Any]]) -> Iterator[Record[Any]]:
         waiting: list[Record[Any]] = []
         for record in input_iterator:

@@ -1,8 +1,10 @@
 """Arrays in shared memory of the operating system, which another process may attach to by name."""
 
 import dataclasses
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import shared_memory
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,18 +29,22 @@ class SharedMemoryArray(np.ndarray[Any, Any]):
 
     shm: shared_memory.SharedMemory | None
     _unlink_on_del: bool
+    # Who gives memory back where that is asked for, and how many may wait for it.
+    _threads: ClassVar[ThreadPoolExecutor | None] = None
+    _waiting: ClassVar[threading.Semaphore] = threading.Semaphore(0)
 
     def __new__(cls, shape: Any, dtype: Any = float) -> "SharedMemoryArray":
         """An array of zeros in memory of its own."""
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         nbytes = int(np.prod(sizes, dtype=np.int64)) * np.dtype(dtype).itemsize
         memory = shared_memory.SharedMemory(create=True, size=max(nbytes, 1))
-        return cls._attached(memory, sizes, dtype)
+        return cls.from_shared_memory(memory, sizes, dtype)
 
     @classmethod
-    def _attached(cls, memory: shared_memory.SharedMemory, shape: tuple[int, ...], dtype: Any) -> "SharedMemoryArray":
-        array = super().__new__(cls, shape, dtype, memory.buf)
-        array.shm = memory
+    def from_shared_memory(cls, shm: shared_memory.SharedMemory, shape: Any, dtype: Any) -> "SharedMemoryArray":
+        """The array that lies in `shm`."""
+        array = super().__new__(cls, shape, dtype, shm.buf)
+        array.shm = shm
         array._unlink_on_del = False
         return array
 
@@ -50,7 +56,7 @@ class SharedMemoryArray(np.ndarray[Any, Any]):
     def from_metadata(cls, metadata: SharedMemoryArrayMetadata) -> "SharedMemoryArray":
         """The array that `metadata` was taken of."""
         memory = shared_memory.SharedMemory(name=metadata.name, create=False)
-        return cls._attached(memory, metadata.shape, metadata.dtype)
+        return cls.from_shared_memory(memory, metadata.shape, metadata.dtype)
 
     @property
     def metadata(self) -> SharedMemoryArrayMetadata:
@@ -63,9 +69,37 @@ class SharedMemoryArray(np.ndarray[Any, Any]):
         """Gives the memory back when the array is no longer used."""
         self._unlink_on_del = True
 
+    @classmethod
+    def enable_async_del(cls, num_threads: int = 1, max_outstanding_requests: int = 50) -> None:
+        """From now on threads give memory back, as long as no more than so many pieces wait for it."""
+        if SharedMemoryArray._threads is None:
+            SharedMemoryArray._waiting = threading.Semaphore(max(max_outstanding_requests, num_threads))
+            SharedMemoryArray._threads = ThreadPoolExecutor(num_threads)
+
+    @classmethod
+    def _disable_async_del(cls) -> None:
+        SharedMemoryArray._threads = None
+
+    @classmethod
+    def close_shm_async(cls, shm: shared_memory.SharedMemory, unlink: bool) -> None:
+        """Gives memory back on one of those threads."""
+        _give_back(shm, unlink)
+        SharedMemoryArray._waiting.release()
+
     def __del__(self) -> None:
-        if getattr(self, "_unlink_on_del", False) and self.shm is not None:
-            self.shm.unlink()
+        # Views of it have an array as their base.
+        if not getattr(self, "_unlink_on_del", False) or self.shm is None or isinstance(self.base, np.ndarray):
+            return
+        threads = SharedMemoryArray._threads
+        if threads is not None and SharedMemoryArray._waiting.acquire(blocking=False):
+            threads.submit(SharedMemoryArray.close_shm_async, self.shm, True)
+        else:
+            _give_back(self.shm, True)
+
+
+def _give_back(shm: shared_memory.SharedMemory, unlink: bool) -> None:
+    if unlink:
+        shm.unlink()
 
 
 def shared(leaf: Any) -> Any:

@@ -8,6 +8,7 @@ from gristmill.compat.grain._base import ShapeDtypeStruct, spec_of
 from gristmill.compat.grain._data_sources import native
 from gristmill.compat.grain._dataset import INFINITE
 from gristmill.compat.grain._options import ReadOptions
+from gristmill.compat.grain._sharding import ShardOptions, even_split
 from gristmill.compat.grain._stages import CoreMapDataset
 
 import numpy as np
@@ -26,12 +27,20 @@ class _Unsized:
         return self._source[index]
 
 
+def _part_of(length: int, sl: slice, sequential_slice: bool) -> tuple[int, int]:
+    # The kind of error is Grain's.
+    assert sequential_slice, "Only sequential slicing is supported."
+    return even_split(length, ShardOptions(shard_index=sl.start, shard_count=sl.step))
+
+
 class SourceMapDataset(CoreMapDataset[Any]):
     """The records of anything with `__len__` and `__getitem__`."""
 
     def __init__(self, source: Any) -> None:
         super().__init__()
         self._source = source
+        # All of it, where it was divided.
+        self._whole: SourceMapDataset | None = None
 
     def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
         try:
@@ -44,6 +53,13 @@ class SourceMapDataset(CoreMapDataset[Any]):
         if length > 0:
             return gm.MapDataset.source(self._source)
         return gm.MapDataset.source(())
+
+    def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
+        """Leaves only the records of part `sl.start` of `sl.step`, which lie one behind the other."""
+        if self._whole is None:
+            self._whole = SourceMapDataset(self._source)
+        start, stop = _part_of(len(self._whole), sl, sequential_slice)
+        self._source, self._cached = self._whole[start:stop], None
 
     def __len__(self) -> int:
         return len(self._source)
@@ -67,7 +83,14 @@ class RangeMapDataset(CoreMapDataset[int]):
         super().__init__()
         self.start, self.stop = (0, start) if stop is None else (start, stop)
         self.step = step
-        self._length = len(range(self.start, self.stop, self.step))
+        self._whole = range(self.start, self.stop, self.step)
+        self._length = len(self._whole)
+
+    def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
+        """Leaves only the numbers of part `sl.start` of `sl.step`, which lie one behind the other."""
+        start, stop = _part_of(len(self._whole), sl, sequential_slice)
+        numbers = self._whole[start:stop]
+        self.start, self.stop, self._length, self._cached = numbers.start, numbers.stop, len(numbers), None
 
     def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
         return gm.MapDataset.range(self.start, self.stop, self.step)

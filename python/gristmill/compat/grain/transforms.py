@@ -7,5 +7,6 @@ from gristmill.compat.grain._transforms import FlatMap as FlatMap
 from gristmill.compat.grain._transforms import Map as Map
 from gristmill.compat.grain._transforms import MapWithIndex as MapWithIndex
 from gristmill.compat.grain._transforms import RandomMap as RandomMap
+from gristmill.compat.grain._transforms import TfRandomMap as TfRandomMap
 from gristmill.compat.grain._transforms import Transformation as Transformation
 from gristmill.compat.grain._transforms import Transformations as Transformations
