@@ -14,7 +14,7 @@ trap 'rm -r "$folder"' EXIT
 python3 -m venv "$folder/venv"
 export PATH="$folder/venv/bin:$PATH"
 pip install --quiet --disable-pip-version-check \
-    'maturin>=1.9,<2' jax mkdocs-material 'mkdocstrings[python]' 'moto[server]' mypy numpy orbax-checkpoint pyarrow 'pytest>=8' pyright
+    'maturin>=1.9,<2' jax mkdocs-material 'mkdocstrings[python]' 'moto[server]' mypy numpy orbax-checkpoint pyarrow 'pytest>=8' pyright ruff
 
 # Readers and writers of formats, without which some tests skip.
 pip install --quiet --disable-pip-version-check bagz safetensors ||

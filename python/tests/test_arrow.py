@@ -156,6 +156,12 @@ def test_some_columns_of_a_table() -> None:
         gm.MapDataset.arrow(table, columns="y")[0]
 
 
+def test_a_frame_of_pandas() -> None:
+    pd = pytest.importorskip("pandas", reason="pandas is not installed: pip install pandas")
+    frame = pd.DataFrame({"n": [1, 2], "x": [0.5, 1.5]})
+    assert [(int(row["n"]), float(row["x"])) for row in gm.MapDataset.arrow(frame)] == [(1, 0.5), (2, 1.5)]
+
+
 def test_a_query_of_polars_is_to_be_run_first() -> None:
     query = type("LazyFrame", (), {"collect": lambda self: None, "__module__": "polars.lazyframe.frame"})
     with pytest.raises(TypeError, match="polars.lazyframe.frame.LazyFrame: it is a query that has not run: pass .collect"):

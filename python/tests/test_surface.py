@@ -92,6 +92,14 @@ def test_the_signatures_of_the_extension_are_written_from_the_stub() -> None:
     assert done.returncode == 0, "run python python/docstrings.py"
 
 
+def test_the_site_shows_what_the_stub_writes_as_overloads() -> None:
+    griffe = pytest.importorskip("griffe", reason="griffe is not installed: pip install .[docs]")
+    extensions = griffe.load_extensions(str(FOLDER / "docs" / "overloads.py"))
+    module = griffe.visit("stub", filepath=STUB, code=STUB.read_text(), extensions=extensions)
+    for name, shown in [("MapDataset.__getitem__", "from the end if it is negative"), ("IterDataset.enumerate", "its number")]:
+        assert shown in module[name].docstring.value and len(module[name].overloads) == 2
+
+
 def test_every_public_method_has_a_docstring() -> None:
     for owner in (gm.MapDataset, gm.IterDataset, gm.DatasetIterator, gm.Sink, gm.Report, gm.Metrics, gm.Explanation):
         for name, member in vars(owner).items():
