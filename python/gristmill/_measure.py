@@ -17,11 +17,22 @@ _Batch = TypeVar("_Batch")
 def measure(
     batches: Iterable[_Batch], *, exclude_first: int = 1, samples: Callable[[_Batch], int] | None = None
 ) -> "Measured[_Batch]":
-    """The same batches, while a clock runs: `metrics()` then says whether the loop over them waited.
+    """Gives the same batches, while a clock runs: `metrics()` then says whether the loop over them waited.
 
     What the loop does with a batch counts as the device's computing. Where it only starts a step and goes on, as JAX and
-    PyTorch do, hand the step's result to `running`. The first steps, `exclude_first` of them, are left out of all figures:
-    they wait for the pipeline to start and for compilation. `samples` says how many a batch has, its rows at first.
+    PyTorch do, hand the step's result to `running`.
+
+    Args:
+        batches: What is looped over.
+        exclude_first: Steps at the start that are left out of all figures: they wait for the pipeline to start and for
+            compilation.
+        samples: Says how many samples a batch has; its rows by default.
+
+    Returns:
+        The batches, and a context manager that stops the clock.
+
+    Raises:
+        ConfigError: `exclude_first` is negative.
     """
     return Measured(batches, exclude_first, samples)
 
@@ -69,10 +80,14 @@ class Measured(Generic[_Batch]):
         return batch
 
     def running(self, output: Any) -> None:
-        """Says that the step on the last batch is under way, and over when `output` is there.
+        """Says that the step on the last batch is under way, and over when `output` is there. A thread waits for it.
 
-        `output` is what the step returns: arrays of JAX, an event of PyTorch that was recorded behind it
-        (`torch.cuda.Event`), or a dict, list or tuple of those. A thread waits for it and notes the time.
+        Args:
+            output: What the step returns: arrays of JAX, an event of PyTorch that was recorded behind it
+                (`torch.cuda.Event`), or a dict, list or tuple of those.
+
+        Raises:
+            ConfigError: No batch was taken yet.
         """
         if not self._steps or self._batch is None:
             raise _errors.make("config", "no batch was taken yet: there is no step to be running", None)
@@ -83,9 +98,13 @@ class Measured(Generic[_Batch]):
         self._batch = None
 
     def metrics(self, resident: Metrics | None = None) -> Metrics:
-        """What the clock says, once all steps are over; `resident` is what it said of a loop over one batch again and again.
+        """Says what the clock says, once all steps are over.
 
-        Raises `gristmill.ConfigError` if no step is left without the excluded ones.
+        Args:
+            resident: The metrics of the same loop over one batch again and again, to compare the speed with.
+
+        Raises:
+            ConfigError: No step is left without the excluded ones.
         """
         if self._end is None:
             self._stop()

@@ -108,6 +108,22 @@ def test_every_public_method_has_a_docstring() -> None:
                 assert inspect.getdoc(member), name
 
 
+def test_stages_of_pipeline_files_are_methods_with_the_same_arguments() -> None:
+    rows = (FOLDER.parent / "src" / "spec" / "mod.rs").read_text().partition("//! | stage |")[2].splitlines()
+    words = {"shuffle", "to_iter", "examples", "raise"}
+    told = 0
+    for names, _, arguments in (row.removeprefix("//! |").partition(" | ") for row in rows if row.startswith("//! | `")):
+        # Not the values that some of them have.
+        wanted = set(re.findall(r"`(\w+)\??`", re.sub(r": `.*?`( or `\w+`|, `\w+`)*", "", arguments))) - words
+        for name in re.findall(r"`(\w+)`", names):
+            owners = [owner for owner in (gm.MapDataset, gm.IterDataset) if hasattr(owner, name)]
+            known = {parameter for owner in owners for parameter in inspect.signature(getattr(owner, name)).parameters}
+            # A slice is Python's, and names of columns are keywords of one's own.
+            assert name in ("slice", "rename") or wanted <= known, name
+            told += len(wanted)
+    assert told > 60
+
+
 def test_names_that_are_imported_later_are_listed() -> None:
     listed = dir(gm)
     later = {"progress", "measure", "MpOptions", "store_options", "ArraySpec", "jax", "torch", "arrow", "orbax"}
