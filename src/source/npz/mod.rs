@@ -24,7 +24,15 @@ pub struct Npz {
     path: PathBuf,
     file: Buffer,
     members: Vec<Member>,
+    /// Bytes that deflated arrays may become.
+    max_bytes: u64,
     identity: String,
+}
+
+/// Bytes that the deflated arrays of a file of so many may become, unless it is told otherwise: numbers as they occur shrink to no
+/// sixty-fourth, and of a small file that is made to harm little comes.
+fn most_inflated(file: usize) -> u64 {
+    (file as u64).saturating_mul(64).max(256 << 20)
 }
 
 impl Npz {
@@ -46,7 +54,16 @@ impl Npz {
     pub(super) fn of(path: PathBuf, file: Buffer) -> Result<Self> {
         let identity = identity(&[FileId::new(&path, file.as_bytes())]);
         let members = directory(file.as_bytes()).map_err(|e| e.path(&path))?;
-        Ok(Self { path, file, members, identity })
+        let max_bytes = most_inflated(file.len());
+        Ok(Self { path, file, members, max_bytes, identity })
+    }
+
+    /// Bytes that deflated arrays may become, all that are asked for at a time together: 64 times those of the file at first, and 256
+    /// MiB at least.
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes;
+        self
     }
 
     /// Names of the arrays, in the order of the archive.
@@ -58,11 +75,13 @@ impl Npz {
     ///
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if there is none or it is damaged, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)
-    /// for other compression and for types other than plain numbers.
+    /// for other compression and for types other than plain numbers; data, too, for a deflated array of more than
+    /// [`max_bytes`](Self::max_bytes).
     pub fn array(&self, name: &str) -> Result<Array> {
         let at = self.names().position(|n| n == name);
         let missing = || Error::data(super::columns::instead(name, self.names().collect::<Vec<_>>()));
         let member = &self.members[at.ok_or_else(|| missing().path(&self.path))?];
+        self.check_size([member])?;
         self.read(member).map_err(|e| within(&self.path, &member.name, e).offset(member.at))
     }
 
@@ -71,11 +90,27 @@ impl Npz {
     /// # Errors
     /// As [`array`](Self::array).
     pub fn element(&self) -> Result<Element> {
+        self.check_size(&self.members)?;
         let mut element = Element::with_capacity(self.members.len());
         for name in self.names() {
             element.insert(name, self.array(name)?);
         }
         Ok(element)
+    }
+
+    /// That the deflated ones of these members do not become more than they may.
+    fn check_size<'a>(&self, members: impl IntoIterator<Item = &'a Member>) -> Result<()> {
+        let mut bytes = 0u64;
+        for member in members.into_iter().filter(|member| member.method != 0) {
+            bytes = bytes.saturating_add(member.size);
+            if bytes > self.max_bytes {
+                let (most, file) = (self.max_bytes, self.file.len());
+                let text = format!("{bytes} bytes inflated, of a file of {file}, and at most {most} are taken");
+                let error = within(&self.path, &member.name, Error::data(text)).offset(member.at);
+                return Err(error.help("raise `max_bytes` if the file is right"));
+            }
+        }
+        Ok(())
     }
 
     /// What tells this archive from others: its name, its size, a hash.
@@ -209,6 +244,37 @@ mod tests {
         assert!(open(&zip(8, &packed, plain.len() - 1, crc(&plain))).unwrap_err().message().contains("says 130"));
         assert!(open(&zip(0, &plain, plain.len(), 7)).unwrap_err().message().contains("crc-32"));
         assert_eq!(open(&zip(12, &plain, plain.len(), 7)).unwrap_err().kind(), crate::ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn what_inflates_to_far_more_than_the_file_is_refused() {
+        let zeros = npy(&vec![0; 300 << 20]);
+        let mut packed = Vec::new();
+        let encoder = flate2::read::DeflateEncoder::new(zeros.as_slice(), flate2::Compression::new(1));
+        { encoder }.read_to_end(&mut packed).unwrap();
+        let file = zip(8, &packed, zeros.len(), crc(&zeros));
+        drop(zeros);
+        let archive = || Npz::of("a.npz".into(), Buffer::copy_from(&file)).unwrap();
+        for error in [archive().array("x").unwrap_err(), archive().element().unwrap_err()] {
+            let text = error.to_string();
+            assert!(text.contains("a.npz: byte 0: member \"x.npy\": 314572928 bytes inflated, of a file of"), "{text}");
+            assert_eq!(error.help_text(), Some("raise `max_bytes` if the file is right"));
+        }
+        assert_eq!(archive().max_bytes(300 << 21).array("x").unwrap().bytes().len(), 300 << 20);
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.npz"), &file).unwrap();
+        let rows = NpzRows::open(dir.path()).unwrap();
+        assert!(rows.read(5).unwrap_err().message().contains("bytes inflated"));
+        assert_eq!(rows.max_bytes(300 << 21).read(5).unwrap().array("x").unwrap().as_i64(), Some(0));
+    }
+
+    #[test]
+    fn a_member_of_another_name_than_the_directory_says_is_refused() {
+        let plain = npy(&[1, 2, 3]);
+        let mut file = zip(0, &plain, plain.len(), crc(&plain));
+        file[30] = b'y';
+        let error = open(&file).unwrap_err().to_string();
+        assert!(error.contains("its local header names \"y.npy\""), "{error}");
     }
 
     #[test]

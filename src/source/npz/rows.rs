@@ -76,6 +76,13 @@ impl NpzRows {
         self
     }
 
+    /// Bytes that the deflated arrays of an archive may become: see [`Npz::max_bytes`].
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.archives.iter_mut().for_each(|archive| archive.npz.max_bytes = bytes);
+        self
+    }
+
     fn element(&self, at: usize) -> Result<Arc<Element>> {
         let archive = &self.archives[at];
         if let Some(element) = archive.stored.get() {

@@ -100,6 +100,13 @@ fn entry(file: &[u8], at: usize) -> Option<Result<(Member, usize)>> {
     Some(Ok((member, at + 46 + name_len + extra_len + comment_len)))
 }
 
+/// The name in the local header of a member.
+fn local_name<'a>(file: &'a [u8], member: &Member) -> Option<&'a [u8]> {
+    let at = usize::try_from(member.at).ok()?;
+    let start = at.checked_add(30)?;
+    file.get(start..start.checked_add(u16_at(file, at.checked_add(26)?)?.into())?)
+}
+
 /// Takes the 64-bit values out of the extra field, for those that did not fit.
 fn zip64(member: &mut Member, extra: &[u8]) -> Option<()> {
     const FULL: u64 = u32::MAX as u64;
@@ -118,8 +125,12 @@ fn zip64(member: &mut Member, extra: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Where the bytes of a member are, behind its local header.
+/// Where the bytes of a member are, behind its local header, which is to have the name that the directory says.
 pub(super) fn local_data(file: &[u8], member: &Member) -> Result<std::ops::Range<usize>> {
+    let name = local_name(file, member).map(String::from_utf8_lossy);
+    if let Some(name) = name.filter(|name| *name != member.name) {
+        return Err(Error::data(format!("its local header names {name:?}")));
+    }
     let range = || {
         let at = usize::try_from(member.at).ok()?;
         if !file.get(at..)?.starts_with(b"PK\x03\x04") {

@@ -39,14 +39,25 @@ pub(super) fn safetensors(fields: &Fields<'_>, context: &Context) -> Result<Chai
 pub(super) fn npz(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     use crate::source::{Npz, NpzRows, find};
     let files = find(paths(fields.required_node("paths")?, context)?, Format::Npz.endings())?;
+    let max_bytes = fields.optional("max_bytes")?;
     if fields.or("rows", false)? {
-        let source = NpzRows::open(&files)?;
-        return Ok(Chain::Map(match fields.optional("cache_bytes")? {
-            Some(bytes) => Source::new(source.cache_bytes(bytes)).boxed(),
-            None => Source::new(source).boxed(),
-        }));
+        let mut source = NpzRows::open(&files)?;
+        if let Some(bytes) = fields.optional("cache_bytes")? {
+            source = source.cache_bytes(bytes);
+        }
+        if let Some(bytes) = max_bytes {
+            source = source.max_bytes(bytes);
+        }
+        return Ok(Chain::Map(Source::new(source).boxed()));
     }
-    let archives = files.iter().map(Npz::open).collect::<Result<Vec<_>>>()?;
+    let open = |path| {
+        let archive = Npz::open(path)?;
+        Ok(match max_bytes {
+            Some(bytes) => archive.max_bytes(bytes),
+            None => archive,
+        })
+    };
+    let archives = files.iter().map(open).collect::<Result<Vec<_>>>()?;
     let elements = archives.iter().map(Npz::element).collect::<Result<_>>()?;
     let identity = archives.iter().map(|npz| npz.identity()).collect();
     Ok(Chain::Map(Whole { name: "npz", elements, identity }.dataset()))
