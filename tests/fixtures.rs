@@ -89,6 +89,29 @@ fn cases(folder: &Path) -> Vec<Json> {
     cases
 }
 
+/// The valid cases of a format, and their paths.
+fn valid(format: &str) -> Vec<(PathBuf, Json)> {
+    let Some(folder) = folder(format) else { return Vec::new() };
+    let valid = cases(&folder).into_iter().filter(|case| case["kind"] == "valid");
+    valid.map(|case| (folder.join(case["file"].as_str().unwrap()), case)).collect()
+}
+
+/// The case of which a damaged one was made.
+fn origin(folder: &Path, case: &Json) -> Json {
+    let made_of = |other: &Json| other["file"] == case["derived_from"];
+    cases(folder).into_iter().find(made_of).unwrap_or_else(|| panic!("{}: made of no case", case["file"]))
+}
+
+/// The folder of the format that the file of a case is in.
+fn folder_of<'a>(path: &'a Path, case: &Json) -> &'a Path {
+    let depth = Path::new(case["file"].as_str().unwrap()).components().count();
+    path.ancestors().nth(depth).unwrap()
+}
+
+fn records(case: &Json) -> u64 {
+    case["num_records"].as_u64().unwrap()
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
@@ -97,7 +120,7 @@ fn hex(bytes: &[u8]) -> String {
 fn check_all(format: &str, read: impl Fn(&Path, &Json) -> Result<Read>) {
     let Some(folder) = folder(format) else { return };
     let cases = cases(&folder);
-    assert!(cases.len() > 5, "{} cases of {format}", cases.len());
+    assert!(!cases.is_empty(), "no cases of {format}");
     for case in &cases {
         check(&folder, case, &read);
     }
@@ -217,7 +240,7 @@ fn jsonl_lines() {
 }
 
 fn is_compressed(path: &Path) -> bool {
-    path.extension().is_some_and(|ext| ext == "gz" || ext == "zst")
+    path.extension().is_some_and(|ext| ["gz", "zst", "lz4", "zlib", "tgz"].iter().any(|known| ext == *known))
 }
 
 /// What `json` has, the element must have.
@@ -340,14 +363,27 @@ fn jsonl_damage_is_seen_beside_the_chosen_column() {
             }
             return Ok(Read::default());
         }
-        let column = if case["file"].as_str().unwrap().contains("long_line") { None } else { Some("id") };
         let options = Jsonl::options();
-        let source = column.into_iter().fold(options, |o, c| o.columns([c])).open(path)?;
+        let source = common_column(path, case).into_iter().fold(options, |o, c| o.columns([c])).open(path)?;
         for i in 0..source.len() {
             source.read(i).inspect_err(|_| assert_good(i, case))?;
         }
         Ok(Read::default())
     });
+}
+
+/// A name that every record of a file has, or of the one of which it was made, if there is one.
+fn common_column(path: &Path, case: &Json) -> Option<String> {
+    let folder = folder_of(path, case);
+    let good = if case["kind"] == "valid" { case.clone() } else { origin(folder, case) };
+    let good = folder.join(good["file"].as_str().unwrap());
+    if is_compressed(&good) {
+        return None;
+    }
+    let text = std::fs::read_to_string(good).unwrap();
+    let rows: Vec<Json> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let names = rows.first()?.as_object()?.keys();
+    names.into_iter().find(|name| rows.iter().all(|row| row.get(name.as_str()).is_some())).cloned()
 }
 
 fn numpy_name(dtype: &str) -> &str {
@@ -360,10 +396,15 @@ fn assert_array(array: &Array, want: &Json, what: &str) {
         "b1" => "bool",
         "u1" => "uint8",
         "u2" => "uint16",
+        "u4" => "uint32",
+        "u8" => "uint64",
+        "i1" => "int8",
+        "i2" => "int16",
+        "i4" => "int32",
+        "i8" => "int64",
         "f2" => "float16",
         "f4" => "float32",
         "f8" => "float64",
-        "i8" => "int64",
         other => panic!("{what}: {other}"),
     };
     assert_eq!(array.dtype().name(), name, "{what}");
@@ -407,27 +448,39 @@ fn npy() {
 #[test]
 fn tokens_bin() {
     use gristmill::MapDataset;
-    for layout in [TokenLayout::Bare(TokenType::U16), TokenLayout::LlmC] {
-        check_all("tokens_bin", |path, case| {
-            let what = case["file"].as_str().unwrap();
-            // A bare file cannot be taken for one with a header, and is not asked to be.
-            let bare = !what.contains("llmc");
-            let tokens = Tokens::open(path, if bare { TokenLayout::Bare(TokenType::U16) } else { layout })?;
-            if let Some(count) = case["num_tokens"].as_u64() {
-                assert_eq!(tokens.len(), count, "{what}");
-            }
-            if case["kind"] == "valid" {
-                let ids = tokens.crops(tokens.len() as usize).collect()?.remove(0);
-                let ids = ids.array("tokens")?.as_slice::<i32>()?.to_vec();
-                let ends = |name: &str| -> Vec<i32> { serde_json::from_value(case[name].clone()).unwrap() };
-                assert!(ids.starts_with(&ends("first")) && ids.ends_with(&ends("last")), "{what}");
-                let view = &tokens.views()?[0];
-                let same = view.as_slice::<u16>()?.iter().map(|&id| i32::from(id)).eq(ids);
-                assert!(same, "{what}");
-                assert_eq!(hex(&Sha256::digest(view.bytes())), case["sha256"], "{what}");
-            }
-            Ok(Read::default())
-        });
+    check_all("tokens_bin", |path, case| {
+        let what = case["file"].as_str().unwrap();
+        let tokens = Tokens::open(path, token_layout(path, case))?;
+        if let Some(count) = case["num_tokens"].as_u64() {
+            assert_eq!(tokens.len(), count, "{what}");
+        }
+        if case["kind"] == "valid" {
+            let ids = tokens.crops(tokens.len() as usize).collect()?.remove(0);
+            let ids = ids.array("tokens")?.as_slice::<i32>()?.to_vec();
+            let ends = |name: &str| -> Vec<i32> { serde_json::from_value(case[name].clone()).unwrap() };
+            assert!(ids.starts_with(&ends("first")) && ids.ends_with(&ends("last")), "{what}");
+            let view = &tokens.views()?[0];
+            let same = match view.as_slice::<u16>() {
+                Ok(narrow) => narrow.iter().map(|&id| i32::from(id)).eq(ids),
+                Err(_) => view.as_slice::<u32>()?.iter().map(|&id| id as i32).eq(ids),
+            };
+            assert!(same, "{what}");
+            assert_eq!(hex(&Sha256::digest(view.bytes())), case["sha256"], "{what}");
+        }
+        Ok(Read::default())
+    });
+}
+
+/// What a file of tokens is, or the one of which it was made: one of llm.c's by its magic number, else one of bare ids.
+fn token_layout(path: &Path, case: &Json) -> TokenLayout {
+    let folder = folder_of(path, case);
+    let good = if case["kind"] == "valid" { case.clone() } else { origin(folder, case) };
+    let bytes = std::fs::read(folder.join(good["file"].as_str().unwrap())).unwrap();
+    let magic = bytes.first_chunk().map_or(0, |magic| i32::from_le_bytes(*magic));
+    match bytes.len() as u64 / good["num_tokens"].as_u64().unwrap().max(1) {
+        _ if [20_240_520, 20_240_801].contains(&magic) => TokenLayout::LlmC,
+        4 => TokenLayout::Bare(TokenType::U32),
+        _ => TokenLayout::Bare(TokenType::U16),
     }
 }
 
@@ -454,7 +507,7 @@ fn bagz() {
         };
         let damaged: [u64; 2] = serde_json::from_value(case["damaged_records"].clone()).unwrap();
         assert_eq!(failed, (damaged[0]..damaged[1]).collect::<Vec<_>>(), "{what}");
-        let whole = Bagz::open(path.ancestors().nth(2).unwrap().join(case["derived_from"].as_str().unwrap()))?;
+        let whole = Bagz::open(folder_of(path, case).join(case["derived_from"].as_str().unwrap()))?;
         for i in (0..source.len()).filter(|i| !failed.contains(i)) {
             assert_eq!(source.read(i)?, whole.read(i)?, "{what} record {i}");
         }
@@ -500,11 +553,13 @@ fn parquet() {
             assert_eq!(source.len(), case["num_records"].as_u64().unwrap(), "{what}");
             assert_rows(&rows, path, case);
             // By number, backwards, some columns in another order.
-            let some = Parquet::options().columns(["text", "id"]).cache_bytes(1).open(path)?;
+            let mut names: Vec<_> = source.columns().step_by(2).map(str::to_owned).collect();
+            names.reverse();
+            let some = Parquet::options().columns(&names).cache_bytes(1).open(path)?;
             for i in (0..some.len()).rev() {
                 let row = some.read(i)?;
-                assert_eq!(row.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["text", "id"]);
-                assert_eq!(row.get("text"), rows[i as usize].get("text"), "{what} row {i}");
+                assert!(row.iter().map(|(name, _)| name).eq(&names), "{what} row {i}");
+                names.iter().for_each(|name| assert_eq!(row.get(name), rows[i as usize].get(name), "{what} row {i}"));
             }
         }
         Ok(Read::default())
@@ -578,8 +633,7 @@ fn array_record() {
         }
         if let Ok(damaged) = serde_json::from_value::<[u64; 2]>(case["damaged_records"].clone()) {
             assert_eq!(failed, (damaged[0]..damaged[1]).collect::<Vec<_>>(), "{what}");
-            let whole =
-                ArrayRecord::open(path.ancestors().nth(2).unwrap().join(case["derived_from"].as_str().unwrap()))?;
+            let whole = ArrayRecord::open(folder_of(path, case).join(case["derived_from"].as_str().unwrap()))?;
             for i in all.iter().filter(|i| !failed.contains(i)) {
                 assert_eq!(source.read(*i)?, whole.read(*i)?, "{what} record {i}");
             }
@@ -603,7 +657,7 @@ fn array_record_recovery() {
     for case in cases(&folder).iter().filter(|case| case["kind"] == "damaged") {
         let file = case["file"].as_str().unwrap();
         let Ok((records, recovery)) = read(&case["file"]) else {
-            assert_eq!(file, "damaged/empty_file.array_record");
+            assert_eq!(case["file_bytes"], 0, "{file}");
             continue;
         };
         let (good, _) = read(&case["derived_from"]).unwrap();
@@ -613,12 +667,12 @@ fn array_record_recovery() {
         assert_eq!(recovery.is_some(), case["damaged_records"].is_null() && case["expect"] == "error", "{file}");
         if let Some(recovery) = recovery {
             assert_eq!(recovery.records, records.len() as u64, "{file}");
-            let cut = ["only_signature", "trunc_mid_data"].iter().any(|name| file.contains(name));
-            assert!(cut || records.len() == good.len(), "{file}: {recovery}");
+            let is_cut = case["file_bytes"].as_u64() < origin(&folder, case)["file_bytes"].as_u64();
+            assert!(is_cut || records.len() == good.len(), "{file}: {recovery}");
             recovered += 1;
         }
     }
-    assert!(recovered > 4, "{recovered} files were recovered");
+    assert!(recovered > 0, "no file was recovered");
 }
 
 /// Damage in one row group leaves the others.
@@ -627,11 +681,15 @@ fn array_record_recovery() {
 fn parquet_reads_around_a_damaged_row_group() {
     use gristmill::source::Parquet;
     let Some(folder) = folder("parquet") else { return };
-    let whole = Parquet::open(folder.join("zstd_rg.parquet").as_path()).unwrap();
     for case in cases(&folder) {
         let Some(group) = case["row_group"].as_u64() else { continue };
-        let source = Parquet::open(folder.join(case["file"].as_str().unwrap()).as_path()).unwrap();
-        for i in (0..source.len()).filter(|i| i / 60 != group) {
+        let good = origin(&folder, &case);
+        let rows: Vec<u64> = serde_json::from_value(good["row_groups"].clone()).unwrap();
+        let before: u64 = rows[..group as usize].iter().sum();
+        let damaged = before..before + rows[group as usize];
+        let open = |case: &Json| Parquet::open(folder.join(case["file"].as_str().unwrap()).as_path()).unwrap();
+        let (source, whole) = (open(&case), open(&good));
+        for i in (0..source.len()).filter(|i| !damaged.contains(i)) {
             assert_eq!(source.read(i).unwrap(), whole.read(i).unwrap(), "{} row {i}", case["file"]);
         }
     }

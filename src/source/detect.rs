@@ -50,12 +50,22 @@ pub(crate) fn detect_folder(path: &Path) -> Option<Format> {
 /// The files, opened; `None` if one of them is compressed, which its name need not say: those are streams.
 #[cfg(feature = "spec")]
 pub(crate) fn open_plain(files: &[PathBuf]) -> Result<Option<Contents>> {
-    let head = |content: &Content| 0..content.len().min(4);
+    open_plain_by(files, 4, |head| compression(head).is_some())
+}
+
+/// The same of a format that knows by the first `bytes` of a file whether it is compressed.
+#[cfg(feature = "spec")]
+pub(crate) fn open_plain_by(
+    files: &[PathBuf],
+    bytes: u64,
+    is_compressed: impl Fn(&[u8]) -> bool,
+) -> Result<Option<Contents>> {
+    let head = |content: &Content| 0..content.len().min(bytes);
     let contents = open_each(files, Access::Normal).into_iter().collect::<Result<Vec<_>>>()?;
     contents.iter().for_each(|content| content.fetch(&[head(content)]));
     for (path, content) in files.iter().zip(&contents) {
         let head = content.read(head(content)).map_err(|e| e.path(path))?;
-        if compression(head.as_bytes()).is_some() {
+        if is_compressed(head.as_bytes()) {
             return Ok(None);
         }
     }
@@ -88,6 +98,11 @@ const BY_CONTENT: &[(Format, Recognise)] = &[
     // Before what is compressed, as its first record may be.
     (Format::Bagz, |probe| ends_with_limits(probe.size, probe.tail.as_bytes()) || limits_path(&probe.path).exists()),
     (Format::TfRecordStream, |probe| probe.is_compressed() && begins_tf_record(&inflated(probe.head()))),
+    #[cfg(all(feature = "tf_record", feature = "compress"))]
+    (Format::TfRecordStream, |probe| {
+        let is_zlib = super::signs::may_be_zlib(probe.head());
+        is_zlib && begins_tf_record(&super::inflate::beginning_of_zlib(probe.head(), 4 << 10))
+    }),
     (Format::WebDatasetStream, |probe| probe.is_compressed() && begins_tar(&inflated(probe.head()))),
     (Format::JsonlStream, |probe| probe.is_compressed() && begins_json(&inflated(probe.head()))),
     // The hash of a header that says what it says in every file of Riegeli's.

@@ -201,7 +201,7 @@ impl Format {
             Self::TfRecordStream => Facts {
                 name: "tfrecord_stream",
                 source: "tfrecord",
-                endings: &[".tfrecord.gz", ".tfrecords.gz"],
+                endings: &[".tfrecord.gz", ".tfrecords.gz", ".tfrecord.zlib", ".tfrecords.zlib"],
                 by_number: false,
                 feature: feature!("tf_record"),
             },
@@ -298,6 +298,7 @@ mod tests {
     fn the_longest_ending_of_a_name_counts() {
         assert_eq!(Format::by_name("a.jsonl.gz"), Some(Format::JsonlStream));
         assert_eq!(Format::by_name("a.tfrecord.gz"), Some(Format::TfRecordStream));
+        assert_eq!(Format::by_name("a.tfrecord.zlib"), Some(Format::TfRecordStream));
         assert_eq!(Format::by_name("a.gz"), None);
         for &format in Format::ALL {
             for ending in format.endings() {

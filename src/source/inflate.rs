@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 use memchr::memchr;
 
 use super::content::{Content, Stream};
@@ -17,6 +17,8 @@ pub(super) enum Decoder {
     Gzip(Box<MultiGzDecoder<Stream>>),
     Zstd(Box<zstd::stream::read::Decoder<'static, Stream>>),
     Lz4(Box<Lz4Decoder<Stream>>),
+    #[cfg_attr(not(feature = "tf_record"), expect(dead_code, reason = "one format has it"))]
+    Zlib(Box<ZlibDecoder<Stream>>),
 }
 
 impl Decoder {
@@ -38,12 +40,19 @@ impl Decoder {
         })
     }
 
+    /// A file of zlib. Its two bytes of magic are no rarity, so that only a format can tell it from others.
+    #[cfg(feature = "tf_record")]
+    pub(super) fn zlib(file: &Content) -> Self {
+        Self::Zlib(Box::new(ZlibDecoder::new(file.stream())))
+    }
+
     pub(super) fn codec(&self) -> Option<&'static str> {
         match self {
             Self::Plain(_) => None,
             Self::Gzip(_) => Some("gzip"),
             Self::Zstd(_) => Some("zstd"),
             Self::Lz4(_) => Some("lz4"),
+            Self::Zlib(_) => Some("zlib"),
         }
     }
 
@@ -54,6 +63,7 @@ impl Decoder {
             Self::Gzip(decoder) => decoder.get_ref(),
             Self::Zstd(decoder) => decoder.get_ref(),
             Self::Lz4(decoder) => decoder.get_ref(),
+            Self::Zlib(decoder) => decoder.get_ref(),
         };
         stream.position()
     }
@@ -64,6 +74,7 @@ impl Decoder {
             Self::Gzip(decoder) => decoder.read(out),
             Self::Zstd(decoder) => decoder.read(out),
             Self::Lz4(decoder) => decoder.read(out),
+            Self::Zlib(decoder) => decoder.read(out),
         }
     }
 
@@ -102,12 +113,21 @@ impl Decoder {
 
 /// The first bytes of a file of which this is the beginning, up to so many; none where it cannot be decompressed.
 pub(super) fn beginning(head: &[u8], most: usize) -> Vec<u8> {
+    let decoder = Decoder::new(&Content::from(crate::element::Buffer::copy_from(head)), None);
+    decoder.map_or_else(|_| Vec::new(), |decoder| first(decoder, most))
+}
+
+/// The same of zlib.
+#[cfg(feature = "tf_record")]
+pub(super) fn beginning_of_zlib(head: &[u8], most: usize) -> Vec<u8> {
+    first(Decoder::zlib(&Content::from(crate::element::Buffer::copy_from(head))), most)
+}
+
+fn first(mut decoder: Decoder, most: usize) -> Vec<u8> {
     let mut out = vec![0; most];
     let mut got = 0;
-    if let Ok(mut decoder) = Decoder::new(&Content::from(crate::element::Buffer::copy_from(head)), None) {
-        while let Ok(read @ 1..) = decoder.read(&mut out[got..]) {
-            got += read;
-        }
+    while let Ok(read @ 1..) = decoder.read(&mut out[got..]) {
+        got += read;
     }
     out.truncate(got);
     out

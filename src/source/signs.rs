@@ -38,6 +38,13 @@ pub(crate) fn compression(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// Whether a file of this beginning may be one of zlib: a text may begin so, too.
+#[cfg(feature = "tf_record")]
+pub(crate) fn may_be_zlib(bytes: &[u8]) -> bool {
+    let is_header = |first: u8, second: u8| first & 0x8f == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31);
+    matches!(*bytes, [first, second, ..] if is_header(first, second) && second & 0x20 == 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

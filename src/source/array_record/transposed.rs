@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 ///
 /// The crate reads files: it is given one of nothing but this chunk.
 pub(super) fn decode(chunk: &Chunk<'_>) -> Result<(Vec<u64>, Vec<u8>)> {
+    check_codec(chunk)?;
     let mut file = Blocks::new(Vec::new());
     let parts: Vec<&[u8]> = chunk.span.pieces(chunk.data()).collect();
     let written = file.chunk(SIGNATURE, 0, 0, &[]);
@@ -35,4 +36,42 @@ pub(super) fn decode(chunk: &Chunk<'_>) -> Result<(Vec<u64>, Vec<u8>)> {
         Ok((ends, values))
     })
     .map_err(|e: Error| e.offset(chunk.begin))
+}
+
+/// The crate reads transposed chunks uncompressed and by zstd.
+fn check_codec(chunk: &Chunk<'_>) -> Result<()> {
+    let data = chunk.data();
+    let name = match chunk.span.read(data.start..data.end.min(data.start + 1)).first() {
+        Some(b'b') => "brotli",
+        Some(b's') => "snappy",
+        _ => return Ok(()),
+    };
+    Err(Error::unsupported(format!("a transposed chunk compressed by {name}"))
+        .offset(chunk.begin)
+        .help("write the file with zstd, or without the option `transpose`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::source::content::Pieces;
+
+    #[test]
+    fn a_codec_that_is_not_read_is_no_damage() {
+        for (codec, kind, text) in [
+            (b'b', ErrorKind::Unsupported, "a transposed chunk compressed by brotli"),
+            (b's', ErrorKind::Unsupported, "a transposed chunk compressed by snappy"),
+            (b'z', ErrorKind::Data, "the transposed chunk cannot be decoded"),
+        ] {
+            let mut file = Blocks::new(Vec::new());
+            file.chunk(SIGNATURE, 0, 0, &[]).unwrap();
+            let begin = file.chunk(TRANSPOSED, 3, 30, &[&[codec, 1, 2, 3]]).unwrap();
+            let file = file.finish().unwrap();
+            let pieces = Pieces::All(&file);
+            let error = decode(&Chunk::at(&pieces, begin, file.len() as u64).unwrap()).unwrap_err();
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(text), "{error}");
+        }
+    }
 }

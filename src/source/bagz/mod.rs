@@ -81,6 +81,7 @@ impl Bagz {
 pub struct BagzOptions {
     access: Access,
     interleaved: bool,
+    compressed: Option<bool>,
 }
 
 impl BagzOptions {
@@ -94,6 +95,13 @@ impl BagzOptions {
     /// `i % n`. `false` at first: the records of one file follow those of the one before.
     pub fn interleaved(mut self, interleaved: bool) -> Self {
         self.interleaved = interleaved;
+        self
+    }
+
+    /// Whether records are frames of zstd, whatever the files are called. At first those of `.bagz` files are, those of `.bag` files are
+    /// not, and of others the first record shows it.
+    pub fn compressed(mut self, compressed: bool) -> Self {
+        self.compressed = Some(compressed);
         self
     }
 
@@ -111,7 +119,7 @@ impl BagzOptions {
             return Err(error.help("name the file of the records, which is called the same without `limits.`"));
         }
         let contents = content::open_all(files, &ENDINGS, self.access)?;
-        let open = |(path, content)| Shard::open(path, content, self.access);
+        let open = |(path, content)| Shard::open(path, content, self.access, self.compressed);
         let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
         self.of(opened)
     }
@@ -124,13 +132,16 @@ impl BagzOptions {
             check_turns(&shards, firsts.len())?;
             identity += ", interleaved";
         }
+        if let Some(compressed) = self.compressed {
+            identity += &format!(", compressed={compressed}");
+        }
         Ok(Bagz { shards, firsts, interleaved: self.interleaved, identity })
     }
 
     /// A file that is in memory already.
     #[cfg(any(test, fuzzing))]
     pub(super) fn open_bytes(self, name: &str, bytes: &[u8]) -> Result<Bagz> {
-        let shard = Shard::open(name.into(), Buffer::copy_from(bytes).into(), self.access)?;
+        let shard = Shard::open(name.into(), Buffer::copy_from(bytes).into(), self.access, self.compressed)?;
         self.of(vec![shard])
     }
 }

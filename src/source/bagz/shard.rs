@@ -13,6 +13,8 @@ use crate::error::{Error, Result};
 
 /// Bytes of a limit.
 const LIMIT: u64 = 8;
+/// How a frame of zstd begins.
+const FRAME: &[u8] = b"\x28\xb5\x2f\xfd";
 
 /// A file of records.
 pub(super) struct Shard {
@@ -34,7 +36,13 @@ struct Limits {
 }
 
 impl Shard {
-    pub(super) fn open(path: PathBuf, content: Content, access: Access) -> Result<(Self, FileId)> {
+    /// Its records are compressed as it `is_packed`, or as its name or its first record says.
+    pub(super) fn open(
+        path: PathBuf,
+        content: Content,
+        access: Access,
+        is_packed: Option<bool>,
+    ) -> Result<(Self, FileId)> {
         let mut id = content.id(&path)?;
         let beside = limits_path(&path);
         let limits = if let Some(content) = content::beside(&beside, access)? {
@@ -45,7 +53,7 @@ impl Shard {
         };
         let records = if limits.path.is_some() { content.len() } else { limits.start };
         let mut shard = Self { path, content, records, limits, packed: false };
-        shard.packed = shard.is_packed();
+        shard.packed = is_packed.unwrap_or_else(|| shard.is_packed());
         Ok((shard, id))
     }
 
@@ -77,7 +85,10 @@ impl Shard {
         if !self.packed {
             return Ok(stored);
         }
-        frame::decompress(stored.as_bytes()).map(Buffer::from_vec).map_err(|e| e.offset(start))
+        let unpacked = frame::decompress(stored.as_bytes()).map_err(|e| e.offset(start));
+        let is_frame = stored.as_bytes().starts_with(FRAME);
+        let told = |e: Error| e.help("if the records of this file are not compressed, open it with `compressed` false");
+        unpacked.map(Buffer::from_vec).map_err(|e| if is_frame { e } else { told(e) })
     }
 
     /// Whether records are frames of zstd: the name says so, or else the first of them that is not empty.
@@ -92,7 +103,7 @@ impl Shard {
         let mut ranges = (0..self.len().min(LOOKED_AT)).filter_map(|record| self.limits.of(record, self.records).ok());
         let first = ranges.find(|(start, end)| start < end);
         let head = first.and_then(|(start, end)| self.content.read(start..end.min(start + 4)).ok());
-        head.is_some_and(|head| head.as_bytes() == b"\x28\xb5\x2f\xfd")
+        head.is_some_and(|head| head.as_bytes() == FRAME)
     }
 }
 

@@ -18,6 +18,19 @@ fn all(source: &Bagz) -> Vec<Vec<u8>> {
 }
 
 #[test]
+fn a_name_that_says_the_wrong_thing_is_overruled() {
+    let (plain, _) = bag(&[b"one", b"", b"three"]);
+    let error = Bagz::options().open_bytes("a.bagz", &plain).unwrap().read(0).unwrap_err();
+    assert!(error.help_text().unwrap().contains("open it with `compressed` false"), "{error}");
+    let source = Bagz::options().compressed(false).open_bytes("a.bagz", &plain).unwrap();
+    assert_eq!(all(&source), [b"one".as_slice(), b"", b"three"]);
+    assert!(source.identity().ends_with(", compressed=false"));
+    let packed = zstd::bulk::compress(b"one", 1).unwrap();
+    let (file, _) = bag(&[&packed]);
+    assert_eq!(all(&Bagz::options().compressed(true).open_bytes("a.bag", &file).unwrap()), [b"one"]);
+}
+
+#[test]
 fn files_follow_each_other_or_take_turns() {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, records: &[&[u8]]| std::fs::write(dir.path().join(name), bag(records).0).unwrap();

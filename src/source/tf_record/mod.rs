@@ -20,11 +20,12 @@ pub(crate) use self::reader::Reader as TfRecordReader;
 #[cfg(feature = "compress")]
 pub use self::stream::{TfRecordIter, TfRecordStream};
 pub use self::writer::{TfRecordWriter, TfRecordWriterOptions};
-use super::content::{self, Content, check_plain};
+use super::content::{self, Content, refuse_compressed};
 use super::files::{self, Patterns};
 use super::firsts::Firsts;
 use super::index_cache::{IndexCache, Records, load_or_find};
 use super::mmap::Access;
+use super::signs::{self, may_be_zlib};
 use super::starts::{Facts, Starts, StartsBuilder};
 use crate::dataset::Upcoming;
 use crate::dataset::map::{Many, RandomAccess};
@@ -33,13 +34,23 @@ use crate::error::{Error, Result};
 
 const ENDINGS: [&str; 2] = [".tfrecord", ".tfrecords"];
 
+/// The first bytes of a file that say whether it is compressed.
+pub(crate) const BEGINNING: u64 = HEAD as u64;
+
+/// The codec of a file of this beginning, if it is compressed. TensorFlow knows zlib besides gzip, whose magic number the length of
+/// a record may have, but not with a right checksum.
+pub(crate) fn compression(head: &[u8]) -> Option<&'static str> {
+    let is_zlib = || may_be_zlib(head) && !is_tf_record(head);
+    signs::compression(head).or_else(|| is_zlib().then_some("zlib"))
+}
+
 /// Whether a file of this beginning is one of TFRecords: the first length has the right checksum.
 pub(crate) fn is_tf_record(head: &[u8]) -> bool {
     head.get(..HEAD).is_some_and(|head| frame::length(head).is_ok())
 }
 
 /// Records of TFRecord files that are not compressed, by number: a [`RandomAccess`] source of bytes ([`Buffer`]), views of the
-/// mapped files. Those of gzip are read in order, by `TfRecordStream`.
+/// mapped files. Those of gzip and zlib are read in order, by `TfRecordStream`.
 ///
 /// ```
 /// use gristmill::dataset::map::RandomAccess;
@@ -156,9 +167,9 @@ impl File {
 
 /// Where the records of a file start.
 fn starts(file: &Content) -> Result<Starts> {
-    let head = file.read(0..file.len().min(HEAD as u64))?;
-    check_plain(
-        head.as_bytes(),
+    let head = file.read(0..file.len().min(BEGINNING))?;
+    refuse_compressed(
+        compression(head.as_bytes()),
         "read it as a stream (`TfRecordStream`; from Python `IterDataset.tfrecord`), or decompress it",
     )?;
     let Some(file) = file.here() else { return far::starts(file) };

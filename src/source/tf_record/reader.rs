@@ -1,8 +1,9 @@
-//! Records out of one file, gzip or plain, front to back.
+//! Records out of one file, gzip, zlib or plain, front to back.
 
 use super::super::content::Content;
 use super::super::inflate::Decoder;
 use super::frame::{self, FOOT, HEAD};
+use super::{BEGINNING, compression};
 use crate::element::Buffer;
 use crate::error::{Error, Result};
 
@@ -24,7 +25,11 @@ const STEP: u64 = 1 << 20;
 
 impl Reader {
     pub(super) fn open(file: &Content) -> Result<Self> {
-        let decoder = Decoder::new(file, None)?;
+        let head = file.read(0..file.len().min(BEGINNING))?;
+        let decoder = match compression(head.as_bytes()) {
+            Some("zlib") => Decoder::zlib(file),
+            _ => Decoder::new(file, None)?,
+        };
         Ok(Self { file: file.clone(), decoder, byte: 0, record: 0, lost: false })
     }
 

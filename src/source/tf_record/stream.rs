@@ -11,12 +11,13 @@ use crate::cx::Cx;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
 
-const ENDINGS: [&str; 4] = [".tfrecord.gz", ".tfrecords.gz", ".tfrecord", ".tfrecords"];
+const ENDINGS: [&str; 6] =
+    [".tfrecord.gz", ".tfrecords.gz", ".tfrecord.zlib", ".tfrecords.zlib", ".tfrecord", ".tfrecords"];
 
 file_stream! {
-    /// Records of TFRecord files, gzip or plain, read front to back: an [`IterDataset`](crate::IterDataset) of bytes ([`Buffer`]).
+    /// Records of TFRecord files, gzip, zlib or plain, read front to back: an [`IterDataset`](crate::IterDataset) of bytes ([`Buffer`]).
     ///
-    /// Compression is known by its magic number. Files follow each other in the order of [`find`](super::super::find).
+    /// Compression is known by its magic number; that of zlib where it is no record's length of a right checksum. Files follow each other in the order of [`find`](super::super::find).
     ///
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the record and its byte offset (in the decompressed data, where it is compressed). A wrong
@@ -33,7 +34,7 @@ file_stream! {
 struct TfRecords;
 
 impl TfRecordStream {
-    /// Opens files, globs or directories (of `.tfrecord.gz`, `.tfrecord` and the like).
+    /// Opens files, globs or directories (of `.tfrecord.gz`, `.tfrecord.zlib`, `.tfrecord` and the like).
     ///
     /// # Errors
     /// If nothing is found, or a file cannot be mapped.
@@ -108,6 +109,29 @@ mod tests {
     fn stream(files: &[(&str, Vec<u8>)]) -> TfRecordStream {
         TfRecordStream::of(files.iter().map(|(name, bytes)| (name.into(), Buffer::copy_from(bytes).into())).collect())
             .unwrap()
+    }
+
+    #[test]
+    fn files_of_zlib_are_read_and_their_damage_is_told() {
+        let zlib = |bytes: &[u8]| {
+            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(6));
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        };
+        let packed = zlib(&framed(&[b"one", &[7; 3 << 20]]));
+        let read = stream(&[("a.tfrecord.zlib", packed.clone()), ("b", framed(&[b"two"]))]).collect().unwrap();
+        assert_eq!(read.iter().map(Buffer::len).collect::<Vec<_>>(), [3, 3 << 20, 3]);
+        let cut =
+            stream(&[("a.tfrecord.zlib", packed[..packed.len() - 3].to_vec())]).collect().unwrap_err().to_string();
+        assert!(cut.contains("a.tfrecord.zlib") && cut.contains("zlib"), "{cut}");
+        // By number it is refused, and said how it is read.
+        let temp = tempfile::tempdir().unwrap();
+        std::fs::write(temp.path().join("a.tfrecord"), &packed).unwrap();
+        let error = TfRecord::open(temp.path()).unwrap_err();
+        assert!(error.message().contains("is compressed with zlib"), "{error}");
+        // A length of 0x9c78 begins as zlib does.
+        let long = vec![1; 0x9c78];
+        assert_eq!(stream(&[("c", framed(&[&long]))]).collect().unwrap()[0].len(), 0x9c78);
     }
 
     #[test]

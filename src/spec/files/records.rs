@@ -29,22 +29,29 @@ pub(super) fn array_record(fields: &Fields<'_>, context: &Context) -> Result<Cha
     Ok(Chain::Map(content.elements(options.open(&paths)?)))
 }
 
-/// `bagz: {paths: "train@4.bagz", field: record, interleaved: false}`: the same.
+/// `bagz: {paths: "train@4.bagz", field: record, interleaved: false, compressed: true}`: the same.
 #[cfg(feature = "bagz")]
 pub(super) fn bagz(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     use crate::source::{Bagz, sharded_names};
     let paths = super::paths_by(fields.required_node("paths")?, context, |path| sharded_names(&path))?;
-    let source = Bagz::options().interleaved(fields.or("interleaved", false)?).open(&paths)?;
+    let mut options = Bagz::options().interleaved(fields.or("interleaved", false)?);
+    if let Some(compressed) = fields.optional("compressed")? {
+        options = options.compressed(compressed);
+    }
+    let source = options.open(&paths)?;
     Ok(Chain::Map(Records::of(fields)?.elements(source)))
 }
 
 /// `tfrecord: {paths: "train-*.tfrecord", field: record}`: the same; compressed files are a stream.
 #[cfg(feature = "tf_record")]
 pub(super) fn tfrecord(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    use crate::source::{TfRecord, find, open_plain};
+    use crate::source::{TF_RECORD_BEGINNING, TfRecord, find, open_plain_by, tf_record_compression};
     let files = find(paths(fields.required_node("paths")?, context)?, &TF_RECORD)?;
     let content = Records::of(fields)?;
-    let Some(contents) = open_plain(&files)? else { return packed(fields, &files, &content) };
+    let is_packed = |head: &[u8]| tf_record_compression(head).is_some();
+    let Some(contents) = open_plain_by(&files, TF_RECORD_BEGINNING, is_packed)? else {
+        return packed(fields, &files, &content);
+    };
     refuse_lanes(fields)?;
     let source = TfRecord::options().cache(index_cache(fields, context)?).of(contents)?;
     Ok(Chain::Map(content.elements(source)))
@@ -61,9 +68,10 @@ fn packed(_: &Fields<'_>, _: &[std::path::PathBuf], _: &Records) -> Result<Chain
     Err(crate::source::Format::TfRecordStream.lacking())
 }
 
-/// Endings of TFRecord files.
+/// Endings of TFRecord files, compressed or not.
 #[cfg(feature = "tf_record")]
-const TF_RECORD: [&str; 4] = [".tfrecord.gz", ".tfrecords.gz", ".tfrecord", ".tfrecords"];
+const TF_RECORD: [&str; 6] =
+    [".tfrecord.gz", ".tfrecords.gz", ".tfrecord.zlib", ".tfrecords.zlib", ".tfrecord", ".tfrecords"];
 
 /// What becomes of records of bytes.
 enum Records {

@@ -423,14 +423,27 @@ fn folders_of_objects_are_folders_of_files() {
     use crate::source::{Bagz, Mds, Megatron};
     let server = Server::start();
     let put = |name: &str| server.put(name, std::fs::read(fixtures.join(name)).unwrap());
-    // Limits in a file of their own.
-    put("bagz/limits.separate.bagz");
-    let (near, far) = (Bagz::open(fixtures.join("bagz/separate.bagz")), Bagz::open(put("bagz/separate.bagz")));
-    let (near, far) = (near.unwrap(), far.unwrap());
+    // The valid cases of a format that have records, as its manifest lists them.
+    let cases = |format: &str| -> Vec<serde_json::Value> {
+        let manifest = std::fs::read(fixtures.join(format).join("manifest.json")).unwrap();
+        let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+        let is_read = |case: &&serde_json::Value| case["kind"] == "valid" && case["num_records"].as_u64() > Some(0);
+        manifest["cases"].as_array().unwrap().iter().filter(is_read).cloned().collect()
+    };
+    let text = |case: &serde_json::Value, name: &str| case[name].as_str().map(str::to_owned);
     let every = |len| (0..len).rev().collect::<Vec<u64>>();
-    assert_eq!(near.read_many(&every(near.len())).dense().unwrap(), far.read_many(&every(far.len())).dense().unwrap());
+    for case in cases("bagz") {
+        // Limits in a file of their own.
+        let Some(limits) = text(&case, "limits_file") else { continue };
+        put(&format!("bagz/{limits}"));
+        let name = format!("bagz/{}", text(&case, "file").unwrap());
+        let (near, far) = (Bagz::open(fixtures.join(&name)).unwrap(), Bagz::open(put(&name)).unwrap());
+        let all = |bagz: &Bagz| bagz.read_many(&every(bagz.len())).dense().unwrap();
+        assert_eq!(all(&near), all(&far), "{name}");
+    }
     // An index, and the shards that it names.
-    for folder in ["mds/plain", "mds/zstd_hash"] {
+    for case in cases("mds") {
+        let folder = &format!("mds/{}", text(&case, "file").unwrap());
         for file in std::fs::read_dir(fixtures.join(folder)).unwrap().flatten() {
             put(&format!("{folder}/{}", file.file_name().to_string_lossy()));
         }
@@ -445,7 +458,8 @@ fn folders_of_objects_are_folders_of_files() {
     let dir = tempfile::tempdir().unwrap();
     let state = r#"{"_data_files": [{"filename": "b.arrow"}, {"filename": "a.arrow"}], "_fingerprint": "0"}"#;
     let info = ("dataset_info.json", b"{}".to_vec());
-    let [a, b] = ["stream_zstd.arrow", "file_none.arrow"].map(bytes);
+    let one = cases("arrow").into_iter().find(|case| !case["file_bytes"].is_null()).unwrap();
+    let [a, b] = [(); 2].map(|()| bytes(&text(&one, "file").unwrap()));
     for (name, bytes) in [("a.arrow", a), ("b.arrow", b), ("state.json", state.into()), info] {
         std::fs::write(dir.path().join(name), &bytes).unwrap();
         server.put(&format!("saved/{name}"), bytes);
@@ -459,9 +473,10 @@ fn folders_of_objects_are_folders_of_files() {
         assert!(at("b.arrow").is_some() && at("b.arrow") < at("a.arrow"), "{}", far.identity());
     }
     // An index and the data beside it, named by either.
-    for name in ["i32", "u16"] {
-        let [index, data] = [put(&format!("megatron/{name}.idx")), put(&format!("megatron/{name}.bin"))];
-        let near = Megatron::open(fixtures.join(format!("megatron/{name}.idx"))).unwrap();
+    for case in cases("megatron") {
+        let [name, data] = ["file", "bin"].map(|key| format!("megatron/{}", text(&case, key).unwrap()));
+        let [index, data] = [put(&name), put(&data)];
+        let near = Megatron::open(fixtures.join(name)).unwrap();
         for url in [index, data] {
             let far = Megatron::open(&url).unwrap();
             let all = |pairs: &Megatron| pairs.read_many(&every(pairs.len())).dense().unwrap();
