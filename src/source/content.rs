@@ -39,6 +39,7 @@ impl Content {
             return Self::open_far(&[path.to_owned()]).pop().unwrap_or_else(|| Err(Error::config("no file")));
         }
         let (mapping, file) = Mapping::open_file(path, access)?;
+        check_begun(path, mapping.bytes().len() as u64)?;
         let hash = files::sample_file(&file, mapping.bytes().len());
         Ok(Self(Kind::Here(Buffer::from_owner(Arc::new(mapping)), hash)))
     }
@@ -46,7 +47,12 @@ impl Content {
     /// Objects of stores, many at a time.
     #[cfg(feature = "store")]
     fn open_far(paths: &[PathBuf]) -> Vec<Result<Self>> {
-        Object::open_all(paths).into_iter().map(|object| Ok(Self(Kind::Far(object?)))).collect()
+        let of = |(path, object): (&PathBuf, Result<Arc<Object>>)| {
+            let object = object?;
+            check_begun(path, object.len())?;
+            Ok(Self(Kind::Far(object)))
+        };
+        paths.iter().zip(Object::open_all(paths)).map(of).collect()
     }
 
     #[cfg(not(feature = "store"))]
@@ -358,7 +364,15 @@ pub(crate) fn will_read<'a, C: Into<Option<&'a Content>>>(
 /// # Errors
 /// [`ErrorKind::Unsupported`].
 pub(crate) fn check_plain(head: &[u8], help: &'static str) -> Result<()> {
-    let Some(codec) = compression(head) else { return Ok(()) };
+    refuse_compressed(compression(head), help)
+}
+
+/// The same of a file that is compressed by this codec, if it is.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`].
+pub(crate) fn refuse_compressed(codec: Option<&str>, help: &'static str) -> Result<()> {
+    let Some(codec) = codec else { return Ok(()) };
     if cfg!(not(feature = "compress")) {
         return Err(Format::LineStream.lacking());
     }
@@ -368,6 +382,23 @@ pub(crate) fn check_plain(head: &[u8], help: &'static str) -> Result<()> {
 /// Whether some of these lie far away.
 pub(crate) fn any_far<'a>(mut contents: impl Iterator<Item = &'a Content>) -> bool {
     contents.any(|content| content.here().is_none())
+}
+
+/// Refuses a file of 0 bytes whose name says that it is compressed: no codec writes that, so its writer was stopped.
+///
+/// # Errors
+/// [`ErrorKind::Data`].
+fn check_begun(path: &Path, len: u64) -> Result<()> {
+    const ENDINGS: [&str; 5] = [".gz", ".tgz", ".zst", ".lz4", ".zlib"];
+    let name = files::file_name(path);
+    let is_packed = |ending: &&str| name.len() > ending.len() && name.to_lowercase().ends_with(*ending);
+    match ENDINGS.iter().find(|ending| len == 0 && is_packed(ending)) {
+        None => Ok(()),
+        Some(ending) => Err(Error::data(format!("0 bytes, and every whole {ending} file has some"))
+            .path(path)
+            .offset(0)
+            .help("its writer was stopped before it wrote anything: write it again, or leave it out")),
+    }
 }
 
 /// What lies beside another file, if it is there.
@@ -424,6 +455,20 @@ pub(crate) fn open_each(paths: &[PathBuf], access: Access) -> Vec<Result<Content
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_compressed_file_without_a_byte_is_an_error_that_names_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |name: &str| {
+            std::fs::write(dir.path().join(name), b"").unwrap();
+            Content::open(&dir.path().join(name), Access::Normal).map(|content| content.len())
+        };
+        for name in ["a.jsonl.gz", "A.CSV.ZST", "a.tar.lz4", "a.tgz", "a.tfrecord.zlib"] {
+            let error = open(name).unwrap_err().to_string();
+            assert!(error.contains(&format!("{name}: byte 0: 0 bytes, and every whole .")), "{error}");
+        }
+        assert_eq!([".gz", "a.jsonl", "gz"].map(|name| open(name).unwrap()), [0; 3]);
+    }
 
     #[test]
     fn a_stream_crosses_its_pieces_and_goes_back() {

@@ -48,7 +48,11 @@ impl LineIndex {
     pub(crate) fn line<'a>(&self, line: u64, bytes: &'a [u8]) -> Option<(usize, &'a [u8])> {
         let place = self.place(line, bytes.len() as u64)?;
         let start = usize::try_from(place.start).ok()?;
-        Some((start, self.cut(bytes.get(start..usize::try_from(place.end).ok()?)?)))
+        let end = usize::try_from(place.end).ok()?;
+        let span = bytes.get(start..end)?;
+        let line = self.cut(span);
+        let is_line = begins_line(bytes, start) && is_one_line(span, line, end == bytes.len());
+        is_line.then_some((start, line))
     }
 
     /// Where line `line` of a file of `size` bytes lies, with its line end and blank lines that may follow.
@@ -80,6 +84,22 @@ impl LineIndex {
     pub(crate) fn has_gaps(&self) -> bool {
         self.0.facts().blanks > 0
     }
+}
+
+/// Whether a line begins there: at the beginning, or behind a line end.
+pub(super) fn begins_line(bytes: &[u8], start: usize) -> bool {
+    match start.checked_sub(1) {
+        None => true,
+        Some(before) => bytes[before] == b'\n' || (start == BOM.len() && bytes.starts_with(BOM)),
+    }
+}
+
+/// Whether `line`, at the beginning of `span`, has no line end in it, and one behind it unless it is the last, and then nothing but
+/// blank lines.
+fn is_one_line(span: &[u8], line: &[u8], is_last: bool) -> bool {
+    let rest = &span[line.len()..];
+    let ends = is_last || rest.contains(&b'\n');
+    ends && memchr(b'\n', line).is_none() && rest.iter().all(|&byte| byte == b'\n' || is_space(byte))
 }
 
 /// The lines that start in one chunk.
@@ -181,5 +201,12 @@ mod tests {
     fn an_index_of_another_file_finds_nothing() {
         let index = LineIndex::build(b"a\nlonger\nfile\n", true);
         assert!(index.line(2, b"a").is_none());
+        // Of a file of the same size whose lines are others.
+        let lines = |bytes: &[u8]| [0, 1, 2].map(|line| index.line(line, bytes).is_some());
+        assert_eq!(lines(b"a\nlonger\nfile\n"), [true; 3]);
+        assert_eq!(lines(b"a\nlo\nger\nfile\n"), [true, false, true]);
+        assert_eq!(lines(b"ab\nonger\nfil\ne"), [false, false, false]);
+        let gaps = LineIndex::build(b"a\n\nbc\n", false);
+        assert!(gaps.line(0, b"a\n\nbc\n").is_some() && gaps.line(0, b"a\nxbc\n").is_none());
     }
 }

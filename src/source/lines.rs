@@ -1,7 +1,7 @@
 //! Text files, a record a line.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::content::{self, Content, check_plain};
 use super::files::{self, Patterns};
@@ -119,7 +119,7 @@ impl LineFiles {
 impl LineFile {
     #[inline]
     fn line(&self, record: u64) -> Result<Line<'_>> {
-        let other = || Error::data("the index is of another file").path(&self.path);
+        let other = || other_file(&self.path, record);
         if let Some(all) = self.content.here() {
             let (start, bytes) = self.index.line(record, all).ok_or_else(other)?;
             return Ok(Line { file: self, record, start, bytes: Bytes::Here(bytes) });
@@ -129,6 +129,13 @@ impl LineFile {
         let bytes = self.content.read(place).map_err(|e| e.path(&self.path).record(record))?;
         Ok(Line { file: self, record, start, bytes: Bytes::Read(bytes) })
     }
+}
+
+/// An error where a file is not the one of which its index was made.
+#[cold]
+pub(super) fn other_file(path: &Path, record: u64) -> Error {
+    let error = Error::data("the index is of another file, or the file was changed").path(path).record(record);
+    error.help("open it again; where that does not help, delete the index, `.gmi` or `.NAME.gmi` beside it")
 }
 
 /// Where the lines of a file start.

@@ -18,7 +18,9 @@ use super::content::{self, Content, check_plain};
 use super::delimited::Dialect;
 use super::files::{self, Patterns};
 use super::firsts::Firsts;
+use super::index::begins_line;
 use super::index_cache::{IndexCache, Records, load_or_find};
+use super::lines::other_file;
 use super::mmap::Access;
 use super::starts::{Facts, Starts, StartsBuilder};
 use crate::dataset::iter::InPlace;
@@ -306,7 +308,9 @@ impl File {
     fn raw(&self, record: u64) -> Option<(usize, &[u8])> {
         let start = usize::try_from(self.starts.get(record)?).ok()?;
         let next = self.starts.get(record + 1).map_or(Some(self.content.len()), |next| usize::try_from(next).ok())?;
-        Some((start, self.content.as_bytes().get(start..next)?))
+        let bytes = self.content.as_bytes();
+        let record = bytes.get(start..next)?;
+        begins_line(bytes, start).then_some((start, record))
     }
 
     #[cold]
@@ -323,8 +327,7 @@ impl File {
 
     fn element(&self, record: u64, table: &Table) -> Result<Element> {
         let record = record + self.headers;
-        let raw = self.raw(record);
-        let (_, bytes) = raw.ok_or_else(|| Error::data("the index is of another file").path(&self.path))?;
+        let (_, bytes) = self.raw(record).ok_or_else(|| other_file(&self.path, record))?;
         table.element(bytes).map_err(|fault| self.located(record, fault))
     }
 }

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
+use xxhash_rust::xxh3::Xxh3;
+
 use super::{IndexCache, Records, number};
 use crate::element::Buffer;
 use crate::place;
@@ -16,7 +18,8 @@ use crate::source::starts::{Facts, Starts};
 pub(crate) struct Key {
     pub(super) records: Records,
     pub(super) size: u64,
-    pub(super) changed_ns: u64,
+    /// A hash of when it was changed.
+    pub(super) changed: u64,
     pub(super) sample: u64,
 }
 
@@ -26,11 +29,10 @@ impl Key {
         let (size, sample) = (id.size, id.hash);
         if place::is_remote(path) {
             // By its whole URL, and the version, which says when it changed.
-            return Some(Self { records, size, changed_ns: 0, sample: content.known_as()? });
+            return Some(Self { records, size, changed: 0, sample: content.known_as()? });
         }
-        let changed = fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-        let changed_ns = u64::try_from(changed.as_nanos()).ok()?;
-        Some(Self { records, size, changed_ns, sample })
+        let changed = changed(&fs::metadata(path).ok()?)?;
+        Some(Self { records, size, changed, sample })
     }
 
     /// Whether the file is worth a cache file of its own.
@@ -52,7 +54,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// 8 numbers: what starts there, size, changed_ns, sample, records, pages, blanks, hash.
+    /// 8 numbers: what starts there, size, changed, sample, records, pages, blanks, hash.
     pub(super) const BYTES: usize = 64;
 
     pub(super) fn of(key: &Key, starts: &Starts) -> Self {
@@ -61,8 +63,8 @@ impl Entry {
     }
 
     pub(super) fn to_bytes(self) -> Vec<u8> {
-        let Key { records, size, changed_ns, sample } = self.key;
-        let numbers = [records.number(), size, changed_ns, sample, self.len, self.pages, self.blanks, self.hash];
+        let Key { records, size, changed, sample } = self.key;
+        let numbers = [records.number(), size, changed, sample, self.len, self.pages, self.blanks, self.hash];
         numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
     }
 
@@ -71,7 +73,7 @@ impl Entry {
         let bytes = bytes.get(..Self::BYTES)?;
         let number = |i| number(bytes, i);
         let records = Records::of(number(0))?;
-        let key = Key { records, size: number(1), changed_ns: number(2), sample: number(3) };
+        let key = Key { records, size: number(1), changed: number(2), sample: number(3) };
         Some(Self { key, len: number(4), pages: number(5), blanks: number(6), hash: number(7) })
     }
 
@@ -81,4 +83,18 @@ impl Entry {
         let starts = Starts::new(pages, lows, Facts { size: self.key.size, keep_blank, blanks: self.blanks });
         (starts.hash() == self.hash).then_some(starts)
     }
+}
+
+/// A hash of when a file was changed: of the time that it says, and of the time that the system noted, which nobody sets. So a file
+/// whose bytes were replaced and whose time was set back is known for another, and so is a copy.
+fn changed(metadata: &fs::Metadata) -> Option<u64> {
+    let said = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    let mut hasher = Xxh3::new();
+    hasher.update(&said.as_nanos().to_le_bytes());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        [metadata.ctime(), metadata.ctime_nsec()].iter().for_each(|part| hasher.update(&part.to_le_bytes()));
+    }
+    Some(hasher.digest())
 }

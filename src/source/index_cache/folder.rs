@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::entry::{Entry, Key};
-use super::{IndexCache, mapped, number, store};
+use super::{IndexCache, bytes_of, number, store};
 use crate::element::Buffer;
 use crate::place;
 use crate::source::content::Content;
@@ -90,7 +90,7 @@ type Order = (u64, u64);
 
 impl FolderIndex {
     fn open(at: &Path) -> Option<Self> {
-        Self::decode(mapped(at)?)
+        Self::decode(bytes_of(at)?)
     }
 
     /// The index in a cache file, if it is one and its rows are right; what they tell of shows when it is asked for.

@@ -1,15 +1,18 @@
 //! Where the records of files start, kept on disk, so that files are searched once: a large file has a cache file of its own, the
 //! small files of a folder have one together.
 //!
-//! What a cache file says of a file is used only if size, time of change and sampled content of that are those it was made for and
+//! What a cache file says of a file is used only if size, times of change and sampled content of that are those it was made for and
 //! its own hash is right. Anything else, unwritable folders included, means that the index is built again in memory.
+//!
+//! The hash finds damage, not malice: whoever may write beside the data may also leave records out. That is no more than writing the
+//! data allows, and less than a line that is none: where a record begins is looked at again when it is read.
 
 mod entry;
 mod folder;
 mod single;
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,6 +35,10 @@ use crate::place;
 use crate::temporary::{Readers, Temporary};
 
 /// Where the places of lines and records are kept.
+///
+/// An index is believed if it is whole and was made for a file of this size, these times of change and this content, as far as that is
+/// sampled: a folder that others may write to is one where they may hide records. A copy of a file is searched once more, as its
+/// times are its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IndexCache {
@@ -163,9 +170,23 @@ pub(crate) fn load_or_find(
     Ok((starts, ids))
 }
 
-/// A cache file, if it is there.
-fn mapped(at: &Path) -> Option<Buffer> {
-    Mapping::open(at, Access::Normal).ok().map(|file| Buffer::from_owner(Arc::new(file)))
+/// Larger cache files are mapped, not read: many processes then share the memory of one.
+const MOST_READ: u64 = 256 << 20;
+
+/// The bytes of a cache file, if it is there: of any but a very large one a copy, so that no change to the file is felt.
+fn bytes_of(at: &Path) -> Option<Buffer> {
+    let mut file = fs::File::open(at).ok()?;
+    let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;
+    if metadata.len() > MOST_READ {
+        return Mapping::open(at, Access::Normal).ok().map(|file| Buffer::from_owner(Arc::new(file)));
+    }
+    let mut bytes = Vec::new();
+    // Of words, so that the starts of records, which are numbers, lie at places for such.
+    bytes.try_reserve_exact((metadata.len() as usize).div_ceil(8)).ok()?;
+    bytes.resize((metadata.len() as usize).div_ceil(8), 0u64);
+    let room = &mut bytemuck::cast_slice_mut(&mut bytes)[..metadata.len() as usize];
+    file.read_exact(room).ok()?;
+    Buffer::from_vec(bytes).slice(0..metadata.len() as usize)
 }
 
 /// Writes a temporary file beside `at` and renames it, so that no reader ever sees a part. Where that cannot be done, nothing is cached.

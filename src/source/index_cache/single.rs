@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::entry::{Entry, Key};
-use super::{mapped, store};
+use super::{bytes_of, store};
 use crate::element::Buffer;
 use crate::error::Result;
 use crate::source::starts::Starts;
@@ -19,7 +19,7 @@ const HEADER: usize = MAGIC.len() + Entry::BYTES;
 /// What `find` reports.
 pub(super) fn load_or_find(at: Option<PathBuf>, key: &Key, find: impl FnOnce() -> Result<Starts>) -> Result<Starts> {
     let Some(at) = at else { return find() };
-    if let Some(starts) = mapped(&at).and_then(|file| decode(&file, key)) {
+    if let Some(starts) = bytes_of(&at).and_then(|file| decode(&file, key)) {
         return Ok(starts);
     }
     let starts = find()?;

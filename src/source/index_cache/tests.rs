@@ -43,7 +43,7 @@ fn a_cached_index_equals_a_fresh_one_until_the_file_changes() {
         Key { records: Records::Frames, ..key },
         Key { records: Records::Fields(b',', None), ..key },
         Key { size: 1, ..key },
-        Key { changed_ns: 1, ..key },
+        Key { changed: 1, ..key },
         Key { sample: 1, ..key },
     ] {
         assert!(open(&other).is_none());
@@ -68,6 +68,43 @@ fn a_damaged_cache_file_is_ignored_and_written_again() {
     assert!(is_right(lines(&path, &bytes, &cache), &bytes));
     assert_eq!(fs::read(&at).unwrap(), good);
     assert_eq!(fs::read_dir(dir.path().join("new/folder")).unwrap().count(), 1);
+}
+
+/// Replaced in the middle, where no sample is taken, and of the same size and time: nothing is given that is no line.
+#[cfg(unix)]
+#[test]
+fn a_file_whose_time_was_set_back_is_searched_again() {
+    use std::io::{Seek, SeekFrom};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.txt");
+    fs::write(&path, "0123456789abcde\n".repeat(1 << 20)).unwrap();
+    let open = || crate::source::Lines::open(&path).unwrap();
+    let read = |lines: &crate::source::Lines, index| crate::dataset::map::RandomAccess::read(lines, index);
+    let (middle, before) = (1 << 19, open());
+    assert!(dir.path().join(".a.txt.gmi").exists());
+    let mut file = fs::File::options().write(true).open(&path).unwrap();
+    let modified = file.metadata().unwrap().modified().unwrap();
+    file.seek(SeekFrom::Start(16 * middle + 20_000)).unwrap();
+    file.write_all(b"01234567\n9abcdef").unwrap();
+    file.set_modified(modified).unwrap();
+    drop(file);
+    // Whoever has it open sees what is no line any more.
+    let text = read(&before, middle + 1250).unwrap_err().to_string();
+    assert!(text.contains("a.txt: record 525538: the index is of another file, or the file was changed"), "{text}");
+    let after = open();
+    assert_eq!([1250, 1251].map(|line| read(&after, middle + line).unwrap()), ["01234567", "9abcdef0123456789abcde"]);
+}
+
+/// An index lies in memory of its own: cutting its file harms nobody who has it open.
+#[test]
+fn a_cache_file_that_is_cut_while_it_is_in_use_stops_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.txt");
+    fs::write(&path, "0123456789abcde\n".repeat(1 << 20)).unwrap();
+    drop(crate::source::Lines::open(&path).unwrap());
+    let lines = crate::source::Lines::open(&path).unwrap();
+    fs::File::options().write(true).open(dir.path().join(".a.txt.gmi")).unwrap().set_len(0).unwrap();
+    assert_eq!(crate::dataset::map::RandomAccess::read(&lines, 900_000).unwrap(), "0123456789abcde");
 }
 
 #[test]
@@ -203,7 +240,7 @@ fn a_damaged_index_of_a_folder_is_ignored_and_written_again() {
 fn rows_of_other_files_are_not_believed() {
     let path = Path::new("a");
     let starts = LineIndex::build(b"one\ntwo", false).0;
-    let key = Key { records: Records::Lines, size: 7, changed_ns: 1, sample: 2 };
+    let key = Key { records: Records::Lines, size: 7, changed: 1, sample: 2 };
     let entry = Entry::of(&key, &starts);
     let index = |entry: Entry, start: u64| {
         let row = [&7u64.to_le_bytes(), entry.to_bytes().as_slice(), &start.to_le_bytes()].concat();
