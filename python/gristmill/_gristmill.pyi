@@ -339,6 +339,7 @@ class MapDataset(Generic[_T_co]):
         examples: bool | _Features | None = None,
         sequence_examples: bool | _Sequences | None = None,
         interleaved: bool = False,
+        compressed: bool | None = None,
     ) -> MapDataset[Any]:
         """Reads the records of Bagz files.
 
@@ -354,6 +355,7 @@ class MapDataset(Generic[_T_co]):
             sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
                 `parse_sequence_example` declares them.
             interleaved: Whether the records were dealt out to the files in turn.
+            compressed: Whether records are frames of zstd, where the name of a file says otherwise.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -445,7 +447,9 @@ class MapDataset(Generic[_T_co]):
         """
 
     @staticmethod
-    def npz(paths: _Paths, *, rows: bool = False, cache_bytes: int | None = None) -> MapDataset[dict[str, Any]]:
+    def npz(
+        paths: _Paths, *, rows: bool = False, cache_bytes: int | None = None, max_bytes: int | None = None
+    ) -> MapDataset[dict[str, Any]]:
         """Reads the arrays of `.npz` archives: dicts, one for each archive, or one for each row of its arrays.
 
         Args:
@@ -453,6 +457,8 @@ class MapDataset(Generic[_T_co]):
                 list.
             rows: A record for each row, along the first dimension that all arrays of an archive share.
             cache_bytes: Bytes of decompressed archives that are kept, where rows are read.
+            max_bytes: Bytes that the arrays of an archive may become when they are inflated; 64 times its file by default,
+                and 256 MiB at least.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.

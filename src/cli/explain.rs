@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use crate::checkpoint::fingerprint;
 use crate::dataset::{Role, Sample, StageMemory, estimate};
+use crate::report::REMEDY;
 use crate::spec::Pipeline;
 use crate::{Element, ElementSpec, Executor, IterDataset, Result, Stage};
 use serde::Serialize;
 
-use crate::cli::format::{bytes, cut};
+use crate::cli::format::{bytes, cut, grouped};
 use crate::cli::{Outcome, output};
 
 /// Shows the stages of a pipeline file: which run in parallel, what they hold in memory, what comes out.
@@ -42,6 +43,8 @@ pub(crate) struct Explanation {
     memory_measured: bool,
     /// Stateful stages of which it is not known.
     memory_unknown: Vec<String>,
+    /// Sources that are dear to read in the order that the pipeline asks for.
+    notes: Vec<String>,
     /// Threads that hold what is held per thread.
     threads: usize,
     /// Batches that wait in the buffer, all together.
@@ -121,6 +124,7 @@ impl Explanation {
             memory_unknown: stages.iter().filter(|row| row.is_unknown()).map(|row| row.name.clone()).collect(),
             memory_measured: stages.iter().any(|row| row.memory_measured),
             memory_bytes,
+            notes: decoding(pipeline),
             threads,
             buffer_bytes,
             store_bytes,
@@ -156,6 +160,32 @@ fn has_stateful(stage: &dyn Stage) -> bool {
     stage.parents().iter().any(|p| p.role() == Role::Stateful || has_stateful(*p))
 }
 
+/// Sources behind a shuffle that decode the same records again and again, what that costs, and what removes it.
+fn decoding(pipeline: &dyn Stage) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut shuffled = Vec::new();
+    pipeline.walk(&mut |id, stage| {
+        if let Some(cost) = stage.if_shuffled() {
+            shuffled.push((id, stage.name(), cost));
+        }
+        if stage.name() == "shuffle" {
+            let within = id + 1 - stage.count();
+            for (id, name, cost) in shuffled.extract_if(.., |(source, ..)| *source >= within) {
+                notes.push(format!(
+                    "{name} (stage {id}): {} units of about {} records are {} decoded, of which {} are kept: in random \
+                     order each is decoded about {:.0} times an epoch; {REMEDY}",
+                    grouped(cost.units),
+                    grouped(cost.records),
+                    bytes(cost.bytes),
+                    bytes(cost.budget),
+                    cost.times
+                ));
+            }
+        }
+    });
+    notes
+}
+
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&text(self))
@@ -174,6 +204,9 @@ fn text(e: &Explanation) -> String {
         text += &format!("executor     {executor}\n");
     }
     text += &memory(e);
+    for note in &e.notes {
+        text += &output::wrapped(&format!("note         {note}"), 13);
+    }
     match &e.element_spec {
         None => text += "element      none: the pipeline is empty\n",
         Some(leaves) => {
@@ -233,5 +266,31 @@ impl Row {
             Some(size) if self.memory_measured => format!("~{}", bytes(size)),
             Some(size) => bytes(size),
         }
+    }
+}
+
+#[cfg(all(test, feature = "array_record"))]
+mod tests {
+    use super::*;
+    use crate::MapDataset;
+    use crate::dataset::map::{Range, Source};
+    use crate::source::{ArrayRecord, ArrayRecordWriter, Compression};
+
+    #[test]
+    fn a_source_that_random_order_makes_dear_is_noted_where_it_is_shuffled() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("a.array_record");
+        let mut writer =
+            ArrayRecordWriter::options().group_size(100).compression(Compression::Zstd(1)).create(&path).unwrap();
+        (0..1000u64).for_each(|i| writer.write(&i.to_le_bytes().repeat(100)).unwrap());
+        writer.finish().unwrap();
+        let open = |bytes: usize| Source::new(ArrayRecord::options().cache_bytes(bytes).open(&path).unwrap());
+        let note = "array_record (stage 1): 10 units of about 100 records are 781.2 KiB decoded, of which 9.8 KiB are kept: \
+                    in random order each is decoded about 100 times an epoch; ";
+        let numbers = || Range::new(0, 1000).shuffle(2);
+        let shuffled = Range::new(0, 1000).zip(open(10_000)).shuffle(1).zip(numbers());
+        assert_eq!(decoding(&shuffled), [format!("{note}{REMEDY}")]);
+        assert!(decoding(&Range::new(0, 1000).zip(open(10_000)).zip(numbers())).is_empty());
+        assert!(decoding(&open(1 << 20).shuffle(1)).is_empty());
     }
 }

@@ -13,24 +13,32 @@ pub(crate) struct Foresight {
     told: u64,
     /// Where more is told.
     again: u64,
+    /// Whether sources far away are told, which count from what the consumer has come to.
+    far: bool,
 }
 
-/// Nothing further away is told of: of records of 2 KiB that is as much as is fetched ahead.
-const FURTHEST: u64 = 1 << 16;
-/// As many are told of at a time.
+/// As many are told of at a time, and several times as many as the pass has gone on.
 const MOST: u64 = 1024;
+const TIMES: u64 = 4;
 /// More is told of after as many.
 const EVERY: u64 = 64;
 
 impl Foresight {
     /// Of a pass over `dataset`, unless that would hear of it in vain.
     pub(crate) fn of(dataset: &dyn Stage) -> Option<Self> {
-        dataset.any_reads_far().then(Self::default)
+        dataset.looks_ahead().map(|_| Self { far: dataset.any_reads_far(), ..Self::default() })
     }
 
     /// The pass goes on somewhere else: what was told is no longer true.
     pub(crate) fn forget(&mut self) {
-        *self = Self::default();
+        *self = Self { far: self.far, ..Self::default() };
+    }
+
+    /// Indices from `at` on are about to be handed to others, who read them before the pass comes there.
+    pub(crate) fn hand_out(&mut self, dataset: &dyn Stage, at: u64, len: u64) {
+        if !self.far {
+            self.tell(dataset, at, len);
+        }
     }
 
     /// The pass has come to index `at` of `dataset`, which has `len`.
@@ -42,9 +50,12 @@ impl Foresight {
     }
 
     fn tell_more(&mut self, dataset: &dyn Stage, at: u64, len: u64) {
+        let gone = at.saturating_add(EVERY).saturating_sub(self.again);
         self.again = at.saturating_add(EVERY);
         self.told = self.told.max(at);
-        let end = len.min(at.saturating_add(FURTHEST)).min(self.told.saturating_add(MOST));
+        let furthest = dataset.looks_ahead().unwrap_or(0);
+        let most = if self.far { MOST } else { gone.saturating_mul(TIMES).saturating_add(MOST) };
+        let end = len.min(at.saturating_add(furthest)).min(self.told.saturating_add(most));
         let indices: Vec<u64> = (self.told..end).collect();
         if !indices.is_empty() {
             self.told = end;
@@ -60,6 +71,7 @@ mod tests {
     use super::*;
     use crate::Result;
     use crate::dataset::map::{Concatenate, Mix, RandomAccess, Range, Select, SelectionMap, Source};
+    use crate::dataset::upcoming::FURTHEST;
     use crate::dataset::{BoxMap, Remainder};
     use crate::{Cx, MapDataset};
 
@@ -123,6 +135,18 @@ mod tests {
             assert_eq!(map.len(), 40);
             foreseen("select", indices, |ds| Select::new(vec![own(), ds.boxed()], map).boxed());
         }
+    }
+
+    #[test]
+    fn a_stage_looks_ahead_in_elements_of_its_own() {
+        let far = || Source::new(Far::default());
+        let ahead = |dataset: &dyn Stage| dataset.looks_ahead();
+        assert_eq!(ahead(&far().shuffle(1).map(|x| x)), Some(FURTHEST));
+        assert_eq!(ahead(&far().batch(64)), Some(FURTHEST / 64));
+        assert_eq!(ahead(&far().batch(1 << 20)), Some(1));
+        assert_eq!(ahead(&far().flat_map(4, |x| vec![x])), Some(4 * FURTHEST));
+        assert_eq!(ahead(&Range::new(0, 9).zip(far())), Some(FURTHEST));
+        assert_eq!(ahead(&Range::new(0, 9).shuffle(1)), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(crate) mod pace;
 mod remainder;
 mod sample;
 mod stage;
-mod upcoming;
+pub(crate) mod upcoming;
 
 pub use boxed::{AnyState, BoxIter, BoxIterator, BoxMap};
 pub use estimate::{StageMemory, estimate};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::map::Shuffled;
 use super::memory::{Memory, Sample};
 use super::upcoming::{Record, Upcoming};
 use crate::cx::StageId;
@@ -93,16 +94,23 @@ pub trait Stage {
         false
     }
 
-    /// Says which of its elements will be asked for next, so that sources far away fetch what they need for them ahead. It
-    /// changes nothing else: where it is wrong, something is fetched in vain.
+    /// How many of its elements ahead its sources want to be [told](Self::will_read) of by now; `None` where no source ever does.
+    fn looks_ahead(&self) -> Option<u64> {
+        self.parents().iter().filter_map(|parent| parent.looks_ahead()).max()
+    }
+
+    /// Says which of its elements will be asked for next, so that sources far away fetch what they need for them ahead, and
+    /// those that decode many records at once do it once for all that are wanted. It changes nothing else: where it is wrong, something
+    /// is fetched or kept in vain.
     ///
     /// Stages whose elements are found elsewhere than at their own indices say so here; those that pass elements on or drop
-    /// them need not. It is only said where a source [reads from a store](Self::reads_far).
+    /// them need not. It is only said where a source [looks ahead](Self::looks_ahead).
     fn will_read(&self, next: Upcoming<'_>) {
         if matches!(self.role(), Role::Elementwise | Role::MayDrop) {
             self.parents().iter().for_each(|parent| parent.will_read(next));
         }
     }
+
     /// Whether it gives batches without making their elements, see [`MapDataset::get_stacked`](super::MapDataset::get_stacked):
     /// a source that has columns, or an elementwise stage that does to a batch what it does to elements.
     fn has_columns(&self) -> bool {
@@ -122,6 +130,11 @@ pub trait Stage {
     /// The size of its first elements, which are read for it; `None` where only the compiler knows what they are. Type
     /// erasure gives it for [`Element`](crate::Element)s.
     fn sample(&self) -> Option<Sample> {
+        None
+    }
+
+    /// What it costs to read it in random order, where it is a source that then decodes the same records again and again.
+    fn if_shuffled(&self) -> Option<Shuffled> {
         None
     }
 
@@ -395,6 +408,9 @@ macro_rules! same_stage {
         fn reads_far(&self) -> bool {
             self$($inner)+.reads_far()
         }
+        fn looks_ahead(&self) -> Option<u64> {
+            self$($inner)+.looks_ahead()
+        }
         fn will_read(&self, next: $crate::dataset::Upcoming<'_>) {
             self$($inner)+.will_read(next);
         }
@@ -406,6 +422,9 @@ macro_rules! same_stage {
         }
         fn memory(&self) -> Option<$crate::dataset::Memory> {
             self$($inner)+.memory()
+        }
+        fn if_shuffled(&self) -> Option<$crate::dataset::map::Shuffled> {
+            self$($inner)+.if_shuffled()
         }
         fn remark(&self) -> Option<String> {
             self$($inner)+.remark()

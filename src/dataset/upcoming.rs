@@ -2,6 +2,9 @@
 
 use std::sync::{Mutex, PoisonError, Weak};
 
+/// Records of a source far away that are told of ahead: of 2 KiB each that is as much as is fetched ahead.
+pub(crate) const FURTHEST: u64 = 1 << 16;
+
 /// Indices that will be asked for, in about this order, unless whoever says so changes its mind: see
 /// [`Stage::will_read`](super::Stage::will_read).
 ///
@@ -59,7 +62,16 @@ impl<'a> Upcoming<'a> {
     }
 
     /// Dead once nobody means to ask for them any more.
-    #[cfg(feature = "store")]
+    #[cfg_attr(
+        not(any(
+            feature = "store",
+            feature = "array_record",
+            feature = "arrow",
+            feature = "parquet",
+            feature = "mds"
+        )),
+        expect(dead_code, reason = "sources that look ahead are features")
+    )]
     pub(crate) fn wanted(&self) -> &Weak<()> {
         self.wanted
     }

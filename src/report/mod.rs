@@ -3,6 +3,7 @@
 //! It is always on. Waiting is measured wherever something blocks, which is rare by definition; the self time of
 //! stages is measured on a sample (see [`crate::cx`]).
 
+mod decoding;
 pub(crate) mod format;
 pub(crate) mod html;
 mod meter;
@@ -12,6 +13,8 @@ mod workers;
 
 use serde::Serialize;
 
+#[cfg(feature = "cli")]
+pub(crate) use decoding::REMEDY;
 pub(crate) use meter::ConsumerMeter;
 pub use verdict::{Advice, Verdict};
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -138,7 +141,7 @@ impl Report {
             buffer_fill: meter.fill(),
             workers: run.workers(),
             stages,
-            remarks: remarks(pipeline).into_iter().chain(blocks(&notes)).collect(),
+            remarks: remarks(pipeline).into_iter().chain(blocks(&notes)).chain(decoding::remarks(&notes)).collect(),
             notes,
             verdict: Verdict::default(),
         };

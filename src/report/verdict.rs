@@ -151,6 +151,9 @@ fn advise(report: &Report, worst: &StageReport) -> Vec<Advice> {
 
 /// What makes this kind of stage cheaper; the gain printed beside it is that of removing it altogether.
 fn cheaper(report: &Report, stage: &StageReport) -> String {
+    if let Some(less) = super::decoding::advice(&stage.name, &report.notes).filter(|_| stage.role == Role::Source) {
+        return less;
+    }
     let cost = format!("{} per element", super::format::time(stage.self_us_per_element));
     let what = match (stage.name.as_str(), stage.role) {
         ("tokenise", _) => "tokenise once and store the ids".to_owned(),

@@ -15,7 +15,7 @@
 //! | safetensors | [`Safetensors`], written by [`SafetensorsWriter`] | files or rows by number | `safetensors` |
 //! | Bagz | [`Bagz`] | by number | `bagz` |
 //! | TFRecord | [`TfRecord`] | by number | `tf_record` |
-//! | TFRecord of gzip | [`TfRecordStream`] | in order | `tf_record`, `compress` |
+//! | TFRecord of gzip and zlib | [`TfRecordStream`] | in order | `tf_record`, `compress` |
 //! | Parquet | [`Parquet`] | rows by number | `parquet` |
 //! | Arrow: IPC files and streams, Feather, folders of Hugging Face | [`Arrow`] | rows by number | `arrow` |
 //! | `tf.train.Example` and `SequenceExample` in records of those | [`Examples`] | as the records | |
@@ -107,6 +107,8 @@ mod tf_record;
 mod token_crops;
 mod tokens;
 mod tokens_writer;
+#[cfg(any(feature = "array_record", feature = "arrow", feature = "parquet", feature = "mds"))]
+pub(crate) mod units;
 mod utf8;
 mod varint;
 #[cfg(feature = "webdataset")]
@@ -136,7 +138,7 @@ pub use csv::{Csv, CsvOptions, CsvType};
 pub use csv::{CsvStream, CsvStreamIter};
 pub use detect::detect;
 #[cfg(feature = "spec")]
-pub(crate) use detect::{detect_folder, open_plain};
+pub(crate) use detect::{detect_folder, open_plain, open_plain_by};
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 pub use example::ExamplesIter;
 pub use example::{
@@ -171,6 +173,8 @@ pub use text_stream::{
 };
 #[cfg(all(feature = "python", feature = "tf_record", feature = "compress"))]
 pub(crate) use tf_record::TfRecordReader;
+#[cfg(all(feature = "spec", feature = "tf_record"))]
+pub(crate) use tf_record::{BEGINNING as TF_RECORD_BEGINNING, compression as tf_record_compression};
 #[cfg(feature = "tf_record")]
 pub use tf_record::{TfRecord, TfRecordOptions, TfRecordWriter, TfRecordWriterOptions};
 #[cfg(all(feature = "tf_record", feature = "compress"))]

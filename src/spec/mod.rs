@@ -37,11 +37,11 @@
 //! | `arrow` | `paths`: files, or folders of Hugging Face; `columns?`, `cache_bytes?`; with the feature `arrow` |
 //! | `array_record` | `paths`, `field?`: `record`, or `examples` or `sequence_examples`, `cache_bytes?`, `recover?`; with the feature `array_record` |
 //! | `tfrecord` | `paths`, `field?`: `record`, or `examples` or `sequence_examples`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `tf_record` |
-//! | `bagz` | `paths`, `field?`: `record`, or `examples` or `sequence_examples`, `interleaved?`; `x@4.bagz` names four files; with the feature `bagz` |
+//! | `bagz` | `paths`, `field?`: `record`, or `examples` or `sequence_examples`, `interleaved?`, `compressed?`; `x@4.bagz` names four files; with the feature `bagz` |
 //! | `webdataset` | `paths`, `columns?`, `decode?`: by extension, else bytes, `url?`: a column `__url__`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `webdataset` |
 //! | `mds` | `paths`: folders, `columns?`, `images?`: decoded, `check_hashes?`, `cache_bytes?`; with the feature `mds` |
 //! | `npy` | `paths` (or `path`), `field?`: `data` |
-//! | `npz` | `paths`: a record for each archive, its arrays the columns; `rows?`: for each row of them, `cache_bytes?` |
+//! | `npz` | `paths`: a record for each archive, its arrays the columns; `rows?`: for each row of them, `cache_bytes?`; `max_bytes?` |
 //! | `safetensors` | `paths`, `columns?`, `rows?`: a record for each file, or for each row of its tensors, `float8_as_u8?`; with the feature `safetensors` |
 //! | `megatron` | `paths`, `by?`: `sequence` or `document`; a dataset by its `.idx`, its `.bin`, or what their names share |
 //! | `tokens` | `paths`, `layout?`: a record for each file |

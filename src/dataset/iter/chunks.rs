@@ -273,7 +273,12 @@ where
                 // Whoever asks for a slot now begins no group here.
                 Some(Part::Whole(..)) => self.regroup(self.next.saturating_add(1)),
                 Some(Part::Slots(_) | Part::Rows(_)) => ahead.open(),
-                None => ahead.receive(self.groups, self.len, self.stage, cx)?,
+                None => {
+                    let (foresight, dataset, len) = (&mut self.foresight, &self.dataset, self.len);
+                    let mut hand_out =
+                        |at| foresight.iter_mut().for_each(|foresight| foresight.hand_out(dataset, at, len));
+                    ahead.receive(self.groups, len, &mut hand_out, self.stage, cx)?;
+                }
             }
         }
     }
@@ -286,8 +291,10 @@ where
             return None;
         }
         self.foresight.iter_mut().for_each(|foresight| foresight.tell(&self.dataset, self.next, self.len));
+        let (foresight, dataset, len) = (&mut self.foresight, &self.dataset, self.len);
+        let mut hand_out = |at| foresight.iter_mut().for_each(|foresight| foresight.hand_out(dataset, at, len));
         while ahead.parts.len() == 0 {
-            if let Err(error) = ahead.receive(self.groups, self.len, self.stage, cx) {
+            if let Err(error) = ahead.receive(self.groups, len, &mut hand_out, self.stage, cx) {
                 // It is that of the next slot.
                 ahead.slots = Open::Slots([Err(error)].into_iter().collect::<Many<_>>().into_iter());
                 return None;
@@ -335,9 +342,16 @@ impl<T, W> Ahead<T, W> {
         };
     }
 
-    /// Takes in the next chunk, behind all that has come.
-    fn receive(&mut self, groups: Option<Groups>, len: u64, stage: StageId, cx: &mut Cx) -> Result<()> {
-        self.dispatch(groups, len);
+    /// Takes in the next chunk, behind all that has come. Told is where each range begins that is handed out.
+    fn receive(
+        &mut self,
+        groups: Option<Groups>,
+        len: u64,
+        hand_out: &mut dyn FnMut(u64),
+        stage: StageId,
+        cx: &mut Cx,
+    ) -> Result<()> {
+        self.dispatch(groups, len, hand_out);
         let head = self.pending.front_mut().expect("an index below the length was dispatched");
         let chunk = head.incoming.receive(stage, cx)?;
         let indices = chunk.parts.iter().map(Part::len).sum();
@@ -347,12 +361,12 @@ impl<T, W> Ahead<T, W> {
         }
         self.learn(indices, chunk.took, chunk.bytes);
         self.parts = chunk.parts.into_iter();
-        self.dispatch(groups, len);
+        self.dispatch(groups, len, hand_out);
         Ok(())
     }
 
     /// Keeps as many ranges under way as the evaluator wants.
-    fn dispatch(&mut self, groups: Option<Groups>, len: u64) {
+    fn dispatch(&mut self, groups: Option<Groups>, len: u64, hand_out: &mut dyn FnMut(u64)) {
         let window = self.evaluator.window();
         while self.dispatched < len {
             let wanted = self.plan(groups, len);
@@ -362,6 +376,7 @@ impl<T, W> Ahead<T, W> {
                 return;
             }
             let (end, left, grouped) = (wanted.range.end, wanted.range.end - self.dispatched, wanted.grouped);
+            hand_out(wanted.range.start);
             let incoming = self.evaluator.submit(wanted);
             self.pending.push_back(Pending { incoming, end, left, grouped });
             self.dispatched = end;

@@ -10,6 +10,7 @@ use super::evaluate::{
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
 use crate::dataset::pace::Pace;
+use crate::dataset::stage::Stage;
 use crate::exec::{Engine, Pool, Runtime};
 
 /// Who evaluates `dataset`, an elementwise prefix, ahead of those who ask for its elements; nobody if they do it themselves.
@@ -32,12 +33,14 @@ where
         Engine::Inline => None,
         Engine::Threads(pool) => {
             let (dataset, gather, pace) = (dataset.clone(), gather.cloned(), Arc::new(Pace::of(dataset)));
-            Some(Box::new(OnPool { dataset, gather, run: run.clone(), pool: pool.clone(), pace }))
+            let far = (&dataset as &dyn Stage).any_reads_far();
+            Some(Box::new(OnPool { dataset, gather, run: run.clone(), pool: pool.clone(), pace, far }))
         }
         #[cfg(all(feature = "workers", target_os = "linux"))]
         Engine::Workers(workers) => {
-            let far = (dataset as &dyn crate::dataset::Stage).any_reads_far();
-            Some(super::remote::on_workers(gather, run, workers, border, far))
+            let stage: &dyn Stage = dataset;
+            let slow = stage.any_reads_far() || stage.looks_ahead().is_some_and(|elements| elements > 0);
+            Some(super::remote::on_workers(gather, run, workers, border, slow))
         }
         #[cfg(all(feature = "workers", target_os = "linux"))]
         Engine::Serving(served) => {
@@ -54,7 +57,14 @@ struct OnPool<D, G> {
     run: Runtime,
     pool: Arc<Pool>,
     pace: Arc<Pace>,
+    /// Whether elements come from stores.
+    far: bool,
 }
+
+/// Larger ranges cost no less between threads.
+const MOST_SLOTS: u64 = 1024;
+/// Smaller ones are not worth handing over, where elements are cheap.
+const LEAST_SLOTS: u64 = 64;
 
 impl<D, G> Evaluator<D::Item, G::Whole> for OnPool<D, G>
 where
@@ -69,7 +79,12 @@ where
     fn aim(&self) -> Aim {
         // What is read together may take a while before it takes less than one after the other would.
         let time = Duration::from_millis(if self.pace.is_together() { 50 } else { 2 });
-        Aim { time, slots: 1024, bytes: usize::MAX }
+        // What sources decode for several elements they keep for those within some distance, which ranges under way should not use up.
+        let slots = match self.dataset.looks_ahead().filter(|&elements| elements > 0 && !self.far) {
+            Some(elements) => (elements / (2 * self.window() as u64)).clamp(LEAST_SLOTS, MOST_SLOTS),
+            None => MOST_SLOTS,
+        };
+        Aim { time, slots, bytes: usize::MAX }
     }
 
     fn gathers(&self) -> bool {

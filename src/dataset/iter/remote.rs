@@ -26,7 +26,7 @@ pub(super) fn on_workers<T: Send + 'static, G: Gather<T>>(
     run: &Runtime,
     workers: &Arc<dyn Remote>,
     stage: StageId,
-    far: bool,
+    slow: bool,
 ) -> Box<dyn Evaluator<T, G::Whole>> {
     let Some(item) = crossing::<T>() else { return Box::new(Stuck { what: std::any::type_name::<T>() }) };
     let groups = gather.and_then(|gather| Some(Groups { size: gather.size(), whole: crossing()? }));
@@ -35,7 +35,7 @@ pub(super) fn on_workers<T: Send + 'static, G: Gather<T>>(
         border: run.border(stage),
         item,
         groups,
-        far,
+        slow,
         apart: Arc::default(),
     })
 }
@@ -74,8 +74,8 @@ struct OnWorkers<T, W> {
     border: Border,
     item: Crossing<T>,
     groups: Option<Groups<W>>,
-    /// Whether elements come from stores.
-    far: bool,
+    /// Whether elements of a longer range take less time each: they come from stores, or share what is decoded for them.
+    slow: bool,
     /// Set once groups turn out to be too large.
     apart: Arc<AtomicBool>,
 }
@@ -88,8 +88,9 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T, W> {
     fn aim(&self) -> Aim {
         // Somewhat less than a part, or each would leave a slot or two for another. It takes longer than between threads
         // to hand one over: several wake-ups, and messages between processes.
-        // What comes from far away comes all at once for a range, and takes the way there and back.
-        let time = Duration::from_millis(if self.far { 500 } else { 5 });
+        // What comes from far away comes all at once for a range, and takes the way there and back; what is decoded for several
+        // elements is so once for a range.
+        let time = Duration::from_millis(if self.slow { 500 } else { 5 });
         Aim { time, slots: 1 << 14, bytes: self.workers.part_bytes() / 8 * 7 }
     }
 

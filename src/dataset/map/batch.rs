@@ -185,6 +185,9 @@ impl<D: MapDataset, M: MakeFixed<D>> Stage for Batch<D, M> {
     fn memory(&self) -> Option<Memory> {
         Some(Memory::elements(Held::AtMost(self.size as u64), Held::AtMost(1)).per_thread())
     }
+    fn looks_ahead(&self) -> Option<u64> {
+        Some(self.parent.looks_ahead()?.div_ceil((self.size as u64).max(1)))
+    }
     fn will_read(&self, next: Upcoming<'_>) {
         for &index in next.indices() {
             let Ok(Some(mut places)) = self.places(index) else { return };

@@ -158,6 +158,9 @@ macro_rules! flat_map_stage {
                 let pieces = Held::AtMost(self.slots.max_fan_out as u64);
                 Some(Memory::elements(Held::NONE, pieces).per_thread())
             }
+            fn looks_ahead(&self) -> Option<u64> {
+                Some(self.slots.parent.looks_ahead()?.saturating_mul(self.slots.max_fan_out as u64))
+            }
             fn will_read(&self, next: Upcoming<'_>) {
                 self.slots.will_read(next);
             }

@@ -2,6 +2,7 @@
 
 mod batch;
 mod concatenate;
+mod decoded;
 mod epochs;
 mod filter;
 mod flat_map;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 pub(super) use self::batch::stacked;
 pub use self::batch::{Batch, MakeFixed, Stacking};
 pub use self::concatenate::Concatenate;
+pub use self::decoded::{Decoded, Shuffled};
 pub use self::filter::Filter;
 pub use self::flat_map::{FlatMap, TryFlatMap};
 pub use self::many::{Many, ManySlots};

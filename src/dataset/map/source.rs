@@ -1,11 +1,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::{GetStacked, Many, MapDataset};
+use super::{Decoded, GetStacked, Many, MapDataset, Shuffled};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage};
-use crate::dataset::upcoming::Upcoming;
+use crate::dataset::upcoming::{FURTHEST, Upcoming};
 use crate::element::Stack;
 use crate::error::Result;
 use crate::store;
@@ -84,9 +84,25 @@ pub trait RandomAccess: Send + Sync {
         false
     }
 
-    /// Says which records will be asked for next: see [`Stage::will_read`]. Only asked where it [reads far](Self::reads_far).
+    /// How many records ahead it wants to be told by [`will_read`](Self::will_read) what will be asked for: see
+    /// [`Stage::looks_ahead`].
+    fn looks_ahead(&self) -> Option<u64> {
+        self.reads_far().then_some(FURTHEST)
+    }
+
+    /// Says which records will be asked for next: see [`Stage::will_read`]. Only asked where it [looks ahead](Self::looks_ahead).
     fn will_read(&self, next: Upcoming<'_>) {
         let _ = next;
+    }
+
+    /// What was decoded since this was last asked, for sources that decode many records at once; `None` where nothing was.
+    fn take_decoded(&self) -> Option<Decoded> {
+        None
+    }
+
+    /// What random order costs, where that is more than reading in order: see [`Stage::if_shuffled`].
+    fn if_shuffled(&self) -> Option<Shuffled> {
+        None
     }
 
     /// Payload bytes of a record, for the report.
@@ -143,6 +159,15 @@ impl<S: RandomAccess> Source<S> {
         let is_later = len > 0 && indices.iter().any(|&index| index >= len);
         is_later.then(|| indices.iter().map(|index| index % len).collect())
     }
+
+    /// Adds to the report what has happened besides.
+    #[inline]
+    fn tell(&self, cx: &mut Cx) {
+        store::tell(cx);
+        if let Some(decoded) = self.source.take_decoded() {
+            decoded.note(self.source.name(), cx);
+        }
+    }
 }
 
 impl<S: RandomAccess> Stage for Source<S> {
@@ -164,14 +189,21 @@ impl<S: RandomAccess> Stage for Source<S> {
     fn reads_far(&self) -> bool {
         self.source.reads_far()
     }
+    fn looks_ahead(&self) -> Option<u64> {
+        self.source.looks_ahead()
+    }
     fn will_read(&self, next: Upcoming<'_>) {
-        if !next.reaches(self.source.name(), self.source.len()) && self.source.reads_far() {
+        let told = !next.reaches(self.source.name(), self.source.len());
+        if told && self.source.looks_ahead().is_some() {
             let places = self.places(next.indices());
             self.source.will_read(next.at(places.as_deref().unwrap_or(next.indices())));
         }
     }
     fn has_columns(&self) -> bool {
         self.source.has_columns()
+    }
+    fn if_shuffled(&self) -> Option<Shuffled> {
+        self.source.if_shuffled()
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()
@@ -196,7 +228,7 @@ impl<S: RandomAccess> MapDataset for Source<S> {
         }
         let index = if index < len { index } else { index % len };
         let record = cx.timed(StageId(0), || self.source.read(index));
-        store::tell(cx);
+        self.tell(cx);
         match record {
             Ok(record) => {
                 if cx.is_timing() {
@@ -216,7 +248,7 @@ impl<S: RandomAccess> MapDataset for Source<S> {
         let places = self.places(indices);
         let places = places.as_deref().unwrap_or(indices);
         let many = cx.timed_many(StageId(0), places.len(), || self.source.read_many(places));
-        store::tell(cx);
+        self.tell(cx);
         if cx.is_timing() {
             let bytes = many.items().iter().map(|record| self.source.record_bytes(record)).sum();
             cx.sampled_bytes(StageId(0), bytes);
@@ -235,7 +267,7 @@ impl<S: RandomAccess> MapDataset for Source<S> {
         let places = self.places(indices);
         let places = places.as_deref().unwrap_or(indices);
         let batch = cx.timed_many(StageId(0), places.len(), || self.source.read_stacked(places));
-        store::tell(cx);
+        self.tell(cx);
         if let Some(batch) = batch.as_ref().filter(|_| cx.is_timing()) {
             cx.sampled_bytes(StageId(0), batch.bytes as u64);
         }

@@ -18,16 +18,16 @@ use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
 use super::refused;
 use crate::dataset::MapDataset;
 use crate::dataset::map::{GetStacked, Many, RandomAccess, Source};
-use crate::element::{Element, Name};
+use crate::element::{Element, Name, Run};
 use crate::error::{Error, Result};
 use crate::python::arguments;
 use crate::python::error::OrRaise;
 use crate::python::interpreter::detached;
 use crate::python::maps::{Maps, over};
-use crate::source::arrow::cache::Key;
 use crate::source::arrow::spans::{Place, Span, Spans};
 use crate::source::arrow::value::{Memory, is_supported};
 use crate::source::firsts::Firsts;
+use crate::source::units::{Held, Key};
 use crate::spec::chain::Context;
 
 /// A table, and how much of it is asked for.
@@ -135,7 +135,8 @@ impl Rows {
         let firsts = Firsts::of(batches.iter().map(|batch| batch.num_rows() as u64))?;
         let bytes = batches.iter().map(|batch| batch.get_array_memory_size() as u64).sum();
         let span = |batch: &RecordBatch| {
-            let span = Span::new(batch, places.iter().copied(), Memory::Viewed);
+            // What is viewed takes none of our own memory.
+            let span = Span::new(batch, places.iter().copied(), Memory::Viewed, 0);
             (Arc::new(span), batch.num_rows())
         };
         Ok(Self { spans: batches.iter().map(span).collect(), firsts, names, schema, bytes })
@@ -183,8 +184,8 @@ impl Spans for Rows {
         Ok(Place { key: (at, 0), row, left: self.spans[at].1 - row })
     }
 
-    fn span(&self, (at, _): Key) -> Result<Arc<Span>> {
-        Ok(self.spans[at].0.clone())
+    fn span(&self, (at, _): Key, _: &[Run]) -> Result<Held<Span>> {
+        Ok(Held::whole(self.spans[at].0.clone()))
     }
 
     fn path(&self, _: Key) -> Option<&Path> {

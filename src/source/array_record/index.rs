@@ -130,6 +130,10 @@ impl Index {
     }
 
     /// Whether a chunk holds more than one record.
+    pub(super) fn decoded(&self) -> u64 {
+        self.chunks.iter().fold(0, |bytes, chunk| bytes.saturating_add(chunk.decoded))
+    }
+
     pub(super) fn is_grouped(&self) -> bool {
         self.firsts.is_grouped()
     }

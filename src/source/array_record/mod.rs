@@ -4,7 +4,6 @@
 //! [Riegeli](https://github.com/google/riegeli), whose container it is.
 
 mod blocks;
-mod cache;
 mod chunk;
 mod codec;
 mod index;
@@ -19,12 +18,10 @@ mod writer;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
-use self::cache::Cache;
 use self::chunk::Chunk;
 pub use self::codec::Compression;
 use self::index::{Index, Place};
@@ -35,8 +32,9 @@ use super::content::{self, Content};
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::mmap::{Access, prefetch};
+use super::units::{Key, Units};
 use crate::dataset::Upcoming;
-use crate::dataset::map::{Many, RandomAccess};
+use crate::dataset::map::{Decoded, Many, RandomAccess, Shuffled};
 use crate::element::Buffer;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -62,15 +60,19 @@ use crate::error::{Error, ErrorKind, Result};
 /// Opening reads the footer; 16 bytes a chunk are held. Reading takes the same time in files of any size. A record that is not
 /// compressed is a view of the mapped file. A chunk of several records is decoded once for all that are read at a time
 /// ([`read_many`](RandomAccess::read_many)), and kept, up to [`cache_bytes`](ArrayRecordOptions::cache_bytes), for those that are read
-/// next; shuffled reading of a larger data set decodes a chunk a record. See [`Mapping`](crate::source::Mapping) for what must not be done to the
+/// next. Shuffled reading of a larger data set keeps the records that a pass asks for soon, as many as have room there, and decodes a
+/// chunk once for all of those: the larger the part of the data that has room, the less often. See [`Mapping`](crate::source::Mapping) for what must not be done to the
 /// files meanwhile.
 pub struct ArrayRecord {
     files: Vec<File>,
     firsts: Firsts,
     /// Whether some files lie far away.
     far: bool,
-    cache: Cache,
-    cache_bytes: usize,
+    /// Whether some chunks hold several records.
+    is_grouped: bool,
+    units: Units<Records>,
+    /// Bytes of all records in such chunks.
+    decoded: u64,
     identity: String,
 }
 
@@ -111,15 +113,6 @@ impl ArrayRecord {
         Ok((at, place.ok_or_else(|| Error::data("in no chunk").path(&self.files[at].path).record(record))?))
     }
 
-    /// The records of a chunk: out of the cache, unless there is but one.
-    fn chunk(&self, at: usize, place: Place) -> Result<Arc<Records>> {
-        let file = &self.files[at];
-        if place.records == 1 {
-            return file.decode(place).map(Arc::new);
-        }
-        self.cache.get((at, place.chunk), || file.decode(place))
-    }
-
     /// The files and ranges where the chunks of these records lie.
     fn parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
         let place = |&index: &u64| self.find(index).ok().map(|(at, place)| (at, place.begin..place.limit));
@@ -137,22 +130,45 @@ impl ArrayRecord {
         }
     }
 
-    /// One record; of the same chunk as the last where `held` has that.
-    fn record(&self, index: u64, held: &mut Option<(usize, usize, Arc<Records>)>) -> Result<Buffer> {
+    /// One record.
+    fn record(&self, index: u64) -> Result<Buffer> {
         let (at, place) = self.find(index)?;
-        let file = &self.files[at];
+        if place.records == 1 {
+            return self.record_of(&self.decode(index)?, 0, index);
+        }
+        let key = |_| Ok(self.key(at, place, index));
+        self.units.read_one(
+            index,
+            key,
+            |index| self.decode(index),
+            |records, at, index| self.record_of(records, at, index),
+        )
+    }
+
+    /// The chunk of a record, and its place there.
+    fn key(&self, at: usize, place: Place, index: u64) -> (Key, usize) {
         let record = index - self.firsts.before(at);
-        let fault = |e: Error| e.path(&file.path).record(record);
-        let records = match held {
-            Some((file, chunk, records)) if (*file, *chunk) == (at, place.chunk) => records.clone(),
-            _ => {
-                let records = self.chunk(at, place).map_err(fault)?;
-                *held = Some((at, place.chunk, records.clone()));
-                records
-            }
-        };
-        let bytes = records.record((record - place.first) as usize, &file.content).map_err(fault)?;
-        bytes.ok_or_else(|| fault(Error::data("lies outside of its chunk").offset(place.begin)))
+        ((at, place.chunk as u64), (record - place.first) as usize)
+    }
+
+    /// The records of the chunk of a record.
+    fn decode(&self, index: u64) -> Result<Records> {
+        let (at, place) = self.find(index)?;
+        self.files[at].decode(place).map_err(|e| self.fault(index, e))
+    }
+
+    /// The record at `place` in the records of its chunk.
+    fn record_of(&self, records: &Records, place: usize, index: u64) -> Result<Buffer> {
+        let (at, chunk) = self.find(index)?;
+        let bytes = records.record(place, &self.files[at].content).map_err(|e| self.fault(index, e))?;
+        bytes.ok_or_else(|| self.fault(index, Error::data("lies outside of its chunk").offset(chunk.begin)))
+    }
+
+    /// An error of a record.
+    #[cold]
+    fn fault(&self, index: u64, error: Error) -> Error {
+        let Ok((at, record)) = self.firsts.find(index) else { return error };
+        error.path(&self.files[at].path).record(record)
     }
 }
 
@@ -204,12 +220,12 @@ pub struct ArrayRecordOptions {
 
 impl Default for ArrayRecordOptions {
     fn default() -> Self {
-        Self { cache_bytes: 64 << 20, access: Access::Normal, recover: false }
+        Self { cache_bytes: 256 << 20, access: Access::Normal, recover: false }
     }
 }
 
 impl ArrayRecordOptions {
-    /// Bytes of decoded chunks that are kept; 64 MiB at first. Some of the latest chunks are kept whatever their size.
+    /// Bytes of decoded chunks, and of records out of them, that are kept; 256 MiB at first. The latest chunk is kept whatever its size.
     pub fn cache_bytes(mut self, bytes: usize) -> Self {
         self.cache_bytes = bytes;
         self
@@ -253,9 +269,13 @@ impl ArrayRecordOptions {
         // A file that is recovered may be read in another way by a later version.
         let recovered: u64 = files.iter().filter_map(|file| Some(file.recovery?.records)).sum();
         let recovered = if recovered > 0 { format!(", {recovered} records recovered") } else { String::new() };
-        let (cache, identity) = (Cache::new(self.cache_bytes), files::identity(&ids) + &recovered);
+        let identity = files::identity(&ids) + &recovered;
+        let is_grouped = files.iter().any(|file| file.index.is_grouped());
+        let decoded = files.iter().filter(|file| file.index.is_grouped()).map(|file| file.index.decoded());
+        let decoded = decoded.fold(0, u64::saturating_add);
+        let units = Units::new(self.cache_bytes, firsts.len(), decoded);
         let far = content::any_far(files.iter().map(|file| &file.content));
-        Ok(ArrayRecord { files, firsts, far, cache, cache_bytes: self.cache_bytes, identity })
+        Ok(ArrayRecord { files, firsts, far, is_grouped, units, decoded, identity })
     }
 }
 
@@ -271,43 +291,54 @@ impl RandomAccess for ArrayRecord {
     }
 
     fn read(&self, index: u64) -> Result<Buffer> {
-        self.record(index, &mut None)
+        self.record(index)
     }
 
     /// In the order of the files, so that each chunk is decoded once.
     fn read_many(&self, indices: &[u64]) -> Many<Buffer> {
-        let is_sorted = indices.is_sorted();
         if self.far {
             content::fetch_all(self.parts(indices), |at| &self.files[at].content);
-        } else if !is_sorted {
+        } else if !indices.is_sorted() {
             self.approach(indices);
         }
-        let mut held = None;
-        if is_sorted {
-            return Many::one_by_one(indices, |index| self.record(index, &mut held).map(Some));
+        if !self.is_grouped {
+            return Many::one_by_one(indices, |index| self.record(index).map(Some));
         }
-        let mut order: Vec<usize> = (0..indices.len()).collect();
-        order.sort_unstable_by_key(|&place| indices[place]);
-        let mut slots: Vec<_> = indices.iter().map(|_| Ok(None)).collect();
-        order.into_iter().for_each(|place| slots[place] = self.record(indices[place], &mut held).map(Some));
-        slots.into_iter().collect()
+        let find = |index| self.find(index).map(|(at, place)| self.key(at, place, index));
+        let read = |records: &Records, place, index| self.record_of(records, place, index);
+        self.units.read_many(indices, find, |index| self.decode(index), read)
     }
 
     fn reads_together(&self) -> bool {
-        self.far || self.files.iter().any(|file| file.index.is_grouped())
+        self.far || self.is_grouped
     }
 
     fn reads_far(&self) -> bool {
         self.far
     }
 
+    fn looks_ahead(&self) -> Option<u64> {
+        self.reads_together().then(|| self.units.looks_ahead(self.far))
+    }
+
     fn will_read(&self, next: Upcoming<'_>) {
-        content::will_read(self.parts(next.indices()), next, |at| &self.files[at].content);
+        self.units.tell(next, |index| self.find(index).ok().map(|(at, place)| self.key(at, place, index)));
+        if self.far {
+            content::will_read(self.parts(next.indices()), next, |at| &self.files[at].content);
+        }
     }
 
     fn place(&self, index: u64) -> Option<(PathBuf, u64)> {
         let (at, record) = self.firsts.find(index).ok()?;
         Some((self.files[at].path.clone(), record))
+    }
+
+    fn take_decoded(&self) -> Option<Decoded> {
+        self.units.take_decoded()
+    }
+
+    fn if_shuffled(&self) -> Option<Shuffled> {
+        self.units.if_shuffled(self.files.iter().map(|file| file.index.chunks() as u64).sum())
     }
 
     fn name(&self) -> &'static str {
@@ -324,7 +355,7 @@ impl RandomAccess for ArrayRecord {
 
     fn memory_bytes(&self) -> Option<u64> {
         let indices: usize = self.files.iter().map(|file| file.index.memory()).sum();
-        Some((self.cache_bytes + indices) as u64)
+        Some(self.decoded.min(self.units.budget() as u64).saturating_add(indices as u64))
     }
 }
 

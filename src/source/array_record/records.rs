@@ -9,6 +9,7 @@ use super::chunk::Chunk;
 use super::layout::{Span, end_of, unbroken};
 use crate::element::{Buffer, spare};
 use crate::error::Result;
+use crate::source::units::Unit;
 
 /// The records of one chunk.
 pub(super) struct Records {
@@ -59,12 +60,6 @@ impl Records {
         self.ends.len()
     }
 
-    /// Bytes it holds in memory.
-    pub(super) fn memory(&self) -> usize {
-        let values = if let Values::Decoded(values) = &self.values { values.len() } else { 0 };
-        values + 8 * self.ends.len()
-    }
-
     fn range(&self, place: usize) -> Option<Range<u64>> {
         let end = *self.ends.get(place)?;
         Some(place.checked_sub(1).map_or(0, |before| self.ends[before])..end)
@@ -82,6 +77,30 @@ impl Records {
             }
             Values::InFile { begin, start } => in_file(file, *begin, start + range.start..start + range.end),
         }
+    }
+}
+
+impl Unit for Records {
+    fn memory(&self) -> usize {
+        let values = if let Values::Decoded(values) = &self.values { values.len() } else { 0 };
+        values + 8 * self.ends.len()
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn only(&self, rows: &[u32]) -> Option<Self> {
+        let Values::Decoded(values) = &self.values else { return None };
+        let range = |&row: &u32| self.range(row as usize).map(|range| range.start as usize..range.end as usize);
+        let ranges: Vec<_> = rows.iter().map(range).collect::<Option<_>>()?;
+        let mut copy = Vec::with_capacity(ranges.iter().map(ExactSizeIterator::len).sum());
+        let mut ends = Vec::with_capacity(rows.len());
+        for range in ranges {
+            copy.extend_from_slice(values.as_bytes().get(range)?);
+            ends.push(copy.len() as u64);
+        }
+        Some(Self { ends, values: Values::Decoded(Buffer::from_vec(copy)) })
     }
 }
 

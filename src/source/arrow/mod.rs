@@ -1,7 +1,6 @@
 //! What the formats made of Arrow's record batches share.
 
 mod build;
-pub(crate) mod cache;
 mod column;
 pub(crate) mod columns;
 pub(crate) mod kind;

@@ -1,11 +1,11 @@
 //! Rows that are decoded many at a time: one by one, and in batches.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow::compute::take;
+use arrow::datatypes::FieldRef;
 
-use super::cache::Key;
 use super::column::Column;
 use super::value::Memory;
 use crate::dataset::iter::InPlace;
@@ -13,18 +13,29 @@ use crate::dataset::map::{GetStacked, Many};
 use crate::element::{BatchMut, Element, Name, Run};
 use crate::error::{Error, Result};
 use crate::source::contained::contained;
+use crate::source::units::{Held, Key, Unit};
 
 /// Decoded rows: the columns asked for.
 pub(crate) struct Span {
     columns: Vec<Column>,
+    /// What they were made of.
+    arrays: Vec<(FieldRef, ArrayRef)>,
+    rows: usize,
+    bytes: usize,
     memory: Memory,
 }
 
 impl Span {
-    /// The columns of a batch that are at `places`.
-    pub(crate) fn new(batch: &RecordBatch, places: impl Iterator<Item = usize>, memory: Memory) -> Self {
+    /// The columns of a batch that are at `places`, which take so many bytes of memory.
+    pub(crate) fn new(batch: &RecordBatch, places: impl Iterator<Item = usize>, memory: Memory, bytes: usize) -> Self {
         let fields = batch.schema_ref().fields();
-        Self { columns: places.map(|at| Column::of(&fields[at], batch.column(at))).collect(), memory }
+        let arrays = places.map(|at| (fields[at].clone(), batch.column(at).clone())).collect();
+        Self::of(arrays, batch.num_rows(), memory, bytes)
+    }
+
+    fn of(arrays: Vec<(FieldRef, ArrayRef)>, rows: usize, memory: Memory, bytes: usize) -> Self {
+        let columns = arrays.iter().map(|(field, array)| Column::of(field, array)).collect();
+        Self { columns, arrays, rows, bytes, memory }
     }
 
     fn row(&self, names: &[Name], row: usize) -> Result<Element> {
@@ -59,6 +70,28 @@ impl Span {
     }
 }
 
+impl Unit for Span {
+    fn memory(&self) -> usize {
+        self.bytes
+    }
+
+    fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn only(&self, rows: &[u32]) -> Option<Self> {
+        // A view of a file takes no memory.
+        if self.memory == Memory::Viewed {
+            return None;
+        }
+        let places = UInt32Array::from(rows.to_vec());
+        let one = |(field, array): &(FieldRef, ArrayRef)| Some((field.clone(), take(array, &places, None).ok()?));
+        let arrays: Vec<_> = contained(|| Ok(self.arrays.iter().map(one).collect::<Option<_>>())).ok()??;
+        let bytes = arrays.iter().map(|(_, array)| array.get_array_memory_size()).sum();
+        Some(Self::of(arrays, rows.len(), self.memory, bytes))
+    }
+}
+
 /// Where a row lies: its span, its number there, and the rows from it on to the end of the span.
 pub(crate) struct Place {
     pub(crate) key: Key,
@@ -67,7 +100,7 @@ pub(crate) struct Place {
 }
 
 /// The span that was read last: the next row is in it, too, as a rule.
-type Latest = Option<(Key, Arc<Span>)>;
+type Latest = Option<(Key, Held<Span>)>;
 
 /// A source whose rows lie in spans.
 pub(crate) trait Spans {
@@ -77,24 +110,27 @@ pub(crate) trait Spans {
     /// Where a row lies.
     fn find(&self, row: u64) -> Result<Place>;
 
-    /// A span, decoded.
-    fn span(&self, key: Key) -> Result<Arc<Span>>;
+    /// A span, decoded: all of it, or these rows at least.
+    fn span(&self, key: Key, rows: &[Run]) -> Result<Held<Span>>;
 
     /// The file of a span, if it is in one.
     fn path(&self, key: Key) -> Option<&Path>;
 
-    /// A span: the latest one, if it is that. No other is held while it is decoded.
-    fn at_hand<'a>(&self, key: Key, latest: &'a mut Latest) -> Result<&'a Span> {
-        let known = latest.take().filter(|(known, _)| *known == key);
-        let span = known.map_or_else(|| self.span(key), |(_, span)| Ok(span))?;
+    /// A span with these rows: the latest one, if it is that. No other is held while it is decoded.
+    fn at_hand<'a>(&self, key: Key, rows: &[Run], latest: &'a mut Latest) -> Result<&'a Held<Span>> {
+        let has_all = |held: &Held<Span>| held.is_whole() || each_row(rows).all(|row| held.place(row).is_some());
+        let known = latest.take().filter(|(known, held)| *known == key && has_all(held));
+        let span = known.map_or_else(|| self.span(key, rows), |(_, span)| Ok(span))?;
         Ok(&latest.insert((key, span)).1)
     }
 
     /// A row, out of the span that was read before if it is there.
     fn row(&self, index: u64, latest: &mut Latest) -> Result<Element> {
         let Place { key, row, .. } = self.find(index)?;
-        let span = self.at_hand(key, latest).map_err(|e| e.record(index))?;
-        contained(|| span.row(self.names(), row)).map_err(|e| {
+        let wanted = [Run { from: row, to: 0, len: 1 }];
+        let held = self.at_hand(key, &wanted, latest).map_err(|e| e.record(index))?;
+        let row = held.place(row).ok_or_else(|| Error::data("is not in its span").record(index))?;
+        contained(|| held.unit().row(self.names(), row)).map_err(|e| {
             let error = self.path(key).into_iter().fold(e, Error::path);
             error.record(index)
         })
@@ -137,10 +173,14 @@ pub(crate) trait Spans {
         }
         let mut runs = Vec::new();
         for pieces in pieces.chunk_by(|a, b| a.0 == b.0) {
-            let span = self.at_hand(pieces[0].0, &mut latest).ok()?;
             runs.clear();
             runs.extend(pieces.iter().map(|(_, run)| *run));
-            contained(|| take(span, &runs)).ok()??;
+            let held = self.at_hand(pieces[0].0, &runs, &mut latest).ok()?;
+            if !held.is_whole() {
+                let run = |(from, to)| Some(Run { from: held.place(from)?, to, len: 1 });
+                runs = Run::rows(&runs).map(run).collect::<Option<_>>()?;
+            }
+            contained(|| take(held.unit(), &runs)).ok()??;
         }
         Some(())
     }
@@ -157,4 +197,9 @@ pub(crate) trait Spans {
         }
         Ok(pieces)
     }
+}
+
+/// The rows of all `runs`.
+pub(crate) fn each_row(runs: &[Run]) -> impl Iterator<Item = usize> + Clone {
+    runs.iter().flat_map(|run| run.from..run.from + run.len)
 }

@@ -22,18 +22,18 @@ use self::batch::Dictionaries;
 pub use self::folder_writer::HuggingFaceWriter;
 use self::layout::Layout;
 pub use self::writer::{ArrowCompression, ArrowWriter, ArrowWriterOptions};
-use super::arrow::cache::{Cache, Key};
 use super::arrow::columns;
-use super::arrow::spans::{Place, Span, Spans};
+use super::arrow::spans::{Place, Span, Spans, each_row};
 use super::arrow::value::Memory;
 use super::content::{self, Content};
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::format::Format;
 use super::mmap::Access;
+use super::units::{Held, Key, Units};
 use crate::dataset::Upcoming;
-use crate::dataset::map::{GetStacked, Many, RandomAccess};
-use crate::element::{Element, Name};
+use crate::dataset::map::{Decoded, GetStacked, Many, RandomAccess, Shuffled};
+use crate::element::{Element, Name, Run};
 use crate::error::{Error, Result};
 
 /// Rows of Arrow's IPC files and streams, by number: a [`RandomAccess`] source of [`Element`].
@@ -53,8 +53,8 @@ use crate::error::{Error, Result};
 /// Opening reads the header of every record batch. Batches that are not compressed, as those of Hugging Face, stay where they
 /// are: their first reading checks them once (text must be UTF-8), and arrays and bytes are views of the file.
 /// Batches of LZ4 or Zstandard are decoded whole, and kept up to [`cache_bytes`](ArrowOptions::cache_bytes), shared by all
-/// threads: shuffled reading of more than that decodes a batch for each row, or for those of its rows that are asked for together,
-/// so shuffle windows instead.
+/// threads. Shuffled reading of more than that keeps the rows that a pass asks for soon, as many as have room there, and decodes a batch
+/// once for all of those: the larger the part of the data that has room, the less often.
 ///
 /// # Source
 /// <https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc>; folders as `datasets`
@@ -66,7 +66,7 @@ pub struct Arrow {
     /// The file of each record batch, and its number there.
     places: Vec<(u32, u32)>,
     columns: Vec<Name>,
-    cache: Cache,
+    units: Units<Span>,
     identity: String,
 }
 
@@ -112,16 +112,14 @@ impl Spans for Arrow {
         Ok(Place { key: (file as usize, batch.into()), row: row as usize, left: left as usize })
     }
 
-    fn span(&self, key: Key) -> Result<Arc<Span>> {
-        if let Some(known) = self.cache.get(key) {
-            return Ok(known);
-        }
+    fn span(&self, key: Key, rows: &[Run]) -> Result<Held<Span>> {
         let (file, batch) = (&self.files[key.0], key.1 as usize);
-        let (decoded, bytes) = file.decode(batch)?;
-        // What was decompressed, or came from far away, may go when the cache wants it to.
-        let is_mapped = file.content.here().is_some() && !file.layout.batches[batch].is_compressed;
-        let memory = if is_mapped { Memory::Viewed } else { Memory::Copied };
-        Ok(self.cache.put(key, Span::new(&decoded, 0..self.columns.len(), memory), bytes))
+        self.units.get_or_decode(key, each_row(rows), || {
+            let (decoded, bytes) = file.decode(batch)?;
+            // What was decompressed, or came from far away, may go when its memory is wanted.
+            let memory = if file.is_mapped(batch) { Memory::Viewed } else { Memory::Copied };
+            Ok(Span::new(&decoded, 0..self.columns.len(), memory, bytes))
+        })
     }
 
     fn path(&self, (file, _): Key) -> Option<&Path> {
@@ -130,6 +128,17 @@ impl Spans for Arrow {
 }
 
 impl File {
+    /// Whether a record batch is read where it lies.
+    fn is_mapped(&self, batch: usize) -> bool {
+        self.content.here().is_some() && !self.layout.batches[batch].is_compressed
+    }
+
+    /// Bytes of the record batches that are decoded, as they are in the file.
+    fn decoded_bytes(&self) -> u64 {
+        let batches = self.layout.batches.iter().enumerate().filter(|(at, _)| !self.is_mapped(*at));
+        batches.map(|(_, batch)| batch.frame.end - batch.frame.start).sum()
+    }
+
     fn decode(&self, at: usize) -> Result<(RecordBatch, usize)> {
         let batch = &self.layout.batches[at];
         let decoded = self.dictionaries(batch.dictionaries).and_then(|dictionaries| {
@@ -211,8 +220,9 @@ impl ArrowOptions {
         let place = |at: usize, file: &File| (0..file.layout.batches.len()).map(move |batch| (at as u32, batch as u32));
         let places = files.iter().enumerate().flat_map(|(at, file)| place(at, file)).collect();
         let identity = format!("{}, columns=[{}]", files::identity(&ids), columns.join(", "));
-        let cache = Cache::new(self.cache_bytes);
-        Ok(Arrow { files, firsts, places, columns, cache, identity })
+        let bytes = files.iter().map(File::decoded_bytes).sum();
+        let units = Units::new(self.cache_bytes, firsts.len(), bytes);
+        Ok(Arrow { files, firsts, places, columns, units, identity })
     }
 
     fn open_file(&self, path: PathBuf, content: Content) -> Result<(File, FileId)> {
@@ -254,8 +264,16 @@ impl RandomAccess for Arrow {
         content::any_far(self.files.iter().map(|file| &file.content))
     }
 
+    fn looks_ahead(&self) -> Option<u64> {
+        Some(self.units.looks_ahead(self.reads_far()))
+    }
+
     /// Each record batch once for all of its rows.
     fn will_read(&self, next: Upcoming<'_>) {
+        self.units.tell(next, |index| self.find(index).ok().map(|place| (place.key, place.row)));
+        if !self.reads_far() {
+            return;
+        }
         let mut told = HashSet::new();
         let batches = next.indices().iter().filter_map(|&index| Some(self.firsts.find(index).ok()?.0));
         let frames = batches.filter(|&at| told.insert(at)).map(|at| {
@@ -264,6 +282,14 @@ impl RandomAccess for Arrow {
             (file as usize, frame.start..frame.end)
         });
         content::will_read(frames, next, |at| &self.files[at].content);
+    }
+
+    fn take_decoded(&self) -> Option<Decoded> {
+        self.units.take_decoded()
+    }
+
+    fn if_shuffled(&self) -> Option<Shuffled> {
+        self.units.if_shuffled(self.places.len() as u64)
     }
 
     fn name(&self) -> &'static str {
@@ -279,7 +305,7 @@ impl RandomAccess for Arrow {
     }
 
     fn memory_bytes(&self) -> Option<u64> {
-        Some(self.cache.budget() as u64)
+        Some(self.units.budget() as u64)
     }
 }
 

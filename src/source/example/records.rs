@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::ExampleParser;
 use crate::dataset::Upcoming;
-use crate::dataset::map::{Many, RandomAccess};
+use crate::dataset::map::{Decoded, Many, RandomAccess, Shuffled};
 use crate::element::{Buffer, Element};
 use crate::error::{Error, Result};
 
@@ -80,8 +80,20 @@ impl<S: RandomAccess<Record = Buffer>> RandomAccess for Examples<S> {
         self.records.reads_far()
     }
 
+    fn looks_ahead(&self) -> Option<u64> {
+        self.records.looks_ahead()
+    }
+
     fn will_read(&self, next: Upcoming<'_>) {
         self.records.will_read(next);
+    }
+
+    fn take_decoded(&self) -> Option<Decoded> {
+        self.records.take_decoded()
+    }
+
+    fn if_shuffled(&self) -> Option<Shuffled> {
+        self.records.if_shuffled()
     }
 
     fn record_bytes(&self, record: &Element) -> u64 {

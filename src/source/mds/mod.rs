@@ -1,6 +1,5 @@
 //! MDS: folders of shards, as MosaicML's [streaming](https://github.com/mosaicml/streaming) reads and writes them.
 
-mod cache;
 mod codec;
 mod encode;
 mod encoding;
@@ -21,9 +20,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use self::cache::Cache;
 use self::index::{INDEX, Index};
-use self::shard::{Columns, Shard};
+use self::shard::{Columns, Shard, Unpacked};
 pub use self::writer::{MdsWriter, MdsWriterOptions};
 pub(crate) use self::writer::{mds_encoding_is_known, mds_encoding_of, mds_index};
 use super::columns::check_choice;
@@ -32,8 +30,9 @@ use super::decode::IMAGES;
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::mmap::Access;
+use super::units::{Key, Units};
 use crate::dataset::Upcoming;
-use crate::dataset::map::{Many, RandomAccess};
+use crate::dataset::map::{Decoded, Many, RandomAccess, Shuffled};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 
@@ -65,14 +64,15 @@ use crate::error::{Error, Result};
 /// # Cost
 /// Opening reads `index.json` and maps the shards. A sample of a shard that is not compressed is read by itself, and what is bytes is a view of the file. A
 /// compressed shard is decompressed whole when a sample of it is read, and kept, up to [`cache_bytes`](MdsOptions::cache_bytes), for all threads: reading in order
-/// decompresses each once, shuffled reading of more than the cache holds up to one a sample. Shuffle windows instead, or decompress the files: where
+/// decompresses each once. Shuffled reading of more than that keeps the samples that a pass asks for soon, as many as have room there, and decompresses a
+/// shard once for all of those: the larger the part of the data that has room, the less often. Shuffle windows instead, or decompress the files: where
 /// one lies beside its compressed copy, it is the one that is read. See [`Mapping`](super::Mapping) for what must not be done to the files meanwhile.
 pub struct Mds {
     shards: Vec<Shard>,
     /// Hashes that were checked, shard by shard.
     checked: Vec<AtomicBool>,
     firsts: Firsts,
-    cache: Cache,
+    units: Units<Unpacked>,
     options: MdsOptions,
     identity: String,
 }
@@ -170,10 +170,11 @@ impl MdsOptions {
         let own = shards.iter().map(|shard| shard.content.id(&shard.path)).collect::<Result<Vec<FileId>>>()?;
         ids.extend(own);
         let firsts = Firsts::of(shards.iter().map(|shard| shard.samples))?;
-        let cache = Cache::new(shards.len(), self.cache_bytes);
+        let bytes = shards.iter().map(Shard::unpacked_bytes).fold(0, u64::saturating_add);
+        let units = Units::new(self.cache_bytes, firsts.len(), bytes);
         let checked = shards.iter().map(|_| AtomicBool::new(false)).collect();
         let identity = files::identity(&ids) + &self.identity();
-        Ok(Mds { shards, checked, firsts, cache, options: self, identity })
+        Ok(Mds { shards, checked, firsts, units, options: self, identity })
     }
 
     fn open_shards(&self, path: &Path, index: &Index) -> Result<Vec<Shard>> {
@@ -239,16 +240,41 @@ impl Mds {
 
     fn sample(&self, index: u64) -> Result<Element> {
         let (at, record) = self.firsts.find(index)?;
-        let shard = &self.shards[at];
-        self.read_of(at, record).map_err(|e| e.path(&shard.path).record(record))
+        if self.shards[at].is_packed() {
+            let read = |unpacked: &Unpacked, place, index| self.read_unpacked(unpacked, place, index);
+            return self.units.read_one(index, |index| self.key(index), |index| self.unpack(index), read);
+        }
+        self.read_plain(at, record).map_err(|e| self.fault(index, e))
     }
 
-    fn read_of(&self, at: usize, record: u64) -> Result<Element> {
+    /// The shard of a sample, and its place there.
+    fn key(&self, index: u64) -> Result<(Key, usize)> {
+        let (at, record) = self.firsts.find(index)?;
+        Ok(((at, 0), record as usize))
+    }
+
+    /// The shard of a sample, decompressed.
+    fn unpack(&self, index: u64) -> Result<Unpacked> {
+        let (at, _) = self.firsts.find(index)?;
+        self.shards[at].unpacked(self.options.check_hashes).map_err(|e| self.fault(index, e))
+    }
+
+    /// A sample of a decompressed shard, out of what is held of that.
+    fn read_unpacked(&self, unpacked: &Unpacked, place: usize, index: u64) -> Result<Element> {
+        let (at, _) = self.firsts.find(index)?;
+        self.shards[at].read_unpacked(unpacked, place, self.options.images).map_err(|e| self.fault(index, e))
+    }
+
+    /// An error of a sample.
+    #[cold]
+    fn fault(&self, index: u64, error: Error) -> Error {
+        let Ok((at, record)) = self.firsts.find(index) else { return error };
+        error.path(&self.shards[at].path).record(record)
+    }
+
+    /// A sample of a shard that is not compressed.
+    fn read_plain(&self, at: usize, record: u64) -> Result<Element> {
         let (shard, check) = (&self.shards[at], self.options.check_hashes);
-        if shard.is_packed() {
-            let bytes = self.cache.get(at, || shard.unpack(check))?;
-            return shard.read_unpacked(&bytes, record, self.options.images);
-        }
         // Once is enough: the mapping stays what it is.
         if check && !self.checked[at].load(Ordering::Relaxed) {
             shard.unpack(true)?;
@@ -290,14 +316,11 @@ impl RandomAccess for Mds {
     /// Shard by shard, so that each is decompressed once.
     fn read_many(&self, indices: &[u64]) -> Many<Element> {
         content::fetch_all(self.parts(indices), |at| &self.shards[at].content);
-        if indices.is_sorted() || !self.is_packed() {
+        if !self.shards.iter().all(Shard::is_packed) {
             return Many::one_by_one(indices, |index| self.sample(index).map(Some));
         }
-        let mut order: Vec<usize> = (0..indices.len()).collect();
-        order.sort_unstable_by_key(|&place| indices[place]);
-        let mut slots: Vec<_> = indices.iter().map(|_| Ok(None)).collect();
-        order.into_iter().for_each(|place| slots[place] = self.sample(indices[place]).map(Some));
-        slots.into_iter().collect()
+        let read = |unpacked: &Unpacked, place, index| self.read_unpacked(unpacked, place, index);
+        self.units.read_many(indices, |index| self.key(index), |index| self.unpack(index), read)
     }
 
     fn reads_together(&self) -> bool {
@@ -309,8 +332,22 @@ impl RandomAccess for Mds {
     }
 
     /// Where samples of a shard lie is known once one of them was read: before that the shard's table is what will be.
+    fn looks_ahead(&self) -> Option<u64> {
+        self.reads_together().then(|| self.units.looks_ahead(self.reads_far()))
+    }
+
     fn will_read(&self, next: Upcoming<'_>) {
+        let is_packed = |&((at, _), _): &(Key, usize)| self.shards[at].is_packed();
+        self.units.tell(next, |index| self.key(index).ok().filter(is_packed));
         content::will_read(self.next_parts(next.indices()), next, |at| &self.shards[at].content);
+    }
+
+    fn take_decoded(&self) -> Option<Decoded> {
+        self.units.take_decoded()
+    }
+
+    fn if_shuffled(&self) -> Option<Shuffled> {
+        self.units.if_shuffled(self.shards.len() as u64)
     }
 
     fn name(&self) -> &'static str {
@@ -326,7 +363,7 @@ impl RandomAccess for Mds {
     }
 
     fn memory_bytes(&self) -> Option<u64> {
-        Some(if self.is_packed() { self.cache.budget() as u64 } else { 0 })
+        Some(if self.is_packed() { self.units.budget() as u64 } else { 0 })
     }
 }
 

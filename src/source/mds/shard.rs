@@ -11,6 +11,7 @@ use super::hash;
 use super::index::{FileInfo, ShardInfo};
 use crate::element::{Buffer, Element, Name};
 use crate::error::{Error, Result};
+use crate::source::units::Unit;
 
 /// A shard, of which no sample is read yet.
 pub(super) struct Shard {
@@ -117,11 +118,28 @@ impl Shard {
         Ok(self.table.get_or_init(|| table))
     }
 
-    /// A sample of a compressed shard, of which these are all bytes.
-    pub(super) fn read_unpacked(&self, bytes: &Buffer, record: u64, with_images: bool) -> Result<Element> {
-        self.check_count(bytes)?;
-        let read = self.sample(&Content::from(bytes.clone()), bytes, record, with_images);
-        read.map_err(|e| e.and(" (bytes of the decompressed shard)"))
+    /// All of a compressed shard, decompressed; with its hashes checked if it is asked for.
+    pub(super) fn unpacked(&self, check: bool) -> Result<Unpacked> {
+        let bytes = self.unpack(check)?;
+        self.check_count(&bytes).map_err(of_unpacked)?;
+        Ok(Unpacked::Whole(bytes, self.samples as usize))
+    }
+
+    /// Bytes of the shard where it is compressed, once it is not.
+    pub(super) fn unpacked_bytes(&self) -> u64 {
+        self.packed.as_ref().map_or(0, |(_, raw)| raw.bytes)
+    }
+
+    /// The sample at `place` of a compressed shard.
+    pub(super) fn read_unpacked(&self, unpacked: &Unpacked, place: usize, with_images: bool) -> Result<Element> {
+        let read = match unpacked {
+            Unpacked::Whole(bytes, _) => self.sample(&Content::from(bytes.clone()), bytes, place as u64, with_images),
+            Unpacked::Some(samples) => match samples.get(place) {
+                Some((begin, bytes)) => self.columns.decode(bytes, *begin, with_images),
+                None => Err(Error::data("is not where it was kept")),
+            },
+        };
+        read.map_err(of_unpacked)
     }
 
     fn check_count(&self, table: &Buffer) -> Result<()> {
@@ -140,36 +158,81 @@ impl Shard {
 
     /// Where a sample lies, checked against what is in front of the first and behind the last.
     fn place(&self, table: &Buffer, record: u64, length: u64) -> Result<(u64, u64)> {
-        let at = 4 * (record + 1);
-        let place = |at: u64| word(table, at as usize).map(u64::from);
-        let (Some(begin), Some(end)) = (place(at), place(at + 4)) else {
-            return Err(Error::data("has no place in the shard").offset(at));
-        };
-        if begin < 4 * (self.samples + 2) || begin > end || end > length {
-            let text = format!("lies from byte {begin} to byte {end} in a shard of {length} bytes");
-            return Err(Error::data(text).offset(at));
-        }
-        Ok((begin, end))
+        place(table, self.samples, record, length)
     }
 
     /// Checks hashes and the places of all samples, and decodes each.
     pub(super) fn verify(&self, check: bool, with_images: bool) -> Result<()> {
-        let bytes = self.unpack(check).map_err(|e| e.path(&self.path))?;
-        for record in 0..self.samples {
-            let read = if self.is_packed() {
-                self.read_unpacked(&bytes, record, with_images)
-            } else {
-                self.read(record, with_images)
-            };
-            read.map_err(|e| e.path(&self.path).record(record))?;
+        let fault = |e: Error| e.path(&self.path);
+        if !self.is_packed() {
+            self.unpack(check).map_err(fault)?;
+            return (0..self.samples)
+                .try_for_each(|record| self.read(record, with_images).map(drop).map_err(|e| fault(e).record(record)));
         }
-        Ok(())
+        let unpacked = self.unpacked(check).map_err(fault)?;
+        (0..self.samples).try_for_each(|record| {
+            let read = self.read_unpacked(&unpacked, record as usize, with_images);
+            read.map(drop).map_err(|e| fault(e).record(record))
+        })
     }
 
     /// Whether `index.json` has hashes of the file.
     pub(super) fn has_hashes(&self) -> bool {
         !self.info.hashes.is_empty() || self.packed.as_ref().is_some_and(|(_, raw)| !raw.hashes.is_empty())
     }
+}
+
+/// A compressed shard, decompressed.
+pub(super) enum Unpacked {
+    /// All of it, and how many samples it has.
+    Whole(Buffer, usize),
+    /// Some samples, and where each begins in the shard.
+    Some(Vec<(u64, Buffer)>),
+}
+
+impl Unit for Unpacked {
+    fn memory(&self) -> usize {
+        match self {
+            Self::Whole(bytes, _) => bytes.len(),
+            Self::Some(samples) => samples.iter().map(|(_, bytes)| bytes.len() + size_of::<(u64, Buffer)>()).sum(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Whole(_, samples) => *samples,
+            Self::Some(samples) => samples.len(),
+        }
+    }
+
+    fn only(&self, rows: &[u32]) -> Option<Self> {
+        let Self::Whole(shard, samples) = self else { return None };
+        let sample = |&row: &u32| {
+            let (begin, end) = place(shard, *samples as u64, row.into(), shard.len() as u64).ok()?;
+            Some((begin, Buffer::copy_from(&shard.as_bytes()[begin as usize..end as usize])))
+        };
+        rows.iter().map(sample).collect::<Option<_>>().map(Self::Some)
+    }
+}
+
+/// Where a sample of a shard of so many lies, by its table.
+fn place(table: &Buffer, samples: u64, record: u64, length: u64) -> Result<(u64, u64)> {
+    let at = 4 * (record + 1);
+    let place = |at: u64| word(table, at as usize).map(u64::from);
+    let (Some(begin), Some(end)) = (place(at), place(at + 4)) else {
+        return Err(Error::data("has no place in the shard").offset(at));
+    };
+    if begin < 4 * (samples + 2) || begin > end || end > length {
+        let text = format!("lies from byte {begin} to byte {end} in a shard of {length} bytes");
+        return Err(Error::data(text).offset(at));
+    }
+    Ok((begin, end))
+}
+
+/// Says that an offset is not one of the file.
+#[cold]
+fn of_unpacked(error: Error) -> Error {
+    error.and(" (bytes of the decompressed shard)")
 }
 
 fn word(bytes: &Buffer, at: usize) -> Option<u32> {

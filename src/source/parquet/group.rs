@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
 use parquet::arrow::ProjectionMask;
@@ -16,6 +16,7 @@ use super::chunk::Chunks;
 use crate::error::{Error, Result};
 use crate::source::arrow::spans::Span;
 use crate::source::contained::contained;
+use crate::source::units::Held;
 
 /// Uncompressed bytes of a span, as far as rows are of equal size.
 const SPAN_BYTES: u64 = 16 << 20;
@@ -87,9 +88,9 @@ impl Group {
         &self,
         file: &File,
         span: u64,
-        known: impl FnOnce() -> Option<Arc<Span>>,
-        mut put: impl FnMut(u64, RecordBatch) -> Arc<Span>,
-    ) -> Result<Arc<Span>> {
+        known: impl FnOnce() -> Option<Held<Span>>,
+        mut put: impl FnMut(u64, RecordBatch) -> Held<Span>,
+    ) -> Result<Held<Span>> {
         let mut slot = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(span) = known() {
             return Ok(span);
@@ -110,6 +111,19 @@ impl Group {
                 return Ok(decoded);
             }
         }
+    }
+
+    /// Spans of it.
+    pub(super) fn spans(&self) -> u64 {
+        self.rows.div_ceil(self.span_rows)
+    }
+
+    /// About the bytes of all rows, decoded: those of the pages of the columns that are read.
+    pub(super) fn bytes(&self, file: &File) -> u64 {
+        let info = file.metadata.metadata().row_group(self.group);
+        let read = (0..info.num_columns()).filter(|&column| file.mask.leaf_included(column));
+        let bytes = read.map(|column| u64::try_from(info.column(column).uncompressed_size()).unwrap_or(0));
+        bytes.fold(0, u64::saturating_add)
     }
 
     /// What a span is made of, where that lies far away.

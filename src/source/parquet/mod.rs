@@ -15,7 +15,7 @@ mod writer;
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
 use parquet::arrow::ProjectionMask;
@@ -26,18 +26,18 @@ use self::chunk::Chunks;
 pub use self::condition::Condition;
 use self::group::{File, Group};
 pub use self::writer::{ParquetCompression, ParquetWriter, ParquetWriterOptions};
-use super::arrow::cache::{Cache, Key};
 use super::arrow::columns;
-use super::arrow::spans::{Place, Span, Spans};
+use super::arrow::spans::{Place, Span, Spans, each_row};
 use super::arrow::value::Memory;
 use super::contained::contained;
 use super::content::{self, Content};
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::mmap::Access;
+use super::units::{Held, Key, Units};
 use crate::dataset::Upcoming;
-use crate::dataset::map::{GetStacked, Many, RandomAccess};
-use crate::element::{Element, Name};
+use crate::dataset::map::{Decoded, GetStacked, Many, RandomAccess, Shuffled};
+use crate::element::{Element, Name, Run};
 use crate::error::Result;
 
 /// Rows of Parquet files, by number: a [`RandomAccess`] source of [`Element`].
@@ -66,8 +66,9 @@ use crate::error::Result;
 /// # Cost
 /// Rows are decoded in spans: a row group of up to 16 MiB and 65,536 rows is one, a larger one is several. Decoded spans
 /// are kept, up to [`cache_bytes`](ParquetOptions::cache_bytes), shared by all threads. Reading in order decodes every
-/// page once. Shuffled reading of a data set larger than the cache decodes a span for each row, or for those of its rows that are
-/// asked for together: shuffle windows instead, or write small row groups, or page indices, by which a span is found without
+/// page once. Shuffled reading of a data set larger than the cache keeps the rows that a pass asks for soon, as many as have room there,
+/// and decodes a span once for all of those. Where they are a small part of the data, so that it is decoded again and again, the report
+/// says so: shuffle windows instead, or write small row groups, or page indices, by which a span is found without
 /// decoding what is before it. A batch straight
 /// behind it, or behind stages of order and choices of columns, is copied out of the spans column by column, without elements:
 /// each span is decoded once for the batch, in whatever order its rows come. Values are copies: one that were a view would keep
@@ -78,7 +79,7 @@ pub struct Parquet {
     /// Over the groups.
     firsts: Firsts,
     columns: Vec<Name>,
-    cache: Cache,
+    units: Units<Span>,
     /// Large groups that keep a decoder, oldest first.
     live: Mutex<VecDeque<usize>>,
     identity: String,
@@ -132,19 +133,20 @@ impl Spans for Parquet {
         Ok(Place { key: (at, span), row, left })
     }
 
-    fn span(&self, (at, span): Key) -> Result<Arc<Span>> {
+    fn span(&self, (at, wanted): Key, rows: &[Run]) -> Result<Held<Span>> {
         let group = &self.groups[at];
-        if let Some(span) = self.cache.get((at, span)) {
-            return Ok(span);
+        let known = || self.units.get((at, wanted), each_row(rows));
+        if let Some(held) = known() {
+            return Ok(held);
         }
         let file = &self.files[group.file];
-        // Another thread may decode it while this one waits for its turn.
-        let known = || self.cache.get((at, span));
         let put = |span, batch: RecordBatch| {
             let bytes = batch.get_array_memory_size();
-            self.cache.put((at, span), Span::new(&batch, file.order.iter().copied(), Memory::Copied), bytes)
+            let decoded = Span::new(&batch, file.order.iter().copied(), Memory::Copied, bytes);
+            self.units.put((at, span), decoded, each_row(if span == wanted { rows } else { &[] }))
         };
-        let decoded = group.decode(file, span, known, put)?;
+        // Another thread may decode it while this one waits for its turn.
+        let decoded = group.decode(file, wanted, known, put)?;
         if group.is_large() {
             self.keep(at);
         }
@@ -227,8 +229,9 @@ impl ParquetOptions {
         if let Some(condition) = &self.condition {
             identity += &format!(", row groups where {condition}");
         }
-        let cache = Cache::new(self.cache_bytes);
-        Ok(Parquet { files, groups, firsts, columns, cache, live: Mutex::default(), identity })
+        let bytes = groups.iter().map(|group| group.bytes(&files[group.file])).fold(0, u64::saturating_add);
+        let units = Units::new(self.cache_bytes, firsts.len(), bytes);
+        Ok(Parquet { files, groups, firsts, columns, units, live: Mutex::default(), identity })
     }
 
     fn open_file(&self, path: PathBuf, content: Content) -> Result<(File, FileId)> {
@@ -312,8 +315,16 @@ impl RandomAccess for Parquet {
         content::any_far(self.files.iter().map(|file| file.chunks.content()))
     }
 
+    fn looks_ahead(&self) -> Option<u64> {
+        Some(self.units.looks_ahead(self.reads_far()))
+    }
+
     /// The pages of each span, once for all of its rows.
     fn will_read(&self, next: Upcoming<'_>) {
+        self.units.tell(next, |index| self.find(index).ok().map(|place| (place.key, place.row)));
+        if !self.reads_far() {
+            return;
+        }
         let mut spans = Vec::new();
         for (at, row) in next.indices().iter().filter_map(|&index| self.firsts.find(index).ok()) {
             let (span, ..) = self.groups[at].span_of(row);
@@ -331,6 +342,14 @@ impl RandomAccess for Parquet {
         content::will_read(pages, next, |at| self.files[at].chunks.content());
     }
 
+    fn take_decoded(&self) -> Option<Decoded> {
+        self.units.take_decoded()
+    }
+
+    fn if_shuffled(&self) -> Option<Shuffled> {
+        self.units.if_shuffled(self.groups.iter().map(Group::spans).sum())
+    }
+
     fn name(&self) -> &'static str {
         "parquet"
     }
@@ -344,7 +363,7 @@ impl RandomAccess for Parquet {
     }
 
     fn memory_bytes(&self) -> Option<u64> {
-        Some(self.cache.budget() as u64)
+        Some(self.units.budget() as u64)
     }
 }
 

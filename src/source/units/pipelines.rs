@@ -1,0 +1,110 @@
+//! Chunked formats in random order, beyond what has room.
+
+use std::path::Path;
+
+use crate::dataset::map::{Decoded, RandomAccess, Source};
+use crate::element::Stack;
+use crate::sink::{Compression, Sink, SinkFormat, SinkOptions};
+use crate::source::{ArrayRecord, ArrayRecordWriter, Arrow, Mds, Parquet};
+use crate::{Array, Element, Executor, IterDataset, MapDataset};
+
+const RECORDS: u64 = 16_384;
+/// Of a unit.
+const TOGETHER: u64 = 64;
+/// A third of what the records take, about: more than threads read at a time.
+const ROOM: usize = 512 << 10;
+
+fn element(i: u64) -> Element {
+    // Numbers that are compressed to less.
+    let numbers = (0..8u64).map(|n| i * 8 + n).collect();
+    Element::new().with("i", Array::scalar(i)).with("x", Array::from_vec(numbers))
+}
+
+fn write(options: SinkOptions, folder: &Path) {
+    let mut sink = options.open(folder).unwrap();
+    (0..RECORDS).for_each(|i| sink.write(element(i)).unwrap());
+    sink.finish().unwrap();
+}
+
+/// How often the units of the only source were decoded.
+fn decoded(notes: &[(String, u64)]) -> Decoded {
+    Decoded::noted(notes).next().unwrap().1
+}
+
+/// However it is evaluated, shuffled records are those of the order, and units are decoded for several of them each; the records.
+fn shuffled<S>(name: &str, open: impl Fn() -> S) -> Vec<S::Record>
+where
+    S: RandomAccess<Record: PartialEq + Send> + 'static,
+{
+    let order = MapDataset::collect(&crate::dataset::map::Range::new(0, RECORDS as i64).shuffle(1)).unwrap();
+    let twin = open();
+    let expected: Vec<_> = order.iter().map(|&index| twin.read(index as u64).unwrap()).collect();
+    let alone = twin.take_decoded().unwrap();
+    assert!(2 * alone.units > RECORDS, "{name}: one by one, {alone:?}");
+    for executor in [Executor::Inline, Executor::Threads(3)] {
+        let mut loader = Source::new(open()).shuffle(1).to_iter().loader().executor(executor).build().unwrap();
+        let read: Vec<_> = loader.by_ref().collect::<Result<_, _>>().unwrap();
+        assert!(read == expected, "{name}, {executor}");
+        let decoded = decoded(&loader.report().notes);
+        // A third of 64, less what is told of late: at least four.
+        assert!(4 * decoded.units < RECORDS, "{name}, {executor}: {decoded:?}");
+    }
+    expected
+}
+
+/// The same of batches that are made out of columns.
+fn batched<S>(name: &str, open: impl Fn() -> S, expected: &[Element])
+where
+    S: RandomAccess<Record = Element> + 'static,
+{
+    for executor in [Executor::Inline, Executor::Threads(3)] {
+        let batched = Source::new(open()).shuffle(1).to_iter().batch(32);
+        let mut loader = batched.loader().executor(executor).build().unwrap();
+        let batches: Vec<_> = loader.by_ref().collect::<Result<_, _>>().unwrap();
+        let stacked: Vec<_> = expected.chunks(32).map(|some| Stack::stack(some.to_vec()).unwrap()).collect();
+        assert!(batches == stacked, "{name}, {executor}, in batches");
+        let decoded = decoded(&loader.report().notes);
+        assert!(4 * decoded.units < RECORDS, "{name}, {executor}, in batches: {decoded:?}");
+    }
+}
+
+#[test]
+fn parquet_in_random_order_decodes_a_row_group_for_many_rows() {
+    let temp = tempfile::tempdir().unwrap();
+    write(Sink::options(SinkFormat::Parquet).group(TOGETHER), temp.path());
+    let open = || Parquet::options().cache_bytes(ROOM).open(temp.path()).unwrap();
+    batched("parquet", open, &shuffled("parquet", open));
+    let shuffled = open().if_shuffled().unwrap();
+    assert_eq!((shuffled.units, shuffled.records, shuffled.budget), (RECORDS / TOGETHER, TOGETHER, ROOM as u64));
+    // Of 64 rows a good part is read of each decoding.
+    assert!((2.0..8.0).contains(&shuffled.times), "{shuffled:?}");
+    assert_eq!(Parquet::open(temp.path()).unwrap().if_shuffled(), None);
+}
+
+#[test]
+fn arrow_in_random_order_decodes_a_record_batch_for_many_rows() {
+    let temp = tempfile::tempdir().unwrap();
+    write(Sink::options(SinkFormat::Arrow).group(TOGETHER).compression(Compression::Lz4), temp.path());
+    let open = || Arrow::options().cache_bytes(ROOM).open(temp.path()).unwrap();
+    batched("arrow", open, &shuffled("arrow", open));
+}
+
+#[test]
+fn mds_in_random_order_decompresses_a_shard_for_many_samples() {
+    let temp = tempfile::tempdir().unwrap();
+    write(Sink::options(SinkFormat::Mds).shard_records(TOGETHER).compression(Compression::Zstd(1)), temp.path());
+    shuffled("mds", || Mds::options().cache_bytes(ROOM).open(temp.path()).unwrap());
+}
+
+#[test]
+fn array_record_in_random_order_decodes_a_chunk_for_many_records() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("a.array_record");
+    let options = ArrayRecordWriter::options().group_size(TOGETHER).compression(crate::source::Compression::Zstd(1));
+    let mut writer = options.create(&path).unwrap();
+    for i in 0..RECORDS {
+        writer.write(element(i).array("x").unwrap().bytes()).unwrap();
+    }
+    writer.finish().unwrap();
+    shuffled("array_record", || ArrayRecord::options().cache_bytes(ROOM).open(&path).unwrap());
+}
