@@ -3,11 +3,13 @@
 from collections.abc import Awaitable
 from typing import Any, Self
 
+import gristmill as gm
 from gristmill import orbax
 from gristmill.compat.grain import _functions
 from gristmill.compat.grain._dataset import IterDataset, MapDataset
 from gristmill.compat.grain._dataset_iterator import DatasetIterator
 from gristmill.compat.grain._options import MultiprocessingOptions, ReadOptions
+from gristmill.compat.grain._plan import Plan
 from gristmill.compat.grain._sharding import ShardOptions
 
 
@@ -58,6 +60,16 @@ class _ElasticPass(DatasetIterator[Any]):
             self._iterator = None
 
 
+class _Stream:
+    """Its pass for the stages behind it: a source is a stream, and no iterator."""
+
+    def __init__(self, dataset: "ElasticIterator") -> None:
+        self._dataset = dataset
+
+    def __iter__(self) -> DatasetIterator[Any]:
+        return self._dataset.__iter__()
+
+
 class ElasticIterator(IterDataset[Any]):
     """This host's part of every global batch. The state is one number, the same on every host: the elements that all of
     them have read. A state of `n` hosts restores on any number that divides the batch.
@@ -103,6 +115,10 @@ class ElasticIterator(IterDataset[Any]):
 
     def __iter__(self) -> DatasetIterator[Any]:
         return self._pass
+
+    def _core(self, plan: Plan) -> gm.IterDataset:
+        del plan
+        return gm.IterDataset.source(_Stream(self))
 
     def __next__(self) -> Any:
         return next(self._pass)
