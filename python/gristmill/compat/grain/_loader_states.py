@@ -23,7 +23,7 @@ def is_of_grain(state: Mapping[str, Any]) -> bool:
     return "last_seen_indices" in state or "version" not in state
 
 
-def position(state: Mapping[str, Any], shard: ShardOptions, operations: Sequence[Any]) -> Mapping[str, Any]:
+def position(state: dict[str, Any], shard: ShardOptions, operations: Sequence[Any]) -> dict[str, Any]:
     """Where a pass over the records of `shard` stands behind `state`.
 
     DIFFERENCE: a state of several workers can be restored behind operations that make one element of one. Behind others Grain's
