@@ -1,7 +1,7 @@
 //! The RAM budget: who may have how much of it.
 //!
-//! `budget >= slab + workers x (heap + extra)`, and every term is held by construction: the slab is sealed at its size, the
-//! kernel refuses a worker more private memory than its heap.
+//! `budget >= slab + workers x (heap + extra)`, and every term is held by construction: the slab has one size, each of its
+//! pages has memory in one worker's file at most, and the kernel refuses a worker more private memory than its heap.
 //!
 //! What workers do not need of their part does not go to the slab. Views keep memory of the slab for as long as they
 //! like, so it could not be had back for an element that needs a large heap after all; workers can be sent home. So

@@ -118,6 +118,8 @@ impl Channel {
             match inbox.fill(&self.socket, RecvFlags::CMSG_CLOEXEC) {
                 Ok(0) => return Err(Broken::Closed),
                 Ok(_) => {}
+                // The other end was closed before it had read all.
+                Err(e) if e.kind() == io::ErrorKind::ConnectionReset => return Err(Broken::Closed),
                 Err(e) => return Err(e.into()),
             }
         }
@@ -275,6 +277,14 @@ mod tests {
         drop(ours);
         assert!(matches!(theirs.recv::<String>(), Err(Broken::Closed)));
         assert_eq!(theirs.send(&1u8).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn an_end_that_is_closed_with_words_unread_is_closed() {
+        let (ours, theirs) = both();
+        theirs.send(&1u8).unwrap();
+        drop(ours);
+        assert!(matches!(theirs.recv::<u8>(), Err(Broken::Closed)));
     }
 
     #[test]

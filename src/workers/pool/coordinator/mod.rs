@@ -32,7 +32,7 @@ use crate::workers::launch::{Program, Worker};
 use crate::workers::options::MpOptions;
 use crate::workers::slab::{PAGE, Slab};
 
-/// How often deadlines are looked at.
+/// How often it looks for what nobody tells of: deadlines, and memory that changed.
 const TICK: Duration = Duration::from_millis(200);
 
 /// What the coordinator is asked for.
@@ -89,6 +89,8 @@ pub(super) struct Coordinator {
     look_again: Option<Duration>,
     /// Whether it was said that elements are copied.
     told_of_copies: bool,
+    /// When it was last looked for what nobody tells of.
+    looked_around: Instant,
     /// When it was last measured what all workers use, and whether it was said that it is too much.
     measured: Instant,
     told_of_more: bool,
@@ -152,6 +154,7 @@ impl Coordinator {
             drought: Drought::new(Instant::now()),
             look_again: None,
             told_of_copies: false,
+            looked_around: Instant::now(),
             measured: Instant::now(),
             told_of_more: false,
             syncs: Vec::new(),
@@ -175,11 +178,9 @@ impl Coordinator {
                 },
                 recv(self.heard) -> event => if let Ok(event) = event { self.hear(event) },
                 recv(self.has_room) -> _ => {}
-                recv(tick) -> _ => {
-                    self.look_at_deadlines();
-                    self.measure();
-                }
+                recv(tick) -> _ => {}
             }
+            self.look_around();
             self.tune();
         }
         self.tell_figures();
@@ -187,6 +188,15 @@ impl Coordinator {
         let Self { orders, crew, starting, .. } = self;
         drop((orders, crew));
         starting.into_iter().for_each(|thread| drop(thread.join()));
+    }
+
+    /// Looks now and then, however much there is to do, for what nobody tells of.
+    fn look_around(&mut self) {
+        if self.looked_around.elapsed() >= TICK.min(self.options.tick) {
+            self.looked_around = Instant::now();
+            self.look_at_deadlines();
+            self.measure();
+        }
     }
 
     /// How long nothing may happen before it looks around by itself.
