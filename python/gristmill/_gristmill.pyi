@@ -926,11 +926,13 @@ class MapDataset(Generic[_T_co]):
             worker_init_fn: Called once in each worker that runs Python functions, with its number and how many there
                 are.
             num_workers: Worker processes; 0 evaluates on threads of this process. By default one with a thread for
-                every core where all stages are native, else one for every core.
+                every core where all stages are native, else one for every core at the start, and as many as pay then.
             workers: The same under another name.
             per_worker_buffer_size: Elements, or batches, kept ready for each worker.
             max_workers: Begin with one process, and let tuning find out whether up to so many pay.
-            threads_per_worker: Threads that evaluate in each worker.
+            threads_per_worker: Threads that evaluate in each worker. Where neither this nor a number of workers is given,
+                there are more where functions wait and let others have the interpreter meanwhile: then several threads
+                call them at once, as with Grain's read threads; 1 rules that out.
             ram_budget: Bytes, or text such as `"2GiB"`, that shared memory and the private memory of all workers take
                 together at most; a quarter of what is available.
             worker_heap: Bytes of private memory of each worker; see `MpOptions`.
@@ -1789,11 +1791,13 @@ class IterDataset(Generic[_T_co]):
             worker_init_fn: Called once in each worker that runs Python functions, with its number and how many there
                 are.
             num_workers: Worker processes; 0 evaluates on threads of this process. By default one with a thread for
-                every core where all stages are native, else one for every core.
+                every core where all stages are native, else one for every core at the start, and as many as pay then.
             workers: The same under another name.
             per_worker_buffer_size: Elements, or batches, kept ready for each worker.
             max_workers: Begin with one process, and let tuning find out whether up to so many pay.
-            threads_per_worker: Threads that evaluate in each worker.
+            threads_per_worker: Threads that evaluate in each worker. Where neither this nor a number of workers is given,
+                there are more where functions wait and let others have the interpreter meanwhile: then several threads
+                call them at once, as with Grain's read threads; 1 rules that out.
             ram_budget: Bytes, or text such as `"2GiB"`, that shared memory and the private memory of all workers take
                 together at most; a quarter of what is available.
             worker_heap: Bytes of private memory of each worker; see `MpOptions`.

@@ -8,7 +8,7 @@ use crate::element::OrderHash;
 use crate::{BoxIter, Element, Error, Loader, LoaderBuilder, Report, Result};
 use serde::Serialize;
 
-use crate::cli::format::{count, grouped, percent};
+use crate::cli::format::{count, grouped, percent, time};
 use crate::cli::progress::Progress;
 use crate::cli::saved::{RunState, States};
 use crate::cli::tokens::TokenCount;
@@ -59,6 +59,8 @@ pub(crate) struct Summary {
     consumer_wait_share: f64,
     verdict: String,
     seconds: f64,
+    /// Of a sleep in place of a training step, after each batch: all rates are with it.
+    step_s: f64,
     resumed: bool,
     /// The file with the state, if one was written.
     pub(crate) state_file: Option<PathBuf>,
@@ -146,6 +148,7 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
         consumer_wait_share: report.consumer_wait_share,
         verdict: report.verdict.bottleneck.clone(),
         seconds,
+        step_s: plan.step_time.as_secs_f64(),
         resumed,
         state_file,
         report,
@@ -202,7 +205,11 @@ impl Summary {
         }
         let run =
             if self.resumed { format!(" ({} in this run)", grouped(self.batches_this_run)) } else { String::new() };
-        text += &format!("batches     {}{run} · {}/s\n", grouped(self.batches), count(self.batches_per_s));
+        let step = match self.step_s {
+            step if step > 0.0 => format!(" · with a sleep of {} for a step after each", time(step * 1e6)),
+            _ => String::new(),
+        };
+        text += &format!("batches     {}{run} · {}/s{step}\n", grouped(self.batches), count(self.batches_per_s));
         text += &format!("order hash  {}\n", self.order_hash);
         output::data(&text);
     }

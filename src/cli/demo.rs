@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::demo::{END_OF_TEXT, TOKENIZER_JSON, corpus};
 use crate::spec::Pipeline;
@@ -13,9 +13,10 @@ use crate::cli::consume::{Plan, Stopped, Summary, consume};
 use crate::cli::format::bytes;
 use crate::cli::how::How;
 use crate::cli::saved::States;
+use crate::cli::step_time::StepTime;
 use crate::cli::{Outcome, output};
 
-/// Generates text, tokenises, shuffles, packs and batches it, and feeds it to a stand-in for a training step.
+/// Generates text, tokenises, shuffles, packs and batches it, as fast as it goes or as a training step wants it.
 ///
 /// Writes its corpus, its tokenizer and its pipeline file into one folder, from which everything can be run again.
 #[derive(clap::Args)]
@@ -27,6 +28,8 @@ pub(crate) struct Args {
     /// Where to write
     #[arg(long, value_name = "DIR", default_value = "gristmill-demo")]
     folder: PathBuf,
+    #[command(flatten)]
+    step: StepTime,
     /// Print the pipeline file and do nothing else
     #[arg(long)]
     print_pipeline: bool,
@@ -41,8 +44,6 @@ const CORPUS: &str = "corpus.jsonl";
 const TOKENIZER: &str = "demo.tokenizer.json";
 const PIPELINE: &str = "pipeline.yaml";
 const SEED: u64 = 42;
-/// What the stand-in takes for a step: the accelerator's time, not the processor's.
-const STEP: Duration = Duration::from_millis(2);
 
 fn pipeline_text() -> String {
     format!(
@@ -85,7 +86,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let plan = Plan {
         indices,
         steps: None,
-        step_time: STEP,
+        step_time: args.step.time().unwrap_or_default(),
         states: States::new(args.folder.join("checkpoints")),
         save_at_end: false,
         every: None,
