@@ -1,4 +1,5 @@
-//! Tuning on line against fixed settings: pipelines of eight shapes, each started from the worst setting there is.
+//! Tuning on line against fixed settings: pipelines of twelve shapes. Eight are started from the worst setting there is, and four,
+//! a user's source that waits 2 or 5 ms, as `MpOptions::auto()` and `Executor::Auto` start.
 //!
 //! `cargo bench --bench tuning [-- NAME …]`. Of each shape, settings of a grid are run for a moment each; then it runs
 //! from one thread and a window of one range until nothing has changed for a while, 30 s at most. The two are measured in
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use gristmill::dataset::map::Range;
 use gristmill::report::WorkersReport;
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{Array, Element, IterDataset, Loader, MapDataset, Result};
+use gristmill::{Array, Element, Executor, IterDataset, Loader, MapDataset, Result};
 use serde::{Deserialize, Serialize};
 
 #[path = "support/process_cpu.rs"]
@@ -48,6 +49,18 @@ struct Shape {
     step: fn(f64) -> Duration,
     /// Threads to try.
     threads: &'static [usize],
+    how: How,
+}
+
+/// Who evaluates, and where tuning begins.
+#[derive(Clone, Copy, PartialEq)]
+enum How {
+    /// A worker, from one thread and a window of one range.
+    Worst,
+    /// A worker with the options as they are by default.
+    Worker,
+    /// Threads of this process.
+    Threads,
 }
 
 /// What an element costs.
@@ -71,36 +84,69 @@ fn at_once(_: f64) -> Duration {
     Duration::ZERO
 }
 
-fn shapes() -> [Shape; 8] {
+fn shapes() -> [Shape; 12] {
     const CORES: &[usize] = &[1, 2, 4];
-    const MANY: &[usize] = &[1, 4, 16];
+    const MANY: &[usize] = &[1, 4, 16, 64];
+    const BEYOND: &[usize] = &[2, 4, 8, 16, 32, 48, 64];
+    let source = |name, ms: u64, how| Shape {
+        name,
+        work: Work { wait: 1000 * ms, ..NOTHING },
+        step: at_once,
+        threads: BEYOND,
+        how,
+    };
     [
-        Shape { name: "cpu", work: Work { compute: 1000, ..NOTHING }, step: at_once, threads: CORES },
-        Shape { name: "io", work: Work { wait: 10_000, ..NOTHING }, step: at_once, threads: MANY },
-        Shape { name: "hand-over", work: Work { bytes: 1 << 20, ..NOTHING }, step: at_once, threads: CORES },
+        Shape { name: "cpu", work: Work { compute: 1000, ..NOTHING }, step: at_once, threads: CORES, how: How::Worst },
+        Shape { name: "io", work: Work { wait: 10_000, ..NOTHING }, step: at_once, threads: MANY, how: How::Worst },
+        Shape {
+            name: "hand-over",
+            work: Work { bytes: 1 << 20, ..NOTHING },
+            step: at_once,
+            threads: CORES,
+            how: How::Worst,
+        },
         // Fed by 2.5 threads.
         Shape {
             name: "consumer",
             work: Work { wait: 5000, ..NOTHING },
             step: |_| Duration::from_millis(2),
             threads: MANY,
+            how: How::Worst,
         },
         // At first threads, then cores are the limit.
-        Shape { name: "two", work: Work { compute: 500, wait: 4500, ..NOTHING }, step: at_once, threads: MANY },
-        Shape { name: "tail", work: Work { wait: 1000, tail: 100, ..NOTHING }, step: at_once, threads: MANY },
+        Shape {
+            name: "two",
+            work: Work { compute: 500, wait: 4500, ..NOTHING },
+            step: at_once,
+            threads: MANY,
+            how: How::Worst,
+        },
+        Shape {
+            name: "tail",
+            work: Work { wait: 1000, tail: 100, ..NOTHING },
+            step: at_once,
+            threads: MANY,
+            how: How::Worst,
+        },
         // The consumer wants ten times as much after eight seconds.
         Shape {
             name: "phase",
             work: Work { wait: 5000, ..NOTHING },
             step: |at_s| Duration::from_millis(if at_s < 8.0 { 10 } else { 1 }),
             threads: MANY,
+            how: How::Worst,
         },
         Shape {
             name: "growing",
             work: Work { bytes: 4 << 20, doubling: 300, ..NOTHING },
             step: at_once,
             threads: CORES,
+            how: How::Worst,
         },
+        source("worker 2 ms", 2, How::Worker),
+        source("worker 5 ms", 5, How::Worker),
+        source("threads 2 ms", 2, How::Threads),
+        source("threads 5 ms", 5, How::Threads),
     ]
 }
 
@@ -180,7 +226,10 @@ impl<D: IterDataset<Item = Element> + 'static> Run<'_, D> {
     }
 
     fn workers(&mut self) -> WorkersReport {
-        self.loader.report().workers.unwrap_or_default()
+        let report = self.loader.report();
+        let here =
+            WorkersReport { threads_per_worker: report.threads, decisions: report.decisions, ..Default::default() };
+        report.workers.unwrap_or(here)
     }
 
     /// Waits until the workers have nothing more to do.
@@ -208,10 +257,18 @@ fn start(
     tuned: bool,
 ) -> Result<Run<'_, impl IterDataset<Item = Element> + 'static + use<>>> {
     let most = shape.threads.last().copied().unwrap_or(1);
-    let options = MpOptions::auto().threads_per_worker(if tuned { most } else { threads }).ram_budget(1 << 30);
-    let options = options.tune(tuned).start_threads(threads).start_window(window);
     let from = if tuned { 0 } else { 13 * shape.work.doubling };
-    Ok(Run { shape, loader: mp_prefetch(pipeline, (shape.work, from, rounds(shape.work.compute)), options)?.build()? })
+    let cfg = (shape.work, from, rounds(shape.work.compute));
+    let options = match (shape.how, tuned) {
+        (How::Threads, _) => {
+            let executor = if tuned { Executor::Auto } else { Executor::Threads(threads) };
+            return Ok(Run { shape, loader: pipeline(cfg)?.loader().executor(executor).build()? });
+        }
+        (How::Worker, true) => MpOptions::auto(),
+        (_, true) => MpOptions::auto().threads_per_worker(most).start_threads(threads).start_window(window),
+        (_, false) => MpOptions::auto().threads_per_worker(threads).start_window(window).tune(false),
+    };
+    Ok(Run { shape, loader: mp_prefetch(pipeline, cfg, options.ram_budget(1 << 30))?.build()? })
 }
 
 /// Behind every change that its consumer makes.
@@ -221,7 +278,8 @@ fn run(shape: &Shape) -> Result<()> {
     let mut best = (Measured::default(), 1, 1);
     let mut grid = Vec::new();
     for &threads in shape.threads {
-        for window in [1, 16, 256] {
+        let windows: &[usize] = if shape.how == How::Threads { &[0] } else { &[1, 16, 256] };
+        for &window in windows {
             let mut run = start(shape, threads, window, false)?;
             run.go(FIXED, LATE)?;
             let measured = run.go(FIXED, LATE)?;
