@@ -3,9 +3,11 @@
 //! A [`Cx`] belongs to one thread. It counts elements always, and measures self time of a sample of them: all where an
 //! element takes 50 µs or more, fewer the cheaper they are, so that measuring costs a small part of 1 %. Each measured
 //! element stands for those before it that were not. Where elements are evaluated in chunks, the sample is of chunks, and a
-//! stage's part of one is measured as a whole. Its owner hands the counts over to the shared [`Recorder`] at times of its own
+//! stage's part of one is measured as a whole. Of a sample of the measured ones it is looked at how much was time on a core, and
+//! how much was waiting: for a disk, a network, the interpreter's lock. Its owner hands the counts over to the shared [`Recorder`] at times of its own
 //! choosing.
 
+pub(crate) mod clock;
 mod local;
 mod recorder;
 mod sample;
@@ -149,14 +151,22 @@ impl Cx {
     }
 
     fn clocked<R>(&mut self, at: usize, elements: u64, work: impl FnOnce() -> R) -> R {
-        let start = Instant::now();
-        let result = work();
-        let elapsed = (start.elapsed().as_nanos() as u64).saturating_sub(clock_ns());
+        let (result, elapsed, spent) = if self.sample().looks {
+            let (result, spent) = clock::look(work);
+            (result, spent.wall, Some(spent))
+        } else {
+            let start = Instant::now();
+            let result = work();
+            (result, (start.elapsed().as_nanos() as u64).saturating_sub(clock_ns()), None)
+        };
         let sample = self.sample();
         sample.measured_ns += elapsed;
         sample.measurements += 1;
         let weight = sample.weight;
         let tally = &mut self.tally[at];
+        if let Some(spent) = spent {
+            tally.looked(&spent, weight);
+        }
         tally.sampled[self.unit as usize].ns += elapsed as f64 * weight;
         tally.times.push((elapsed / elements, ((elements as f64 * weight).round() as u64).max(1)));
         result
@@ -171,10 +181,16 @@ impl Cx {
             tally.rare.skipped += 1;
             return work();
         }
-        let start = Instant::now();
-        let result = work();
-        let elapsed = start.elapsed().as_nanos() as u64;
         let stands_for = 1 + u64::from(std::mem::take(&mut tally.rare.skipped));
+        let (result, elapsed) = if clock::is_due() {
+            let (result, spent) = clock::look(work);
+            tally.looked(&spent, stands_for as f64);
+            (result, spent.wall)
+        } else {
+            let start = Instant::now();
+            let result = work();
+            (result, start.elapsed().as_nanos() as u64)
+        };
         tally.counts.self_ns += elapsed * stands_for;
         tally.times.push((elapsed, stands_for));
         tally.rare.last_ns = elapsed;

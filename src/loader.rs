@@ -16,7 +16,7 @@ use crate::cx::{Cx, Recorder};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::Result;
 use crate::exec::{Engine, Executor, Runtime};
-use crate::report::{ConsumerMeter, Report};
+use crate::report::{ConsumerMeter, Report, Seen};
 
 /// Chooses how a pipeline is run: see [`IterDataset::loader`].
 #[must_use = "a builder does nothing until `build`"]
@@ -214,11 +214,17 @@ impl<D: IterDataset + 'static> Loader<D> {
 
     /// Where the time went so far.
     pub fn report(&mut self) -> Report {
+        self.report_around(None)
+    }
+
+    /// The same, as a loop in another language saw it, `around` every call of [`next`](Iterator::next).
+    pub(crate) fn report_around(&mut self, around: Option<&ConsumerMeter>) -> Report {
         if let Drive::Inline { cx, .. } = &mut self.drive {
             cx.flush();
         }
         self.run.demand().aside(|| self.run.sync());
-        Report::new(&self.dataset, &self.executor, &self.recorder, &self.run, &self.meter)
+        let seen = Seen { meter: &self.meter, around };
+        Report::new(&self.dataset, &self.executor, &self.recorder, &self.run, seen)
     }
 
     /// The next element, as [`next`](Iterator::next) gives it; pending where others make it and have not done so within

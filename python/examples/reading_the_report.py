@@ -35,6 +35,8 @@ def main() -> None:
         slowest = max(numbers["stages"], key=lambda stage: stage["wait_share"])
         share = numbers["consumer_wait_share"]
         print(f"waited {share:.0%} of the time, most of it for {slowest['name']}: {slowest['wait_share']:.0%}")
+        # `decode` only waits: four threads are not all that it could use, however few cores there are.
+        print(f"{slowest['name']} spent {slowest['blocked_s'] / slowest['self_s']:.0%} of its own time waiting")
 
 
 if __name__ == "__main__":

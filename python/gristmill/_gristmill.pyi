@@ -950,7 +950,7 @@ class MapDataset(Generic[_T_co]):
     def loader(
         self,
         *,
-        threads: int = 0,
+        threads: int | Literal["auto"] = 0,
         buffer: int = 2,
         writable: bool = False,
         workers: bool = True,
@@ -959,7 +959,9 @@ class MapDataset(Generic[_T_co]):
 
         Args:
             threads: Threads for the elementwise part, beside one for the rest. With 0 everything runs when it is asked
-                for. The elements are the same.
+                for. With `"auto"` there is one for each core at first, and their number and how far they are ahead follow
+                what the loop needs: up to 64, where elements mostly wait for a disk or a network. Functions that hold the
+                interpreter's lock while they compute gain by `mp_prefetch` instead. The elements are the same.
             buffer: Elements or batches that are kept ready ahead of the consumer, where there are threads.
             writable: Hand out native arrays that may be written to: as they are where nobody else views their memory,
                 else as a copy. Arrays that Python functions made are handed on as they are.
@@ -1815,7 +1817,7 @@ class IterDataset(Generic[_T_co]):
     def loader(
         self,
         *,
-        threads: int = 0,
+        threads: int | Literal["auto"] = 0,
         buffer: int = 2,
         writable: bool = False,
         workers: bool = True,
@@ -1824,7 +1826,9 @@ class IterDataset(Generic[_T_co]):
 
         Args:
             threads: Threads for the elementwise part, beside one for the rest. With 0 everything runs when it is asked
-                for. The elements are the same.
+                for. With `"auto"` there is one for each core at first, and their number and how far they are ahead follow
+                what the loop needs: up to 64, where elements mostly wait for a disk or a network. Functions that hold the
+                interpreter's lock while they compute gain by `mp_prefetch` instead. The elements are the same.
             buffer: Elements or batches that are kept ready ahead of the consumer, where there are threads.
             writable: Hand out native arrays that may be written to: as they are where nobody else views their memory,
                 else as a copy. Arrays that Python functions made are handed on as they are.

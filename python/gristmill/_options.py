@@ -18,7 +18,7 @@ class MpOptions:
     """
 
     #: Worker processes; 0 evaluates on threads of this process. If it is not given: one with a thread for every core where
-    #: all stages are native, else one for every core.
+    #: all stages are native, else one for every core at the start, and as many as pay then.
     num_workers: int | None = None
     #: The same under another name.
     workers: int | Literal["auto"] = "auto"
@@ -26,7 +26,9 @@ class MpOptions:
     per_worker_buffer_size: int = 1
     #: Begin with one process, and let tuning find out whether up to so many pay.
     max_workers: int | None = None
-    #: Threads that evaluate in each worker. Python functions take turns in them, so there is one where there are any.
+    #: Threads that evaluate in each worker. Where there are Python functions and the number of workers is given, one. Where it
+    #: is not, one at the start, and more where functions wait and let others have the interpreter meanwhile: then, as with
+    #: Grain's read threads, several threads call them at once, which 1 rules out.
     threads_per_worker: int | None = None
     #: Bytes that shared memory and the private memory of all workers take together at most; a quarter of what is available.
     #: It does not limit shared memory that functions map themselves (such as `mmap.mmap(-1, n)`), nor processes that they

@@ -41,6 +41,9 @@ class Choices:
     tune: bool
     #: Whether workers run Python functions.
     interpreted: bool
+    #: Of those that are tuned, how many there are at the start.
+    start_workers: int | None = None
+    start_threads: int | None = None
 
 
 @dataclasses.dataclass
@@ -67,9 +70,9 @@ def launch(dataset: Dataset) -> Launch | None:
     evaluated, options, init = found
     plan = Plan(evaluated)
     native = not plan.foreign and init is None
-    chosen = _chosen(options, native)
+    chosen = _chosen(options, native, counts=init is not None)
     forks = not native and chosen.workers != 0
-    buffer = options.per_worker_buffer_size * max(1, chosen.workers or 1)
+    buffer = options.per_worker_buffer_size * max(1, chosen.workers or chosen.start_workers or 1)
     payload = partial(_native, plan) if native else partial(_pickled, plan, init, chosen)
     to_fork = _to_fork() if forks else None
     return Launch(evaluated, payload, _interpreter(), _arguments(native), _folder(), to_fork, chosen, buffer)
@@ -96,18 +99,32 @@ def _asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[MpOptions, An
     return given(options, **keywords), init
 
 
-def _chosen(options: MpOptions, native: bool) -> Choices:
-    workers, threads = options.count, options.threads_per_worker
+#: Tuning starts no more workers of Python functions than so many, whatever there is memory for.
+MOST_WORKERS = 64
+
+
+def _chosen(options: MpOptions, native: bool, *, counts: bool) -> Choices:
+    """The choices; `counts` is whether each worker is told how many there are."""
+    workers, most, threads = options.count, options.max_workers, options.threads_per_worker
+    start_workers = start_threads = None
     if not native:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        if workers is None and options.max_workers is None:
-            workers = cores
-        if workers != 0 and threads is None:
+        if workers is None and most is None:
+            if options.tune and not counts:
+                most, start_workers = max(cores, MOST_WORKERS), cores
+            else:
+                workers = cores
+        if workers is None and threads is None and options.tune:
+            # Until it is seen whether functions let others have the interpreter while they wait.
+            start_threads = 1
+        elif workers != 0 and threads is None:
             threads = 1
     sizes = {name: size(name, getattr(options, name)) for name in ("ram_budget", "worker_heap", "max_element")}
     return Choices(
         workers=workers,
-        max_workers=options.max_workers,
+        max_workers=most,
+        start_workers=start_workers,
+        start_threads=start_threads,
         threads_per_worker=threads,
         deadline=options.deadline,
         retries=options.retries,

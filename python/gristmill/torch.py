@@ -7,7 +7,7 @@ import dataclasses
 import json
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -98,7 +98,7 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         self,
         ds: _IterDataset | MapDataset,
         *,
-        threads: int = 0,
+        threads: int | Literal["auto"] = 0,
         buffer: int = 2,
         pin_memory: bool = False,
     ) -> None:

@@ -93,7 +93,8 @@ pub(super) fn main(args: &Args) -> Result<Outcome> {
     let settings = pipeline.settings();
     let threads = match settings.executor.unwrap_or_else(Executor::all_cores) {
         Executor::Threads(threads) => threads,
-        _ => 1,
+        Executor::Auto => std::thread::available_parallelism().map_or(1, usize::from),
+        Executor::Inline => 1,
     };
     let first = dataset.clone().loader().build()?.next().transpose()?;
     let explanation = Explanation {

@@ -1,5 +1,6 @@
 //! Counts of one thread.
 
+use super::clock::Spent;
 use super::recorder::{Counts, StageTally};
 
 /// What one stage did on one thread since it last handed its counts over.
@@ -39,6 +40,17 @@ pub(super) struct Rare {
 }
 
 impl Local {
+    /// Counts where the time of a piece of work went that stands for so many.
+    pub(super) fn looked(&mut self, spent: &Spent, stands_for: f64) {
+        let part = |ns: u64| (ns as f64 * stands_for) as u64;
+        let counts = &mut self.counts;
+        counts.looked_ns += part(spent.wall);
+        counts.cpu_ns += part(spent.cpu);
+        counts.blocked_ns += part(spent.blocked);
+        counts.lock_ns += part(spent.lock);
+        counts.interpreted_ns += if spent.interpreted { part(spent.wall) } else { 0 };
+    }
+
     /// `scales` correct the samples for what is behind the last of each.
     pub(super) fn hand_over(&mut self, scales: [f64; UNITS], ahead: bool, total: &mut StageTally) {
         let mut counts = std::mem::take(&mut self.counts);

@@ -17,6 +17,17 @@ pub struct Counts {
     pub self_ns: u64,
     /// Of those, what was spent by those who evaluate elements ahead: threads, here or in worker processes.
     pub ahead_ns: u64,
+    /// Nanoseconds of own work during which the thread's own clock was read: a sample of [`self_ns`](Self::self_ns), of which the
+    /// next ones are parts.
+    pub looked_ns: u64,
+    /// Of those, on a core.
+    pub cpu_ns: u64,
+    /// Of those, blocked: for a disk, a network, a time to pass.
+    pub blocked_ns: u64,
+    /// Of those, until the interpreter's lock was had.
+    pub lock_ns: u64,
+    /// Of those, in pieces of work that took the interpreter's lock.
+    pub interpreted_ns: u64,
     /// Nanoseconds spent blocked in the stage, waiting for elements from other threads.
     pub wait_ns: u64,
 }
@@ -27,11 +38,21 @@ impl Counts {
         Duration::from_nanos(self.self_ns)
     }
 
+    /// So many of [`self_ns`](Self::self_ns) as `part` is of what was looked at, in seconds; 0 where nothing was.
+    pub(crate) fn seconds_of(&self, part: u64) -> f64 {
+        if self.looked_ns > 0 { self.self_ns as f64 / 1e9 * (part as f64 / self.looked_ns as f64) } else { 0.0 }
+    }
+
     pub(super) fn add(&mut self, other: &Self) {
         self.elements += other.elements;
         self.bytes += other.bytes;
         self.self_ns += other.self_ns;
         self.ahead_ns += other.ahead_ns;
+        self.looked_ns += other.looked_ns;
+        self.cpu_ns += other.cpu_ns;
+        self.blocked_ns += other.blocked_ns;
+        self.lock_ns += other.lock_ns;
+        self.interpreted_ns += other.interpreted_ns;
         self.wait_ns += other.wait_ns;
     }
 }
@@ -70,6 +91,15 @@ impl Recorder {
     /// The totals so far, by stage id.
     pub fn totals(&self) -> Vec<StageTally> {
         self.stages().clone()
+    }
+
+    /// Time for which stages were blocked, waiting for elements from other threads; and for which work waited for an
+    /// interpreter's lock.
+    pub(crate) fn blocked(&self) -> (Duration, Duration) {
+        let stages = self.stages();
+        let wait_ns = stages.iter().map(|stage| stage.counts.wait_ns).sum();
+        let lock_s: f64 = stages.iter().map(|stage| stage.counts.seconds_of(stage.counts.lock_ns)).sum();
+        (Duration::from_nanos(wait_ns), Duration::from_secs_f64(lock_s))
     }
 
     pub(super) fn stages(&self) -> MutexGuard<'_, Vec<StageTally>> {

@@ -3,6 +3,8 @@
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use super::clock;
+
 /// What the clock itself adds to a measured time: the least of many empty measurements.
 pub(super) fn clock_ns() -> u64 {
     static COST: OnceLock<u64> = OnceLock::new();
@@ -13,7 +15,7 @@ pub(super) fn clock_ns() -> u64 {
 }
 
 /// One part in this many of the time goes into measuring elements.
-const SHARE: u64 = 400;
+pub(super) const SHARE: u64 = 400;
 /// However cheap elements are, one in this many is measured.
 const MAX_STRIDE: u64 = 1024;
 
@@ -22,6 +24,8 @@ const MAX_STRIDE: u64 = 1024;
 pub(super) struct Sample {
     /// Whether the present one is measured.
     pub(super) on: bool,
+    /// Whether it is looked at how much of that is time on a core.
+    pub(super) looks: bool,
     /// How many begin until one that is measured does.
     countdown: u32,
     /// For each of its elements, how many the one measured last stands for.
@@ -48,6 +52,7 @@ impl Sample {
         let dither = 0x9e37_79b9;
         Self {
             on: false,
+            looks: false,
             countdown: 1,
             weight: 1.0,
             measured_ns: 0,
@@ -70,6 +75,7 @@ impl Sample {
         self.pending += elements;
         self.countdown -= 1;
         self.on = self.countdown == 0;
+        self.looks = self.on && clock::is_due();
         if self.on {
             self.weight = self.pending as f64 / elements as f64;
             self.stood_for += std::mem::take(&mut self.pending);

@@ -56,7 +56,6 @@ impl Demand {
     }
 
     /// Time waited so far, the present wait too.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn waited(&self) -> std::time::Duration {
         let since = self.since_ns.load(Relaxed);
         let present = if since == 0 { 0 } else { self.ns(Instant::now()).saturating_sub(since) };
@@ -64,7 +63,6 @@ impl Demand {
     }
 
     /// How often it has asked for something so far, and for how long at most it did not since this was last read.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn steps(&self) -> (u64, std::time::Duration) {
         let asked = self.since_ns.load(Relaxed) > 0 || self.aside.load(Relaxed);
         let present = if asked { 0 } else { self.ns(Instant::now()).saturating_sub(self.got_ns.load(Relaxed)) };
@@ -96,7 +94,7 @@ impl Demand {
     }
 }
 
-#[cfg(all(test, feature = "workers", target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use std::time::Duration;
 

@@ -6,6 +6,7 @@ mod pool;
 pub(crate) mod remote;
 mod runtime;
 pub(crate) mod thread;
+mod tuning;
 
 pub use runtime::{Executor, Runtime};
 

@@ -1,12 +1,13 @@
 //! Threads that take chunks of elements from one queue.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
+use crate::cx::clock::thread_cpu;
 use crate::error::{Error, Result};
 
 /// A piece of work, which is told whether it is to go on. It sends its result wherever its maker waits for it; where it is
@@ -23,7 +24,7 @@ impl Open {
     }
 }
 
-/// A fixed number of threads and the queue they take from, first come first served.
+/// Threads and the queue they take from, first come first served. Their number may change.
 ///
 /// Whoever submits bounds what it has in the queue, so the queue itself needs no bound. Tasks may hold their pool: it is
 /// therefore ended by whoever has started it, [`cancel`](Self::cancel) and [`join`](Self::join), and not by the last holder.
@@ -31,23 +32,55 @@ impl Open {
 pub(crate) struct Pool {
     /// `None` once cancelled.
     queue: Mutex<Option<Sender<Task>>>,
+    tasks: Receiver<Task>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    count: usize,
+    /// Ranges that may be under way or wait to be read.
+    window: AtomicUsize,
     shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
 struct Shared {
     open: Open,
+    /// Threads that are to work; others wait for their turn to come again.
+    active: Mutex<usize>,
+    changed: Condvar,
     busy_ns: AtomicU64,
+    cpu_ns: AtomicU64,
+    /// Threads that are at a task.
+    working: AtomicUsize,
+    indices: AtomicU64,
 }
+
+/// What threads of a pool have done so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Done {
+    /// Time at work, summed over all threads; and the part of it on a core.
+    pub(crate) busy: Duration,
+    pub(crate) cpu: Duration,
+    /// Root indices that were evaluated.
+    pub(crate) indices: u64,
+}
+
+/// Clocks of threads are read so often at most: it takes a system call.
+const READ_EVERY: Duration = Duration::from_millis(2);
 
 impl Pool {
     pub(crate) fn start(count: usize) -> Result<Arc<Self>> {
         let (queue, tasks) = unbounded();
-        let shared = Arc::new(Shared { open: Open(AtomicBool::new(true)), busy_ns: AtomicU64::new(0) });
-        let threads = (0..count).map(|i| spawn(i, tasks.clone(), shared.clone())).collect::<Result<_>>()?;
-        Ok(Arc::new(Self { queue: Mutex::new(Some(queue)), threads: Mutex::new(threads), count, shared }))
+        let shared = Arc::new(Shared {
+            open: Open(AtomicBool::new(true)),
+            active: Mutex::new(0),
+            changed: Condvar::new(),
+            busy_ns: AtomicU64::new(0),
+            cpu_ns: AtomicU64::new(0),
+            working: AtomicUsize::new(0),
+            indices: AtomicU64::new(0),
+        });
+        let (queue, threads) = (Mutex::new(Some(queue)), Mutex::default());
+        let pool = Self { queue, tasks, threads, window: AtomicUsize::new(2 * count), shared };
+        pool.set_threads(count)?;
+        Ok(Arc::new(pool))
     }
 
     /// Puts a task at the end of the queue; once cancelled, drops it.
@@ -58,19 +91,71 @@ impl Pool {
         }
     }
 
+    /// Has so many threads work from now on. Those that are too many finish the task that they have, or take one more.
+    ///
+    /// # Errors
+    /// If the system refuses one; those there are do the work.
+    pub(crate) fn set_threads(&self, count: usize) -> Result<()> {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.shared.active() = count;
+        self.shared.changed.notify_all();
+        while threads.len() < count && self.shared.open.get() {
+            match spawn(threads.len(), self.tasks.clone(), self.shared.clone()) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    *self.shared.active() = threads.len();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn threads(&self) -> usize {
-        self.count
+        *self.shared.active()
+    }
+
+    /// Ranges that may be under way or wait to be read.
+    pub(crate) fn window(&self) -> usize {
+        self.window.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_window(&self, ranges: usize) {
+        self.window.store(ranges, Ordering::Relaxed);
+    }
+
+    /// Whether a thread has nothing to do, because nothing is left in the queue.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.tasks.is_empty() && self.shared.working.load(Ordering::Relaxed) < self.threads()
+    }
+
+    /// So many root indices more were evaluated.
+    pub(crate) fn evaluated(&self, indices: u64) {
+        self.shared.indices.fetch_add(indices, Ordering::Relaxed);
     }
 
     /// Time in which threads were at work, summed over all of them.
     pub(crate) fn busy(&self) -> Duration {
-        Duration::from_nanos(self.shared.busy_ns.load(Ordering::Relaxed))
+        self.done().busy
+    }
+
+    /// What threads have done.
+    pub(crate) fn done(&self) -> Done {
+        let time = |ns: &AtomicU64| Duration::from_nanos(ns.load(Ordering::Relaxed));
+        let Shared { busy_ns, cpu_ns, indices, .. } = &*self.shared;
+        Done { busy: time(busy_ns), cpu: time(cpu_ns), indices: indices.load(Ordering::Relaxed) }
     }
 
     /// Drops what waits, and has what is under way stop as soon as it can.
     pub(crate) fn cancel(&self) {
+        // Nobody is about to start to wait, and would not hear of it.
+        let active = self.shared.active();
         self.shared.open.0.store(false, Ordering::Relaxed);
+        drop(active);
+        self.shared.changed.notify_all();
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        // What nobody takes any more goes with what it holds.
+        self.tasks.try_iter().for_each(drop);
     }
 
     /// Waits for the threads of a pool that was cancelled.
@@ -89,15 +174,44 @@ impl Drop for Pool {
     }
 }
 
+impl Shared {
+    fn active(&self) -> MutexGuard<'_, usize> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until thread `index` is to work; `false` once the pool is cancelled.
+    fn is_wanted(&self, index: usize) -> bool {
+        let mut active = self.active();
+        while self.open.get() && index >= *active {
+            active = self.changed.wait(active).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.open.get()
+    }
+
+    /// Does a task, and counts the time that it takes.
+    fn work(&self, task: Task, clock: &mut (Instant, Duration)) {
+        self.working.fetch_add(1, Ordering::Relaxed);
+        let start = Instant::now();
+        task(&self.open);
+        let end = Instant::now();
+        self.busy_ns.fetch_add((end - start).as_nanos() as u64, Ordering::Relaxed);
+        if end - clock.0 >= READ_EVERY {
+            let cpu = thread_cpu();
+            self.cpu_ns.fetch_add(cpu.saturating_sub(clock.1).as_nanos() as u64, Ordering::Relaxed);
+            *clock = (end, cpu);
+        }
+        self.working.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 fn spawn(index: usize, tasks: Receiver<Task>, shared: Arc<Shared>) -> Result<JoinHandle<()>> {
     let run = move || {
-        for task in tasks {
-            if !shared.open.get() {
-                continue;
+        let mut clock = (Instant::now(), thread_cpu());
+        while shared.is_wanted(index) {
+            let Ok(task) = tasks.recv() else { return };
+            if shared.open.get() {
+                shared.work(task, &mut clock);
             }
-            let start = Instant::now();
-            task(&shared.open);
-            shared.busy_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         }
     };
     let thread = std::thread::Builder::new().name(format!("gristmill-{index}"));
@@ -133,5 +247,38 @@ mod tests {
         assert!(dropped.try_recv().is_err_and(|e| e.is_disconnected()));
         assert_eq!(Arc::strong_count(&pool), 1);
         pool.submit(Box::new(|_| panic!("nobody is there")));
+    }
+
+    #[test]
+    fn threads_come_and_go_while_it_works() {
+        let pool = Pool::start(1).unwrap();
+        let (told, seen) = unbounded();
+        for (threads, tasks) in [(1, 3), (5, 40), (2, 40), (64, 200), (1, 10)] {
+            pool.set_threads(threads).unwrap();
+            assert_eq!(pool.threads(), threads);
+            for _ in 0..tasks {
+                let told = told.clone();
+                pool.submit(Box::new(move |_| told.send(()).unwrap()));
+            }
+            (0..tasks).for_each(|_| seen.recv().unwrap());
+        }
+        // None is started twice, and those that rest end, too.
+        assert_eq!(pool.threads.lock().unwrap().len(), 64);
+        pool.cancel();
+        pool.join();
+    }
+
+    #[test]
+    fn as_many_tasks_are_under_way_as_there_are_threads() {
+        let pool = Pool::start(2).unwrap();
+        pool.set_threads(7).unwrap();
+        let barrier = Arc::new(std::sync::Barrier::new(8));
+        for _ in 0..7 {
+            let barrier = barrier.clone();
+            pool.submit(Box::new(move |_| {
+                barrier.wait();
+            }));
+        }
+        barrier.wait();
     }
 }

@@ -5,9 +5,11 @@ use super::demand::Demand;
 use super::pool::Pool;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use super::remote::{Border, Remote, Served};
+use super::tuning::Tuning;
 use crate::cx::{Cx, Recorder};
 use crate::error::{Error, Result};
 use crate::report::WorkersReport;
+use crate::tune::Decision;
 
 /// Who evaluates the elementwise part of a pipeline, and where its stateful part runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,13 +20,20 @@ pub enum Executor {
     Inline,
     /// The elementwise part on so many threads, the stateful part on one more, both ahead of the consumer.
     Threads(usize),
+    /// The same on threads whose number, and how far they are ahead, follow what the consumer needs while it runs: one for each core
+    /// at first, up to 64 where elements mostly wait for something else than a core.
+    Auto,
 }
 
 impl Executor {
     /// One thread for every available core.
     pub fn all_cores() -> Self {
-        Self::Threads(std::thread::available_parallelism().map_or(1, usize::from))
+        Self::Threads(cores())
     }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 impl std::fmt::Display for Executor {
@@ -32,6 +41,7 @@ impl std::fmt::Display for Executor {
         match self {
             Self::Inline => f.write_str("inline"),
             Self::Threads(n) => write!(f, "{n} thread{}", if *n == 1 { "" } else { "s" }),
+            Self::Auto => f.write_str("threads, as many as pay"),
         }
     }
 }
@@ -44,6 +54,7 @@ pub struct Runtime {
     engine: Engine,
     recorder: Option<Arc<Recorder>>,
     demand: Arc<Demand>,
+    tuning: Option<Arc<Tuning>>,
     base: usize,
 }
 
@@ -76,6 +87,7 @@ impl Runtime {
     pub fn new(executor: Executor, recorder: Option<Arc<Recorder>>) -> Result<Self> {
         let engine = match executor {
             Executor::Inline => Engine::Inline,
+            Executor::Auto => return Self::tuned(recorder),
             Executor::Threads(0) => {
                 return Err(Error::config("threads is 0").help("1 or more threads, or the executor `inline`"));
             }
@@ -84,8 +96,15 @@ impl Runtime {
         Ok(Self::of(engine, recorder))
     }
 
+    fn tuned(recorder: Option<Arc<Recorder>>) -> Result<Self> {
+        let pool = Pool::start(cores())?;
+        let run = Self::of(Engine::Threads(pool.clone()), recorder.clone());
+        let tuning = Tuning::start(pool, run.demand.clone(), recorder)?;
+        Ok(Self { tuning: Some(Arc::new(tuning)), ..run })
+    }
+
     pub(crate) fn of(engine: Engine, recorder: Option<Arc<Recorder>>) -> Self {
-        Self { engine, recorder, demand: Arc::default(), base: 0 }
+        Self { engine, recorder, ..Self::default() }
     }
 
     /// The same, with a consumer that somebody watches already.
@@ -185,6 +204,16 @@ impl Runtime {
             Engine::Workers(workers) => Some(workers.figures()),
             _ => None,
         }
+    }
+
+    /// Whether their number follows what the consumer needs.
+    pub(crate) fn is_tuned(&self) -> bool {
+        self.tuning.is_some() || self.workers().is_some_and(|workers| workers.tuned)
+    }
+
+    /// What was changed of threads of this process, and why.
+    pub(crate) fn decisions(&self) -> Vec<Decision> {
+        self.tuning.as_ref().map(|tuning| tuning.decisions()).unwrap_or_default()
     }
 
     /// How many evaluate elements at a time, beside whoever asks for them.

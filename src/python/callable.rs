@@ -8,6 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyIterator, PyList};
 
 use super::error;
+use super::interpreter::attach;
 use super::item::Item;
 use crate::dataset::map::Many;
 use crate::element::Element;
@@ -75,7 +76,7 @@ impl Callable {
 
     /// What it returns for each of many items.
     fn map_many(&self, many: Many<Item>) -> Many<Item> {
-        Python::attach(|py| {
+        attach(|py| {
             let mut objects = Vec::with_capacity(many.items().len());
             let places = many.filter_map(|_, item| {
                 objects.push(item.into_python(py).map_err(error::caught)?);
@@ -87,7 +88,7 @@ impl Callable {
 
     /// Of many elements those for which it returns something true, where they are shown to it as items.
     fn filter_many<T>(&self, many: Many<T>, shown: impl Fn(&T) -> Item) -> Many<T> {
-        Python::attach(|py| {
+        attach(|py| {
             let mut objects = Vec::with_capacity(many.items().len());
             let elements = many.filter_map(|_, element| {
                 objects.push(shown(&element).into_python(py).map_err(error::caught)?);
@@ -160,6 +161,6 @@ impl Callable {
     }
 
     fn attached<T>(&self, call: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<T>) -> Result<T> {
-        Python::attach(|py| call(py, self.0.bind(py))).map_err(error::caught)
+        attach(|py| call(py, self.0.bind(py))).map_err(error::caught)
     }
 }

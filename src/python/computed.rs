@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use super::callable::Callable;
 use super::error;
+use super::interpreter::attach;
 use super::item::Item;
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::Many;
@@ -62,7 +63,7 @@ impl MapDataset for Computed {
 
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Item>> {
         let read = || {
-            Python::attach(|py| {
+            attach(|py| {
                 let element = self.object.object().bind(py).get_item(index)?;
                 Ok((!element.is_none()).then(|| Item::from_python(element)))
             })
@@ -78,7 +79,7 @@ impl MapDataset for Computed {
     }
 
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<Item> {
-        Python::attach(|_| Many::one_by_one(indices, |index| self.get(index, cx)))
+        attach(|_| Many::one_by_one(indices, |index| self.get(index, cx)))
     }
 }
 

@@ -8,6 +8,8 @@ use std::cell::Cell;
 
 use pyo3::prelude::*;
 
+use crate::cx::clock;
+
 thread_local! {
     static HELD: Cell<bool> = const { Cell::new(false) };
 }
@@ -58,9 +60,19 @@ pub(crate) fn held<T>(work: impl FnOnce() -> T) -> T {
     })
 }
 
+/// Does `work`, a function's or a source's of the user, with the interpreter. The wait for it is no time of theirs.
+pub(crate) fn attach<T>(work: impl FnOnce(Python<'_>) -> T) -> T {
+    clock::taking_lock(|has_it| {
+        Python::attach(|py| {
+            has_it();
+            work(py)
+        })
+    })
+}
+
 /// Makes calls of Python functions with the interpreter taken once for all of them.
 pub(crate) fn attached(calls: &mut dyn FnMut()) {
-    Python::attach(|_| calls());
+    attach(|_| calls());
 }
 
 /// Does `work` without the interpreter.

@@ -14,7 +14,7 @@ use super::error::OrRaise;
 use super::explain::{self, PyExplanation};
 use super::interpreter::detached;
 use super::item::Item;
-use super::iterator::{How, PyDatasetIterator};
+use super::iterator::{How, PyDatasetIterator, Threads};
 use super::map_dataset::PyMapDataset;
 use super::missing::missing;
 use super::recipe::{self, Recipe};
@@ -373,10 +373,13 @@ impl PyIterDataset {
     }
 
     #[doc = docs!(IterDataset.loader)]
-    #[pyo3(signature = (*, threads=0, buffer=2, writable=false, workers=true))]
+    #[pyo3(
+        signature = (*, threads=Threads::NONE, buffer=2, writable=false, workers=true),
+        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True)"
+    )]
     fn loader<'py>(
         slf: &Bound<'py, Self>,
-        threads: usize,
+        threads: Threads,
         buffer: usize,
         writable: bool,
         workers: bool,
@@ -385,7 +388,7 @@ impl PyIterDataset {
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        Self::loader(slf, 0, 2, false, true)
+        Self::loader(slf, Threads::NONE, 2, false, true)
     }
 
     #[classmethod]

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread::ThreadId;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
@@ -21,12 +21,42 @@ use super::streams::Streams;
 use super::warnings;
 use super::workers::Workers;
 use crate::dataset::{BoxIter, IterDataset};
+use crate::report::ConsumerMeter;
 use crate::{Checkpoint, Error, Executor, Loader, Result};
+
+/// Threads that evaluate the elementwise part: how many, or `"auto"`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Threads(Executor);
+
+impl Threads {
+    /// None: the consumer evaluates.
+    pub(crate) const NONE: Self = Self(Executor::Inline);
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Threads {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = given.cast::<PyString>() {
+            if text.to_str()? == "auto" {
+                return Ok(Self(Executor::Auto));
+            }
+            return Err(PyValueError::new_err(format!(
+                "threads is {}, and must be a number or \"auto\"",
+                text.repr()?
+            )));
+        }
+        Ok(match given.extract::<usize>()? {
+            0 => Self::NONE,
+            n => Self(Executor::Threads(n)),
+        })
+    }
+}
 
 /// How a pipeline is run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
-    pub(crate) threads: usize,
+    pub(crate) threads: Threads,
     pub(crate) buffer: usize,
     /// Whether the arrays that are handed out may be written to.
     pub(crate) writable: bool,
@@ -55,6 +85,8 @@ pub(crate) struct PyDatasetIterator {
     owner: Mutex<Option<ThreadId>>,
     /// Whether threads may call Python functions, until it is closed.
     threaded: bool,
+    /// What the loop sees: with the wait for the interpreter, and what it takes to make objects of Python.
+    meter: Mutex<ConsumerMeter>,
     /// Whose pass it is. It outlives the loader: the functions are shown to the garbage collector there.
     object: Py<PyAny>,
 }
@@ -70,13 +102,13 @@ impl PyDatasetIterator {
     pub(crate) fn start<'py>(object: &Bound<'py, PyAny>, streams: &Streams, how: How) -> PyResult<Bound<'py, Self>> {
         let (py, dataset) = (object.py(), streams.dataset());
         let workers = if how.workers { Workers::of(object)? } else { None };
-        let threaded = how.threads > 0 || workers.is_some();
+        let threaded = how.threads.0 != Executor::Inline || workers.is_some();
         let holds = !threaded && streams.is_python();
         let loader = detached(py, || load(&dataset, how, workers.as_ref(), None)).or_raise(py)?;
-        let (loader, owner) = (Mutex::new(Some(loader)), Mutex::default());
+        let (loader, owner, meter) = (Mutex::new(Some(loader)), Mutex::default(), Mutex::default());
         let iterator = Bound::new(
             py,
-            Self { dataset, how, workers, holds, loader, owner, threaded, object: object.clone().unbind() },
+            Self { dataset, how, workers, holds, loader, owner, threaded, meter, object: object.clone().unbind() },
         )?;
         // Threads that call Python must have ended before the interpreter does.
         if threaded {
@@ -127,6 +159,27 @@ impl PyDatasetIterator {
                 (Poll::Pending, _) => {}
             }
             py.check_signals()?;
+        }
+    }
+
+    /// The next element as an object.
+    fn next_object<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let access = if self.how.writable { Access::Write } else { Access::Read };
+        let (next, delivered) = self.wait(py)?;
+        warnings::log(py);
+        match next {
+            Some(Ok(item)) => item.into_python_for(py, access).map(Some),
+            Some(Err(failed)) => {
+                let exception = error::raised(py, &failed);
+                error::annotate_record(py, &exception, &failed, error::record(&failed, &self.dataset));
+                if exception.is_instance_of::<PyKeyboardInterrupt>(py) {
+                    self.go_on(py)?;
+                } else {
+                    error::annotate(py, &exception, &format!("{delivered} elements were delivered before it"));
+                }
+                Err(exception)
+            }
+            None => Ok(None),
         }
     }
 
@@ -187,8 +240,7 @@ fn load(
     workers: Option<&Workers>,
     resume: Option<Checkpoint>,
 ) -> Result<Loader<BoxIter<Item>>> {
-    let executor = if how.threads == 0 { Executor::Inline } else { Executor::Threads(how.threads) };
-    let mut builder = dataset.clone().loader().executor(executor).buffer(how.buffer);
+    let mut builder = dataset.clone().loader().executor(how.threads.0).buffer(how.buffer);
     if let Some(workers) = workers {
         builder = workers.run(builder, how.buffer)?;
     }
@@ -210,23 +262,11 @@ impl PyDatasetIterator {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let access = if self.how.writable { Access::Write } else { Access::Read };
-        let (next, delivered) = self.wait(py)?;
-        warnings::log(py);
-        match next {
-            Some(Ok(item)) => item.into_python_for(py, access).map(Some),
-            Some(Err(failed)) => {
-                let exception = error::raised(py, &failed);
-                error::annotate_record(py, &exception, &failed, error::record(&failed, &self.dataset));
-                if exception.is_instance_of::<PyKeyboardInterrupt>(py) {
-                    self.go_on(py)?;
-                } else {
-                    error::annotate(py, &exception, &format!("{delivered} elements were delivered before it"));
-                }
-                Err(exception)
-            }
-            None => Ok(None),
-        }
+        // Each call, however short: one that seemed to be may have had to wait for the interpreter.
+        let start = Instant::now();
+        let next = self.next_object(py);
+        locked(&self.meter).end(start);
+        next
     }
 
     #[doc = docs!(DatasetIterator.start_prefetch)]
@@ -270,7 +310,8 @@ impl PyDatasetIterator {
 
     #[doc = docs!(DatasetIterator.report)]
     fn report(&self, py: Python<'_>) -> PyResult<PyReport> {
-        self.running(py, Loader::report).map(PyReport)
+        let around = locked(&self.meter).clone();
+        self.running(py, |loader| loader.report_around(Some(&around))).map(PyReport)
     }
 
     #[doc = docs!(DatasetIterator.close)]

@@ -17,7 +17,7 @@ use super::error::OrRaise;
 use super::explain::{self, PyExplanation};
 use super::item::Item;
 use super::iter_dataset::PyIterDataset;
-use super::iterator::{How, PyDatasetIterator};
+use super::iterator::{How, PyDatasetIterator, Threads};
 use super::maps::{Maps, Several, over};
 use super::missing::missing;
 use super::numbers::Numbers;
@@ -402,10 +402,13 @@ impl PyMapDataset {
     }
 
     #[doc = docs!(MapDataset.loader)]
-    #[pyo3(signature = (*, threads=0, buffer=2, writable=false, workers=true))]
+    #[pyo3(
+        signature = (*, threads=Threads::NONE, buffer=2, writable=false, workers=true),
+        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True)"
+    )]
     fn loader<'py>(
         slf: &Bound<'py, Self>,
-        threads: usize,
+        threads: Threads,
         buffer: usize,
         writable: bool,
         workers: bool,
@@ -415,7 +418,7 @@ impl PyMapDataset {
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        Self::loader(slf, 0, 2, false, true)
+        Self::loader(slf, Threads::NONE, 2, false, true)
     }
 
     fn __len__(&self) -> PyResult<usize> {

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use super::callable::Callable;
 use super::error;
+use super::interpreter::attach;
 use super::item::Item;
 use crate::dataset::map::{Many, RandomAccess, SelectionMap};
 use crate::error::{Error, Result};
@@ -49,12 +50,12 @@ impl RandomAccess for PythonSource {
     }
 
     fn read(&self, index: u64) -> Result<Item> {
-        Python::attach(|py| self.object.object().bind(py).get_item(index).map(Item::from_python)).map_err(error::caught)
+        attach(|py| self.object.object().bind(py).get_item(index).map(Item::from_python)).map_err(error::caught)
     }
 
     /// By `__getitems__`, where it has that. Where it fails, each record is read alone, and the error belongs to one of them.
     fn read_many(&self, indices: &[u64]) -> Many<Item> {
-        Python::attach(|py| {
+        attach(|py| {
             let object = self.object.object().bind(py);
             let records = || object.call_method1("__getitems__", (indices,))?.try_iter()?.collect::<PyResult<Vec<_>>>();
             match self.together.then(records) {

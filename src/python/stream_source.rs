@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 
 use super::callable::Callable;
 use super::error;
+use super::interpreter::attach;
 use super::item::Item;
 use super::json;
 use crate::cx::{Cx, StageId};
@@ -62,7 +63,7 @@ impl IterDataset for PythonStream {
     type Iter = PythonPass;
 
     fn iter(&self, _run: &Runtime) -> Result<PythonPass> {
-        Python::attach(|py| PythonPass::start(py, self.object.clone())).map_err(error::caught)
+        attach(|py| PythonPass::start(py, self.object.clone())).map_err(error::caught)
     }
 }
 
@@ -89,18 +90,18 @@ impl PythonPass {
     }
 
     fn advance(&mut self) -> PyResult<Option<Item>> {
-        Python::attach(|py| self.iterator.bind(py).clone().next().map(|next| next.map(Item::from_python)).transpose())
+        attach(|py| self.iterator.bind(py).clone().next().map(|next| next.map(Item::from_python)).transpose())
     }
 
     fn python_state(&self) -> PyResult<Json> {
-        Python::attach(|py| {
+        attach(|py| {
             let state = self.iterator.bind(py).call_method0("get_state")?;
             json::of_python(&state)
         })
     }
 
     fn restart(&mut self) -> PyResult<()> {
-        *self = Python::attach(|py| Self::start(py, self.object.clone()))?;
+        *self = attach(|py| Self::start(py, self.object.clone()))?;
         Ok(())
     }
 }
@@ -158,7 +159,7 @@ impl DatasetIterator for PythonPass {
                     let state = py.import("json")?.call_method1("loads", (state.to_string(),))?;
                     self.iterator.bind(py).call_method1("set_state", (state,)).map(drop)
                 };
-                Python::attach(set).map_err(error::caught)
+                attach(set).map_err(error::caught)
             }
             PassState::Given(_) => Err(Error::state("the state is a number of elements, and the stream has states")),
             PassState::Python(_) => Err(Error::state("the state is the stream's own, and it has no `set_state`")),

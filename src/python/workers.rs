@@ -63,6 +63,8 @@ struct Choices {
     on_poison: String,
     tune: bool,
     interpreted: bool,
+    start_workers: Option<usize>,
+    start_threads: Option<usize>,
 }
 
 impl Workers {
@@ -128,6 +130,12 @@ impl Choices {
             .interpreted(self.interpreted);
         if let Some(most) = self.max_workers {
             options = options.max_workers(most);
+        }
+        if let Some(workers) = self.start_workers {
+            options = options.start_workers(workers);
+        }
+        if let Some(threads) = self.start_threads {
+            options = options.start_threads(threads);
         }
         if let Some(bytes) = self.ram_budget {
             options = options.ram_budget(bytes);

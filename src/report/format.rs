@@ -17,6 +17,26 @@ pub(crate) fn count(n: f64) -> String {
     format!("{value:.decimals$}{unit}")
 }
 
+/// Bytes with three digits and a unit of powers of two: `13.7 MiB`.
+pub(crate) fn bytes(n: f64) -> String {
+    let units = [
+        (f64::from(1 << 30) * 1024.0, "TiB"),
+        (f64::from(1 << 30), "GiB"),
+        (f64::from(1 << 20), "MiB"),
+        (1024.0, "KiB"),
+    ];
+    let Some((size, unit)) = units.into_iter().find(|(size, _)| n >= *size) else { return format!("{n:.0} B") };
+    let value = n / size;
+    let decimals = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
 /// `0.993` as `99.3 %`.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
@@ -41,6 +61,10 @@ mod tests {
         assert_eq!(
             [count(7.0), count(1234.0), count(0.5), count(43_210.0), count(4.33e6)],
             ["7", "1234", "0.50", "43.2 k", "4.33 M"]
+        );
+        assert_eq!(
+            [bytes(0.0), bytes(2336.0), bytes(13.7e6), bytes(123e9)],
+            ["0 B", "2.28 KiB", "13.1 MiB", "115 GiB"]
         );
         assert_eq!([time(0.12), time(41.0), time(1200.0), time(2.5e6)], ["120 ns", "41.0 µs", "1.20 ms", "2.50 s"]);
     }

@@ -3,10 +3,13 @@
 //! It is always on. Waiting is measured wherever something blocks, which is rare by definition; the self time of
 //! stages is measured on a sample (see [`crate::cx`]).
 
+#[cfg(test)]
+mod advised;
 mod decoding;
 pub(crate) mod format;
 pub(crate) mod html;
 mod meter;
+mod model;
 mod text;
 mod verdict;
 mod workers;
@@ -16,7 +19,7 @@ use serde::Serialize;
 #[cfg(feature = "cli")]
 pub(crate) use decoding::REMEDY;
 pub(crate) use meter::ConsumerMeter;
-pub use verdict::{Advice, Verdict};
+pub use verdict::{Advice, Change, Verdict};
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use workers::Bytes;
 pub use workers::{WorkerReport, WorkersReport};
@@ -25,12 +28,14 @@ use crate::cx::{Recorder, StageTally};
 use crate::dataset::{Role, Stage};
 use crate::exec::Runtime;
 use crate::store;
+use crate::tune::Decision;
 
 /// Where the time of a run went. `Display` is the text for people, at most 100 columns wide; `Serialize` is for programs.
 ///
 /// Shares are of the consumer's wall time, from 0 to 1, from its first call of `next` to the end of its last. The
-/// [`wait_share`](StageReport::wait_share)s of the stages add up to [`consumer_wait_share`](Self::consumer_wait_share),
-/// not to 1: a pipeline that keeps up says so.
+/// [`wait_share`](StageReport::wait_share)s of the stages, [`startup_share`](Self::startup_share) and
+/// [`handover_share`](Self::handover_share) add up to [`consumer_wait_share`](Self::consumer_wait_share), not to 1: a pipeline
+/// that keeps up says so.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Who evaluated the pipeline, in words.
@@ -47,8 +52,17 @@ pub struct Report {
     pub delivered: u64,
     /// Share of its time that the consumer spent waiting in `next`.
     pub consumer_wait_share: f64,
-    /// Seconds of waiting for the first element: start-up, not steady state.
+    /// The same without the first call: of the time after it.
+    pub steady_wait_share: f64,
+    /// Seconds of waiting for the first element: start-up, which no stage is blamed for.
     pub first_wait_s: f64,
+    /// Share of that wait.
+    pub startup_share: f64,
+    /// What is known of where it went.
+    pub startup: Vec<String>,
+    /// Share of waiting for an element that was there: until a loop in Python had the interpreter's lock again, and the element was
+    /// an object of Python's.
+    pub handover_share: f64,
     /// Median time of a call of `next`, in microseconds.
     pub next_p50_us: f64,
     /// 99th percentile of the same.
@@ -57,6 +71,10 @@ pub struct Report {
     pub buffer_fill: Option<f64>,
     /// Worker processes, where they evaluate the elementwise part.
     pub workers: Option<WorkersReport>,
+    /// Whether the number of threads follows what the consumer needs.
+    pub is_tuned: bool,
+    /// What was tuned of the threads of this process, when and why.
+    pub decisions: Vec<Decision>,
     /// Every stage, by id: sources first.
     pub stages: Vec<StageReport>,
     /// Counted remarks: sequences split, records skipped, ….
@@ -65,6 +83,15 @@ pub struct Report {
     pub remarks: Vec<String>,
     /// The bottleneck, and what to do.
     pub verdict: Verdict,
+}
+
+/// What the consumer saw of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen<'a> {
+    /// By the loader.
+    pub(crate) meter: &'a ConsumerMeter,
+    /// By a loop in another language, around the loader.
+    pub(crate) around: Option<&'a ConsumerMeter>,
 }
 
 /// Where a stage runs.
@@ -95,6 +122,14 @@ pub struct StageReport {
     pub wait_share: f64,
     /// Seconds of its own work, on all threads together, estimated from a sample where elements are cheap.
     pub self_s: f64,
+    /// Of those, seconds on a core: 0, as the next ones, where the system does not say.
+    pub cpu_s: f64,
+    /// Of those, seconds blocked: for a disk, a network, a time to pass.
+    pub blocked_s: f64,
+    /// Of those, seconds until a function had the interpreter's lock. What is left waited for a core.
+    pub lock_s: f64,
+    /// Whether its work takes the interpreter's lock.
+    pub interpreted: bool,
     /// Microseconds of its own work per element that left it.
     pub self_us_per_element: f64,
     /// 99th percentile of one piece of its work, in microseconds.
@@ -115,18 +150,26 @@ impl Report {
         executor: &str,
         recorder: &Recorder,
         run: &Runtime,
-        meter: &ConsumerMeter,
+        seen: Seen<'_>,
     ) -> Self {
         let totals = recorder.totals();
-        let wall = meter.wall().as_secs_f64();
+        let Seen { meter, around } = seen;
+        let whole = around.unwrap_or(meter);
+        let wall = whole.wall().as_secs_f64();
+        let share = |seconds: f64| if wall > 0.0 { (seconds / wall).clamp(0.0, 1.0) } else { 0.0 };
+        let (steady_s, steady_wait_s) = (wall - whole.first_wait.as_secs_f64(), whole.steady_wait().as_secs_f64());
+        let for_elements = meter.steady_wait().as_secs_f64().min(steady_wait_s);
         let threads = run.parallel();
         let busy = run.busy().as_secs_f64();
         let mut stages = stage_reports(pipeline, &totals, wall, threads > 0);
-        let wait_share = meter.wait_share();
         let blocked = totals.iter().map(|t| t.counts.wait_ns).sum::<u64>() as f64 / 1e9;
-        verdict::share_out(&mut stages, wait_share, blocked);
+        let unassigned = verdict::share_out(&mut stages, share(for_elements), blocked);
         let notes = recorder.notes();
-        let us = |q: f64| meter.latency.value_at_quantile(q) as f64 / 1e3;
+        let workers = run.workers();
+        let us = |q: f64| whole.latency.value_at_quantile(q) as f64 / 1e3;
+        let startup_share = share(whole.first_wait.as_secs_f64());
+        let handover_share = share(steady_wait_s - for_elements) + unassigned;
+        let stages_share: f64 = stages.iter().map(|stage| stage.wait_share).sum();
         let mut report = Self {
             executor: executor.to_string(),
             threads,
@@ -134,12 +177,18 @@ impl Report {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             wall_s: wall,
             delivered: meter.delivered,
-            consumer_wait_share: wait_share,
-            first_wait_s: meter.first_wait.as_secs_f64(),
+            consumer_wait_share: startup_share + handover_share + stages_share,
+            steady_wait_share: if steady_s > 0.0 { (steady_wait_s / steady_s).min(1.0) } else { 0.0 },
+            first_wait_s: whole.first_wait.as_secs_f64(),
+            startup_share,
+            startup: workers.as_ref().and_then(WorkersReport::startup).into_iter().collect(),
+            handover_share,
             next_p50_us: us(0.5),
             next_p99_us: us(0.99),
             buffer_fill: meter.fill(),
-            workers: run.workers(),
+            workers,
+            is_tuned: run.is_tuned(),
+            decisions: run.decisions(),
             stages,
             remarks: remarks(pipeline).into_iter().chain(blocks(&notes)).chain(decoding::remarks(&notes)).collect(),
             notes,
@@ -196,7 +245,8 @@ fn visit(node: &dyn Stage, threaded: bool, place: Place, see: &mut dyn FnMut(&dy
 impl StageReport {
     fn new(id: usize, stage: &dyn Stage, place: Place, tally: &StageTally, wall: f64) -> Self {
         let per_s = |n: u64| if wall > 0.0 { n as f64 / wall } else { 0.0 };
-        let self_s = tally.counts.self_time().as_secs_f64();
+        let counts = &tally.counts;
+        let self_s = counts.self_time().as_secs_f64();
         Self {
             id,
             name: stage.name().into(),
@@ -204,11 +254,15 @@ impl StageReport {
             place,
             wait_share: 0.0,
             self_s,
-            self_us_per_element: self_s * 1e6 / tally.counts.elements.max(1) as f64,
+            cpu_s: counts.seconds_of(counts.cpu_ns),
+            blocked_s: counts.seconds_of(counts.blocked_ns),
+            lock_s: counts.seconds_of(counts.lock_ns),
+            interpreted: 2 * counts.interpreted_ns > counts.looked_ns,
+            self_us_per_element: self_s * 1e6 / counts.elements.max(1) as f64,
             p99_us: tally.latency.value_at_quantile(0.99) as f64 / 1e3,
-            elements: tally.counts.elements,
-            elements_per_s: per_s(tally.counts.elements),
-            bytes_per_s: per_s(tally.counts.bytes),
+            elements: counts.elements,
+            elements_per_s: per_s(counts.elements),
+            bytes_per_s: per_s(counts.bytes),
             role: stage.role(),
         }
     }

@@ -2,10 +2,13 @@
 
 use std::fmt;
 
-use super::format::{count, time};
+use super::format::{bytes, count, percent, time};
+use super::model::MOST_GAIN;
 use super::{Report, StageReport};
 
-const BAR: usize = 8;
+const BAR: usize = 6;
+/// Shorter waits cannot be told from none: a call takes longer.
+const LEAST_US: f64 = 1.0;
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,20 +24,27 @@ impl fmt::Display for Report {
         let fill =
             self.buffer_fill.map_or_else(String::new, |fill| format!(" · buffer {:.0}{NO_BREAK}% full", fill * 100.0));
         let waited = format!(
-            "{:.1}{NO_BREAK}% of the time ({} before the first) · next() p50 {} p99 {}{fill}",
-            self.consumer_wait_share * 100.0,
-            unbroken(&time(self.first_wait_s * 1e6)),
-            unbroken(&time(self.next_p50_us)),
-            unbroken(&time(self.next_p99_us))
+            "{}{} · next() p50 {} p99 {}{fill}",
+            unbroken(&format!("{} of the time", percent(self.consumer_wait_share))),
+            self.parts(),
+            unbroken(&latency(self.next_p50_us)),
+            unbroken(&latency(self.next_p99_us))
         );
         wrapped(f, "the consumer waited ", &waited)?;
+        if self.delivered > 0 {
+            let first = unbroken(&time(self.first_wait_s * 1e6));
+            let causes: String = self.startup.iter().map(|cause| format!("; {cause}")).collect();
+            wrapped(f, "start-up ", &format!("{first} until the first was there{causes}"))?;
+        }
         if let Some(workers) = &self.workers {
             workers.lines(self.wall_s).iter().try_for_each(|line| wrapped(f, "  ", line))?;
         }
+        let decisions = self.decisions.iter().rev().take(5).rev();
+        decisions.into_iter().try_for_each(|decision| wrapped(f, "  ", &format!("tuned at {decision}")))?;
         writeln!(
             f,
-            "  {:<22} {:BAR$}  {:>6}  {:>9}  {:>8}  {:>9}  {:>8}  {:>9}",
-            "stage", "", "wait %", "self/elem", "p99", "elements", "elem/s", "bytes/s"
+            "  {:<22} {:BAR$}  {:>6}  {:>9}  {:>4}  {:>5}  {:>4}  {:>8}  {:>8}  {:>9}",
+            "stage", "", "wait %", "self/elem", "cpu", "waits", "lock", "elements", "elem/s", "bytes/s"
         )?;
         for stage in self.stages.iter().rev() {
             stage_line(f, stage)?;
@@ -50,7 +60,9 @@ impl fmt::Display for Report {
         wrapped(f, "VERDICT  ", &self.verdict.text)?;
         for (i, advice) in self.verdict.advice.iter().enumerate() {
             let gain = (advice.expected_speedup - 1.0) * 100.0;
-            let gain = if gain > 400.0 {
+            let gain = if advice.expected_speedup >= MOST_GAIN {
+                format!("{MOST_GAIN:.0}×{NO_BREAK}or more")
+            } else if gain > 400.0 {
                 format!("{:.0}×", advice.expected_speedup)
             } else {
                 format!("+{gain:.0}{NO_BREAK}%")
@@ -61,22 +73,46 @@ impl fmt::Display for Report {
     }
 }
 
+impl Report {
+    /// What the consumer waited for, in shares that add up.
+    fn parts(&self) -> String {
+        let stages: f64 = self.stages.iter().map(|stage| stage.wait_share).sum();
+        let parts = [("start-up", self.startup_share), ("for stages", stages), ("hand-over", self.handover_share)];
+        // Nothing is added up where there is one.
+        let shown: Vec<_> = parts.into_iter().filter(|(_, share)| *share >= 0.000_5).collect();
+        let part = |(what, share): &(&str, f64)| unbroken(&format!("{} {what}", percent(*share)));
+        if shown.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", shown.iter().map(part).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn latency(us: f64) -> String {
+    if us < LEAST_US { format!("< {}", time(LEAST_US)) } else { time(us) }
+}
+
 fn stage_line(f: &mut fmt::Formatter<'_>, stage: &StageReport) -> fmt::Result {
     let filled = ((stage.wait_share * BAR as f64).round() as usize).min(BAR);
     let name = format!("{} {}", stage.id, stage.name);
     // A stage that does no work of its own per element (it only reorders indices) has no figures to show.
     let worked = stage.self_s > 0.0;
     let dash = |text: String| if worked { text } else { "–".into() };
+    let known = stage.cpu_s + stage.blocked_s + stage.lock_s > 0.0;
+    let part = |seconds: f64| if known { format!("{:.0}%", 100.0 * seconds / stage.self_s) } else { "–".into() };
     writeln!(
         f,
-        "  {name:<22.22} {:<BAR$}  {:>6}  {:>9}  {:>8}  {:>9}  {:>8}  {:>9}",
+        "  {name:<22.22} {:<BAR$}  {:>6}  {:>9}  {:>4}  {:>5}  {:>4}  {:>8}  {:>8}  {:>9}",
         "█".repeat(filled),
         dash(format!("{:.1}%", stage.wait_share * 100.0)),
         dash(time(stage.self_us_per_element)),
-        dash(time(stage.p99_us)),
+        part(stage.cpu_s),
+        part(stage.blocked_s),
+        if stage.interpreted { part(stage.lock_s) } else { "–".into() },
         if stage.elements > 0 { count(stage.elements as f64) } else { "–".into() },
         if stage.elements > 0 { count(stage.elements_per_s) } else { "–".into() },
-        if stage.bytes_per_s > 0.0 { format!("{}B", count(stage.bytes_per_s)) } else { "–".into() }
+        if stage.bytes_per_s > 0.0 { bytes(stage.bytes_per_s) } else { "–".into() }
     )
 }
 

@@ -2,16 +2,27 @@
 
 use serde::Serialize;
 
+use super::format::time;
+use super::model::{Crew, Load};
 use super::{Place, Report, StageReport};
 use crate::dataset::Role;
 
 /// Below this share of waiting, the input pipeline is not the limit.
-const KEEPS_UP: f64 = 0.02;
+const KEEPS_UP: f64 = 0.03;
+/// Fewer elements after the first, or less time, say nothing about a steady state.
+const STEADY: (u64, f64) = (10, 0.02);
+/// An advice that gains less is none.
+const WORTH: f64 = 1.05;
+/// Worker processes cost memory: threads are advised unless processes gain so much more.
+const RATHER: f64 = 1.3;
+/// Less work in a stage, which may not be possible, is advised behind more threads that gain as much.
+const FIRST: f64 = 1.2;
 
 /// What limits the run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Verdict {
-    /// The name of the stage that makes the consumer wait; `consumer` where the pipeline keeps up; `none` before anything ran.
+    /// The name of the stage that makes the consumer wait; `consumer` where the pipeline keeps up; `hand-over` where what it waits
+    /// for is there; `start-up` where most of a short run was that; `none` where nothing can be said yet.
     pub bottleneck: String,
     /// Its stage id, if it is one.
     pub stage: Option<usize>,
@@ -26,15 +37,36 @@ pub struct Verdict {
 pub struct Advice {
     /// What.
     pub text: String,
-    /// How many times faster the run would be, as far as the measured figures tell.
+    /// The same for programs.
+    pub change: Change,
+    /// How many times faster the run would be at most: by a model of what was measured after the start, and never more than if
+    /// nobody waited for what is changed.
     pub expected_speedup: f64,
 }
 
-/// Splits the consumer's wait over the stages.
+/// What an [`Advice`] changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Change {
+    /// So many threads of this process.
+    Threads(usize),
+    /// So many worker processes, each of so many threads.
+    Workers {
+        /// Processes.
+        workers: usize,
+        /// Threads of each.
+        threads_per_worker: usize,
+    },
+    /// Less work in the stage of this id: none, for the gain that is given.
+    Cheaper(usize),
+}
+
+/// Splits the consumer's wait for elements over the stages; returns what no stage has worked for.
 ///
 /// Inside one thread a wait goes to the stages by self time. With threads, the stateful part either worked or was
 /// `blocked` (seconds) on elements from the threads: that proportion divides the wait between the two groups first.
-pub(super) fn share_out(stages: &mut [StageReport], wait_share: f64, blocked: f64) {
+pub(super) fn share_out(stages: &mut [StageReport], wait_share: f64, blocked: f64) -> f64 {
     let total = |stages: &[StageReport], threads: bool| -> f64 {
         stages.iter().filter(|s| (s.place == Place::Threads) == threads).map(|s| s.self_s).sum()
     };
@@ -43,86 +75,68 @@ pub(super) fn share_out(stages: &mut [StageReport], wait_share: f64, blocked: f6
         (true, true) => blocked / (blocked + elsewhere),
         (has_threads, _) => f64::from(has_threads),
     };
-    for stage in stages {
+    for stage in stages.iter_mut() {
         let (group, share) = match stage.place {
             Place::Threads => (on_threads, blamed_on_threads),
             _ => (elsewhere, 1.0 - blamed_on_threads),
         };
         stage.wait_share = if group > 0.0 { wait_share * share * stage.self_s / group } else { 0.0 };
     }
-}
-
-/// Seconds per delivered element that each part of the machine is busy with.
-#[derive(Clone, Copy)]
-struct Load {
-    /// The elementwise part, summed over all threads.
-    prefix: f64,
-    /// Everything that runs on one thread of the pipeline.
-    suffix: f64,
-    /// The consumer's own work between two calls of `next`.
-    consumer: f64,
-    /// Threads of the elementwise part that the machine can really run; 0 where it runs inside `next`.
-    threads: f64,
-}
-
-impl Load {
-    fn of(report: &Report) -> Self {
-        let per_element = |place: fn(&StageReport) -> bool| -> f64 {
-            report.stages.iter().filter(|s| place(s)).map(|s| s.self_s).sum::<f64>() / report.delivered.max(1) as f64
-        };
-        let elementwise =
-            |s: &StageReport| s.place == Place::Threads || (s.place == Place::Consumer && s.role < Role::Stateful);
-        Self {
-            prefix: per_element(elementwise),
-            suffix: per_element(|s| {
-                s.place == Place::Suffix || (s.place == Place::Consumer && s.role == Role::Stateful)
-            }),
-            consumer: report.wall_s * (1.0 - report.consumer_wait_share) / report.delivered.max(1) as f64,
-            threads: report.threads.min(report.cores) as f64,
-        }
-    }
-
-    /// Predicted seconds per delivered element.
-    fn period(self) -> f64 {
-        if self.threads == 0.0 {
-            return self.prefix + self.suffix + self.consumer;
-        }
-        (self.prefix / self.threads).max(self.suffix).max(self.consumer)
-    }
-
-    fn speedup_to(self, other: Self) -> f64 {
-        if other.period() > 0.0 { self.period() / other.period() } else { 1.0 }
-    }
-
-    fn without(self, stage: &StageReport, delivered: u64) -> Self {
-        let own = stage.self_s / delivered.max(1) as f64;
-        let in_prefix =
-            stage.place == Place::Threads || (stage.place == Place::Consumer && stage.role < Role::Stateful);
-        if in_prefix {
-            Self { prefix: (self.prefix - own).max(0.0), ..self }
-        } else {
-            Self { suffix: (self.suffix - own).max(0.0), ..self }
-        }
-    }
+    (wait_share - stages.iter().map(|stage| stage.wait_share).sum::<f64>()).max(0.0)
 }
 
 pub(super) fn judge(report: &Report) -> Verdict {
+    let of = |bottleneck: &str, text: String| Verdict { bottleneck: bottleneck.into(), text, ..Verdict::default() };
     if report.delivered == 0 {
-        return Verdict { bottleneck: "none".into(), text: "nothing was delivered yet".into(), ..Verdict::default() };
+        return of("none", "nothing was delivered yet".into());
     }
-    let percent = report.consumer_wait_share * 100.0;
-    if report.consumer_wait_share < KEEPS_UP {
-        let text = format!("not the input pipeline: the consumer waited {percent:.1} % of the time");
-        return Verdict { bottleneck: "consumer".into(), text, ..Verdict::default() };
+    let steady_s = report.wall_s - report.first_wait_s;
+    if report.delivered <= STEADY.0 || steady_s < STEADY.1 {
+        let what = if report.startup_share > 0.5 { "start-up" } else { "none" };
+        let (first, rest) = (time(report.first_wait_s * 1e6), time(steady_s.max(0.0) * 1e6));
+        let text = format!(
+            "too short to say what limits the run: {first} before the first element, and {} more in {rest}",
+            report.delivered - 1
+        );
+        return of(what, text);
     }
-    let Some(worst) = report.stages.iter().max_by(|a, b| a.wait_share.total_cmp(&b.wait_share)) else {
-        return Verdict { bottleneck: "none".into(), text: "the pipeline has no stages".into(), ..Verdict::default() };
-    };
+    if report.steady_wait_share < KEEPS_UP {
+        let percent = report.steady_wait_share * 100.0;
+        return of(
+            "consumer",
+            format!("not the input pipeline: the consumer waited {percent:.1} % of the time after the start"),
+        );
+    }
+    // Shares are of all of the time.
+    let steady = |share: f64| (share * report.wall_s / steady_s).min(1.0) * 100.0;
+    let worst = report.stages.iter().max_by(|a, b| a.wait_share.total_cmp(&b.wait_share));
+    let Some(worst) = worst else { return of("none", "the pipeline has no stages".into()) };
+    if report.handover_share > worst.wait_share {
+        let percent = steady(report.handover_share);
+        let holder = report.stages.iter().filter(|stage| stage.interpreted && stage.place == Place::Threads);
+        let holder = holder.max_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s)).filter(|_| report.workers.is_none());
+        let Some(holder) = holder else {
+            let text =
+                format!("handing elements over limits the run: {percent:.0} % of the consumer's time went into it");
+            return of("hand-over", text);
+        };
+        let text = format!(
+            "{} (stage {}) limits the run: it holds the interpreter's lock, for which the consumer waited {percent:.0} % of \
+             its time when elements were there",
+            holder.name, holder.id
+        );
+        return Verdict {
+            bottleneck: holder.name.clone(),
+            stage: Some(holder.id),
+            text,
+            advice: advise(report, holder),
+        };
+    }
     let text = format!(
         "{} (stage {}) limits the run: {:.0} % of the consumer's time went into waiting for it",
         worst.name,
         worst.id,
-        worst.wait_share * 100.0
+        steady(worst.wait_share)
     );
     Verdict { bottleneck: worst.name.clone(), stage: Some(worst.id), text, advice: advise(report, worst) }
 }
@@ -130,44 +144,77 @@ pub(super) fn judge(report: &Report) -> Verdict {
 fn advise(report: &Report, worst: &StageReport) -> Vec<Advice> {
     let load = Load::of(report);
     let mut advice = Vec::new();
-    let mut add = |text: String, expected_speedup: f64| advice.push(Advice { text, expected_speedup });
-    match worst.place {
-        Place::Consumer => {
-            let threaded = load.speedup_to(Load { threads: report.cores as f64, ..load });
-            add(format!("run it ahead of the consumer: threads {}", report.cores), threaded);
-        }
-        Place::Threads if report.threads < report.cores => {
-            let more = load.speedup_to(Load { threads: report.cores as f64, ..load });
-            add(format!("threads {} → {}", report.threads, report.cores), more);
-        }
-        Place::Threads | Place::Suffix => {}
+    if worst.place != Place::Suffix {
+        advice.extend(more(report, load));
     }
-    let without = load.speedup_to(load.without(worst, report.delivered));
-    add(cheaper(report, worst), without);
-    advice.retain(|a| a.expected_speedup >= 1.01);
-    advice.sort_by(|a, b| b.expected_speedup.total_cmp(&a.expected_speedup));
+    let first = advice.iter().any(|advice| advice.expected_speedup >= FIRST);
+    // All that waiting for it can be made less by, if the consumer waits for nothing else afterwards.
+    let share = worst.wait_share * report.wall_s / (report.wall_s - report.first_wait_s);
+    let expected_speedup = load.without(worst, report.delivered).min(1.0 / (1.0 - share.clamp(0.0, 0.99)));
+    let text = cheaper(report, worst, load);
+    advice.push(Advice { text, change: Change::Cheaper(worst.id), expected_speedup });
+    advice.retain(|a| a.expected_speedup >= WORTH);
+    if !first {
+        advice.sort_by(|a, b| b.expected_speedup.total_cmp(&a.expected_speedup));
+    }
     advice
 }
 
+/// More threads or processes, where either gains anything that tuning does not find out by itself.
+fn more(report: &Report, load: Load) -> Option<Advice> {
+    if report.is_tuned {
+        return None;
+    }
+    let most = 1.0 / (1.0 - report.steady_wait_share.clamp(0.0, 0.99));
+    let gain = |crew: Crew| load.with_crew(crew).min(most);
+    let now = load.crew;
+    let threads = load.useful_threads(now.processes).max(now.threads);
+    let more_threads = gain(Crew { threads, ..now });
+    let processes = load.useful_processes().max(now.processes);
+    let each = load.useful_threads(processes).max(now.threads).div_ceil(processes);
+    let more_processes = gain(Crew { threads: each * processes, processes });
+    let locks = load.locked > 0.0 && processes > now.processes && more_processes > RATHER * more_threads;
+    let waits = if load.blocked > load.cpu { ": it waits more than it computes" } else { "" };
+    let workers = |workers: usize, threads_per_worker: usize| Change::Workers { workers, threads_per_worker };
+    let (text, change, expected_speedup) = if locks {
+        let what = if now.processes > 0 { "workers" } else { "run it in worker processes with mp_prefetch: workers" };
+        let from = if now.processes > 0 { format!("{} → ", now.processes) } else { String::new() };
+        let text = format!("{what} {from}{processes}; its function holds the interpreter's lock, threads gain less");
+        (text, workers(processes, each), more_processes)
+    } else if now.processes > 0 {
+        let (from, to) = (now.threads.div_ceil(now.processes), threads.div_ceil(now.processes));
+        if to <= from {
+            return None;
+        }
+        (format!("threads of each worker {from} → {to}{waits}"), workers(now.processes, to), more_threads)
+    } else if now.threads == 0 {
+        (format!("run it ahead of the consumer: threads {threads}{waits}"), Change::Threads(threads), more_threads)
+    } else {
+        (format!("threads {} → {threads}{waits}", now.threads), Change::Threads(threads), more_threads)
+    };
+    Some(Advice { text, change, expected_speedup })
+}
+
 /// What makes this kind of stage cheaper; the gain printed beside it is that of removing it altogether.
-fn cheaper(report: &Report, stage: &StageReport) -> String {
+fn cheaper(report: &Report, stage: &StageReport, load: Load) -> String {
     if let Some(less) = super::decoding::advice(&stage.name, &report.notes).filter(|_| stage.role == Role::Source) {
         return less;
     }
-    let cost = format!("{} per element", super::format::time(stage.self_us_per_element));
+    let blocked = if stage.self_s > 0.0 { stage.blocked_s / stage.self_s } else { 0.0 };
+    let waits = if blocked >= 0.05 { format!(", {:.0} % of it waiting", 100.0 * blocked) } else { String::new() };
+    let cost = format!("{} per element{waits}", time(stage.self_us_per_element));
     let what = match (stage.name.as_str(), stage.role) {
         ("tokenise", _) => "tokenise once and store the ids".to_owned(),
+        (_, Role::Source) if blocked > 0.5 => format!("read from what answers sooner, or more at a time ({cost})"),
         (_, Role::Source) => "read from faster storage, fewer columns, or a format with less to parse".to_owned(),
         ("map" | "random_map" | "map_with_index" | "filter" | "flat_map", _) => {
             format!("make the function of {} cheaper ({cost})", stage.name)
         }
         _ => format!("make {} cheaper or leave it out ({cost})", stage.name),
     };
-    if stage.place == Place::Threads && report.threads >= report.cores {
-        return format!("{what}; this machine has {} cores, more threads gain nothing", report.cores);
+    match stage.place {
+        Place::Threads if load.takes_all_cores() => format!("{what}; the cores are taken, more threads gain nothing"),
+        Place::Suffix => format!("{what}; it runs on one thread: do this work before `to_iter` if it is per element"),
+        _ => what,
     }
-    if stage.place == Place::Suffix {
-        return format!("{what}; it runs on one thread: do this work before `to_iter` if it is per element");
-    }
-    what
 }

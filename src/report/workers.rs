@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::format::{bytes, time};
 use crate::tune::Decision;
 
 /// Worker processes and their memory.
@@ -25,6 +26,12 @@ pub struct WorkersReport {
     pub threads_per_worker: usize,
     /// Ranges of elements that may be under way or ready.
     pub window: usize,
+    /// Seconds from the start until the first worker was ready; 0 until then.
+    pub started_s: f64,
+    /// Of those, what it took to make its pipeline: files opened, tokenizers loaded.
+    pub built_s: f64,
+    /// Whether the number of threads or workers follows what the consumer needs.
+    pub tuned: bool,
     /// What was tuned, when and why.
     pub decisions: Vec<Decision>,
     /// Those that run now.
@@ -49,15 +56,30 @@ pub struct WorkerReport {
 }
 
 impl WorkersReport {
+    /// What is known of the time before the first element.
+    pub(super) fn startup(&self) -> Option<String> {
+        let time = |seconds: f64| time(seconds * 1e6);
+        (self.started_s > 0.0).then(|| {
+            format!(
+                "the first worker was ready after {}, {} of it to make its pipeline",
+                time(self.started_s),
+                time(self.built_s)
+            )
+        })
+    }
+
     /// The lines of the report's text, with how long the run took.
     pub(super) fn lines(&self, wall_s: f64) -> Vec<String> {
-        let per_s = if wall_s > 0.0 { self.handed_over_bytes as f64 / wall_s / 1e9 } else { 0.0 };
-        let copies = if self.copies > 0 { format!(" · {} parts copied", self.copies) } else { String::new() };
+        let per_s = if wall_s > 0.0 { self.handed_over_bytes as f64 / wall_s } else { 0.0 };
+        let copies = format!(" · {} parts copied", self.copies).replace(" parts ", "\u{a0}parts\u{a0}");
+        let copies = if self.copies > 0 { copies } else { String::new() };
+        let size = |n: u64| bytes(n as f64);
         let mut lines = vec![format!(
-            "budget {} · shared {} ({} used at most) · handed over {per_s:.2} GB/s{copies} · {} replaced",
-            Bytes(self.ram_budget),
-            Bytes(self.slab_bytes),
-            Bytes(self.slab_high_water_bytes),
+            "budget {} · shared {} ({} used at most) · handed over {}/s{copies} · {} replaced",
+            size(self.ram_budget),
+            size(self.slab_bytes),
+            size(self.slab_high_water_bytes),
+            bytes(per_s),
             self.replaced
         )];
         lines.extend(self.workers.iter().map(|worker| {
@@ -66,8 +88,8 @@ impl WorkersReport {
                 worker.number,
                 worker.pid,
                 worker.cpu_s,
-                Bytes(worker.heap_bytes),
-                Bytes(worker.heap_limit_bytes),
+                size(worker.heap_bytes),
+                size(worker.heap_limit_bytes),
                 worker.tasks
             )
         }));

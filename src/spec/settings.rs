@@ -16,7 +16,7 @@ pub use crate::units::parse_bytes;
 pub struct Settings {
     /// `name`.
     pub name: Option<String>,
-    /// `executor: {threads: 2}` or `executor: inline`, if it is given.
+    /// `executor: {threads: 2}`, `executor: {threads: auto}` or `executor: inline`, if it is given.
     pub executor: Option<Executor>,
     /// `executor: {workers: 1}`: worker processes.
     pub workers: Option<usize>,
@@ -79,7 +79,10 @@ impl Settings {
         }
         let fields = Fields::new(node)?;
         let count = |key: &'static str, least| fields.at_least(key, least).map(|n| n.map(|n| n as usize));
-        let threads = count("threads", 1)?.map(Executor::Threads);
+        let threads = match fields.node("threads") {
+            Some(Node { value: Tree::Str(word), .. }) if word.as_str() == "auto" => Some(Executor::Auto),
+            _ => count("threads", 1)?.map(Executor::Threads),
+        };
         let inline = fields.or("inline", false)?.then_some(Executor::Inline);
         self.buffer = count("buffer", 1)?;
         self.workers = count("workers", 0)?;

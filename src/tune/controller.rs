@@ -194,10 +194,12 @@ impl Controller {
         let now = self.now;
         let most = m.most_on(self.bounds.cores, now.threads);
         let step = |from: usize, law: f64| {
-            let most = if self.more.is_first() { 2 * from } else { from + 1 };
+            let far = if m.is_waiting() { 4 } else { 2 };
+            let most = if self.more.is_first() { far * from } else { from + 1 };
             (law.ceil().min(1e6) as usize).clamp(from + 1, most)
         };
         let next = match knob {
+            Knob::Threads if m.is_locked() => return None,
             Knob::Threads => {
                 let law = m.demand() * (m.busy_s / m.elements) / TARGET;
                 let threads = step(now.threads, law).min(most);

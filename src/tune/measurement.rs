@@ -4,6 +4,10 @@
 pub(super) const HUNGRY: f64 = 0.02;
 /// Cores are as good as always taken: the consumer and the system have the rest.
 const TAKEN: f64 = 0.92;
+/// Threads of a process that wait for a lock of theirs for this share of their work gain nothing from more of them.
+const LOCKED: f64 = 0.25;
+/// Work is mostly waiting where no more than this share of it is on a core.
+const WAITS: f64 = 0.3;
 
 /// What was measured in about one second.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,6 +20,8 @@ pub struct Measurement {
     pub elements: f64,
     /// Seconds of work of all threads together: on a core, waiting for one, or waiting for something else.
     pub busy_s: f64,
+    /// Seconds of it until functions had the lock of their process's interpreter.
+    pub locked_s: f64,
     /// Seconds of it for which they were on a core; 0 where that is not known.
     pub cpu_s: f64,
     /// Seconds for which cores were taken by them, by the consumer, and by what hands elements over.
@@ -51,6 +57,16 @@ impl Measurement {
         // while some wait takes as many again as wait at a time.
         let each = (self.busy_s / self.cpu_s).max(1.0);
         ((cores * (2.0 * each - 1.0)).min(1e6) as usize).max(threads)
+    }
+
+    /// Whether threads of a process mostly wait for each other.
+    pub(super) fn is_locked(&self) -> bool {
+        self.locked_s > LOCKED * self.busy_s
+    }
+
+    /// Whether what threads do is waiting for something else than a core: then more of them cost little.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.cpu_s > 0.0 && self.cpu_s < WAITS * self.busy_s && !self.is_locked()
     }
 
     /// Elements per second that the consumer would take.

@@ -7,10 +7,15 @@
 mod controller;
 mod hold_off;
 mod measurement;
+mod online;
 mod setting;
 #[cfg(test)]
 mod simulation;
 mod trial;
+#[cfg(test)]
+mod waiting;
+#[cfg(test)]
+pub(crate) mod world;
 
 use std::fmt;
 
@@ -18,6 +23,7 @@ use serde::Serialize;
 
 pub use controller::Controller;
 pub use measurement::Measurement;
+pub(crate) use online::{Totals, Tuner};
 pub use setting::{Bounds, Setting};
 
 /// Something that is tuned.

@@ -58,6 +58,7 @@ impl Machine {
             wait_s,
             elements: rate,
             busy_s,
+            locked_s: 0.0,
             cpu_s,
             taken_s: cpu_s,
             window_full,

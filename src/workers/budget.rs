@@ -37,8 +37,12 @@ const MOST_SLAB: u64 = 4 << 30;
 /// What one task should bring at most: more does not travel better.
 const PART: u64 = 4 << 20;
 
-/// Where nobody says how many threads a worker may have, it may come to as many, if elements mostly wait for something.
-const MANY_THREADS: usize = 16;
+/// Where nobody says how many threads a worker may have, it begins with as many if elements come from far away.
+const FAR_THREADS: usize = 16;
+/// It may come to as many, if elements mostly wait for something, and its heap holds them.
+const MANY_THREADS: usize = 64;
+/// What a thread takes of a heap: its stack, and memory that the allocator keeps for it. Half of a heap is for threads.
+const THREAD: u64 = 4 << 20;
 
 /// How the budget is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,22 +90,26 @@ impl Plan {
             (Count::Auto, None) => options.max_workers.min(most_that_fit(budget / 2, needs, least_heap)),
             (Count::Auto, Some(heap)) => options.max_workers.min(most_that_fit(budget / 2, needs, heap)),
         };
-        let start_workers = if options.workers == Count::Auto { workers.min(1) } else { workers };
-        // As many as keep the cores busy, if elements are work; more if they come from far away, or tuning finds that they wait.
-        let least = if options.far && workers > 0 { cores.max(MANY_THREADS) } else { cores };
-        let busy = count(options.threads_per_worker, least.div_ceil(start_workers.max(1))).max(1);
-        let (threads, most_threads) = match options.threads_per_worker {
-            Count::Auto if options.tune && workers > 0 => {
-                let most = cores.max(workers).max(MANY_THREADS);
-                (most.div_ceil(start_workers), most)
-            }
-            _ => (busy, busy.saturating_mul(workers)),
+        let start_workers = match options.workers {
+            Count::Auto => workers.min(options.start_workers.unwrap_or(1)),
+            Count::Fixed(n) => n,
         };
+        // As many as keep the cores busy, if elements are work; more if they come from far away, or tuning finds that they wait.
+        let least = if options.far && workers > 0 { cores.max(FAR_THREADS) } else { cores };
+        let busy = count(options.threads_per_worker, least.div_ceil(start_workers.max(1))).max(1);
         let n = workers as u64;
         let spare = budget.saturating_sub(LEAST_SLAB.saturating_add(once)).saturating_sub(n.saturating_mul(extra));
         let heap = options.worker_heap.unwrap_or_else(|| (budget / 2 / n.max(1)).max(least_heap));
         let pool = n.saturating_mul(heap.saturating_add(extra));
         let widest = if options.worker_heap.is_some() { heap } else { pool.saturating_sub(extra).max(heap) };
+        let (threads, most_threads) = match options.threads_per_worker {
+            Count::Auto if options.tune && workers > 0 => {
+                let fit = usize::try_from(widest / 2 / THREAD).unwrap_or(MANY_THREADS);
+                let most = cores.max(workers).max(busy * start_workers).max(fit.clamp(FAR_THREADS, MANY_THREADS));
+                (if start_workers == workers { most.div_ceil(workers) } else { most }, most)
+            }
+            _ => (busy, busy.saturating_mul(workers)),
+        };
         let slab = budget.checked_sub(pool.saturating_add(once)).filter(|&slab| slab >= LEAST_SLAB);
         let Some(slab) = slab else {
             return Err(Error::config(format!(
@@ -161,9 +169,14 @@ impl Plan {
         (1..=self.workers).rev().find(|&n| self.share(n) >= least.max(self.needs.least_heap)).unwrap_or(1)
     }
 
-    /// Bytes of an extent, unless one element takes more: small enough that every thread can have two.
-    pub(crate) fn part_bytes(&self) -> usize {
-        PART.min((self.slab - self.max_element) / (2 * (1 + self.most_threads as u64))) as usize
+    /// Bytes of an extent, unless one element takes more: small enough that each of so many threads can have two.
+    pub(crate) fn part_bytes(&self, threads: usize) -> usize {
+        PART.min((self.slab - self.max_element) / (2 * (1 + threads.max(FAR_THREADS) as u64))) as usize
+    }
+
+    /// Whether there is a number of threads or workers to be found.
+    pub(crate) fn has_choice(&self) -> bool {
+        self.tuned && (self.threads > self.active || self.workers > self.start_workers)
     }
 
     /// Bytes of the largest group that comes as one: every thread that has a core can be at one, and none is larger than an
@@ -238,7 +251,9 @@ mod tests {
         for budget in [700, 1000, 2048, 100_000].map(|mib| mib * MIB) {
             let options = MpOptions::auto().max_workers(6).ram_budget(budget);
             let plan = Plan::new(&options, 4, 0).unwrap();
-            assert_eq!((plan.start_workers, plan.active, plan.threads, plan.most_threads), (1, 4, 16, 16));
+            // As many as half of a heap has room for.
+            let most = ((plan.widest / 2 / THREAD) as usize).min(64);
+            assert_eq!((plan.start_workers, plan.active, plan.threads, plan.most_threads), (1, 4, most, most));
             assert!(plan.widest >= budget / 2 && plan.slab + plan.pool <= budget, "{plan:?}");
             for n in 1..=plan.workers {
                 assert!(
@@ -261,14 +276,19 @@ mod tests {
     fn threads_are_as_many_as_were_asked_for_or_as_tuning_may_find_to_pay() {
         let plan = |options: MpOptions| Plan::new(&options.ram_budget(4096 * MIB), 4, 0).unwrap();
         let threads = |options| Some(plan(options)).map(|plan| (plan.active, plan.threads, plan.most_threads)).unwrap();
-        assert_eq!(threads(MpOptions::auto()), (4, 16, 16));
-        assert_eq!(threads(MpOptions::auto().workers(3)), (2, 6, 16));
-        assert_eq!(threads(MpOptions::auto().start_threads(9)), (9, 16, 16));
+        assert_eq!(threads(MpOptions::auto()), (4, 64, 64));
+        assert_eq!(threads(MpOptions::auto().workers(3)), (2, 22, 64));
+        assert_eq!(threads(MpOptions::auto().start_threads(9)), (9, 64, 64));
+        assert_eq!(threads(MpOptions::auto().worker_heap(64 * MIB)), (4, 16, 16), "no more than its heap has room for");
+        let some = MpOptions { start_workers: Some(3), ..MpOptions::auto().max_workers(9).start_threads(1) };
+        let plan_of_some = plan(some.clone());
+        assert_eq!((plan_of_some.start_workers, plan_of_some.workers, plan_of_some.has_choice()), (3, 9, true));
+        assert_eq!(threads(some), (1, 64, 64));
         assert_eq!(threads(MpOptions::auto().tune(false)), (4, 4, 4));
         assert_eq!(threads(MpOptions::auto().threads_per_worker(3).workers(2)), (3, 3, 6));
         assert_eq!(plan(MpOptions::auto().workers(0)).threads, 4);
         let far = |options| threads(MpOptions { far: true, ..options });
-        assert_eq!(far(MpOptions::auto().workers(2)), (8, 8, 16));
+        assert_eq!(far(MpOptions::auto().workers(2)), (8, 32, 64));
         assert_eq!(far(MpOptions::auto().workers(2).tune(false)), (8, 8, 16));
         assert_eq!(far(MpOptions::auto().threads_per_worker(3)), (3, 3, 3));
         assert_eq!(far(MpOptions::auto().workers(0)), threads(MpOptions::auto().workers(0)));

@@ -46,6 +46,7 @@ pub struct MpOptions {
     pub(super) poison: Poison,
     pub(super) tune: bool,
     pub(super) start_threads: Option<usize>,
+    pub(super) start_workers: Option<usize>,
     pub(super) start_window: Option<usize>,
     pub(super) tick: Duration,
     pub(super) counted: bool,
@@ -76,6 +77,7 @@ impl MpOptions {
             poison: Poison::Error,
             tune: true,
             start_threads: None,
+            start_workers: None,
             start_window: None,
             tick: Duration::from_secs(1),
             counted: true,
@@ -102,7 +104,8 @@ impl MpOptions {
     /// Threads that evaluate elements in each worker, at most where that is tuned.
     ///
     /// Where it is not given, one worker begins with one for every core, and where elements come from a store all workers together with
-    /// at least 16; tuning goes up to 16 where elements wait for something else than a core.
+    /// at least 16; tuning goes up to 64 where elements wait for something else than a core, if the heap of a worker has room for
+    /// them.
     pub fn threads_per_worker(mut self, threads: impl Into<Count>) -> Self {
         self.threads_per_worker = threads.into();
         self
@@ -183,6 +186,13 @@ impl MpOptions {
     #[doc(hidden)]
     pub fn counted(mut self, yes: bool) -> Self {
         self.counted = yes;
+        self
+    }
+
+    /// Workers at the start, where their number is tuned.
+    #[cfg(feature = "python")]
+    pub(crate) fn start_workers(mut self, workers: usize) -> Self {
+        self.start_workers = Some(workers);
         self
     }
 

@@ -17,6 +17,12 @@ fn report(text: &str) -> String {
             [id, name, ..] if line.starts_with("  ") && id.parse::<u32>().is_ok() => {
                 shape += &format!("  {id} {name} …\n");
             }
+            // What the wait is made of, no more than what there is of it.
+            ["the", "consumer", "waited", ..] => {
+                let (head, rest) = line.split_once(" · ").unwrap_or((line, ""));
+                let head = head.split(": ").next().unwrap_or(head);
+                shape += &(without_figures(&format!("{head} · {rest}").split_whitespace().collect::<Vec<_>>()) + "\n");
+            }
             ["counted:" | "order" | "stage", ..] => shape += &format!("{line}\n"),
             _ => shape += &(without_figures(&words) + "\n"),
         }
@@ -44,8 +50,9 @@ fn the_report() {
     let text = ok(folder.path(), &["run", PIPELINE, "--threads", "2"]);
     insta::assert_snapshot!(report(&text), @r"
     # · # delivered · # · # threads # busy
-    the consumer waited # of the time # before the first) · next() # # # # · buffer # full
-      stage                            wait %  self/elem       p99   elements    elem/s    bytes/s
+    the consumer waited # of the time · next() # # # # · buffer # full
+    start-up # until the first was there
+      stage                          wait %  self/elem   cpu  waits  lock  elements    elem/s    bytes/s
       5 batch …
       4 window_pack …
       3 to_iter …
@@ -60,10 +67,11 @@ fn the_report() {
     order hash  beb4ff8773200cb4f359da144c0e329d
     ");
     let inline = ok(folder.path(), &["run", PIPELINE, "--inline"]);
-    let head: Vec<_> = report(&inline).lines().take(2).map(str::to_owned).collect();
+    let head: Vec<_> = report(&inline).lines().take(3).map(str::to_owned).collect();
     insta::assert_snapshot!(head.join("\n"), @r"
     # · # delivered · # · inline
-    the consumer waited # of the time # before the first) · next() # # # #
+    the consumer waited # of the time · next() # # # #
+    start-up # until the first was there
     ");
 }
 

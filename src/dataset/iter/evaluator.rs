@@ -73,7 +73,7 @@ where
     G: Gather<D::Item>,
 {
     fn window(&self) -> usize {
-        2 * self.pool.threads()
+        self.pool.window()
     }
 
     fn aim(&self) -> Aim {
@@ -94,7 +94,8 @@ where
     fn submit(&self, Wanted { range, grouped }: Wanted) -> Incoming<Chunk<D::Item, G::Whole>> {
         let (outgoing, incoming) = channel();
         let (dataset, run, pace) = (self.dataset.clone(), self.run.clone(), self.pace.clone());
-        let gather = self.gather.clone().filter(|_| grouped);
+        let (gather, pool) = (self.gather.clone().filter(|_| grouped), self.pool.clone());
+        let indices = range.end - range.start;
         self.pool.submit(Box::new(move |open| {
             // A stream that was moved or dropped wants nothing more.
             let go_on = || open.get() && outgoing.is_wanted();
@@ -111,6 +112,7 @@ where
             };
             // The counts are in before anybody can see the elements.
             drop(cx);
+            pool.evaluated(indices);
             if !go_on() {
                 return;
             }

@@ -12,7 +12,6 @@ mod job;
 mod lanes;
 #[cfg(test)]
 mod tests;
-mod tuner;
 
 use std::fmt;
 use std::ops::Range;
@@ -126,13 +125,13 @@ impl Remote for WorkerPool {
     }
 
     fn part_bytes(&self) -> usize {
-        self.plan.part_bytes()
+        self.plan.part_bytes(self.parallel())
     }
 
     fn lane_bytes(&self, lanes: usize) -> usize {
         // Of all that is not kept for the head of the line, half may lie ready and half be under way; and some is left.
         let room = (self.plan.slab - self.plan.max_element) as usize;
-        self.plan.part_bytes().min(room / lanes.saturating_mul(3).max(1)).max(PAGE)
+        self.part_bytes().min(room / lanes.saturating_mul(3).max(1)).max(PAGE)
     }
 
     fn submit(&self, border: Border, range: Range<u64>, how: How, deliver: Box<dyn Deliver>) {

@@ -7,12 +7,11 @@ use std::time::Duration;
 use crossbeam_channel::Sender;
 
 use super::Coordinator;
+use crate::cx::clock;
 use crate::report::{WorkerReport, WorkersReport};
-use crate::tune::Setting;
+use crate::tune::{Setting, Totals};
 use crate::workers::control::ToWorker;
 use crate::workers::pool::crew::Member;
-use crate::workers::pool::tuner::{Totals, Tuner};
-use crate::workers::sys::usage::cpu_time;
 
 impl Coordinator {
     /// After all that could be handed out was: do workers have as much as they could take?
@@ -28,7 +27,7 @@ impl Coordinator {
 
     /// Once a second: measures, and changes what the controller wants changed.
     pub(super) fn tune(&mut self) {
-        if !self.tuner.as_ref().is_some_and(Tuner::is_due) {
+        if !self.tuner.as_ref().is_some_and(|tuner| tuner.is_due(self.indices)) {
             return;
         }
         let incomplete =
@@ -39,15 +38,16 @@ impl Coordinator {
             tuner.disturb();
         }
         tuner.allow_workers(most_workers);
-        let blocked = self.recorder.totals().iter().map(|stage| stage.counts.wait_ns).sum();
+        let (blocked, locked) = self.recorder.blocked();
         let (steps, longest) = self.figures.demand.steps();
         let cpu = self.crew.values().filter_map(|member| member.worker.as_ref()?.cpu_time()).sum();
         let totals = Totals {
             busy: Duration::from_nanos(self.figures.busy_ns.load(Ordering::Relaxed)),
+            locked,
             cpu,
-            taken: cpu + cpu_time(std::process::id()).unwrap_or_default(),
+            taken: cpu + clock::process_cpu(),
             indices: self.indices,
-            blocked: Duration::from_nanos(blocked),
+            blocked,
             waited: self.figures.demand.waited(),
             steps,
         };
@@ -80,6 +80,9 @@ impl Coordinator {
             replaced: self.replaced,
             threads_per_worker: self.plan.active,
             window: self.figures.window.load(Ordering::Relaxed),
+            started_s: self.first_ready.map_or(0.0, |(started, _)| started.as_secs_f64()),
+            built_s: self.first_ready.map_or(0.0, |(_, built)| built.as_secs_f64()),
+            tuned: self.has_choice,
             decisions: self.tuner.as_ref().map(|tuner| tuner.decisions.clone()).unwrap_or_default(),
             workers: self.crew.iter().filter_map(worker).collect(),
         });

@@ -66,7 +66,9 @@ impl Coordinator {
         let index = self.index_bytes.get(&border).copied().unwrap_or(0.0);
         // Room for one at least; what is not used of it comes back as soon as it is written.
         let one = (index * 1.02 * least as f64) as usize + 4096;
-        let all = ((index * 1.25 * len as f64) as usize).saturating_add(4096).min(self.plan.part_bytes());
+        let all = ((index * 1.25 * len as f64) as usize)
+            .saturating_add(4096)
+            .min(self.plan.part_bytes(self.plan.active * self.wanted));
         let size = all.max(one.min(self.plan.max_element as usize)).max(need).max(PAGE);
         let place = self.crew.get(&number)?.place;
         let grant = self.slab.grant(size, place);

@@ -21,11 +21,10 @@ use super::crew::{Member, Respawn};
 use super::drought::Drought;
 use super::job::Queue;
 use super::lanes::Lanes;
-use super::tuner::Tuner;
 use crate::cx::Recorder;
 use crate::error::Result;
 use crate::exec::remote::{Border, Deliver, How};
-use crate::tune::{Bounds, Setting};
+use crate::tune::{Bounds, Setting, Tuner};
 use crate::workers::budget::Plan;
 use crate::workers::control::{Event, Failure, FromWorker, What};
 use crate::workers::launch::{Program, Worker};
@@ -77,6 +76,11 @@ pub(super) struct Coordinator {
     handed_over: u64,
     indices: u64,
     replaced: u64,
+    began: Instant,
+    /// After how long the first worker was ready, and what its pipeline took of that.
+    first_ready: Option<(Duration, Duration)>,
+    /// Whether there is a number of threads or workers to be found.
+    has_choice: bool,
     /// `None` where nothing is left to choose.
     tuner: Option<Tuner>,
     /// Bytes of an index, by border, learned.
@@ -118,7 +122,7 @@ impl Coordinator {
             most_threads: plan.most_threads,
             most_threads_each: plan.threads,
             cores: plan.cores,
-            processes: (plan.start_workers, plan.workers),
+            processes: (if plan.workers > plan.start_workers { 1 } else { plan.workers }, plan.workers),
             most_window: (plan.slab as usize / PAGE).max(window),
         };
         let start = Setting { threads: plan.active * plan.start_workers, processes: plan.start_workers, window };
@@ -147,6 +151,9 @@ impl Coordinator {
             handed_over: 0,
             indices: 0,
             replaced: 0,
+            began: Instant::now(),
+            first_ready: None,
+            has_choice: plan.has_choice(),
             tuner,
             index_bytes: HashMap::new(),
             apart: HashSet::new(),
@@ -239,8 +246,10 @@ impl Coordinator {
     fn listen(&mut self, number: u64, message: FromWorker) {
         let Some(member) = self.crew.get_mut(&number) else { return };
         match message {
-            FromWorker::Ready(_) => {
+            FromWorker::Ready(ready) => {
                 member.ready = true;
+                let built = Duration::from_nanos(ready.build_ns);
+                self.first_ready.get_or_insert_with(|| (self.began.elapsed(), built));
                 self.respawn.started(member.begun.elapsed());
             }
             FromWorker::Done(done) => self.done(number, done),

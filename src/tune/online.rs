@@ -1,11 +1,14 @@
-//! Measures once a second, and asks the controller.
+//! Measures once a second, and asks the controller. At the start of a run it asks more often, if enough elements come to tell:
+//! a pipeline that waits has far to go from one thread for each core.
 
 use std::time::{Duration, Instant};
 
-use crate::tune::{Bounds, Controller, Decision, Measurement, Setting};
+use super::{Bounds, Controller, Decision, Measurement, Setting};
 
 /// So many seconds without a single element are measured as one: elements may take long.
 const PATIENCE: u32 = 20;
+/// At first it is so often in each second that is measured, for so many seconds, where so many elements have come.
+const EARLY: (u32, u32, u64) = (4, 15, 50);
 /// So many seconds, from the second one on, tell what came of a decision.
 const EFFECT: u32 = 4;
 /// So many seconds in a row with a pause in each are how this consumer is.
@@ -13,23 +16,26 @@ const PAUSES: u32 = 12;
 
 /// Sums since the run began.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Totals {
-    pub(super) busy: Duration,
-    /// CPU time of the workers that there are, and of this process with them.
-    pub(super) cpu: Duration,
-    pub(super) taken: Duration,
-    pub(super) indices: u64,
+pub(crate) struct Totals {
+    pub(crate) busy: Duration,
+    /// Part of that for which functions waited for an interpreter's lock.
+    pub(crate) locked: Duration,
+    /// CPU time of those who evaluate, and of this process with them.
+    pub(crate) cpu: Duration,
+    pub(crate) taken: Duration,
+    pub(crate) indices: u64,
     /// Time for which the stateful part had no elements to work on.
-    pub(super) blocked: Duration,
-    pub(super) waited: Duration,
+    pub(crate) blocked: Duration,
+    pub(crate) waited: Duration,
     /// Elements that the consumer asked for.
-    pub(super) steps: u64,
+    pub(crate) steps: u64,
 }
 
 /// See the [module](self).
-pub(super) struct Tuner {
+pub(crate) struct Tuner {
     controller: Controller,
     tick: Duration,
+    began: Instant,
     last: Instant,
     before: Totals,
     disturbed: bool,
@@ -39,14 +45,15 @@ pub(super) struct Tuner {
     pauses: u32,
     /// What came since the last decision: seconds as measured, elements, time.
     effect: (u32, f64, f64),
-    pub(super) decisions: Vec<Decision>,
+    pub(crate) decisions: Vec<Decision>,
 }
 
 impl Tuner {
-    pub(super) fn new(start: Setting, bounds: Bounds, tick: Duration) -> Self {
+    pub(crate) fn new(start: Setting, bounds: Bounds, tick: Duration) -> Self {
         Self {
             controller: Controller::new(start, bounds),
             tick,
+            began: Instant::now(),
             last: Instant::now(),
             before: Totals::default(),
             disturbed: true,
@@ -57,22 +64,22 @@ impl Tuner {
         }
     }
 
-    pub(super) fn setting(&self) -> Setting {
+    pub(crate) fn setting(&self) -> Setting {
         self.controller.setting()
     }
 
     /// There is memory for so many workers.
-    pub(super) fn allow_workers(&mut self, most: usize) {
+    pub(crate) fn allow_workers(&mut self, most: usize) {
         self.controller.allow_processes(most);
     }
 
     /// A worker is missing: what is measured now says nothing.
-    pub(super) fn disturb(&mut self) {
+    pub(crate) fn disturb(&mut self) {
         self.disturbed = true;
     }
 
     /// Workers are free and nothing is left to hand out, or not.
-    pub(super) fn look(&mut self, idle: bool) {
+    pub(crate) fn look(&mut self, idle: bool) {
         let (was_idle, last, so_far) = &mut self.idle;
         if *was_idle {
             *so_far += last.elapsed();
@@ -80,14 +87,18 @@ impl Tuner {
         (*was_idle, *last) = (idle, Instant::now());
     }
 
-    /// Whether it is time to measure.
-    pub(super) fn is_due(&self) -> bool {
-        self.last.elapsed() >= self.tick
+    /// Whether it is time to measure, when so many elements have come since the run began.
+    pub(crate) fn is_due(&self, indices: u64) -> bool {
+        let (often, seconds, enough) = EARLY;
+        let elapsed = self.last.elapsed();
+        let is_early =
+            indices.saturating_sub(self.before.indices) >= enough && self.began.elapsed() < seconds * self.tick;
+        elapsed >= self.tick || (is_early && elapsed >= self.tick / often)
     }
 
     /// What to change to, if anything is to change. `longest` is the longest time for which the consumer
     /// did something else.
-    pub(super) fn step(&mut self, now: Totals, longest: Duration) -> Option<Setting> {
+    pub(crate) fn step(&mut self, now: Totals, longest: Duration) -> Option<Setting> {
         let wall = self.last.elapsed();
         let part = |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64();
         let wait_s = part(now.waited, self.before.waited).min(wall.as_secs_f64());
@@ -104,6 +115,7 @@ impl Tuner {
             wait_s,
             elements: now.indices.saturating_sub(before.indices) as f64,
             busy_s: part(now.busy, before.busy),
+            locked_s: part(now.locked, before.locked),
             cpu_s: part(now.cpu, before.cpu),
             taken_s: part(now.taken, before.taken),
             window_full: idle > wall / 10 && part(now.blocked, before.blocked) > 0.01 * wall.as_secs_f64(),

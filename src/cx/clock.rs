@@ -1,0 +1,222 @@
+//! The clocks of a thread and of this process: time on a core, and time off it.
+
+#![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "the clocks of threads are not in std"))]
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use super::sample::SHARE;
+
+/// Where the time of a piece of work went, in nanoseconds; a core that was wanted and taken by others has the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spent {
+    /// All of it.
+    pub(super) wall: u64,
+    /// On a core.
+    pub(super) cpu: u64,
+    /// Blocked: for a disk, a network, a lock, a time to pass.
+    pub(super) blocked: u64,
+    /// Until the interpreter's lock was had.
+    pub(super) lock: u64,
+    /// Whether that was taken at all.
+    pub(super) interpreted: bool,
+}
+
+/// The lock of an interpreter, as a piece of work that is looked at takes it.
+#[derive(Clone, Copy, Default)]
+struct Lock {
+    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "read where a lock is taken"))]
+    looking: bool,
+    taken: bool,
+    waited_ns: u64,
+}
+
+thread_local! {
+    static LOCK: Cell<Lock> = const { Cell::new(Lock { looking: false, taken: false, waited_ns: 0 }) };
+    /// No piece of work is looked at before.
+    static NEXT_LOOK: Cell<Option<Instant>> = const { Cell::new(None) };
+    static DITHER: Cell<u32> = const { Cell::new(0x9e37_79b9) };
+}
+
+/// Whether to look at the next measured piece of work: so seldom that it costs one part in [`SHARE`] of the time.
+pub(super) fn is_due() -> bool {
+    is_known() && NEXT_LOOK.get().is_none_or(|next| Instant::now() >= next)
+}
+
+/// Does `work` and says where its time went.
+pub(super) fn look<R>(work: impl FnOnce() -> R) -> (R, Spent) {
+    let before = LOCK.replace(Lock { looking: true, ..Lock::default() });
+    // The system may take the core away where it is asked for the time, which is no part of the work.
+    let (from, start) = (Thread::now(), Instant::now());
+    let result = work();
+    let end = Instant::now();
+    let (to, lock) = (Thread::now(), LOCK.replace(before));
+    let rest = cost_ns() * SHARE;
+    // Between half of it and one and a half: a period in the data cannot hide from it.
+    let dither = DITHER.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+    DITHER.set(dither);
+    let rest = Duration::from_nanos(rest / 2 + rest * u64::from(dither >> 16) / (1 << 16));
+    NEXT_LOOK.set(Some(NEXT_LOOK.get().map_or(end, |next| next.max(end)) + rest));
+    let wall = ((end - start).as_nanos() as u64).saturating_sub(super::sample::clock_ns());
+    (result, Spent::of(wall, from, to, lock))
+}
+
+impl Spent {
+    fn of(wall: u64, from: Thread, to: Thread, lock: Lock) -> Self {
+        let cpu = to.cpu_ns.saturating_sub(from.cpu_ns).saturating_sub(cost_ns() / 2).min(wall);
+        let off = wall - cpu;
+        let waited = lock.waited_ns.min(off);
+        // Who never gives its core up, and has none, waits for one.
+        let blocked = if to.yields > from.yields { off - waited } else { 0 };
+        Self { wall, cpu, blocked, lock: waited, interpreted: lock.taken }
+    }
+}
+
+/// Takes the interpreter's lock by `take`, which does its work once it has it and calls what it is given first: if this is part
+/// of a piece of work that is looked at, the wait for the lock is counted apart.
+#[cfg(feature = "python")]
+pub(crate) fn taking_lock<R>(take: impl FnOnce(&dyn Fn()) -> R) -> R {
+    if !LOCK.get().looking {
+        return take(&|| {});
+    }
+    let start = Instant::now();
+    take(&|| {
+        let lock = LOCK.get();
+        let waited_ns = lock.waited_ns + start.elapsed().as_nanos() as u64;
+        LOCK.set(Lock { taken: true, waited_ns, ..lock });
+    })
+}
+
+/// What a thread has used so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Thread {
+    cpu_ns: u64,
+    /// How often it gave its core up, to wait for something.
+    yields: u64,
+}
+
+/// Nanoseconds that looking at one piece of work costs.
+fn cost_ns() -> u64 {
+    static COST: OnceLock<u64> = OnceLock::new();
+    *COST.get_or_init(|| {
+        let empty = || {
+            let start = Instant::now();
+            std::hint::black_box((Thread::now(), Thread::now()));
+            start.elapsed().as_nanos() as u64
+        };
+        (0..64).map(|_| empty()).min().unwrap_or(0).max(1)
+    })
+}
+
+#[cfg(target_os = "linux")]
+mod os {
+    use std::mem::MaybeUninit;
+    use std::time::Duration;
+
+    /// What the clock says, if there is one.
+    pub(super) fn clock(which: libc::clockid_t) -> Option<Duration> {
+        let mut time = MaybeUninit::<libc::timespec>::uninit();
+        // SAFETY: the time is written when the call succeeds, and read only then.
+        let time = unsafe {
+            match libc::clock_gettime(which, time.as_mut_ptr()) {
+                0 => time.assume_init(),
+                _ => return None,
+            }
+        };
+        Some(Duration::new(time.tv_sec.try_into().ok()?, time.tv_nsec.try_into().ok()?))
+    }
+
+    /// How often this thread has given its core up by itself.
+    pub(super) fn yields() -> Option<u64> {
+        let mut usage = MaybeUninit::<libc::rusage>::uninit();
+        // SAFETY: the figures are written when the call succeeds, and read only then.
+        let usage = unsafe {
+            match libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) {
+                0 => usage.assume_init(),
+                _ => return None,
+            }
+        };
+        u64::try_from(usage.ru_nvcsw).ok()
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Thread {
+    fn now() -> Self {
+        let cpu = os::clock(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or_default();
+        Self { cpu_ns: cpu.as_nanos() as u64, yields: os::yields().unwrap_or(0) }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Thread {
+    fn now() -> Self {
+        Self::default()
+    }
+}
+
+/// Whether this system says what a thread has used.
+fn is_known() -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        static KNOWN: OnceLock<bool> = OnceLock::new();
+        *KNOWN.get_or_init(|| os::clock(libc::CLOCK_THREAD_CPUTIME_ID).is_some() && os::yields().is_some())
+    }
+    #[cfg(not(target_os = "linux"))]
+    false
+}
+
+/// Time on a core of the calling thread; none where the system does not say.
+pub(crate) fn thread_cpu() -> Duration {
+    #[cfg(target_os = "linux")]
+    return os::clock(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or_default();
+    #[cfg(not(target_os = "linux"))]
+    Duration::ZERO
+}
+
+/// Time on cores of all threads of this process; none where the system does not say.
+pub(crate) fn process_cpu() -> Duration {
+    #[cfg(target_os = "linux")]
+    return os::clock(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or_default();
+    #[cfg(not(target_os = "linux"))]
+    Duration::ZERO
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleep_is_blocked_and_work_is_on_a_core() {
+        let (_, slept) = look(|| std::thread::sleep(Duration::from_millis(20)));
+        assert!(slept.wall >= 20_000_000 && slept.cpu < slept.wall / 4, "{slept:?}");
+        assert!(slept.blocked > slept.wall / 2 && !slept.interpreted && slept.lock == 0, "{slept:?}");
+        let (_, worked) = look(|| {
+            let from = thread_cpu();
+            while thread_cpu() - from < Duration::from_millis(5) {}
+        });
+        assert!((4_900_000..=worked.wall).contains(&worked.cpu), "{worked:?}");
+        assert!(worked.cpu + worked.blocked <= worked.wall, "{worked:?}");
+    }
+
+    #[test]
+    fn who_never_gives_its_core_up_is_not_blocked() {
+        let thread = |cpu_ns, yields| Thread { cpu_ns, yields };
+        let lock = Lock { looking: true, taken: true, waited_ns: 300_000 };
+        let preempted = Spent::of(1_000_000, thread(0, 4), thread(600_000, 4), Lock::default());
+        assert_eq!(preempted.blocked, 0, "it waited for a core");
+        let waited = Spent::of(1_000_000, thread(0, 4), thread(600_000, 5), lock);
+        assert_eq!((waited.lock, waited.interpreted), (300_000, true));
+        assert_eq!(waited.cpu + waited.blocked + waited.lock, waited.wall);
+    }
+
+    #[test]
+    fn cheap_work_is_looked_at_seldom() {
+        NEXT_LOOK.set(None);
+        assert!(is_due());
+        look(|| ());
+        assert!(!is_due());
+        NEXT_LOOK.set(None);
+    }
+}

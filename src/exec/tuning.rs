@@ -1,0 +1,95 @@
+//! Threads of a pool whose number follows what the consumer needs.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+
+use super::demand::Demand;
+use super::pool::Pool;
+use crate::cx::{Recorder, clock};
+use crate::error::{Error, ErrorKind, Result};
+use crate::tune::{Bounds, Decision, Setting, Totals, Tuner};
+
+/// As many threads there may be, where elements mostly wait for something.
+const MOST_THREADS: usize = 64;
+/// Ranges that may be under way or ready. What they hold is memory of this process.
+const MOST_WINDOW: usize = 4 * MOST_THREADS;
+/// How often it is looked whether threads have nothing to do, and how often it is tuned.
+const LOOK: Duration = Duration::from_millis(20);
+const TICK: Duration = Duration::from_secs(1);
+
+/// The thread that tunes a pool, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Tuning {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    decisions: Arc<Mutex<Vec<Decision>>>,
+}
+
+impl Tuning {
+    /// Begins to tune `pool` for the consumer whose `demand` this is; `recorder` is that of those who evaluate.
+    pub(crate) fn start(pool: Arc<Pool>, demand: Arc<Demand>, recorder: Option<Arc<Recorder>>) -> Result<Self> {
+        let (stop, stopped) = bounded(0);
+        let decisions = Arc::<Mutex<Vec<Decision>>>::default();
+        let told = decisions.clone();
+        let thread = std::thread::Builder::new().name("gristmill-tuning".into());
+        let thread = thread
+            .spawn(move || tune(&pool, &demand, recorder.as_deref(), &stopped, &told))
+            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot start the thread that tunes the others: {e}")))?;
+        Ok(Self { stop: Some(stop), thread: Some(thread), decisions })
+    }
+
+    /// What was changed so far, and why.
+    pub(crate) fn decisions(&self) -> Vec<Decision> {
+        self.decisions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Tuning {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn tune(
+    pool: &Pool,
+    demand: &Demand,
+    recorder: Option<&Recorder>,
+    stopped: &Receiver<()>,
+    told: &Mutex<Vec<Decision>>,
+) {
+    let threads = pool.threads();
+    let bounds = Bounds { cores: threads, ..Bounds::of_threads(threads.max(MOST_THREADS), MOST_WINDOW) };
+    let mut tuner = Tuner::new(Setting { threads, processes: 1, window: pool.window() }, bounds, TICK);
+    while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        tuner.look(pool.is_idle());
+        if !tuner.is_due(pool.done().indices) {
+            continue;
+        }
+        let done = pool.done();
+        let (blocked, locked) = recorder.map(Recorder::blocked).unwrap_or_default();
+        let (steps, longest) = demand.steps();
+        let totals = Totals {
+            busy: done.busy,
+            locked,
+            cpu: done.cpu,
+            taken: clock::process_cpu(),
+            indices: done.indices,
+            blocked,
+            waited: demand.waited(),
+            steps,
+        };
+        if let Some(Setting { threads, window, .. }) = tuner.step(totals, longest) {
+            if let Err(error) = pool.set_threads(threads) {
+                tracing::warn!(%error, "{threads} threads were asked for, and there are {}", pool.threads());
+            }
+            pool.set_window(window);
+        }
+        told.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&tuner.decisions);
+    }
+}

@@ -1,0 +1,172 @@
+//! A model of a run: seconds per element that each part of the machine is taken for, and what follows from more of it.
+
+use super::{Place, Report, StageReport};
+use crate::dataset::Role;
+
+/// Threads that are advised at most.
+pub(super) const MOST_THREADS: usize = 64;
+/// Threads are planned to be busy for this share of the time.
+const TARGET: f64 = 0.85;
+/// No gain beyond this is given as a figure: what is left then is less than what is known of it.
+pub(super) const MOST_GAIN: f64 = 10.0;
+/// Functions that have the interpreter's lock for this share of the time wait for nothing so much as for each other.
+const LOCKED: f64 = 0.7;
+
+/// Who evaluates the elementwise part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Crew {
+    /// Threads of all processes together; 0 where it is evaluated inside `next`.
+    pub(super) threads: usize,
+    /// Processes beside the consumer's; 0 where there are none.
+    pub(super) processes: usize,
+}
+
+/// Seconds per delivered element.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    /// Of the elementwise part, on a core.
+    pub(super) cpu: f64,
+    /// Of the elementwise part, blocked.
+    pub(super) blocked: f64,
+    /// Of that on a core, in functions that take the interpreter's lock.
+    pub(super) locked: f64,
+    /// Of everything that runs on one thread of the pipeline.
+    pub(super) suffix: f64,
+    /// Of the consumer's own work between two calls of `next`.
+    pub(super) consumer: f64,
+    /// Between two elements, as measured after the start.
+    measured: f64,
+    cores: f64,
+    pub(super) crew: Crew,
+}
+
+impl Load {
+    pub(super) fn of(report: &Report) -> Self {
+        let elements = report.delivered.max(1) as f64;
+        let processes = report.workers.as_ref().map_or(0, |workers| workers.workers.len().max(1));
+        let crew = Crew { threads: report.threads, processes };
+        let mut load = Self {
+            cpu: 0.0,
+            blocked: 0.0,
+            locked: 0.0,
+            suffix: 0.0,
+            consumer: 0.0,
+            measured: 0.0,
+            cores: report.cores.max(1) as f64,
+            crew,
+        };
+        let per_process = report.threads as f64 / processes.max(1) as f64;
+        let locked: f64 = report.stages.iter().filter(|stage| stage.interpreted).map(|stage| stage.cpu_s).sum();
+        // Inside a long function, waiting for the lock looks like any other waiting.
+        let taken = per_process > 1.0 && locked > LOCKED * report.wall_s * processes.max(1) as f64;
+        for stage in &report.stages {
+            let Times { cpu, blocked } = Times::of(stage, load.has_cores());
+            if !is_elementwise(stage) {
+                load.suffix += stage.self_s / elements;
+                continue;
+            }
+            load.cpu += cpu / elements;
+            load.locked += if stage.interpreted { cpu / elements } else { 0.0 };
+            load.blocked += if stage.interpreted && taken { 0.0 } else { blocked / elements };
+        }
+        if load.has_cores() && load.cpu > 0.0 {
+            // What else threads were busy for: mostly, to have the core again that another program took.
+            let on_threads = report.stages.iter().filter(|stage| stage.place == Place::Threads);
+            let busy_s = report.threads_busy_share * report.threads as f64 * report.wall_s;
+            let other = (busy_s - on_threads.map(|stage| stage.self_s).sum::<f64>()).max(0.0) / elements;
+            load.locked += other * load.locked / load.cpu;
+            load.cpu += other;
+        }
+        let steady_s = (report.wall_s - report.first_wait_s).max(0.0);
+        load.measured = steady_s / report.delivered.saturating_sub(1).max(1) as f64;
+        load.consumer = load.measured * (1.0 - report.steady_wait_share);
+        load
+    }
+
+    /// Seconds per delivered element that these would take, if nothing else were in their way.
+    fn period(self, crew: Crew) -> f64 {
+        if crew.threads == 0 {
+            return self.cpu + self.blocked + self.suffix + self.consumer;
+        }
+        let threads = (self.cpu + self.blocked) / crew.threads as f64;
+        threads.max(self.limit(crew.processes))
+    }
+
+    /// The same with any number of threads.
+    fn limit(self, processes: usize) -> f64 {
+        let lock = self.locked / processes.max(1) as f64;
+        (self.cpu / self.cores).max(lock).max(self.suffix).max(self.consumer)
+    }
+
+    /// How many times faster the run would be with `crew`, at most.
+    pub(super) fn with_crew(self, crew: Crew) -> f64 {
+        self.speedup_to(self.period(crew))
+    }
+
+    /// The same without `stage`, if the crew stays.
+    pub(super) fn without(self, stage: &StageReport, delivered: u64) -> f64 {
+        let elements = delivered.max(1) as f64;
+        let Times { cpu, blocked } = Times::of(stage, self.has_cores());
+        let (cpu, blocked) = (cpu / elements, blocked / elements);
+        let left = |of: f64, own: f64| (of - own).max(0.0);
+        let other = if is_elementwise(stage) {
+            let locked = if stage.interpreted { left(self.locked, cpu) } else { self.locked };
+            Self { cpu: left(self.cpu, cpu), blocked: left(self.blocked, blocked), locked, ..self }
+        } else {
+            Self { suffix: left(self.suffix, stage.self_s / elements), ..self }
+        };
+        self.speedup_to(other.period(self.crew))
+    }
+
+    fn speedup_to(self, period: f64) -> f64 {
+        let now = self.period(self.crew);
+        // What the model does not explain, a change does not take away.
+        let then = period + (self.measured - now).max(0.0);
+        if then > 0.0 { (self.measured / then).clamp(1.0, MOST_GAIN) } else { 1.0 }
+    }
+
+    /// Threads that give all that these processes can.
+    pub(super) fn useful_threads(self, processes: usize) -> usize {
+        let limit = self.limit(processes).max(1e-12);
+        ((self.cpu + self.blocked) / limit / TARGET).ceil().clamp(1.0, MOST_THREADS as f64) as usize
+    }
+
+    /// Processes that give all that the cores can to functions that hold the interpreter's lock.
+    pub(super) fn useful_processes(self) -> usize {
+        let other = (self.cpu / self.cores).max(self.suffix).max(self.consumer).max(1e-12);
+        (self.locked / other / TARGET).ceil().clamp(1.0, self.cores) as usize
+    }
+
+    /// Whether there is a core for each thread.
+    fn has_cores(&self) -> bool {
+        self.crew.threads as f64 <= self.cores
+    }
+
+    /// Whether the elementwise part keeps the cores busy.
+    pub(super) fn takes_all_cores(self) -> bool {
+        self.cpu / self.cores > 0.7 * self.measured
+    }
+}
+
+/// Seconds of a stage's own work.
+struct Times {
+    cpu: f64,
+    blocked: f64,
+}
+
+impl Times {
+    /// Where the system does not say, all of it was on a core. Waiting for the lock is none of its work, nor is waiting for a core
+    /// that threads of the same crew have; if all of them `have_cores`, other programs take those, and go on to do so.
+    fn of(stage: &StageReport, have_cores: bool) -> Self {
+        let known = stage.cpu_s + stage.blocked_s + stage.lock_s;
+        if known <= 0.0 {
+            return Self { cpu: stage.self_s, blocked: 0.0 };
+        }
+        let taken = if have_cores { (stage.self_s - known).max(0.0) } else { 0.0 };
+        Self { cpu: stage.cpu_s + taken, blocked: stage.blocked_s }
+    }
+}
+
+fn is_elementwise(stage: &StageReport) -> bool {
+    stage.place == Place::Threads || (stage.place == Place::Consumer && stage.role < Role::Stateful)
+}

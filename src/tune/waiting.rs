@@ -1,0 +1,100 @@
+//! The controller on loads that wait, for which more threads pay than there are cores.
+
+use super::world::{NOTHING, World};
+use super::{Bounds, Controller, Knob, Setting};
+
+/// As the loader's own threads have it, and as workers of one process or of several have it.
+fn bounds(cores: usize, processes: usize) -> Bounds {
+    Bounds { most_threads: 64, most_threads_each: 64, cores, processes: (1, processes), most_window: 1 << 10 }
+}
+
+/// Where it is after so many seconds, from `threads` in `processes`.
+fn settle(world: &World, (threads, processes): (usize, usize), bounds: Bounds, seconds: u32) -> (Setting, u32) {
+    let mut controller = Controller::new(Setting { threads, processes, window: 2 * threads }, bounds);
+    let (mut random, mut changes) = (1u64, 0);
+    for _ in 0..seconds {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let noise = (random >> 40) as f64 / f64::from(1 << 24);
+        changes += u32::from(controller.step(&world.second(controller.setting(), noise)).is_some());
+    }
+    (controller.setting(), changes)
+}
+
+/// A source that waits, as it is; with a consumer; with work of its own; behind a server that lets so many through.
+fn waiting() -> Vec<World> {
+    let mut worlds = Vec::new();
+    for blocked_s in [0.002, 0.005, 0.05] {
+        for cores in [2, 8] {
+            let world = World { blocked_s, cpu_s: 20e-6, cores, ..NOTHING };
+            worlds.push(world);
+            worlds.push(World { step_s: blocked_s / 10.0, ..world });
+            worlds.push(World { cpu_s: blocked_s / 20.0, ..world });
+            worlds.push(World { cpu_s: blocked_s / 3.0, ..world });
+            worlds.push(World { server: 12.0 / blocked_s, ..world });
+            worlds.push(World { suffix_s: blocked_s / 9.0, ..world });
+        }
+    }
+    worlds
+}
+
+#[test]
+fn threads_grow_beyond_the_cores_as_far_as_it_pays() {
+    for world in waiting() {
+        let (at, changes) = settle(&world, (world.cores, 1), bounds(world.cores, 1), 120);
+        let (reached, best) = (world.rate(at.threads, 1), world.best(1));
+        assert!(reached >= 0.95 * best, "{world:?}: {at:?} gives {reached:.0} of {best:.0}");
+        assert!(changes <= 20, "{world:?}: {changes}");
+    }
+}
+
+#[test]
+fn it_is_there_within_twenty_seconds() {
+    for blocked_s in [0.002, 0.005] {
+        let world = World { blocked_s, cpu_s: 10e-6, ..NOTHING };
+        let (at, _) = settle(&world, (2, 1), bounds(2, 1), 20);
+        assert!(world.rate(at.threads, 1) >= 0.95 * world.best(1), "{at:?}");
+    }
+}
+
+/// Where a function holds the interpreter's lock, threads of a process gain nothing, and nobody has to find that out.
+#[test]
+fn functions_that_hold_the_lock_get_processes() {
+    let held = World { blocked_s: 0.005, cpu_s: 100e-6, locks: true, locks_while_blocked: true, ..NOTHING };
+    let mut controller = Controller::new(Setting { threads: 4, processes: 2, window: 8 }, bounds(2, 16));
+    for _ in 0..120 {
+        let m = held.second(controller.setting(), 0.5);
+        if let Some(decision) = controller.step(&m) {
+            let more = decision.knob == Knob::Threads && decision.to > decision.from;
+            assert!(m.locked_s < 0.25 * m.busy_s || !more, "{decision}");
+        }
+    }
+    let at = controller.setting();
+    assert!(held.rate(at.threads, at.processes) >= 0.95 * held.best(16), "{at:?}");
+
+    // Those that let others have it while they wait get threads, until the lock is taken all of the time.
+    for cpu_s in [50e-6, 500e-6] {
+        let lets_go = World { blocked_s: 0.005, cpu_s, locks: true, ..NOTHING };
+        let (at, _) = settle(&lets_go, (2, 2), bounds(2, 16), 200);
+        assert!(lets_go.rate(at.threads, at.processes) >= 0.95 * lets_go.best(16), "{cpu_s}: {at:?}");
+        assert!(at.processes <= 3, "{at:?}");
+    }
+}
+
+/// Work gains nothing from threads that have no core.
+#[test]
+fn what_computes_stays_on_its_cores() {
+    for cores in [2, 8] {
+        let world = World { cpu_s: 0.001, cores, ..NOTHING };
+        let (at, changes) = settle(&world, (cores, 1), bounds(cores, 1), 200);
+        assert_eq!((at.threads, changes <= 6), (cores, true), "{at:?}");
+    }
+}
+
+/// A server that answers slower the more are asked of it gets as many as it had before.
+#[test]
+fn a_server_that_is_full_is_not_asked_for_more() {
+    let world = World { blocked_s: 0.005, cpu_s: 10e-6, server: 400.0, ..NOTHING };
+    let (at, changes) = settle(&world, (2, 1), bounds(2, 1), 600);
+    assert!(at.threads <= 6, "{at:?}");
+    assert!(changes <= 30, "{changes}");
+}

@@ -1,0 +1,104 @@
+//! A simulated machine whose elements compute, wait, and hold a lock: what a crew gives on it, for tests.
+
+use super::{Measurement, Setting};
+
+/// Elements, their consumer, and what there is to evaluate them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct World {
+    /// Seconds of an element on a core.
+    pub(crate) cpu_s: f64,
+    /// Seconds of an element spent blocked.
+    pub(crate) blocked_s: f64,
+    /// Whether the time on a core is spent with the lock of the process's interpreter.
+    pub(crate) locks: bool,
+    /// Whether the blocked time is, too.
+    pub(crate) locks_while_blocked: bool,
+    /// Elements per second that a server lets through.
+    pub(crate) server: f64,
+    /// Seconds of the stateful part per element, on its one thread.
+    pub(crate) suffix_s: f64,
+    /// Seconds of the consumer per element.
+    pub(crate) step_s: f64,
+    pub(crate) cores: usize,
+}
+
+/// Elements that take no time, for a consumer that asks for nothing else.
+pub(crate) const NOTHING: World = World {
+    cpu_s: 1e-6,
+    blocked_s: 0.0,
+    locks: false,
+    locks_while_blocked: false,
+    server: 1e9,
+    suffix_s: 1e-6,
+    step_s: 1e-6,
+    cores: 2,
+};
+
+impl World {
+    /// Elements per second of so many threads in so many processes, whoever wants them; 0 processes are this one.
+    fn supply(&self, threads: usize, processes: usize) -> f64 {
+        let held =
+            if self.locks { self.cpu_s } else { 0.0 } + if self.locks_while_blocked { self.blocked_s } else { 0.0 };
+        let by_threads = threads as f64 / self.service_s();
+        let by_lock = processes.max(1) as f64 / held.max(1e-12);
+        by_threads.min(self.cores as f64 / self.cpu_s).min(by_lock).min(self.server).min(1.0 / self.suffix_s)
+    }
+
+    /// Elements per second that the consumer gets; from 0 threads inside `next`.
+    pub(crate) fn rate(&self, threads: usize, processes: usize) -> f64 {
+        if threads == 0 {
+            return (1.0 / (self.service_s() + self.suffix_s + self.step_s)).min(self.server);
+        }
+        self.supply(threads, processes).min(1.0 / self.step_s)
+    }
+
+    pub(crate) fn service_s(&self) -> f64 {
+        self.cpu_s + self.blocked_s
+    }
+
+    /// Elements per second of the best of a grid of threads and processes that goes far beyond the cores.
+    pub(crate) fn best(&self, processes: usize) -> f64 {
+        let counts = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+        let grid =
+            counts.into_iter().flat_map(|threads| (1..=processes.min(threads)).map(move |p| (threads / p * p, p)));
+        grid.map(|(threads, processes)| self.rate(threads, processes)).fold(0.0, f64::max)
+    }
+
+    /// Of a second, seconds for which the threads are at work, and of those until they have the lock.
+    pub(crate) fn busy_s(&self, threads: usize, processes: usize) -> (f64, f64) {
+        let rate = self.rate(threads, processes);
+        let work = rate * self.service_s();
+        // Who waits for a core, a lock or a server is at work. A consumer or a stateful part that is slower leaves them idle.
+        let is_fed = rate >= 0.999 / self.step_s || rate >= 0.999 / self.suffix_s;
+        let busy = if is_fed { work.min(threads as f64) } else { threads as f64 };
+        let waits_for_lock = (self.locks || self.locks_while_blocked) && rate > 0.97 * self.locked_limit(processes);
+        (busy, if waits_for_lock && !is_fed { busy - work } else { 0.0 })
+    }
+
+    fn locked_limit(&self, processes: usize) -> f64 {
+        World { server: 1e9, suffix_s: 1e-9, cores: 1 << 20, ..*self }.supply(1 << 20, processes)
+    }
+
+    /// What is measured in a second, with noise of a few percent: `noise` is from 0 to 1.
+    pub(crate) fn second(&self, at: Setting, noise: f64) -> Measurement {
+        let most = 1.0 / self.step_s;
+        let rate = self.rate(at.threads, at.processes);
+        let rate = if rate >= 0.999 * most { most } else { (rate * (1.0 + 0.04 * (noise - 0.5))).min(most) };
+        let wait_s = (1.0 - rate * self.step_s).max(0.0);
+        let (busy_s, locked_s) = self.busy_s(at.threads, at.processes);
+        let cpu_s = rate * self.cpu_s;
+        // Nothing is left to hand out where threads have nothing to do.
+        let window_full = wait_s > 0.0 && busy_s < 0.9 * at.threads as f64;
+        Measurement {
+            wall_s: 1.0,
+            wait_s,
+            elements: rate,
+            busy_s,
+            locked_s,
+            cpu_s,
+            taken_s: cpu_s,
+            window_full,
+            disturbed: false,
+        }
+    }
+}
