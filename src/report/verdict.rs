@@ -174,7 +174,7 @@ fn more(report: &Report, load: Load) -> Option<Advice> {
     let each = load.useful_threads(processes).max(now.threads).div_ceil(processes);
     let more_processes = gain(Crew { threads: each * processes, processes });
     let locks = load.locked > 0.0 && processes > now.processes && more_processes > RATHER * more_threads;
-    let waits = if load.blocked > load.cpu { ": it waits more than it computes" } else { "" };
+    let waits = if load.blocked > load.cpu { " (it waits more than it computes)" } else { "" };
     let workers = |workers: usize, threads_per_worker: usize| Change::Workers { workers, threads_per_worker };
     let (text, change, expected_speedup) = if locks {
         let what = if now.processes > 0 { "workers" } else { "run it in worker processes with mp_prefetch: workers" };

@@ -71,7 +71,8 @@ impl WorkersReport {
     /// The lines of the report's text, with how long the run took.
     pub(super) fn lines(&self, wall_s: f64) -> Vec<String> {
         let per_s = if wall_s > 0.0 { self.handed_over_bytes as f64 / wall_s } else { 0.0 };
-        let copies = format!(" · {} parts copied", self.copies).replace(" parts ", "\u{a0}parts\u{a0}");
+        // On one line, as it is looked for.
+        let copies = format!(" · {} parts copied", self.copies).replace(' ', "\u{a0}");
         let copies = if self.copies > 0 { copies } else { String::new() };
         let size = |n: u64| bytes(n as f64);
         let mut lines = vec![format!(
