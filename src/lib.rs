@@ -80,6 +80,7 @@ pub mod checkpoint;
 #[doc(hidden)]
 pub mod cli;
 pub mod consumer;
+mod cores;
 pub mod cx;
 pub mod dataset;
 #[cfg(feature = "text")]
@@ -91,6 +92,7 @@ mod error;
 #[cfg(any(feature = "cli", feature = "python"))]
 mod events;
 pub mod exec;
+mod fork;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub mod fuzzing;
 mod loader;

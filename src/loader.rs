@@ -16,6 +16,7 @@ use crate::cx::{Cx, Recorder};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::Result;
 use crate::exec::{Engine, Executor, Runtime};
+use crate::fork::Ours;
 use crate::report::{ConsumerMeter, Report, Seen};
 
 /// Chooses how a pipeline is run: see [`IterDataset::loader`].
@@ -80,7 +81,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         self.executor(Executor::Threads(n))
     }
 
-    /// Batches kept ready ahead of the consumer by [`Executor::Threads`]; 2 at first.
+    /// Batches kept ready ahead of the consumer by [`Executor::Threads`]; 2 at first, and 1,048,576 at most.
     pub fn buffer(mut self, batches: usize) -> Self {
         self.buffer = batches.max(1);
         self
@@ -98,6 +99,10 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) naming the stage that cannot work; [`ErrorKind::State`](crate::ErrorKind::State)
     /// for a checkpoint of another pipeline; what the sources report while elements in memory are read again.
     pub fn build(mut self) -> Result<Loader<D>> {
+        if self.buffer > MOST_BUFFER {
+            let text = format!("buffer is {}, and must be {MOST_BUFFER} or less", self.buffer);
+            return Err(crate::Error::config(text).help("it counts batches that are kept ready, not bytes"));
+        }
         (&self.dataset as &dyn Stage).check_all()?;
         let recorder = Recorder::new((&self.dataset as &dyn Stage).count());
         let (run, executor) = self.runtime(&recorder)?;
@@ -115,7 +120,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             Engine::Inline => Drive::Inline { iter, cx },
             _ => {
                 meter.capacity = self.buffer;
-                Drive::Ahead(Ahead::start(iter, cx, self.buffer, &run)?)
+                Drive::Ahead(Ours::new(Ahead::start(iter, cx, self.buffer, &run)?))
             }
         };
         let dataset = self.dataset;
@@ -148,6 +153,11 @@ pub(crate) type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::Stat
 /// A pipeline that runs: an iterator of `Result<element>` that can say where it is and where its time went.
 ///
 /// After an error it ends; [`state`](Self::state) is then the position before the element that failed.
+///
+/// # Fork
+/// One with threads or worker processes belongs to the process that built it. In a fork of that process, `next` and
+/// [`state`](Self::state) are errors, [`report`](Self::report) counts nothing, and dropping it does nothing: what it has
+/// threads and processes for goes on in the parent alone.
 pub struct Loader<D: IterDataset> {
     dataset: D,
     identity: Identity,
@@ -163,15 +173,33 @@ pub struct Loader<D: IterDataset> {
 
 enum Drive<D: IterDataset> {
     Inline { iter: D::Iter, cx: Cx },
-    Ahead(Ahead<D::Item, StateOf<D>>),
+    Ahead(Ours<Ahead<D::Item, StateOf<D>>>),
 }
+
+impl<D: IterDataset> Drive<D> {
+    /// Checks that this process has what evaluates the elements.
+    fn check(&self) -> Result<()> {
+        match self {
+            Self::Inline { .. } => Ok(()),
+            Self::Ahead(ahead) => ahead.origin().check(NAME),
+        }
+    }
+}
+
+/// Batches that may be kept ready: each has its place from the start.
+const MOST_BUFFER: usize = 1 << 20;
+
+/// The loader in the error that a fork gets.
+const NAME: &str = "this loader";
 
 impl<D: IterDataset + 'static> Loader<D> {
     /// Where the consumer is: the state behind the last element that [`next`](Iterator::next) returned, whatever is prefetched.
     ///
     /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) if a stage written outside the crate has a state that JSON cannot hold.
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if a stage written outside the crate has a state that JSON cannot hold,
+    /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) in a fork.
     pub fn state(&self) -> Result<Checkpoint> {
+        self.check_process()?;
         self.identity.at(self.delivered, &self.state)
     }
 
@@ -197,7 +225,7 @@ impl<D: IterDataset + 'static> Loader<D> {
     pub(crate) fn is_ready(&self) -> bool {
         match &self.drive {
             Drive::Inline { .. } => true,
-            Drive::Ahead(ahead) => ahead.is_ready(),
+            Drive::Ahead(ahead) => ahead.get().is_none_or(Ahead::is_ready),
         }
     }
 
@@ -222,6 +250,10 @@ impl<D: IterDataset + 'static> Loader<D> {
         if let Drive::Inline { cx, .. } = &mut self.drive {
             cx.flush();
         }
+        if self.check_process().is_err() {
+            // A thread that counted when this process was forked may have locked the counts.
+            self.recorder = Recorder::new((&self.dataset as &dyn Stage).count());
+        }
         self.run.demand().aside(|| self.run.sync());
         let seen = Seen { meter: &self.meter, around };
         Report::new(&self.dataset, &self.executor, &self.recorder, &self.run, seen)
@@ -237,6 +269,14 @@ impl<D: IterDataset + 'static> Loader<D> {
     /// by collecting what it has lost sight of. If none go, elements are copied out in a moment, and counted.
     pub fn is_short_of_memory(&self) -> bool {
         self.run.demand().is_short()
+    }
+
+    /// Checks that this is no fork of the process whose threads evaluate the elements.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) if it is.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        self.drive.check()
     }
 
     fn poll(&mut self, patience: Option<Duration>) -> Poll<Option<Result<D::Item>>> {
@@ -255,7 +295,11 @@ impl<D: IterDataset + 'static> Loader<D> {
     fn advance(&mut self, patience: Option<Duration>) -> Result<Poll<Option<D::Item>>> {
         let next = match &mut self.drive {
             Drive::Inline { iter, cx } => Poll::Ready(next_inline(iter, cx, &mut self.meter)?),
-            Drive::Ahead(ahead) => ahead.next(patience, &mut self.meter)?,
+            Drive::Ahead(ahead) => {
+                let origin = ahead.origin();
+                let ahead = ahead.get_mut().ok_or_else(|| origin.elsewhere(NAME))?;
+                ahead.next(patience, &mut self.meter)?
+            }
         };
         let Poll::Ready(next) = next else { return Ok(Poll::Pending) };
         let Some((element, state)) = next else { return Ok(Poll::Ready(None)) };
@@ -382,6 +426,29 @@ mod tests {
         let first = std::iter::repeat_with(|| loader.next_within(patience)).find(Poll::is_ready);
         assert!(matches!(first, Some(Poll::Ready(Some(Ok(0))))));
         assert_eq!(run(loader), [1, 2]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_fork_neither_reads_it_nor_ends_it() {
+        use crate::fork::tests::in_fork;
+        for threads in [1, 3] {
+            let mut loader = Some(pipeline(0).loader().threads(threads).build().unwrap());
+            let mut seen: Vec<i64> = loader.iter_mut().flatten().take(10).map(Result::unwrap).collect();
+            let refused =
+                |error: Error| error.kind() == ErrorKind::Worker && error.message().contains("is a fork of it");
+            let code = in_fork(|| {
+                let Some(mut loader) = loader.take() else { return false };
+                let errors = [loader.next().and_then(Result::err), loader.state().err()];
+                // The next time it has ended, as after any error.
+                let over = loader.next().is_none() && loader.report().delivered == 10;
+                drop(loader);
+                over && errors.into_iter().flatten().filter_map(|e| refused(e).then_some(())).count() == 2
+            });
+            assert_eq!(code, 0);
+            seen.extend(loader.into_iter().flatten().map(Result::unwrap));
+            assert_eq!(seen, run(pipeline(0).loader().build().unwrap()));
+        }
     }
 
     /// Also where tasks that are under way hold the threads, and where the stateful part would wait for ever.

@@ -1,9 +1,12 @@
 """Python functions on their way to worker processes: by name where they can be imported there, else by value."""
 
 import io
+import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
@@ -12,24 +15,79 @@ from typing import Any
 from gristmill._errors import ConfigError
 
 #: What cloudpickle takes by value is known to all threads.
-_ONE_AT_A_TIME = threading.Lock()
+_one_at_a_time = threading.Lock()
 
 
-def pickled(everything: Any, values: Sequence[tuple[str, Any]]) -> bytes:
-    """The pickle of `everything`, in which the `values` are what the user has given, and to which method.
+def _renew() -> None:
+    """In a fork nobody releases what another thread had locked."""
+    global _one_at_a_time
+    _one_at_a_time = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+
+def pickled(everything: Any, values: Sequence[tuple[str, Any]], prefix: bytes = b"") -> bytes:
+    """The pickle of `everything` behind `prefix`, in which the `values` are what the user has given, and to which method.
 
     It is one pickle, so that what functions share stays shared.
     """
+
+    def dumps(modules: "_Modules", value: Any) -> bytes:
+        file = io.BytesIO()
+        file.write(prefix)
+        modules.dump(value, file)
+        return file.getvalue()
+
+    with _modules() as modules:
+        try:
+            return dumps(modules, everything)
+        except Exception as error:
+            raise _unpicklable(values, partial(dumps, modules), error) from error
+
+
+def largest(values: Sequence[tuple[str, Any]]) -> str:
+    """Which of the `values` has the largest pickle, and how large that is."""
+    with _modules() as modules:
+        sizes: list[tuple[int, str]] = []
+        for method, value in values:
+            counter = _Counter()
+            modules.dump(value, counter)
+            sizes.append((counter.count, f"{method}: {_name(value)}"))
+    size, name = max(sizes)
+    return f"{name} carries {size / (1 << 20):.0f} MiB"
+
+
+def _name(value: Any) -> str:
+    """What a function is called and where it is defined; of anything else, the type."""
+    code = getattr(value, "__code__", None)
+    name = getattr(value, "__qualname__", None) or f"an object of type {type(value).__qualname__}"
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else name
+
+
+class _Counter:
+    """A file that counts what is written, and keeps nothing."""
+
+    count = 0
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self.count += size
+        return size
+
+
+@contextmanager
+def _modules() -> "Iterator[_Modules]":
+    """The modules that are met meanwhile."""
     try:
         cloudpickle: Any = import_module("cloudpickle")
     except ImportError:
         raise ConfigError("Python functions go to worker processes by cloudpickle: pip install cloudpickle") from None
-    with _ONE_AT_A_TIME:
+    with _one_at_a_time:
         modules = _Modules(cloudpickle)
         try:
-            return modules.dumps(everything)
-        except Exception as error:
-            raise _unpicklable(values, modules.dumps, error) from error
+            yield modules
         finally:
             modules.forget()
 
@@ -42,8 +100,7 @@ class _Modules:
         self._met: set[str] = set()
         self._by_value: list[ModuleType] = []
 
-    def dumps(self, value: Any) -> bytes:
-        file = io.BytesIO()
+    def dump(self, value: Any, file: Any) -> None:
         pickler = self._cloudpickle.CloudPickler(file)
         reduce: Callable[[Any], Any] = pickler.reducer_override
 
@@ -57,7 +114,6 @@ class _Modules:
 
         pickler.reducer_override = meet_and_reduce
         pickler.dump(value)
-        return file.getvalue()
 
     def _meet(self, name: Any) -> None:
         if not isinstance(name, str) or name in self._met:

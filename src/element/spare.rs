@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::buffer::{Buffer, Owner};
 #[cfg(feature = "store")]
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork::PerProcess;
 
 /// Smaller memory is left to the allocator, which does not give it back at once.
 const LEAST: usize = 64 << 10;
@@ -14,7 +15,7 @@ const LEAST: usize = 64 << 10;
 const FEW: usize = 8 << 20;
 const PART: usize = 8;
 
-static SPARE: Mutex<Spare> = Mutex::new(Spare::new());
+static SPARE: PerProcess<Mutex<Spare>> = PerProcess::new(|| Mutex::new(Spare::new()));
 
 struct Spare {
     /// What was let go of, the latest last: it is still in the processor's cache.
@@ -116,7 +117,7 @@ pub(crate) fn gather<'a>(len: usize, pieces: impl Iterator<Item = &'a [u8]>) -> 
 }
 
 fn spare() -> MutexGuard<'static, Spare> {
-    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
+    SPARE.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Spare {
@@ -133,7 +134,8 @@ impl Spare {
 
     /// What was lent is back. Those go that nobody has asked for longest.
     fn keep(&mut self, memory: Vec<u8>) {
-        self.lent -= memory.capacity();
+        // What was lent before a fork was counted by the parent.
+        self.lent = self.lent.saturating_sub(memory.capacity());
         self.bytes += memory.capacity();
         self.memory.push_back(memory);
         while self.bytes > FEW.max(self.lent / PART) {

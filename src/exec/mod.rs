@@ -12,5 +12,5 @@ pub use runtime::{Executor, Runtime};
 
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use demand::Demand;
-pub(crate) use pool::Pool;
+pub(crate) use pool::{MOST_THREADS, Pool};
 pub(crate) use runtime::Engine;

@@ -9,6 +9,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::cx::clock::thread_cpu;
 use crate::error::{Error, Result};
+use crate::fork::Ours;
 
 /// A piece of work, which is told whether it is to go on. It sends its result wherever its maker waits for it; where it is
 /// dropped, or stops early, its maker sees that nothing will come.
@@ -24,19 +25,29 @@ impl Open {
     }
 }
 
+/// The most threads of a pool: more than any store or disk answers at once, and few enough to be started in a second.
+pub(crate) const MOST_THREADS: usize = 4096;
+
 /// Threads and the queue they take from, first come first served. Their number may change.
 ///
 /// Whoever submits bounds what it has in the queue, so the queue itself needs no bound. Tasks may hold their pool: it is
 /// therefore ended by whoever has started it, [`cancel`](Self::cancel) and [`join`](Self::join), and not by the last holder.
+/// In a fork it drops every task.
 #[derive(Debug)]
 pub(crate) struct Pool {
+    hands: Ours<Hands>,
+    /// Ranges that may be under way or wait to be read.
+    window: AtomicUsize,
+    shared: Arc<Shared>,
+}
+
+/// What a process that is forked off does not have.
+#[derive(Debug)]
+struct Hands {
     /// `None` once cancelled.
     queue: Mutex<Option<Sender<Task>>>,
     tasks: Receiver<Task>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Ranges that may be under way or wait to be read.
-    window: AtomicUsize,
-    shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
@@ -66,7 +77,16 @@ pub(crate) struct Done {
 const READ_EVERY: Duration = Duration::from_millis(2);
 
 impl Pool {
+    /// A pool of `count` threads.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for more than [`MOST_THREADS`], [`ErrorKind::Io`](crate::ErrorKind::Io) if they
+    /// cannot be started.
     pub(crate) fn start(count: usize) -> Result<Arc<Self>> {
+        if count > MOST_THREADS {
+            return Err(Error::config(format!("threads is {count}, and at most {MOST_THREADS} are started"))
+                .help("threads beyond the cores help only where elements wait for a disk or a network"));
+        }
         let (queue, tasks) = unbounded();
         let shared = Arc::new(Shared {
             open: Open(AtomicBool::new(true)),
@@ -77,15 +97,16 @@ impl Pool {
             working: AtomicUsize::new(0),
             indices: AtomicU64::new(0),
         });
-        let (queue, threads) = (Mutex::new(Some(queue)), Mutex::default());
-        let pool = Self { queue, tasks, threads, window: AtomicUsize::new(2 * count), shared };
+        let hands = Ours::new(Hands { queue: Mutex::new(Some(queue)), tasks, threads: Mutex::default() });
+        let pool = Self { hands, window: AtomicUsize::new(2 * count), shared };
         pool.set_threads(count)?;
         Ok(Arc::new(pool))
     }
 
     /// Puts a task at the end of the queue; once cancelled, drops it.
     pub(crate) fn submit(&self, task: Task) {
-        if let Some(queue) = &*self.queue.lock().unwrap_or_else(PoisonError::into_inner) {
+        let Some(hands) = self.hands.get() else { return };
+        if let Some(queue) = &*hands.queue.lock().unwrap_or_else(PoisonError::into_inner) {
             // The threads hold the other end until the pool goes.
             let _ = queue.send(task);
         }
@@ -96,11 +117,12 @@ impl Pool {
     /// # Errors
     /// If the system refuses one; those there are do the work.
     pub(crate) fn set_threads(&self, count: usize) -> Result<()> {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(hands) = self.hands.get() else { return Ok(()) };
+        let mut threads = hands.threads.lock().unwrap_or_else(PoisonError::into_inner);
         *self.shared.active() = count;
         self.shared.changed.notify_all();
         while threads.len() < count && self.shared.open.get() {
-            match spawn(threads.len(), self.tasks.clone(), self.shared.clone()) {
+            match spawn(threads.len(), hands.tasks.clone(), self.shared.clone()) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     *self.shared.active() = threads.len();
@@ -112,7 +134,7 @@ impl Pool {
     }
 
     pub(crate) fn threads(&self) -> usize {
-        *self.shared.active()
+        self.hands.get().map_or(0, |_| *self.shared.active())
     }
 
     /// Ranges that may be under way or wait to be read.
@@ -126,7 +148,8 @@ impl Pool {
 
     /// Whether a thread has nothing to do, because nothing is left in the queue.
     pub(crate) fn is_idle(&self) -> bool {
-        self.tasks.is_empty() && self.shared.working.load(Ordering::Relaxed) < self.threads()
+        self.hands.get().is_some_and(|hands| hands.tasks.is_empty())
+            && self.shared.working.load(Ordering::Relaxed) < self.threads()
     }
 
     /// So many root indices more were evaluated.
@@ -148,19 +171,21 @@ impl Pool {
 
     /// Drops what waits, and has what is under way stop as soon as it can.
     pub(crate) fn cancel(&self) {
+        let Some(hands) = self.hands.get() else { return };
         // Nobody is about to start to wait, and would not hear of it.
         let active = self.shared.active();
         self.shared.open.0.store(false, Ordering::Relaxed);
         drop(active);
         self.shared.changed.notify_all();
-        *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *hands.queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
         // What nobody takes any more goes with what it holds.
-        self.tasks.try_iter().for_each(drop);
+        hands.tasks.try_iter().for_each(drop);
     }
 
     /// Waits for the threads of a pool that was cancelled.
     pub(crate) fn join(&self) {
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let Some(hands) = self.hands.get() else { return };
+        let threads = std::mem::take(&mut *hands.threads.lock().unwrap_or_else(PoisonError::into_inner));
         let me = std::thread::current().id();
         // The last holder may be a task on one of the threads, which cannot wait for itself.
         threads.into_iter().filter(|t| t.thread().id() != me).for_each(|thread| drop(thread.join()));
@@ -263,9 +288,15 @@ mod tests {
             (0..tasks).for_each(|_| seen.recv().unwrap());
         }
         // None is started twice, and those that rest end, too.
-        assert_eq!(pool.threads.lock().unwrap().len(), 64);
+        assert_eq!(pool.hands.get().unwrap().threads.lock().unwrap().len(), 64);
         pool.cancel();
         pool.join();
+    }
+
+    #[test]
+    fn more_threads_than_any_machine_has_use_for_are_refused() {
+        let error = Pool::start(MOST_THREADS + 1).unwrap_err();
+        assert_eq!(error.message(), "threads is 4097, and at most 4096 are started");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::remote::{Border, Remote, Served};
 use super::tuning::Tuning;
 use crate::cx::{Cx, Recorder};
 use crate::error::{Error, Result};
+use crate::fork::Ours;
 use crate::report::WorkersReport;
 use crate::tune::Decision;
 
@@ -54,7 +55,7 @@ pub struct Runtime {
     engine: Engine,
     recorder: Option<Arc<Recorder>>,
     demand: Arc<Demand>,
-    tuning: Option<Arc<Tuning>>,
+    tuning: Option<Arc<Ours<Tuning>>>,
     base: usize,
 }
 
@@ -99,7 +100,7 @@ impl Runtime {
     fn tuned(recorder: Option<Arc<Recorder>>) -> Result<Self> {
         let pool = Pool::start(cores())?;
         let run = Self::of(Engine::Threads(pool.clone()), recorder.clone());
-        let tuning = Tuning::start(pool, run.demand.clone(), recorder)?;
+        let tuning = Ours::new(Tuning::start(pool, run.demand.clone(), recorder)?);
         Ok(Self { tuning: Some(Arc::new(tuning)), ..run })
     }
 
@@ -213,7 +214,7 @@ impl Runtime {
 
     /// What was changed of threads of this process, and why.
     pub(crate) fn decisions(&self) -> Vec<Decision> {
-        self.tuning.as_ref().map(|tuning| tuning.decisions()).unwrap_or_default()
+        self.tuning.as_ref().and_then(|tuning| tuning.get()).map(Tuning::decisions).unwrap_or_default()
     }
 
     /// How many evaluate elements at a time, beside whoever asks for them.

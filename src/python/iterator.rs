@@ -1,11 +1,11 @@
 //! A pipeline that runs.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
-use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyString, PyType};
@@ -21,8 +21,9 @@ use super::streams::Streams;
 use super::warnings;
 use super::workers::Workers;
 use crate::dataset::{BoxIter, IterDataset};
-use crate::report::ConsumerMeter;
-use crate::{Checkpoint, Error, Executor, Loader, Result};
+use crate::fork::{Origin, ThreadOf};
+use crate::report::{Bytes, ConsumerMeter};
+use crate::{Checkpoint, Error, Executor, Loader, Report, Result};
 
 /// Threads that evaluate the elementwise part: how many, or `"auto"`.
 #[derive(Clone, Copy, Debug)]
@@ -81,8 +82,10 @@ pub(crate) struct PyDatasetIterator {
     holds: bool,
     /// `None` once closed. It is locked by whoever has let go of the interpreter, so nobody waits for both.
     loader: Mutex<Option<Loader<BoxIter<Item>>>>,
-    /// The thread that has it locked. Never locked for longer than it takes to look.
-    owner: Mutex<Option<ThreadId>>,
+    /// The thread that has it locked, in bits; 0 is none.
+    owner: AtomicU64,
+    /// The process that started it.
+    origin: Origin,
     /// Whether threads may call Python functions, until it is closed.
     threaded: bool,
     /// What the loop sees: with the wait for the interpreter, and what it takes to make objects of Python.
@@ -91,10 +94,11 @@ pub(crate) struct PyDatasetIterator {
     object: Py<PyAny>,
 }
 
-/// What is asked of an iterator that is closed.
+/// What whoever asks an iterator is told that is closed.
 #[cold]
-fn closed() -> PyErr {
-    PyValueError::new_err("the iterator is closed")
+fn closed(py: Python<'_>) -> PyErr {
+    let told = py.import("gristmill._exit").and_then(|exit| exit.call_method0("closed"));
+    told.map_or_else(|failed| failed, PyErr::from_value)
 }
 
 impl PyDatasetIterator {
@@ -105,10 +109,22 @@ impl PyDatasetIterator {
         let threaded = how.threads.0 != Executor::Inline || workers.is_some();
         let holds = !threaded && streams.is_python();
         let loader = detached(py, || load(&dataset, how, workers.as_ref(), None)).or_raise(py)?;
-        let (loader, owner, meter) = (Mutex::new(Some(loader)), Mutex::default(), Mutex::default());
+        let (loader, owner, origin) = (Mutex::new(Some(loader)), AtomicU64::new(0), Origin::here());
+        let meter = Mutex::default();
         let iterator = Bound::new(
             py,
-            Self { dataset, how, workers, holds, loader, owner, threaded, meter, object: object.clone().unbind() },
+            Self {
+                dataset,
+                how,
+                workers,
+                holds,
+                loader,
+                owner,
+                origin,
+                threaded,
+                meter,
+                object: object.clone().unbind(),
+            },
         )?;
         // Threads that call Python must have ended before the interpreter does.
         if threaded {
@@ -124,11 +140,12 @@ impl PyDatasetIterator {
         py: Python<'_>,
         ask: impl FnOnce(&mut Option<Loader<BoxIter<Item>>>) -> T + Send,
     ) -> PyResult<T> {
-        if *locked(&self.owner) == Some(std::thread::current().id()) {
+        self.check_process(py)?;
+        if self.owner() == Some(ThreadOf::here()) {
             return Err(PyValueError::new_err("the iterator is already running: this is one of its own functions"));
         }
         Ok(detached(py, || {
-            let mut loader = locked(&self.loader);
+            let mut loader = self.loader.lock().unwrap_or_else(PoisonError::into_inner);
             let _owner = Owner::enter(&self.owner);
             ask(&mut loader)
         }))
@@ -175,6 +192,7 @@ impl PyDatasetIterator {
                 if exception.is_instance_of::<PyKeyboardInterrupt>(py) {
                     self.go_on(py)?;
                 } else {
+                    self.explain_memory(py, &exception);
                     error::annotate(py, &exception, &format!("{delivered} elements were delivered before it"));
                 }
                 Err(exception)
@@ -192,13 +210,44 @@ impl PyDatasetIterator {
         .or_raise(py)
     }
 
+    /// The thread that has the loader locked.
+    fn owner(&self) -> Option<ThreadOf> {
+        ThreadOf::from_bits(self.owner.load(Ordering::Acquire))
+    }
+
+    fn check_process(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_of_another_process() { Err(self.origin.elsewhere("this iterator")).or_raise(py) } else { Ok(()) }
+    }
+
+    /// Whether this process is a fork without what it takes to go on: its threads, or the one that was just asking. What is
+    /// evaluated where it is asked for goes on, in each process by itself.
+    fn is_of_another_process(&self) -> bool {
+        !self.origin.is_here() && (self.threaded || self.owner().is_some_and(|owner| !owner.is_here()))
+    }
+
+    /// Says how much memory a worker may have, where it was not enough.
+    fn explain_memory(&self, py: Python<'_>, exception: &PyErr) {
+        if self.workers.is_none() || !exception.is_instance_of::<PyMemoryError>(py) {
+            return;
+        }
+        let Ok(Report { workers: Some(workers), .. }) = self.running(py, Loader::report) else { return };
+        if let Some(limit) = workers.workers.iter().map(|worker| worker.heap_limit_bytes).max() {
+            let (limit, budget) = (Bytes(limit), Bytes(workers.ram_budget));
+            let note = format!(
+                "a worker may have {limit} of private memory (worker_heap), of a ram_budget of {budget}: raise ram_budget or \
+                 worker_heap, or use fewer workers (num_workers)"
+            );
+            error::annotate(py, exception, &note);
+        }
+    }
+
     /// `ask` of the running loader.
     fn running<T: Send>(
         &self,
         py: Python<'_>,
         ask: impl FnOnce(&mut Loader<BoxIter<Item>>) -> T + Send,
     ) -> PyResult<T> {
-        self.alone(py, |loader| loader.as_mut().map(ask))?.ok_or_else(closed)
+        self.alone(py, |loader| loader.as_mut().map(ask))?.ok_or_else(|| closed(py))
     }
 }
 
@@ -219,18 +268,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Marks the thread that has the loader, until it is dropped.
-struct Owner<'a>(&'a Mutex<Option<ThreadId>>);
+struct Owner<'a>(&'a AtomicU64);
 
 impl<'a> Owner<'a> {
-    fn enter(owner: &'a Mutex<Option<ThreadId>>) -> Self {
-        *locked(owner) = Some(std::thread::current().id());
+    fn enter(owner: &'a AtomicU64) -> Self {
+        owner.store(ThreadOf::here().to_bits(), Ordering::Release);
         Self(owner)
     }
 }
 
 impl Drop for Owner<'_> {
     fn drop(&mut self) {
-        *locked(self.0) = None;
+        self.0.store(0, Ordering::Release);
     }
 }
 
@@ -262,6 +311,7 @@ impl PyDatasetIterator {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.check_process(py)?;
         // Each call, however short: one that seemed to be may have had to wait for the interpreter.
         let start = Instant::now();
         let next = self.next_object(py);
@@ -282,6 +332,7 @@ impl PyDatasetIterator {
 
     #[doc = docs!(DatasetIterator.set_state)]
     fn set_state(&self, py: Python<'_>, state: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.check_process(py)?;
         let json: String = match state.cast::<PyString>() {
             Ok(text) => text.to_string(),
             Err(_) if state.is_instance_of::<pyo3::types::PyBytes>() => {
@@ -310,12 +361,16 @@ impl PyDatasetIterator {
 
     #[doc = docs!(DatasetIterator.report)]
     fn report(&self, py: Python<'_>) -> PyResult<PyReport> {
+        self.check_process(py)?;
         let around = locked(&self.meter).clone();
         self.running(py, |loader| loader.report_around(Some(&around))).map(PyReport)
     }
 
     #[doc = docs!(DatasetIterator.close)]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_of_another_process() {
+            return Ok(());
+        }
         let closed = self.alone(py, |loader| drop(loader.take()));
         warnings::log(py);
         closed
@@ -345,7 +400,12 @@ impl PyDatasetIterator {
 impl Drop for PyDatasetIterator {
     /// Threads that are about to call Python get the interpreter, so that they can end.
     fn drop(&mut self) {
+        let is_ours = !self.is_of_another_process();
         let loader = self.loader.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if !is_ours {
+            // A thread may have been half-way through a change of it.
+            return std::mem::forget(loader);
+        }
         if loader.is_some() {
             // Without an interpreter nobody waits for it, and `loader` is dropped with the closure.
             Python::try_attach(move |py| detached(py, move || drop(loader)));

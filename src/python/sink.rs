@@ -14,13 +14,18 @@ use super::json;
 use super::report::as_dict;
 use crate::element::Element;
 use crate::error::{Error, Result};
+use crate::fork::Origin;
 use crate::sink::{Sink, SinkFormat, SinkOptions, SinkReport};
 use crate::source::TokenType;
 
 #[doc = docs!(Sink)]
 #[pyclass(name = "Sink", module = "gristmill", frozen)]
 #[derive(Debug)]
-pub(crate) struct PySink(Mutex<State>);
+pub(crate) struct PySink {
+    state: Mutex<State>,
+    /// A fork must not even take the lock: the thread that holds it may not be there.
+    origin: Origin,
+}
 
 #[derive(Debug)]
 enum State {
@@ -83,7 +88,7 @@ pub(crate) fn sink(
     };
     let options = options().or_raise(py)?;
     let sink = detached(py, || options.open(folder)).or_raise(py)?;
-    Ok(PySink(Mutex::new(State::Open(Box::new(sink)))))
+    Ok(PySink { state: Mutex::new(State::Open(Box::new(sink))), origin: Origin::here() })
 }
 
 fn with<T>(options: SinkOptions, value: Option<T>, set: impl FnOnce(SinkOptions, T) -> SinkOptions) -> SinkOptions {
@@ -107,13 +112,14 @@ fn token_type_of(name: &str) -> Result<TokenType> {
 }
 
 impl PySink {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Result<MutexGuard<'_, State>> {
+        self.origin.check("this sink")?;
+        Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Does something with the sink, without the interpreter.
     fn open<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Sink) -> Result<T> + Send) -> PyResult<T> {
-        let done = detached(py, || match &mut *self.lock() {
+        let done = detached(py, || match &mut *self.lock()? {
             State::Open(sink) => work(sink),
             State::Closed(_) => Err(Error::config("the sink is closed")),
         });
@@ -123,7 +129,7 @@ impl PySink {
     /// Ends it, once.
     fn close(&self, py: Python<'_>, end: impl FnOnce(Sink) -> Result<SinkReport> + Send) -> PyResult<PySinkReport> {
         let closed = detached(py, || {
-            let mut state = self.lock();
+            let mut state = self.lock()?;
             match std::mem::replace(&mut *state, State::Closed(None)) {
                 State::Open(sink) => {
                     let report = end(*sink)?;
@@ -231,7 +237,8 @@ impl PySink {
         _exc_value: Option<&Bound<'_, PyAny>>,
         _traceback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let is_open = detached(py, || matches!(&*self.lock(), State::Open(_)));
+        // In a fork the parent's is not to be ended.
+        let is_open = detached(py, || self.lock().is_ok_and(|state| matches!(&*state, State::Open(_))));
         match (is_open, exc_type) {
             (true, None) => self.finish(py).map(drop),
             (true, Some(_)) => {
@@ -249,7 +256,7 @@ impl PySink {
 
     fn __repr__(&self) -> String {
         // Whoever writes may need the interpreter that is held here.
-        let Ok(state) = self.0.try_lock() else { return "<gristmill.Sink, writing>".to_owned() };
+        let Ok(state) = self.state.try_lock() else { return "<gristmill.Sink, writing>".to_owned() };
         match &*state {
             State::Open(sink) => format!("<gristmill.Sink of {}: {} records>", sink.format(), sink.records()),
             State::Closed(_) => "<gristmill.Sink, closed>".to_owned(),

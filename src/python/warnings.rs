@@ -8,11 +8,13 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 
+use crate::fork::PerProcess;
+
 /// What is kept at the most: a program that asks for nothing hears of nothing.
 const MOST: usize = 100;
 
 static WAITING: AtomicBool = AtomicBool::new(false);
-static KEPT: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static KEPT: PerProcess<Mutex<Vec<String>>> = PerProcess::new(Mutex::default);
 
 /// Has warnings kept for Python.
 pub(crate) fn listen() {
@@ -20,7 +22,7 @@ pub(crate) fn listen() {
 }
 
 fn keep(_: tracing::Level, text: &str) {
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = KEPT.get().lock().unwrap_or_else(PoisonError::into_inner);
     if kept.len() < MOST {
         kept.push(text.to_owned());
         WAITING.store(true, Ordering::Release);
@@ -38,7 +40,7 @@ pub(crate) fn log(py: Python<'_>) {
 #[cold]
 fn log_kept(py: Python<'_>) {
     WAITING.store(false, Ordering::Release);
-    let kept = std::mem::take(&mut *KEPT.lock().unwrap_or_else(PoisonError::into_inner));
+    let kept = std::mem::take(&mut *KEPT.get().lock().unwrap_or_else(PoisonError::into_inner));
     let logged = || {
         let logger = py.import("logging")?.call_method1("getLogger", ("gristmill",))?;
         kept.iter().try_for_each(|text| logger.call_method1("warning", ("%s", text)).map(drop))

@@ -20,7 +20,7 @@ use serde::Serialize;
 pub(crate) use decoding::REMEDY;
 pub(crate) use meter::ConsumerMeter;
 pub use verdict::{Advice, Change, Verdict};
-#[cfg(all(feature = "workers", target_os = "linux"))]
+#[cfg(any(feature = "python", all(feature = "workers", target_os = "linux")))]
 pub(crate) use workers::Bytes;
 pub use workers::{WorkerReport, WorkersReport};
 

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::manifest::{FileEntry, MANIFEST, Manifest};
+use crate::cores;
 use crate::error::{Error, Result};
 use crate::place;
 use crate::source::Access;
@@ -42,7 +43,7 @@ impl Manifest {
     pub fn check_files(&self, folder: impl AsRef<Path>) -> Vec<Error> {
         let folder = folder.as_ref();
         let files: Vec<&FileEntry> = self.files().collect();
-        files.into_par_iter().filter_map(|file| file.check(folder).err()).collect()
+        cores::on_all(|| files.into_par_iter().filter_map(|file| file.check(folder).err()).collect())
     }
 }
 

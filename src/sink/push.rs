@@ -21,14 +21,17 @@ use super::writers;
 use crate::checkpoint::Checkpoint;
 use crate::element::{Batch, Element};
 use crate::error::{Error, Result};
+use crate::fork::Ours;
 
 /// Writes elements into shards in the background: see the [module](super).
 ///
 /// Dropped before it is [finished](Self::finish), it leaves the shards that were whole; [resuming](SinkOptions::resume) goes on
 /// behind them.
 #[must_use = "what is not finished is not complete"]
+///
+/// In a fork of the process that opened it it writes nothing, and dropping it does nothing: the parent goes on alone.
 pub struct Sink {
-    intake: Intake,
+    intake: Ours<Intake>,
     resumed: Resumed,
     started: Instant,
     bytes_in: u64,
@@ -66,7 +69,7 @@ impl Sink {
         if let Some(again) = again {
             intake.put_again(again)?;
         }
-        Ok(Self { intake, resumed, started: Instant::now(), bytes_in: 0 })
+        Ok(Self { intake: Ours::new(intake), resumed, started: Instant::now(), bytes_in: 0 })
     }
 
     /// Writes an element: at once, unless the budget is used up.
@@ -74,7 +77,7 @@ impl Sink {
     /// # Errors
     /// What went wrong with this or any earlier element, with the file and the number of the record: what the format cannot
     /// hold is [`ErrorKind::Data`](crate::ErrorKind::Data); a disk that is full [`ErrorKind::Io`](crate::ErrorKind::Io). The sink
-    /// takes no more then; what is published stands.
+    /// takes no more then; what is published stands. In a fork it is [`ErrorKind::Worker`](crate::ErrorKind::Worker).
     pub fn write(&mut self, element: Element) -> Result<()> {
         self.write_at(element, || Ok(None))
     }
@@ -86,12 +89,10 @@ impl Sink {
     /// As [`write`](Self::write), and what `state` reports.
     pub fn write_at(&mut self, element: Element, state: impl FnOnce() -> Result<Option<Json>>) -> Result<()> {
         if self.resumed.is_complete {
-            return Err(Error::config("the folder is complete")
-                .path(self.intake.plan.folder.path())
-                .help("write to another"));
+            return Err(Error::config("the folder is complete").path(self.folder()).help("write to another"));
         }
         let bytes = element.nbytes() as u64;
-        self.intake.put(element, bytes, state)?;
+        self.intake()?.put(element, bytes, state)?;
         self.bytes_in += bytes;
         Ok(())
     }
@@ -106,7 +107,20 @@ impl Sink {
 
     /// Records so far, with those that were there when it was opened: whoever makes them goes on with this one.
     pub fn records(&self) -> u64 {
-        self.intake.records()
+        self.intake.anywhere().records()
+    }
+
+    fn folder(&self) -> &Path {
+        self.intake.anywhere().plan.folder.path()
+    }
+
+    /// What takes elements.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) in a fork, which has not the threads that write.
+    fn intake(&mut self) -> Result<&mut Intake> {
+        let origin = self.intake.origin();
+        self.intake.get_mut().ok_or_else(|| origin.elsewhere("this sink"))
     }
 
     /// Bytes of the values that came in since it was opened.
@@ -138,13 +152,16 @@ impl Sink {
     /// As [`write`](Self::write).
     pub fn finish_at(mut self, state: Option<Json>) -> Result<SinkReport> {
         let until = self.started.elapsed();
-        if self.resumed.is_complete {
+        let is_complete = self.resumed.is_complete;
+        let intake = self.intake()?;
+        if is_complete {
             return Ok(self.report(until));
         }
-        self.intake.flush(state)?;
+        intake.flush(state)?;
         let report = self.settle(until)?;
-        let files = writers::beside(&self.intake.plan.folder, &self.intake.crew.publisher().manifest)?;
-        self.intake.crew.publisher().complete(&self.intake.plan.folder, files)?;
+        let Intake { plan, crew, .. } = self.intake()?;
+        let files = writers::beside(&plan.folder, &crew.publisher().manifest)?;
+        crew.publisher().complete(&plan.folder, files)?;
         Ok(report)
     }
 
@@ -155,13 +172,13 @@ impl Sink {
     /// As [`write`](Self::write).
     pub fn stop(mut self) -> Result<SinkReport> {
         let until = self.started.elapsed();
-        self.intake.leave()?;
+        self.intake()?.leave()?;
         self.settle(until)
     }
 
     /// The format.
     pub fn format(&self) -> SinkFormat {
-        self.intake.plan.options.format
+        self.intake.anywhere().plan.options.format
     }
 
     /// Where a pipeline goes on, and behind how many records.
@@ -171,32 +188,34 @@ impl Sink {
 
     /// What the manifest says so far.
     pub(super) fn with_manifest<R>(&self, read: impl FnOnce(&mut Manifest) -> R) -> R {
-        read(&mut self.intake.crew.publisher().manifest)
+        read(&mut self.intake.anywhere().crew.publisher().manifest)
     }
 
     fn settle(&mut self, until: Duration) -> Result<SinkReport> {
-        let threads = self.intake.crew.work().threads;
-        self.intake.crew.join();
-        self.intake.check()?;
+        let intake = self.intake()?;
+        let threads = intake.crew.work().threads;
+        intake.crew.join();
+        intake.check()?;
         let mut report = self.report(until);
         report.threads = threads;
         Ok(report.judged())
     }
 
     fn report(&self, until: Duration) -> SinkReport {
-        let publisher = self.intake.crew.publisher();
+        let intake = self.intake.anywhere();
+        let publisher = intake.crew.publisher();
         SinkReport::new(Figures {
             manifest: &publisher.manifest,
-            work: self.intake.crew.work(),
-            options: &self.intake.plan.options,
+            work: intake.crew.work(),
+            options: &intake.plan.options,
             resumed: (self.resumed.shards > 0 || self.resumed.is_complete).then_some(self.resumed.records),
             bytes_before: self.resumed.bytes,
             producing: until,
             whole: self.started.elapsed(),
-            waited: self.intake.waited,
+            waited: intake.waited,
             bytes_in: self.bytes_in,
-            most: self.intake.budget.most(),
-            budget: self.intake.budget.limit(),
+            most: intake.budget.most(),
+            budget: intake.budget.limit(),
         })
     }
 }
@@ -216,18 +235,20 @@ impl SinkOptions {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        // What cannot be written now is written by who resumes.
-        let _ = self.intake.leave();
-        self.intake.crew.join();
+        if let Some(intake) = self.intake.get_mut() {
+            // What cannot be written now is written by who resumes.
+            let _ = intake.leave();
+            intake.crew.join();
+        }
     }
 }
 
 impl fmt::Debug for Sink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sink")
-            .field("folder", &self.intake.plan.folder.path())
+            .field("folder", &self.folder())
             .field("records", &self.records())
-            .field("shards", &self.intake.shards())
+            .field("shards", &self.intake.anywhere().shards())
             .finish_non_exhaustive()
     }
 }

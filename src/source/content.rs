@@ -13,6 +13,7 @@ use super::files::{self, FileId, Patterns};
 use super::format::Format;
 use super::mmap::{Access, Mapping};
 use super::signs::compression;
+use crate::cores;
 use crate::dataset::Upcoming;
 use crate::element::Buffer;
 use crate::error::{Error, ErrorKind, Result};
@@ -447,7 +448,7 @@ pub(crate) fn open_each(paths: &[PathBuf], access: Access) -> Vec<Result<Content
     let far: Vec<PathBuf> = paths.iter().filter(|path| place::is_remote(path)).cloned().collect();
     let mut far = Content::open_far(&far).into_iter();
     let here = |path: &PathBuf| (!place::is_remote(path)).then(|| Content::open(path, access));
-    let here: Vec<Option<Result<Content>>> = paths.par_iter().map(here).collect();
+    let here: Vec<Option<Result<Content>>> = cores::on_all(|| paths.par_iter().map(here).collect());
     let missing = || Err(Error::config("no file"));
     here.into_iter().map(|content| content.or_else(|| far.next()).unwrap_or_else(missing)).collect()
 }

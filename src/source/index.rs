@@ -6,6 +6,7 @@ use memchr::{memchr, memchr_iter};
 use rayon::prelude::*;
 
 use super::starts::{Facts, Starts, StartsBuilder};
+use crate::cores;
 
 /// Bytes that one task searches. A divisor of 2^32, so that a chunk never spans two pages.
 const CHUNK: usize = 4 << 20;
@@ -22,10 +23,9 @@ impl LineIndex {
     /// # Cost
     /// One pass over the bytes on all threads of rayon; 8 bytes a line while it runs, 4 after.
     pub(crate) fn build(bytes: &[u8], keep_blank: bool) -> Self {
-        let chunks: Vec<Chunk> = (0..bytes.len().div_ceil(CHUNK))
-            .into_par_iter()
-            .map(|i| Chunk::find(bytes, i * CHUNK, bytes.len().min((i + 1) * CHUNK), keep_blank))
-            .collect();
+        let find = |i| Chunk::find(bytes, i * CHUNK, bytes.len().min((i + 1) * CHUNK), keep_blank);
+        let chunks = 0..bytes.len().div_ceil(CHUNK);
+        let chunks: Vec<Chunk> = cores::on_all(|| chunks.into_par_iter().map(find).collect());
         let mut starts = StartsBuilder::with_capacity(chunks.iter().map(|c| c.starts.len()).sum());
         for (i, chunk) in chunks.iter().enumerate() {
             starts.extend((i * CHUNK) as u64, &chunk.starts);

@@ -12,6 +12,7 @@ use super::files::{FileId, Patterns, find, identity};
 use super::megatron;
 use super::mmap::{Access, prefetch};
 use super::npy::{Header, aligned};
+use crate::cores;
 use crate::element::{Array, DType};
 use crate::error::{Error, Result};
 
@@ -149,7 +150,8 @@ impl Tokens {
     pub fn open(patterns: impl Patterns, layout: TokenLayout) -> Result<Self> {
         let named: Vec<PathBuf> = patterns.patterns().iter().map(|path| megatron::ids_of(path)).collect();
         let paths = find(named, &[".bin", ".npy"])?;
-        let opened = paths.into_par_iter().map(|path| TokenFile::open(path, layout)).collect::<Result<Vec<_>>>()?;
+        let open = |path| TokenFile::open(path, layout);
+        let opened = cores::on_all(|| paths.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
         let (files, ids): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
         let codings: Vec<String> = files.iter().map(|f| format!("{:?}@{}", f.coding, f.start)).collect();
         let same = codings.iter().all(|c| *c == codings[0]);

@@ -15,6 +15,7 @@ use super::options::{self, StoreOptions};
 use super::retry::root_cause;
 use super::service::Connector;
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork::PerProcess;
 use crate::place;
 
 /// A bucket, a container or a web server.
@@ -101,11 +102,11 @@ type Known = (String, u64, u32, Duration);
 
 /// The client for a bucket: one for all its objects, so that connections are used again.
 fn bucket(scheme: &str, root: &str) -> Result<Bucket> {
-    static BUCKETS: Mutex<Option<HashMap<Known, Bucket>>> = Mutex::new(None);
+    // A fork must not speak through connections of its parent.
+    static BUCKETS: PerProcess<Mutex<HashMap<Known, Bucket>>> = PerProcess::new(Mutex::default);
     let StoreOptions { attempts, timeout, .. } = StoreOptions::current();
     let known = (root.to_owned(), environment(), attempts, timeout);
-    let mut buckets = BUCKETS.lock().unwrap_or_else(PoisonError::into_inner);
-    let buckets = buckets.get_or_insert_default();
+    let mut buckets = BUCKETS.get().lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(bucket) = buckets.get(&known) {
         return Ok(bucket.clone());
     }

@@ -152,6 +152,9 @@ impl Object {
 
     /// Begins to fetch what will be read soon, as far as there is memory for it.
     pub(crate) fn fetch(self: &Arc<Self>, ranges: &[Range<u64>]) {
+        if !self.shared.origin.is_here() {
+            return;
+        }
         let mut room = self.shared.blocks.room();
         let mut blocks: Vec<u64> = Vec::new();
         for range in ranges.iter().filter(|range| !range.is_empty() && range.end <= self.len()) {
@@ -170,13 +173,16 @@ impl Object {
     /// Says that a range will be read, behind all that was said before: it is fetched as soon as there is memory for it, unless it is
     /// no longer `wanted` then.
     pub(crate) fn will_read(self: &Arc<Self>, range: Range<u64>, wanted: &Weak<()>) {
-        if !range.is_empty() && range.end <= self.len() {
+        if !range.is_empty() && range.end <= self.len() && self.shared.origin.is_here() {
             self.shared.ahead.push(self, range.start / BLOCK..range.end.div_ceil(BLOCK), wanted);
         }
     }
 
     /// Begins what [will be read](Self::will_read), as far as there is memory for it.
     pub(crate) fn go_on(&self) {
+        if !self.shared.origin.is_here() {
+            return;
+        }
         self.shared.ahead.go_on(|| self.shared.blocks.room());
     }
 
@@ -216,6 +222,7 @@ impl Object {
     }
 
     fn take(self: &Arc<Self>, block: u64, follow: Range<u64>) -> Result<Buffer> {
+        self.shared.origin.check("what was opened of a store").map_err(|e| e.path(self.at.path()))?;
         count(&COUNTS.read, 1);
         // Where a request begins it is seen to that those behind it are on their way, too.
         let is_alone = follow.end == block + 1 || !block.is_multiple_of(PIECE);

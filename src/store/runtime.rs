@@ -7,6 +7,7 @@ use std::sync::mpsc::sync_channel;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork::PerProcess;
 
 /// More threads do not read faster: what takes time is the network.
 const THREADS: usize = 4;
@@ -25,14 +26,9 @@ pub(super) fn wait<T: Send + 'static>(task: impl Future<Output = T> + Send + 'st
 }
 
 fn runtime() -> Result<&'static Runtime> {
-    static RUNTIME: OnceLock<(u32, Result<Runtime, String>)> = OnceLock::new();
-    let pid = std::process::id();
-    let (owner, runtime) = RUNTIME.get_or_init(|| (pid, start()));
-    if *owner != pid {
-        // Threads do not survive a fork, and waiting for them would never end.
-        let text = format!("process {pid} is a fork of {owner}, which has read from a store already");
-        return Err(Error::new(ErrorKind::Unsupported, text).help("start processes afresh (spawn), not by fork"));
-    }
+    // Threads do not survive a fork, and waiting for them would never end.
+    static RUNTIME: PerProcess<OnceLock<Result<Runtime, String>>> = PerProcess::new(OnceLock::new);
+    let runtime = RUNTIME.get().get_or_init(start);
     runtime.as_ref().map_err(|text| Error::new(ErrorKind::Io, text.clone()))
 }
 

@@ -1,7 +1,7 @@
 //! What all objects that are read with the same options have in common.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Semaphore;
 
@@ -10,6 +10,7 @@ use super::blocks::Blocks;
 use super::disk::Disk;
 use super::options::StoreOptions;
 use crate::error::Result;
+use crate::fork::{Origin, PerProcess};
 
 /// Memory, and the number of requests, for all objects together.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(super) struct Shared {
     pub(super) ahead: Ahead,
     pub(super) disk: Option<Arc<Disk>>,
     pub(super) requests: Semaphore,
+    /// The process that has the tasks and connections by which blocks come.
+    pub(super) origin: Origin,
 }
 
 /// Whether other processes read what lies between that which this one reads.
@@ -34,18 +37,21 @@ pub(super) fn is_one_of_many() -> bool {
     ONE_OF_MANY.load(Relaxed)
 }
 
-static CURRENT: Mutex<Option<Arc<Shared>>> = Mutex::new(None);
+static CURRENT: PerProcess<Mutex<Option<Arc<Shared>>>> = PerProcess::new(Mutex::default);
+
+fn lock() -> MutexGuard<'static, Option<Arc<Shared>>> {
+    CURRENT.get().lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Bytes of blocks that this process has in memory, and may have; `None` where it has read from no store.
 pub(crate) fn memory() -> Option<(u64, u64)> {
-    let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
-    current.as_ref().map(|shared| (shared.blocks.held(), shared.blocks.budget()))
+    lock().as_ref().map(|shared| (shared.blocks.held(), shared.blocks.budget()))
 }
 
 /// Lets go of the blocks of this process, which others are to read for it from now on.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn let_go() {
-    let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let current = lock().clone();
     current.iter().for_each(|shared| shared.blocks.clear());
 }
 
@@ -56,7 +62,7 @@ impl Shared {
     /// As [`Disk::open`].
     pub(super) fn current() -> Result<Arc<Self>> {
         let options = StoreOptions::current();
-        let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock();
         match &*current {
             Some(shared) if shared.options == options => Ok(shared.clone()),
             _ => Ok(current.insert(Arc::new(Self::new(options)?)).clone()),
@@ -69,6 +75,6 @@ impl Shared {
             Some(folder) => Disk::open(folder, options.cache_bytes)?.map(Arc::new),
             None => None,
         };
-        Ok(Self { options, blocks, ahead: Ahead::default(), disk, requests })
+        Ok(Self { options, blocks, ahead: Ahead::default(), disk, requests, origin: Origin::here() })
     }
 }

@@ -10,6 +10,7 @@ use super::known::{self, Key};
 use super::load::{EngineReason, EngineReport, Loaded, load};
 use super::options::TokenizerOptions;
 use crate::error::{Error, Result};
+use crate::fork::PerProcess;
 
 /// A tokenizer: text to ids and back.
 ///
@@ -30,7 +31,7 @@ pub struct Tokenizer {
 
 type Cache = HashMap<Key, Weak<Loaded>>;
 
-static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
+static CACHE: PerProcess<Mutex<Cache>> = PerProcess::new(Mutex::default);
 
 impl Tokenizer {
     /// Loads a `tokenizer.json`, of any version, as [`from_file_with`](Self::from_file_with) does with default options.
@@ -68,8 +69,7 @@ impl Tokenizer {
     pub fn from_bytes_with(name: &str, bytes: &[u8], options: TokenizerOptions) -> Result<Self> {
         let key = (xxhash_rust::xxh3::xxh3_128(bytes), bytes.len(), options);
         // Held while loading, so that two threads that ask for one file do not load it twice.
-        let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
-        let cache = cache.get_or_insert_default();
+        let mut cache = CACHE.get().lock().unwrap_or_else(PoisonError::into_inner);
         cache.retain(|_, loaded| loaded.strong_count() > 0);
         if let Some(loaded) = cache.get(&key).and_then(Weak::upgrade) {
             return Ok(Self { name: name.into(), loaded });

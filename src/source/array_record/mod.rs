@@ -33,6 +33,7 @@ use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::mmap::{Access, prefetch};
 use super::units::{Key, Units};
+use crate::cores;
 use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, Many, RandomAccess, Shuffled};
 use crate::element::Buffer;
@@ -263,8 +264,9 @@ impl ArrayRecordOptions {
 
     /// The same, of files that are in memory already.
     pub(super) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<ArrayRecord> {
-        let opened = contents.into_par_iter().map(|(path, content)| File::open(path, content, self.recover));
-        let (files, ids): (Vec<_>, Vec<_>) = opened.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let open = |(path, content)| File::open(path, content, self.recover);
+        let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
+        let (files, ids): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
         let firsts = Firsts::of(files.iter().map(|file: &File| file.index.len()))?;
         // A file that is recovered may be read in another way by a later version.
         let recovered: u64 = files.iter().filter_map(|file| Some(file.recovery?.records)).sum();

@@ -18,6 +18,7 @@ use super::content;
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::mmap::Access;
+use crate::cores;
 use crate::dataset::Upcoming;
 use crate::dataset::map::{Many, RandomAccess};
 use crate::element::Buffer;
@@ -120,7 +121,7 @@ impl BagzOptions {
         }
         let contents = content::open_all(files, &ENDINGS, self.access)?;
         let open = |(path, content)| Shard::open(path, content, self.access, self.compressed);
-        let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
+        let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
         self.of(opened)
     }
 

@@ -23,6 +23,7 @@ use super::index_cache::{IndexCache, Records, load_or_find};
 use super::lines::other_file;
 use super::mmap::Access;
 use super::starts::{Facts, Starts, StartsBuilder};
+use crate::cores;
 use crate::dataset::iter::InPlace;
 use crate::dataset::map::{GetStacked, RandomAccess};
 use crate::element::{BatchMut, Buffer, ColumnMut, Element, Name};
@@ -209,7 +210,8 @@ impl CsvOptions {
     pub(crate) fn of(&self, contents: Vec<(PathBuf, Content)>) -> Result<Csv> {
         self.check()?;
         let dialect = self.dialect(&contents)?;
-        let wholes = contents.par_iter().map(|(_, content)| content.whole()).collect::<Result<Vec<Buffer>>>()?;
+        let whole = |(_, content): &(PathBuf, Content)| content.whole();
+        let wholes = cores::on_all(|| contents.par_iter().map(whole).collect::<Result<Vec<Buffer>>>())?;
         let records = Records::Fields(dialect.delimiter, dialect.quote);
         let find = |at: usize| starts(wholes[at].as_bytes(), dialect);
         let (starts, ids) = load_or_find(&contents, records, &self.cache, find)?;

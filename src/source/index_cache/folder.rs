@@ -10,6 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::entry::{Entry, Key};
 use super::{IndexCache, bytes_of, number, store};
+use crate::cores;
 use crate::element::Buffer;
 use crate::place;
 use crate::source::content::Content;
@@ -46,7 +47,8 @@ impl Group {
     /// Takes from their index what is right of it.
     pub(super) fn load(&self, kept: &mut [Option<Starts>]) {
         let Some(index) = FolderIndex::open(&self.at) else { return };
-        let found: Vec<_> = self.files.par_iter().map(|file| index.get(file.name, &file.key)).collect();
+        let get = |file: &Member| index.get(file.name, &file.key);
+        let found: Vec<_> = cores::on_all(|| self.files.par_iter().map(get).collect());
         self.files.iter().zip(found).for_each(|(file, found)| kept[file.file] = found);
     }
 

@@ -29,6 +29,7 @@ use super::content::Content;
 use super::files::{FileId, file_name};
 use super::mmap::{Access, Mapping};
 use super::starts::Starts;
+use crate::cores;
 use crate::element::Buffer;
 use crate::error::Result;
 use crate::place;
@@ -147,7 +148,7 @@ pub(crate) fn load_or_find(
         let key = if *cache == IndexCache::Off { None } else { Key::of(path, content, &id, records) };
         Ok((id, key))
     };
-    let told: Vec<(FileId, Option<Key>)> = files.par_iter().map(told).collect::<Result<_>>()?;
+    let told: Vec<(FileId, Option<Key>)> = cores::on_all(|| files.par_iter().map(told).collect::<Result<_>>())?;
     let (ids, keys): (Vec<FileId>, Vec<Option<Key>>) = told.into_iter().unzip();
 
     let groups = Group::all(files, &keys, cache);
@@ -161,8 +162,8 @@ pub(crate) fn load_or_find(
             None => find(),
         }
     };
-    let starts = kept.par_iter().enumerate().map(|(at, kept)| kept.clone().map_or_else(|| search(at), Ok));
-    let starts: Vec<Starts> = starts.collect::<Result<_>>()?;
+    let starts = |(at, kept): (usize, &Option<Starts>)| kept.clone().map_or_else(|| search(at), Ok);
+    let starts: Vec<Starts> = cores::on_all(|| kept.par_iter().enumerate().map(starts).collect::<Result<_>>())?;
     groups.iter().for_each(|group| group.keep(&kept, &starts));
 
     let id = |(id, starts): (FileId, &Starts)| FileId { hash: id.hash ^ starts.hash().rotate_left(1), ..id };

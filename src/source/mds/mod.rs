@@ -31,6 +31,7 @@ use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::mmap::Access;
 use super::units::{Key, Units};
+use crate::cores;
 use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, Many, RandomAccess, Shuffled};
 use crate::element::{Element, Name};
@@ -231,7 +232,8 @@ impl Mds {
     /// # Cost
     /// All bytes of all shards, one shard a thread.
     pub fn verify(&self) -> Result<()> {
-        self.shards.par_iter().try_for_each(|shard| shard.verify(shard.has_hashes(), self.options.images))
+        let verify = |shard: &Shard| shard.verify(shard.has_hashes(), self.options.images);
+        cores::on_all(|| self.shards.par_iter().try_for_each(verify))
     }
 
     fn is_packed(&self) -> bool {

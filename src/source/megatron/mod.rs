@@ -18,6 +18,7 @@ use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::mmap::Access;
 use super::npy::aligned;
+use crate::cores;
 use crate::dataset::Upcoming;
 use crate::dataset::map::{Many, RandomAccess};
 use crate::element::{Array, Buffer, DType, Element};
@@ -115,7 +116,7 @@ impl MegatronOptions {
             let data = Content::open(&data_of(&path), self.access)?;
             Pair::open(path, &index, data)
         };
-        let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
+        let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
         self.of(opened)
     }
 

@@ -16,6 +16,7 @@ use super::content::{self, Content};
 use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::mmap::Access;
+use crate::cores;
 use crate::dataset::Upcoming;
 use crate::dataset::iter::InPlace;
 use crate::dataset::map::{GetStacked, Many, RandomAccess};
@@ -49,7 +50,7 @@ impl Npy {
             Ok((path, array, id))
         };
         let contents = content::open_all(patterns, &[".npy"], Access::Normal)?;
-        let opened = contents.into_par_iter().map(open).collect::<Result<Vec<_>>>()?;
+        let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
         check_equal(&opened)?;
         let firsts = Firsts::of(opened.iter().map(|(_, array, _)| array.rows()))?;
         let (arrays, ids): (Vec<Stored>, Vec<FileId>) = opened.into_iter().map(|(_, array, id)| (array, id)).unzip();

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use rayon::prelude::*;
 
 use super::Npz;
+use crate::cores;
 use crate::dataset::map::RandomAccess;
 use crate::element::{DType, Element};
 use crate::error::{Error, Result};
@@ -50,11 +51,11 @@ impl NpzRows {
     /// those of two in anything else.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         let paths = files::find(patterns, &[".npz"])?;
-        Self::of(paths.into_par_iter().map(Npz::open).collect::<Result<Vec<_>>>()?)
+        Self::of(cores::on_all(|| paths.into_par_iter().map(Npz::open).collect::<Result<Vec<_>>>())?)
     }
 
     pub(in super::super) fn of(archives: Vec<Npz>) -> Result<Self> {
-        let described = archives.par_iter().map(described).collect::<Result<Vec<_>>>()?;
+        let described = cores::on_all(|| archives.par_iter().map(described).collect::<Result<Vec<_>>>())?;
         if let Some((first, columns)) = archives.first().zip(described.first().map(|(_, columns)| columns)) {
             let differs = described.iter().position(|(_, others)| others != columns);
             if let Some(other) = differs.and_then(|at| archives.get(at)) {

@@ -35,6 +35,7 @@ use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::mmap::Access;
 use super::units::{Held, Key, Units};
+use crate::cores;
 use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, GetStacked, Many, RandomAccess, Shuffled};
 use crate::element::{Element, Name, Run};
@@ -213,8 +214,8 @@ impl ParquetOptions {
 
     /// The same, of files that are in memory already.
     pub(super) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<Parquet> {
-        let opened = contents.into_par_iter().map(|(path, content)| self.open_file(path, content));
-        let opened = opened.collect::<Result<Vec<_>>>()?;
+        let open = |(path, content)| self.open_file(path, content);
+        let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
         let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
         let columns = columns::names(files[0].metadata.schema(), &files[0].chosen);
         columns::same(files.iter().map(|file| (&*file.path, &**file.metadata.schema(), &*file.chosen)))?;

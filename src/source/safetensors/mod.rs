@@ -18,6 +18,7 @@ use super::files::{self, FileId, Patterns};
 use super::firsts::Firsts;
 use super::mmap::Access;
 use super::npy::aligned;
+use crate::cores;
 use crate::dataset::map::RandomAccess;
 use crate::element::{Array, Element, Name};
 use crate::error::{Error, Result};
@@ -112,8 +113,9 @@ impl SafetensorsOptions {
     }
 
     fn of(&self, contents: Vec<(PathBuf, Content)>) -> Result<Safetensors> {
-        let opened = contents.into_par_iter().map(|(path, content)| self.file(path, content));
-        let (files, ids): (Vec<File>, Vec<FileId>) = opened.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let open = |(path, content)| self.file(path, content);
+        let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
+        let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
         let chosen = self.columns.iter().map(|columns| format!(", columns=[{}]", columns.join(", ")));
         let rows = self.rows.then(|| ", rows".to_owned());
         let identity = [files::identity(&ids)].into_iter().chain(chosen).chain(rows).collect();

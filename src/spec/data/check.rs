@@ -5,6 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::Data;
+use crate::cores;
 use crate::cx::Cx;
 use crate::dataset::map::Many;
 use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset};
@@ -74,7 +75,8 @@ fn by_number(ds: &BoxMap<Element>, checked: &mut Checked, watch: &mut dyn Watch)
 /// Records by several threads, in order.
 fn read(ds: &BoxMap<Element>, range: Range<u64>) -> Vec<Many<Element>> {
     let parts: Vec<Vec<u64>> = range.collect::<Vec<_>>().chunks(TOGETHER as usize).map(<[u64]>::to_vec).collect();
-    parts.into_par_iter().map(|indices| ds.get_many(&indices, &mut Cx::default())).collect()
+    let read = |indices: Vec<u64>| ds.get_many(&indices, &mut Cx::default());
+    cores::on_all(|| parts.into_par_iter().map(read).collect())
 }
 
 fn in_order(ds: &BoxIter<Element>, checked: &mut Checked, watch: &mut dyn Watch) -> Result<()> {

@@ -114,6 +114,9 @@ impl Drop for Zygote {
             self.process.wait();
             // With the process the connection ends, and with that the thread.
             let _ = self.listener.take().map(JoinHandle::join);
+        } else {
+            // A fork does not have the thread, and must not let go of it either.
+            std::mem::forget(self.listener.take());
         }
     }
 }

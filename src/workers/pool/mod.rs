@@ -31,13 +31,21 @@ use crate::cx::Recorder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Demand;
 use crate::exec::remote::{Border, Deliver, How, Remote};
+use crate::fork::Ours;
 use crate::report::WorkersReport;
 
 /// Worker processes that evaluate ranges of a pipeline's borders.
+///
+/// In a fork it evaluates nothing, and leaves the workers to the process that started them.
 pub(crate) struct WorkerPool {
     plan: Plan,
-    commands: Sender<Command>,
+    coordinator: Ours<Hands>,
     figures: Arc<Figures>,
+}
+
+/// The thread that coordinates the workers, and the way to it.
+struct Hands {
+    commands: Sender<Command>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -96,7 +104,8 @@ impl WorkerPool {
         let thread = thread.spawn(move || coordinator.run()).map_err(|e| {
             Error::new(ErrorKind::Io, format!("cannot start the thread that coordinates the workers: {e}"))
         })?;
-        Ok(Arc::new(Self { plan, commands, figures, thread: Some(thread) }))
+        let coordinator = Ours::new(Hands { commands, thread: Some(thread) });
+        Ok(Arc::new(Self { plan, coordinator, figures }))
     }
 }
 
@@ -105,13 +114,19 @@ impl WorkerPool {
     pub(crate) fn demand(&self) -> &Arc<Demand> {
         &self.figures.demand
     }
+
+    /// Has the coordinator do something. Where there is none the command, and with it the sender inside, is dropped: whoever
+    /// waits is told.
+    fn command(&self, command: Command) -> bool {
+        self.coordinator.get().is_some_and(|hands| hands.commands.send(command).is_ok())
+    }
 }
 
 #[cfg_attr(not(test), expect(dead_code, reason = "only tests change the number of workers while they run"))]
 impl WorkerPool {
     /// Has so many workers, at most as many as were planned, and so many threads of each at work, from now on.
     pub(crate) fn resize(&self, workers: usize, threads: usize) {
-        let _ = self.commands.send(Command::Size { workers, threads });
+        self.command(Command::Size { workers, threads });
     }
 }
 
@@ -135,22 +150,24 @@ impl Remote for WorkerPool {
     }
 
     fn submit(&self, border: Border, range: Range<u64>, how: How, deliver: Box<dyn Deliver>) {
-        // Without a coordinator the command, and with it the sender inside, is dropped: whoever waits is told.
-        let _ = self.commands.send(Command::Submit { border, range, how, deliver });
+        self.command(Command::Submit { border, range, how, deliver });
     }
 
     fn sync(&self) {
         let (done, is_done) = bounded(1);
-        if self.commands.send(Command::Sync(done)).is_ok() {
+        if self.command(Command::Sync(done)) {
             let _ = is_done.recv_timeout(Duration::from_millis(200));
         }
     }
 
     fn cancel(&self) {
-        let _ = self.commands.send(Command::End);
+        self.command(Command::End);
     }
 
     fn figures(&self) -> WorkersReport {
+        if self.coordinator.get().is_none() {
+            return WorkersReport::default();
+        }
         self.figures.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -161,8 +178,9 @@ impl Remote for WorkerPool {
 
 impl Drop for WorkerPool {
     fn drop(&mut self) {
-        let _ = self.commands.send(Command::End);
-        if let Some(thread) = self.thread.take() {
+        let Some(hands) = self.coordinator.get_mut() else { return };
+        let _ = hands.commands.send(Command::End);
+        if let Some(thread) = hands.thread.take() {
             let _ = thread.join();
         }
     }

@@ -1,0 +1,282 @@
+//! Forks of this process: what they may use of it, and what they have for themselves.
+//!
+//! A fork has a copy of all memory and of one thread. What lives off the others is not there: a thread cannot be joined, a
+//! queue has nobody at its other end, and a lock that another thread held is never released. So whatever lives off threads
+//! remembers its [`Origin`], is [`Ours`], and does nothing in a fork but say so; what all of a process shares is
+//! [`PerProcess`].
+#![expect(unsafe_code, reason = "forks are told by the C library, and a value of each process is found without a lock")]
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Forks between the first process that asked and this one.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// The process that made something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    forks: u32,
+    pid: u32,
+}
+
+impl Origin {
+    /// This process.
+    pub(crate) fn here() -> Self {
+        count_forks();
+        Self { forks: FORKS.load(Ordering::Relaxed), pid: std::process::id() }
+    }
+
+    /// Whether it is this process, and not one that this is a fork of. It costs a load of memory.
+    #[inline]
+    pub(crate) fn is_here(self) -> bool {
+        self.forks == FORKS.load(Ordering::Relaxed)
+    }
+
+    /// Checks that `what` was made in this process.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Worker`] in a fork of it.
+    #[inline]
+    pub(crate) fn check(self, what: &str) -> Result<()> {
+        if self.is_here() { Ok(()) } else { Err(self.elsewhere(what)) }
+    }
+
+    /// The error for `what` that a fork asks for.
+    #[cold]
+    pub(crate) fn elsewhere(self, what: &str) -> Error {
+        let here = std::process::id();
+        let text = format!("{what} belongs to process {}, and this process, {here}, is a fork of it", self.pid);
+        Error::new(ErrorKind::Worker, text).help("threads do not survive a fork: make a new one in this process")
+    }
+}
+
+/// A thread of one process: no other thread has the same, nor has its copy in a fork.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ThreadOf(u64);
+
+impl ThreadOf {
+    /// This thread.
+    pub(crate) fn here() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        thread_local!(static NUMBER: u32 = NEXT.fetch_add(1, Ordering::Relaxed));
+        count_forks();
+        Self(u64::from(FORKS.load(Ordering::Relaxed)) << 32 | u64::from(NUMBER.with(|number| *number)))
+    }
+
+    /// Whether it is a thread of this process, so that it can go on.
+    pub(crate) fn is_here(self) -> bool {
+        self.0 >> 32 == u64::from(FORKS.load(Ordering::Relaxed))
+    }
+
+    /// A number, which is not 0.
+    pub(crate) fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The thread of that number; 0 is none.
+    pub(crate) fn from_bits(bits: u64) -> Option<Self> {
+        (bits != 0).then_some(Self(bits))
+    }
+}
+
+/// Whether this process is a fork of one that has asked the same, or made anything that lives off threads.
+pub(crate) fn is_fork() -> bool {
+    count_forks();
+    FORKS.load(Ordering::Relaxed) > 0
+}
+
+/// Has forks counted from now on. Several threads may ask at once: forks are then counted twice, which is as good.
+#[cfg(unix)]
+fn count_forks() {
+    static COUNTS: AtomicBool = AtomicBool::new(false);
+    extern "C" fn in_child() {
+        FORKS.fetch_add(1, Ordering::Relaxed);
+    }
+    if !COUNTS.load(Ordering::Acquire) {
+        // SAFETY: the function may be called in a fork at any time: it adds to a number, and nothing else.
+        let refused = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        // It is refused for want of memory, of a few bytes.
+        assert_eq!(refused, 0, "no memory");
+        COUNTS.store(true, Ordering::Release);
+    }
+}
+
+/// Nothing forks.
+#[cfg(not(unix))]
+fn count_forks() {}
+
+/// A value that lives off threads of the process that made it. A fork neither uses nor drops it: it leaves the copy as it is.
+pub(crate) struct Ours<T> {
+    origin: Origin,
+    value: ManuallyDrop<T>,
+}
+
+impl<T> Ours<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self { origin: Origin::here(), value: ManuallyDrop::new(value) }
+    }
+
+    /// The value; `None` in a fork.
+    #[inline]
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.origin.is_here().then_some(&*self.value)
+    }
+
+    /// The value; `None` in a fork.
+    #[inline]
+    pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
+        self.origin.is_here().then_some(&mut *self.value)
+    }
+
+    /// The value, in a fork its copy: for reading what nobody changes but who has this.
+    pub(crate) fn anywhere(&self) -> &T {
+        &self.value
+    }
+
+    /// The process that made it.
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
+}
+
+impl<T> Drop for Ours<T> {
+    fn drop(&mut self) {
+        if self.origin.is_here() {
+            // SAFETY: it is dropped here and nowhere else, and nobody sees it any more.
+            unsafe { ManuallyDrop::drop(&mut self.value) };
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Ours<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.get() {
+            Some(value) => value.fmt(f),
+            None => f.write_str("(of another process)"),
+        }
+    }
+}
+
+/// A value that each process has for itself: a fork begins with a new one, whatever threads did with that of its parent.
+pub(crate) struct PerProcess<T: 'static> {
+    make: fn() -> T,
+    /// What was made last, never freed.
+    latest: AtomicPtr<Made<T>>,
+}
+
+struct Made<T> {
+    origin: Origin,
+    value: T,
+}
+
+impl<T: Send + Sync> PerProcess<T> {
+    pub(crate) const fn new(make: fn() -> T) -> Self {
+        Self { make, latest: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    /// That of this process. `make` may be called by several threads at once, of which one is heard.
+    #[inline]
+    pub(crate) fn get(&'static self) -> &'static T {
+        let latest = self.latest.load(Ordering::Acquire);
+        // SAFETY: it is null, or a box of `add` that is never freed, and was written before it was stored.
+        match unsafe { latest.as_ref() } {
+            Some(made) if made.origin.is_here() => &made.value,
+            _ => self.add(latest),
+        }
+    }
+
+    #[cold]
+    fn add(&'static self, latest: *mut Made<T>) -> &'static T {
+        let made = Box::into_raw(Box::new(Made { origin: Origin::here(), value: (self.make)() }));
+        match self.latest.compare_exchange(latest, made, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: it was made here, and from now on nobody frees it.
+            Ok(_) => unsafe { &(*made).value },
+            Err(_) => {
+                // SAFETY: it was made here, and nobody else has seen it.
+                drop(unsafe { Box::from_raw(made) });
+                self.get()
+            }
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+pub(crate) mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::{Mutex, PoisonError};
+
+    use super::*;
+
+    /// Does `work` in a fork, and returns the exit code: 0 where it returns true.
+    pub(crate) fn in_fork(work: impl FnOnce() -> bool) -> i32 {
+        // SAFETY: the child calls `work`, which takes no lock that another thread may hold, and ends.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            let code = if work() { 0 } else { 1 };
+            // SAFETY: it ends this process, without handlers.
+            unsafe { libc::_exit(code) };
+        }
+        let mut status = 0;
+        // SAFETY: `pid` is the child's, and `status` is there.
+        let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+        assert_eq!(waited, pid);
+        if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -1 }
+    }
+
+    struct Dropped<'a>(&'a AtomicUsize);
+
+    impl Drop for Dropped<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_fork_neither_uses_nor_drops_what_is_its_parents() {
+        let drops = AtomicUsize::new(0);
+        let mut held = Ours::new(Dropped(&drops));
+        assert!(held.get().is_some() && held.get_mut().is_some() && held.origin().check("it").is_ok());
+        let mut copy = Some(held);
+        let code = in_fork(|| {
+            let Some(mut held) = copy.take() else { return false };
+            let unused = held.get().is_none() && held.get_mut().is_none() && !held.origin().is_here() && is_fork();
+            drop(held);
+            // In the fork of a fork, too.
+            unused && drops.load(Ordering::Relaxed) == 0 && in_fork(|| Origin::here().is_here()) == 0
+        });
+        assert_eq!(code, 0);
+        drop(copy);
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn every_process_has_its_own_value_however_its_parents_is_locked() {
+        static VALUE: PerProcess<Mutex<u32>> = PerProcess::new(|| Mutex::new(7));
+        let lock = || VALUE.get().lock().unwrap_or_else(PoisonError::into_inner);
+        *lock() += 1;
+        let held = lock();
+        assert_eq!(in_fork(|| *lock() == 7), 0);
+        assert_eq!(*held, 8);
+    }
+
+    #[test]
+    fn a_thread_is_told_from_others_and_from_its_copy() {
+        let here = ThreadOf::here();
+        let other = std::thread::spawn(ThreadOf::here).join().unwrap();
+        assert!(here == ThreadOf::here() && here != other && here.is_here() && other.is_here());
+        assert_eq!((ThreadOf::from_bits(here.to_bits()), ThreadOf::from_bits(0)), (Some(here), None));
+        assert_eq!(in_fork(|| !here.is_here() && ThreadOf::here() != here), 0);
+    }
+
+    #[test]
+    fn threads_that_ask_at_once_have_one_value() {
+        static VALUE: PerProcess<AtomicUsize> = PerProcess::new(|| AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            (0..8).for_each(|_| drop(scope.spawn(|| VALUE.get().fetch_add(1, Ordering::Relaxed))));
+        });
+        assert_eq!(VALUE.get().load(Ordering::Relaxed), 8);
+    }
+}
