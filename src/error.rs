@@ -133,6 +133,14 @@ impl Error {
         Self::new(ErrorKind::User, source.to_string()).caused_by(source)
     }
 
+    /// [`ErrorKind::Data`], wrapping the error by which a user's function says that an element is bad.
+    #[cfg(feature = "python")]
+    #[cold]
+    pub(crate) fn bad(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        let source = error.into();
+        Self::new(ErrorKind::Data, source.to_string()).caused_by(source)
+    }
+
     /// [`ErrorKind::Io`] on `path`.
     #[cold]
     pub fn io(error: std::io::Error, path: impl AsRef<Path>) -> Self {

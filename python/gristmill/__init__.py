@@ -10,6 +10,7 @@ from importlib import import_module as _import_module
 # Whoever imports `threading` first is the main thread to Python, for whose end a program waits: none of ours may be the first.
 _import_module("threading")
 
+from gristmill._errors import BadRecord as BadRecord
 from gristmill._errors import ConfigError as ConfigError
 from gristmill._errors import DataError as DataError
 from gristmill._errors import Error as Error
@@ -26,9 +27,11 @@ from gristmill._gristmill import Report as Report
 from gristmill._gristmill import Sink as Sink
 from gristmill._gristmill import SinkReport as SinkReport
 from gristmill._gristmill import __version__ as __version__
-from gristmill._gristmill import sink as sink
+from gristmill._gristmill import sink as _sink
+from gristmill._recipe import in_range as _in_range
 from gristmill._recipe import record as _record
 
+sink = _in_range(_sink)
 _record(MapDataset)
 _record(IterDataset)
 

@@ -15,6 +15,14 @@ class DataError(Error, ValueError):
     """A record or an element is not what the stage can take."""
 
 
+class BadRecord(DataError):
+    """A record is no good, says a function of the user's that raises this.
+
+    Where bad records are skipped, by `skip_bad_records` or `to_iter(on_bad_record="skip")`, it is left out and counted with those
+    of damaged files; elsewhere it ends the run.
+    """
+
+
 class IoError(Error, OSError):
     """The operating system refused."""
 
@@ -50,5 +58,5 @@ def make(kind: str, message: str, help: str | None) -> Error:
     return error
 
 
-for _public in (Error, *_BY_KIND.values()):
+for _public in (Error, BadRecord, *_BY_KIND.values()):
     _public.__module__ = "gristmill"

@@ -41,7 +41,10 @@ def record(owner: type[Any]) -> None:
 
 def _noted(owner: type[Any], name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        made = method(*args, **kwargs)
+        try:
+            made = method(*args, **kwargs)
+        except OverflowError as error:
+            raise out_of_range(name, method, args, kwargs) or error from None
         if _is_dataset(made):
             getattr(made, "_record")((owner.__name__, name, args, kwargs))
         return made
@@ -50,6 +53,58 @@ def _noted(owner: type[Any], name: str, method: Callable[..., Any]) -> Callable[
     # Where tools look for the signature.
     setattr(call, "__wrapped__", method)
     return call
+
+
+def in_range(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, with an error that names a number which does not fit."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except OverflowError as error:
+            raise out_of_range(function.__name__, function, args, kwargs) or error from None
+
+    call.__name__, call.__qualname__, call.__doc__ = function.__name__, function.__qualname__, function.__doc__
+    setattr(call, "__wrapped__", function)
+    return call
+
+
+def out_of_range(
+    name: str, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Exception | None:
+    """The error about a number that does not fit where `method` takes it; `None` if there is none such."""
+    from gristmill._errors import ConfigError
+
+    for argument, value in (*zip(_names(method), args), *kwargs.items()):
+        number = _misfit(value, (1 << 32) - 1 if argument == "seed" else (1 << 63) - 1)
+        if number is not None:
+            limit = "0 or more" if number < 0 else f"{(1 << 32) - 1} or less" if argument == "seed" else "less"
+            return ConfigError(f"{name}: {argument} is {number}, and must be {limit}")
+    return None
+
+
+def _names(method: Callable[..., Any]) -> list[str]:
+    """The names of the arguments of `method`, with `self` if it has one."""
+    import inspect
+
+    try:
+        return list(inspect.signature(method).parameters)
+    except ValueError:
+        return []
+
+
+def _misfit(value: Any, most: int) -> int | None:
+    """The number that `value` is, or the first in it, that is negative or more than `most`."""
+    given: object = value
+    if isinstance(given, (list, tuple)):
+        return next((found for part in value if (found := _misfit(part, most)) is not None), None)
+    if isinstance(given, dict):
+        return _misfit(list(value.values()), most)
+    if isinstance(given, slice):
+        # Those count from the end.
+        parts = (part for part in (value.start, value.stop, value.step) if isinstance(part, int))
+        return next((part for part in parts if abs(part) > most), None)
+    return given if isinstance(given, int) and not 0 <= given <= most else None
 
 
 def recipe(dataset: Dataset) -> tuple[str, str, tuple[Any, ...], dict[str, Any]]:

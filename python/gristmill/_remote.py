@@ -67,6 +67,10 @@ def _whole(exception: BaseException) -> bytes:
     return pickled
 
 
+#: What `pack` makes of a `MemoryError`, where there is no memory left to make it.
+OUT_OF_MEMORY = pack(MemoryError("a function has used up the heap of its worker"), None)
+
+
 def unpack(packed: bytes) -> BaseException:
     """The exception again, in the process that asked for the element."""
     pickled, name, message, said, pid, frames = pickle.loads(packed)

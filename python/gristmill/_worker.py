@@ -32,13 +32,17 @@ def build(payload: bytes, index: int) -> IterDataset:
     """The pipeline whose elements this worker evaluates."""
     # Processes that are started here are none of ours.
     os.environ.pop("GRISTMILL_WORKER", None)
-    kind, rest = payload[:1], payload[1:]
+    # Not a copy: it may be as large as the heap allows.
+    kind, rest = payload[:1], memoryview(payload)[1:]
     if kind == b"m":
         import marshal
 
         steps = marshal.loads(rest)
     else:
         import pickle
+
+        # What tells of exceptions, as long as there is memory to load it.
+        import gristmill._remote as _
 
         steps, init, count = pickle.loads(rest)
         if init is not None:

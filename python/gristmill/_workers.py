@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gristmill._errors import ConfigError
 from gristmill._gristmill import IterDataset
-from gristmill._by_value import pickled
+from gristmill._by_value import largest, pickled
 from gristmill._options import MpOptions, given, size
 from gristmill._recipe import Plan, datasets_in, recipe
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from gristmill._recipe import Dataset
 
+#: A payload of so many bytes is looked at for what makes it large.
+LARGE = 16 << 20
 #: How a payload was written.
 MARSHALLED, PICKLED = b"m", b"p"
 
@@ -51,8 +53,9 @@ class Launch:
     """How to start the workers that evaluate `dataset`."""
 
     dataset: IterDataset
-    #: Writes what workers are sent, and names what they need loaded. The process that forks them starts meanwhile.
-    payload: Callable[[], tuple[bytes, list[str]]]
+    #: Writes what workers are sent, names what they need loaded, and says which function is large. The process that forks them
+    #: starts meanwhile.
+    payload: Callable[[], tuple[bytes, list[str], str | None]]
     program: str
     arguments: list[str]
     folder: str | None
@@ -170,15 +173,16 @@ def _folder() -> str | None:
         return None
 
 
-def _native(plan: Plan) -> tuple[bytes, list[str]]:
-    return MARSHALLED + marshal.dumps(plan.steps), []
+def _native(plan: Plan) -> tuple[bytes, list[str], None]:
+    return MARSHALLED + marshal.dumps(plan.steps), [], None
 
 
-def _pickled(plan: Plan, init: Any, chosen: Choices) -> tuple[bytes, list[str]]:
+def _pickled(plan: Plan, init: Any, chosen: Choices) -> tuple[bytes, list[str], str | None]:
     if chosen.workers == 0:
         # The functions that are here are called here.
-        return PICKLED, []
+        return PICKLED, [], None
     values = [*plan.foreign, ("worker_init_fn", init)]
-    payload = pickled((plan.steps, init, chosen.workers or chosen.max_workers or 1), values)
+    payload = pickled((plan.steps, init, chosen.workers or chosen.max_workers or 1), values, PICKLED)
     # What functions refer to is loaded once for all workers.
-    return PICKLED + payload, [name for name in ("cloudpickle", "numpy") if name.encode() in payload]
+    modules = [name for name in ("cloudpickle", "numpy") if name.encode() in payload]
+    return payload, modules, largest(values) if len(payload) >= LARGE else None

@@ -11,6 +11,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyImportError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyString};
 use pyo3::{PyTypeInfo, ffi};
 
 use super::error;
@@ -232,6 +233,19 @@ pub(crate) fn with_bytes<T>(object: &Bound<'_, PyAny>, read: impl FnOnce(&[u8]) 
     // SAFETY: the buffer is held, so its bytes stay in their place; it is contiguous; and the interpreter is held, so that no
     // Python code writes to them while they are read.
     Ok(read(unsafe { std::slice::from_raw_parts(bytes.buf_ptr().cast::<u8>(), bytes.len_bytes()) }))
+}
+
+/// A copy as Python's `bytes`; for more than there is memory, `MemoryError`.
+pub(crate) fn to_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, bytes.len(), |copy| {
+        copy.copy_from_slice(bytes);
+        Ok(())
+    })
+}
+
+/// A copy as Python's `str`; for more than there is memory, `MemoryError`.
+pub(crate) fn to_str<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
+    PyString::from_bytes(py, text.as_bytes())
 }
 
 /// What keeps the memory of an array, if that is the crate and nobody may write to it: behind any number of views of views.

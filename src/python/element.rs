@@ -26,8 +26,8 @@ fn to_object(py: Python<'_>, value: Value, access: Access) -> PyResult<Bound<'_,
     match value {
         Value::Null => Ok(py.None().into_bound(py)),
         Value::Array(array) => buffer::to_numpy(py, array, access),
-        Value::Str(text) => Ok(PyString::new(py, &text).into_any()),
-        Value::Bytes(bytes) => Ok(PyBytes::new(py, bytes.as_bytes()).into_any()),
+        Value::Str(text) => Ok(buffer::to_str(py, &text)?.into_any()),
+        Value::Bytes(bytes) => Ok(buffer::to_bytes(py, bytes.as_bytes())?.into_any()),
         Value::List(items) => {
             let items = items.into_iter().map(|item| to_object(py, item, access)).collect::<PyResult<Vec<_>>>()?;
             Ok(PyList::new(py, items)?.into_any())

@@ -1,16 +1,27 @@
 //! Errors on their way between Python and the crate: an exception keeps its type and its traceback.
 
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use pyo3::exceptions::PyMemoryError;
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 
 use crate::cx::StageId;
 use crate::dataset::{Record, Stage, record_in};
 use crate::error::Error;
 
-/// An exception that a Python function raised, to be raised again where the element is asked for.
+/// An exception that a Python function raised, to be raised again where the element is asked for. `gristmill.BadRecord` and what
+/// else is a `DataError` says that the element is bad, which is skipped where others are.
 #[cold]
 pub(crate) fn caught(exception: PyErr) -> Error {
-    Error::user(exception)
+    if Python::attach(|py| is_bad_record(py, &exception)) { Error::bad(exception) } else { Error::user(exception) }
+}
+
+fn is_bad_record(py: Python<'_>, exception: &PyErr) -> bool {
+    static DATA_ERROR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = || Ok::<_, PyErr>(py.import("gristmill._errors")?.getattr("DataError")?.unbind());
+    // Where the package cannot be imported, nobody has raised its errors.
+    DATA_ERROR.get_or_try_init(py, class).is_ok_and(|class| exception.is_instance(py, class.bind(py)))
 }
 
 /// The exception for `error`: the one that was raised, with a note saying where, or one of the package.
@@ -25,10 +36,17 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     } else {
         exception
     };
-    if let Some(note) = place(error) {
-        annotate(py, &exception, &note);
+    let note = place(error).unwrap_or_default() + &said_since(error);
+    if !note.is_empty() {
+        annotate(py, &exception, note.trim_start_matches("; "));
     }
     exception
+}
+
+/// What was added to what the exception itself says, such as a limit of bad records.
+fn said_since(error: &Error) -> String {
+    let cause = std::error::Error::source(error).map(ToString::to_string);
+    cause.and_then(|cause| error.message().strip_prefix(&cause).map(str::to_owned)).unwrap_or_default()
 }
 
 /// A note under the traceback. Exceptions without `add_note` are not exceptions, so a failure says nothing new.
@@ -49,7 +67,7 @@ fn original(py: Python<'_>, error: &Error) -> Option<PyErr> {
 
 #[cfg(all(feature = "workers", target_os = "linux"))]
 fn unpack(py: Python<'_>, packed: &crate::error::Packed) -> PyResult<PyErr> {
-    let bytes = pyo3::types::PyBytes::new(py, packed.bytes());
+    let bytes = super::buffer::to_bytes(py, packed.bytes())?;
     Ok(PyErr::from_value(py.import("gristmill._remote")?.call_method1("unpack", (bytes,))?))
 }
 
@@ -59,7 +77,12 @@ pub(crate) fn pack(cause: &(dyn std::error::Error + 'static)) -> Option<Vec<u8>>
     let exception = cause.downcast_ref::<PyErr>()?;
     Python::attach(|py| {
         let (value, place) = (exception.value(py), exception.traceback(py));
-        let packed = py.import("gristmill._remote")?.call_method1("pack", (value, place))?;
+        let remote = py.import("gristmill._remote")?;
+        let packed = remote.call_method1("pack", (value, place)).or_else(|failed| {
+            // There may be no memory to say that there is none: that is packed beforehand.
+            let out_of_memory = exception.is_instance_of::<PyMemoryError>(py);
+            if out_of_memory { remote.getattr("OUT_OF_MEMORY") } else { Err(failed) }
+        })?;
         packed.extract::<Vec<u8>>()
     })
     .ok()

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::buffer;
 use super::error::OrRaise;
 use super::interpreter::detached;
 use crate::element::Buffer;
@@ -43,7 +44,7 @@ impl PyTfRecordReader {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let record = detached(py, || self.next()).or_raise(py)?;
-        Ok(record.map(|record| PyBytes::new(py, record.as_bytes())))
+        record.map(|record| buffer::to_bytes(py, record.as_bytes())).transpose()
     }
 
     #[doc = docs!(TfRecordReader.seek)]

@@ -1,7 +1,7 @@
 //! Python objects that came from a worker, once somebody asks for them.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use super::buffer::{self, Access};
 use crate::element::{Array, DType, Tree};
@@ -16,8 +16,8 @@ impl Tree {
             Self::Bool(truth) => truth.into_pyobject(py)?.to_owned().into_any(),
             Self::Int(number) => number.into_pyobject(py)?.into_any(),
             Self::Float(number) => number.into_pyobject(py)?.into_any(),
-            Self::Str(text) => PyString::new(py, &text).into_any(),
-            Self::Bytes(bytes) => PyBytes::new(py, bytes.as_bytes()).into_any(),
+            Self::Str(text) => buffer::to_str(py, &text)?.into_any(),
+            Self::Bytes(bytes) => buffer::to_bytes(py, bytes.as_bytes())?.into_any(),
             Self::Array(array) => buffer::to_numpy(py, array, access)?,
             Self::List(trees) => PyList::new(py, all(trees)?)?.into_any(),
             Self::Tuple(trees) => PyTuple::new(py, all(trees)?)?.into_any(),
@@ -35,7 +35,7 @@ impl Tree {
                     buffer::to_numpy(py, array.map_err(|e| super::error::raised(py, &e))?, access)
                 });
                 let parts = parts.collect::<PyResult<Vec<_>>>()?;
-                let pickle = PyBytes::new(py, pickle.as_bytes());
+                let pickle = buffer::to_bytes(py, pickle.as_bytes())?;
                 py.import("gristmill._remote")?.call_method1("loads", (pickle, parts))?
             }
         })

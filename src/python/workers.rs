@@ -4,26 +4,31 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyBytes};
+use pyo3::types::PyAny;
 
+use super::buffer;
 use super::item::Item;
 use super::iter_dataset::PyIterDataset;
 use super::process;
 use crate::dataset::{BoxIter, Stage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::loader::LoaderBuilder;
+use crate::report::Bytes;
 use crate::workers::control::Session;
 use crate::workers::launch::{Starter, WorkerCommand};
 use crate::workers::start::Launch;
+use crate::workers::sys::limits;
 use crate::workers::{Count, MpOptions, Poison};
 
 /// How to start the workers of a pipeline.
 #[derive(Clone, Debug)]
 pub(crate) struct Workers {
     /// What `gristmill._worker` makes the pipeline of.
-    payload: Arc<[u8]>,
+    payload: Arc<Vec<u8>>,
+    /// Which function makes it large, if it is.
+    largest: Option<String>,
     command: WorkerCommand,
     /// What the process that forks workers has loaded.
     modules: Vec<String>,
@@ -84,10 +89,10 @@ impl Workers {
         let command = WorkerCommand { program, arguments, folder, to_fork };
         let (options, starter) = (options.chosen()?, Starter::new(command.clone()));
         starter.begin();
-        let (payload, modules): (Vec<u8>, Vec<String>) = payload.call0()?.extract()?;
+        let (payload, modules, largest): (Vec<u8>, Vec<String>, Option<String>) = payload.call0()?.extract()?;
         starter.load(&modules);
         let begun = Arc::new(Mutex::new(Some(starter)));
-        Ok(Some(Self { payload: payload.into(), command, modules, begun, stages, options, buffer }))
+        Ok(Some(Self { payload: Arc::new(payload), largest, command, modules, begun, stages, options, buffer }))
     }
 
     /// Has them run what `loader` was to run, `buffer` elements ahead.
@@ -96,8 +101,8 @@ impl Workers {
         loader: LoaderBuilder<BoxIter<Item>>,
         buffer: usize,
     ) -> Result<LoaderBuilder<BoxIter<Item>>> {
-        let (payload, starter) = (self.payload.clone(), Arc::new(self.starter()));
-        let launch = Launch::of_bytes(rebuild, payload, starter, self.stages.clone(), self.options.clone())?;
+        let (payload, largest, starter) = (self.payload.clone(), self.largest.clone(), Arc::new(self.starter()));
+        let launch = Launch::of_bytes(rebuild, payload, largest, starter, self.stages.clone(), self.options.clone())?;
         Ok(loader.buffer(buffer.max(self.buffer)).launch(launch))
     }
 }
@@ -151,15 +156,33 @@ impl Choices {
 }
 
 /// In a worker: the pipeline again.
-fn rebuild(payload: &[u8], session: &Session) -> Result<BoxIter<Item>> {
-    let made = Python::attach(|py| {
-        let build = py.import("gristmill._worker")?.getattr("build")?;
-        let built = build.call1((PyBytes::new(py, payload), session.place()));
-        let built = built.inspect_err(|e| e.print(py))?;
-        let built = built.cast_into::<PyIterDataset>()?;
-        Ok(super::convert::keeping(built.get().dataset(), built.unbind().into_any()))
-    });
-    made.map_err(|e: PyErr| Error::new(ErrorKind::Worker, format!("a worker cannot make the pipeline: {e}")))
+fn rebuild(payload: Vec<u8>, session: &Session) -> Result<BoxIter<Item>> {
+    let bytes = Bytes(payload.len() as u64);
+    Python::attach(|py| {
+        let made = || {
+            let build = py.import("gristmill._worker")?.getattr("build")?;
+            let given = buffer::to_bytes(py, &payload)?;
+            // What is made of it takes as much again.
+            drop(payload);
+            let built = build.call1((given, session.place()));
+            let built = built.inspect_err(|e| e.print(py))?;
+            let built = built.cast_into::<PyIterDataset>()?;
+            Ok(super::convert::keeping(built.get().dataset(), built.unbind().into_any()))
+        };
+        made().map_err(|e: PyErr| {
+            let text = format!("a worker cannot make the pipeline: {e}");
+            let error = Error::new(ErrorKind::Worker, text);
+            if !e.is_instance_of::<PyMemoryError>(py) {
+                return error;
+            }
+            let limit = limits::data_cap().map_or_else(|| "what it may have".to_owned(), |cap| Bytes(cap).to_string());
+            Error::new(
+                ErrorKind::Worker,
+                format!("a worker cannot make the pipeline: it takes more than {limit} of heap; functions carry {bytes}"),
+            )
+            .help("open large data inside the function, by its path; or raise ram_budget or worker_heap, or use fewer workers")
+        })
+    })
 }
 
 /// Has the kernel end this process with the thread that started it.

@@ -19,14 +19,16 @@ pub(crate) struct Needs {
     pub(crate) extra: u64,
     /// It cannot do anything with a smaller heap.
     least_heap: u64,
+    /// What of its heap it has taken when it has loaded what it needs.
+    loaded: u64,
     /// What there is once for all of them: a process that forks them.
     once: u64,
 }
 
 impl Needs {
-    const RUST: Self = Self { extra: 2 << 20, least_heap: 64 << 20, once: 0 };
+    const RUST: Self = Self { extra: 2 << 20, least_heap: 64 << 20, loaded: 16 << 20, once: 0 };
     /// An interpreter, and libraries such as NumPy.
-    const PYTHON: Self = Self { extra: 10 << 20, least_heap: 192 << 20, once: 64 << 20 };
+    const PYTHON: Self = Self { extra: 10 << 20, least_heap: 192 << 20, loaded: 128 << 20, once: 64 << 20 };
 }
 
 /// Room for a few extents.
@@ -83,7 +85,7 @@ impl Plan {
         let count = |count, auto| if let Count::Fixed(n) = count { n } else { auto };
         let budget = options.ram_budget.unwrap_or(available / 4);
         let needs = if options.interpreted { Needs::PYTHON } else { Needs::RUST };
-        let Needs { extra, least_heap, once } = needs;
+        let Needs { extra, least_heap, once, .. } = needs;
         let workers = match (options.workers, options.worker_heap) {
             (Count::Fixed(n), _) => n,
             (Count::Auto, _) if !options.tune => 1,
@@ -153,6 +155,36 @@ impl Plan {
         })
     }
 
+    /// Checks that each of the first workers has room for a configuration of `bytes`: as it came, and as what is made of it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the arithmetic, and what is the `largest` of it.
+    pub(crate) fn check_cfg(&self, bytes: u64, largest: Option<&str>) -> Result<()> {
+        let heap = self.share(self.start_workers);
+        let needed = bytes.saturating_mul(2).saturating_add(self.needs.loaded);
+        if needed <= heap {
+            return Ok(());
+        }
+        let what = largest.map_or_else(
+            || format!("the pipeline's configuration has {}", Bytes(bytes)),
+            |largest| format!("{largest} to each worker"),
+        );
+        // As `new` divides it: half of the budget is for heaps.
+        let budget = needed.saturating_add(self.needs.extra).saturating_mul(2 * self.start_workers as u64);
+        Err(Error::config(format!(
+            "{what}; with the copy that is made of it and {} of its own a worker needs {} of heap, and has {}",
+            Bytes(self.needs.loaded),
+            Bytes(needed),
+            Bytes(heap)
+        ))
+        .help(format!(
+            "open large data inside the function, once in each worker, by its path (or in worker_init_fn); or raise \
+             ram_budget from {} to {} or more, or set worker_heap, or use fewer workers",
+            Bytes(self.budget),
+            Bytes(budget)
+        )))
+    }
+
     /// The heap of each of so many workers.
     pub(crate) fn share(&self, workers: usize) -> u64 {
         if self.start_workers == self.workers {
@@ -208,6 +240,12 @@ fn most_that_fit(bytes: u64, needs: Needs, heap: u64) -> usize {
     usize::try_from(bytes / heap.saturating_add(needs.extra)).unwrap_or(usize::MAX).max(1)
 }
 
+/// All memory of this machine, or of this control group.
+pub(crate) fn total() -> Option<u64> {
+    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo(&text, "MemTotal:"));
+    machine.into_iter().chain(GROUPS.iter().filter_map(|(limit, _)| read(limit))).min()
+}
+
 /// Memory that can be had without pushing others out, in this control group.
 pub(crate) fn available() -> u64 {
     let free = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo(&text, "MemAvailable:"));
@@ -221,12 +259,17 @@ fn meminfo(text: &str, key: &str) -> Option<u64> {
 
 /// What the control groups of either version leave, if they limit at all.
 fn cgroup() -> Option<u64> {
-    let read = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-    let pairs = [
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-    ];
-    pairs.into_iter().filter_map(|(limit, used)| Some(read(limit)?.saturating_sub(read(used)?))).min()
+    GROUPS.iter().filter_map(|(limit, used)| Some(read(limit)?.saturating_sub(read(used)?))).min()
+}
+
+/// Where control groups of either version say what they may use, and what they do.
+const GROUPS: [(&str, &str); 2] = [
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+];
+
+fn read(path: &str) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -297,6 +340,26 @@ mod tests {
     }
 
     #[test]
+    fn a_configuration_that_no_worker_could_hold_is_refused_with_what_is_large() {
+        let plan = |mib: u64| Plan::new(&MpOptions::auto().workers(2).ram_budget(mib * MIB), 2, 0).unwrap();
+        assert!(plan(1024).check_cfg(120 * MIB, None).is_ok());
+        let error = plan(1024).check_cfg(121 * MIB, Some("map: f carries 121 MiB")).unwrap_err();
+        assert_eq!(
+            error.message(),
+            "map: f carries 121 MiB to each worker; with the copy that is made of it and 16 MiB of its own a worker needs \
+             258 MiB of heap, and has 256 MiB"
+        );
+        assert!(error.help_text().unwrap().contains("ram_budget from 1 GiB to 1.0 GiB or more"), "{error}");
+        let error = plan(1024).check_cfg(u64::MAX, None).unwrap_err();
+        assert!(error.message().starts_with("the pipeline's configuration has"), "{error}");
+        // What the help says suffices.
+        for bytes in [200, 700, 5000] {
+            let needed = 4 * (2 * bytes + 16 + 2);
+            assert!(plan(needed).check_cfg(bytes * MIB, None).is_ok(), "{bytes}");
+        }
+    }
+
+    #[test]
     fn too_small_a_budget_says_what_is_needed() {
         let error = Plan::new(&MpOptions::auto().workers(2).ram_budget(100 * MIB), 2, 0).unwrap_err();
         assert_eq!(
@@ -324,7 +387,7 @@ mod tests {
 
     #[test]
     fn the_machine_is_asked() {
-        assert!(available() > 16 * MIB);
+        assert!(available() > 16 * MIB && total().unwrap() >= available());
         assert_eq!(meminfo("MemFree: 1 kB\nMemAvailable:     24 kB\n", "MemAvailable:"), Some(24 * 1024));
     }
 }

@@ -41,7 +41,7 @@ mod prefetch;
 mod serve;
 mod slab;
 pub(crate) mod start;
-mod sys;
+pub(crate) mod sys;
 pub(crate) mod wire;
 
 pub use launch::{init, set_worker_command};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::budget::{Plan, available};
+use super::budget::{Plan, available, total};
 use super::launch::Program;
 use super::options::MpOptions;
 use super::pool::WorkerPool;
@@ -14,6 +14,7 @@ use crate::cx::Recorder;
 use crate::dataset::{IterDataset, Stage};
 use crate::error::Result;
 use crate::exec::{Engine, Executor, Runtime};
+use crate::report::Bytes;
 
 /// What a loader needs to start workers.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct Launch {
     options: MpOptions,
     /// The stages that workers have, a line each, where that is not all of the pipeline.
     stages: Option<Vec<String>>,
+    /// What makes the configuration large, where that is known.
+    largest: Option<String>,
 }
 
 impl Launch {
@@ -31,24 +34,26 @@ impl Launch {
         D: IterDataset + 'static,
     {
         options.check()?;
-        Ok(Self { program: Program::new(factory, cfg, serve::serve::<D>)?, options, stages: None })
+        Ok(Self { program: Program::new(factory, cfg, serve::serve::<D>)?, options, stages: None, largest: None })
     }
 
-    /// Workers that `starter` starts, where `factory` makes of `cfg` the first `stages` of the pipeline.
+    /// Workers that `starter` starts, where `factory` makes of `cfg` the first `stages` of the pipeline. What makes that large is
+    /// the `largest` of its functions.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for options that cannot be.
     #[cfg(feature = "python")]
     pub(crate) fn of_bytes<D: IterDataset + 'static>(
         factory: super::launch::FromBytes<D>,
-        cfg: Arc<[u8]>,
+        cfg: Arc<Vec<u8>>,
+        largest: Option<String>,
         starter: Arc<super::launch::Starter>,
         stages: Vec<String>,
         options: MpOptions,
     ) -> Result<Self> {
         options.check()?;
         let program = Program::of_bytes(factory, cfg, starter, serve::serve::<D>)?;
-        Ok(Self { program, options, stages: Some(stages) })
+        Ok(Self { program, options, stages: Some(stages), largest })
     }
 
     /// The runtime of workers that evaluate elements of `pipeline`, and what it is in words.
@@ -56,10 +61,14 @@ impl Launch {
         self.options.far = pipeline.any_reads_far();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let plan = Plan::new(&self.options, cores, available())?;
+        if let Some(memory) = total().filter(|memory| plan.budget > *memory) {
+            tracing::warn!("ram_budget is {}, and there are {} of memory", Bytes(plan.budget), Bytes(memory));
+        }
         if plan.workers == 0 {
             let threads = Executor::Threads(plan.threads);
             return Ok((Runtime::new(threads, Some(recorder.clone()))?, threads.to_string()));
         }
+        plan.check_cfg(self.program.cfg().len() as u64, self.largest.as_deref())?;
         let workers = match plan.workers {
             most if most > plan.start_workers => format!("{} to {most} workers", plan.start_workers),
             n => plural(n, "worker"),

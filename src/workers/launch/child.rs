@@ -75,7 +75,7 @@ fn serve() -> i32 {
         Ok(Ok(())) => return 0,
         Ok(Err(e)) => e,
         Err(panic) => Error::new(ErrorKind::Worker, format!("worker panicked: {}", words(&*panic)))
-            .help("the panic's place and backtrace are on standard error"),
+            .help("the panic's place is on standard error; without workers there is a backtrace, too"),
     };
     let _ = channel.send(&FromWorker::Failed(Failure::of(&error)));
     FAILED
@@ -110,8 +110,19 @@ fn run_program(start: Start, channel: Arc<Channel>) -> Result<()> {
     }
     #[cfg(feature = "text")]
     crate::text::learn(start.tokenizers);
+    tell_panics_without_backtrace();
     let session = Session::new(start.worker, channel, slab);
     start.program.run(session.at_place(start.place))
+}
+
+/// Has a panic told without its backtrace. To print one takes memory, under a lock of the standard library; where the heap's
+/// limit refuses that memory, the message about it would wait for the same lock, in the same thread.
+fn tell_panics_without_backtrace() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = thread::current();
+        let name = thread.name().unwrap_or("without a name");
+        let _ = writeln!(std::io::stderr(), "gristmill: worker process {}: thread {name} {panic}", std::process::id());
+    }));
 }
 
 /// Ends a worker that cannot tell its parent why.

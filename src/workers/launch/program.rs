@@ -35,18 +35,18 @@ pub(crate) struct RustProgram {
     factory: CodePlace,
     serve: CodePlace,
     #[serde(skip)]
-    cfg: Arc<[u8]>,
+    cfg: Arc<Vec<u8>>,
     /// What is started to run it, where that is not this program.
     #[serde(skip)]
     starter: Option<Arc<Starter>>,
 }
 
-/// Makes a pipeline of bytes.
+/// Makes a pipeline of bytes, which it may let go of: they can be large.
 #[cfg(feature = "python")]
-pub(crate) type FromBytes<D> = fn(&[u8], &Session) -> Result<D>;
+pub(crate) type FromBytes<D> = fn(Vec<u8>, &Session) -> Result<D>;
 
 /// Knows the types of `factory` and `serve`, which are given as addresses.
-type Enter = unsafe fn(factory: *const (), serve: *const (), cfg: &[u8], session: Session) -> Result<()>;
+type Enter = unsafe fn(factory: *const (), serve: *const (), cfg: Vec<u8>, session: Session) -> Result<()>;
 
 impl Program {
     /// Runs `serve(factory(cfg)?, session)` in a worker.
@@ -62,7 +62,7 @@ impl Program {
             enter: CodePlace::of(enter::<C, D> as Enter as *const ())?,
             factory: CodePlace::of(factory as *const ())?,
             serve: CodePlace::of(serve as *const ())?,
-            cfg: cfg.into(),
+            cfg: Arc::new(cfg),
             starter: None,
         }))
     }
@@ -74,7 +74,7 @@ impl Program {
     #[cfg(feature = "python")]
     pub(crate) fn of_bytes<D>(
         factory: FromBytes<D>,
-        cfg: Arc<[u8]>,
+        cfg: Arc<Vec<u8>>,
         starter: Arc<Starter>,
         serve: fn(D, Session) -> Result<()>,
     ) -> Result<Self> {
@@ -99,16 +99,18 @@ impl Program {
         &program.cfg
     }
 
-    pub(crate) fn set_cfg(&mut self, cfg: Vec<u8>) {
+    pub(crate) fn set_cfg(&mut self, mut cfg: Vec<u8>) {
         let Self::Rust(program) = self;
-        program.cfg = cfg.into();
+        // It came in pieces. What is too much of it would be taken from the worker's heap.
+        cfg.shrink_to_fit();
+        program.cfg = Arc::new(cfg);
     }
 
     /// Runs it, in the worker, to its end.
     ///
     /// # Errors
     /// What factory or serving function return; [`ErrorKind::Worker`] if this process does not hold their code.
-    pub(crate) fn run(&self, session: Session) -> Result<()> {
+    pub(crate) fn run(self, session: Session) -> Result<()> {
         let Self::Rust(program) = self;
         let (factory, serve) = (program.factory.resolve()?, program.serve.resolve()?);
         let enter = program.enter.resolve()?;
@@ -116,7 +118,7 @@ impl Program {
         // module, in which that function lies at the same offset.
         let enter = unsafe { mem::transmute::<*const (), Enter>(enter) };
         // SAFETY: `new` took all three addresses of one choice of types.
-        unsafe { enter(factory, serve, &program.cfg, session) }
+        unsafe { enter(factory, serve, Arc::unwrap_or_clone(program.cfg), session) }
     }
 }
 
@@ -125,7 +127,7 @@ impl Program {
 unsafe fn enter<C: DeserializeOwned, D>(
     factory: *const (),
     serve: *const (),
-    cfg: &[u8],
+    cfg: Vec<u8>,
     mut session: Session,
 ) -> Result<()> {
     // SAFETY: the caller's.
@@ -133,7 +135,9 @@ unsafe fn enter<C: DeserializeOwned, D>(
     // SAFETY: the caller's.
     let serve = unsafe { mem::transmute::<*const (), fn(D, Session) -> Result<()>>(serve) };
     let begin = Instant::now();
-    let dataset = factory(decode(cfg)?)?;
+    let decoded = decode(&cfg)?;
+    drop(cfg);
+    let dataset = factory(decoded)?;
     session.set_built_in(begin.elapsed());
     serve(dataset, session)
 }
@@ -141,7 +145,7 @@ unsafe fn enter<C: DeserializeOwned, D>(
 /// # Safety
 /// The addresses are those of a [`FromBytes<D>`] and a `fn(D, Session) -> Result<()>` of this process.
 #[cfg(feature = "python")]
-unsafe fn enter_bytes<D>(factory: *const (), serve: *const (), cfg: &[u8], mut session: Session) -> Result<()> {
+unsafe fn enter_bytes<D>(factory: *const (), serve: *const (), cfg: Vec<u8>, mut session: Session) -> Result<()> {
     // SAFETY: the caller's.
     let factory = unsafe { mem::transmute::<*const (), FromBytes<D>>(factory) };
     // SAFETY: the caller's.

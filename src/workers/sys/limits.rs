@@ -34,6 +34,12 @@ pub(crate) fn cap_data(bytes: u64) -> io::Result<()> {
     Ok(setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?)
 }
 
+/// The cap of this process; `None` where it has none.
+#[cfg(feature = "python")]
+pub(crate) fn data_cap() -> Option<u64> {
+    getrlimit(Resource::Data).current
+}
+
 /// Lowers that cap for another process, and says whether the process is below it: from then on it stays there.
 ///
 /// One that has more already is left as it is.

@@ -5,12 +5,14 @@ use std::time::Instant;
 use super::Coordinator;
 use crate::error::{Error, ErrorKind};
 use crate::exec::remote::Segment;
+use crate::report::Bytes;
 use crate::workers::control::Failure;
 use crate::workers::launch::Exit;
 use crate::workers::options::Poison;
 use crate::workers::pool::crew::Running;
 use crate::workers::pool::job::Job;
 use crate::workers::slab::Spoilt;
+use crate::workers::sys::process::Status;
 
 impl Coordinator {
     pub(super) fn kill(&mut self, number: u64, why: String) {
@@ -48,7 +50,13 @@ impl Coordinator {
         }
         self.replaced += 1;
         let killed = member.killed.is_none() && exit.is_from_outside();
-        let cause = member.killed.unwrap_or_else(|| exit.to_string());
+        let cause = member.killed.unwrap_or_else(|| match exit.status {
+            // What a failed allocation ends in, among others.
+            Status::Signal { number: libc::SIGABRT, .. } => {
+                format!("{exit}, with a heap limit of {}", Bytes(member.cap))
+            }
+            _ => exit.to_string(),
+        });
         let ranges: Vec<_> = member.tasks.values().map(|task| task.job.next_task()).collect();
         if exit.is_asked_for() {
             // Whoever ends this process and all that it started sends it to them too: no news.
