@@ -1,5 +1,19 @@
 //! Amounts as people write them.
 
+use crate::error::{Error, Result};
+
+/// Checks that `bytes` can be a RAM budget: whoever means MiB or GiB and does not say so is told.
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) below 1 MiB.
+pub(crate) fn check_budget(bytes: u64) -> Result<()> {
+    if bytes >= 1 << 20 {
+        return Ok(());
+    }
+    let help = format!("a number without a unit counts bytes: did you mean {bytes}MiB?");
+    Err(Error::config(format!("ram_budget is {bytes} bytes, and must be 1 MiB or more")).help(help))
+}
+
 /// Bytes of an amount of memory: `2GiB`, `512 MiB`, `1.5GB`, `4096`; `None` if it is none.
 ///
 /// ```

@@ -1,10 +1,8 @@
 """How stores are read."""
 
 import os
-from typing import Any
 
-from gristmill._errors import ConfigError
-from gristmill._options import size
+from gristmill._options import seconds, size, whole
 
 
 def store_options(
@@ -35,15 +33,13 @@ def store_options(
         stall: Seconds a request may stand still before it is tried again; 20 at first.
 
     Raises:
-        ConfigError: If a number is none, or too small.
+        ConfigError: If a number is none, too small, or too large.
     """
-    counts: dict[str, Any] = {"requests": requests, "attempts": attempts}
-    for name, count in counts.items():
-        if count is not None and (not isinstance(count, int) or count < 1):
-            raise ConfigError(f"{name} is {count!r}, and must be a whole number of 1 or more")
-    for name, seconds in {"timeout": timeout, "stall": stall}.items():
-        if seconds is not None and not seconds > 0:
-            raise ConfigError(f"{name} is {seconds!r}, and must be more than 0 seconds")
+    whole("requests", requests, 1, 1 << 16)
+    whole("attempts", attempts, 1, (1 << 32) - 1)
+    for name, time in {"timeout": timeout, "stall": stall}.items():
+        if time is not None:
+            seconds(name, time)
     values = {
         "CACHE_DIR": None if cache_dir is None else os.fspath(cache_dir),
         "CACHE_SIZE": size("cache_size", cache_size),

@@ -1,6 +1,7 @@
 //! Who evaluates a pipeline: threads of this process, or worker processes.
 
 use crate::spec::{Pipeline, parse_bytes};
+use crate::units::check_budget;
 use crate::{BoxIter, Element, Error, Executor, IterDataset, LoaderBuilder, Result};
 
 /// Who evaluates the pipeline. The choice never changes what is delivered.
@@ -15,8 +16,9 @@ pub(crate) struct How {
     /// Threads of each worker process
     #[arg(long, value_name = "N", conflicts_with_all = ["threads", "inline"])]
     threads_per_worker: Option<usize>,
-    /// Memory for worker processes and what they share with this one, such as 2GiB [default: a quarter of what is available]
-    #[arg(long, value_name = "BYTES", value_parser = memory, conflicts_with_all = ["threads", "inline"])]
+    /// Memory for worker processes and what they share with this one, such as 2GiB [default: a quarter of what is available].
+    /// What this process holds itself is not in it: the elements of a batch, a window or rows that it puts together
+    #[arg(long, value_name = "BYTES", value_parser = budget, conflicts_with_all = ["threads", "inline"])]
     ram: Option<u64>,
     /// Threads of this process, and no workers
     #[arg(long, value_name = "N", conflicts_with = "inline")]
@@ -32,6 +34,13 @@ pub(crate) struct How {
 /// Bytes of an amount of memory.
 pub(crate) fn memory(text: &str) -> std::result::Result<u64, String> {
     parse_bytes(text).ok_or_else(|| "an amount of memory is needed, such as 512MiB or 2GiB".to_owned())
+}
+
+/// Bytes of a RAM budget.
+fn budget(text: &str) -> std::result::Result<u64, String> {
+    let bytes = memory(text)?;
+    check_budget(bytes).map_err(|e| format!("{}; {}", e.message(), e.help_text().unwrap_or_default()))?;
+    Ok(bytes)
 }
 
 impl How {
@@ -85,7 +94,11 @@ impl How {
             "workers" => self.workers = Some(number(0)?),
             "max_workers" => self.max_workers = Some(number(1)?),
             "threads_per_worker" => self.threads_per_worker = Some(number(1)?),
-            "ram" => self.ram = Some(parse_bytes(value).ok_or_else(|| wrong("an amount of memory such as 2GiB"))?),
+            "ram" => {
+                let bytes = parse_bytes(value).ok_or_else(|| wrong("an amount of memory such as 2GiB"))?;
+                check_budget(bytes)?;
+                self.ram = Some(bytes);
+            }
             "threads" => self.threads = Some(number(1)?),
             "inline" => self.inline = value.parse().map_err(|_| wrong("true or false"))?,
             "buffer" => self.buffer = Some(number(1)?),

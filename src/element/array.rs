@@ -96,11 +96,11 @@ impl Array {
     /// An array of 0, and its memory to fill.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the size overflows.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it does not fit in memory.
     pub fn builder(dtype: DType, shape: &[usize]) -> Result<ArrayMut> {
         let bytes = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d)).filter(|&n| n <= isize::MAX as usize);
         let bytes = bytes.ok_or_else(|| Error::config(format!("an array {dtype}{shape:?} does not fit in memory")))?;
-        Ok(ArrayMut { dtype, shape: Shape::new(shape), data: BufferMut::zeroed(bytes) })
+        Ok(ArrayMut { dtype, shape: Shape::new(shape), data: BufferMut::try_zeroed(bytes)? })
     }
 
     /// The number type.

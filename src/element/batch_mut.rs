@@ -1,7 +1,7 @@
 //! Batches that are written in place, column by column, in whatever order the rows come.
 
 use super::{Array, ArrayMut, DType, Element, Name, Value};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What [`Stack::stack`](super::Stack::stack) makes of elements, before it has all of its rows. The first element says what
 /// it is: its arrays gain a dimension, its trees are trees of such, anything else becomes a list.
@@ -85,7 +85,7 @@ impl ColumnMut {
                 Self::Array(RowsMut { out: Array::builder(array.dtype(), &shape)?, first: array.clone() })
             }
             Value::Tree(tree) => Self::Tree(BatchMut::like(tree, rows)?),
-            _ => Self::List(ListMut { values: Vec::with_capacity(rows), rows }),
+            _ => Self::List(ListMut::new(rows)?),
         })
     }
 
@@ -113,6 +113,13 @@ impl ColumnMut {
 }
 
 impl ListMut {
+    fn new(rows: usize) -> Result<Self> {
+        let mut values = Vec::new();
+        let refused = |_| Error::config(format!("a list of {rows} rows does not fit in memory"));
+        values.try_reserve_exact(rows).map_err(refused)?;
+        Ok(Self { values, rows })
+    }
+
     /// Writes a row; `None` if there is no such row.
     #[inline]
     pub(crate) fn put(&mut self, row: usize, value: Value) -> Option<()> {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
+use crate::error::{Error, Result};
+
 /// Memory that a [`Buffer`] can view: the heap, a file mapping, an Arrow buffer, a leased shared-memory slot.
 ///
 /// Dropping the last view drops the owner: that is how a lease returns.
@@ -31,6 +33,9 @@ impl<T: Pod + Send + Sync> Owner for Vec<T> {
 
 /// What gristmill allocates starts at a multiple of this many bytes: a cache line, and what JAX and Arrow take over without a copy.
 const ALIGNMENT: usize = 64;
+
+/// Whether so many bytes can be had is found out before they are taken.
+const PROBED: usize = 1 << 20;
 
 /// The unit of allocation, as aligned as memory comes anyway: asking for more takes allocators several times as long,
 /// and keeps them from handing out pages that are zero already.
@@ -63,6 +68,24 @@ impl BufferMut {
         let words: Vec<Word> = vec![0; words_for(len)];
         let start = WORD * words_before(words.as_ptr());
         Self { words, start, len }
+    }
+
+    /// The same, for a length that a user or a file has chosen.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the system has not as much memory.
+    pub fn try_zeroed(len: usize) -> Result<Self> {
+        // Memory that is 0 from the start can only be asked for in a way that ends the program where it is refused. So more
+        // than a little is asked for first as it comes, which costs nothing: nobody writes to it.
+        if len >= PROBED {
+            let mut probe: Vec<Word> = Vec::new();
+            let refused = probe.try_reserve_exact(words_for(len)).is_err();
+            if refused {
+                return Err(Error::config(format!("{len} bytes of memory for one array cannot be had"))
+                    .help("smaller or fewer rows: of a batch, a window, or packed together"));
+            }
+        }
+        Ok(Self::zeroed(len))
     }
 
     /// Room for `count` numbers of type `T`, all 0.

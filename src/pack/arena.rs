@@ -105,8 +105,8 @@ pub struct Arena {
 }
 
 impl Arena {
-    fn new(layout: &Arc<Layout>) -> Self {
-        Self { layout: layout.clone(), memory: BufferMut::zeroed(layout.bytes) }
+    fn new(layout: &Arc<Layout>) -> Result<Self> {
+        Ok(Self { layout: layout.clone(), memory: BufferMut::try_zeroed(layout.bytes)? })
     }
 
     /// Writes the cells `cells` of a sequence from cell `at` of row `row`, as segment `segment`, counting positions
@@ -254,16 +254,28 @@ impl ArenaPool {
     }
 
     /// An arena to write into.
-    pub(crate) fn take(&mut self) -> Arena {
+    ///
+    /// # Errors
+    /// `Config` if there is no memory for it.
+    pub(crate) fn take(&mut self) -> Result<Arena> {
         for _ in 0..TRIES.min(self.lent.len()) {
             match self.lent.pop_front().map(Arc::try_unwrap) {
-                Some(Ok(arena)) => return arena,
+                Some(Ok(arena)) => return Ok(arena),
                 // Held for longer than others: it shall not stand in their way.
                 Some(Err(in_use)) => self.lent.push_back(in_use),
                 None => break,
             }
         }
         Arena::new(&self.layout)
+    }
+
+    /// The arena that is written, begun if it is not.
+    #[inline]
+    pub(crate) fn begun<'a>(&mut self, arena: &'a mut Option<Arena>) -> Result<&'a mut Arena> {
+        match arena {
+            Some(arena) => Ok(arena),
+            none => Ok(none.insert(self.take()?)),
+        }
     }
 
     /// Shares a written arena, and remembers it for later.
@@ -283,7 +295,7 @@ mod tests {
         let wide = Feature { cell: 2, padding: vec![9, 8], ..Feature::new("w", 3) };
         let meta = Feature { meta: true, ..Feature::new("m", 2) };
         let mut pool = ArenaPool::new(Layout::new(&[wide, meta], 2).unwrap());
-        let mut arena = pool.take();
+        let mut arena = pool.take().unwrap();
         arena.memory.as_mut_bytes().fill(0xff);
         arena.write(0, 1, 1, &[1, 2], Mark { len: 1, segment: 4, position: 7 });
         arena.pad(0, 1, 0..1);
@@ -301,7 +313,7 @@ mod tests {
     #[test]
     fn targets_stop_at_the_end_of_a_sequence() {
         let feature = Feature { shifted: true, padding: vec![255; 4], ..Feature::new("a", 7) };
-        let mut arena = ArenaPool::new(Layout::new(&[feature], 2).unwrap()).take();
+        let mut arena = ArenaPool::new(Layout::new(&[feature], 2).unwrap()).take().unwrap();
         arena.memory.as_mut_bytes().fill(0xee);
         let cells = |tokens: &[i32]| bytemuck::cast_slice::<i32, u8>(tokens).to_vec();
         arena.write(0, 1, 0, &cells(&[11, 12, 13]), Mark { len: 3, segment: 1, position: 5 });
@@ -318,12 +330,12 @@ mod tests {
     #[test]
     fn memory_returns_when_the_last_view_is_gone() {
         let mut pool = ArenaPool::new(Layout::new(&[Feature::new("a", 4)], 1).unwrap());
-        let arena = pool.take();
+        let arena = pool.take().unwrap();
         let place = arena.bytes().as_ptr();
         let lent = pool.lend(arena);
-        assert_ne!(pool.take().bytes().as_ptr(), place);
+        assert_ne!(pool.take().unwrap().bytes().as_ptr(), place);
         drop(lent);
-        assert_eq!(pool.take().bytes().as_ptr(), place);
+        assert_eq!(pool.take().unwrap().bytes().as_ptr(), place);
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl ConcatThenSplit {
         measure(self.layout.features(), element, &mut self.lens)?;
         if cursor.0.is_empty() {
             if self.is_full_row() {
-                return Ok(self.pass_through(element));
+                return self.pass_through(element);
             }
             cursor.0.resize(self.lens.len(), 0);
         }
@@ -159,7 +159,7 @@ impl ConcatThenSplit {
             return Ok(Fed::Full);
         }
         let first_piece = cursor.0.iter().all(|&at| at == 0);
-        self.write_piece(element, cursor);
+        self.write_piece(element, cursor)?;
         if left == 0 {
             return Ok(Fed::Taken);
         }
@@ -176,20 +176,20 @@ impl ConcatThenSplit {
     }
 
     /// Writes a row of its own behind the row under construction.
-    fn pass_through(&mut self, element: &[&[u8]]) -> Fed {
+    fn pass_through(&mut self, element: &[&[u8]]) -> Result<Fed> {
         if self.waiting == self.options.max_waiting {
             self.stats.closed_early += u64::from(self.count > 0);
-            return Fed::Full;
+            return Ok(Fed::Full);
         }
+        self.pool.begun(&mut self.arena)?;
         self.waiting += 1;
         self.takes.clone_from(&self.lens);
         for (f, cells) in element.iter().enumerate() {
-            self.write(f, self.waiting, 0, 1, cells, 0);
-            let arena = self.arena.get_or_insert_with(|| self.pool.take());
-            arena.end_row(f, self.waiting, self.takes[f]);
+            self.write(f, self.waiting, 0, 1, cells, 0)?;
+            self.pool.begun(&mut self.arena)?.end_row(f, self.waiting, self.takes[f]);
         }
         self.stats.sequences += 1;
-        Fed::Taken
+        Ok(Fed::Taken)
     }
 
     /// Whether the meta features have room.
@@ -220,24 +220,26 @@ impl ConcatThenSplit {
         (taken, left)
     }
 
-    fn write_piece(&mut self, element: &[&[u8]], cursor: &mut Cursor) {
+    fn write_piece(&mut self, element: &[&[u8]], cursor: &mut Cursor) -> Result<()> {
+        self.pool.begun(&mut self.arena)?;
         self.count += 1;
         for (f, cells) in element.iter().enumerate() {
             let (from, take) = (cursor.0[f], self.takes[f]);
             let Feature { cell, meta, .. } = self.layout.features()[f];
             let cells = &cells[from * cell..(from + take) * cell];
             let position = if self.options.positions == Positions::Continue { from as i32 } else { 0 };
-            self.write(f, 0, self.used[f], self.count, cells, position);
+            self.write(f, 0, self.used[f], self.count, cells, position)?;
             self.used[f] += take;
             // A meta feature starts over in every piece.
             cursor.0[f] += if meta { 0 } else { take };
         }
         self.stats.sequences += 1;
+        Ok(())
     }
 
-    fn write(&mut self, f: usize, row: usize, at: usize, segment: i32, cells: &[u8], position: i32) {
+    fn write(&mut self, f: usize, row: usize, at: usize, segment: i32, cells: &[u8], position: i32) -> Result<()> {
         let len = self.takes[f];
-        let arena = self.arena.get_or_insert_with(|| self.pool.take());
+        let arena = self.pool.begun(&mut self.arena)?;
         arena.write(f, row, at, cells, Mark { len, segment, position });
         if len > 0
             && let Some((_, bos)) = self.options.bos.iter().find(|(feature, _)| *feature == f)
@@ -245,6 +247,7 @@ impl ConcatThenSplit {
             arena.cell_mut(f, row, at).copy_from_slice(bos);
         }
         self.tokens += if self.layout.features()[f].meta { 0 } else { len as u64 };
+        Ok(())
     }
 
     /// Whether no row was begun.

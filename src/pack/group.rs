@@ -6,6 +6,9 @@ use super::stats::PackStats;
 use super::writer::{Group, RowWriter};
 use crate::error::{Error, Result};
 
+/// More rows than are ever looked at together.
+const MOST_BINS: usize = 1 << 24;
+
 /// How a [`GroupPacker`] packs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupOptions {
@@ -64,12 +67,13 @@ impl GroupPacker {
     /// An empty group.
     ///
     /// # Errors
-    /// `Config` for 0 bins, at most 0 sequences in a bin, or features that make no sense.
+    /// `Config` for 0 bins or more than 2^24, at most 0 sequences in a bin, features that make no sense, or rows that do not fit in
+    /// memory.
     pub fn new(features: &[Feature], options: GroupOptions) -> Result<Self> {
         feature::check(features)?;
         let GroupOptions { bins, fit, max_sequences, .. } = options;
-        if bins == 0 {
-            return Err(Error::config("packing into 0 bins"));
+        if bins == 0 || bins > MOST_BINS {
+            return Err(Error::config(format!("packing into {bins} bins, and there can be 1 to {MOST_BINS}")));
         }
         if max_sequences == Some(0) {
             return Err(Error::config("at most 0 sequences in a bin leave no room for any"));
@@ -128,7 +132,7 @@ impl GroupPacker {
             None => self.scan(),
         };
         let Some(bin) = found else { return self.no_room() };
-        self.place(bin, element, piece);
+        self.place(bin, element, piece)?;
         Ok(Placed::Bin(bin))
     }
 
@@ -150,14 +154,15 @@ impl GroupPacker {
     }
 
     #[inline]
-    fn place(&mut self, bin: usize, element: &[&[u8]], piece: usize) {
-        self.writer.write(bin, element, piece);
+    fn place(&mut self, bin: usize, element: &[&[u8]], piece: usize) -> Result<()> {
+        self.writer.write(bin, element, piece)?;
         if let Some(search) = &mut self.search {
             let open = self.options.max_sequences.is_none_or(|most| self.writer.counts()[bin] < most);
             // What is used may reach past the end, and then there is no place where a sequence may begin.
             let free = self.lengths[0].checked_sub(self.writer.used()[bin]);
             search.set(bin, free.filter(|_| open));
         }
+        Ok(())
     }
 
     /// Whether no sequence is in the open group.

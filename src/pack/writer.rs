@@ -74,11 +74,14 @@ impl RowWriter {
     }
 
     /// Writes piece `piece` of an element, one byte string per feature, into row `row`, which has room.
+    ///
+    /// # Errors
+    /// `Config` if there is no memory for the rows.
     #[inline]
-    pub(crate) fn write(&mut self, row: usize, element: &[&[u8]], piece: usize) {
+    pub(crate) fn write(&mut self, row: usize, element: &[&[u8]], piece: usize) -> Result<()> {
+        let arena = self.pool.begun(&mut self.arena)?;
         self.counts[row] += 1;
         let segment = self.counts[row] as i32;
-        let arena = self.arena.get_or_insert_with(|| self.pool.take());
         let features = self.layout.features();
         for (f, (feature, cells)) in features.iter().zip(element).enumerate() {
             let range = piece_range(feature, cells.len() / feature.cell, piece);
@@ -96,6 +99,7 @@ impl RowWriter {
             }
         }
         self.stats.sequences += 1;
+        Ok(())
     }
 
     /// Whether no row has a sequence.

@@ -7,6 +7,7 @@ use super::format::SinkFormat;
 use super::manifest::{FORMAT, Manifest};
 use super::schema::Schema;
 use crate::error::{Error, Result};
+use crate::exec::MOST_THREADS;
 use crate::source::TokenType;
 
 /// How a [`Sink`](super::Sink) writes: see [`Sink::options`](super::Sink::options).
@@ -159,6 +160,9 @@ impl SinkOptions {
         if self.prefix.is_empty() || self.prefix.starts_with('.') || !self.prefix.chars().all(plain) {
             return Err(Error::config(format!("{:?} cannot begin the names of files", self.prefix))
                 .help("letters, digits and ._-+=@ can, and no dot at the start"));
+        }
+        if self.threads > MOST_THREADS {
+            return Err(Error::config(format!("threads is {}, and must be {MOST_THREADS} or less", self.threads)));
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use super::node::{Node, Tree};
 use crate::error::Result;
 use crate::exec::Executor;
 use crate::store::StoreOptions;
+use crate::units::check_budget;
 pub use crate::units::parse_bytes;
 
 /// What a pipeline file says besides its source and stages.
@@ -88,7 +89,7 @@ impl Settings {
         self.workers = count("workers", 0)?;
         self.max_workers = count("max_workers", 1)?;
         self.threads_per_worker = count("threads_per_worker", 1)?;
-        self.ram_budget = fields.node("ram_budget").map(bytes).transpose()?;
+        self.ram_budget = fields.node("ram_budget").map(budget).transpose()?;
         fields.finish()?;
         let in_workers =
             self.workers.or(self.max_workers).or(self.threads_per_worker).is_some() || self.ram_budget.is_some();
@@ -138,6 +139,12 @@ fn store(node: &Node) -> Result<StoreOptions> {
     }
     fields.finish()?;
     Ok(options)
+}
+
+fn budget(node: &Node) -> Result<u64> {
+    let bytes = bytes(node)?;
+    check_budget(bytes).map_err(|e| node.error(e.message()).help(e.help_text().unwrap_or_default()))?;
+    Ok(bytes)
 }
 
 fn bytes(node: &Node) -> Result<u64> {

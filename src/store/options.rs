@@ -105,9 +105,9 @@ impl StoreOptions {
         self
     }
 
-    /// Requests in flight at a time; at least 1.
+    /// Requests in flight at a time; at least 1, and at most 65,536.
     pub fn requests(mut self, count: usize) -> Self {
-        self.requests = count.max(1);
+        self.requests = count.clamp(1, 1 << 16);
         self
     }
 

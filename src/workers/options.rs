@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::exec::MOST_THREADS;
+use crate::units::check_budget;
 
 /// How many of something: chosen, or left to the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,8 +119,9 @@ impl MpOptions {
     /// It holds by construction: shared memory has one size, and the kernel refuses each worker more private memory than its
     /// [heap](Self::worker_heap). Not in it is what that limit does not see: shared memory that code in a worker maps or
     /// writes to memory files, and processes that it starts, which have the same limit each; nor the page cache and mapped
-    /// files, this process's own heap, program text. A control group limits those. What workers and the processes below them
-    /// use is measured now and then, and a warning and a note in the report say if it was more.
+    /// files, program text, and this process's own heap: the elements of a batch, a window or rows that are put together here. A
+    /// control group limits those. What workers and the processes below them use is measured now and then, and a warning and a
+    /// note in the report say if it was more.
     pub fn ram_budget(mut self, bytes: u64) -> Self {
         self.ram_budget = Some(bytes);
         self
@@ -210,7 +213,16 @@ impl MpOptions {
         if self.max_workers == 0 {
             return Err(Error::config("max_workers is 0").help("1 or more, or leave it out; `workers(0)` starts none"));
         }
-        Ok(())
+        let fixed = |count| if let Count::Fixed(n) = count { n } else { 0 };
+        let counts = [
+            ("workers", fixed(self.workers)),
+            ("max_workers", self.max_workers),
+            ("threads_per_worker", fixed(self.threads_per_worker)),
+        ];
+        if let Some((name, count)) = counts.into_iter().find(|(_, count)| *count > MOST_THREADS) {
+            return Err(Error::config(format!("{name} is {count}, and must be {MOST_THREADS} or less")));
+        }
+        self.ram_budget.map_or(Ok(()), check_budget)
     }
 }
 
@@ -224,5 +236,21 @@ mod tests {
         let error = MpOptions::auto().max_workers(0).check().unwrap_err();
         assert_eq!((error.message(), error.help_text().is_some()), ("max_workers is 0", true));
         assert_eq!(MpOptions::auto().threads_per_worker(0).check().unwrap_err().message(), "threads_per_worker is 0");
+    }
+
+    #[test]
+    fn more_than_any_machine_has_is_refused_and_bytes_that_were_meant_as_mebibytes() {
+        let refused = |options: MpOptions| options.check().unwrap_err();
+        for (name, options) in [
+            ("workers", MpOptions::auto().workers(1 << 40)),
+            ("max_workers", MpOptions::auto().max_workers(1 << 40)),
+            ("threads_per_worker", MpOptions::auto().threads_per_worker(1 << 40)),
+        ] {
+            let expected = format!("{name} is 1099511627776, and must be 4096 or less");
+            assert_eq!(refused(options).message(), expected);
+        }
+        let error = refused(MpOptions::auto().ram_budget(16384));
+        assert_eq!(error.message(), "ram_budget is 16384 bytes, and must be 1 MiB or more");
+        assert!(error.help_text().unwrap().ends_with("did you mean 16384MiB?"));
     }
 }

@@ -157,6 +157,7 @@ impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for StackedPadded {
 
     fn make(&self, mut items: Vec<T>, size: usize) -> Result<Self::Batch> {
         let real = items.len();
+        room_for(&mut items, size)?;
         while items.len() < size {
             items.push(items[0].padding());
         }
@@ -220,6 +221,7 @@ impl MakeBatch<Element> for Padding {
         if real < size {
             let mut pad = items[0].padding();
             fill(&mut pad, self.value)?;
+            room_for(&mut items, size)?;
             items.resize(size, pad);
         }
         self.masked(Element::stack(items)?, real, size)
@@ -245,6 +247,13 @@ impl MakeBatch<Element> for Padding {
     fn nbytes(&self, items: &[Element]) -> usize {
         Stacked.nbytes(items)
     }
+}
+
+/// Has `items` hold `size` of them.
+fn room_for<T>(items: &mut Vec<T>, size: usize) -> Result<()> {
+    let missing = size.saturating_sub(items.len());
+    let refused = |_| Error::config(format!("a batch of {size} elements, padded, does not fit in memory"));
+    items.try_reserve_exact(missing).map_err(refused)
 }
 
 /// The indices of a batch that needs no padding.

@@ -25,6 +25,9 @@ pub struct TryFlatMap<D, F, U> {
     f: F,
 }
 
+/// More slots than are looked at one by one: those that stay empty are passed over, too.
+const MOST_FAN_OUT: usize = 1 << 20;
+
 /// What both have in common: `max_fan_out` slots for every element.
 #[derive(Debug)]
 struct Slots<D, U> {
@@ -67,10 +70,11 @@ impl<D: MapDataset, U> Slots<D, U> {
     }
 
     fn check(&self) -> Result<()> {
-        if self.max_fan_out == 0 {
-            return Err(Error::config("max_fan_out is 0, and it must be 1 or more"));
+        if (1..=MOST_FAN_OUT).contains(&self.max_fan_out) {
+            return Ok(());
         }
-        Ok(())
+        let text = format!("max_fan_out is {}, and it must be 1 to {MOST_FAN_OUT}", self.max_fan_out);
+        Err(Error::config(text).help("`flat_map` after `to_iter` has no limit"))
     }
 
     /// Slot by slot, as they are mostly asked for, `f` runs once for each element: the rest of its pieces waits in the

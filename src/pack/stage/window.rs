@@ -193,7 +193,7 @@ impl Packer {
             if !self.sequences.about_mut(at).is_some_and(|slot| std::mem::take(&mut slot.held)) {
                 return Err(Error::state(format!("sequence {ordinal} is not held")));
             }
-            self.sequences.with(at, |cells| self.writer.write(number, cells, 0));
+            self.sequences.with(at, |cells| self.writer.write(number, cells, 0))?;
             if let Some(listed) = self.listed.get_mut(at) {
                 lists.iter_mut().zip(listed.drain(..)).for_each(|(list, value)| list.push(value));
             }
