@@ -7,8 +7,10 @@
 #![expect(unsafe_code, reason = "forks are told by the C library, and a value of each process is found without a lock")]
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -161,11 +163,16 @@ impl<T: fmt::Debug> fmt::Debug for Ours<T> {
 }
 
 /// A value that each process has for itself: a fork begins with a new one, whatever threads did with that of its parent.
-pub(crate) struct PerProcess<T: 'static> {
+pub(crate) struct PerProcess<T> {
     make: fn() -> T,
-    /// What was made last, never freed.
+    /// What was made last. It is freed with this, in the process that made it.
     latest: AtomicPtr<Made<T>>,
+    /// Dropping this drops a value.
+    _owns: PhantomData<T>,
 }
+
+/// A lock that each process has for itself.
+pub(crate) type OwnLock<T> = PerProcess<Mutex<T>>;
 
 struct Made<T> {
     origin: Origin,
@@ -174,14 +181,14 @@ struct Made<T> {
 
 impl<T: Send + Sync> PerProcess<T> {
     pub(crate) const fn new(make: fn() -> T) -> Self {
-        Self { make, latest: AtomicPtr::new(std::ptr::null_mut()) }
+        Self { make, latest: AtomicPtr::new(std::ptr::null_mut()), _owns: PhantomData }
     }
 
     /// That of this process. `make` may be called by several threads at once, of which one is heard.
     #[inline]
-    pub(crate) fn get(&'static self) -> &'static T {
+    pub(crate) fn get(&self) -> &T {
         let latest = self.latest.load(Ordering::Acquire);
-        // SAFETY: it is null, or a box of `add` that is never freed, and was written before it was stored.
+        // SAFETY: it is null, or a box of `add`, which was written before it was stored, and stays as long as `self` does.
         match unsafe { latest.as_ref() } {
             Some(made) if made.origin.is_here() => &made.value,
             _ => self.add(latest),
@@ -189,10 +196,10 @@ impl<T: Send + Sync> PerProcess<T> {
     }
 
     #[cold]
-    fn add(&'static self, latest: *mut Made<T>) -> &'static T {
+    fn add(&self, latest: *mut Made<T>) -> &T {
         let made = Box::into_raw(Box::new(Made { origin: Origin::here(), value: (self.make)() }));
         match self.latest.compare_exchange(latest, made, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: it was made here, and from now on nobody frees it.
+            // SAFETY: it was made here, and from now on stays as long as `self` does. What it replaces is the parent's, and stays.
             Ok(_) => unsafe { &(*made).value },
             Err(_) => {
                 // SAFETY: it was made here, and nobody else has seen it.
@@ -203,10 +210,40 @@ impl<T: Send + Sync> PerProcess<T> {
     }
 }
 
+impl<T: Send + Sync + Default> Default for PerProcess<T> {
+    fn default() -> Self {
+        Self::new(T::default)
+    }
+}
+
+impl<T: Send> PerProcess<Mutex<T>> {
+    /// The lock of this process.
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.get().lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Drop for PerProcess<T> {
+    fn drop(&mut self) {
+        let latest = *self.latest.get_mut();
+        // SAFETY: it is null, or a box of `add`, and nobody sees it any more.
+        if unsafe { latest.as_ref() }.is_some_and(|made| made.origin.is_here()) {
+            // SAFETY: the same; it was made in this process, so nothing in it is shared with threads that are not here.
+            drop(unsafe { Box::from_raw(latest) });
+        }
+    }
+}
+
+impl<T> fmt::Debug for PerProcess<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PerProcess")
+    }
+}
+
 #[cfg(all(test, unix))]
 pub(crate) mod tests {
     use std::sync::atomic::AtomicUsize;
-    use std::sync::{Mutex, PoisonError};
 
     use super::*;
 
@@ -255,11 +292,17 @@ pub(crate) mod tests {
     #[test]
     fn every_process_has_its_own_value_however_its_parents_is_locked() {
         static VALUE: PerProcess<Mutex<u32>> = PerProcess::new(|| Mutex::new(7));
-        let lock = || VALUE.get().lock().unwrap_or_else(PoisonError::into_inner);
-        *lock() += 1;
-        let held = lock();
-        assert_eq!(in_fork(|| *lock() == 7), 0);
+        *VALUE.lock() += 1;
+        let held = VALUE.lock();
+        assert_eq!(in_fork(|| *VALUE.lock() == 7), 0);
         assert_eq!(*held, 8);
+        let drops = AtomicUsize::new(0);
+        let own: PerProcess<Mutex<Option<Dropped<'_>>>> = PerProcess::default();
+        *own.lock() = Some(Dropped(&drops));
+        let mut copy = Some(own);
+        assert_eq!(in_fork(|| copy.take().is_some() && drops.load(Ordering::Relaxed) == 0), 0);
+        drop(copy);
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
     }
 
     #[test]

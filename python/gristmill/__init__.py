@@ -27,11 +27,9 @@ from gristmill._gristmill import Report as Report
 from gristmill._gristmill import Sink as Sink
 from gristmill._gristmill import SinkReport as SinkReport
 from gristmill._gristmill import __version__ as __version__
-from gristmill._gristmill import sink as _sink
 from gristmill._recipe import in_range as _in_range
 from gristmill._recipe import record as _record
 
-sink = _in_range(_sink)
 _record(MapDataset)
 _record(IterDataset)
 
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     from gristmill import jax as jax
     from gristmill import orbax as orbax
     from gristmill import torch as torch
+    from gristmill._gristmill import sink as sink
     from gristmill._measure import Measured as Measured
     from gristmill._measure import measure as measure
     from gristmill._options import MpOptions as MpOptions
@@ -49,6 +48,10 @@ if TYPE_CHECKING:
     from gristmill._spec import ArraySpec as ArraySpec
     from gristmill._store import store_options as store_options
 else:
+    from gristmill._gristmill import sink as _sink
+
+    sink = _in_range(_sink)
+
     # What takes its time, and what needs a framework that not everybody has: imported when it is first used.
     _LATER = {
         "ArraySpec": "gristmill._spec",

@@ -4,7 +4,7 @@ import io
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -78,7 +78,7 @@ class _Counter:
 
 
 @contextmanager
-def _modules() -> "Iterator[_Modules]":
+def _modules() -> "Generator[_Modules]":
     """The modules that are met meanwhile."""
     try:
         cloudpickle: Any = import_module("cloudpickle")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import gristmill as gm
+import numpy as np
 import pytest
 from forks import PATIENCE, in_fork, refused
 from servers import free_port, running
@@ -128,6 +129,18 @@ def test_a_function_of_the_pipeline_may_fork() -> None:
 
     for how in (gm.IterDataset.loader, HOW["threads"]):
         assert list(how(gm.MapDataset.range(5).map(forks).to_iter_dataset())) == [1, 2, 3, 4, 5]
+
+
+def test_a_fork_reads_the_dataset_whose_rows_a_thread_was_just_decoding(tmp_path: Path) -> None:
+    """Threads that read one row group wait for each other: their turn would never come in a fork."""
+    with gm.sink(tmp_path / "rows", format="parquet", compression="zstd") as sink:
+        for n in range(20_000):
+            sink.write({"n": n, "x": np.full(40, n * 7919 % 1009, np.int64)})
+    rows = gm.MapDataset.parquet(str(tmp_path / "rows" / "*.parquet"), cache_bytes=1).shuffle(1)
+    with rows.repeat().to_iter_dataset().batch(8).loader(threads=2) as it:
+        for _ in range(5):
+            next(it)
+            assert in_fork(lambda: rows[3]["x"].shape) == "(40,)"
 
 
 #: Serves ranges of ten records, whatever the path.

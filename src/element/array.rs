@@ -236,6 +236,10 @@ mod tests {
 
     #[test]
     fn length_must_match_shape() {
+        for shape in [&[1usize << 45][..], &[1 << 30, 1 << 30]] {
+            let error = Array::builder(DType::U8, shape).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Config, "{error}");
+        }
         let six = Buffer::from_vec(vec![0i32; 6]);
         assert!(Array::new(DType::I32, &[2, 3], six.clone()).is_ok());
         assert!(Array::new(DType::I32, &[2, 2], six.clone()).is_err());

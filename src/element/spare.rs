@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::mem::take;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::buffer::{Buffer, Owner};
 #[cfg(feature = "store")]
@@ -117,7 +117,7 @@ pub(crate) fn gather<'a>(len: usize, pieces: impl Iterator<Item = &'a [u8]>) -> 
 }
 
 fn spare() -> MutexGuard<'static, Spare> {
-    SPARE.get().lock().unwrap_or_else(PoisonError::into_inner)
+    SPARE.lock()
 }
 
 impl Spare {

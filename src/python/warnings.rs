@@ -3,8 +3,8 @@
 //! They arise on any thread, and to log one there would be to wait for the interpreter, perhaps with a lock held for which its
 //! owner waits. So they are kept until a call from Python, which has the interpreter, is about to return.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 
@@ -22,7 +22,7 @@ pub(crate) fn listen() {
 }
 
 fn keep(_: tracing::Level, text: &str) {
-    let mut kept = KEPT.get().lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = KEPT.lock();
     if kept.len() < MOST {
         kept.push(text.to_owned());
         WAITING.store(true, Ordering::Release);
@@ -40,7 +40,7 @@ pub(crate) fn log(py: Python<'_>) {
 #[cold]
 fn log_kept(py: Python<'_>) {
     WAITING.store(false, Ordering::Release);
-    let kept = std::mem::take(&mut *KEPT.get().lock().unwrap_or_else(PoisonError::into_inner));
+    let kept = std::mem::take(&mut *KEPT.lock());
     let logged = || {
         let logger = py.import("logging")?.call_method1("getLogger", ("gristmill",))?;
         kept.iter().try_for_each(|text| logger.call_method1("warning", ("%s", text)).map(drop))

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use object_store::path::Path as Key;
@@ -106,7 +106,7 @@ fn bucket(scheme: &str, root: &str) -> Result<Bucket> {
     static BUCKETS: PerProcess<Mutex<HashMap<Known, Bucket>>> = PerProcess::new(Mutex::default);
     let StoreOptions { attempts, timeout, .. } = StoreOptions::current();
     let known = (root.to_owned(), environment(), attempts, timeout);
-    let mut buckets = BUCKETS.get().lock().unwrap_or_else(PoisonError::into_inner);
+    let mut buckets = BUCKETS.lock();
     if let Some(bucket) = buckets.get(&known) {
         return Ok(bucket.clone());
     }

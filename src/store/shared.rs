@@ -1,7 +1,7 @@
 //! What all objects that are read with the same options have in common.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::Semaphore;
 
@@ -40,7 +40,7 @@ pub(super) fn is_one_of_many() -> bool {
 static CURRENT: PerProcess<Mutex<Option<Arc<Shared>>>> = PerProcess::new(Mutex::default);
 
 fn lock() -> MutexGuard<'static, Option<Arc<Shared>>> {
-    CURRENT.get().lock().unwrap_or_else(PoisonError::into_inner)
+    CURRENT.lock()
 }
 
 /// Bytes of blocks that this process has in memory, and may have; `None` where it has read from no store.

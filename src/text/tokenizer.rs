@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::engine::Engine;
 use super::known::{self, Key};
@@ -69,7 +69,7 @@ impl Tokenizer {
     pub fn from_bytes_with(name: &str, bytes: &[u8], options: TokenizerOptions) -> Result<Self> {
         let key = (xxhash_rust::xxh3::xxh3_128(bytes), bytes.len(), options);
         // Held while loading, so that two threads that ask for one file do not load it twice.
-        let mut cache = CACHE.get().lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = CACHE.lock();
         cache.retain(|_, loaded| loaded.strong_count() > 0);
         if let Some(loaded) = cache.get(&key).and_then(Weak::upgrade) {
             return Ok(Self { name: name.into(), loaded });

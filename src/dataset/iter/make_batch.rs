@@ -318,6 +318,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_padded_batch_for_which_there_is_no_memory_is_an_error() {
+        let element = || Element::new().with("x", Array::from_vec(vec![1i16]));
+        let error = Padding::default().make(vec![element()], 1 << 45).unwrap_err();
+        assert_eq!(error.message(), "a batch of 35184372088832 elements, padded, does not fit in memory");
+        assert!(StackedPadded.make(vec![element()], 1 << 45).is_err());
+    }
+
+    #[test]
     fn a_pad_value_fits_or_is_refused() {
         assert_eq!(encode(DType::I32, -100.0), Some([156, 255, 255, 255, 0, 0, 0, 0]));
         assert_eq!(encode(DType::F32, 0.5), Some([0, 0, 0, 63, 0, 0, 0, 0]));

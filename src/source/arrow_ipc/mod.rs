@@ -13,7 +13,7 @@ mod writer;
 use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use rayon::prelude::*;
@@ -36,6 +36,7 @@ use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, GetStacked, Many, RandomAccess, Shuffled};
 use crate::element::{Element, Name, Run};
 use crate::error::{Error, Result};
+use crate::fork::OwnLock;
 
 /// Rows of Arrow's IPC files and streams, by number: a [`RandomAccess`] source of [`Element`].
 ///
@@ -78,7 +79,7 @@ struct File {
     /// The columns asked for, in that order.
     chosen: Vec<usize>,
     /// The dictionaries that were decoded last, which as a rule are those of all batches.
-    dictionaries: Mutex<Option<(usize, Arc<Dictionaries>)>>,
+    dictionaries: OwnLock<Option<(usize, Arc<Dictionaries>)>>,
 }
 
 impl Arrow {
@@ -153,7 +154,7 @@ impl File {
     }
 
     fn dictionaries(&self, wanted: usize) -> Result<Arc<Dictionaries>> {
-        let mut latest = self.dictionaries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = self.dictionaries.lock();
         if let Some((_, known)) = latest.as_ref().filter(|(number, _)| *number == wanted) {
             return Ok(known.clone());
         }
@@ -230,7 +231,7 @@ impl ArrowOptions {
         let id = content.id(&path)?;
         let layout = layout::read(&content).map_err(|e| e.path(&path))?;
         let chosen = columns::choose(&layout.schema, self.columns.as_deref()).map_err(|e| e.path(&path))?;
-        Ok((File { path, content, layout, chosen, dictionaries: Mutex::default() }, id))
+        Ok((File { path, content, layout, chosen, dictionaries: OwnLock::default() }, id))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
@@ -11,6 +11,7 @@ use crate::cores;
 use crate::dataset::map::RandomAccess;
 use crate::element::{DType, Element};
 use crate::error::{Error, Result};
+use crate::fork::OwnLock;
 use crate::source::Patterns;
 use crate::source::files;
 use crate::source::firsts::Firsts;
@@ -29,7 +30,7 @@ pub struct NpzRows {
     archives: Vec<Archive>,
     firsts: Firsts,
     /// Inflated archives, the one read last at the end.
-    recent: Mutex<VecDeque<(usize, Arc<Element>)>>,
+    recent: OwnLock<VecDeque<(usize, Arc<Element>)>>,
     cache_bytes: usize,
     identity: String,
 }
@@ -67,7 +68,7 @@ impl NpzRows {
         let firsts = Firsts::of(described.iter().map(|(rows, _)| *rows))?;
         let identity = archives.iter().map(|npz| npz.identity()).collect::<Vec<_>>().join("; ");
         let archives = archives.into_iter().map(|npz| Archive { npz, stored: OnceLock::new() }).collect();
-        Ok(Self { archives, firsts, recent: Mutex::default(), cache_bytes: 256 << 20, identity })
+        Ok(Self { archives, firsts, recent: OwnLock::default(), cache_bytes: 256 << 20, identity })
     }
 
     /// Bytes of inflated archives that are kept, beside the one read last; 256 MiB at first.
@@ -93,7 +94,7 @@ impl NpzRows {
             let element = Arc::new(archive.npz.element()?);
             return Ok(archive.stored.get_or_init(|| element).clone());
         }
-        let recent = || self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = || self.recent.lock();
         if let Some((_, element)) = recent().iter().find(|(known, _)| *known == at) {
             return Ok(element.clone());
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use arrow::array::RecordBatch;
 use parquet::arrow::ProjectionMask;
@@ -14,6 +14,7 @@ use parquet::errors::ParquetError;
 
 use super::chunk::Chunks;
 use crate::error::{Error, Result};
+use crate::fork::PerProcess;
 use crate::source::arrow::spans::Span;
 use crate::source::contained::contained;
 use crate::source::units::Held;
@@ -45,7 +46,7 @@ pub(super) struct Group {
     has_page_index: bool,
     /// The decoder that stands in front of some span. Its lock is held while a span is decoded, so that threads that
     /// read on in order wait for each other instead of decoding the same pages twice.
-    live: Mutex<Option<Live>>,
+    live: PerProcess<Mutex<Option<Live>>>,
 }
 
 struct Live {
@@ -69,7 +70,7 @@ impl Group {
         let index = metadata.page_index();
         let has_page_index =
             index.is_some_and(|index| (0..info.num_columns()).any(|c| index.offset_index(group, c).is_some()));
-        Ok(Self { file: at, group, rows, span_rows, has_page_index, live: Mutex::new(None) })
+        Ok(Self { file: at, group, rows, span_rows, has_page_index, live: PerProcess::default() })
     }
 
     /// The span that holds a row of this group, the row's place in it, and the rows from there to its end.
@@ -91,7 +92,7 @@ impl Group {
         known: impl FnOnce() -> Option<Held<Span>>,
         mut put: impl FnMut(u64, RecordBatch) -> Held<Span>,
     ) -> Result<Held<Span>> {
-        let mut slot = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.live.lock();
         if let Some(span) = known() {
             return Ok(span);
         }
@@ -143,7 +144,7 @@ impl Group {
 
     /// Forgets the decoder, unless it is at work.
     pub(super) fn rest(&self) {
-        if let Ok(mut live) = self.live.try_lock() {
+        if let Ok(mut live) = self.live.get().try_lock() {
             *live = None;
         }
     }

@@ -15,7 +15,7 @@ mod writer;
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use arrow::array::RecordBatch;
 use parquet::arrow::ProjectionMask;
@@ -40,6 +40,7 @@ use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, GetStacked, Many, RandomAccess, Shuffled};
 use crate::element::{Element, Name, Run};
 use crate::error::Result;
+use crate::fork::PerProcess;
 
 /// Rows of Parquet files, by number: a [`RandomAccess`] source of [`Element`].
 ///
@@ -82,7 +83,7 @@ pub struct Parquet {
     columns: Vec<Name>,
     units: Units<Span>,
     /// Large groups that keep a decoder, oldest first.
-    live: Mutex<VecDeque<usize>>,
+    live: PerProcess<Mutex<VecDeque<usize>>>,
     identity: String,
 }
 
@@ -110,7 +111,7 @@ impl Parquet {
 
     /// Notes that a group keeps a decoder, and drops that of the one that has had its longest.
     fn keep(&self, at: usize) {
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = self.live.lock();
         if let Some(known) = live.iter().position(|&other| other == at) {
             live.remove(known);
         }
@@ -232,7 +233,7 @@ impl ParquetOptions {
         }
         let bytes = groups.iter().map(|group| group.bytes(&files[group.file])).fold(0, u64::saturating_add);
         let units = Units::new(self.cache_bytes, firsts.len(), bytes);
-        Ok(Parquet { files, groups, firsts, columns, units, live: Mutex::default(), identity })
+        Ok(Parquet { files, groups, firsts, columns, units, live: PerProcess::default(), identity })
     }
 
     fn open_file(&self, path: PathBuf, content: Content) -> Result<(File, FileId)> {
