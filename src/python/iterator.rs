@@ -231,14 +231,17 @@ impl PyDatasetIterator {
             return;
         }
         let Ok(Report { workers: Some(workers), .. }) = self.running(py, Loader::report) else { return };
-        if let Some(limit) = workers.workers.iter().map(|worker| worker.heap_limit_bytes).max() {
-            let (limit, budget) = (Bytes(limit), Bytes(workers.ram_budget));
-            let note = format!(
-                "a worker may have {limit} of private memory (worker_heap), of a ram_budget of {budget}: raise ram_budget or \
-                 worker_heap, or use fewer workers (num_workers)"
-            );
-            error::annotate(py, exception, &note);
-        }
+        // The last of them may have died of it.
+        let limit = workers.workers.iter().map(|worker| worker.heap_limit_bytes).max();
+        let limit = limit.map_or_else(|| "a part".to_owned(), |limit| Bytes(limit).to_string());
+        let budget = Some(workers.ram_budget).filter(|&bytes| bytes > 0);
+        let budget =
+            budget.map_or_else(|| "the ram_budget".to_owned(), |bytes| format!("a ram_budget of {}", Bytes(bytes)));
+        let note = format!(
+            "a worker may have {limit} of private memory (worker_heap), of {budget}: raise ram_budget or worker_heap, or use \
+             fewer workers (num_workers)"
+        );
+        error::annotate(py, exception, &note);
     }
 
     /// `ask` of the running loader.

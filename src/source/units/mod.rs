@@ -23,12 +23,13 @@ use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, Many, Shuffled};
 use crate::dataset::upcoming::FURTHEST;
 use crate::error::{Error, Result};
+use crate::fork::OwnLock;
 
 /// A part of the data, and a unit of it: a row group and a span, a file and a chunk.
 pub(crate) type Key = (usize, u64);
 
 /// Rows that are decoded together.
-pub(crate) trait Unit: Sized {
+pub(crate) trait Unit: Sized + Send + Sync {
     /// Bytes that it holds in memory.
     fn memory(&self) -> usize;
 
@@ -87,7 +88,8 @@ pub(crate) struct Units<U> {
     budget: usize,
     /// Rows of all units together.
     rows: u64,
-    inner: Mutex<Inner<U>>,
+    /// Of each process: a fork would wait for a thread of its parent that was decoding.
+    inner: OwnLock<Inner<U>>,
     /// How many rows ahead it is worth to be told of.
     window: AtomicU64,
     /// About the bytes of all units together.
@@ -109,6 +111,13 @@ struct Inner<U> {
     most: u64,
 }
 
+impl<U> Default for Inner<U> {
+    fn default() -> Self {
+        let (kept, told, loading) = (Kept::new(), Told::default(), HashMap::new());
+        Self { kept, told, loading, seen_rows: 0, seen_bytes: 0, most: MOST }
+    }
+}
+
 /// What is written down for a row that is told of.
 const ROW_COST: u64 = 24;
 /// More rows are never told of.
@@ -120,19 +129,15 @@ impl<U: Unit> Units<U> {
     /// For units of so many `rows`, which take about `bytes`; those that were used last stay up to `budget` bytes, and the very last
     /// whatever its size.
     pub(crate) fn new(budget: usize, rows: u64, bytes: u64) -> Self {
-        let inner = Inner {
-            kept: Kept::new(),
-            told: Told::default(),
-            loading: HashMap::new(),
-            seen_rows: rows,
-            seen_bytes: bytes,
-            most: MOST,
-        };
+        let expected = bytes;
         let [window, bytes, decoded, decoded_rows, read_rows] = [0; 5].map(AtomicU64::new);
-        let units = Self { budget, rows, inner: Mutex::new(inner), window, bytes, decoded, decoded_rows, read_rows };
-        units.set_window(&units.lock());
+        let units = Self { budget, rows, inner: OwnLock::default(), window, bytes, decoded, decoded_rows, read_rows };
+        let mut inner = units.lock();
         // What the files tell is a guess, and forgotten with the first unit.
-        (units.lock().seen_rows, units.lock().seen_bytes) = (0, 0);
+        (inner.seen_rows, inner.seen_bytes) = (rows, expected);
+        units.set_window(&inner);
+        (inner.seen_rows, inner.seen_bytes) = (0, 0);
+        drop(inner);
         units
     }
 
@@ -301,7 +306,7 @@ impl<U: Unit> Units<U> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<U>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Rows are read: nobody need keep them for those who told of them.
