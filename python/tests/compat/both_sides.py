@@ -65,6 +65,19 @@ def rows(grain: Any) -> Any:
     return [int((row["a_segment_ids"] > 0).sum()) for row in packed]
 
 
+def beginnings(grain: Any) -> Any:
+    source = [{"a": np.full(n, 5)} for n in (0, 3, 1, 0)]
+    (row,) = grain.experimental.ConcatThenSplitIterDataset(
+        grain.MapDataset.source(source).to_iter_dataset(),
+        length_struct={"a": 8},
+        split_full_length_features=False,
+        bos_handling=grain.experimental.BOSHandling.REPLACE_FIRST_TOKEN_WITH_BOS,
+        bos_features=("a",),
+        bos_token_id=7,
+    )
+    return row["a"].tolist()
+
+
 def window(grain: Any) -> Any:
     ds = grain.experimental.WindowShuffleMapDataset(grain.MapDataset.range(10), window_size=4, seed=0)
     return sorted(ds[i] for i in range(10))
@@ -120,6 +133,7 @@ SIDES = {
     "no record of a shard is lost": shards,
     "pieces have random numbers": pieces,
     "a full row takes no sequence of no cells": rows,
+    "a sequence of no cells has no beginning": beginnings,
     "a short last window is shuffled": window,
     "every length is permuted": permuted,
     "cut tokens come once": tokens,

@@ -30,6 +30,10 @@ RULES: dict[str, Rule] = {
         "max_sequences_per_bin holds for sequences without cells too; Grain's best fit takes any number of them into an empty row",
         drawn=True,
     ),
+    "a sequence of no cells has no beginning": Rule(
+        "nothing is written for it; Grain writes the token into the cell behind it, padding or another sequence, or fails at the end",
+        drawn=True,
+    ),
     "a short last window is shuffled": Rule("Grain's WindowShuffleMapDataset reads behind the end, and loses elements"),
     "every length is permuted": Rule("Grain's index_shuffle gives an element twice for lengths of 2^k+1 with even k from 16 on"),
     "cut tokens come once": Rule(

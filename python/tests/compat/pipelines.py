@@ -66,7 +66,7 @@ def run(grain: Any, seed: int) -> dict[str, Any]:
         made = kind(grain, rng, found)
     except Exception as error:
         return {"refused": stages.kind_of(error), "rules": sorted(found.rules)}
-    if SHIM and seed % 20 == 0:
+    if SHIM and seed % 50 == 0:
         made = found.with_workers(made, 1 + seed % 3)
     iterator = passes(made)
     elements, states = [], [stored(iterator.get_state())]

@@ -269,8 +269,8 @@ def cut(grain: Any, rng: random.Random, ds: Any, length: int, least: int, found:
     if rng.random() < 0.4:
         handling = grain.experimental.BOSHandling.REPLACE_FIRST_TOKEN_WITH_BOS
         options.update(bos_handling=handling, bos_token_id=7, bos_features=rng.choice([(), ("a",)]))
-    if not least:
-        found.rules.add("sequences of no cells are cut to nothing")
+    if not least and options.get("bos_features"):
+        found.rules.add("a sequence of no cells has no beginning")
     return grain.experimental.ConcatThenSplitIterDataset(ds, length_struct={"a": length}, **options)
 
 

@@ -26,6 +26,7 @@ OURS: dict[str, Any] = {
     "no record of a shard is lost": [9, 8],
     "pieces have random numbers": [True, True],
     "a full row takes no sequence of no cells": [0, 0, 3, 0, 6],
+    "a sequence of no cells has no beginning": [7, 5, 5, 7, 0, 0, 0, 0],
     "a short last window is shuffled": list(range(10)),
     "every length is permuted": 65537,
     "cut tokens come once": [[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [100, 101, 102, 103, 104, 105]],

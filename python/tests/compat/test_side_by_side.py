@@ -19,26 +19,33 @@ COUNT = int(os.environ.get("GRISTMILL_PIPELINES", "500"))
 AT_THE_END = ("out of range", "was given out", "were given out", "rows came out", "the data ends")
 
 
-def start(library: str, *more: str) -> subprocess.Popen[str]:
-    command = [sys.executable, str(PROGRAM), library, str(COUNT), *more]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+class Run:
+    """The program over one library, beside others: what it prints goes to files, so that none waits for a reader."""
 
+    def __init__(self, folder: Path, library: str, *more: str) -> None:
+        self._out, self._said = folder / "out", folder / "said"
+        folder.mkdir()
+        with self._out.open("w") as out, self._said.open("w") as said:
+            command = [sys.executable, str(PROGRAM), library, str(COUNT), *more]
+            self._process = subprocess.Popen(command, stdout=out, stderr=said)
 
-def lines(process: subprocess.Popen[str]) -> list[Any]:
-    out, said = process.communicate(timeout=COUNT)
-    if process.returncode == 77:
-        pytest.skip(said)
-    assert process.returncode == 0, said[-4000:]
-    return [json.loads(line) for line in out.splitlines()]
+    def lines(self) -> list[Any]:
+        self._process.wait(timeout=2 * COUNT)
+        said = self._said.read_text()
+        if self._process.returncode == 77:
+            pytest.skip(said)
+        assert self._process.returncode == 0, said[-4000:]
+        return [json.loads(line) for line in self._out.read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
-def both() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """What the shim makes of the pipelines, and what Grain does, at the same time."""
     if "GRAIN_WHEEL" not in os.environ:
         pytest.skip("set GRAIN_WHEEL to a folder that grain 0.2.18 was installed into: pip install --target")
-    theirs, ours = start(os.environ["GRAIN_WHEEL"]), start("SHIM")
-    return lines(ours), lines(theirs)
+    folder = tmp_path_factory.mktemp("pipelines")
+    runs = Run(folder / "ours", "SHIM"), Run(folder / "theirs", os.environ["GRAIN_WHEEL"])
+    return runs[0].lines(), runs[1].lines()
 
 
 def test_random_pipelines_yield_the_same(both: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
@@ -65,7 +72,8 @@ def test_a_pass_goes_on_where_grain_stopped(
     file = tmp_path / "grain.jsonl"
     file.write_text("\n".join(map(json.dumps, theirs)))
     restored = refused = 0
-    for seed, (ours, one) in enumerate(zip(lines(start("SHIM", str(file))), theirs, strict=True)):
+    resumed = Run(tmp_path / "resumed", "SHIM", str(file)).lines()
+    for seed, (ours, one) in enumerate(zip(resumed, theirs, strict=True)):
         for done, rest in ours:
             if isinstance(rest, str):
                 assert any(words in rest for words in AT_THE_END), f"pipeline {seed}, behind element {done}: {rest}"
