@@ -49,6 +49,6 @@ RULES: dict[str, Rule] = {
         "an impossible argument is a ValueError where Grain's is an AssertionError, a KeyError or whatever its code met first"
     ),
     "ends are no places": Rule(
-        "a state of Grain's behind the very last element may be refused: nothing is left to go on with"
+        "a state of Grain's behind the very last element of a stream may be refused: nothing is left to go on with"
     ),
 }

@@ -15,8 +15,8 @@ from compat.differences import RULES
 
 PROGRAM = Path(__file__).parent / "pipelines.py"
 COUNT = int(os.environ.get("GRISTMILL_PIPELINES", "500"))
-# Behind the very last element Grain's states are of places that are none here.
-AT_THE_END = ("out of range", "was given out", "were given out", "rows came out", "the data ends")
+# Behind the very last element of a stream Grain's states are of places that are none here.
+AT_THE_END = ("out of range", "was given out", "were given out", "rows came out", "the data ends", "of a batch that has fewer")
 
 
 class Run:
