@@ -308,6 +308,8 @@ Args:
         records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
         `parse_sequence_example` declares them.
     interleaved (bool): Whether the records were dealt out to the files in turn.
+    compressed (bool | None): Whether records are frames of zstd, where the name of a file says
+        otherwise.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -315,7 +317,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.bagz) => {
-        concat!(r#"bagz(paths, *, field=None, examples=None, sequence_examples=None, interleaved=False)"#, "\n--\n\n", docs!(MapDataset.bagz))
+        concat!(r#"bagz(paths, *, field=None, examples=None, sequence_examples=None, interleaved=False, compressed=None)"#, "\n--\n\n", docs!(MapDataset.bagz))
     };
     (MapDataset.megatron) => {
         r#"Reads the token ids of Megatron's indexed datasets.
@@ -402,6 +404,8 @@ Args:
     rows (bool): A record for each row, along the first dimension that all arrays of an archive
         share.
     cache_bytes (int | None): Bytes of decompressed archives that are kept, where rows are read.
+    max_bytes (int | None): Bytes that the arrays of an archive may become when they are inflated;
+        64 times its file by default, and 256 MiB at least.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -409,7 +413,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.npz) => {
-        concat!(r#"npz(paths, *, rows=False, cache_bytes=None)"#, "\n--\n\n", docs!(MapDataset.npz))
+        concat!(r#"npz(paths, *, rows=False, cache_bytes=None, max_bytes=None)"#, "\n--\n\n", docs!(MapDataset.npz))
     };
     (MapDataset.safetensors) => {
         r#"Reads the tensors of safetensors files: dicts, one for each file, or one for each row of its tensors.
