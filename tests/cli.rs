@@ -408,3 +408,20 @@ fn shells_and_readers_learn_what_there_is() {
     assert!(entries["entries"].as_array().unwrap().len() > 30);
     assert_eq!(fails(folder.path(), &["stages", "no such"]).0, 2);
 }
+
+#[test]
+fn the_doctor_runs_threads_and_workers_and_names_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let checks = json(folder, &["doctor", "--json", "--folder", "."]);
+    let checks = checks["checks"].as_array().unwrap();
+    for what in ["build", "cores", "threads", "."] {
+        assert!(checks.iter().any(|check| check["what"] == what && check["health"] != "bad"), "{what} in {checks:?}");
+    }
+    let workers = checks.iter().any(|check| check["what"] == "workers" && check["health"] == "good");
+    assert_eq!(workers, cfg!(all(feature = "workers", target_os = "linux")));
+    write(folder, "file", "");
+    let output = gristmill(folder, &["doctor", "--folder", "file"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stdout(&output).lines().any(|line| line.starts_with("✗ file")), "{}", stdout(&output));
+}

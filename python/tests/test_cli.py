@@ -98,11 +98,11 @@ def interrupted(*arguments: str, folder: Path, ready: str | None = None) -> tupl
 def test_an_interrupt_ends_every_command_without_a_traceback(tmp_path: Path, silent: str) -> None:
     (tmp_path / "far.yaml").write_text(f"source: {{jsonl: {{paths: ['{silent}']}}}}\nstages: [batch: 2]\n")
     (tmp_path / "near.yaml").write_text("source: {range: 1000000000}\nstages: [to_iter, batch: 2]\n")
-    hangs = [("inspect", silent), ("index", silent), ("verify", silent), ("analyze-padding", silent)]
-    hangs += [("run", "far.yaml"), ("explain", "far.yaml"), ("bench", "far.yaml")]
-    commands = [(command, None) for command in hangs]
-    commands += [(("tune", "near.yaml", "--seconds", "60"), "running for")]
-    for command, ready in commands:
+    commands = [[command, silent] for command in ("inspect", "index", "verify", "analyze-padding")]
+    commands += [[command, "far.yaml"] for command in ("run", "explain", "bench")]
+    commands += [["bench", "far.yaml", "--sweep", "threads=1,2"], ["tune", "near.yaml", "--seconds", "60"]]
+    for command in commands:
+        ready = "running for" if command[0] == "tune" else None
         code, said = interrupted(*command, folder=tmp_path, ready=ready)
         assert code in (-signal.SIGINT, 130), (command, code, said)
         assert "Traceback" not in said, (command, said)

@@ -5,6 +5,7 @@ mod completions;
 mod consume;
 mod convert;
 mod demo;
+mod doctor;
 pub(crate) mod explain;
 mod format;
 mod how;
@@ -92,6 +93,8 @@ enum Command {
     Verify(verify::Args),
     /// Finds out with how many threads and how much memory a pipeline should run
     Tune(tune::Args),
+    /// Checks whether this machine and this build can do what pipelines ask for
+    Doctor(doctor::Args),
     /// Lists the sources and stages that a pipeline file can name
     Stages(stages::Args),
     /// Prints what a shell completes
@@ -145,6 +148,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Index(args) => (index::main(args), args.json),
         Command::Verify(args) => (verify::main(args), args.json),
         Command::Tune(args) => (tune::main(args), args.json),
+        Command::Doctor(args) => (doctor::main(args), args.json),
         Command::Stages(args) => (stages::main(args), args.json),
         Command::Completions(args) => (completions::main(args, Cli::command()), false),
     };

@@ -261,6 +261,7 @@ fn what_the_commands_are() {
       index            Builds the indices by which records of text, TFRecord and tar files are found
       verify           Reads everything, and lists what is damaged
       tune             Finds out with how many threads and how much memory a pipeline should run
+      doctor           Checks whether this machine and this build can do what pipelines ask for
       stages           Lists the sources and stages that a pipeline file can name
       completions      Prints what a shell completes
       help             Print this message or the help of the given subcommand(s)

@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::consumer::{Consumer, Metrics, Recorder};
 use crate::element::OrderHash;
-use crate::{BoxIter, Element, Error, ErrorKind, Loader, Result};
+use crate::{BoxIter, Element, Error, Loader, Result};
 use serde::{Deserialize, Serialize};
 
 use super::device::Device;
-use crate::cli::interrupt;
 use crate::cli::tokens::TokenCount;
 
 /// How long to run.
@@ -67,7 +66,7 @@ pub(super) struct Feed<'a> {
 }
 
 impl<'a> Feed<'a> {
-    /// From a loader, until somebody interrupts.
+    /// From a loader.
     pub(super) fn of(loader: &'a mut Loader<BoxIter<Element>>) -> Self {
         let waited = loader.is_ahead().then(std::rc::Rc::default);
         let seen: Option<std::rc::Rc<std::cell::Cell<bool>>> = waited.clone();
@@ -81,10 +80,7 @@ impl<'a> Feed<'a> {
                     Poll::Pending => seen.set(true),
                 }
             }
-            match interrupt::next(loader) {
-                Poll::Ready(next) => next,
-                Poll::Pending => Some(Err(interrupted())),
-            }
+            loader.next()
         };
         Self { next: Box::new(next), waited }
     }
@@ -100,10 +96,6 @@ impl<'a> Feed<'a> {
     }
 }
 
-fn interrupted() -> Error {
-    Error::new(ErrorKind::Cancelled, "interrupted")
-}
-
 /// Batches that may lie ready at the end of the warm-up: more than this nobody takes away before it counts.
 const MOST_READY: u64 = 64;
 
@@ -113,7 +105,7 @@ const MOST_READY: u64 = 64;
 /// before, and would be measured as if they had been made in no time.
 ///
 /// # Errors
-/// Those of the batches; if they end within the warm-up; if somebody interrupts.
+/// Those of the batches; if they end within the warm-up.
 pub(super) fn run(
     started: Instant,
     feed: &mut Feed<'_>,
@@ -127,9 +119,6 @@ pub(super) fn run(
     let (mut beyond, mut sizes) = (OrderHash::default(), Vec::new());
     let mut begun = (shape.warmup == 0).then_some(0);
     while begun.is_none_or(|begun| (sizes.len() as u64) < begun + shape.steps) {
-        if interrupt::asked() {
-            return Err(interrupted());
-        }
         let Some(batch) = recorder.next(|| (feed.next)()).transpose()? else { break };
         let taken = sizes.len() as u64 + 1;
         if taken == 1 {

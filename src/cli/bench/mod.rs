@@ -84,7 +84,10 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     // Before anything is measured: it may not be one, and they may not be writable.
     let baseline = args.baseline.as_deref().map(Baseline::read).transpose()?;
     args.output.iter().try_for_each(|file| crate::store::check_writable(file))?;
-    interrupt::listen();
+    if points.len() > 1 {
+        // Rows that are there are told. Of one point alone there are none, and it ends at once.
+        interrupt::listen();
+    }
     let mut bench = Bench::new(args);
     let mut errors = Vec::new();
     let mut interrupted = false;
