@@ -59,6 +59,7 @@ impl<U> Held<U> {
         Self { unit, rows: None }
     }
 
+    #[cfg(any(feature = "arrow", feature = "parquet"))]
     pub(crate) fn unit(&self) -> &U {
         &self.unit
     }
