@@ -432,8 +432,8 @@ mod tests {
     #[test]
     fn a_fork_neither_reads_it_nor_ends_it() {
         use crate::fork::tests::in_fork;
-        for threads in [1, 3] {
-            let mut loader = Some(pipeline(0).loader().threads(threads).build().unwrap());
+        for executor in [Executor::Threads(1), Executor::Threads(3), Executor::Auto] {
+            let mut loader = Some(pipeline(0).loader().executor(executor).build().unwrap());
             let mut seen: Vec<i64> = loader.iter_mut().flatten().take(10).map(Result::unwrap).collect();
             let refused =
                 |error: Error| error.kind() == ErrorKind::Worker && error.message().contains("is a fork of it");

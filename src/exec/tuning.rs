@@ -10,6 +10,7 @@ use super::demand::Demand;
 use super::pool::Pool;
 use crate::cx::{Recorder, clock};
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork::Ours;
 use crate::tune::{Bounds, Decision, Setting, Totals, Tuner};
 
 /// As many threads there may be, where elements mostly wait for something.
@@ -20,9 +21,12 @@ const MOST_WINDOW: usize = 4 * MOST_THREADS;
 const LOOK: Duration = Duration::from_millis(20);
 const TICK: Duration = Duration::from_secs(1);
 
-/// The thread that tunes a pool, until this is dropped.
+/// The thread that tunes a pool, until this is dropped. A fork has none, and does not wait for it.
 #[derive(Debug)]
-pub(crate) struct Tuning {
+pub(crate) struct Tuning(Ours<Running>);
+
+#[derive(Debug)]
+struct Running {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
     decisions: Arc<Mutex<Vec<Decision>>>,
@@ -38,16 +42,17 @@ impl Tuning {
         let thread = thread
             .spawn(move || tune(&pool, &demand, recorder.as_deref(), &stopped, &told))
             .map_err(|e| Error::new(ErrorKind::Io, format!("cannot start the thread that tunes the others: {e}")))?;
-        Ok(Self { stop: Some(stop), thread: Some(thread), decisions })
+        Ok(Self(Ours::new(Running { stop: Some(stop), thread: Some(thread), decisions })))
     }
 
     /// What was changed so far, and why.
     pub(crate) fn decisions(&self) -> Vec<Decision> {
-        self.decisions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let Some(Running { decisions, .. }) = self.0.get() else { return Vec::new() };
+        decisions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Drop for Tuning {
+impl Drop for Running {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
