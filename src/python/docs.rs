@@ -879,12 +879,16 @@ Args:
     worker_init_fn (Callable[[int, int], object] | None): Called once in each worker that runs
         Python functions, with its number and how many there are.
     num_workers (int | None): Worker processes; 0 evaluates on threads of this process. By default
-        one with a thread for every core where all stages are native, else one for every core.
+        one with a thread for every core where all stages are native, else one for every core at the
+        start, and as many as pay then.
     workers (int | Literal['auto']): The same under another name.
     per_worker_buffer_size (int): Elements, or batches, kept ready for each worker.
     max_workers (int | None): Begin with one process, and let tuning find out whether up to so many
         pay.
-    threads_per_worker (int | None): Threads that evaluate in each worker.
+    threads_per_worker (int | None): Threads that evaluate in each worker. Where neither this nor a
+        number of workers is given, there are more where functions wait and let others have the
+        interpreter meanwhile: then several threads call them at once, as with Grain's read threads;
+        1 rules that out.
     ram_budget (int | str | None): Bytes, or text such as `"2GiB"`, that shared memory and the
         private memory of all workers take together at most; a quarter of what is available.
     worker_heap (int | str | None): Bytes of private memory of each worker; see `MpOptions`.
@@ -908,8 +912,11 @@ Raises:
         r#"Starts a pass over one epoch.
 
 Args:
-    threads (int): Threads for the elementwise part, beside one for the rest. With 0 everything runs
-        when it is asked for. The elements are the same.
+    threads (int | Literal['auto']): Threads for the elementwise part, beside one for the rest. With
+        0 everything runs when it is asked for. With `"auto"` there is one for each core at first,
+        and their number and how far they are ahead follow what the loop needs: up to 64, where
+        elements mostly wait for a disk or a network. Functions that hold the interpreter's lock
+        while they compute gain by `mp_prefetch` instead. The elements are the same.
     buffer (int): Elements or batches that are kept ready ahead of the consumer, where there are
         threads.
     writable (bool): Hand out native arrays that may be written to: as they are where nobody else
@@ -1667,12 +1674,16 @@ Args:
     worker_init_fn (Callable[[int, int], object] | None): Called once in each worker that runs
         Python functions, with its number and how many there are.
     num_workers (int | None): Worker processes; 0 evaluates on threads of this process. By default
-        one with a thread for every core where all stages are native, else one for every core.
+        one with a thread for every core where all stages are native, else one for every core at the
+        start, and as many as pay then.
     workers (int | Literal['auto']): The same under another name.
     per_worker_buffer_size (int): Elements, or batches, kept ready for each worker.
     max_workers (int | None): Begin with one process, and let tuning find out whether up to so many
         pay.
-    threads_per_worker (int | None): Threads that evaluate in each worker.
+    threads_per_worker (int | None): Threads that evaluate in each worker. Where neither this nor a
+        number of workers is given, there are more where functions wait and let others have the
+        interpreter meanwhile: then several threads call them at once, as with Grain's read threads;
+        1 rules that out.
     ram_budget (int | str | None): Bytes, or text such as `"2GiB"`, that shared memory and the
         private memory of all workers take together at most; a quarter of what is available.
     worker_heap (int | str | None): Bytes of private memory of each worker; see `MpOptions`.
@@ -1696,8 +1707,11 @@ Raises:
         r#"Starts a pass.
 
 Args:
-    threads (int): Threads for the elementwise part, beside one for the rest. With 0 everything runs
-        when it is asked for. The elements are the same.
+    threads (int | Literal['auto']): Threads for the elementwise part, beside one for the rest. With
+        0 everything runs when it is asked for. With `"auto"` there is one for each core at first,
+        and their number and how far they are ahead follow what the loop needs: up to 64, where
+        elements mostly wait for a disk or a network. Functions that hold the interpreter's lock
+        while they compute gain by `mp_prefetch` instead. The elements are the same.
     buffer (int): Elements or batches that are kept ready ahead of the consumer, where there are
         threads.
     writable (bool): Hand out native arrays that may be written to: as they are where nobody else
