@@ -59,3 +59,16 @@ def test_a_store_holds_what_a_disk_would(tmp_path: Path, bucket: Any) -> None:
     assert [int(e["i"]) for e in back] == list(range(100))
     with pytest.raises(gm.ConfigError, match="resume"):
         gm.sink("s3://shards/out", "jsonl")
+
+
+def test_a_folder_of_a_store_has_one_writer(bucket: Any) -> None:
+    def names() -> list[str]:
+        return [o["Key"] for o in bucket.list_objects_v2(Bucket="shards", Prefix="one/").get("Contents", [])]
+
+    with gm.sink("s3://shards/one", "jsonl", shard_records=20) as first:
+        first.write(element(0))
+        for resume in (False, True):
+            with pytest.raises(gm.ConfigError, match="another sink writes to this folder: process"):
+                gm.sink("s3://shards/one", "jsonl", shard_records=20, resume=resume)
+        assert "one/.gristmill-writer.json" in names()
+    assert names() == ["one/manifest.json", "one/shard-00000.jsonl"]

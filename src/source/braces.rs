@@ -1,6 +1,9 @@
 //! Ranges of shards in names: `train-{00000..00127}.tar`, and lists: `{a,b}`.
 
+use std::path::Path;
+
 use crate::error::{Error, Result};
+use crate::place;
 
 /// More names than anybody has files.
 const MOST: usize = 1 << 20;
@@ -13,7 +16,8 @@ pub(super) fn expand(pattern: &str) -> Result<Vec<String>> {
     while let Some((before, inside, behind)) = next(rest) {
         let words = words(inside).unwrap_or_else(|| vec![format!("{{{inside}}}")]);
         if names.len().saturating_mul(words.len()) > MOST {
-            return Err(Error::config(format!("the pattern {pattern:?} stands for more than {MOST} names")));
+            let shown = place::shown(Path::new(pattern)).display().to_string();
+            return Err(Error::config(format!("the pattern {shown:?} stands for more than {MOST} names")));
         }
         let longer = |name: &String| words.iter().map(|word| format!("{name}{before}{word}")).collect::<Vec<_>>();
         names = names.iter().flat_map(longer).collect();

@@ -112,7 +112,7 @@ fn find_one(pattern: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
         Err(error) if !globs::is_glob(pattern) => Err(Error::io(error, pattern)),
         Err(_) => match globs::matching(pattern)? {
             files if files.is_empty() => {
-                let text = format!("no file matches the pattern {:?}", pattern.display().to_string());
+                let text = format!("no file matches the pattern {:?}", place::shown(pattern).display().to_string());
                 Err(Error::new(crate::ErrorKind::Io, text))
             }
             files => Ok(files),

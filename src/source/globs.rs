@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use glob::{MatchOptions, Pattern};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::place;
 
 /// One part of a glob between two separators.
 enum Part {
@@ -54,7 +55,7 @@ fn parts(pattern: &Path) -> Result<(PathBuf, Vec<Part>)> {
                 Some("**") => parts.push(Part::Folders),
                 Some(text) if text.contains(['*', '?', '[']) => {
                     let text = Pattern::new(text).map_err(|e| {
-                        let shown = pattern.display().to_string();
+                        let shown = place::shown(pattern).display().to_string();
                         Error::config(format!("the pattern {shown:?} is not a glob: {}", e.msg))
                     })?;
                     parts.push(Part::Names(text));

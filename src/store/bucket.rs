@@ -60,7 +60,9 @@ impl Location {
         }
         let (host, key) = rest.split_once('/').unwrap_or((rest, ""));
         let key = key.trim_end_matches('/');
-        let key = Key::parse(key).map_err(|e| Error::config(format!("{key:?} is no name of an object: {e}")))?;
+        let key = Key::parse(key).map_err(|_| {
+            Error::config("no name of an object: stores take no empty parts, and none that are `.` or `..`")
+        })?;
         let root = format!("{scheme}://{host}");
         Ok(Self { bucket: bucket(scheme, &root)?, root: root.into(), key, exact: None })
     }

@@ -129,6 +129,11 @@ mod tests {
                 );
             }
         }
+        // Only administrators can give it away.
+        if std::os::unix::fs::chown(&path, Some(54_321), None).is_ok() {
+            assert!(folder(&path).unwrap_err().message().contains("another user, of number 54321"));
+            std::os::unix::fs::chown(&path, owner(), None).unwrap();
+        }
         // One of an earlier version, which others could only read.
         assert_eq!(mode(&path), 0o700);
         std::os::unix::fs::symlink(&path, dir.path().join("link")).unwrap();

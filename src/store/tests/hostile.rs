@@ -148,6 +148,19 @@ fn what_describes_others_is_not_read_however_long_it_is() {
 }
 
 #[test]
+fn what_is_wrong_with_a_url_is_said_without_its_query() {
+    for url in [
+        "az://bucket/a?sig=hidden//hidden",
+        "az://bucket/a?sig=hidden/../b",
+        "http://h/{0..9999999}?sig=hidden",
+        "http://h/%ff?sig=hidden",
+    ] {
+        let error = Lines::open(url).unwrap_err();
+        assert!(!format!("{error} {error:?} {:?}", error.help_text()).contains("hidden"), "{error}");
+    }
+}
+
+#[test]
 fn a_user_in_a_url_is_refused_and_not_shown() {
     for url in
         ["s3://KEY:hidden@bucket/a.jsonl", "HTTPS://user:hid/hidden@h/a.jsonl", "http://user:hidden%40@h/a.jsonl"]
