@@ -56,9 +56,11 @@ impl Origin {
 }
 
 /// A thread of one process: no other thread has the same, nor has its copy in a fork.
+#[cfg(feature = "python")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadOf(u64);
 
+#[cfg(feature = "python")]
 impl ThreadOf {
     /// This thread.
     pub(crate) fn here() -> Self {
@@ -172,6 +174,7 @@ pub(crate) struct PerProcess<T> {
 }
 
 /// A lock that each process has for itself.
+#[allow(dead_code, reason = "only sources of some features keep what they have decoded")]
 pub(crate) type OwnLock<T> = PerProcess<Mutex<T>>;
 
 struct Made<T> {
@@ -218,6 +221,7 @@ impl<T: Send + Sync + Default> Default for PerProcess<T> {
 
 impl<T: Send> PerProcess<Mutex<T>> {
     /// The lock of this process.
+    #[allow(dead_code, reason = "only sources of some features keep what they have decoded")]
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.get().lock().unwrap_or_else(PoisonError::into_inner)

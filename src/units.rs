@@ -1,11 +1,13 @@
 //! Amounts as people write them.
 
+#[cfg(any(feature = "spec", all(feature = "workers", target_os = "linux")))]
 use crate::error::{Error, Result};
 
 /// Checks that `bytes` can be a RAM budget: whoever means MiB or GiB and does not say so is told.
 ///
 /// # Errors
 /// [`ErrorKind::Config`](crate::ErrorKind::Config) below 1 MiB.
+#[cfg(any(feature = "spec", all(feature = "workers", target_os = "linux")))]
 pub(crate) fn check_budget(bytes: u64) -> Result<()> {
     if bytes >= 1 << 20 {
         return Ok(());

@@ -76,7 +76,10 @@ mod tests {
         let rows = rows();
         let of = |name: &str| rows.iter().find(|row| row.names.contains(&name)).unwrap();
         assert_eq!((of("shuffle").kind, of("mix").kind), ("stage", "source"));
-        assert_eq!(of("limit").arguments, "count");
+        assert_eq!(
+            (of("limit").arguments.as_str(), &of("take").names),
+            ("count: the first so many", &of("limit").names)
+        );
         assert!(of("jsonl").arguments.starts_with("paths, columns?"));
         assert!(rows.len() > 30, "{}", rows.len());
     }

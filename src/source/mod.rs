@@ -137,8 +137,10 @@ pub use csv::{Csv, CsvOptions, CsvType};
 #[cfg(all(feature = "csv", feature = "compress"))]
 pub use csv::{CsvStream, CsvStreamIter};
 pub use detect::detect;
+#[cfg(all(feature = "spec", feature = "tf_record"))]
+pub(crate) use detect::open_plain_by;
 #[cfg(feature = "spec")]
-pub(crate) use detect::{detect_folder, open_plain, open_plain_by};
+pub(crate) use detect::{detect_folder, open_plain};
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 pub use example::ExamplesIter;
 pub use example::{

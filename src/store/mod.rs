@@ -115,8 +115,8 @@ pub(crate) use self::folder::{Version, Writer};
 #[cfg(feature = "store")]
 pub(crate) use self::list::find;
 #[cfg(feature = "cli")]
-pub(crate) use self::local::check_writable;
-pub(crate) use self::local::{Alone, description, replace};
+pub(crate) use self::local::{Alone, check_writable};
+pub(crate) use self::local::{description, replace};
 #[cfg(feature = "store")]
 pub(crate) use self::object::Object;
 pub use self::options::StoreOptions;

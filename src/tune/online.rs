@@ -64,16 +64,19 @@ impl Tuner {
         }
     }
 
+    #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn setting(&self) -> Setting {
         self.controller.setting()
     }
 
     /// There is memory for so many workers.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn allow_workers(&mut self, most: usize) {
         self.controller.allow_processes(most);
     }
 
     /// A worker is missing: what is measured now says nothing.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn disturb(&mut self) {
         self.disturbed = true;
     }

@@ -156,6 +156,7 @@ where
     }
 
     /// The same, whose waiting counts as that of `stage`.
+    #[cfg(any(all(test, feature = "spec"), feature = "python"))]
     pub(super) fn waiting_at(self, stage: StageId) -> Self {
         Self { stage, ..self }
     }
