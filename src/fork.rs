@@ -56,11 +56,11 @@ impl Origin {
 }
 
 /// A thread of one process: no other thread has the same, nor has its copy in a fork.
-#[cfg(feature = "python")]
+#[cfg(any(test, feature = "python"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadOf(u64);
 
-#[cfg(feature = "python")]
+#[cfg(any(test, feature = "python"))]
 impl ThreadOf {
     /// This thread.
     pub(crate) fn here() -> Self {

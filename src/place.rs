@@ -28,7 +28,7 @@ pub(crate) fn is_web(scheme: &str) -> bool {
 }
 
 /// Whether a URL may name a folder: one of a web server ends with a slash, and the last part of others has no ending.
-#[cfg(any(feature = "cli", feature = "store"))]
+#[cfg(any(test, feature = "cli", feature = "store"))]
 pub(crate) fn may_be_folder(path: &Path) -> bool {
     let Some(scheme) = scheme(path).filter(|_| is_remote(path)) else { return true };
     let text = path.to_string_lossy();

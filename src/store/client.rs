@@ -13,6 +13,7 @@ use reqwest::tls::Certificate;
 
 /// The answers of a server that point elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "a build may have only stores that follow them, or only stores that do not")]
 pub(super) enum Redirects {
     /// Such an answer is an error: requests carry what they are signed with, in headers or in the URL.
     Refused,

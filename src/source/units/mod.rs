@@ -70,6 +70,10 @@ impl<U> Held<U> {
     }
 
     /// What `read` makes of a row.
+    #[cfg_attr(
+        not(any(feature = "array_record", feature = "mds")),
+        allow(dead_code, reason = "files of columns are read by spans")
+    )]
     fn read<T>(&self, row: usize, index: u64, read: impl Fn(&U, usize, u64) -> Result<T>) -> Result<T> {
         let place = self.place(row).ok_or_else(|| Error::data("is not where it was kept").record(index))?;
         read(&self.unit, place, index)
@@ -104,6 +108,10 @@ struct Inner<U> {
     kept: Kept<U>,
     told: Told,
     /// Units that are being decoded: others that want them wait.
+    #[cfg_attr(
+        not(any(feature = "array_record", feature = "arrow", feature = "mds")),
+        allow(dead_code, reason = "groups of Parquet are decoded in a way of their own")
+    )]
     loading: HashMap<Key, Arc<Mutex<()>>>,
     /// Rows and bytes of what was decoded, to know how large a row is; at first as far as the files tell.
     seen_rows: u64,
@@ -232,6 +240,10 @@ impl<U: Unit> Units<U> {
 
     /// A unit with these rows, which are read now: one that is here, or else what `decode` makes. Others that want the same unit
     /// wait for it.
+    #[cfg_attr(
+        not(any(feature = "array_record", feature = "arrow", feature = "mds")),
+        allow(dead_code, reason = "groups of Parquet are decoded in a way of their own")
+    )]
     pub(crate) fn get_or_decode(
         &self,
         key: Key,
@@ -259,6 +271,10 @@ impl<U: Unit> Units<U> {
 
     /// What `read` makes of the rows at `indices`, in that order, unit by unit: each is looked up once for all of its rows. `find` says
     /// where a row lies; `decode` and `read` are given an index for their errors, and `read` the row's place in what is held.
+    #[cfg_attr(
+        not(any(feature = "array_record", feature = "mds")),
+        allow(dead_code, reason = "files of columns are read by spans")
+    )]
     pub(crate) fn read_many<T>(
         &self,
         indices: &[u64],
@@ -294,6 +310,10 @@ impl<U: Unit> Units<U> {
     }
 
     /// The same for one.
+    #[cfg_attr(
+        not(any(feature = "array_record", feature = "mds")),
+        allow(dead_code, reason = "files of columns are read by spans")
+    )]
     pub(crate) fn read_one<T>(
         &self,
         index: u64,
