@@ -103,7 +103,8 @@ pub trait IterDataset: Stage + Send + Sync {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the stage cannot work as configured.
     fn iter(&self, run: &Runtime) -> Result<Self::Iter>;
 
-    /// Applies `f` to every element. One that may fail is for [`try_map`](Self::try_map): here a `Result` would be the element.
+    /// Applies `f` to every element. One that may fail is for [`Stream::try_map`], before stateful stages: here a `Result` would be the
+    /// element.
     ///
     /// On a [`Stream`] (right after [`to_iter`](crate::MapDataset::to_iter)) the method of that type is used instead,
     /// which runs in parallel; behind a stateful stage it runs on the one thread of those.
