@@ -104,7 +104,7 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
     ) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._ds = ds
-        self._threads = threads
+        self._threads: int | Literal["auto"] = threads
         self._buffer = buffer
         self._pin_memory = pin_memory
         self._running: TensorIterator | None = None
