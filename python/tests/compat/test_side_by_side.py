@@ -48,6 +48,15 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]]
     return runs[0].lines(), runs[1].lines()
 
 
+def without_ends(found: Any) -> Any:
+    """The same without the mark of a mix that has come to its end: Grain's asks its datasets again."""
+    if isinstance(found, list):
+        return [without_ends(one) for one in found]
+    if isinstance(found, dict):
+        return {name: without_ends(one) for name, one in found.items() if (name, one) != ("stop", True)}
+    return found
+
+
 def test_random_pipelines_yield_the_same(both: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
     ours, theirs = both
     assert len(ours) == len(theirs) == COUNT
@@ -58,7 +67,7 @@ def test_random_pipelines_yield_the_same(both: tuple[list[dict[str, Any]], list[
         if not expected["rules"]:
             keys = ["refused", "error", "far", "elements", *(["states"] if expected.get("same") else [])]
             for key in keys:
-                assert actual.get(key) == expected.get(key), f"pipeline {seed}: {key}"
+                assert without_ends(actual.get(key)) == expected.get(key), f"pipeline {seed}: {key}"
     assert met <= {name for name, rule in RULES.items() if rule.drawn}
     # Most are compared, and have elements.
     assert sum(not one["rules"] for one in theirs) > 0.8 * COUNT
