@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::sample::SHARE;
 
-/// Where the time of a piece of work went, in nanoseconds; a core that was wanted and taken by others has the rest.
+/// Times of a piece of work, in nanoseconds: on a core, blocked, and for a lock. The rest was spent waiting for a core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spent {
     /// All of it.
@@ -88,11 +88,11 @@ pub(crate) fn taking_lock<R>(take: impl FnOnce(&dyn Fn()) -> R) -> R {
     })
 }
 
-/// What a thread has used so far.
+/// Use of a thread so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Thread {
     cpu_ns: u64,
-    /// How often it gave its core up, to wait for something.
+    /// Times that it gave its core up to wait for something.
     yields: u64,
 }
 
@@ -114,7 +114,7 @@ mod os {
     use std::mem::MaybeUninit;
     use std::time::Duration;
 
-    /// What the clock says, if there is one.
+    /// Reads a clock; `None` where there is none.
     pub(super) fn clock(which: libc::clockid_t) -> Option<Duration> {
         let mut time = MaybeUninit::<libc::timespec>::uninit();
         // SAFETY: the time is written when the call succeeds, and read only then.
@@ -127,7 +127,7 @@ mod os {
         Some(Duration::new(time.tv_sec.try_into().ok()?, time.tv_nsec.try_into().ok()?))
     }
 
-    /// How often this thread has given its core up by itself.
+    /// Counts how often this thread has given its core up by itself; `None` where the system does not say.
     pub(super) fn yields() -> Option<u64> {
         let mut usage = MaybeUninit::<libc::rusage>::uninit();
         // SAFETY: the figures are written when the call succeeds, and read only then.

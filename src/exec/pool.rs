@@ -41,7 +41,7 @@ pub(crate) struct Pool {
     shared: Arc<Shared>,
 }
 
-/// What a process that is forked off does not have.
+/// A value that a forked child does not have.
 #[derive(Debug)]
 struct Hands {
     /// `None` once cancelled.
@@ -63,7 +63,7 @@ struct Shared {
     indices: AtomicU64,
 }
 
-/// What threads of a pool have done so far.
+/// Work of the threads of a pool so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Done {
     /// Time at work, summed over all threads; and the part of it on a core.

@@ -1,4 +1,4 @@
-//! How `batch` is told to make batches.
+//! Options of `batch`: how elements become a batch, and what becomes of the last ones.
 
 use pyo3::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::dataset::Remainder;
 use crate::error::{Error, Result};
 use crate::spec::node::Tree;
 
-/// How elements become a batch.
+/// A way in which elements become a batch.
 pub(super) enum Batching {
     Stacked(Remainder),
     /// By a Python function.

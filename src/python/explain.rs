@@ -1,4 +1,4 @@
-//! What a pipeline is, without running it to its end.
+//! Explanations of a pipeline, which is not run to its end.
 
 use pyo3::prelude::*;
 
