@@ -1,5 +1,6 @@
-//! Tuning on line against fixed settings: pipelines of twelve shapes. Eight are started from the worst setting there is, and four,
-//! a user's source that waits 2 or 5 ms, as `MpOptions::auto()` and `Executor::Auto` start.
+//! Tuning on line against fixed settings: pipelines of fourteen shapes. Eight are started from the worst setting there is, and six
+//! as `MpOptions::auto()` and `Executor::Auto` start: a user's source that waits 2 or 5 ms, and, with the feature `parquet`, a
+//! shuffled file whose decoded row groups take eight times the cache.
 //!
 //! `cargo bench --bench tuning [-- NAME …]`. Of each shape, settings of a grid are run for a moment each; then it runs
 //! from one thread and a window of one range until nothing has changed for a while, 30 s at most. The two are measured in
@@ -14,9 +15,12 @@ use std::time::{Duration, Instant};
 use gristmill::dataset::map::Range;
 use gristmill::report::WorkersReport;
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{Array, Element, Executor, IterDataset, Loader, MapDataset, Result};
+use gristmill::{Array, BoxIter, Element, Executor, IterDataset, Loader, MapDataset, Result};
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "parquet")]
+#[path = "support/parquet_file.rs"]
+mod parquet_file;
 #[path = "support/process_cpu.rs"]
 mod process_cpu;
 
@@ -34,7 +38,7 @@ const TURN: Duration = Duration::from_millis(800);
 
 fn main() -> Result<()> {
     let names: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    println!("{:<12} {:>7} {:>12} {:>12}  {:<28} CPU", "shape", "reached", "tuned /s", "best /s", "threads × window");
+    println!("{:<15} {:>7} {:>12} {:>12}  {:<28} CPU", "shape", "reached", "tuned /s", "best /s", "threads × window");
     let shapes = shapes();
     let mut wanted =
         shapes.iter().filter(|shape| names.is_empty() || names.iter().any(|name| shape.name.contains(name)));
@@ -76,15 +80,17 @@ struct Work {
     bytes: usize,
     /// Elements that are made: they begin with 1 KiB, and double after every so many, until they have `bytes`.
     doubling: u64,
+    /// Whether it is a batch of rows of a shuffled Parquet file, and nothing of this.
+    parquet: bool,
 }
 
-const NOTHING: Work = Work { compute: 0, wait: 0, tail: 1, bytes: 1024, doubling: 0 };
+const NOTHING: Work = Work { compute: 0, wait: 0, tail: 1, bytes: 1024, doubling: 0, parquet: false };
 
 fn at_once(_: f64) -> Duration {
     Duration::ZERO
 }
 
-fn shapes() -> [Shape; 12] {
+fn shapes() -> Vec<Shape> {
     const CORES: &[usize] = &[1, 2, 4];
     const MANY: &[usize] = &[1, 4, 16, 64];
     const BEYOND: &[usize] = &[2, 4, 8, 16, 32, 48, 64];
@@ -95,7 +101,9 @@ fn shapes() -> [Shape; 12] {
         threads: BEYOND,
         how,
     };
-    [
+    let parquet =
+        |name, how| Shape { name, work: Work { parquet: true, ..NOTHING }, step: at_once, threads: &[1, 2, 4, 8], how };
+    let mut shapes = vec![
         Shape { name: "cpu", work: Work { compute: 1000, ..NOTHING }, step: at_once, threads: CORES, how: How::Worst },
         Shape { name: "io", work: Work { wait: 10_000, ..NOTHING }, step: at_once, threads: MANY, how: How::Worst },
         Shape {
@@ -147,10 +155,18 @@ fn shapes() -> [Shape; 12] {
         source("worker 5 ms", 5, How::Worker),
         source("threads 2 ms", 2, How::Threads),
         source("threads 5 ms", 5, How::Threads),
-    ]
+    ];
+    if cfg!(feature = "parquet") {
+        shapes.extend([parquet("parquet worker", How::Worker), parquet("parquet threads", How::Threads)]);
+    }
+    shapes
 }
 
-fn pipeline((work, from, rounds): (Work, u64, u64)) -> Result<impl IterDataset<Item = Element>> {
+fn pipeline((work, from, rounds): (Work, u64, u64)) -> Result<BoxIter<Element>> {
+    #[cfg(feature = "parquet")]
+    if work.parquet {
+        return parquet_file::shuffled();
+    }
     let ready = Array::from_vec(vec![1u8; work.bytes]);
     let element = move |x: i64| {
         black_box(spin(rounds));
@@ -165,7 +181,7 @@ fn pipeline((work, from, rounds): (Work, u64, u64)) -> Result<impl IterDataset<I
         };
         Element::new().with("x", array)
     };
-    Ok(Range::new(0, i64::MAX / 2).map(element).to_iter())
+    Ok(Range::new(0, i64::MAX / 2).map(element).to_iter().boxed())
 }
 
 /// Keeps a core busy: who waits for one takes longer.
@@ -307,7 +323,7 @@ fn run(shape: &Shape) -> Result<()> {
     let now = tuned.workers();
     let setting = format!("{} × {}, best {} × {}", now.threads_per_worker, now.window, best.1, best.2);
     println!(
-        "{:<12} {:>5.1} % {:>12.1} {:>12.1}  {:<28} {:.2} cores, best {:.2}; {} decisions in {:.0} s",
+        "{:<15} {:>5.1} % {:>12.1} {:>12.1}  {:<28} {:.2} cores, best {:.2}; {} decisions in {:.0} s",
         shape.name,
         100.0 * ours.rate() / theirs.rate(),
         ours.rate(),

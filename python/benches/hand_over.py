@@ -31,6 +31,14 @@ def copied(sources: int, targets: int) -> Iterator[int]:
         yield BATCH
 
 
+def filled(targets: int) -> Iterator[int]:
+    """Memory that is used in turn, filled without end."""
+    target = np.ones((targets, BATCH), np.uint8)
+    for to in cycle(range(targets)):
+        target[to].fill(7)
+        yield BATCH
+
+
 def gigabytes(batches: Iterable[int], count: int) -> float:
     """Of `count` batches a second, once memory that nobody has touched is touched."""
     reading = iter(batches)
@@ -86,14 +94,19 @@ def hand_over(folder: Path, rounds: int, installed: Collection[str]) -> list[Row
     numbers = gm.MapDataset.range(1 << 40)
     whole = numbers.map(lambda x: {"x": source[x % IN_FILE * ROWS :][:ROWS].reshape(-1)}).to_iter_dataset()
     rows = numbers.map(lambda x: {"x": source[x % len(source)]}).to_iter_dataset().batch(ROWS)
+    made = numbers.map(lambda x: {"x": np.full(BATCH, x & 255, np.uint8)}).to_iter_dataset()
     runs: dict[str, dict[str, Callable[[], float]]] = {
         "copies of 16 MiB, one buffer to another": {"gristmill": lambda: gigabytes(copied(1, 1), 100)},
+        f"16 MiB filled, {IN_USE} buffers in turn": {"gristmill": lambda: gigabytes(filled(IN_USE), 100)},
         "copies of 16 MiB out of 64 MiB": {"gristmill": lambda: gigabytes(copied(IN_FILE, IN_USE), 100)},
         "16 MiB: rows of a file, a native worker": {"gristmill": ours(native.mp_prefetch())},
         "16 MiB: whole, a Python worker": {"gristmill": ours(whole.mp_prefetch(num_workers=1))},
         "16 MiB: whole, 2 Python workers": {"gristmill": ours(whole.mp_prefetch(num_workers=2))},
         "16 MiB: rows stacked, a Python worker": {"gristmill": ours(rows.mp_prefetch(num_workers=1))},
         "16 MiB: rows stacked, 2 Python workers": {"gristmill": ours(rows.mp_prefetch(num_workers=2))},
+    }
+    runs |= {
+        f"16 MiB: `np.full`, {n} Python worker{'s' * (n > 1)}": {"gristmill": ours(made.mp_prefetch(num_workers=n))} for n in (1, 2)
     }
     if "Grain" in installed:
         runs["16 MiB: rows stacked, a Python worker"]["Grain"] = grains(source[0])
@@ -105,9 +118,12 @@ def hand_over(folder: Path, rounds: int, installed: Collection[str]) -> list[Row
             measured.setdefault((name, who), []).append(run())
     copies = statistics.median(measured["copies of 16 MiB out of 64 MiB", "gristmill"])
     told: list[Row] = []
+    fills = statistics.median(measured[f"16 MiB filled, {IN_USE} buffers in turn", "gristmill"])
     for name, each in runs.items():
         cells = {who: f"{statistics.median(measured[name, who]):.1f} GB/s" for who in each}
         # 10 GB/s where copies make 13.
-        asked = {} if name.startswith("copies") else {"asked": f"≥ {copies * 10 / 13:.1f} GB/s"}
+        asked = {} if name.startswith("copies") or "filled" in name else {"asked": f"≥ {copies * 10 / 13:.1f} GB/s"}
+        if "np.full" in name:
+            asked = {"asked": f"≥ {fills * 0.8:.1f} GB/s"}
         told.append((name, asked | cells))
     return told
