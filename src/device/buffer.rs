@@ -71,12 +71,20 @@ impl Device {
         // SAFETY: the bytes are as many as dtype and shape need (`dims` checked it). They stay where they are and as they
         // are as long as `host` lives, which `keep` sees to until the plugin has done with them.
         let sent = unsafe { client.api().call(args) }.map_err(|failure| client.error(failure))?;
-        if let Some(event) = NonNull::new(sent.done_with_host_buffer) {
+        let nothing = || client.gave_nothing("PJRT_Client_BufferFromHostBuffer");
+        // First, so that it is freed whatever comes.
+        let shape = shape.to_vec();
+        let buffer = NonNull::new(sent.buffer).map(|raw| DeviceBuffer { raw, dtype, shape, client: client.clone() });
+        match NonNull::new(sent.done_with_host_buffer) {
             // SAFETY: the call made the event, for us.
-            keep(host, &unsafe { Event::new(event, client) }, release, done);
+            Some(event) => keep(host, &unsafe { Event::new(event, client) }, release, done),
+            None => {
+                // Nobody will tell when the plugin has read it.
+                std::mem::forget(host);
+                return Err(nothing());
+            }
         }
-        let raw = NonNull::new(sent.buffer).ok_or_else(|| client.gave_nothing("PJRT_Client_BufferFromHostBuffer"))?;
-        Ok(DeviceBuffer { raw, dtype, shape: shape.to_vec(), client: client.clone() })
+        buffer.ok_or_else(nothing)
     }
 }
 

@@ -9,7 +9,7 @@ use bytemuck::Zeroable;
 use super::abi::*;
 use super::buffer::DeviceBuffer;
 use super::client::Client;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// A program that was compiled for the first device of a client.
 pub struct Executable {
@@ -83,7 +83,12 @@ impl Executable {
             return Err(Error::config(format!("argument {at} lies on a device of another client than the program's")));
         }
         let arguments: Vec<*mut RawBuffer> = arguments.iter().map(|argument| argument.raw()).collect();
-        let mut outputs = vec![ptr::null_mut::<RawBuffer>(); self.outputs];
+        let mut outputs = Vec::<*mut RawBuffer>::new();
+        let count = self.outputs;
+        let refused =
+            |_| Error::new(ErrorKind::Device, format!("no memory for the {count} results that the plugin says"));
+        outputs.try_reserve_exact(count).map_err(refused)?;
+        outputs.resize(count, ptr::null_mut());
         let (argument_list, output_list) = (arguments.as_ptr(), outputs.as_mut_ptr());
         let mut options = ExecuteOptions { struct_size: size_of::<ExecuteOptions>(), ..Zeroable::zeroed() };
         let args = LoadedExecute {

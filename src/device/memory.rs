@@ -7,6 +7,7 @@ use memmap2::{MmapMut, MmapOptions};
 use super::abi::{ClientDmaMap, ClientDmaUnmap};
 use super::client::Client;
 use crate::error::{Error, ErrorKind, Result};
+use crate::units::Bytes;
 
 const PAGE: usize = 4096;
 
@@ -20,8 +21,9 @@ pub(super) struct Pages {
 impl Pages {
     /// At least `len` bytes.
     pub(super) fn new(len: usize) -> Result<Self> {
-        let refused =
-            |e| Error::new(ErrorKind::Io, format!("no {len} bytes of memory for transfers: {e}")).caused_by(e);
+        let refused = |e| {
+            Error::new(ErrorKind::Io, format!("no {} of memory for transfers: {e}", Bytes(len as u64))).caused_by(e)
+        };
         let mut map = MmapOptions::new().len(len.max(1)).populate().map_anon().map_err(refused)?;
         // Where the system does not do it when it maps.
         map.iter_mut().step_by(PAGE).for_each(|byte| *byte = 0);

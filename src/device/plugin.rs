@@ -16,6 +16,10 @@ use crate::error::{Error, ErrorKind, Result};
 /// A loaded plugin: the driver of one kind of accelerator. Copies are the same plugin.
 ///
 /// It stays loaded until the process ends: its threads outlive every client.
+///
+/// # Fork
+/// Threads of a plugin do not survive a fork. In a fork of the process that loaded it, whatever calls the plugin is an error of
+/// kind [`ErrorKind::Worker`], and clients, buffers, events and programs are dropped without a call.
 #[derive(Clone, Copy)]
 pub struct Plugin {
     api: &'static Api,
@@ -32,13 +36,14 @@ impl Plugin {
     ///
     /// # Errors
     /// [`ErrorKind::Io`] for a file that cannot be loaded; [`ErrorKind::Unsupported`] for one that is no PJRT plugin, and for
-    /// versions other than 0.57 to 0.x; [`ErrorKind::Device`] if it does not initialise. They name the path.
+    /// versions other than 0.57 to 0.x; [`ErrorKind::Device`] if it does not initialise; [`ErrorKind::Worker`] in a fork of a
+    /// process that has loaded it. They name the path.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let table = table_of(path)?;
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(api) = loaded.iter().find(|api| api.is(table)) {
-            return Ok(Self { api });
+            return api.check_process().map(|()| Self { api });
         }
         // SAFETY: the library just gave the table, and is never unloaded.
         let api = unsafe { Api::new(table, path) }?;

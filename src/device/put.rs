@@ -18,6 +18,7 @@ use crate::checkpoint::Checkpoint;
 use crate::dataset::IterDataset;
 use crate::element::{Batch, Name};
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork::Ours;
 use crate::loader::{Loader, StateOf};
 use crate::report::Report;
 
@@ -31,6 +32,9 @@ use crate::report::Report;
 /// An error of the pipeline, and of a transfer that has failed by then, comes out at its batch. A transfer that fails after
 /// its batch was handed out is an error of its buffers, and of the next `next`, with the index of that batch. One that is
 /// not over after [`timeout`](PutOptions::timeout) is an error with its index, too. After an error it ends.
+///
+/// # Fork
+/// In a fork of the process that made it, `next` and [`state`](Self::state) are errors, and dropping it does nothing.
 ///
 /// # Determinism
 /// The batches are the loader's. [`state`](Self::state) counts what was handed out: what is on its way is sent again after
@@ -55,7 +59,8 @@ pub struct DevicePut<D: IterDataset> {
     loader: Loader<D>,
     placement: Placement,
     options: PutOptions,
-    slots: SlotPool,
+    /// The plugin's threads give slots back.
+    slots: Ours<SlotPool>,
     /// Sent and not handed out; an error is the last.
     ahead: VecDeque<Result<Sent<StateOf<D>>>>,
     /// Handed out and not there yet.
@@ -67,6 +72,9 @@ pub struct DevicePut<D: IterDataset> {
     is_drained: bool,
     has_ended: bool,
 }
+
+/// The iterator in the error that a fork gets.
+const NAME: &str = "this DevicePut";
 
 /// A batch on its way.
 struct Sent<S> {
@@ -106,7 +114,7 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
         if options.pinned {
             options.staging = Staging::Always;
         }
-        let slots = SlotPool::new(options.most_slots(), options.pinned.then(|| client.clone()));
+        let slots = Ours::new(SlotPool::new(options.most_slots(), options.pinned.then(|| client.clone())));
         let (state, delivered) = (loader.typed_state().clone(), loader.delivered());
         Ok(Self {
             loader,
@@ -129,6 +137,7 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
     /// # Errors
     /// As [`Loader::state`].
     pub fn state(&self) -> Result<Checkpoint> {
+        self.slots.origin().check(NAME)?;
         self.loader.checkpoint_at(self.delivered, &self.state)
     }
 
@@ -148,6 +157,7 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
     }
 
     fn advance(&mut self) -> Result<Option<DeviceBatch>> {
+        self.slots.origin().check(NAME)?;
         self.look_back()?;
         self.fill();
         let Some(sent) = self.ahead.pop_front() else { return Ok(None) };
@@ -165,7 +175,7 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
     /// Sends what can be sent without waiting; waits if there is nothing to hand out.
     fn fill(&mut self) {
         while !self.is_drained && self.ahead.len() < self.options.depth {
-            let waits = !(self.loader.is_ready() && self.slots.has_free());
+            let waits = !(self.loader.is_ready() && self.slots.anywhere().has_free());
             if waits && !self.ahead.is_empty() {
                 return;
             }
@@ -188,8 +198,10 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
 
     fn send_columns(&mut self, batch: &Batch, host: &Arc<HostUse>, now: Instant) -> Result<Vec<(Name, DeviceArray)>> {
         let leaves = leaves(batch, &self.placement)?;
-        let (patience, waits) = (self.patience(now), !self.slots.has_free());
-        let staged = stage(&leaves, self.options.staging, &mut self.slots, patience)?;
+        let (patience, origin) = (self.patience(now), self.slots.origin());
+        let slots = self.slots.get_mut().ok_or_else(|| origin.elsewhere(NAME))?;
+        let waits = !slots.has_free();
+        let staged = stage(&leaves, self.options.staging, slots, patience)?;
         let staged = staged.ok_or_else(|| self.no_slot())?;
         if waits && staged.copied > 0 {
             self.stats.waited += now.elapsed();

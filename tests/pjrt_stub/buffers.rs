@@ -14,6 +14,8 @@ const ONLY_DURING_CALL: i32 = 0;
 const IMMUTABLE_ZERO_COPY: i32 = 2;
 
 pub struct Buffer {
+    buffer_type: i32,
+    dims: Vec<i64>,
     memory: Memory,
     ready: Arc<Promise>,
     done: Arc<Promise>,
@@ -93,9 +95,54 @@ pub unsafe extern "C" fn from_host(args: *mut FromHostArgs) -> *mut Error {
         }
         Memory::Own(own)
     };
-    shared.live_buffers.fetch_add(1, Ordering::SeqCst);
-    args.done_with_host_buffer = event(&done);
-    args.buffer = Box::into_raw(Box::new(Buffer { memory, ready, done, shared }));
+    args.done_with_host_buffer = faults.give(2, || event(&done));
+    let (buffer_type, dims) = (args.buffer_type, dims.to_vec());
+    args.buffer = faults.give(1, || live(Buffer { buffer_type, dims, memory, ready, done, shared }));
+    std::ptr::null_mut()
+}
+
+fn live(buffer: Buffer) -> *mut Buffer {
+    buffer.shared.live_buffers.fetch_add(1, Ordering::SeqCst);
+    Box::into_raw(Box::new(buffer))
+}
+
+/// What a program returns: of any type and dimensions, with as many zeroes as `len` says.
+pub fn result(shared: &Arc<Shared>, buffer_type: i32, dims: Vec<i64>, len: usize) -> *mut Buffer {
+    let (ready, done) = (Arc::new(Promise::default()), Arc::new(Promise::default()));
+    ready.set(None);
+    let memory = Memory::Own(Arc::new(Mutex::new(vec![0; len])));
+    live(Buffer { buffer_type, dims, memory, ready, done, shared: shared.clone() })
+}
+
+#[repr(C)]
+pub struct TypeArgs {
+    size: usize,
+    extensions: *const c_void,
+    buffer: *mut Buffer,
+    buffer_type: i32,
+}
+
+pub unsafe extern "C" fn element_type(args: *mut TypeArgs) -> *mut Error {
+    let args = checked!(args, "PJRT_Buffer_ElementType_Args", 28);
+    // SAFETY: a live buffer.
+    args.buffer_type = unsafe { &*args.buffer }.buffer_type;
+    std::ptr::null_mut()
+}
+
+#[repr(C)]
+pub struct DimsArgs {
+    size: usize,
+    extensions: *const c_void,
+    buffer: *mut Buffer,
+    dims: *const i64,
+    num_dims: usize,
+}
+
+pub unsafe extern "C" fn dimensions(args: *mut DimsArgs) -> *mut Error {
+    let args = checked!(args, "PJRT_Buffer_Dimensions_Args", 40);
+    // SAFETY: a live buffer.
+    let dims = &unsafe { &*args.buffer }.dims;
+    (args.dims, args.num_dims) = (dims.as_ptr(), dims.len());
     std::ptr::null_mut()
 }
 
@@ -128,7 +175,8 @@ pub struct ReadyArgs {
 pub unsafe extern "C" fn ready_event(args: *mut ReadyArgs) -> *mut Error {
     let args = checked!(args, "PJRT_Buffer_ReadyEvent_Args", 32);
     // SAFETY: a live buffer.
-    args.event = event(&unsafe { &*args.buffer }.ready);
+    let buffer = unsafe { &*args.buffer };
+    args.event = buffer.shared.faults.give(4, || event(&buffer.ready));
     std::ptr::null_mut()
 }
 
@@ -177,6 +225,6 @@ pub unsafe extern "C" fn to_host(args: *mut ToHostArgs) -> *mut Error {
     }
     let over = Arc::new(Promise::default());
     over.set(error.as_deref());
-    args.event = event(&over);
+    args.event = buffer.shared.faults.give(8, || event(&over));
     std::ptr::null_mut()
 }

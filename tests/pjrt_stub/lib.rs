@@ -9,6 +9,7 @@
 mod buffers;
 mod client;
 mod events;
+mod programs;
 mod status;
 
 use std::ffi::c_void;
@@ -51,11 +52,21 @@ const fn functions() -> [Entry; FUNCTIONS] {
     table[11] = client::destroy as Entry;
     table[12] = client::platform_name as Entry;
     table[16] = client::addressable_devices as Entry;
+    if !cfg!(old) {
+        table[20] = programs::compile as Entry;
+    }
     table[22] = buffers::from_host as Entry;
     table[23] = client::device_id as Entry;
     table[26] = client::device_kind as Entry;
     table[29] = client::device_description as Entry;
+    table[40] = programs::executable_destroy as Entry;
+    table[44] = programs::num_outputs as Entry;
+    table[50] = programs::destroy as Entry;
+    table[51] = programs::executable as Entry;
+    table[55] = programs::execute as Entry;
     table[58] = buffers::destroy as Entry;
+    table[59] = buffers::element_type as Entry;
+    table[60] = buffers::dimensions as Entry;
     table[70] = buffers::to_host as Entry;
     table[72] = buffers::ready_event as Entry;
     table[73] = buffers::unsafe_pointer as Entry;

@@ -11,6 +11,7 @@ use bytemuck::Zeroable;
 use super::args::*;
 use super::types::RawError;
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork::Origin;
 
 /// From here on the table only grows at its end.
 const NEEDED_MINOR: i32 = 57;
@@ -32,6 +33,8 @@ pub(in crate::device) struct Api {
     path: PathBuf,
     major: i32,
     minor: i32,
+    /// The process that loaded it. The plugin lives off threads: a fork calls none of its functions.
+    origin: Origin,
 }
 
 // SAFETY: a table never changes after it was handed out, and plugins take calls from any thread: JAX makes them so.
@@ -67,7 +70,7 @@ impl Api {
             let message = format!("PJRT API {major}.{minor}, and 0.{NEEDED_MINOR} or a later 0.x is needed");
             return Err(Error::unsupported(message).path(path).help("install a newer version of the plugin"));
         }
-        Ok(Self { table, path: path.to_owned(), major, minor })
+        Ok(Self { table, path: path.to_owned(), major, minor, origin: Origin::here() })
     }
 
     pub(in crate::device) fn path(&self) -> &Path {
@@ -81,6 +84,20 @@ impl Api {
     /// Whether `table` is its table.
     pub(in crate::device) fn is(&self, table: NonNull<c_void>) -> bool {
         self.table == table.cast()
+    }
+
+    /// Checks that this process loaded it, and is no fork of the one that did.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Worker`] in a fork.
+    pub(in crate::device) fn check_process(&self) -> Result<()> {
+        if self.origin.is_here() { Ok(()) } else { Err(self.elsewhere()) }
+    }
+
+    #[cold]
+    fn elsewhere(&self) -> Error {
+        let help = "no plugin works in a fork: start the process with `spawn` or `forkserver`, or use devices in the parent alone";
+        self.origin.other("this PJRT plugin").path(&self.path).help(help)
     }
 
     /// Whether the plugin has the function of these arguments.
@@ -100,11 +117,14 @@ impl Api {
         NonNull::new(unsafe { self.table.cast::<u8>().add(at).cast::<*mut c_void>().read() })
     }
 
-    /// Calls the function of `args` and gives back what it wrote into them.
+    /// Calls the function of `args` and gives back what it wrote into them. In a fork nothing is called, and it fails.
     ///
     /// # Safety
     /// What `args` point to is as the header asks of this function, for as long as it asks for.
     pub(in crate::device) unsafe fn call<A: Args>(&self, args: A) -> Result<A, Failure> {
+        if !self.origin.is_here() {
+            return Err(Failure::of_fork::<A>());
+        }
         let Some(entry) = self.entry::<A>() else { return Err(Failure::missing::<A>()) };
         // SAFETY: what stands at this place of the table is a function of this type.
         let function = unsafe { std::mem::transmute::<NonNull<c_void>, Function>(entry) };
@@ -147,12 +167,15 @@ impl Api {
         let code = unsafe { self.call(ErrorGetCode { error, ..Zeroable::zeroed() }) }.map_or(UNKNOWN, |args| args.code);
         // SAFETY: the error is not used again.
         unsafe { self.call_silent(ErrorDestroy { error, ..Zeroable::zeroed() }) };
-        Failure { call, code, message }
+        Failure { call, code, message, is_of_fork: false }
     }
 
-    /// `failure` as an error that names the plugin, its version and the call.
+    /// `failure` as an error that names the plugin, its version and the call; in a fork, the two processes.
     #[cold]
     pub(in crate::device) fn error(&self, failure: &Failure) -> Error {
+        if failure.is_of_fork {
+            return self.elsewhere();
+        }
         let message = format!("{} of PJRT API {}.{}: {failure}", failure.call, self.major, self.minor);
         Error::new(ErrorKind::Device, message).path(&self.path)
     }
@@ -188,6 +211,7 @@ fn one_line(message: &str) -> String {
 }
 
 const UNKNOWN: i32 = 2;
+const FAILED_PRECONDITION: i32 = 9;
 const UNIMPLEMENTED: i32 = 12;
 
 /// What a call said instead of doing its work.
@@ -196,12 +220,20 @@ pub(in crate::device) struct Failure {
     call: &'static str,
     code: i32,
     message: String,
+    /// Whether nothing was called, because another process loaded the plugin.
+    is_of_fork: bool,
 }
 
 impl Failure {
     #[cold]
     fn missing<A: Args>() -> Self {
-        Self { call: A::NAME, code: UNIMPLEMENTED, message: "the plugin does not have this function".into() }
+        let message = "the plugin does not have this function".into();
+        Self { call: A::NAME, code: UNIMPLEMENTED, message, is_of_fork: false }
+    }
+
+    #[cold]
+    fn of_fork<A: Args>() -> Self {
+        Self { call: A::NAME, code: FAILED_PRECONDITION, message: "this process is a fork".into(), is_of_fork: true }
     }
 
     /// Whether the plugin cannot do this at all.

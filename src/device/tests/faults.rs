@@ -108,3 +108,58 @@ fn buffers_may_view_memory_on_a_cpu_only() {
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("zero_copy on platform stub"), "{error}");
 }
+
+#[test]
+fn what_a_plugin_says_that_it_made_and_did_not_is_an_error() {
+    let call = |nulls: i64| {
+        let client = client(&[("nulls", nulls), ("devices", if nulls == 16 { 1 << 20 } else { 1 })]);
+        let buffer = client.device(0)?.put(&filled(1, 1))?;
+        buffer.ready()?.wait()?;
+        buffer.to_array()
+    };
+    assert!(call(0).is_ok());
+    for (nulls, name) in [
+        (1, "Client_BufferFromHostBuffer"),
+        (2, "Client_BufferFromHostBuffer"),
+        (3, "Client_BufferFromHostBuffer"),
+        (4, "Buffer_ReadyEvent"),
+        (8, "Buffer_ToHostBuffer"),
+    ] {
+        let error = call(nulls).unwrap_err();
+        assert!(error.to_string().ends_with(&format!("PJRT_{name} said that it worked and gave nothing")), "{error}");
+    }
+    assert!(call(16).unwrap_err().to_string().ends_with("no device 0: the client of platform stub has 0"));
+    let mut put =
+        DevicePut::new(loader(batches(9, 2)), device_0(&client(&[("nulls", 2)])), PutOptions::default()).unwrap();
+    assert_eq!(until_error(&mut put).1.kind(), ErrorKind::Device);
+}
+
+/// Dimensions, types and numbers of results are the plugin's word.
+#[test]
+fn results_that_cannot_be_are_errors_and_freed() {
+    let client = client(&[]);
+    let run = |program: &str| client.compile(program)?.run(&[]);
+    let results = run("11 2 3\n4\n5 0 576460752303423488").unwrap();
+    let said: Vec<_> =
+        results.iter().map(|result| (result.dtype(), result.shape().to_vec(), result.nbytes())).collect();
+    let one = |dtype, shape: &[usize], nbytes| (dtype, shape.to_vec(), nbytes);
+    assert_eq!(said, [one(DType::F32, &[2, 3], 24), one(DType::I32, &[], 4), one(DType::I64, &[0, 1 << 59], 0)]);
+    assert_eq!(results[0].to_array().unwrap().as_slice::<f32>().unwrap(), [0.; 6]);
+    let far = i64::MAX;
+    for (program, says) in [
+        ("11 -1".to_owned(), "a device buffer of float32[-1] cannot be"),
+        (format!("11 2 3\n4 {far} {far}"), "cannot be"),
+        (format!("6 {far} 2"), "cannot be"),
+        (format!("5 0 {far} {far}"), "cannot be"),
+        (format!("12 {}", 1i64 << 60), "cannot be"),
+        ("0 1".to_owned(), "a device buffer of PJRT's type 0, which no dtype here is"),
+        ("-7 1".to_owned(), "PJRT's type -7"),
+        ("11 2\nnull".to_owned(), "PJRT_LoadedExecutable_Execute said that it worked and gave nothing"),
+        ("outputs 3\n11 2".to_owned(), "gave nothing"),
+        (format!("outputs {}\n", usize::MAX), "no memory for the 18446744073709551615 results that the plugin says"),
+        ("nonsense".to_owned(), "no program of this plugin (invalid argument, 3)"),
+    ] {
+        let error = run(&program).unwrap_err().to_string();
+        assert!(error.contains(says), "{program}: {error}");
+    }
+}

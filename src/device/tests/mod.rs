@@ -3,6 +3,8 @@
 mod consumer;
 mod events;
 mod faults;
+#[cfg(unix)]
+mod fork;
 mod plugins;
 mod put;
 mod race;
