@@ -39,11 +39,20 @@ pub(super) struct Location {
     pub(super) exact: Option<Arc<str>>,
 }
 
+/// Bytes of the longest URL that is asked for: three times as many, as where each is escaped, are still sent by every client.
+pub(super) const LONGEST: usize = 16 << 10;
+
 impl Location {
     /// # Errors
-    /// [`ErrorKind::Unsupported`] if the feature of the store is off, [`ErrorKind::Config`] if it is no URL, or its store is
-    /// not configured.
+    /// [`ErrorKind::Unsupported`] if the feature of the store is off, [`ErrorKind::Config`] if it is no URL or one of more than 16 KiB,
+    /// or its store is not configured.
     pub(super) fn parse(path: &Path) -> Result<Self> {
+        let len = path.as_os_str().len();
+        if len > LONGEST {
+            let begin: String = place::shown(path).to_string_lossy().chars().take(60).collect();
+            let text = format!("{begin}…: a URL of {len} bytes, and no more than {LONGEST} are sent");
+            return Err(Error::config(text));
+        }
         let location = Self::parse_text(path.to_str().unwrap_or_default());
         location.map_err(|e| e.path(path))
     }

@@ -6,10 +6,11 @@ use futures_util::TryStreamExt;
 use glob::{MatchOptions, Pattern};
 use object_store::{ObjectMeta, ObjectStoreExt};
 
-use super::bucket::Location;
+use super::bucket::{LONGEST, Location};
 use super::folder::Entry;
 use super::retry::{given_up, patiently};
 use super::runtime;
+use super::service::listing;
 use crate::error::{Error, ErrorKind, Result};
 use crate::place;
 
@@ -84,14 +85,26 @@ pub(super) fn entries(folder: &Location) -> Result<Vec<Entry>> {
 
 fn children(folder: &Location) -> Result<Vec<ObjectMeta>> {
     let (client, key) = (folder.bucket.patient.clone(), folder.key.clone());
-    let listed = runtime::wait(async move { client.list_with_delimiter(Some(&key)).await })?;
-    listed.map(|listed| listed.objects).map_err(|e| given_up(&e).path(folder.path()))
+    let listed = runtime::wait(listing(async move { client.list_with_delimiter(Some(&key)).await }))?;
+    checked(folder, listed.map(|listed| listed.objects))
 }
 
 fn descendants(folder: &Location) -> Result<Vec<ObjectMeta>> {
     let (client, key) = (folder.bucket.patient.clone(), folder.key.clone());
-    let listed = runtime::wait(async move { client.list(Some(&key)).try_collect().await })?;
-    listed.map_err(|e| given_up(&e).path(folder.path()))
+    let listed = runtime::wait(listing(async move { client.list(Some(&key)).try_collect().await }))?;
+    checked(folder, listed)
+}
+
+/// What a store has listed, if it can be asked for.
+fn checked(folder: &Location, listed: object_store::Result<Vec<ObjectMeta>>) -> Result<Vec<ObjectMeta>> {
+    let metas = listed.map_err(|e| given_up(&e).path(folder.path()))?;
+    match metas.iter().map(|meta| meta.location.as_ref().len()).find(|&len| len > LONGEST) {
+        Some(len) => {
+            let text = format!("the store lists a name of {len} bytes, and no more than {LONGEST} are asked for");
+            Err(Error::data(text).path(folder.path()))
+        }
+        None => Ok(metas),
+    }
 }
 
 /// Stores say of an object that is not there that it is deleted.
@@ -101,5 +114,27 @@ pub(super) fn delete(at: &Location) -> Result<bool> {
         Ok(()) => Ok(true),
         Err(object_store::Error::NotFound { .. }) => Ok(false),
         Err(error) => Err(given_up(&error).path(at.path())),
+    }
+}
+
+#[cfg(all(test, feature = "http"))]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn names_that_no_client_can_send_are_refused_as_they_are_listed() {
+        let folder = Location::parse(Path::new("http://127.0.0.1:1/in/")).unwrap();
+        let meta = |len: usize| ObjectMeta {
+            location: "a".repeat(len).into(),
+            last_modified: SystemTime::UNIX_EPOCH.into(),
+            size: 1,
+            e_tag: None,
+            version: None,
+        };
+        assert_eq!(checked(&folder, Ok(vec![meta(1), meta(LONGEST)])).unwrap().len(), 2);
+        let error = checked(&folder, Ok(vec![meta(1), meta(LONGEST + 1)])).unwrap_err();
+        assert_eq!(error.message(), "the store lists a name of 16385 bytes, and no more than 16384 are asked for");
     }
 }

@@ -105,6 +105,7 @@ mod upload;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::units::Bytes;
 
 #[cfg(feature = "store")]
 pub(crate) use self::blocks::BLOCK;
@@ -140,8 +141,7 @@ pub(crate) fn check_description(bytes: u64) -> Result<()> {
     if bytes <= DESCRIPTION {
         return Ok(());
     }
-    let most = DESCRIPTION >> 20;
-    Err(Error::data(format!("{bytes} bytes, where no more than {most} MiB are read whole"))
+    Err(Error::data(format!("{}, where no more than {} are read whole", Bytes(bytes), Bytes(DESCRIPTION)))
         .help("it describes other files, and is none of ours if it is as long"))
 }
 

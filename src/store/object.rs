@@ -20,7 +20,7 @@ use super::service::listening;
 use super::shared::{self, Shared};
 use crate::element::Buffer;
 use crate::element::spare::Room;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// A version of an object.
 #[derive(Debug)]
@@ -315,6 +315,9 @@ fn same(error: &Error) -> Error {
     again
 }
 
+/// The largest object that a server may have: with some to spare, so that nothing that is computed of places in it overflows.
+const LARGEST: u64 = 1 << 62;
+
 /// Asks for size and version, and says which place was asked.
 async fn head(at: &Location, shared: &Shared) -> Result<(ObjectMeta, u128), Failure> {
     let mut attempts = Attempts::new(&shared.options);
@@ -330,6 +333,10 @@ async fn head(at: &Location, shared: &Shared) -> Result<(ObjectMeta, u128), Fail
             answer
         };
         let fault = match answer {
+            Ok(Ok(answer)) if answer.meta.size > LARGEST => {
+                let text = format!("the server says that it has {} bytes, which no object has", answer.meta.size);
+                return Err(Failure::new(ErrorKind::Data, text));
+            }
             Ok(Ok(answer)) => return Ok((answer.meta, told.place)),
             Ok(Err(_))
                 if options.head

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -39,6 +40,18 @@ struct Asked {
 
 tokio::task_local! {
     static ASKED: Arc<Asked>;
+    /// Bytes that a listing may still take.
+    static LISTED: AtomicU64;
+}
+
+/// Bytes of a listing, over all of its pages: of a million objects and more.
+const LISTING: u64 = 1 << 30;
+/// A page counts for so many bytes at least, so that there is an end to empty ones, too.
+const PAGE: u64 = 256 << 10;
+
+/// Runs the requests of a listing, of which there may be many: a server that always has another page is an error.
+pub(super) async fn listing<F: Future>(requests: F) -> F::Output {
+    LISTED.scope(AtomicU64::new(LISTING), requests).await
 }
 
 /// Runs a request, and says what the server told.
@@ -96,7 +109,11 @@ impl Service {
         let status = response.status();
         let date = response.headers().get("date").and_then(|text| date(text.to_str().ok()?));
         hear(Told { sent: true, place, date, status: Some(status.as_u16()), retry_after: retry_after(&response) });
-        if status.is_success() { Ok(response) } else { refusal(response).await }
+        match status.is_success() {
+            true if has_impossible_range(&response) => Err(HttpError::new(HttpErrorKind::Decode, Impossible)),
+            true => Ok(response),
+            false => refusal(response).await,
+        }
     }
 
     /// Sends a request which the client itself repeats, and takes all of the answer: within the time that a request may take.
@@ -125,6 +142,13 @@ impl Service {
             return Err(HttpError::new(HttpErrorKind::Decode, TooLong(DESCRIPTION)));
         }
         let bytes = gathered(body, DESCRIPTION, stall).await?;
+        let page = PAGE.max(bytes.len() as u64);
+        let takes = |left: &AtomicU64| {
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(page)).is_ok()
+        };
+        if !LISTED.try_with(takes).unwrap_or(true) {
+            return Err(HttpError::new(HttpErrorKind::Decode, Endless));
+        }
         Ok(HttpResponse::from_parts(parts, bytes.into()))
     }
 }
@@ -164,6 +188,18 @@ fn place_of(request: &HttpRequest, asked: &Asked) -> u128 {
     xxh3_128(&url.as_bytes()[..end])
 }
 
+/// Whether an answer says of itself that it is of places which no object has, with which clients would compute.
+fn has_impossible_range(response: &HttpResponse) -> bool {
+    let range = response.headers().get("content-range").and_then(|range| range.to_str().ok());
+    let mut numbers =
+        range.unwrap_or_default().split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty());
+    numbers.any(|number| number.parse::<i64>().is_err())
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the server says that it answers with bytes of places that no object has")]
+struct Impossible;
+
 #[derive(Debug, thiserror::Error)]
 #[error("no whole answer came in {0:?}, which is all that is allowed")]
 struct Slow(Duration);
@@ -171,6 +207,10 @@ struct Slow(Duration);
 #[derive(Debug, thiserror::Error)]
 #[error("the answer is longer than {} MiB, which is the most that is read whole", .0 >> 20)]
 struct TooLong(u64);
+
+#[derive(Debug, thiserror::Error)]
+#[error("the listing goes on beyond {} MiB, or {} pages, which is the most that is taken", LISTING >> 20, LISTING / PAGE)]
+struct Endless;
 
 fn retry_after(response: &HttpResponse) -> Option<Duration> {
     let text = response.headers().get("retry-after")?.to_str().ok()?.trim();
@@ -184,16 +224,18 @@ fn retry_after(response: &HttpResponse) -> Option<Duration> {
 fn date(text: &str) -> Option<SystemTime> {
     const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
     let mut words = text.split_once(", ")?.1.split([' ', ':']);
-    let day: i64 = words.next()?.parse().ok()?;
+    // Of no more digits than a year has: nothing that is computed of them overflows.
+    let number = |text: &str| text.parse::<u32>().ok().filter(|&n| n < 10_000).map(i64::from);
+    let day = number(words.next()?)?;
     let month = words.next().filter(|month| month.len() == 3)?;
     let month = MONTHS.find(month).filter(|at| at % 3 == 0)? as i64 / 3;
-    let mut number = || words.next()?.parse::<i64>().ok();
-    let (year, hour, minute, second) = (number()?, number()?, number()?, number()?);
+    let mut next = || number(words.next()?);
+    let (year, hour, minute, second) = (next()?, next()?, next()?, next()?);
     // Years begin in March, so that a leap day is the last of its year: day 0 is the first of March of the year 0.
     let (year, month) = (year - i64::from(month < 2), (month + 10) % 12);
     let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     let days = days + (153 * month + 2) / 5 + day - 1 - 719_468;
-    let seconds = days.checked_mul(86_400)? + hour * 3600 + minute * 60 + second;
+    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second;
     UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(seconds).ok()?))
 }
 
@@ -212,6 +254,58 @@ mod tests {
         assert!(error.to_string().ends_with("the answer is longer than 1 MiB, which is the most that is read whole"));
     }
 
+    use object_store::client::HttpRequestBody;
+
+    /// A server that always has one more page.
+    #[derive(Debug)]
+    struct Pages(usize);
+
+    impl HttpService for Pages {
+        fn call<'a, 'f>(
+            &'a self,
+            _request: HttpRequest,
+        ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'f>>
+        where
+            'a: 'f,
+            Self: 'f,
+        {
+            Box::pin(async { Ok(HttpResponse::new(vec![b'x'; self.0].into())) })
+        }
+    }
+
+    #[test]
+    fn a_listing_without_an_end_is_an_error() {
+        for (bytes, pages) in [(0, 4096), (1 << 20, 1024)] {
+            let service = Service(HttpClient::new(Pages(bytes)));
+            let count = async move {
+                let mut count = 0;
+                while service.call(HttpRequest::new(HttpRequestBody::empty())).await.is_ok() {
+                    count += 1;
+                }
+                count
+            };
+            assert_eq!(crate::store::runtime::wait(listing(count)).unwrap(), pages);
+        }
+    }
+
+    #[test]
+    fn ranges_of_places_that_no_object_has_are_refused() {
+        let is_refused = |range: &str| {
+            let mut response = HttpResponse::new(Vec::new().into());
+            response.headers_mut().insert("content-range", range.parse().unwrap());
+            has_impossible_range(&response)
+        };
+        let refused =
+            ["bytes 0-18446744073709551615/5", "bytes 9223372036854775808-9/9", "bytes 0-1/1e99999999999999999999"];
+        assert!(refused.map(is_refused).iter().all(|&is| is));
+        assert!(
+            !["bytes 0-9223372036854775807/*", "bytes */5", "bytes -1-5/7", "", "items"]
+                .map(is_refused)
+                .iter()
+                .any(|&is| is)
+        );
+    }
+
     #[test]
     fn dates_are_seconds_since_1970() {
         let seconds = |text| date(text).map(|date| date.duration_since(UNIX_EPOCH).unwrap().as_secs());
@@ -222,6 +316,11 @@ mod tests {
             ("Fri, 01 Mar 2024 00:00:00 GMT", Some(1_709_251_200)),
             ("Wed, 31 Dec 1969 23:59:59 GMT", None),
             ("soon", None),
+            ("Sun, 06 Nov 9223372036854775807 08:49:37 GMT", None),
+            ("Sun, 9223372036854775807 Nov 1994 08:49:37 GMT", None),
+            ("Sun, 06 Nov 1994 9223372036854775807:49:37 GMT", None),
+            ("Sun, 06 Nov 1994 08:-1:37 GMT", None),
+            ("Sun, 06 Nov 9999 23:59:59 GMT", Some(253_397_548_799)),
             ("Sun, 06 anF 1994 08:49:37 GMT", None),
         ] {
             assert_eq!(seconds(text), want, "{text}");

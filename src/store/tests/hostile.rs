@@ -57,6 +57,25 @@ fn what_nothing_tells_apart_is_kept_for_nobody() {
 }
 
 #[test]
+fn sizes_and_names_beyond_all_objects_are_refused() {
+    let server = Server::start();
+    server.put("a", bytes(0));
+    for claimed in [u64::MAX, i64::MAX as u64] {
+        server.claim("a", claimed);
+        let error = open_with(&server.url("a"), options()).unwrap_err();
+        assert!(
+            error.message().ends_with(&format!("says that it has {claimed} bytes, which no object has")),
+            "{error}"
+        );
+    }
+    for scheme in [server.url(""), "s3://bucket/".to_owned()] {
+        let error = Lines::open(format!("{scheme}{}", "\u{e9}".repeat(100_000))).unwrap_err();
+        assert!(error.message().contains("and no more than 16384 are sent"), "{error}");
+        assert!(error.message().len() < 300, "{}", error.message());
+    }
+}
+
+#[test]
 fn a_redirect_takes_nothing_along_and_nothing_signed_follows_it() {
     let (server, other) = (Server::start(), Server::start());
     other.put("b", bytes(1));
