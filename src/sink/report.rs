@@ -9,6 +9,7 @@ use super::crew::Work;
 use super::manifest::Manifest;
 use super::options::SinkOptions;
 use crate::report::format::{count, percent};
+use crate::units::Bytes;
 
 /// What a [`Sink`](super::Sink) did since it was opened.
 #[derive(Clone, Debug, Serialize)]
@@ -143,7 +144,6 @@ pub(super) fn plural(number: u64, what: &str) -> String {
 
 impl fmt::Display for SinkReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mb = |bytes: u64| format!("{}B", count(bytes as f64));
         let threads = plural(self.threads as u64, "thread");
         writeln!(
             f,
@@ -160,13 +160,13 @@ impl fmt::Display for SinkReport {
         }
         writeln!(
             f,
-            "{} in · {} out · ratio {:.2} · {:.1} MB/s · {threads} · {} of {} waited at most",
-            mb(self.bytes_in),
-            mb(self.bytes_out),
+            "{} in · {} out · ratio {:.2} · {}/s · {threads} · {} of {} waited at most",
+            Bytes(self.bytes_in),
+            Bytes(self.bytes_out),
             self.ratio,
-            self.mb_per_s,
-            mb(self.peak_bytes),
-            mb(self.budget_bytes)
+            Bytes((self.mb_per_s * 1e6) as u64),
+            Bytes(self.peak_bytes),
+            Bytes(self.budget_bytes)
         )?;
         write!(f, "VERDICT  {}", self.verdict)
     }
