@@ -305,6 +305,12 @@ impl Cx {
         }
     }
 
+    /// The present chunk of so many elements came to nothing: another is begun in its place.
+    pub(crate) fn retract_chunk(&mut self, elements: u64) {
+        self.undo_chunk();
+        self.sample().retract(elements);
+    }
+
     /// Where the stage ids of the present part of the pipeline start.
     pub(crate) fn base(&self) -> usize {
         self.base

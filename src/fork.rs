@@ -49,9 +49,15 @@ impl Origin {
     /// The error for `what` that a fork asks for.
     #[cold]
     pub(crate) fn elsewhere(self, what: &str) -> Error {
+        self.other(what).help("threads do not survive a fork: make a new one in this process")
+    }
+
+    /// The same error, for what a fork cannot make anew either.
+    #[cold]
+    pub(crate) fn other(self, what: &str) -> Error {
         let here = std::process::id();
         let text = format!("{what} belongs to process {}, and this process, {here}, is a fork of it", self.pid);
-        Error::new(ErrorKind::Worker, text).help("threads do not survive a fork: make a new one in this process")
+        Error::new(ErrorKind::Worker, text)
     }
 }
 

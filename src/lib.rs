@@ -106,6 +106,7 @@ pub mod sink;
 pub mod source;
 #[cfg(feature = "spec")]
 pub mod spec;
+mod startup;
 mod stats;
 pub mod store;
 mod temporary;

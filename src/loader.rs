@@ -17,7 +17,8 @@ use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::Result;
 use crate::exec::{Engine, Executor, Runtime};
 use crate::fork::Ours;
-use crate::report::{ConsumerMeter, Report, Seen};
+use crate::report::{ConsumerMeter, First, Report, Seen};
+use crate::startup::made_between;
 
 /// Chooses how a pipeline is run: see [`IterDataset::loader`].
 #[must_use = "a builder does nothing until `build`"]
@@ -124,7 +125,8 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             }
         };
         let dataset = self.dataset;
-        Ok(Loader { dataset, identity, executor, run, recorder, drive, state, delivered, meter, ended: false })
+        let first = First::default();
+        Ok(Loader { dataset, identity, executor, run, recorder, drive, state, delivered, meter, first, ended: false })
     }
 
     /// Who evaluates, and that in words.
@@ -168,6 +170,7 @@ pub struct Loader<D: IterDataset> {
     state: StateOf<D>,
     delivered: u64,
     meter: ConsumerMeter,
+    first: First,
     ended: bool,
 }
 
@@ -189,6 +192,9 @@ impl<D: IterDataset> Drive<D> {
 /// Batches that may be kept ready: each has its place from the start.
 const MOST_BUFFER: usize = 1 << 20;
 
+/// A wait for the first element that is no longer has no cause worth naming.
+const LONG_FIRST: Duration = Duration::from_millis(20);
+
 /// The loader in the error that a fork gets.
 const NAME: &str = "this loader";
 
@@ -201,6 +207,36 @@ impl<D: IterDataset + 'static> Loader<D> {
     pub fn state(&self) -> Result<Checkpoint> {
         self.check_process()?;
         self.identity.at(self.delivered, &self.state)
+    }
+
+    /// Goes to where `checkpoint` was taken, with the same threads, worker processes and open files; `false` where it takes others:
+    /// behind its end or an error, and where one is still busy.
+    ///
+    /// # Errors
+    /// As [`LoaderBuilder::build`] with one to resume; then it has ended.
+    #[cfg(feature = "python")]
+    pub(crate) fn restore(&mut self, checkpoint: &Checkpoint) -> Result<bool> {
+        self.check_process()?;
+        checkpoint.check(&self.identity)?;
+        let state = typed_state::<D>(checkpoint.state.clone())?;
+        if std::mem::replace(&mut self.ended, true) {
+            return Ok(false);
+        }
+        let restored = match &mut self.drive {
+            Drive::Inline { iter, cx } => iter.restore(state, cx).map(|()| iter.state()),
+            Drive::Ahead(ahead) => match ahead.get_mut().and_then(|ahead| ahead.restore(state)) {
+                Some(restored) => restored,
+                None => return Ok(false),
+            },
+        };
+        (self.state, self.delivered, self.ended) = (restored?, checkpoint.delivered, false);
+        Ok(true)
+    }
+
+    /// Whether it gives nothing more.
+    #[cfg(feature = "python")]
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended
     }
 
     /// Elements delivered, counting those before a resume.
@@ -255,7 +291,7 @@ impl<D: IterDataset + 'static> Loader<D> {
             self.recorder = Recorder::new((&self.dataset as &dyn Stage).count());
         }
         self.run.demand().aside(|| self.run.sync());
-        let seen = Seen { meter: &self.meter, around };
+        let seen = Seen { meter: &self.meter, around, first: &self.first };
         Report::new(&self.dataset, &self.executor, &self.recorder, &self.run, seen)
     }
 
@@ -277,6 +313,17 @@ impl<D: IterDataset + 'static> Loader<D> {
     /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) if it is.
     pub(crate) fn check_process(&self) -> Result<()> {
         self.drive.check()
+    }
+
+    /// The first element is there: notes what was done meanwhile.
+    #[cold]
+    fn note_first(&mut self) {
+        let Some((from, to)) = self.meter.first().filter(|(from, to)| *to - *from > LONG_FIRST) else { return };
+        if let Drive::Inline { cx, .. } = &mut self.drive {
+            cx.flush();
+        }
+        let work = self.recorder.totals().iter().map(|tally| tally.counts.self_time()).collect();
+        self.first = First { made: made_between(from, to), work };
     }
 
     fn poll(&mut self, patience: Option<Duration>) -> Poll<Option<Result<D::Item>>> {
@@ -306,6 +353,9 @@ impl<D: IterDataset + 'static> Loader<D> {
         self.state = state;
         self.delivered += 1;
         self.meter.delivered += 1;
+        if self.meter.delivered == 1 {
+            self.note_first();
+        }
         Ok(Poll::Ready(Some(element)))
     }
 }

@@ -1,4 +1,9 @@
 //! Amounts as people write them.
+//!
+//! Amounts of memory and of data are said by [`Bytes`] everywhere. How many bytes something has in a format (a record, a header, a
+//! limit that is written in a file) is said as a whole number, as that is what one looks for.
+
+use std::fmt;
 
 #[cfg(any(feature = "spec", all(feature = "workers", target_os = "linux")))]
 use crate::error::{Error, Result};
@@ -35,12 +40,95 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
         "mb" => 1e6,
         "gb" => 1e9,
         "tb" => 1e12,
+        "pb" => 1e15,
         "k" | "kib" => f64::from(1 << 10),
         "m" | "mib" => f64::from(1 << 20),
         "g" | "gib" => f64::from(1 << 30),
         "t" | "tib" => (1u64 << 40) as f64,
+        "p" | "pib" => (1u64 << 50) as f64,
         _ => return None,
     };
     let bytes = number * unit;
     (bytes.is_finite() && bytes < (1u64 << 60) as f64).then_some(bytes as u64)
+}
+
+/// A number of bytes for people: three digits and a unit of powers of two, `13.7 MiB`; as many units of it as there are if that is a whole
+/// number, `64 MiB`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes(pub(crate) u64);
+
+/// The units and the power of two of each, the largest first.
+const UNITS: [(i32, &str); 6] = [(60, "EiB"), (50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+
+/// What sums of floating-point numbers may be off by: far less than a byte.
+#[cfg(any(test, all(feature = "workers", target_os = "linux")))]
+const NEARLY: f64 = 1e-3;
+
+impl Bytes {
+    /// The power of two of its unit, that unit, and how many digits stand behind the point.
+    fn scale(self) -> (i32, &'static str, i32) {
+        let (power, unit) = UNITS.into_iter().find(|(power, _)| self.0 >> power > 0).unwrap_or((0, "B"));
+        let digits = match self.0 >> power {
+            _ if power == 0 => 0,
+            ..10 => 2,
+            10..100 => 1,
+            _ => 0,
+        };
+        (power, unit, digits)
+    }
+
+    /// The number of bytes that is printed for `bytes`, or the next larger one: as much as is said to be enough.
+    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
+    pub(crate) fn at_least(bytes: u64) -> Self {
+        let (step, shown) = Self(bytes).shown();
+        Self(if shown + NEARLY < bytes as f64 { (shown + step).ceil() as u64 } else { bytes })
+    }
+
+    /// The same, or the next smaller one: as much as is said to be allowed.
+    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
+    pub(crate) fn at_most(bytes: u64) -> Self {
+        let (step, shown) = Self(bytes).shown();
+        Self(if shown - NEARLY > bytes as f64 { (shown - step).floor() as u64 } else { bytes })
+    }
+
+    /// What the last digit stands for, and the number of bytes that is printed.
+    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
+    fn shown(self) -> (f64, f64) {
+        let (power, _, digits) = self.scale();
+        let step = 2f64.powi(power) / 10f64.powi(digits);
+        (step, (self.0 as f64 / step).round() * step)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (power, unit, digits) = self.scale();
+        let text = format!("{:.*}", digits as usize, self.0 as f64 / 2f64.powi(power));
+        let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+        write!(f, "{text} {unit}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn bytes_have_three_digits_and_a_unit() {
+        let shown = |n: u64| Bytes(n).to_string();
+        assert_eq!([0, 1023, 2336, 3 << 20].map(shown), ["0 B", "1023 B", "2.28 KiB", "3 MiB"]);
+        assert_eq!([13_700_000, 123 << 30, 9 << 19, u64::MAX].map(shown), ["13.1 MiB", "123 GiB", "4.5 MiB", "16 EiB"]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_said_to_be_enough_is(shift in 0u32..40, n in 1u64..1 << 10) {
+            let bytes = (n << shift) | n;
+            let parsed = |bytes: Bytes| parse_bytes(&bytes.to_string()).unwrap();
+            prop_assert!(parsed(Bytes::at_least(bytes)) >= bytes, "{} {}", bytes, Bytes::at_least(bytes));
+            prop_assert!(parsed(Bytes::at_most(bytes)) <= bytes, "{} {}", bytes, Bytes::at_most(bytes));
+        }
+    }
 }

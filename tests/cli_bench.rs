@@ -75,8 +75,11 @@ fn workers_and_threads_deliver_the_same() {
     assert_eq!(hashes.len(), 3);
     assert!(hashes.iter().all(|hash| *hash == hashes[0]), "{hashes:?}");
     assert!(rows[2]["figures"]["executor"].as_str().unwrap().starts_with("2 workers"), "{result}");
-    let threads = bench(folder.path(), &["--warmup", "0", "--steps", "50", "--runs", "1", "--sweep", "threads=1,3"]);
-    assert_eq!(threads["rows"][1]["figures"]["order_hash"].as_str(), Some(hashes[0]));
+    let threads =
+        bench(folder.path(), &["--warmup", "0", "--steps", "50", "--runs", "1", "--sweep", "threads=1,3,auto"]);
+    let rows = threads["rows"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["figures"]["order_hash"].as_str() == Some(hashes[0])), "{threads}");
+    assert_eq!(rows[2]["figures"]["executor"].as_str(), Some("threads, as many as pay"));
 }
 
 #[test]

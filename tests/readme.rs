@@ -137,6 +137,82 @@ fn every_format_is_on_its_page() {
     }
 }
 
+/// The page of pipeline files, unless this is the package that is published, which has none.
+fn page_of_pipelines() -> Option<String> {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/python/docs/pipelines.md"));
+    page.map_err(|e| eprintln!("skipped: python/docs/pipelines.md: {e}")).ok()
+}
+
+/// The tables of sources and stages are those of the module, which another test holds to what there is.
+#[test]
+fn the_page_of_pipelines_has_every_source_and_stage() {
+    let Some(page) = page_of_pipelines() else { return };
+    for row in include_str!("../src/spec/mod.rs").lines().filter_map(|line| line.strip_prefix("//! ")) {
+        assert!(
+            !row.starts_with('|') || page.lines().any(|line| line == row),
+            "not in python/docs/pipelines.md: {row}"
+        );
+    }
+}
+
+/// The tables of keys are what the errors call valid.
+#[test]
+fn the_page_of_pipelines_has_every_key() {
+    let Some(page) = page_of_pipelines() else { return };
+    for (heading, key) in
+        [("## The top", ""), ("### executor", "executor"), ("### checkpoint", "checkpoint"), ("### store", "store")]
+    {
+        let slip = if key.is_empty() { "qqqqqq: 1".to_owned() } else { format!("{key}: {{qqqqqq: 1}}") };
+        // What must be there is asked for before what is not known is refused.
+        let slip = slip.replace("checkpoint: {", "checkpoint: {folder: a, ");
+        let error = Pipeline::from_text(format!("source: {{range: 1}}\n{slip}\n"), Format::Yaml, ".").unwrap_err();
+        let valid = error.help_text().unwrap().strip_prefix("valid here: ").unwrap();
+        let mut valid: Vec<&str> = valid.split(", ").collect();
+        let section = page.split_once(&format!("\n{heading}")).expect(heading).1;
+        let section = section.split("\n#").next().unwrap();
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+        let mut keys: Vec<&str> = rows.map(|(key, _)| key).collect();
+        valid.sort_unstable();
+        keys.sort_unstable();
+        assert_eq!(keys, valid, "{heading}");
+    }
+}
+
+/// Both files of the page run.
+#[cfg(all(feature = "parquet", feature = "compress"))]
+#[test]
+fn the_files_of_the_page_of_pipelines_run() {
+    use gristmill::sink::{Sink, SinkFormat};
+    let Some(page) = page_of_pipelines() else { return };
+    let files: Vec<&str> = page.split("```yaml\n").skip(1).map(|text| text.split("```").next().unwrap()).collect();
+    assert_eq!(files.len(), 2);
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("gpt2.tokenizer.json"), demo::TOKENIZER_JSON).unwrap();
+    for name in ["corpus", "web"] {
+        std::fs::create_dir(at(name)).unwrap();
+    }
+    let texts: Vec<String> = demo::corpus::Documents::new(3).take(600).map(|document| document.text).collect();
+    let lines: String = texts.iter().map(|text| serde_json::json!({ "text": text }).to_string() + "\n").collect();
+    std::fs::write(at("corpus/a.jsonl"), &lines).unwrap();
+    for name in ["web/a.jsonl.gz", "web/b.jsonl.gz"] {
+        let mut packed =
+            flate2::write::GzEncoder::new(std::fs::File::create(at(name)).unwrap(), flate2::Compression::new(1));
+        std::io::Write::write_all(&mut packed, lines.as_bytes()).unwrap();
+        packed.finish().unwrap();
+    }
+    let mut books = Sink::options(SinkFormat::Parquet).open(at("books")).unwrap();
+    texts.iter().for_each(|text| books.write(Element::new().with("text", text.as_str())).unwrap());
+    books.finish().unwrap();
+    let names = [["tokens", "tokens_segment_ids"], ["inputs", "inputs_segmentation"]];
+    for (text, names) in files.into_iter().zip(names) {
+        let pipeline = Pipeline::from_text(text, Format::Yaml, folder.path()).unwrap();
+        let batches = pipeline.build().unwrap().collect().unwrap();
+        assert!(!batches.is_empty(), "{text}");
+        assert!(names.iter().all(|name| batches[0].get(name).is_some()), "{:?}", batches[0]);
+    }
+}
+
 #[test]
 fn every_feature_is_in_the_readme_and_in_the_crate_docs() {
     let manifest = include_str!("../Cargo.toml").parse::<toml::Table>().unwrap();

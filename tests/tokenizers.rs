@@ -73,3 +73,30 @@ fn an_unknown_token_names_the_nearest_one() {
     assert_eq!(error.kind(), gristmill::ErrorKind::Config);
     assert_eq!(error.help_text(), Some("the nearest token is \"<|endoftext|>\""));
 }
+
+/// Where it is loaded for the first element, and not where it was there before.
+#[test]
+fn loading_it_is_a_cause_of_start_up() {
+    use gristmill::{IterDataset, MapDataset, dataset::map::Range};
+
+    let Some(folder) = folder() else { return };
+    let file = std::fs::read(folder.join("gpt2.tokenizer.json")).unwrap();
+    // Of its own: what is loaded once is there for all.
+    let load = move || Tokenizer::from_bytes("gpt2", &[&file[..], b"\n\n"].concat()).unwrap();
+    let causes = |load: Box<dyn Fn() -> Tokenizer + Send + Sync>| {
+        let mut loader = Range::new(0, 9)
+            .map(move |x| load().encode("a").unwrap().len() as i64 + x)
+            .to_iter()
+            .loader()
+            .build()
+            .unwrap();
+        loader.next().unwrap().unwrap();
+        loader.report().startup
+    };
+    let named = |causes: &[String]| causes.iter().any(|cause| cause.ends_with(" of it: a tokenizer loaded"));
+    let lazily = causes(Box::new(load.clone()));
+    assert!(named(&lazily), "{lazily:?}");
+    let loaded = load();
+    let before = causes(Box::new(move || loaded.clone()));
+    assert!(!named(&before), "{before:?}");
+}

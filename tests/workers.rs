@@ -86,7 +86,7 @@ fn an_element_that_can_never_fit_is_an_error_with_the_arithmetic() {
     let mut loader = mp_prefetch(elements, 30 * MIB as usize, small).unwrap().build().unwrap();
     let error = loader.find_map(Result::err).unwrap().to_string();
     assert!(
-        error.contains("element 49: an element of 30.0 MiB does not fit: max_element is 4.5 MiB, of a slab of 18 MiB"),
+        error.contains("element 49: an element of 30 MiB does not fit: max_element is 4.5 MiB, of a slab of 18 MiB"),
         "{error}"
     );
 }

@@ -174,7 +174,7 @@ fn decoding(pipeline: &dyn Stage) -> Vec<String> {
             for (id, name, cost) in shuffled.extract_if(.., |(source, ..)| *source >= within) {
                 notes.push(format!(
                     "{name} (stage {id}): {} units of about {} records are {} decoded, of which {} are kept: in random \
-                     order each is decoded about {:.0} times an epoch; {REMEDY}",
+                     order each is decoded about {:.0} times an epoch, by worker processes more often; {REMEDY}",
                     grouped(cost.units),
                     grouped(cost.records),
                     bytes(cost.bytes),
@@ -286,8 +286,8 @@ mod tests {
         (0..1000u64).for_each(|i| writer.write(&i.to_le_bytes().repeat(100)).unwrap());
         writer.finish().unwrap();
         let open = |bytes: usize| Source::new(ArrayRecord::options().cache_bytes(bytes).open(&path).unwrap());
-        let note = "array_record (stage 1): 10 units of about 100 records are 781.2 KiB decoded, of which 9.8 KiB are kept: \
-                    in random order each is decoded about 100 times an epoch; ";
+        let note = "array_record (stage 1): 10 units of about 100 records are 781 KiB decoded, of which 9.77 KiB are kept: \
+                    in random order each is decoded about 100 times an epoch, by worker processes more often; ";
         let numbers = || Range::new(0, 1000).shuffle(2);
         let shuffled = Range::new(0, 1000).zip(open(10_000)).shuffle(1).zip(numbers());
         assert_eq!(decoding(&shuffled), [format!("{note}{REMEDY}")]);

@@ -1,13 +1,11 @@
 //! Numbers for people.
 
 pub(crate) use crate::report::format::{count, percent, time};
+use crate::units::Bytes;
 
-/// Bytes in binary units: `3.0 MiB`.
+/// Bytes in binary units: `3 MiB`.
 pub(crate) fn bytes(n: u64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let power = (n.max(1).ilog2() / 10).min(4);
-    let value = n as f64 / 1024f64.powi(power as i32);
-    format!("{value:.*} {}", usize::from(power > 0), units[power as usize])
+    Bytes(n).to_string()
 }
 
 /// A whole number in groups of three: `1 234 567`.
@@ -43,7 +41,7 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         assert_eq!([count(7.0), count(1234.0), count(43_210.0), count(4.33e6)], ["7", "1234", "43.2 k", "4.33 M"]);
-        assert_eq!([bytes(0), bytes(1023), bytes(3 << 20)], ["0 B", "1023 B", "3.0 MiB"]);
+        assert_eq!([bytes(0), bytes(1023), bytes(3 << 20)], ["0 B", "1023 B", "3 MiB"]);
         assert_eq!([grouped(7), grouped(1234), grouped(123_456)], ["7", "1 234", "123 456"]);
         assert_eq!([plural(1, "file"), plural(1234, "file")], ["1 file", "1 234 files"]);
         assert_eq!([cut("abc", 3), cut("abcd", 3)], ["abc", "ab…"]);

@@ -20,9 +20,9 @@ pub(crate) struct How {
     /// What this process holds itself is not in it: the elements of a batch, a window or rows that it puts together
     #[arg(long, value_name = "BYTES", value_parser = budget, conflicts_with_all = ["threads", "inline"])]
     ram: Option<u64>,
-    /// Threads of this process, and no workers
-    #[arg(long, value_name = "N", conflicts_with = "inline")]
-    threads: Option<usize>,
+    /// Threads of this process, and no workers; `auto` for as many as pay
+    #[arg(long, value_name = "N|auto", value_parser = threads, conflicts_with = "inline")]
+    threads: Option<Executor>,
     /// Everything on one thread, nothing ahead of the consumer
     #[arg(long)]
     inline: bool,
@@ -34,6 +34,14 @@ pub(crate) struct How {
 /// Bytes of an amount of memory.
 pub(crate) fn memory(text: &str) -> std::result::Result<u64, String> {
     parse_bytes(text).ok_or_else(|| "an amount of memory is needed, such as 512MiB or 2GiB".to_owned())
+}
+
+/// So many threads, or as many as pay.
+pub(crate) fn threads(text: &str) -> std::result::Result<Executor, String> {
+    match text {
+        "auto" => Ok(Executor::Auto),
+        _ => text.parse().map(Executor::Threads).map_err(|_| "a number of threads is needed, or `auto`".to_owned()),
+    }
 }
 
 /// Bytes of a RAM budget.
@@ -99,7 +107,11 @@ impl How {
                 check_budget(bytes)?;
                 self.ram = Some(bytes);
             }
-            "threads" => self.threads = Some(number(1)?),
+            "threads" if value == "auto" => self.threads = Some(Executor::Auto),
+            "threads" => {
+                let count = number(1).map_err(|_| wrong("auto or a whole number from 1 on"))?;
+                self.threads = Some(Executor::Threads(count));
+            }
             "inline" => self.inline = value.parse().map_err(|_| wrong("true or false"))?,
             "buffer" => self.buffer = Some(number(1)?),
             _ => {}
@@ -116,7 +128,7 @@ impl How {
         let settings = pipeline.settings();
         let in_workers = self.workers.or(self.max_workers).or(self.threads_per_worker).is_some() || self.ram.is_some();
         let here = match (self.threads, self.inline) {
-            (Some(n), _) => Some(Executor::Threads(n)),
+            (Some(threads), _) => Some(threads),
             (None, true) => Some(Executor::Inline),
             (None, false) => settings.executor.filter(|_| !in_workers),
         };
@@ -182,10 +194,18 @@ mod tests {
     fn a_choice_replaces_those_of_another_kind() {
         let base = How { workers: Some(2), buffer: Some(7), ..How::default() };
         let how = with(&base, &[("threads", "3"), ("batch_size", "9")]).unwrap();
-        assert_eq!((how.workers, how.threads, how.inline, how.buffer), (None, Some(3), false, Some(7)));
+        assert_eq!(
+            (how.workers, how.threads, how.inline, how.buffer),
+            (None, Some(Executor::Threads(3)), false, Some(7))
+        );
+        assert_eq!(with(&base, &[("threads", "auto")]).unwrap().threads, Some(Executor::Auto));
         let how = with(&base, &[("ram", "1GiB"), ("inline", "false")]).unwrap();
         assert_eq!((how.workers, how.ram, how.inline), (Some(2), Some(1 << 30), false));
-        let how = with(&How { threads: Some(3), ..How::default() }, &[("inline", "true"), ("buffer", "1")]).unwrap();
+        let how = with(
+            &How { threads: Some(Executor::Threads(3)), ..How::default() },
+            &[("inline", "true"), ("buffer", "1")],
+        )
+        .unwrap();
         assert_eq!((how.threads, how.inline, how.buffer), (None, true, Some(1)));
     }
 
@@ -193,7 +213,10 @@ mod tests {
     fn what_cannot_be_is_refused() {
         let message = |choices: &[(&str, &str)]| with(&How::default(), choices).err().unwrap().message().to_owned();
         assert_eq!(message(&[("workers", "1"), ("threads", "1")]), "`workers` and `threads` exclude each other");
-        assert_eq!(message(&[("threads", "0")]), "`0` is no value for `threads`: a whole number from 1 on is needed");
+        assert_eq!(
+            message(&[("threads", "0")]),
+            "`0` is no value for `threads`: auto or a whole number from 1 on is needed"
+        );
         assert!(message(&[("ram", "much")]).contains("an amount of memory"));
         assert!(message(&[("inline", "yes")]).contains("true or false"));
     }

@@ -7,7 +7,7 @@ use crate::{Element, ElementSpec, Error, Executor, IterDataset, Result, Value};
 use crate::{place, source};
 use serde::Serialize;
 
-use crate::cli::format::{bytes, cut, plural};
+use crate::cli::format::{bytes, cut, grouped, plural};
 use crate::cli::layout::Layout;
 use crate::cli::{Outcome, output, shown};
 
@@ -38,6 +38,9 @@ struct Inspection {
     /// Of files of token ids, each of which is one record.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<u64>,
+    /// Among the records that were read, those in which an object has a name twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeated_names: Option<u64>,
     /// Name, and dtype with shape or the kind of value, of the first record.
     columns: Vec<(String, String)>,
     first: Vec<Record>,
@@ -66,6 +69,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         bytes: 0,
         records: data.records(),
         tokens: None,
+        repeated_names: None,
         columns: Vec::new(),
         first: Vec::new(),
     };
@@ -78,6 +82,8 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     }
     let mut loader = data.stream().loader().executor(Executor::Inline).build()?;
     let first: Vec<Element> = loader.by_ref().take(args.records.max(1)).collect::<Result<_>>()?;
+    let notes = loader.report().notes;
+    inspection.repeated_names = notes.iter().find(|(what, _)| what == source::REPEATED).map(|(_, count)| *count);
     if let Some(element) = first.first() {
         let spec = ElementSpec::of(element);
         inspection.columns = spec.leaves().map(|(path, leaf)| (path.to_owned(), leaf.to_string())).collect();
@@ -130,6 +136,10 @@ impl Inspection {
         let mut text = format!("{files}\n{} · {} · {records}", self.format, bytes(self.bytes));
         if let Some(n) = self.records.filter(|&n| n > 0 && self.tokens.is_none()) {
             text += &format!(" · {} on average", bytes(self.bytes / n));
+        }
+        if let Some(repeated) = self.repeated_names {
+            let read = plural(self.first.len().max(1) as u64, "record");
+            text += &format!("\n{} of the first {read} with a repeated name: the last value stands", grouped(repeated));
         }
         text += "\n\n";
         let rows: Vec<Vec<String>> = self.columns.iter().map(|(name, kind)| vec![name.clone(), kind.clone()]).collect();

@@ -172,7 +172,12 @@ fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
             argument.allow_negative_numbers(may_be_negative)
         })
     });
-    Cli::from_arg_matches(&command.try_get_matches_from(arguments)?)
+    let matches = command.try_get_matches_from(arguments).map_err(|mut told| {
+        // `-5ms` is a wrong value: nobody who is told to write `-- -5ms` would be helped.
+        told.remove(clap::error::ContextKind::Suggested);
+        told
+    })?;
+    Cli::from_arg_matches(&matches)
 }
 
 /// What the parser of arguments says as an object like that of other errors: its first line is what is wrong.

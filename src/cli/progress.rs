@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::cli::format::{count, percent};
 use crate::cli::output;
 use crate::cli::tokens::TokenCount;
+use crate::units::Bytes;
 
 /// Between two refreshes of the bar.
 const BAR_EVERY: Duration = Duration::from_millis(100);
@@ -136,7 +137,8 @@ impl Written {
         }
         let Some(seconds) = self.display.due() else { return };
         let rate = |n: u64| count(n as f64 / seconds);
-        let text = format!("{records} records · {}/s · {}B/s", rate(records - self.before), rate(bytes()));
+        let bytes_per_s = Bytes((bytes() as f64 / seconds) as u64);
+        let text = format!("{records} records · {}/s · {bytes_per_s}/s", rate(records - self.before));
         self.display.say(seconds, text);
     }
 

@@ -20,7 +20,7 @@ use crate::cli::{Outcome, output};
 pub(crate) struct Args {
     /// The pipeline file
     pipeline: PathBuf,
-    /// Continue from the saved state
+    /// Continue from the saved state, and save it at the end; where there is none, begin at the beginning
     #[arg(long)]
     resume: bool,
     /// Begin anew where a run has saved its state. The last three states are kept, as run-state.1.json and so on: renamed to
@@ -47,19 +47,21 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let pipeline = Pipeline::from_file(&args.pipeline)?;
     let settings = pipeline.settings();
     let declared = settings.checkpoint.as_ref().map(|c| pipeline.folder().join(&c.folder));
-    let save_at_end = args.checkpoint.is_some() || declared.is_some();
+    let save_at_end = args.resume || args.checkpoint.is_some() || declared.is_some();
     let folder = args.checkpoint.clone().or(declared).unwrap_or_else(|| default_folder(&args.pipeline));
     let mut states = States::new(folder);
     if save_at_end {
         // Before anything runs: it would be for nothing.
         states.claim()?;
     }
-    let resume = if args.resume { Some(states.load()?) } else { None };
+    let resume = if args.resume { states.load()? } else { None };
+    let folder = states.folder().display();
     match &resume {
         Some(state) => {
-            let folder = states.folder().display();
             output::say(&format!("resuming after {} batches, from {folder}", state.checkpoint.delivered));
         }
+        // The first start of a job that always asks for it.
+        None if args.resume => output::say(&format!("no state in {folder}: starts from the beginning")),
         None if args.restart => {}
         None => states.check_free()?,
     }

@@ -94,13 +94,22 @@ impl States {
         Ok(())
     }
 
-    /// Reads the state that is there.
-    pub(crate) fn load(&self) -> Result<RunState> {
-        self.read()?.ok_or_else(|| {
-            Error::config("no saved run to resume")
-                .path(self.file())
-                .help("run without --resume first, or say where the state is with --checkpoint DIR")
-        })
+    /// Reads the state that is there, if one is.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`](crate::ErrorKind::State) for a file that is none; [`ErrorKind::Config`](crate::ErrorKind::Config) where
+    /// older states are kept and the last one is gone: which of them is meant, nobody knows.
+    pub(crate) fn load(&self) -> Result<Option<RunState>> {
+        let state = self.read()?;
+        match (1..=KEPT).map(|age| self.older(age)).find(|older| older.exists()) {
+            Some(older) if state.is_none() => {
+                Err(Error::config("the last saved state is gone").path(self.file()).help(format!(
+                    "rename one of the older ones to {FILE}, the youngest is {}; or begin anew with --restart",
+                    older.display()
+                )))
+            }
+            _ => Ok(state),
+        }
     }
 
     fn read(&self) -> Result<Option<RunState>> {
@@ -201,11 +210,21 @@ mod tests {
     fn a_state_that_would_be_lost_is_in_the_way() {
         let temp = tempfile::tempdir().unwrap();
         let mut states = States::new(temp.path().to_owned());
-        assert!(states.check_free().is_ok() && states.load().is_err());
+        assert!(states.check_free().is_ok() && states.load().unwrap().is_none());
         for (delivered, finished, free) in [(0, false, true), (7, false, false), (7, true, true)] {
             states.save(&state(delivered, finished)).unwrap();
             assert_eq!(states.check_free().is_ok(), free, "{delivered} {finished}");
         }
+    }
+
+    #[test]
+    fn older_states_alone_are_not_taken_for_none() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut states = States::new(temp.path().to_owned());
+        (1..=2).for_each(|n| drop(states.save(&state(n, false)).unwrap()));
+        fs::remove_file(states.file()).unwrap();
+        let error = states.load().unwrap_err();
+        assert!(error.help_text().unwrap().contains("run-state.1.json"), "{error:?}");
     }
 
     #[cfg(unix)]

@@ -49,29 +49,28 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
-    // A tokenizer is read for a second; that nothing is there to tokenise is told before.
-    Data::find(&args.data)?;
+    // A tokenizer is read for a second: what is wrong with the rest is told before.
+    let text = Data::open(&args.data, Some(&args.column))?;
+    let text = text.then("select_columns", &json!({"columns": [args.column]}))?;
     // Formats that hold one column hold the ids.
     let mut options = args.shards.options(args.format).column("tokens");
     if !args.shards.chooses_ids() {
         let vocabulary = Tokenizer::from_file(&args.tokenizer)?.vocab_size();
         options = options.token_type(if vocabulary <= 1 << 16 { TokenType::U16 } else { TokenType::U32 });
     }
-    let written = args.shards.write(options, args.tokens()?.stream().loader(), true)?;
+    let written = args.shards.write(options, args.tokens(text)?.stream().loader(), true)?;
     Ok(args.shards.tell(&written, args.json))
 }
 
 impl Args {
-    fn tokens(&self) -> Result<Data> {
-        let data = Data::open(&self.data, Some(&self.column))?;
-        let data = data.then("select_columns", &json!({"columns": [self.column]}))?;
+    fn tokens(&self, text: Data) -> Result<Data> {
         let mut arguments = json!({"tokenizer": self.tokenizer, "column": self.column, "into": "tokens"});
         for (name, token) in [("append_eos", &self.append_eos), ("prepend_bos", &self.prepend_bos)] {
             if let Some(token) = token {
                 arguments[name] = json!(token);
             }
         }
-        let tokens = data.then("tokenise", &arguments)?;
+        let tokens = text.then("tokenise", &arguments)?;
         match self.seq_len {
             Some(length) => tokens.then("concat_then_split_pack", &json!({"length": {"tokens": length}})),
             None => Ok(tokens),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::element::OrderHash;
 use crate::sink::Manifest;
-use crate::source::TokenLayout;
+use crate::source::{REPEATED, TokenLayout};
 use crate::spec::{Checked, Data, Watch};
 use crate::{Error, ErrorKind, Result, place};
 use serde::Serialize;
@@ -47,12 +47,15 @@ struct Problem {
 
 #[derive(Serialize)]
 struct Verification {
-    format: &'static str,
+    /// All of them, where they are several.
+    format: String,
     files: usize,
     records: u64,
     damaged: u64,
     bytes: u64,
     order_hash: OrderHash,
+    /// Records in which an object has a name twice.
+    repeated_names: u64,
     /// Whether there is a manifest, and all is as it says.
     manifest: Option<bool>,
     problems: Vec<Problem>,
@@ -69,18 +72,20 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         [folder] if place::may_be_folder(folder) => Manifest::of(folder)?.map(|manifest| (folder, manifest)),
         _ => None,
     };
-    let mut format = "";
+    let mut formats: Vec<&str> = Vec::new();
     for file in &files {
-        format = found.read(file, layout, &mut checked)?.unwrap_or(format);
+        let format = found.read(file, layout, &mut checked)?;
+        formats.extend(format.filter(|format| !formats.contains(format)));
     }
     let as_written = manifest.map(|(folder, manifest)| found.compare(folder, &manifest, &checked));
     let Found { problems, count, progress, .. } = found;
     progress.finish();
     let verification = Verification {
-        format,
+        format: formats.join(" and "),
         files: files.len(),
         records: checked.records,
         damaged: checked.damaged,
+        repeated_names: checked.notes.notes().iter().filter(|(what, _)| what == REPEATED).map(|(_, count)| count).sum(),
         bytes: checked.bytes,
         order_hash: checked.order_hash,
         manifest: as_written,
@@ -200,9 +205,13 @@ impl Verification {
         // Of files none of which could be opened nobody knows what they are.
         let of = |format: &str| if format.is_empty() { String::new() } else { format!(" of {format}") };
         let (records, files) = (plural(self.records, "record"), plural(self.files as u64, "file"));
-        text += &format!("read        {records} · {} of values · {files}{}\n", bytes(self.bytes), of(self.format));
+        text += &format!("read        {records} · {} of values · {files}{}\n", bytes(self.bytes), of(&self.format));
         if self.damaged > 0 {
             text += &format!("damaged     {}\n", grouped(self.damaged));
+        }
+        if self.repeated_names > 0 {
+            let records = plural(self.repeated_names, "record");
+            text += &format!("repeated    {records} with a repeated name, of which the last value stands\n");
         }
         if let Some(as_written) = self.manifest {
             text += &format!("manifest    {}\n", if as_written { "as it says" } else { "not as it says" });

@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use crate::sink::{Compression, Schema, Sink, SinkFormat, SinkOptions, SinkReport};
 use crate::source::TokenType;
-use crate::{BoxIter, Element, Error, LoaderBuilder, Result, place};
+use crate::{BoxIter, Element, Error, Executor, LoaderBuilder, Result, place};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
 use crate::cli::format::{count, grouped};
-use crate::cli::how::memory;
+use crate::cli::how::{memory, threads};
 use crate::cli::progress::Written;
 use crate::cli::tokens::TokenCount;
 use crate::cli::{Outcome, interrupt, output};
@@ -23,7 +23,7 @@ pub(crate) struct Shards {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// A shard ends behind the record with which its values have so many bytes, before they are encoded
-    #[arg(long, value_name = "BYTES", value_parser = memory, default_value = "256MiB")]
+    #[arg(long, value_name = "BYTES", value_parser = some_memory, default_value = "256MiB")]
     shard_size: u64,
     /// Records in a shard at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -49,9 +49,9 @@ pub(crate) struct Shards {
     /// What names of shards begin with
     #[arg(long, value_name = "NAME", default_value = "shard")]
     prefix: String,
-    /// Threads that read, and as many that encode [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    /// Threads that read, and as many that encode [default: all cores]; `auto` for as many that read as pay
+    #[arg(long, value_name = "N|auto", value_parser = threads)]
+    threads: Option<Executor>,
     /// Memory of what waits to be encoded
     #[arg(long, value_name = "BYTES", value_parser = memory, default_value = "1GiB")]
     ram: u64,
@@ -82,6 +82,14 @@ struct Summary<'a> {
     report: &'a SinkReport,
     #[serde(flatten)]
     tokens: Option<&'a Tokens>,
+}
+
+/// Bytes of an amount of memory, at least one.
+fn some_memory(text: &str) -> std::result::Result<u64, String> {
+    match memory(text)? {
+        0 => Err("a shard of nothing holds no record: 1MiB or more is meant".to_owned()),
+        bytes => Ok(bytes),
+    }
 }
 
 /// One of the names of types of token ids.
@@ -117,10 +125,7 @@ impl Shards {
     ) -> Result<Ended> {
         let start = Instant::now();
         let mut tokens = TokenCount::default();
-        let pipeline = match self.threads {
-            Some(n) => pipeline.threads(n),
-            None => pipeline.executor(crate::Executor::all_cores()),
-        };
+        let pipeline = pipeline.executor(self.threads.unwrap_or_else(Executor::all_cores));
         let (mut sink, mut loader) = Sink::of_pipeline(options, &self.out, pipeline)?;
         if self.resume && sink.records() > 0 {
             output::say(&format!(
@@ -173,7 +178,7 @@ impl Shards {
         if let Some(records) = self.group {
             options = options.group(records);
         }
-        if let Some(threads) = self.threads {
+        if let Some(Executor::Threads(threads)) = self.threads {
             options = options.threads(threads);
         }
         if let Some(token) = self.ids {

@@ -82,6 +82,18 @@ impl Sample {
         }
     }
 
+    /// Takes back that the present one of so many elements was begun: it is begun again.
+    pub(super) fn retract(&mut self, elements: u64) {
+        self.begun = self.begun.saturating_sub(elements);
+        self.countdown += 1;
+        if std::mem::take(&mut self.on) {
+            let stood_for = (self.weight * elements as f64).round() as u64;
+            self.stood_for = self.stood_for.saturating_sub(stood_for);
+            self.pending += stood_for;
+        }
+        self.pending = self.pending.saturating_sub(elements);
+    }
+
     /// The distance to the next that is measured: so far that measuring costs one part in [`SHARE`] of the time that the
     /// present one took. It is dithered, so that a period in the data cannot hide from the sample or dominate it.
     fn choose_next(&mut self) {

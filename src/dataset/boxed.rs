@@ -14,7 +14,7 @@ use super::memory::Sample;
 use super::sample;
 use super::stage::{Stage, same_stage};
 use crate::cx::{Cx, StageId};
-use crate::element::Stack;
+use crate::element::{Name, Ragged, Stack};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
@@ -64,6 +64,10 @@ impl<T: 'static> MapDataset for BoxMap<T> {
         T: Stack,
     {
         self.0.get_stacked(indices, cx)
+    }
+
+    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        self.0.get_ragged(indices, names, cx)
     }
 
     fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
@@ -132,6 +136,8 @@ trait ErasedIterator<T>: Send {
     fn erased_next_stacked(&mut self, count: usize, cx: &mut Cx) -> NextStacked<T>
     where
         T: Stack;
+    fn erased_next_ragged(&mut self, names: &[Name], cx: &mut Cx) -> Option<Ragged>;
+    fn erased_pass_ragged(&mut self, rows: usize);
     fn erased_state(&self) -> AnyState;
     fn erased_restore(&mut self, state: AnyState, cx: &mut Cx) -> Result<()>;
 }
@@ -146,6 +152,14 @@ impl<I: DatasetIterator> ErasedIterator<I::Item> for I {
         I::Item: Stack,
     {
         self.next_stacked(count, cx)
+    }
+
+    fn erased_next_ragged(&mut self, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        self.next_ragged(names, cx)
+    }
+
+    fn erased_pass_ragged(&mut self, rows: usize) {
+        self.pass_ragged(rows);
     }
 
     fn erased_state(&self) -> AnyState {
@@ -173,6 +187,14 @@ impl<T> DatasetIterator for BoxIterator<T> {
         T: Stack,
     {
         self.0.erased_next_stacked(count, cx)
+    }
+
+    fn next_ragged(&mut self, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        self.0.erased_next_ragged(names, cx)
+    }
+
+    fn pass_ragged(&mut self, rows: usize) {
+        self.0.erased_pass_ragged(rows);
     }
 
     fn state(&self) -> AnyState {

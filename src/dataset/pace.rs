@@ -58,8 +58,8 @@ impl Pace {
         &self,
         range: &mut Range<u64>,
         cx: &mut Cx,
-        evaluate: impl FnOnce(Range<u64>, &mut Cx) -> Many<T>,
-    ) -> Many<T> {
+        evaluate: impl FnOnce(Range<u64>, &mut Cx) -> T,
+    ) -> T {
         let size = self.size.load(Ordering::Relaxed);
         let chunk = range.start..range.end.min(range.start.saturating_add(size.into()));
         range.start = chunk.end;
@@ -68,11 +68,11 @@ impl Pace {
             return evaluate(chunk, cx);
         }
         let (count, start) = (chunk.end - chunk.start, Instant::now());
-        let many = evaluate(chunk, cx);
+        let evaluated = evaluate(chunk, cx);
         if count > 0 {
             self.size.store(next(size, count, start.elapsed()).max(self.least), Ordering::Relaxed);
         }
-        many
+        evaluated
     }
 }
 

@@ -198,6 +198,15 @@ impl dyn Stage + '_ {
         !self.has_every_index() && dropped()
     }
 
+    /// Whether elements are those of one source, as they are, in whatever order.
+    pub(crate) fn only_orders(&self) -> bool {
+        match (self.role(), self.parents().as_slice()) {
+            (Role::Source, _) => true,
+            (Role::Order, [parent]) => parent.only_orders(),
+            _ => false,
+        }
+    }
+
     /// Whether all of its work is [native](Stage::is_native).
     pub fn all_native(&self) -> bool {
         self.is_native() && self.parents().iter().all(|p| p.all_native())

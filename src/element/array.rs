@@ -98,9 +98,19 @@ impl Array {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it does not fit in memory.
     pub fn builder(dtype: DType, shape: &[usize]) -> Result<ArrayMut> {
-        let bytes = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d)).filter(|&n| n <= isize::MAX as usize);
-        let bytes = bytes.ok_or_else(|| Error::config(format!("an array {dtype}{shape:?} does not fit in memory")))?;
+        let bytes = bytes_for(dtype, shape)?;
         Ok(ArrayMut { dtype, shape: Shape::new(shape), data: BufferMut::try_zeroed(bytes)? })
+    }
+
+    /// An array of rows that are written one after the other, in memory that another such array may have had.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it does not fit in memory.
+    pub(crate) fn of_rows(dtype: DType, shape: &[usize]) -> Result<ArrayRows> {
+        let bytes = bytes_for(dtype, shape)?;
+        let array = ArrayMut { dtype, shape: Shape::new(shape), data: BufferMut::try_used(bytes)? };
+        let row = bytes.checked_div(shape.first().copied().unwrap_or(1)).unwrap_or(0);
+        Ok(ArrayRows { array, row, written: 0 })
     }
 
     /// The number type.
@@ -190,6 +200,12 @@ impl Array {
     }
 }
 
+/// Bytes of an array, if a process can have so many.
+fn bytes_for(dtype: DType, shape: &[usize]) -> Result<usize> {
+    let bytes = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d)).filter(|&n| n <= isize::MAX as usize);
+    bytes.ok_or_else(|| Error::config(format!("an array {dtype}{shape:?} does not fit in memory")))
+}
+
 impl fmt::Debug for Array {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{:?}", self.dtype, self.shape())
@@ -230,6 +246,48 @@ impl fmt::Debug for ArrayMut {
     }
 }
 
+/// An array whose rows are written one after the other, every byte once: its memory is not zeroed before.
+pub(crate) struct ArrayRows {
+    array: ArrayMut,
+    /// Bytes of a row, and bytes of all that were handed out.
+    row: usize,
+    written: usize,
+}
+
+impl ArrayRows {
+    /// The numbers of the next row, all of which are to be written: they are anything at first. `None` behind the last.
+    ///
+    /// # Panics
+    /// If `T` is not the array's dtype, which is a bug of the caller: it chose both.
+    pub(crate) fn next_row<T: Scalar>(&mut self) -> Option<&mut [T]> {
+        assert_eq!(T::DTYPE, self.array.dtype, "an array is filled with its own dtype");
+        self.next_bytes().map(bytemuck::cast_slice_mut)
+    }
+
+    /// Writes the next row; `None` if it is no such row, or behind the last.
+    pub(crate) fn push(&mut self, row: &[u8]) -> Option<()> {
+        if row.len() != self.row {
+            return None;
+        }
+        self.next_bytes()?.copy_from_slice(row);
+        Some(())
+    }
+
+    fn next_bytes(&mut self) -> Option<&mut [u8]> {
+        let start = self.written;
+        let place = self.array.bytes_mut().get_mut(start..start.checked_add(self.row)?)?;
+        self.written += place.len();
+        Some(place)
+    }
+
+    /// Ends the writing. Rows that were not written are 0.
+    pub(crate) fn freeze(mut self) -> Array {
+        let written = self.written;
+        self.array.bytes_mut()[written..].fill(0);
+        self.array.freeze()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,6 +302,46 @@ mod tests {
         assert!(Array::new(DType::I32, &[2, 3], six.clone()).is_ok());
         assert!(Array::new(DType::I32, &[2, 2], six.clone()).is_err());
         assert!(Array::new(DType::I32, &[usize::MAX, 3], six).is_err());
+    }
+
+    /// A batch is written to where one lay before, which nobody has any more, and shows nothing of it.
+    #[test]
+    fn rows_are_written_to_memory_that_was_in_use_before() {
+        // No other test has arrays of that size.
+        let shape = [300, 1021];
+        let batch = |rows: usize, id: i32| {
+            let mut batch = Array::of_rows(DType::I32, &shape).unwrap();
+            (0..rows).for_each(|_| batch.next_row::<i32>().unwrap().fill(id));
+            batch.freeze()
+        };
+        let first = batch(300, 1);
+        let place = first.bytes().as_ptr();
+        assert!(place.align_offset(64) == 0 && first.as_slice::<i32>().unwrap().iter().all(|&id| id == 1));
+        let view = first.rows(7..8).unwrap();
+        drop(first);
+        let second = batch(300, 2);
+        assert_ne!(second.bytes().as_ptr(), place, "somebody has a view");
+        assert!(view.as_slice::<i32>().unwrap().iter().all(|&id| id == 1));
+        drop(view);
+        let third = batch(200, 3);
+        assert_eq!(third.bytes().as_ptr(), place);
+        let (written, rest) = third.as_slice::<i32>().unwrap().split_at(200 * 1021);
+        assert!(written.iter().all(|&id| id == 3) && rest.iter().all(|&id| id == 0));
+        let mut third = third.into_exclusive();
+        assert_eq!((third.bytes().as_ptr(), third.data.as_mut_bytes().is_some()), (place, true));
+    }
+
+    #[test]
+    fn rows_are_as_many_and_as_long_as_was_said() {
+        let mut rows = Array::of_rows(DType::U16, &[2, 3]).unwrap();
+        assert!(rows.push(&[1; 5]).is_none());
+        assert!(rows.push(&[1; 6]).is_some() && rows.push(&[2; 6]).is_some() && rows.push(&[3; 6]).is_none());
+        assert_eq!(rows.freeze().as_slice::<u16>().unwrap(), [257, 257, 257, 514, 514, 514]);
+        assert_eq!(Array::of_rows(DType::U16, &[0, 3]).unwrap().freeze().size(), 0);
+        let mut empty = Array::of_rows(DType::U16, &[2, 0]).unwrap();
+        assert!(empty.push(&[]).is_some());
+        let error = Array::of_rows(DType::I32, &[1 << 45]).err().unwrap();
+        assert_eq!(error.kind(), crate::ErrorKind::Config);
     }
 
     #[test]

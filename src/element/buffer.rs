@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
+use super::spare;
 use crate::error::{Error, Result};
+use crate::units::Bytes;
 
 /// Memory that a [`Buffer`] can view: the heap, a file mapping, an Arrow buffer, a leased shared-memory slot.
 ///
@@ -39,7 +41,7 @@ const PROBED: usize = 1 << 20;
 
 /// The unit of allocation, as aligned as memory comes anyway: asking for more takes allocators several times as long,
 /// and keeps them from handing out pages that are zero already.
-type Word = u128;
+pub(super) type Word = u128;
 const WORD: usize = size_of::<Word>();
 
 /// Words that hold `len` bytes wherever the first of them has to lie.
@@ -60,14 +62,21 @@ pub struct BufferMut {
     /// Bytes in front of the first.
     start: usize,
     len: usize,
+    /// Whether the memory is used again once nobody has it.
+    lent: bool,
 }
 
 impl BufferMut {
     /// `len` bytes of 0. Large allocations come zeroed from the system and cost nothing until touched.
     pub fn zeroed(len: usize) -> Self {
         let words: Vec<Word> = vec![0; words_for(len)];
+        Self::over(words, len, false)
+    }
+
+    /// The first `len` bytes of `words` that begin where they should.
+    fn over(words: Vec<Word>, len: usize, lent: bool) -> Self {
         let start = WORD * words_before(words.as_ptr());
-        Self { words, start, len }
+        Self { words, start, len, lent }
     }
 
     /// The same, for a length that a user or a file has chosen.
@@ -75,17 +84,25 @@ impl BufferMut {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the system has not as much memory.
     pub fn try_zeroed(len: usize) -> Result<Self> {
-        // Memory that is 0 from the start can only be asked for in a way that ends the program where it is refused. So more
-        // than a little is asked for first as it comes, which costs nothing: nobody writes to it.
-        if len >= PROBED {
-            let mut probe: Vec<Word> = Vec::new();
-            let refused = probe.try_reserve_exact(words_for(len)).is_err();
-            if refused {
-                return Err(Error::config(format!("{len} bytes of memory for one array cannot be had"))
-                    .help("smaller or fewer rows: of a batch, a window, or packed together"));
-            }
-        }
+        refuse_too_many(len, words_for(len))?;
         Ok(Self::zeroed(len))
+    }
+
+    /// `len` bytes that are all to be written: what is large may have been another array's, and have what that had. It is
+    /// neither zeroed nor, where it was in use before, handed out anew by the system page by page.
+    ///
+    /// # Errors
+    /// As for [`try_zeroed`](Self::try_zeroed).
+    pub(super) fn try_used(len: usize) -> Result<Self> {
+        if !spare::is_large(len) {
+            return Ok(Self::zeroed(len));
+        }
+        let count = words_for(spare::rounded(len));
+        if let Some(words) = spare::old_words(count) {
+            return Ok(Self::over(words, len, true));
+        }
+        refuse_too_many(len, count)?;
+        Ok(Self::over(vec![0; count], len, true))
     }
 
     /// Room for `count` numbers of type `T`, all 0.
@@ -113,9 +130,25 @@ impl BufferMut {
 
     /// Makes them shareable, without a copy.
     pub fn freeze(self) -> Buffer {
-        let Self { words, start, len } = self;
-        Buffer(Repr::Shared { owner: Arc::new(words), start, len })
+        let Self { words, start, len, lent } = self;
+        let owner: Arc<dyn Owner> = if lent { spare::lend(words) } else { Arc::new(words) };
+        Buffer(Repr::Shared { owner, start, len })
     }
+}
+
+/// Checks that the system has memory for `len` bytes, which are to lie in so many words.
+fn refuse_too_many(len: usize, words: usize) -> Result<()> {
+    // Memory that is 0 from the start can only be asked for in a way that ends the program where it is refused. So more
+    // than a little is asked for first as it comes, which costs nothing: nobody writes to it.
+    if len >= PROBED {
+        let mut probe: Vec<Word> = Vec::new();
+        let refused = probe.try_reserve_exact(words).is_err();
+        if refused {
+            return Err(Error::config(format!("{} of memory for one array cannot be had", Bytes(len as u64)))
+                .help("smaller or fewer rows: of a batch, a window, or packed together"));
+        }
+    }
+    Ok(())
 }
 
 impl fmt::Debug for BufferMut {
@@ -185,7 +218,7 @@ impl Buffer {
             last[..rest.len()].copy_from_slice(rest);
             words.push(Word::from_ne_bytes(last));
         }
-        BufferMut { words, start, len: bytes.len() }.freeze()
+        BufferMut { words, start, len: bytes.len(), lent: false }.freeze()
     }
 
     #[inline]

@@ -9,8 +9,8 @@ mod batch_mut;
 mod buffer;
 mod digest;
 mod dtype;
+mod ragged;
 mod rows;
-#[cfg(any(feature = "array_record", feature = "store"))]
 pub(crate) mod spare;
 mod spec;
 mod stack;
@@ -31,6 +31,7 @@ pub(crate) use batch_mut::{BatchMut, ColumnMut};
 pub use buffer::{Buffer, BufferMut, Owner};
 pub use digest::{Digest, OrderHash, StreamHasher};
 pub use dtype::{DType, Scalar};
+pub use ragged::{Ragged, RaggedColumn};
 pub use smol_str::{SmolStr as Name, SmolStr as Text};
 pub use spec::{ElementSpec, LeafSpec};
 pub use stack::Stack;

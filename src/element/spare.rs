@@ -2,12 +2,18 @@
 
 use std::collections::VecDeque;
 use std::mem::take;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
-use super::buffer::{Buffer, Owner};
+use bytemuck::Pod;
+
+#[cfg(any(feature = "array_record", feature = "store"))]
+use super::buffer::Buffer;
+use super::buffer::{Owner, Word};
 #[cfg(feature = "store")]
 use crate::error::{Error, ErrorKind, Result};
 use crate::fork::PerProcess;
+#[cfg(feature = "store")]
+use crate::units::Bytes;
 
 /// Smaller memory is left to the allocator, which does not give it back at once.
 const LEAST: usize = 64 << 10;
@@ -15,25 +21,50 @@ const LEAST: usize = 64 << 10;
 const FEW: usize = 8 << 20;
 const PART: usize = 8;
 
-static SPARE: PerProcess<Mutex<Spare>> = PerProcess::new(|| Mutex::new(Spare::new()));
+/// Memory of one kind that is used again.
+type Pool<T> = PerProcess<Mutex<Spare<T>>>;
 
-struct Spare {
+/// Of what is appended to, byte by byte.
+#[cfg(any(feature = "array_record", feature = "store"))]
+static BYTES: Pool<u8> = PerProcess::new(|| Mutex::new(Spare::new()));
+/// Of arrays: each is as long as it was, and has what it had.
+static WORDS: Pool<Word> = PerProcess::new(|| Mutex::new(Spare::new()));
+
+struct Spare<T> {
     /// What was let go of, the latest last: it is still in the processor's cache.
-    memory: VecDeque<Vec<u8>>,
+    memory: VecDeque<Vec<T>>,
     bytes: usize,
     /// Bytes that are shared.
     lent: usize,
 }
 
+/// Whether memory of so many bytes is used again.
+pub(super) fn is_large(len: usize) -> bool {
+    len >= LEAST
+}
+
+/// So many words that were written to before, if there are any.
+pub(super) fn old_words(count: usize) -> Option<Vec<Word>> {
+    WORDS.lock().take(count)
+}
+
+/// The words of an array, shared, which are used again when the last view of it is gone.
+pub(super) fn lend(words: Vec<Word>) -> Arc<dyn Owner> {
+    Arc::new(Lent::new(words, &WORDS))
+}
+
 /// Room for `len` bytes, to be [shared](share) once they are written.
+#[cfg(any(feature = "array_record", feature = "store"))]
 pub(crate) fn room(len: usize) -> Vec<u8> {
     if len < LEAST {
         return Vec::with_capacity(len);
     }
     let size = rounded(len);
     // Nobody waits while the system hands out memory.
-    let used = spare().take(size);
-    used.unwrap_or_else(|| Vec::with_capacity(size))
+    let used = BYTES.lock().take(size);
+    let mut room = used.unwrap_or_else(|| Vec::with_capacity(size));
+    room.clear();
+    room
 }
 
 /// Memory for bytes of which only somebody else says how many there will be: it grows as they come.
@@ -54,8 +85,9 @@ impl Room {
     /// Room for as many bytes as are claimed, which need not be there.
     pub(crate) fn new(claimed: u64) -> Result<Self> {
         let Ok(len) = usize::try_from(claimed) else { return Err(too_much(claimed, 0)) };
-        let spare = if len < LEAST { None } else { spare().take(rounded(len)) };
+        let spare = if len < LEAST { None } else { BYTES.lock().take(rounded(len)) };
         let mut room = Self { bytes: spare.unwrap_or_default(), claimed: len };
+        room.bytes.clear();
         room.reserve(len.min(BELIEVED))?;
         Ok(room)
     }
@@ -90,22 +122,22 @@ impl Room {
 #[cold]
 #[cfg(feature = "store")]
 fn too_much(claimed: u64, here: usize) -> Error {
-    Error::new(ErrorKind::Io, format!("no memory for {claimed} bytes, of which {here} have come"))
+    Error::new(ErrorKind::Io, format!("no memory for {}, of which {} have come", Bytes(claimed), Bytes(here as u64)))
         .help("the file or its server claims a length that cannot be, or this process needs more memory")
 }
 
 /// Lengths that differ little have memory of one size, an eighth more at most; powers of two, which blocks have, just what they need.
-fn rounded(len: usize) -> usize {
+pub(super) fn rounded(len: usize) -> usize {
     len.checked_next_power_of_two().map_or(len, |power| len.next_multiple_of((power / 16).max(1)))
 }
 
 /// The bytes, shared, whose memory is used again when the last view of it is gone.
+#[cfg(any(feature = "array_record", feature = "store"))]
 pub(crate) fn share(bytes: Vec<u8>) -> Buffer {
     if bytes.capacity() < LEAST {
         return Buffer::from_vec(bytes);
     }
-    spare().lent += bytes.capacity();
-    Buffer::from_owner(Arc::new(Lent(bytes)))
+    Buffer::from_owner(Arc::new(Lent::new(bytes, &BYTES)))
 }
 
 /// Pieces, one behind the other, of `len` bytes together.
@@ -116,51 +148,62 @@ pub(crate) fn gather<'a>(len: usize, pieces: impl Iterator<Item = &'a [u8]>) -> 
     share(bytes)
 }
 
-fn spare() -> MutexGuard<'static, Spare> {
-    SPARE.lock()
+/// Bytes of memory that has room for what `memory` has.
+fn bytes_of<T>(memory: &Vec<T>) -> usize {
+    memory.capacity() * size_of::<T>()
 }
 
-impl Spare {
+impl<T> Spare<T> {
     const fn new() -> Self {
         Self { memory: VecDeque::new(), bytes: 0, lent: 0 }
     }
 
-    fn take(&mut self, size: usize) -> Option<Vec<u8>> {
+    /// Memory for just so many.
+    fn take(&mut self, size: usize) -> Option<Vec<T>> {
         let latest = self.memory.iter().rposition(|memory| memory.capacity() == size)?;
         let memory = self.memory.remove(latest)?;
-        self.bytes -= memory.capacity();
+        self.bytes -= bytes_of(&memory);
         Some(memory)
     }
 
     /// What was lent is back. Those go that nobody has asked for longest.
-    fn keep(&mut self, memory: Vec<u8>) {
+    fn keep(&mut self, memory: Vec<T>) {
         // What was lent before a fork was counted by the parent.
-        self.lent = self.lent.saturating_sub(memory.capacity());
-        self.bytes += memory.capacity();
+        self.lent = self.lent.saturating_sub(bytes_of(&memory));
+        self.bytes += bytes_of(&memory);
         self.memory.push_back(memory);
         while self.bytes > FEW.max(self.lent / PART) {
-            self.bytes -= self.memory.pop_front().map_or(0, |oldest| oldest.capacity());
+            self.bytes -= self.memory.pop_front().map_or(0, |oldest| bytes_of(&oldest));
         }
     }
 }
 
-struct Lent(Vec<u8>);
+/// Memory that goes back to its pool when this is dropped.
+struct Lent<T: Pod + Send + Sync> {
+    memory: Vec<T>,
+    pool: &'static Pool<T>,
+}
 
-impl Owner for Lent {
-    fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
-        Some(&mut self.0)
+impl<T: Pod + Send + Sync> Lent<T> {
+    fn new(memory: Vec<T>, pool: &'static Pool<T>) -> Self {
+        pool.lock().lent += bytes_of(&memory);
+        Self { memory, pool }
     }
 }
 
-impl Drop for Lent {
+impl<T: Pod + Send + Sync> Owner for Lent<T> {
+    fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.memory)
+    }
+
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        Some(bytemuck::cast_slice_mut(&mut self.memory))
+    }
+}
+
+impl<T: Pod + Send + Sync> Drop for Lent<T> {
     fn drop(&mut self) {
-        let mut memory = take(&mut self.0);
-        memory.clear();
-        spare().keep(memory);
+        self.pool.lock().keep(take(&mut self.memory));
     }
 }
 
@@ -169,7 +212,7 @@ mod tests {
     use super::*;
 
     /// After these came back, while so many bytes are still lent.
-    fn of(sizes: &[usize], lent: usize) -> Spare {
+    fn of(sizes: &[usize], lent: usize) -> Spare<u8> {
         let mut spare = Spare { lent: lent + sizes.iter().sum::<usize>(), ..Spare::new() };
         sizes.iter().for_each(|&size| spare.keep(Vec::with_capacity(size)));
         spare
@@ -197,7 +240,7 @@ mod tests {
         }
         // More than any process has.
         let error = Room::new(1 << 40).and_then(|mut room| room.reserve(1 << 62)).unwrap_err();
-        assert_eq!(error.message(), "no memory for 1099511627776 bytes, of which 0 have come");
+        assert_eq!(error.message(), "no memory for 1 TiB, of which 0 B have come");
         for len in [0, 10, LEAST - 1, LEAST + 1, BELIEVED + 1, 3 * BELIEVED + 5] {
             let mut room = Room::new(len as u64).unwrap();
             vec![1; len].chunks(128 << 10).for_each(|piece| room.fill(piece).unwrap());
@@ -215,6 +258,7 @@ mod tests {
         assert_eq!((rounded(1 << 17), rounded(1_000_000), rounded(usize::MAX)), (1 << 17, 1 << 20, usize::MAX));
     }
 
+    #[cfg(any(feature = "array_record", feature = "store"))]
     #[test]
     fn nobody_writes_to_what_is_viewed() {
         let len = (1 << 20) + 12_345;

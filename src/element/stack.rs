@@ -211,12 +211,10 @@ impl StackSink for ElementSink {
         shape: &[usize],
         rows: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
     ) -> Result<()> {
-        let mut out = Array::builder(dtype, shape)?;
-        let mut rest = out.bytes_mut();
+        let mut out = Array::of_rows(dtype, shape)?;
         for row in rows {
-            let (place, behind) = rest.split_at_mut(row.len());
-            place.copy_from_slice(row);
-            rest = behind;
+            let pushed = out.push(row);
+            debug_assert!(pushed.is_some(), "rows of {} bytes are alike", row.len());
         }
         self.add(name, Value::Array(out.freeze()));
         Ok(())

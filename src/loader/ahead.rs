@@ -25,10 +25,25 @@ pub(super) struct Ahead<T, S> {
     packets: Option<Receiver<Packet<T, S>>>,
     current: std::vec::IntoIter<Result<(T, S)>>,
     thread: Option<JoinHandle<()>>,
+    /// Where the thread is sent; `None` once it has nothing more to do.
+    orders: Option<Sender<Order<T, S>>>,
+    #[cfg(feature = "python")]
+    buffer: usize,
     run: Runtime,
     /// Since when the consumer waits, if it gave up waiting in between.
     waiting: Option<Instant>,
 }
+
+/// What sends the thread elsewhere.
+struct Order<T, S> {
+    state: S,
+    packets: Sender<Packet<T, S>>,
+    answer: Sender<Result<S>>,
+}
+
+/// So long it is waited for a thread that is sent elsewhere: it may be busy with an element.
+#[cfg(feature = "python")]
+const ORDER_TIME: Duration = Duration::from_secs(1);
 
 impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
     pub(super) fn start<I>(iter: I, cx: Cx, buffer: usize, run: &Runtime) -> Result<Self>
@@ -36,10 +51,11 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         I: DatasetIterator<Item = T, State = S> + 'static,
     {
         let (sender, packets) = bounded(buffer);
+        let (orders, ordered) = bounded(1);
         let thread = std::thread::Builder::new().name("gristmill-suffix".into());
         let work = {
             let run = run.clone();
-            move || crate::exec::thread::run(|| produce(iter, cx, &run, sender))
+            move || crate::exec::thread::run(|| serve(iter, cx, &run, sender, &ordered))
         };
         let thread = thread.spawn(work).map_err(|e| {
             crate::Error::new(crate::ErrorKind::Io, format!("cannot start the thread of the stateful stages: {e}"))
@@ -48,6 +64,9 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
             packets: Some(packets),
             current: Vec::new().into_iter(),
             thread: Some(thread),
+            orders: Some(orders),
+            #[cfg(feature = "python")]
+            buffer,
             run: run.clone(),
             waiting: None,
         })
@@ -72,6 +91,20 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         let end = meter.end(start);
         self.run.demand().end(end);
         next.transpose().map(Poll::Ready)
+    }
+
+    /// Has the thread go on at `state`, and returns where it is then; `None` if it does not follow in time, or no more.
+    #[cfg(feature = "python")]
+    pub(super) fn restore(&mut self, state: S) -> Option<Result<S>> {
+        let orders = self.orders.as_ref()?;
+        let ((sender, packets), (answer, answered)) = (bounded(self.buffer), bounded(1));
+        self.packets = Some(packets);
+        self.current = Vec::new().into_iter();
+        if self.waiting.take().is_some() {
+            self.run.demand().end(Instant::now());
+        }
+        orders.try_send(Order { state, packets: sender, answer }).ok()?;
+        answered.recv_timeout(ORDER_TIME).ok()
     }
 
     /// Whether [`next`](Self::next) would not wait.
@@ -109,6 +142,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
 
     /// A panic of the thread is a panic here: it was the consumer's own closure, or a bug.
     fn join(&mut self) {
+        self.orders = None;
         if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
             std::panic::resume_unwind(panic);
         }
@@ -117,7 +151,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
 
 impl<T, S> Drop for Ahead<T, S> {
     fn drop(&mut self) {
-        self.packets = None;
+        (self.packets, self.orders) = (None, None);
         self.run.cancel();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -126,10 +160,30 @@ impl<T, S> Drop for Ahead<T, S> {
     }
 }
 
-/// Packs up what `iter` yields, to its end.
-fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
+/// Yields what `iter` does, from wherever it is ordered to.
+fn serve<I: DatasetIterator<Item: Send + 'static> + 'static>(
     mut iter: I,
     mut cx: Cx,
+    run: &Runtime,
+    sender: Sender<Packet<I::Item, I::State>>,
+    orders: &Receiver<Order<I::Item, I::State>>,
+) {
+    produce(&mut iter, &mut cx, run, sender);
+    while let Ok(Order { state, packets, answer }) = orders.recv() {
+        let restored = iter.restore(state, &mut cx).map(|()| iter.state());
+        let failed = restored.is_err();
+        let _ = answer.send(restored);
+        if failed {
+            return;
+        }
+        produce(&mut iter, &mut cx, run, packets);
+    }
+}
+
+/// Packs up what `iter` yields, to its end or until nobody wants it.
+fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
+    iter: &mut I,
+    cx: &mut Cx,
     run: &Runtime,
     sender: Sender<Packet<I::Item, I::State>>,
 ) {
@@ -138,7 +192,7 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
     let waiting = outbox.clone();
     cx.before_waiting(move || waiting.lock().unwrap_or_else(PoisonError::into_inner).offer());
     loop {
-        let next = iter.next(&mut cx);
+        let next = iter.next(cx);
         let sent = match next {
             Ok(Some(element)) => {
                 let state = iter.state();
@@ -160,6 +214,8 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
             }
         };
         if !sent {
+            // It has a sender, too.
+            cx.before_waiting(|| ());
             return;
         }
     }

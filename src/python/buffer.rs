@@ -5,14 +5,14 @@ use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-use numpy::npyffi::{NPY_TYPES, PY_ARRAY_API, npy_intp};
+use numpy::npyffi::{NPY_ORDER, NPY_TYPES, PY_ARRAY_API, PyArray_Check, PyArrayObject, npy_intp};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyImportError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyString};
-use pyo3::{PyTypeInfo, ffi};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
+use pyo3::{Borrowed, PyTypeInfo, ffi, intern};
 
 use super::error;
 use crate::element::{Array, Buffer, DType, Owner};
@@ -46,7 +46,13 @@ pub(crate) fn ready(py: Python<'_>) -> PyResult<()> {
 
 /// Whether anybody has imported NumPy: whoever has an array has.
 pub(crate) fn is_loaded(py: Python<'_>) -> PyResult<bool> {
-    py.import("sys")?.getattr("modules")?.contains("numpy")
+    Ok(loaded(py)?.is_some())
+}
+
+/// NumPy, if anybody has imported it, or is at it.
+pub(crate) fn loaded(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let modules = py.import("sys")?.getattr("modules")?.cast_into::<pyo3::types::PyDict>()?;
+    modules.get_item("numpy")
 }
 
 /// An array that views the memory of `array`, read-only unless `access` says otherwise; for a scalar, a NumPy scalar.
@@ -162,6 +168,111 @@ fn bytes_of(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> Buffer {
     Buffer::copy_from(unsafe { std::slice::from_raw_parts(data, len) })
 }
 
+/// References that there are to an object.
+pub(crate) fn references(object: &Bound<'_, PyAny>) -> isize {
+    // SAFETY: the pointer is to a live object, and the interpreter is held.
+    unsafe { ffi::Py_REFCNT(object.as_ptr()) }
+}
+
+/// Whether there are arrays: where nobody has imported NumPy there are none.
+pub(crate) fn has_arrays(py: Python<'_>) -> bool {
+    static THERE: PyOnceLock<()> = PyOnceLock::new();
+    THERE.get(py).is_some() || {
+        // SAFETY: the interpreter is held; it keeps that dict for as long as it runs, and the pointer to it is a borrowed one.
+        let modules = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyImport_GetModuleDict()) };
+        let modules = modules.and_then(|modules| modules.cast_into::<PyDict>().ok());
+        let loaded = modules.is_some_and(|modules| modules.contains(intern!(py, "numpy")).unwrap_or(false));
+        if !loaded || ready(py).is_err() {
+            return false;
+        }
+        // Another thread may have been first.
+        let _ = THERE.set(py, ());
+        true
+    }
+}
+
+/// The object that an array is a view of.
+pub(crate) fn base_of<'py>(array: &Bound<'py, PyUntypedArray>) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: the pointer is to a live array object, which holds a reference to its base.
+    unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), (*array.as_array_ptr()).fields.base) }
+}
+
+/// Whether an array may be written to.
+pub(crate) fn is_writable(array: &Bound<'_, PyUntypedArray>) -> bool {
+    // SAFETY: the pointer is to a live array object.
+    unsafe { (*array.as_array_ptr()).fields.flags & WRITABLE != 0 }
+}
+
+/// Whether an object keeps memory of the crate.
+pub(crate) fn is_memory(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<Memory>()
+}
+
+/// Whether nobody else can write to an array: it is `alone`, which is the caller's to know, and so is each object that it is a view
+/// of; or nobody may write to any of them.
+pub(crate) fn is_alone(array: &Bound<'_, PyUntypedArray>, mut alone: bool) -> bool {
+    let mut writable = is_writable(array);
+    // SAFETY: the pointer is to a live array object.
+    let mut base = unsafe { (*array.as_array_ptr()).fields.base };
+    while !base.is_null() {
+        // SAFETY: the array before holds a reference to its base, an object, for as long as `array` lives; where that is an array
+        // itself, it has the fields of one.
+        unsafe {
+            alone &= ffi::Py_REFCNT(base) == 1;
+            if PyArray_Check(array.py(), base) == 0 {
+                let object = Borrowed::from_ptr(array.py(), base);
+                alone &= is_memory(&object) || object.is_instance_of::<PyByteArray>();
+                break;
+            }
+            let fields = &(*base.cast::<PyArrayObject>()).fields;
+            writable |= fields.flags & WRITABLE != 0;
+            base = fields.base;
+        }
+    }
+    alone || !writable
+}
+
+/// A copy in memory of its own, which lies as that of `array` does; that of a subclass is what its method `copy` makes.
+pub(crate) fn copy_of<'py>(array: &Bound<'py, PyUntypedArray>) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    if !array.is_exact_instance_of::<PyUntypedArray>() {
+        return array.call_method0("copy");
+    }
+    // SAFETY: the pointer is to a live array object; the result is a new reference or null.
+    unsafe {
+        let new = PY_ARRAY_API.PyArray_NewCopy(py, array.as_array_ptr(), NPY_ORDER::NPY_KEEPORDER);
+        Bound::from_owned_ptr_or_err(py, new)
+    }
+}
+
+/// Says that an array frees its memory.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+const OWNS_DATA: c_int = 0x0004;
+
+/// The dtype of a contiguous array, and the addresses of its bytes, if its memory is its own, or that of an array of which nothing
+/// else is a view. Whether anybody else refers to the array itself is the caller's to know.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) fn own_memory(array: &Bound<'_, PyUntypedArray>) -> Option<(DType, std::ops::Range<usize>)> {
+    let dtype = from_dtype(&array.dtype()).ok().filter(|_| array.is_c_contiguous())?;
+    // SAFETY: the pointer is to a live array object.
+    let (data, mut base, mut flags) = unsafe {
+        let fields = &(*array.as_array_ptr()).fields;
+        (fields.data as usize, fields.base, fields.flags)
+    };
+    while !base.is_null() {
+        // SAFETY: the array before holds a reference to its base, an object.
+        let (owner, references) = unsafe { (Bound::from_borrowed_ptr(array.py(), base), ffi::Py_REFCNT(base)) };
+        // Its own here, and that of what it is the base of.
+        let owner = owner.cast_into_exact::<PyUntypedArray>().ok().filter(|_| references == 2)?;
+        // SAFETY: the pointer is to a live array object.
+        (base, flags) = unsafe {
+            let fields = &(*owner.as_array_ptr()).fields;
+            (fields.base, fields.flags)
+        };
+    }
+    (flags & OWNS_DATA != 0).then(|| (dtype, data..data + array.len() * dtype.size()))
+}
+
 /// What `read` makes of an array; `None` if native stages have no arrays of its dtype.
 #[cfg_attr(
     not(all(feature = "workers", target_os = "linux")),
@@ -252,9 +363,7 @@ pub(crate) fn to_str<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, Py
 fn memory_of<'py>(array: &Bound<'py, PyUntypedArray>) -> Option<Bound<'py, Memory>> {
     let mut array = array.clone();
     loop {
-        // SAFETY: the pointer is to a live array object, which holds a reference to its base.
-        let base = unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), (*array.as_array_ptr()).fields.base) }?;
-        match base.cast_into::<PyUntypedArray>() {
+        match base_of(&array)?.cast_into::<PyUntypedArray>() {
             Ok(inner) => array = inner,
             Err(other) => {
                 let memory = other.into_inner().cast_into::<Memory>().ok();

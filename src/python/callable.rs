@@ -10,6 +10,7 @@ use pyo3::types::{PyIterator, PyList};
 use super::error;
 use super::interpreter::attach;
 use super::item::Item;
+use super::owned;
 use crate::dataset::map::Many;
 use crate::element::Element;
 use crate::error::Result;
@@ -46,7 +47,7 @@ impl Callable {
 
     /// What it returns for one item.
     pub(crate) fn map(&self, item: Item) -> Result<Item> {
-        self.attached(|py, function| function.call1((item.into_python(py)?,)).map(Item::from_python))
+        self.attached(|py, function| function.call1((item.into_python(py)?,)).and_then(Item::of_result))
     }
 
     /// It as the function of a stage.
@@ -82,7 +83,7 @@ impl Callable {
                 objects.push(item.into_python(py).map_err(error::caught)?);
                 Ok(Some(()))
             });
-            self.called(places, objects, py, |(), object| Ok(Some(Item::from_python(object))))
+            self.called(places, objects, py, |(), object| Item::of_result(object).map(Some))
         })
     }
 
@@ -107,27 +108,36 @@ impl Callable {
         py: Python<'py>,
         becomes: impl Fn(T, Bound<'py, PyAny>) -> PyResult<Option<U>>,
     ) -> Many<U> {
-        let mut results = match self.over(py, objects) {
-            Ok(results) => results,
+        let made = PyList::new(py, objects).and_then(|objects| Ok((self.over(&objects)?, objects)));
+        let (mut results, objects) = match made {
+            Ok(made) => made,
             Err(failed) => return many.filter_map(|_, _| Err(error::caught(failed.clone_ref(py)))),
         };
+        let mut place = 0;
         // It goes on behind an exception; only one ends it.
         many.filter_map(|_, item| {
             let result = results.next().unwrap_or_else(|| Err(PyStopIteration::new_err(())));
-            result.and_then(|object| becomes(item, object)).map_err(error::caught)
+            // What a function passes on is to be nobody else's.
+            let done = objects.set_item(place, py.None());
+            place += 1;
+            result
+                .and_then(|object| done.map(|()| object))
+                .and_then(|object| becomes(item, object))
+                .map_err(error::caught)
         })
     }
 
-    /// An iterator over what it returns for each object.
-    fn over<'py>(&self, py: Python<'py>, objects: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyIterator>> {
+    /// An iterator over what it returns for each object of a list.
+    fn over<'py>(&self, objects: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyIterator>> {
+        let py = objects.py();
         static MAP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let map = MAP.get_or_try_init(py, || Ok::<_, PyErr>(py.import("builtins")?.getattr("map")?.unbind()))?;
-        map.bind(py).call1((self.0.bind(py), PyList::new(py, objects)?))?.try_iter()
+        map.bind(py).call1((self.0.bind(py), objects))?.try_iter()
     }
 
     /// What it returns for an item and its index.
     pub(crate) fn map_with_index(&self, index: u64, item: Item) -> Result<Item> {
-        self.attached(|py, function| function.call1((index, item.into_python(py)?)).map(Item::from_python))
+        self.attached(|py, function| function.call1((index, item.into_python(py)?)).and_then(Item::of_result))
     }
 
     /// What it returns for an item and another object, such as random numbers.
@@ -136,7 +146,7 @@ impl Callable {
         item: Item,
         other: impl FnOnce(Python<'_>) -> PyResult<Bound<'_, PyAny>>,
     ) -> Result<Item> {
-        self.attached(|py, function| function.call1((item.into_python(py)?, other(py)?)).map(Item::from_python))
+        self.attached(|py, function| function.call1((item.into_python(py)?, other(py)?)).and_then(Item::of_result))
     }
 
     /// Whether it returns something true.
@@ -146,17 +156,14 @@ impl Callable {
 
     /// Everything in what it returns for one item.
     pub(crate) fn flat_map(&self, item: Item) -> Result<Vec<Item>> {
-        self.attached(|py, function| {
-            let many = function.call1((item.into_python(py)?,))?;
-            many.try_iter()?.map(|one| one.map(Item::from_python)).collect()
-        })
+        self.attached(|py, function| owned::owned_all(function.call1((item.into_python(py)?,))?))
     }
 
     /// What it returns for a list of items.
     pub(crate) fn batch(&self, items: Vec<Item>) -> Result<Item> {
         self.attached(|py, function| {
             let items = items.into_iter().map(|item| item.into_python(py)).collect::<PyResult<Vec<_>>>()?;
-            function.call1((items,)).map(Item::from_python)
+            function.call1((items,)).and_then(Item::of_result)
         })
     }
 

@@ -9,7 +9,7 @@ use super::interpreter::detached;
 #[doc = docs!(cli)]
 #[pyfunction]
 pub(crate) fn cli(py: Python<'_>, arguments: Vec<OsString>, interpreter: OsString) -> u8 {
-    const AGAIN: [&str; 2] = ["-c", "from gristmill._cli import main; main()"];
+    const AGAIN: [&str; 2] = ["-c", "from gristmill_command import main; main()"];
     detached(py, || {
         crate::cli::own::set_interpreter(interpreter.clone(), &AGAIN);
         #[cfg(all(feature = "workers", target_os = "linux"))]

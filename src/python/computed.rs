@@ -65,7 +65,7 @@ impl MapDataset for Computed {
         let read = || {
             attach(|py| {
                 let element = self.object.object().bind(py).get_item(index)?;
-                Ok((!element.is_none()).then(|| Item::from_python(element)))
+                (!element.is_none()).then(|| Item::of_result(element)).transpose()
             })
         };
         let element = cx.timed(StageId(0), read).map_err(error::caught);

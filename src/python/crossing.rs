@@ -43,7 +43,7 @@ impl Cross for Item {
                 Ok(())
             }
             Self::Tree(tree) => tree.write(out),
-            Self::Python(object) => Python::attach(|py| write_object(object.bind(py), out)),
+            Self::Python(object) => Python::attach(|py| write_object(object.bind(py), Some(1), out)),
             Self::Apart(batch) => Python::attach(|py| write_batch(py, batch, out)),
         }
     }
@@ -62,8 +62,16 @@ impl Cross for Item {
     }
 }
 
+/// How many references to an object there are here, if nobody else has what it is in.
+type Holders = Option<isize>;
+
+/// So many references to each item of what nobody else has: its own, and that of the list that it was taken out to.
+fn items_of(value: &Bound<'_, PyAny>, holders: Holders) -> Holders {
+    holders.filter(|&holders| buffer::references(value) == holders).map(|_| 2)
+}
+
 /// Only what is exactly of a known type: subclasses stay what they are, pickled.
-fn write_object(value: &Bound<'_, PyAny>, out: &mut Out<'_>) -> Result<(), Stop> {
+fn write_object(value: &Bound<'_, PyAny>, holders: Holders, out: &mut Out<'_>) -> Result<(), Stop> {
     if value.is_none() {
         return out.word(NONE);
     }
@@ -89,16 +97,24 @@ fn write_object(value: &Bound<'_, PyAny>, out: &mut Out<'_>) -> Result<(), Stop>
         return write_bytes(out, bytes.as_bytes());
     }
     if let Ok(dict) = value.cast_exact::<PyDict>() {
-        return write_dict(dict, out);
+        return write_dict(dict, items_of(value, holders), out);
     }
     if let Ok(list) = value.cast_exact::<PyList>() {
-        return write_all(LIST, &list.iter().collect::<Vec<_>>(), out);
+        return write_all(LIST, &list.iter().collect::<Vec<_>>(), items_of(value, holders), out);
     }
     if let Ok(tuple) = value.cast_exact::<PyTuple>() {
-        return write_all(TUPLE, &tuple.iter().collect::<Vec<_>>(), out);
+        return write_all(TUPLE, &tuple.iter().collect::<Vec<_>>(), items_of(value, holders), out);
     }
+    // Before there are more references to it here.
+    let alone = holders.is_some_and(|holders| buffer::references(value) == holders);
     match numpy_array(value).map_err(error::caught)? {
         Some(array) => {
+            if alone
+                && let Some((dtype, bytes)) = buffer::own_memory(&array)
+                && tree::give_array(out, dtype, array.shape(), bytes)?
+            {
+                return Ok(());
+            }
             let written = buffer::view(&array, |dtype, shape, bytes| write_array(out, dtype, shape, bytes))
                 .map_err(Stop::from)?;
             written.unwrap_or_else(|| write_pickled(value, out))
@@ -130,7 +146,7 @@ fn numpy_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyU
     Ok(array.cast_into().ok())
 }
 
-fn write_dict(dict: &Bound<'_, PyDict>, out: &mut Out<'_>) -> Result<(), Stop> {
+fn write_dict(dict: &Bound<'_, PyDict>, holders: Holders, out: &mut Out<'_>) -> Result<(), Stop> {
     // Taken out first: pickling a value runs code that may change the dict.
     let fields: Vec<_> = dict.iter().collect();
     let name = |key: &Bound<'_, PyAny>| key.cast_exact::<PyString>().is_ok_and(|name| name.to_cow().is_ok());
@@ -142,7 +158,7 @@ fn write_dict(dict: &Bound<'_, PyDict>, out: &mut Out<'_>) -> Result<(), Stop> {
     for (key, value) in &fields {
         let name = key.cast::<PyString>().map_err(|e| error::caught(e.into()))?;
         out.text(&name.to_cow().map_err(error::caught)?)?;
-        write_object(value, out)?;
+        write_object(value, holders, out)?;
     }
     out.leave();
     Ok(())
@@ -151,7 +167,7 @@ fn write_dict(dict: &Bound<'_, PyDict>, out: &mut Out<'_>) -> Result<(), Stop> {
 /// A batch, each row of it copied once, to its place.
 fn write_batch(py: Python<'_>, batch: &Apart, out: &mut Out<'_>) -> Result<(), Stop> {
     match batch {
-        Apart::Whole(object) => write_object(object.bind(py), out),
+        Apart::Whole(object) => write_object(object.bind(py), Some(1), out),
         Apart::Rows(rows) => {
             let written = rows.view(py, |dtype, shape, rows| write_rows(out, dtype, shape, rows));
             written.unwrap_or_else(|| Err(changed().into()))
@@ -182,10 +198,10 @@ fn changed() -> Error {
         .help("return a new array from the function, and leave it as it is")
 }
 
-fn write_all(tag: u64, values: &[Bound<'_, PyAny>], out: &mut Out<'_>) -> Result<(), Stop> {
+fn write_all(tag: u64, values: &[Bound<'_, PyAny>], holders: Holders, out: &mut Out<'_>) -> Result<(), Stop> {
     pair(out, tag, values.len() as u64)?;
     out.enter()?;
-    values.iter().try_for_each(|value| write_object(value, out))?;
+    values.iter().try_for_each(|value| write_object(value, holders, out))?;
     out.leave();
     Ok(())
 }

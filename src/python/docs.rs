@@ -99,7 +99,8 @@ Raises:
         r#"Reads the records of anything with `__len__` and `__getitem__`; index `i` reads record `i % len(source)`.
 
 A source that also has `__getitems__` is given lists of indices, as many as are read at a time, and returns as
-many records; where that raises, they are read one by one.
+many records; where that raises, they are read one by one. An array that the source keeps a reference to, or of
+which the record is a view, is copied, unless it is read-only.
 
 Args:
     source (Source): Lists, arrays, datasets of others; it is asked from several threads if the
@@ -133,6 +134,9 @@ Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
         (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
     columns (str | Sequence[str] | None): The columns to read, all of them by default.
+    repeated_names (Literal['last', 'error']): What becomes of a record in which an object has a
+        name twice, among the columns that are read: with `"last"` the last value stands, as in
+        Python's `json`, and the report counts such records; with `"error"` it is a bad record.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
         file, which is the default, `"off"`, or a folder.
 
@@ -142,7 +146,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.jsonl) => {
-        concat!(r#"jsonl(paths, *, columns=None, index_cache=None)"#, "\n--\n\n", docs!(MapDataset.jsonl))
+        concat!(r#"jsonl(paths, *, columns=None, repeated_names='last', index_cache=None)"#, "\n--\n\n", docs!(MapDataset.jsonl))
     };
     (MapDataset.arrow) => {
         r#"Reads the rows of Arrow's files, or of a table in memory: dicts of arrays, numbers, text and lists.
@@ -616,6 +620,9 @@ Raises:
     (MapDataset.map) => {
         r#"Applies a function to every element. What it returns is the element, `None` too.
 
+An array that the function keeps a reference to is copied, unless it is read-only; so are dicts, lists and
+byte arrays that it keeps. What nobody else refers to stays where it is.
+
 Args:
     transform (Callable[[Any], Any] | Map): A function of an element, or an object with a method
         `map`.
@@ -990,6 +997,9 @@ Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
         (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
     columns (str | Sequence[str] | None): The columns to read, all of them by default.
+    repeated_names (Literal['last', 'error']): What becomes of a record in which an object has a
+        name twice, among the columns that are read: with `"last"` the last value stands, as in
+        Python's `json`, and the report counts such records; with `"error"` it is a bad record.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
         file, which is the default, `"off"`, or a folder.
     lanes (int | None): How many compressed files are read at a time, one record of each in turn; it
@@ -1001,7 +1011,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature IterDataset.jsonl) => {
-        concat!(r#"jsonl(paths, *, columns=None, index_cache=None, lanes=None)"#, "\n--\n\n", docs!(IterDataset.jsonl))
+        concat!(r#"jsonl(paths, *, columns=None, repeated_names='last', index_cache=None, lanes=None)"#, "\n--\n\n", docs!(IterDataset.jsonl))
     };
     (IterDataset.lines) => {
         r#"Reads the lines of text files in order; compressed ones (`.gz`, `.zst`, `.lz4`) are read as streams: dicts
@@ -1111,7 +1121,8 @@ Raises:
         r#"Takes a stream written in Python: each `iter(source)` starts a pass.
 
 A pass with `get_state` and `set_state` is restored by them: its state is what JSON can hold. Without them it is
-read again up to the element that comes next.
+read again up to the element that comes next. An array that the stream keeps a reference to is copied, unless it
+is read-only.
 
 Args:
     source (Iterable[Any]): An iterable that can be iterated over anew.
@@ -1274,6 +1285,9 @@ Raises:
     };
     (IterDataset.map) => {
         r#"Applies a function to every element. What it returns is the element, `None` too.
+
+An array that the function keeps a reference to is copied, unless it is read-only; so are dicts, lists and
+byte arrays that it keeps. What nobody else refers to stays where it is.
 
 Args:
     transform (Callable[[Any], Any] | Map): A function of an element, or an object with a method
@@ -1666,7 +1680,8 @@ Raises:
 the same.
 
 Native pipelines take one process with threads; Python functions go to several, by value if they are of a script
-or a notebook. What comes behind this runs here.
+or a notebook. What comes behind this runs here; but functions and filters straight behind compressed files that are
+read as `lanes` belong to those, and run where they are read.
 
 Args:
     options (MpOptions | int | WorkerOptions | None): `MpOptions`, Grain's, or a number of workers;

@@ -8,7 +8,7 @@ use pyo3::types::{PyFloat, PyInt, PyList, PyTuple};
 use super::apart::{self, Apart};
 use super::buffer::Access;
 use super::interpreter::released;
-use super::{buffer, element, error, process};
+use super::{buffer, element, error, owned, process};
 use crate::element::{Array, Buffer, Element, Stack, Tree, Value};
 use crate::error::Result;
 
@@ -43,6 +43,15 @@ impl Item {
             return Self::Float(number);
         }
         Self::Python(object.unbind())
+    }
+
+    /// What a function or a source of the user returned: nothing that is done to what they keep of it changes it.
+    pub(crate) fn of_result(object: Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = object.py();
+        match Self::from_python(object) {
+            Self::Python(object) => Ok(Self::Python(owned::owned(object.into_bound(py))?.unbind())),
+            number => Ok(number),
+        }
     }
 
     /// The Python object: a dict of arrays and text for an element.

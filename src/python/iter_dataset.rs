@@ -391,6 +391,12 @@ impl PyIterDataset {
         Self::loader(slf, Threads::NONE, 2, false, true)
     }
 
+    /// Whether the next elementwise stage runs inside lanes, behind `mp_prefetch` too.
+    #[getter]
+    fn _in_lanes(&self) -> bool {
+        self.0.in_lanes()
+    }
+
     #[classmethod]
     fn __class_getitem__<'py>(cls: &Bound<'py, PyType>, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         super::generic(cls, item)

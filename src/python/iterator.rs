@@ -22,7 +22,8 @@ use super::warnings;
 use super::workers::Workers;
 use crate::dataset::{BoxIter, IterDataset};
 use crate::fork::{Origin, ThreadOf};
-use crate::report::{Bytes, ConsumerMeter};
+use crate::report::ConsumerMeter;
+use crate::units::Bytes;
 use crate::{Checkpoint, Error, Executor, Loader, Report, Result};
 
 /// Threads that evaluate the elementwise part: how many, or `"auto"`.
@@ -345,8 +346,24 @@ impl PyDatasetIterator {
             Err(_) => json::text_of(state)?,
         };
         let checkpoint = Checkpoint::from_json(&json).or_raise(py)?;
+        let load = |checkpoint| load(&self.dataset, self.how, self.workers.as_ref(), Some(checkpoint));
         self.running(py, |loader| {
-            *loader = load(&self.dataset, self.how, self.workers.as_ref(), Some(checkpoint))?;
+            let (before, was_over) = (loader.state(), loader.is_over());
+            let moved = match loader.restore(&checkpoint) {
+                Ok(true) => return Ok(()),
+                Ok(false) => load(checkpoint),
+                Err(error) => Err(error),
+            };
+            match moved {
+                Ok(elsewhere) => *loader = elsewhere,
+                Err(error) => {
+                    // It stays where it was.
+                    if let (false, true, Ok(before)) = (was_over, loader.is_over(), before) {
+                        *loader = load(before)?;
+                    }
+                    return Err(error);
+                }
+            }
             Ok(())
         })?
         .or_raise(py)

@@ -20,6 +20,8 @@ mod computed;
 mod convert;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 mod crossing;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+mod data_memory;
 mod dlpack;
 mod element;
 mod error;
@@ -37,6 +39,7 @@ mod metrics;
 mod missing;
 mod native;
 mod numbers;
+mod owned;
 mod process;
 mod random;
 mod recipe;

@@ -9,6 +9,7 @@ use super::callable::Callable;
 use super::error;
 use super::interpreter::attach;
 use super::item::Item;
+use super::owned;
 use crate::dataset::map::{Many, RandomAccess, SelectionMap};
 use crate::error::{Error, Result};
 
@@ -50,18 +51,16 @@ impl RandomAccess for PythonSource {
     }
 
     fn read(&self, index: u64) -> Result<Item> {
-        attach(|py| self.object.object().bind(py).get_item(index).map(Item::from_python)).map_err(error::caught)
+        attach(|py| self.object.object().bind(py).get_item(index).and_then(Item::of_result)).map_err(error::caught)
     }
 
     /// By `__getitems__`, where it has that. Where it fails, each record is read alone, and the error belongs to one of them.
     fn read_many(&self, indices: &[u64]) -> Many<Item> {
         attach(|py| {
             let object = self.object.object().bind(py);
-            let records = || object.call_method1("__getitems__", (indices,))?.try_iter()?.collect::<PyResult<Vec<_>>>();
+            let records = || owned::owned_all(object.call_method1("__getitems__", (indices,))?);
             match self.together.then(records) {
-                Some(Ok(records)) if records.len() == indices.len() => {
-                    records.into_iter().map(Item::from_python).collect::<Vec<_>>().into()
-                }
+                Some(Ok(records)) if records.len() == indices.len() => records.into(),
                 Some(Ok(records)) => Many::one_by_one(indices, |_| Err(self.miscounted(indices.len(), records.len()))),
                 // Nobody who wants to end the program is to wait for more.
                 Some(Err(ended)) if !ended.is_instance_of::<PyException>(py) => {

@@ -90,7 +90,7 @@ impl PythonPass {
     }
 
     fn advance(&mut self) -> PyResult<Option<Item>> {
-        attach(|py| self.iterator.bind(py).clone().next().map(|next| next.map(Item::from_python)).transpose())
+        attach(|py| self.iterator.bind(py).clone().next().map(|next| Item::of_result(next?)).transpose())
     }
 
     fn python_state(&self) -> PyResult<Json> {

@@ -87,10 +87,13 @@ fn stacked<T: Stack<Batch = T> + Send + 'static>(chain: Chain<T>, size: usize, r
     })
 }
 
-/// The stages behind it stay in front of the border, so that nothing but who evaluates them tells that it is there.
+/// The stages behind it stay in front of the border, or inside the lanes, so that nothing but who evaluates them tells that it is
+/// there. Lanes have no such place: a filter in one decides which of its elements is the next, so all of a lane is evaluated
+/// where it is read.
 fn cut<T: Send + 'static>(chain: Chain<T>) -> Chain<T> {
     match chain {
         Chain::Stream(ds, border) => Chain::Stream(Cut::new(ds).boxed(), border),
+        lanes @ Chain::Lanes(..) => lanes,
         chain => Chain::Iter(chain.into_iter()),
     }
 }
@@ -237,6 +240,14 @@ impl Streams {
         match self {
             Self::Elements(chain, context) => Self::Elements(cut(chain.clone()), context.clone()),
             Self::Items(chain) => Self::Items(cut(chain.clone())),
+        }
+    }
+
+    /// Whether the next elementwise stage runs inside lanes.
+    pub(crate) fn in_lanes(&self) -> bool {
+        match self {
+            Self::Elements(chain, _) => matches!(chain, Chain::Lanes(..)),
+            Self::Items(chain) => matches!(chain, Chain::Lanes(..)),
         }
     }
 

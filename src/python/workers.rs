@@ -8,14 +8,13 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
 
-use super::buffer;
 use super::item::Item;
 use super::iter_dataset::PyIterDataset;
-use super::process;
+use super::{buffer, data_memory, process};
 use crate::dataset::{BoxIter, Stage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::loader::LoaderBuilder;
-use crate::report::Bytes;
+use crate::units::Bytes;
 use crate::workers::control::Session;
 use crate::workers::launch::{Starter, WorkerCommand};
 use crate::workers::start::Launch;
@@ -158,6 +157,7 @@ impl Choices {
 /// In a worker: the pipeline again.
 fn rebuild(payload: Vec<u8>, session: &Session) -> Result<BoxIter<Item>> {
     let bytes = Bytes(payload.len() as u64);
+    data_memory::admit();
     Python::attach(|py| {
         let made = || {
             let build = py.import("gristmill._worker")?.getattr("build")?;

@@ -84,6 +84,7 @@ fn stage(id: usize, name: &str, role: Role, place: Place, self_s: f64) -> StageR
         elements_per_s: 0.0,
         bytes_per_s: 0.0,
         role,
+        is_behind: false,
     }
 }
 

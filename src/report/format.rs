@@ -1,5 +1,7 @@
 //! Numbers and times for people.
 
+use crate::units::Bytes;
+
 /// A number with three digits and a unit: `4.33 M`.
 pub(crate) fn count(n: f64) -> String {
     let (value, unit) = match n {
@@ -19,22 +21,7 @@ pub(crate) fn count(n: f64) -> String {
 
 /// Bytes with three digits and a unit of powers of two: `13.7 MiB`.
 pub(crate) fn bytes(n: f64) -> String {
-    let units = [
-        (f64::from(1 << 30) * 1024.0, "TiB"),
-        (f64::from(1 << 30), "GiB"),
-        (f64::from(1 << 20), "MiB"),
-        (1024.0, "KiB"),
-    ];
-    let Some((size, unit)) = units.into_iter().find(|(size, _)| n >= *size) else { return format!("{n:.0} B") };
-    let value = n / size;
-    let decimals = if value >= 100.0 {
-        0
-    } else if value >= 10.0 {
-        1
-    } else {
-        2
-    };
-    format!("{value:.decimals$} {unit}")
+    Bytes(n.round() as u64).to_string()
 }
 
 /// `0.993` as `99.3 %`.

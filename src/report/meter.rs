@@ -95,6 +95,11 @@ impl ConsumerMeter {
         now
     }
 
+    /// When the consumer asked for the first element, and when it had it.
+    pub(crate) fn first(&self) -> Option<(Instant, Instant)> {
+        self.started.map(|started| (started, started + self.first_wait))
+    }
+
     /// The consumer looked into the buffer and found `ready` places filled.
     pub(crate) fn look(&mut self, ready: usize) {
         self.looks += 1;

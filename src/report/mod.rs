@@ -10,9 +10,14 @@ pub(crate) mod format;
 pub(crate) mod html;
 mod meter;
 mod model;
+#[cfg(all(test, feature = "spec"))]
+mod places;
+mod startup;
 mod text;
 mod verdict;
 mod workers;
+
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -20,8 +25,6 @@ use serde::Serialize;
 pub(crate) use decoding::REMEDY;
 pub(crate) use meter::ConsumerMeter;
 pub use verdict::{Advice, Change, Verdict};
-#[cfg(any(feature = "python", all(feature = "workers", target_os = "linux")))]
-pub(crate) use workers::Bytes;
 pub use workers::{WorkerReport, WorkersReport};
 
 use crate::cx::{Recorder, StageTally};
@@ -29,6 +32,7 @@ use crate::dataset::{Role, Stage};
 use crate::exec::Runtime;
 use crate::store;
 use crate::tune::Decision;
+use crate::units::Bytes;
 
 /// Where the time of a run went. `Display` is the text for people, at most 100 columns wide; `Serialize` is for programs.
 ///
@@ -58,7 +62,8 @@ pub struct Report {
     pub first_wait_s: f64,
     /// Share of that wait.
     pub startup_share: f64,
-    /// What is known of where it went.
+    /// What is known of where it went: what was made meanwhile, in this process or a worker, or the stage that worked on the first
+    /// element.
     pub startup: Vec<String>,
     /// Share of waiting for an element that was there: until a loop in Python had the interpreter's lock again, and the element was
     /// an object of Python's.
@@ -88,10 +93,21 @@ pub struct Report {
 /// What the consumer saw of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
+    /// When the first element came.
+    pub(crate) first: &'a First,
     /// By the loader.
     pub(crate) meter: &'a ConsumerMeter,
     /// By a loop in another language, around the loader.
     pub(crate) around: Option<&'a ConsumerMeter>,
+}
+
+/// What had happened when the first element came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct First {
+    /// What was made meanwhile, and for how long.
+    pub(crate) made: Vec<(&'static str, Duration)>,
+    /// The work of each stage so far, by id, as far as it was counted.
+    pub(crate) work: Vec<Duration>,
 }
 
 /// Where a stage runs.
@@ -142,6 +158,9 @@ pub struct StageReport {
     pub bytes_per_s: f64,
     #[serde(skip)]
     role: Role,
+    /// Whether it is an elementwise stage behind those that an executor evaluates.
+    #[serde(skip)]
+    is_behind: bool,
 }
 
 impl Report {
@@ -153,7 +172,7 @@ impl Report {
         seen: Seen<'_>,
     ) -> Self {
         let totals = recorder.totals();
-        let Seen { meter, around } = seen;
+        let Seen { meter, around, first } = seen;
         let whole = around.unwrap_or(meter);
         let wall = whole.wall().as_secs_f64();
         let share = |seconds: f64| if wall > 0.0 { (seconds / wall).clamp(0.0, 1.0) } else { 0.0 };
@@ -181,7 +200,7 @@ impl Report {
             steady_wait_share: if steady_s > 0.0 { (steady_wait_s / steady_s).min(1.0) } else { 0.0 },
             first_wait_s: whole.first_wait.as_secs_f64(),
             startup_share,
-            startup: workers.as_ref().and_then(WorkersReport::startup).into_iter().collect(),
+            startup: startup::causes(whole.first_wait, workers.as_ref(), first, &stages),
             handover_share,
             next_p50_us: us(0.5),
             next_p99_us: us(0.99),
@@ -208,7 +227,7 @@ impl Report {
 fn blocks(notes: &[(String, u64)]) -> Option<String> {
     let has_read = notes.iter().any(|(what, _)| what.starts_with("store "));
     let (held, most) = store::memory().filter(|_| has_read)?;
-    Some(format!("{} of at most {} of memory hold blocks of stores", workers::Bytes(held), workers::Bytes(most)))
+    Some(format!("{} of at most {} of memory hold blocks of stores", Bytes(held), Bytes(most)))
 }
 
 fn remarks(pipeline: &dyn Stage) -> Vec<String> {
@@ -226,20 +245,43 @@ fn place(node: Place, tally: &StageTally) -> Place {
 
 fn stage_reports(pipeline: &dyn Stage, totals: &[StageTally], wall: f64, threaded: bool) -> Vec<StageReport> {
     let mut stages = Vec::with_capacity(totals.len());
-    visit(pipeline, threaded, if threaded { Place::Suffix } else { Place::Consumer }, &mut |node, place| {
+    let place = if threaded { Place::Suffix } else { Place::Consumer };
+    visit(pipeline, threaded, Spot { place, is_behind: false }, &mut |node, Spot { place, is_behind }| {
         let tally = totals.get(stages.len()).cloned().unwrap_or_default();
-        stages.push(StageReport::new(stages.len(), node, self::place(place, &tally), &tally, wall));
+        let place = self::place(place, &tally);
+        let is_behind = is_behind && place != Place::Threads;
+        stages.push(StageReport { is_behind, ..StageReport::new(stages.len(), node, place, &tally, wall) });
     });
     stages
 }
 
-/// Post-order, with the place of each node: below a border it is on the threads, if there are any.
-fn visit(node: &dyn Stage, threaded: bool, place: Place, see: &mut dyn FnMut(&dyn Stage, Place)) {
-    let below = if threaded && node.is_border() { Place::Threads } else { place };
+/// Where a node stands.
+#[derive(Clone, Copy)]
+struct Spot {
+    place: Place,
+    /// Whether it is an elementwise stage that whoever reads the stream evaluates, behind those that an executor does.
+    is_behind: bool,
+}
+
+/// Post-order, with the place of each node: below a border it is on the threads, if there are any; but where the prefix is cut, only
+/// what is below the cut is.
+fn visit(node: &dyn Stage, threaded: bool, spot: Spot, see: &mut dyn FnMut(&dyn Stage, Spot)) {
+    let ahead = if threaded { Place::Threads } else { Place::Consumer };
+    let spot = if node.is_cut() { Spot { place: ahead, is_behind: false } } else { spot };
+    let below = match node.is_border() {
+        true if has_cut(node) => Spot { is_behind: true, ..spot },
+        true => Spot { place: ahead, is_behind: false },
+        false => spot,
+    };
     for parent in node.parents() {
         visit(parent, threaded, below, see);
     }
-    see(node, place);
+    see(node, spot);
+}
+
+/// Whether the prefix in front of this border, or a part of it, is cut.
+fn has_cut(node: &dyn Stage) -> bool {
+    node.parents().into_iter().any(|parent| parent.is_cut() || !parent.is_border() && has_cut(parent))
 }
 
 impl StageReport {
@@ -264,6 +306,7 @@ impl StageReport {
             elements_per_s: per_s(counts.elements),
             bytes_per_s: per_s(counts.bytes),
             role: stage.role(),
+            is_behind: false,
         }
     }
 }

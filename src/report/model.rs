@@ -168,5 +168,5 @@ impl Times {
 }
 
 fn is_elementwise(stage: &StageReport) -> bool {
-    stage.place == Place::Threads || (stage.place == Place::Consumer && stage.role < Role::Stateful)
+    stage.place == Place::Threads || (stage.place == Place::Consumer && stage.role < Role::Stateful && !stage.is_behind)
 }

@@ -144,7 +144,7 @@ pub(super) fn judge(report: &Report) -> Verdict {
 fn advise(report: &Report, worst: &StageReport) -> Vec<Advice> {
     let load = Load::of(report);
     let mut advice = Vec::new();
-    if worst.place != Place::Suffix {
+    if worst.place != Place::Suffix && !worst.is_behind {
         advice.extend(more(report, load));
     }
     let first = advice.iter().any(|advice| advice.expected_speedup >= FIRST);
@@ -214,6 +214,7 @@ fn cheaper(report: &Report, stage: &StageReport, load: Load) -> String {
     };
     match stage.place {
         Place::Threads if load.takes_all_cores() => format!("{what}; the cores are taken, more threads gain nothing"),
+        _ if stage.is_behind => format!("put it in front of mp_prefetch, where workers run it; or {what}"),
         Place::Suffix => format!("{what}; it runs on one thread: do this work before `to_iter` if it is per element"),
         _ => what,
     }

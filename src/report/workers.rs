@@ -1,7 +1,5 @@
 //! Worker processes in the report: who they are, what they use, what the budget holds.
 
-use std::fmt;
-
 use serde::Serialize;
 
 use super::format::{bytes, time};
@@ -97,19 +95,5 @@ impl WorkersReport {
         let decisions = self.decisions.iter().rev().take(5).rev();
         lines.extend(decisions.map(|decision| format!("tuned at {decision}")));
         lines
-    }
-}
-
-/// Bytes for people.
-pub(crate) struct Bytes(pub(crate) u64);
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [(1u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-        match units.into_iter().find(|(size, _)| self.0 >= *size) {
-            Some((size, unit)) if self.0.is_multiple_of(size) => write!(f, "{} {unit}", self.0 / size),
-            Some((size, unit)) => write!(f, "{:.1} {unit}", self.0 as f64 / size as f64),
-            None => write!(f, "{} bytes", self.0),
-        }
     }
 }

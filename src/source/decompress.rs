@@ -7,6 +7,9 @@ use std::io::{self, Read};
 
 use zstd::bulk::Decompressor;
 
+#[cfg(any(feature = "array_record", feature = "mds"))]
+use crate::units::Bytes;
+
 /// So much of a size that is stated is believed at once, and so many times what is there; more only as it comes.
 const AT_ONCE: usize = 16 << 20;
 const AT_ONCE_RATIO: usize = 256;
@@ -34,7 +37,7 @@ impl Codec {
     /// In words, if it is damaged or was made of fewer or more.
     pub(crate) fn unpack(self, packed: &[u8], length: u64) -> io::Result<Vec<u8>> {
         let want = usize::try_from(length);
-        let want = want.map_err(|_| io::Error::other(format!("{length} bytes are more than can be held")))?;
+        let want = want.map_err(|_| io::Error::other(format!("{} are more than can be held", Bytes(length))))?;
         let out = match self {
             Self::Brotli => brotli(packed, want),
             #[cfg(feature = "mds")]

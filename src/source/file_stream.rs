@@ -37,6 +37,11 @@ pub(super) trait Forward: Send + Sync + 'static {
 
     /// Payload bytes of a record, for the report.
     fn record_bytes(&self, record: &Self::Record) -> u64;
+
+    /// What the report counts besides, and how often it has happened since this was last asked.
+    fn take_note(&self) -> Option<(&'static str, u64)> {
+        None
+    }
 }
 
 /// Files of one format, in their order: what is behind the public name of a stream.
@@ -116,7 +121,11 @@ impl<F: Forward> FilePass<F> {
     pub(super) fn next(&mut self, cx: &mut Cx) -> Result<Option<F::Record>> {
         cx.begin_element();
         crate::store::tell(cx);
-        match cx.consumed(StageId(0), || self.read()) {
+        let record = cx.consumed(StageId(0), || self.read());
+        if let Some((what, count)) = self.shared.format.take_note() {
+            cx.note(what, count);
+        }
+        match record {
             Ok(Some(record)) => {
                 cx.produced(StageId(0), 1, self.shared.format.record_bytes(&record));
                 Ok(Some(record))

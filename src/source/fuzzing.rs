@@ -21,7 +21,7 @@ pub(crate) use self::shards::webdataset;
 use super::index::LineIndex;
 use super::index_cache::{FolderIndex, decode, entry};
 use super::inflate::{Bounds, LineReader};
-use super::json::{Wanted, record};
+use super::json::{RepeatedNames, Wanted, record};
 use super::npz::Npz;
 use super::tokens::{TokenLayout, TokenType, bin_layout};
 use crate::element::{Buffer, Name};
@@ -29,12 +29,12 @@ use crate::element::{Buffer, Name};
 /// A line of JSON: whatever serde_json refuses is refused, and one column is what it is among all.
 pub(crate) fn jsonl(data: &[u8]) {
     let Ok(line) = std::str::from_utf8(data) else { return };
-    let all = record(line, &Wanted::All);
-    if let Ok(element) = &all {
+    let all = record(line, &Wanted::All, RepeatedNames::Last);
+    if let Ok((element, _)) = &all {
         assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "read {line:?}");
         for (name, value) in element.iter().take(4) {
-            let one = record(line, &Wanted::Columns(vec![Name::new(name)]));
-            let one = one.unwrap_or_else(|e| panic!("{e:?} in {line:?}"));
+            let one = record(line, &Wanted::Columns(vec![Name::new(name)]), RepeatedNames::Last);
+            let (one, _) = one.unwrap_or_else(|e| panic!("{e:?} in {line:?}"));
             assert!(format!("{:?}", one.get(name)) == format!("{:?}", Some(value)), "{line:?}");
         }
     }

@@ -10,6 +10,7 @@ use super::content::{Content, Stream};
 use super::file_stream::shorter;
 use super::lz4_frame::Lz4Decoder;
 use crate::error::{Error, Result};
+use crate::units::Bytes;
 
 /// A file, decompressed by its magic number.
 pub(super) enum Decoder {
@@ -276,7 +277,7 @@ impl LineReader {
     fn too_long(&mut self) -> Error {
         let (offset, limit) = (self.offset, self.bounds.line_bytes);
         let mut error =
-            Error::data(format!("the line is longer than {limit} bytes")).line(self.lines + 1).offset(offset);
+            Error::data(format!("the line is longer than {}", Bytes(limit as u64))).line(self.lines + 1).offset(offset);
         error = error.help("raise `max_line_bytes` if lines of this length are right");
         loop {
             match memchr(b'\n', &self.buffer[self.from..self.to]) {

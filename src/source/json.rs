@@ -19,6 +19,49 @@ pub(crate) enum Wanted {
     Columns(Vec<Name>),
 }
 
+/// What becomes of a record in which an object has a name twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RepeatedNames {
+    /// The last value stands, in the place of the first, as Python's `json`, pandas and serde_json have it. Such records are counted in
+    /// the report.
+    #[default]
+    Last,
+    /// The record is bad.
+    Error,
+}
+
+/// The names that stood before in the record that is being read.
+struct Repeats {
+    policy: RepeatedNames,
+    found: bool,
+}
+
+impl Repeats {
+    /// The name before the value at `at` is one of them.
+    #[cold]
+    fn take(&mut self, at: usize, name: &str) -> Result<(), Fault> {
+        match self.policy {
+            RepeatedNames::Last => {
+                self.found = true;
+                Ok(())
+            }
+            RepeatedNames::Error => Err(repeated(at, name)),
+        }
+    }
+
+    /// An object within the value at `at` has one of them.
+    #[cold]
+    fn take_within(&mut self, line: &str, at: usize) -> Result<(), Fault> {
+        self.found = true;
+        match self.policy {
+            RepeatedNames::Last => Ok(()),
+            // Once more, for the place.
+            RepeatedNames::Error => other::<Json<true>>(line, at).map(drop),
+        }
+    }
+}
+
 /// Why a record cannot be read.
 #[derive(Debug)]
 pub(crate) enum RecordFault {
@@ -34,35 +77,39 @@ impl From<Fault> for RecordFault {
     }
 }
 
-/// Reads one record. Fields that are not wanted are checked for structure and not built.
-pub(crate) fn record(line: &str, wanted: &Wanted) -> Result<Element, RecordFault> {
-    match wanted {
-        Wanted::All => Ok(whole(line)?),
-        Wanted::Columns(columns) => chosen(line, columns),
-    }
+/// Reads one record, and says whether a name was repeated in it. Fields that are not wanted are checked for structure and not built.
+pub(crate) fn record(line: &str, wanted: &Wanted, policy: RepeatedNames) -> Result<(Element, bool), RecordFault> {
+    let mut repeats = Repeats { policy, found: false };
+    let element = match wanted {
+        Wanted::All => whole(line, &mut repeats)?,
+        Wanted::Columns(columns) => chosen(line, columns, &mut repeats)?,
+    };
+    Ok((element, repeats.found))
 }
 
-fn whole(line: &str) -> Result<Element, Fault> {
+fn whole(line: &str, repeats: &mut Repeats) -> Result<Element, Fault> {
     let mut element = Element::with_capacity(8);
+    let mut names = 0;
     fields(line, |name, at| {
-        let (value, end) = value(line, at)?;
+        let (value, end) = value(line, at, repeats)?;
         if element.insert(name, value).is_some() {
-            return Err(repeated(at, name));
+            repeats.take(at, name)?;
         }
-        if element.len() > MAX_NAMES { Err(Fault::new(at, too_many())) } else { Ok(end) }
+        names += 1;
+        if names > MAX_NAMES { Err(Fault::new(at, too_many())) } else { Ok(end) }
     })?;
     Ok(element)
 }
 
-fn chosen(line: &str, columns: &[Name]) -> Result<Element, RecordFault> {
+fn chosen(line: &str, columns: &[Name], repeats: &mut Repeats) -> Result<Element, RecordFault> {
     let mut values: Vec<Option<Value>> = vec![None; columns.len()];
     fields(line, |name, at| {
         let Some(column) = columns.iter().position(|c| c == name) else { return skip(line, at) };
-        let (value, end) = value(line, at)?;
-        match values[column].replace(value) {
-            Some(_) => Err(repeated(at, name)),
-            None => Ok(end),
+        let (value, end) = value(line, at, repeats)?;
+        if values[column].replace(value).is_some() {
+            repeats.take(at, name)?;
         }
+        Ok(end)
     })?;
     let field = |(name, value): (&Name, Option<Value>)| match value {
         Some(value) => Ok((name.clone(), value)),
@@ -113,10 +160,11 @@ fn fields(line: &str, mut field: impl FnMut(&str, usize) -> Result<usize, Fault>
     }
 }
 
-/// A whole document of any kind, as a value below the top of a record is read.
+/// A whole document of any kind, as a value below the top of a record is read; of a repeated name the last value stands.
 #[cfg(any(feature = "mds", feature = "webdataset"))]
 pub(crate) fn document(text: &str) -> Result<Value, Fault> {
-    let (value, at) = value(text, space(text.as_bytes(), 0))?;
+    let mut repeats = Repeats { policy: RepeatedNames::Last, found: false };
+    let (value, at) = value(text, space(text.as_bytes(), 0), &mut repeats)?;
     end(text, at).map(|()| value)
 }
 
@@ -154,7 +202,7 @@ fn too_many() -> String {
 }
 
 #[inline]
-fn value(line: &str, at: usize) -> Result<(Value, usize), Fault> {
+fn value(line: &str, at: usize, repeats: &mut Repeats) -> Result<(Value, usize), Fault> {
     if line.as_bytes().get(at) == Some(&b'"') {
         let (text, end) = own_string(line, at + 1)?;
         return Ok((Value::Str(text), end));
@@ -162,7 +210,10 @@ fn value(line: &str, at: usize) -> Result<(Value, usize), Fault> {
     if let Some((number, end)) = small_integer(line.as_bytes(), at) {
         return Ok((Array::scalar(number).into(), end));
     }
-    let (Json(item), end) = other(line, at)?;
+    let (Json::<false> { item, repeats: within }, end) = other(line, at)?;
+    if within {
+        repeats.take_within(line, at)?;
+    }
     Ok((item.into_value(), end))
 }
 
@@ -213,8 +264,22 @@ fn located(line: &str, at: usize, error: &serde_json::Error) -> Fault {
     Fault::new(line.len().min(at + error.column().saturating_sub(1)), message)
 }
 
-/// A value below the top, as serde_json reads it.
-struct Json(Item);
+/// A value below the top, as serde_json reads it. With `STRICT` a repeated name is an error where it stands.
+struct Json<const STRICT: bool> {
+    item: Item,
+    /// Whether an object in it repeats a name.
+    repeats: bool,
+}
+
+impl<const STRICT: bool> Json<STRICT> {
+    fn new(item: Item) -> Self {
+        Self { item, repeats: false }
+    }
+
+    fn value(value: impl Into<Value>) -> Self {
+        Self::new(Item::Other(value.into()))
+    }
+}
 
 /// Numbers stay plain until it is known whether they become an array.
 enum Item {
@@ -233,65 +298,69 @@ impl Item {
     }
 }
 
-impl<'de> Deserialize<'de> for Json {
+impl<'de, const STRICT: bool> Deserialize<'de> for Json<STRICT> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(JsonVisitor).map(Json)
+        deserializer.deserialize_any(JsonVisitor::<STRICT>)
     }
 }
 
-struct JsonVisitor;
+struct JsonVisitor<const STRICT: bool>;
 
-impl<'de> Visitor<'de> for JsonVisitor {
-    type Value = Item;
+impl<'de, const STRICT: bool> Visitor<'de> for JsonVisitor<STRICT> {
+    type Value = Json<STRICT>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Item, E> {
-        Ok(Item::Other(Value::Null))
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Json::value(Value::Null))
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Item, E> {
-        Ok(Item::Other(Array::bool(value).into()))
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Json::value(Array::bool(value)))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Item, E> {
-        Ok(Item::Int(value))
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(Json::new(Item::Int(value)))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Item, E> {
-        Ok(i64::try_from(value).map_or_else(|_| Item::Other(Array::scalar(value).into()), Item::Int))
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(i64::try_from(value).map_or_else(|_| Json::value(Array::scalar(value)), |value| Json::new(Item::Int(value))))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Item, E> {
-        Ok(Item::Float(value))
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(Json::new(Item::Float(value)))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Item, E> {
-        Ok(Item::Other(value.into()))
+    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
+        Ok(Json::value(value))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Item, A::Error> {
-        let mut list = Items::Ints(Vec::new());
-        while let Some(Json(item)) = seq.next_element()? {
-            list = list.push(item);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let (mut list, mut repeats) = (Items::Ints(Vec::new()), false);
+        while let Some(next) = seq.next_element::<Self::Value>()? {
+            list = list.push(next.item);
+            repeats |= next.repeats;
         }
-        Ok(Item::Other(list.into_value()))
+        Ok(Json { item: Item::Other(list.into_value()), repeats })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Item, A::Error> {
-        let mut tree = Element::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut tree, mut names, mut repeats) = (Element::new(), 0, false);
         while let Some(name) = map.next_key::<String>()? {
-            let Json(item) = map.next_value()?;
-            if tree.insert(&name, item.into_value()).is_some() {
+            let next = map.next_value::<Self::Value>()?;
+            let again = tree.insert(&name, next.item.into_value()).is_some();
+            if again && STRICT {
                 return Err(A::Error::custom(repeated(0, &name).message));
             }
-            if tree.len() > MAX_NAMES {
+            repeats |= again | next.repeats;
+            names += 1;
+            if names > MAX_NAMES {
                 return Err(A::Error::custom(too_many()));
             }
         }
-        Ok(Item::Other(tree.into()))
+        Ok(Json { item: Item::Other(tree.into()), repeats })
     }
 }
 
@@ -352,12 +421,20 @@ mod tests {
 
     use super::*;
 
+    fn read(line: &str, policy: RepeatedNames) -> Result<(Element, bool), Fault> {
+        record(line, &Wanted::All, policy).map_err(|fault| match fault {
+            RecordFault::Damaged(fault) => fault,
+            RecordFault::Missing(name) => unreachable!("{name}"),
+        })
+    }
+
     fn all(line: &str) -> Result<Element, Fault> {
-        whole(line)
+        read(line, RepeatedNames::Last).map(|(element, _)| element)
     }
 
     fn columns(line: &str, names: &[&str]) -> Result<Element, RecordFault> {
-        record(line, &Wanted::Columns(names.iter().map(Name::new).collect()))
+        let wanted = Wanted::Columns(names.iter().map(Name::new).collect());
+        record(line, &wanted, RepeatedNames::Last).map(|(element, _)| element)
     }
 
     #[test]
@@ -422,6 +499,7 @@ mod tests {
         let at = |line: &str| all(line).unwrap_err().at;
         assert_eq!(at("[1]"), 0);
         assert_eq!(at(r#"{"a": tru}"#), 9);
+        let at = |line: &str| read(line, RepeatedNames::Error).unwrap_err().at;
         assert_eq!(at(r#"{"a": 1, "a": 2}"#), 14);
         assert_eq!(at(r#"{"a": [1, {"b": 0, "b": 1}]}"#), 25);
         assert_eq!(all(r#"{"a": 1e999}"#).unwrap_err().message, "number out of range");
@@ -429,6 +507,36 @@ mod tests {
         assert!(all(&deep).unwrap_err().message.contains("recursion limit"));
         let many: Vec<_> = (0..=MAX_NAMES).map(|i| format!("\"{i}\":0")).collect();
         assert!(all(&format!("{{{}}}", many.join(","))).unwrap_err().message.contains("10000 names"));
+        let same = vec!["\"a\":0"; MAX_NAMES + 1].join(",");
+        for line in [format!("{{{same}}}"), format!("{{\"o\": {{{same}}}}}")] {
+            assert!(all(&line).unwrap_err().message.contains("10000 names"));
+        }
+    }
+
+    #[test]
+    fn of_a_repeated_name_the_last_value_stands() {
+        for (line, is_repeated) in [
+            (r#"{"a": 1, "b": 2, "a": "x"}"#, true),
+            (r#"{"a": 1, "\u0061": 2}"#, true),
+            (r#"{"a": [1, {"b": 0, "c": [{"d": 1, "d": [2]}]}], "e": 1}"#, true),
+            (r#"{"a": {"b": {"a": 1}}, "b": [{"a": 1}, {"a": 2}]}"#, false),
+        ] {
+            let (element, found) = read(line, RepeatedNames::Last).unwrap();
+            assert_eq!(to_json(&element.clone().into()), serde_json::from_str::<Tree>(line).unwrap());
+            assert_eq!(found, is_repeated, "{line}");
+            assert_eq!(read(line, RepeatedNames::Error).is_err(), is_repeated, "{line}");
+            let wanted = Wanted::Columns(vec![Name::new("a")]);
+            let (chosen, found) = record(line, &wanted, RepeatedNames::Last).unwrap();
+            assert_eq!((chosen.get("a"), found), (element.get("a"), is_repeated), "{line}");
+        }
+        let element = all(r#"{"a": 1, "b": 2, "a": 3}"#).unwrap();
+        assert_eq!(element.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["a", "b"], "as in Python's dict");
+        // What is not wanted is not looked at.
+        assert!(
+            !record(r#"{"a": 1, "b": 2, "b": 3}"#, &Wanted::Columns(vec![Name::new("a")]), RepeatedNames::Error)
+                .unwrap()
+                .1
+        );
     }
 
     /// What an element would be as JSON, where that is unique.

@@ -1,16 +1,17 @@
 //! JSON Lines: an object a line.
 
 use std::fmt;
-
 #[cfg(feature = "spec")]
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::columns::{check_choice, instead};
 #[cfg(feature = "spec")]
 use super::content::Content;
 use super::files::Patterns;
 use super::index_cache::IndexCache;
-use super::json::{self, RecordFault, Wanted};
+use super::json::{self, RecordFault, RepeatedNames, Wanted};
 use super::json_text::Fault;
 use super::lines::{LineFiles, LineOptions};
 use super::mmap::Access;
@@ -32,8 +33,8 @@ use crate::error::Result;
 /// | other list | list |
 /// | object | tree |
 ///
-/// Blank lines are left out; lines end with LF or CRLF. Names in an object must differ, and at most 10,000 are read;
-/// values may nest 128 deep.
+/// Blank lines are left out; lines end with LF or CRLF. Of a name that an object has twice the last value stands
+/// ([`RepeatedNames`]); at most 10,000 names are read, and values may nest 128 deep.
 ///
 /// ```
 /// use gristmill::source::Jsonl;
@@ -88,12 +89,19 @@ impl Jsonl {
 pub struct JsonlOptions {
     lines: LineOptions,
     columns: Option<Vec<Name>>,
+    names: RepeatedNames,
 }
 
 impl JsonlOptions {
     /// The fields to read, in this order; all of them at first.
     pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
+        self
+    }
+
+    /// What becomes of records in which an object has a name twice, among the fields that are read; [`RepeatedNames::Last`] at first.
+    pub fn repeated_names(mut self, names: RepeatedNames) -> Self {
+        self.names = names;
         self
     }
 
@@ -114,14 +122,14 @@ impl JsonlOptions {
     /// # Errors
     /// As [`Jsonl::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is named twice or none is.
     pub fn open(self, patterns: impl Patterns) -> Result<Jsonl> {
-        let parser = RecordParser::new(self.columns)?;
+        let parser = RecordParser::new(self.columns, self.names)?;
         Ok(Jsonl::new(LineFiles::open(patterns, &[".jsonl", ".ndjson", ".json"], &self.lines)?, parser))
     }
 
     /// The same of files that are open.
     #[cfg(feature = "spec")]
     pub(crate) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<Jsonl> {
-        let parser = RecordParser::new(self.columns)?;
+        let parser = RecordParser::new(self.columns, self.names)?;
         Ok(Jsonl::new(LineFiles::of(contents, &self.lines)?, parser))
     }
 }
@@ -168,6 +176,11 @@ impl RandomAccess for Jsonl {
         self.identity.clone()
     }
 
+    #[inline]
+    fn take_note(&self) -> Option<(&'static str, u64)> {
+        self.parser.take_note()
+    }
+
     fn record_bytes(&self, record: &Element) -> u64 {
         record.nbytes() as u64
     }
@@ -184,30 +197,68 @@ impl fmt::Debug for Jsonl {
 }
 
 /// Turns lines into elements.
-#[derive(Clone, Debug)]
-pub(crate) struct RecordParser(Wanted);
+#[derive(Clone)]
+pub(crate) struct RecordParser {
+    wanted: Wanted,
+    names: RepeatedNames,
+    /// Records with a repeated name that the report has not been told of.
+    repeated: Arc<AtomicU64>,
+}
 
 impl RecordParser {
-    pub(crate) fn new(columns: Option<Vec<Name>>) -> Result<Self> {
-        let Some(columns) = columns else { return Ok(Self(Wanted::All)) };
-        check_choice(&columns)?;
-        Ok(Self(Wanted::Columns(columns)))
+    pub(crate) fn new(columns: Option<Vec<Name>>, names: RepeatedNames) -> Result<Self> {
+        let wanted = match columns {
+            None => Wanted::All,
+            Some(columns) => {
+                check_choice(&columns)?;
+                Wanted::Columns(columns)
+            }
+        };
+        Ok(Self { wanted, names, repeated: Arc::default() })
     }
 
     /// What of it shapes the data, to follow the identity of the files.
     pub(crate) fn identity(&self) -> String {
-        match &self.0 {
+        let columns = match &self.wanted {
             Wanted::All => String::new(),
             Wanted::Columns(columns) => format!(", columns=[{}]", columns.join(", ")),
+        };
+        match self.names {
+            RepeatedNames::Last => columns,
+            RepeatedNames::Error => columns + ", repeated_names=error",
         }
     }
 
     #[inline]
     pub(crate) fn parse(&self, line: &str) -> Result<Element, Fault> {
-        json::record(line, &self.0).map_err(|fault| match fault {
-            RecordFault::Damaged(fault) => fault,
-            RecordFault::Missing(column) => missing(line, &column),
-        })
+        match json::record(line, &self.wanted, self.names) {
+            Ok((element, repeats)) => {
+                if repeats {
+                    self.repeated.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(element)
+            }
+            Err(RecordFault::Damaged(fault)) => Err(fault),
+            Err(RecordFault::Missing(column)) => Err(missing(line, &column)),
+        }
+    }
+
+    /// Records with a repeated name since this was last asked.
+    #[inline]
+    pub(crate) fn take_note(&self) -> Option<(&'static str, u64)> {
+        if self.repeated.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        Some((REPEATED, self.repeated.swap(0, Ordering::Relaxed)))
+    }
+}
+
+/// What the report calls records in which an object has a name twice.
+pub(crate) const REPEATED: &str = "records with a repeated name";
+
+impl fmt::Debug for RecordParser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}, {:?}", self.wanted, self.names)
     }
 }
 
@@ -220,6 +271,8 @@ fn missing(line: &str, column: &str) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::map::Source;
+    use crate::{IterDataset, MapDataset};
 
     #[test]
     fn errors_name_file_line_byte_and_the_nearest_column() {
@@ -246,5 +299,30 @@ mod tests {
         assert_ne!(id(&["a"]), id(&["b"]));
         assert!(Jsonl::options().columns(["a", "a"]).open(&path).unwrap_err().message().contains("\"a\" again"));
         assert!(Jsonl::options().columns([""; 0]).open(&path).is_err());
+        let of = |names: RepeatedNames| Jsonl::options().repeated_names(names).open(&path).unwrap().identity();
+        assert_eq!(of(RepeatedNames::Last), Jsonl::open(&path).unwrap().identity());
+        assert_ne!(of(RepeatedNames::Last), of(RepeatedNames::Error));
+    }
+
+    #[test]
+    fn records_with_a_repeated_name_are_counted_once_each() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jsonl");
+        let line = |i: usize| match i % 3 {
+            0 => "{\"a\": 1, \"a\": 2, \"a\": 3}\n",
+            1 => "{\"a\": {\"b\": 0, \"b\": 1}}\n",
+            _ => "{\"a\": 1}\n",
+        };
+        std::fs::write(&path, (0..3000).map(line).collect::<String>()).unwrap();
+        let counted = |notes: Vec<(String, u64)>| notes.into_iter().find(|(what, _)| what == REPEATED).map(|(_, n)| n);
+        for threads in [1, 3] {
+            let ds = Source::new(Jsonl::open(&path).unwrap());
+            let mut loader = ds.to_iter().loader().threads(threads).build().unwrap();
+            loader.by_ref().for_each(|element| drop(element.unwrap()));
+            assert_eq!(counted(loader.report().notes), Some(2000));
+        }
+        let strict = Jsonl::options().repeated_names(RepeatedNames::Error).open(&path).unwrap();
+        let error = strict.read(1).unwrap_err().to_string();
+        assert!(error.ends_with("line 2: byte 46: the name \"b\" occurs twice in one record"), "{error}");
     }
 }

@@ -9,6 +9,7 @@ use memmap2::Mmap;
 
 use crate::element::Owner;
 use crate::error::{Error, ErrorKind, Result};
+use crate::units::Bytes;
 
 /// How a mapped file will be read: a hint to the system, without effect on the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,14 +43,16 @@ impl Mapping {
 
     /// The same, and the open file.
     pub(crate) fn open_file(path: &Path, access: Access) -> Result<(Self, File)> {
-        let file = File::open(path).map_err(|e| Error::io(e, path))?;
-        let metadata = file.metadata().map_err(|e| Error::io(e, path))?;
+        // Before it is opened: for the writer of a pipe one would wait.
+        let metadata = std::fs::metadata(path).map_err(|e| Error::io(e, path))?;
         if !metadata.is_file() {
             let what = if metadata.is_dir() { "a directory" } else { "a pipe or device" };
             return Err(Error::unsupported(format!("is {what}, a regular file is needed")).path(path));
         }
+        let file = File::open(path).map_err(|e| Error::io(e, path))?;
+        let metadata = file.metadata().map_err(|e| Error::io(e, path))?;
         if usize::try_from(metadata.len()).is_err() {
-            return Err(Error::new(ErrorKind::Io, format!("{} bytes cannot be mapped", metadata.len())).path(path));
+            return Err(Error::new(ErrorKind::Io, format!("{} cannot be mapped", Bytes(metadata.len()))).path(path));
         }
         // The system refuses to map nothing.
         if metadata.len() == 0 {
@@ -94,6 +97,20 @@ pub(crate) fn prefetch(bytes: &[u8]) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = bytes;
+}
+
+/// Asks the processor for the places of the pages that `bytes` lie in: where a large file is read anywhere, looking those up
+/// takes as long as reading.
+#[inline]
+pub(crate) fn prefetch_pages(bytes: &[u8]) {
+    /// Of the system; where its pages are larger, a place is asked for twice.
+    const PAGE: usize = 4096;
+    /// A processor remembers only so many.
+    const MOST: usize = 16;
+    for page in bytes.chunks(PAGE).take(MOST) {
+        prefetch(&page[..1]);
+    }
+    prefetch(bytes.last().map(std::slice::from_ref).unwrap_or_default());
 }
 
 impl Owner for Mapping {

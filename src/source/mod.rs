@@ -151,6 +151,9 @@ pub use file_stream::FileState;
 pub use files::{Patterns, find};
 pub use format::Format;
 pub use index_cache::IndexCache;
+pub use json::RepeatedNames;
+#[cfg(feature = "cli")]
+pub(crate) use jsonl::REPEATED;
 pub use jsonl::{Jsonl, JsonlOptions};
 pub use jsonl_writer::JsonlWriter;
 pub use lines::{Lines, LinesOptions};

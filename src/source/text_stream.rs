@@ -9,6 +9,7 @@ use super::file_stream::{FileState, FileStream, Forward, file_stream};
 use super::files::Patterns;
 use super::index::is_space;
 use super::inflate::{Bounds, LineReader, RawLine};
+use super::json::RepeatedNames;
 use super::jsonl::RecordParser;
 use super::mmap::Access;
 use super::utf8;
@@ -36,6 +37,11 @@ pub trait LineParser: Send + Sync + 'static {
 
     /// Payload bytes of a record, for the report.
     fn record_bytes(&self, record: &Self::Record) -> u64;
+
+    /// What the report counts besides, and how often it has happened since this was last asked.
+    fn take_note(&self) -> Option<(&'static str, u64)> {
+        None
+    }
 }
 
 /// Lines as they are.
@@ -80,6 +86,10 @@ impl LineParser for JsonLines {
     fn record_bytes(&self, record: &Element) -> u64 {
         record.nbytes() as u64
     }
+
+    fn take_note(&self) -> Option<(&'static str, u64)> {
+        self.0.take_note()
+    }
 }
 
 /// How text is read as a stream.
@@ -88,11 +98,13 @@ impl LineParser for JsonLines {
 pub struct StreamOptions {
     bounds: Bounds,
     columns: Option<Vec<Name>>,
+    names: RepeatedNames,
 }
 
 impl Default for StreamOptions {
     fn default() -> Self {
-        Self { bounds: Bounds { line_bytes: 16 << 20, window_log: None }, columns: None }
+        let bounds = Bounds { line_bytes: 16 << 20, window_log: None };
+        Self { bounds, columns: None, names: RepeatedNames::Last }
     }
 }
 
@@ -118,6 +130,12 @@ impl StreamOptions {
     /// For [`jsonl`](Self::jsonl): the fields to read, in this order; all of them at first.
     pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
+        self
+    }
+
+    /// For [`jsonl`](Self::jsonl): what becomes of records in which an object has a name twice; [`RepeatedNames::Last`] at first.
+    pub fn repeated_names(mut self, names: RepeatedNames) -> Self {
+        self.names = names;
         self
     }
 
@@ -148,7 +166,7 @@ impl StreamOptions {
             ".json.lz4",
             ".json",
         ];
-        let parser = JsonLines(RecordParser::new(self.columns)?);
+        let parser = JsonLines(RecordParser::new(self.columns, self.names)?);
         TextStream::open(patterns, &extensions, self.bounds, parser)
     }
 }
@@ -269,6 +287,10 @@ impl<P: LineParser> Forward for TextLines<P> {
 
     fn record_bytes(&self, record: &P::Record) -> u64 {
         self.parser.record_bytes(record)
+    }
+
+    fn take_note(&self) -> Option<(&'static str, u64)> {
+        self.parser.take_note()
     }
 }
 
@@ -394,7 +416,7 @@ mod tests {
         let (mut iter, mut cx) = (ds.iter(&Runtime::inline()).unwrap(), Cx::default());
         assert_eq!(iter.next(&mut cx).unwrap().unwrap(), "ok");
         let error = iter.next(&mut cx).unwrap_err().to_string();
-        assert!(error.contains("line 2: byte 3: the line is longer than 1000 bytes"), "{error}");
+        assert!(error.contains("line 2: byte 3: the line is longer than 1000 B"), "{error}");
         assert_eq!(iter.next(&mut cx).unwrap().unwrap(), "fine");
         assert!(iter.next(&mut cx).is_err());
         assert!(iter.next(&mut cx).unwrap().is_none());

@@ -17,6 +17,9 @@ use crate::rng::PhiloxKey;
 /// The field of a crop.
 const TOKENS: Name = Name::new_static("tokens");
 
+/// So many crops of a batch ahead, the pages of a crop are looked up; its ids are brought from memory one crop ahead.
+const PAGES_AHEAD: usize = 4;
+
 /// What a crop looks like, consecutive or random.
 #[derive(Clone)]
 struct Shape {
@@ -76,13 +79,16 @@ impl Shape {
     /// Stacks the crops that start at `places`, writing every id once, in its place; `None` where one of them cannot be read.
     fn stack(&self, places: &[(usize, u64)]) -> GetStacked<Element> {
         content::fetch_all(self.far(places.iter().copied()), |at| self.tokens.files()[at].content());
-        let mut batch = Array::builder(DType::I32, &[places.len(), self.width()]).ok()?;
-        let rows = batch.as_mut_slice().chunks_exact_mut(self.width());
-        for (at, (row, &(file, from))) in rows.zip(places).enumerate() {
+        let mut batch = Array::of_rows(DType::I32, &[places.len(), self.width()]).ok()?;
+        for (at, &(file, from)) in places.iter().enumerate() {
+            // Each lies where no processor can guess, in a page of its own.
+            if let Some(&(file, from)) = places.get(at + PAGES_AHEAD) {
+                self.tokens.files().get(file)?.prefetch_pages(from, self.width());
+            }
             if let Some(&(file, from)) = places.get(at + 1) {
                 self.prefetch(file, from);
             }
-            self.tokens.files().get(file)?.read_into(from, row).ok()?;
+            self.tokens.files().get(file)?.read_into(from, batch.next_row()?).ok()?;
         }
         let batch = Element::from_unique(vec![(TOKENS, batch.freeze().into())]);
         Some(InPlace { len: places.len(), bytes: batch.nbytes(), batch })

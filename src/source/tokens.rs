@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::content::Content;
 use super::files::{FileId, Patterns, find, identity};
 use super::megatron;
-use super::mmap::{Access, prefetch};
+use super::mmap::{Access, prefetch, prefetch_pages};
 use super::npy::{Header, aligned};
 use crate::cores;
 use crate::element::{Array, DType};
@@ -235,6 +235,12 @@ impl TokenFile {
     #[inline]
     pub(super) fn prefetch(&self, from: u64, count: usize) {
         prefetch(self.here(from, count).unwrap_or_default());
+    }
+
+    /// Asks for the places of pages with ids that will be read a little later.
+    #[inline]
+    pub(super) fn prefetch_pages(&self, from: u64, count: usize) {
+        prefetch_pages(self.here(from, count).unwrap_or_default());
     }
 
     pub(super) fn content(&self) -> &Content {

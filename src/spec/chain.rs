@@ -113,12 +113,24 @@ pub(crate) struct Context {
     pub(crate) indices: Option<u64>,
     /// Whether elements may be read to learn their columns. Not where that would run a user's function.
     pub(crate) looks: bool,
+    /// Whether the arguments are only checked: no file is opened, and what takes long to load is not loaded.
+    pub(crate) is_draft: bool,
 }
 
 impl Context {
     /// Nothing is known of the elements yet.
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, columns: None, indices: None, looks: true }
+        Self { folder, columns: None, indices: None, looks: true, is_draft: false }
+    }
+
+    /// The same, to check a pipeline before anything in it is opened.
+    pub(crate) fn draft(folder: PathBuf) -> Self {
+        Self { looks: false, is_draft: true, ..Self::new(folder) }
+    }
+
+    /// That of a part of a pipeline, which has a source of its own.
+    pub(crate) fn of_part(&self) -> Self {
+        Self { looks: self.looks, is_draft: self.is_draft, ..Self::new(self.folder.clone()) }
     }
 
     /// Nothing is known of the elements, and nothing is read to learn it.

@@ -30,7 +30,7 @@
 //!
 //! | source | arguments |
 //! |---|---|
-//! | `jsonl` | `paths`, `columns?`, `index_cache?`: `beside`, `off` or a folder; `.gz`, `.zst` and `.lz4` are read as streams, file `k` in lane `k` modulo `lanes?` |
+//! | `jsonl` | `paths`, `columns?`, `repeated_names?`: `last` (of a name that an object has twice, the last value stands) or `error`, `index_cache?`: `beside`, `off` or a folder; `.gz`, `.zst` and `.lz4` are read as streams, file `k` in lane `k` modulo `lanes?` |
 //! | `lines` | `paths`, `column?`: `text`, `blank_lines?`, `index_cache?`, `lanes?` |
 //! | `csv` | `paths`, `columns?`, `delimiter?`, `quote?`, `header?`, `names?`, `types?`: `{id: int64, text: str}`, `nulls?`, `infer_rows?`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `csv` |
 //! | `parquet` | `paths`, `columns?`, `row_groups?`: those that may hold such a row, by `column` and of `min`, `max`, `equals` those that must hold; `cache_bytes?`; with the feature `parquet` |
@@ -118,6 +118,7 @@ pub use self::settings::{CheckpointSettings, Settings, parse_bytes};
 use crate::dataset::BoxIter;
 use crate::element::Element;
 use crate::error::{Error, Result};
+use crate::units::Bytes;
 
 /// How a pipeline file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,8 +188,7 @@ impl Pipeline {
         let path = path.as_ref();
         let size = std::fs::metadata(path).map_err(|e| unreadable(e, path))?.len();
         if size > MAX_BYTES as u64 {
-            let text = format!("{size} bytes, and a pipeline file has at most {MAX_BYTES}");
-            return Err(as_data(path).unwrap_or_else(|| Error::config(text).path(path)));
+            return Err(as_data(path).unwrap_or_else(|| too_long(size).path(path)));
         }
         if let Some(error) = as_data(path) {
             return Err(error);
@@ -257,12 +257,18 @@ impl Pipeline {
         self.chain().map_err(|e| in_file(e, &self.wire))
     }
 
+    /// The whole file is checked before anything in it is opened or loaded: what is wrong with the last stage is not told after a
+    /// tokenizer was read, or an index built.
     fn chain(&self) -> Result<(BoxIter<Element>, Option<u64>)> {
-        let fields = Fields::new(&self.root)?;
+        self.assemble(Context::draft(self.folder()))?;
         if let Some(options) = &self.settings.store {
             options.clone().below(&self.folder()).apply();
         }
-        let mut context = Context::new(self.folder());
+        self.assemble(Context::new(self.folder()))
+    }
+
+    fn assemble(&self, mut context: Context) -> Result<(BoxIter<Element>, Option<u64>)> {
+        let fields = Fields::new(&self.root)?;
         let source = registry::source(fields.required_node("source")?, &mut context)?;
         let stages: Vec<Node> = match fields.node("stages") {
             Some(node) if matches!(node.value, Tree::List(_)) => Vec::decode(node)?,
@@ -288,6 +294,10 @@ impl Pipeline {
     pub fn folder(&self) -> PathBuf {
         self.wire.folder.clone()
     }
+}
+
+fn too_long(bytes: u64) -> Error {
+    Error::config(format!("{}, and a pipeline file has at most {}", Bytes(bytes), Bytes(MAX_BYTES as u64)))
 }
 
 /// The error of the system; where there is no such file, with the most similar name beside it.
@@ -319,7 +329,7 @@ fn as_data(path: &Path) -> Option<Error> {
 fn tree(wire: &Wire) -> Result<Node> {
     let text = wire.text.trim_start_matches('\u{feff}');
     if text.len() > MAX_BYTES {
-        return Err(Error::config(format!("{} bytes, and a pipeline file has at most {MAX_BYTES}", text.len())));
+        return Err(too_long(text.len() as u64));
     }
     let mut root = match wire.format {
         Format::Yaml => yaml::parse(text),
@@ -353,8 +363,10 @@ impl TryFrom<Wire> for Pipeline {
 }
 
 impl From<Pipeline> for Wire {
-    fn from(pipeline: Pipeline) -> Self {
-        pipeline.wire
+    fn from(Pipeline { mut wire, .. }: Pipeline) -> Self {
+        // It is only said in errors, and text can say it as well as it can.
+        wire.file = wire.file.map(|file| PathBuf::from(file.to_string_lossy().into_owned()));
+        wire
     }
 }
 

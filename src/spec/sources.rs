@@ -71,6 +71,10 @@ fn zip(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     let length = if fields.or("strict", true)? { ZipLength::Equal } else { ZipLength::Shortest };
     let merged = NamedFn::map("merge_columns", String::new(), merge);
     match (random_access(parts(fields, context)?), length) {
+        // Of files that are not opened it is not known whether they are equally long.
+        (Ok(maps), ZipLength::Equal) if context.is_draft => {
+            Ok(Chain::Map(merged.after(ZipAll::new(maps.into_iter().take(1).collect())).boxed()))
+        }
         (Ok(maps), ZipLength::Equal) => Ok(Chain::Map(merged.after(ZipAll::new(maps)).boxed())),
         (Ok(maps), _) => {
             let streams = maps.into_iter().map(|ds| ds.to_iter().boxed());
@@ -96,7 +100,7 @@ fn parts(fields: &Fields<'_>, context: &Context) -> Result<Vec<Chain>> {
 }
 
 fn part(node: &Node, context: &Context) -> Result<Chain> {
-    let mut context = Context::new(context.folder.clone());
+    let mut context = context.of_part();
     let Tree::Map(entries) = &node.value else { return registry::source(node, &mut context) };
     if !entries.iter().any(|f| f.key == "source") {
         return registry::source(node, &mut context);

@@ -354,3 +354,39 @@ mod mutations {
         }
     }
 }
+
+/// What is wrong anywhere in a file is told before what takes long is loaded: here both the files of data and the tokenizer could not be.
+#[test]
+fn the_whole_file_is_checked_before_anything_is_loaded() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a.parquet", "a.jsonl.gz", "tokenizer.json", "a.bin"] {
+        std::fs::write(dir.path().join(name), "neither").unwrap();
+    }
+    std::fs::write(dir.path().join("packed.jsonl.gz"), [0x1f, 0x8b, 8, 0, 0]).unwrap();
+    let error = |text: &str| {
+        let error = Pipeline::from_text(text, Format::Yaml, dir.path()).unwrap().build().unwrap_err();
+        format!("{error} | {}", error.help_text().unwrap_or("-"))
+    };
+    let parquet = "source: {parquet: a.parquet}\nstages:\n  - tokenise: {tokenizer: tokenizer.json, column: text}\n";
+    let late = |stage: &str| error(&format!("{parquet}  - {stage}\n"));
+    assert!(late("batch: {batchsize: 3}").contains("line 4: stages[1].batch: unknown key `batchsize`"));
+    assert!(late("batch: {batch_size: 0}").contains("line 4: a batch of 0 elements"), "{}", late("batch: 0"));
+    assert!(late("batch: {batch_size: [2]}").contains("needs a whole number"));
+    assert!(late("select_indices: {indices: [-1]}").contains("is outside 0 to"));
+    assert!(late("batch: 2\n  - shuffle: 1").contains("line 5: stages[2].shuffle: `shuffle` needs random access"));
+    assert!(late("tokenise: {tokenizer: tokeniser.json, column: text}").contains("no file"));
+    assert!(late("tokenise: {tokenizer: tokeniser.json, column: text}").contains("did you mean `tokenizer.json`?"));
+    // A stream is known by its first bytes.
+    let packed = "source: {jsonl: {paths: packed.jsonl.gz, lanes: 2}}\nstages: [shuffle: 1]\n";
+    assert!(error(packed).contains("needs random access"), "{}", error(packed));
+    // In a part of a source, and in the part after one that could not be opened.
+    let part = |second: &str| {
+        let first = "{source: {parquet: a.parquet}, stages: [{tokenise: {tokenizer: tokenizer.json, column: text}}]}";
+        error(&format!("source:\n  zip:\n    parts:\n      - {first}\n      - {second}\n"))
+    };
+    assert!(part("{crops: {paths: a.bin}}").contains("line 5: source.zip.parts[1].crops: needs `seq_len`"));
+    assert!(part("{jsonl: {paths: \"b-*.jsonl\"}}").contains("no file matches the pattern"));
+    assert!(part("{range: 5}\nstages: [limit: x]").contains("needs a whole number"));
+    // Nothing is wrong with the rest: then it is loaded.
+    assert!(late("batch: 2").contains("a.parquet: "), "{}", late("batch: 2"));
+}

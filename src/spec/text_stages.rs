@@ -1,5 +1,7 @@
 //! `tokenise` in a pipeline file.
 
+use std::path::PathBuf;
+
 use super::chain::{Chain, Context};
 use super::decode::{Decode, Fields};
 use super::entry::StageEntry;
@@ -17,7 +19,9 @@ pub(super) const STAGES: &[StageEntry] = &[StageEntry::chain("tokenise", None, t
 /// `tokenise: {tokenizer: gpt2.tokenizer.json, column: text, append_eos: "<|endoftext|>"}`.
 fn tokenise(chain: Chain, fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     let overflow = overflow(fields)?;
-    let op = operation(fields, context, overflow)?;
+    let Some(op) = operation(fields, context, overflow)? else {
+        return Ok(if overflow == Overflow::Chunk { in_chunks(chain) } else { chain });
+    };
     if overflow == Overflow::Chunk {
         // A text becomes any number of elements, which have no place in a dataset of random access: the stream begins.
         return Ok(Chain::Iter(match chain.into_stream() {
@@ -41,20 +45,32 @@ fn tokenise(chain: Chain, fields: &Fields<'_>, context: &Context) -> Result<Chai
     })
 }
 
-fn operation(fields: &Fields<'_>, context: &Context, overflow: Overflow) -> Result<Tokenise> {
+/// The elements where each may become several, as far as that shows before any is made.
+fn in_chunks(chain: Chain) -> Chain {
+    match chain {
+        lanes @ Chain::Lanes(..) => lanes,
+        chain => Chain::Iter(chain.into_iter()),
+    }
+}
+
+/// What tokenises; nothing where a pipeline is only checked.
+fn operation(fields: &Fields<'_>, context: &Context, overflow: Overflow) -> Result<Option<Tokenise>> {
     let columns = columns(fields, context)?;
     let into: Vec<String> = fields.or("into", Vec::new())?;
     if into.len() > columns.len() {
         return Err(fields.error(format!("`into` names {} columns of ids for {} of text", into.len(), columns.len())));
     }
     let (options, keep_text) = (options(fields, overflow)?, fields.or("keep_text", false)?);
-    // Last, as it takes longest.
-    let encoder = TextEncoder::new(tokenizer(fields, context)?, &options)?;
+    let (path, how) = tokenizer(fields, context)?;
+    if context.is_draft {
+        return Ok(None);
+    }
+    let encoder = TextEncoder::new(Tokenizer::from_file_with(path, how)?, &options)?;
     let op = match columns.as_slice() {
         [one] => Tokenise::column(encoder, one),
         many => Tokenise::columns(encoder, many),
     };
-    Ok(op.named(into).keep_text(keep_text))
+    Ok(Some(op.named(into).keep_text(keep_text)))
 }
 
 /// `column: text`, or `columns: [question, answer]`.
@@ -67,13 +83,14 @@ fn columns(fields: &Fields<'_>, context: &Context) -> Result<Vec<String>> {
     }
 }
 
-fn tokenizer(fields: &Fields<'_>, context: &Context) -> Result<Tokenizer> {
+/// The file of a tokenizer, and how it is used.
+fn tokenizer(fields: &Fields<'_>, context: &Context) -> Result<(PathBuf, TokenizerOptions)> {
     let path = context.existing(fields.required_node("tokenizer")?)?;
     let mut options = TokenizerOptions::default().special_in_text(fields.or("special_in_text", false)?);
     if let Some(engine) = fields.choice("engine", &["auto", "fast", "compat"])? {
         options = options.engine([EngineChoice::Auto, EngineChoice::Fast, EngineChoice::Compat][engine]);
     }
-    Tokenizer::from_file_with(path, options)
+    Ok((path, options))
 }
 
 fn options(fields: &Fields<'_>, overflow: Overflow) -> Result<TokeniseOptions> {

@@ -11,6 +11,7 @@ use super::load::{EngineReason, EngineReport, Loaded, load};
 use super::options::TokenizerOptions;
 use crate::error::{Error, Result};
 use crate::fork::PerProcess;
+use crate::startup::making;
 
 /// A tokenizer: text to ids and back.
 ///
@@ -74,7 +75,8 @@ impl Tokenizer {
         if let Some(loaded) = cache.get(&key).and_then(Weak::upgrade) {
             return Ok(Self { name: name.into(), loaded });
         }
-        let mut loaded = load(bytes, &options, known::recall(&key)).map_err(|e| e.path(name))?;
+        let load = || load(bytes, &options, known::recall(&key));
+        let mut loaded = making("a tokenizer loaded", load).map_err(|e| e.path(name))?;
         known::keep(key, &loaded.report);
         loaded.fingerprint = format!("{:032x}{}", key.0, if options.special_in_text { "+special" } else { "" });
         let loaded = Arc::new(loaded);

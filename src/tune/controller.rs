@@ -3,14 +3,15 @@
 //! It follows from one law: a consumer that would take `demand` elements per second, each of which costs `service`
 //! seconds of one thread, is fed by `demand × service` threads. More are asked for only where the consumer waits and the
 //! threads are busy, and never more than keep the cores busy; each step is judged by what it gained, and taken back where the
-//! machine, not their number, was the limit.
+//! machine, not their number, was the limit. A step that is taken back is tried once more: it may have been other programs.
 //! Where threads that bring nothing share a process, that may be the limit: a lock, an allocator. Then more processes
 //! are tried, if there may be any.
 
 use super::hold_off::HoldOff;
 use super::measurement::{HUNGRY, Measurement};
+use super::seconds::Seconds;
 use super::setting::{Bounds, Setting};
-use super::trial::{Check, Trial, Verdict};
+use super::trial::{Check, Look, Trial, Verdict};
 use super::{Decision, Knob};
 
 /// Threads are planned to be busy for this share of the time: above it, random service times make the consumer wait.
@@ -31,6 +32,8 @@ const IDLE: u32 = 15;
 pub struct Controller {
     now: Setting,
     bounds: Bounds,
+    /// Of the clock that `wall_s` is of: less in tests that have no time.
+    second: f64,
     elapsed_s: f64,
     hunger: Hunger,
     idle: u32,
@@ -42,6 +45,8 @@ pub struct Controller {
     wider: HoldOff,
     /// What brought nothing when it was last tried.
     failed: Vec<Knob>,
+    /// What was tried twice since it last brought anything.
+    doubted: Vec<Knob>,
     trial: Option<Trial>,
     check: Option<Check>,
 }
@@ -54,6 +59,7 @@ impl Controller {
         Self {
             now: Setting { threads, processes, window: start.window.max(1) },
             bounds,
+            second: 1.0,
             elapsed_s: 0.0,
             hunger: Hunger::default(),
             idle: 0,
@@ -61,9 +67,16 @@ impl Controller {
             more: HoldOff::default(),
             wider: HoldOff::default(),
             failed: Vec::new(),
+            doubted: Vec::new(),
             trial: None,
             check: None,
         }
+    }
+
+    /// The same, where a second takes so long.
+    #[must_use]
+    pub(crate) fn with_second(self, seconds: f64) -> Self {
+        Self { second: seconds, ..self }
     }
 
     /// What it wants now.
@@ -95,29 +108,59 @@ impl Controller {
         let busy = m.busy_s / (m.wall_s * self.now.threads as f64);
         self.hunger.add(m, busy);
         if let Some(mut trial) = self.trial.take() {
-            match trial.judge(m) {
+            match trial.judge(m, self.second) {
                 Verdict::Open => {
                     self.trial = Some(trial);
                     return None;
                 }
                 Verdict::Worth => self.keep(trial.knob),
-                Verdict::Trim { to, gained, rate } => {
-                    self.check = Some(Check::new(trial.knob, rate));
-                    return Some(self.take_back(m, trial.knob, to, gained));
+                Verdict::Trim { to, gained, rate, explained } => {
+                    let decision = self.take_back(m, trial.knob, to, gained);
+                    if explained {
+                        self.give_up(trial.knob);
+                    } else {
+                        self.check = Some(Check::new(trial, rate));
+                    }
+                    return Some(decision);
                 }
             }
         }
         if let Some(mut check) = self.check.take() {
-            match check.was_better(m) {
-                None => {
-                    self.check = Some(check);
-                    return None;
-                }
-                Some(true) => self.keep(check.knob),
-                Some(false) => {}
+            let look = check.look(m, self.second);
+            if look == Look::Open {
+                self.check = Some(check);
+                return None;
+            }
+            if let Some(decision) = self.look_again(&check, look) {
+                return Some(decision);
             }
         }
-        self.feed(m).or_else(|| self.shrink(m))
+        self.feed().or_else(|| self.shrink(m))
+    }
+
+    /// A step was taken back: tries it once more where it may have been others who made it look bad, else gives it up.
+    fn look_again(&mut self, check: &Check, look: Look) -> Option<Decision> {
+        let (trial, now) = (&check.trial, check.now());
+        let knob = trial.knob;
+        let is_first = !trial.again && (look == Look::Worse || !self.doubted.contains(&knob));
+        let fits = trial.to.processes <= self.bounds.processes.1 && trial.to != self.now;
+        if !(fits && (look == Look::Better || is_first)) {
+            self.give_up(knob);
+            return None;
+        }
+        let mut again = Trial::new(knob, self.now, trial.to, now.rate(), now.demand());
+        let reason = if look == Look::Better {
+            self.keep(knob);
+            format!("{} bring less", knob.of(self.now))
+        } else {
+            self.doubted.retain(|doubted| *doubted != knob);
+            self.doubted.push(knob);
+            again.again = true;
+            "once more, in case it was other programs that made it look bad".to_owned()
+        };
+        let decision = self.change(&now, knob, again.to, reason);
+        self.trial = Some(again);
+        Some(decision)
     }
 
     /// Processes have come to need more memory than there is for so many.
@@ -129,16 +172,16 @@ impl Controller {
     }
 
     /// The consumer waits: for threads, if those are always busy; else for what they are not given.
-    fn feed(&mut self, m: &Measurement) -> Option<Decision> {
+    fn feed(&mut self) -> Option<Decision> {
         if self.hunger.seconds < CONFIRM {
             return None;
         }
-        let busy = self.hunger.busy();
+        let (busy, m) = (self.hunger.busy(), self.hunger.seen.better_half());
         if busy > BUSY {
-            return self.grow(m).or_else(|| self.widen(m));
+            return self.grow(&m).or_else(|| self.widen(&m));
         }
         // Threads that are idle now and then may be so because ranges are few, or because elements are so different.
-        self.widen(m).or_else(|| if busy > OFTEN { self.grow(m) } else { None })
+        self.widen(&m).or_else(|| if busy > OFTEN { self.grow(&m) } else { None })
     }
 
     /// Everything that may be under way is, the consumer waits, and threads have nothing to do: the head of the line
@@ -195,7 +238,8 @@ impl Controller {
         let most = m.most_on(self.bounds.cores, now.threads);
         let step = |from: usize, law: f64| {
             let far = if m.is_waiting() { 4 } else { 2 };
-            let most = if self.more.is_first() { far * from } else { from + 1 };
+            // Less than a quarter more could not be told from noise.
+            let most = if self.more.is_first() { far * from } else { from + from.div_ceil(4) };
             (law.ceil().min(1e6) as usize).clamp(from + 1, most)
         };
         let next = match knob {
@@ -215,20 +259,25 @@ impl Controller {
         more.then_some(next)
     }
 
-    /// The last step up was worth it, or would have been.
+    /// The last step up was worth it.
     fn keep(&mut self, knob: Knob) {
         // What brought nothing before may do so now.
         (self.more, self.wider) = (HoldOff::default(), HoldOff::default());
         self.failed.retain(|failed| *failed != knob);
+        self.doubted.retain(|doubted| *doubted != knob);
+    }
+
+    /// It was not: nothing of the kind is tried for a while.
+    fn give_up(&mut self, knob: Knob) {
+        if knob == Knob::Window {
+            self.wider.begin();
+        } else if !self.failed.contains(&knob) {
+            self.failed.push(knob);
+        }
     }
 
     /// The last step up was not worth it; as much of it is taken back as brought nothing.
     fn take_back(&mut self, m: &Measurement, knob: Knob, to: Setting, gained: f64) -> Decision {
-        if knob == Knob::Window {
-            self.wider.begin();
-        } else {
-            self.failed.push(knob);
-        }
         let to = Setting { threads: self.bounds.spread(to.threads, to.processes), ..to };
         let reason = format!("the step up brought {:+.0} %, which {} bring as well", 100.0 * gained, knob.of(to));
         self.change(m, knob, to, reason)
@@ -264,11 +313,12 @@ impl Controller {
 }
 
 /// Seconds in a row for which the consumer waited too much.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Hunger {
     seconds: u32,
     busy: f64,
     full: u32,
+    seen: Seconds,
 }
 
 impl Hunger {
@@ -280,6 +330,7 @@ impl Hunger {
         self.seconds += 1;
         self.busy += busy;
         self.full += u32::from(m.window_full);
+        self.seen.add(m);
     }
 
     /// The share of their time for which threads were busy.

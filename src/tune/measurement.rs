@@ -45,7 +45,7 @@ impl Measurement {
     ///
     /// A thread takes `cpu_s / busy_s` of a core as long as there are cores for all who want one. Once they are taken, whoever
     /// wants one waits for it and counts as busy; more threads would only wait longer.
-    pub(super) fn most_on(&self, cores: usize, threads: usize) -> usize {
+    pub(crate) fn most_on(&self, cores: usize, threads: usize) -> usize {
         if self.cpu_s <= 0.0 || self.busy_s <= 0.0 {
             return usize::MAX;
         }

@@ -8,6 +8,7 @@ mod controller;
 mod hold_off;
 mod measurement;
 mod online;
+mod seconds;
 mod setting;
 #[cfg(test)]
 mod simulation;

@@ -51,7 +51,7 @@ pub(crate) struct Tuner {
 impl Tuner {
     pub(crate) fn new(start: Setting, bounds: Bounds, tick: Duration) -> Self {
         Self {
-            controller: Controller::new(start, bounds),
+            controller: Controller::new(start, bounds).with_second(tick.as_secs_f64()),
             tick,
             began: Instant::now(),
             last: Instant::now(),
@@ -75,7 +75,7 @@ impl Tuner {
         self.controller.allow_processes(most);
     }
 
-    /// A worker is missing: what is measured now says nothing.
+    /// A worker is missing, or only begins: what is measured now says nothing.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn disturb(&mut self) {
         self.disturbed = true;

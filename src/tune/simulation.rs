@@ -149,7 +149,8 @@ fn a_narrow_window_is_widened() {
             widened += usize::from(controller.step(&m).is_some_and(|d| d.knob == Knob::Window));
         }
         assert!(machine.rate(controller.setting()) >= 0.95 * machine.rate(with(8)), "{controller:?}");
-        assert!((1..=4).contains(&widened));
+        // What does not help is tried twice, and once more after the first hold-off.
+        assert!((1..=7).contains(&widened), "{widened}");
     }
 }
 
@@ -199,7 +200,7 @@ fn where_processes_bring_nothing_there_is_one() {
         let (settled, changes) = settle_within(start, bounds, &[(machine, 2000)]);
         assert_eq!(settled[0].processes, 1, "{machine:?}: {settled:?}");
         assert!(machine.rate(settled[0]) >= 0.95 * machine.rate(with(4)), "{settled:?}");
-        assert!(changes <= 50, "{changes}");
+        assert!(changes <= 60, "{changes}");
     }
 }
 
@@ -233,8 +234,9 @@ fn as_many_processes_as_were_asked_for_stay() {
 #[test]
 fn a_step_too_far_is_taken_back_in_part() {
     let machine = Machine { other_limit: 5000.0, step_s: 0.000_01, ..FREE };
-    let (settled, _) = settle(4, 8, &[(machine, 15)]);
-    assert_eq!(settled, [5]);
+    let (settled, _) = settle(4, 8, &[(machine, 11), (machine, 11)]);
+    // Once more, and back again: it was nobody else.
+    assert_eq!(settled, [8, 5]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The controller on loads that wait, for which more threads pay than there are cores.
 
-use super::world::{NOTHING, World};
+use super::world::{NOTHING, Shared, World};
 use super::{Bounds, Controller, Knob, Setting};
 
 /// As the loader's own threads have it, and as workers of one process or of several have it.
@@ -97,4 +97,48 @@ fn a_server_that_is_full_is_not_asked_for_more() {
     let (at, changes) = settle(&world, (2, 1), bounds(2, 1), 600);
     assert!(at.threads <= 6, "{at:?}");
     assert!(changes <= 30, "{changes}");
+}
+
+/// What a run reaches of the best fixed setting from the 30th second to the 60th, on a machine that others use.
+fn reached_beside_others(world: &World, start: Setting, bounds: Bounds, seed: u64) -> f64 {
+    let mut shared = Shared::new(*world, start.processes, seed);
+    let mut controller = Controller::new(start, bounds);
+    let (mut now_s, mut counted_s, mut sum) = (0.0, 0.0, 0.0);
+    while now_s < 60.0 {
+        // As often as a run measures.
+        let seconds = if now_s < 15.0 { 0.25 } else { 1.0 };
+        let at = controller.setting();
+        controller.step(&shared.pass(at, seconds));
+        now_s += seconds;
+        if now_s > 30.0 {
+            (counted_s, sum) = (counted_s + seconds, sum + seconds * world.rate(at.threads, at.processes));
+        }
+    }
+    sum / counted_s / world.best(bounds.processes.1)
+}
+
+/// Seconds in which others take half of the machine come while a step is judged, too.
+#[test]
+fn a_second_that_others_take_does_not_decide() {
+    const SEEDS: u64 = 200;
+    let few = |cores| (Setting { threads: cores, processes: 1, window: 2 * cores }, bounds(cores, 1));
+    let several = (Setting { threads: 2, processes: 2, window: 4 }, bounds(2, 16));
+    let mut worlds: Vec<_> = waiting().into_iter().map(|world| (world, few(world.cores))).collect();
+    worlds.push((World { cpu_s: 0.001, ..NOTHING }, few(2)));
+    worlds.push((
+        World { cpu_s: 0.001, cores: 8, ..NOTHING },
+        (Setting { threads: 1, processes: 1, window: 1 }, bounds(8, 1)),
+    ));
+    for cpu_s in [50e-6, 500e-6] {
+        worlds.push((World { blocked_s: 0.005, cpu_s, locks: true, ..NOTHING }, several));
+    }
+    let holds = World { locks: true, locks_while_blocked: true, ..NOTHING };
+    worlds.push((World { blocked_s: 0.005, cpu_s: 100e-6, ..holds }, several));
+    worlds.push((World { cpu_s: 0.001, cores: 8, ..holds }, (several.0, Bounds { cores: 8, ..several.1 })));
+    for (world, (start, bounds)) in worlds {
+        let mut reached: Vec<_> = (0..SEEDS).map(|seed| reached_beside_others(&world, start, bounds, seed)).collect();
+        reached.sort_by(f64::total_cmp);
+        let (least, median) = (reached[0], reached[reached.len() / 2]);
+        assert!(median >= 0.95 && least >= 0.8, "{world:?}: median {median:.3}, least {least:.3}");
+    }
 }

@@ -102,3 +102,67 @@ impl World {
         }
     }
 }
+
+/// A world on a machine that others use, too: now and then they take half of it for a moment; and worker processes take one to three
+/// seconds to start, and a part of the machine while they do.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    world: World,
+    random: u64,
+    now_s: f64,
+    /// Until when others take half of the machine.
+    others_until_s: f64,
+    ready: usize,
+    /// When those processes are ready that start.
+    starting: Vec<f64>,
+}
+
+/// Others come so often in a second, and stay for so long, at least and at most.
+const OTHERS: (f64, f64, f64) = (0.1, 0.5, 3.0);
+/// What a process that starts leaves of the machine.
+const LEFT: f64 = 0.7;
+
+impl Shared {
+    /// With so many processes that are ready.
+    pub(crate) fn new(world: World, processes: usize, seed: u64) -> Self {
+        let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        Self { world, random, now_s: 0.0, others_until_s: 0.0, ready: processes, starting: Vec::new() }
+    }
+
+    /// From 0 to 1.
+    fn random(&mut self) -> f64 {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 40) as f64 / f64::from(1 << 24)
+    }
+
+    /// What is measured in so many seconds.
+    pub(crate) fn pass(&mut self, at: Setting, seconds: f64) -> Measurement {
+        let (begin, noise) = (self.now_s, self.random());
+        self.now_s += seconds;
+        let (often, least, most) = OTHERS;
+        if self.others_until_s <= begin && self.random() < often * seconds {
+            self.others_until_s = self.now_s + least + (most - least) * self.random();
+        }
+        while self.ready + self.starting.len() < at.processes {
+            let ready = begin + 1.0 + 2.0 * self.random();
+            self.starting.push(ready);
+        }
+        self.starting.truncate(at.processes.saturating_sub(self.ready));
+        let disturbed = !self.starting.is_empty();
+        self.ready = self.ready.min(at.processes) + self.starting.extract_if(.., |ready| *ready <= self.now_s).count();
+        let running = Setting { threads: at.threads / at.processes * self.ready, processes: self.ready, ..at };
+        let share = if self.others_until_s > begin { 0.5 } else { 1.0 } * if disturbed { LEFT } else { 1.0 };
+        let m = self.world.second(running, noise);
+        Measurement {
+            wall_s: seconds,
+            wait_s: m.wait_s * seconds,
+            elements: m.elements * seconds * share,
+            busy_s: m.busy_s * seconds,
+            locked_s: m.locked_s * seconds,
+            cpu_s: m.cpu_s * seconds * share,
+            taken_s: m.taken_s * seconds * share,
+            window_full: m.window_full,
+            disturbed,
+        }
+    }
+}

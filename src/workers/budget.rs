@@ -10,7 +10,7 @@
 use super::options::{Count, MpOptions};
 use super::slab::PAGE;
 use crate::error::{Error, Result};
-use crate::report::Bytes;
+use crate::units::Bytes;
 
 /// What a worker needs, by what it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +181,7 @@ impl Plan {
             "open large data inside the function, once in each worker, by its path (or in worker_init_fn); or raise \
              ram_budget from {} to {} or more, or set worker_heap, or use fewer workers",
             Bytes(self.budget),
-            Bytes(budget)
+            Bytes::at_least(budget)
         )))
     }
 
@@ -206,6 +206,12 @@ impl Plan {
         PART.min((self.slab - self.max_element) / (2 * (1 + threads.max(FAR_THREADS) as u64))) as usize
     }
 
+    /// Bytes of the slab that a worker may keep, for arrays that functions in it keep: all workers together no more than half of
+    /// what is not for the head of the line.
+    pub(crate) fn keep(&self) -> u64 {
+        (self.slab - self.max_element) / 2 / self.workers.max(1) as u64
+    }
+
     /// Whether there is a number of threads or workers to be found.
     pub(crate) fn has_choice(&self) -> bool {
         self.tuned && (self.threads > self.active || self.workers > self.start_workers)
@@ -221,13 +227,13 @@ impl Plan {
 
 /// What to do where the budget is too small: those of the ways that lead somewhere.
 fn remedies(workers: usize, need: u64, heap: u64, needs: Needs) -> String {
-    let mut ways = vec![format!("raise ram_budget (`--ram`) to {} or more", Bytes(need))];
+    let mut ways = vec![format!("raise ram_budget (`--ram`) to {} or more", Bytes::at_least(need))];
     if workers > 1 {
         ways.push("use fewer workers".to_owned());
     }
     // With less than half of what workers have at least, none would come far.
     if heap >= needs.least_heap / 2 {
-        ways.push(format!("set worker_heap to {} or less", Bytes(heap)));
+        ways.push(format!("set worker_heap to {} or less", Bytes::at_most(heap)));
     }
     match ways.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{}, or {last}", rest.join(", ")),
@@ -349,7 +355,7 @@ mod tests {
             "map: f carries 121 MiB to each worker; with the copy that is made of it and 16 MiB of its own a worker needs \
              258 MiB of heap, and has 256 MiB"
         );
-        assert!(error.help_text().unwrap().contains("ram_budget from 1 GiB to 1.0 GiB or more"), "{error}");
+        assert!(error.help_text().unwrap().contains("ram_budget from 1 GiB to 1.02 GiB or more"), "{error}");
         let error = plan(1024).check_cfg(u64::MAX, None).unwrap_err();
         assert!(error.message().starts_with("the pipeline's configuration has"), "{error}");
         // What the help says suffices.

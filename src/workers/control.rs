@@ -37,6 +37,8 @@ pub(crate) struct Begin {
     pub(crate) threads: u32,
     /// How many of them at a time, at first.
     pub(crate) active: u32,
+    /// Bytes of extents that it may keep at most.
+    pub(crate) keep: u64,
     /// Whether stages count and measure.
     pub(crate) counted: bool,
     /// Whether others may be given what lies between its ranges.
@@ -71,8 +73,10 @@ pub(crate) enum FromWorker {
     Ready(Ready),
     /// A task is done.
     Done(Done),
-    /// A task's extent does not hold even its first slot.
+    /// A task's extent does not hold even its first slot, or cannot be delivered.
     Need(Need),
+    /// An extent that the worker [kept](Need::kept) is used by nothing any more.
+    Returned(ExtentId),
     /// What was counted since it was told last.
     Told(Tally),
     /// The worker cannot go on, and ends: its factory refused, or it panicked.
@@ -107,13 +111,15 @@ pub(crate) struct Done {
     pub(crate) tally: Option<Tally>,
 }
 
-/// A [`Task`] that must be given a larger extent.
+/// A [`Task`] that must be given a larger extent, or another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Need {
     /// The task's.
     pub(crate) id: u64,
-    /// Bytes that its first slot or group takes.
+    /// Bytes that its first slot or group takes, if that is why; else 0.
     pub(crate) bytes: u64,
+    /// Whether the worker keeps the extent, because something in it is in use, until it [says](FromWorker::Returned) otherwise.
+    pub(crate) kept: bool,
 }
 
 /// An error on its way to the parent.

@@ -56,7 +56,12 @@ pub struct MpOptions {
     pub(super) interpreted: bool,
     /// Whether it reads from stores.
     pub(super) far: bool,
+    /// Whether arrays that functions make in a worker lie in shared memory from the start.
+    pub(super) arrays_in_slab: bool,
 }
+
+/// Set to `0`, it has arrays that functions make in a worker lie in its heap, from where they are copied.
+const ARRAYS_IN_SLAB: &str = "GRISTMILL_ARRAYS_IN_SLAB";
 
 impl Default for MpOptions {
     fn default() -> Self {
@@ -85,6 +90,7 @@ impl MpOptions {
             counted: true,
             interpreted: false,
             far: false,
+            arrays_in_slab: std::env::var_os(ARRAYS_IN_SLAB).is_none_or(|value| value != "0"),
         }
     }
 

@@ -1,15 +1,17 @@
 //! The worker's loop: evaluates ranges of its pipeline's borders into extents, as the parent asks.
 
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use super::control::{Begin, Done, FromWorker, Need, Ready, Session, Task, ToWorker};
-use super::slab::WorkerSlab;
+use super::slab::{ExtentId, ExtentMut, WorkerSlab};
+use super::wire::foreign::{self, Settled};
 use crate::cx::{Recorder, Tally};
 use crate::dataset::{IterDataset, Stage};
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::remote::Served;
+use crate::exec::remote::{Evaluated, Served};
 use crate::exec::{Engine, Runtime};
 
 /// Counts are told to the parent this often at most: a few kilobytes each time.
@@ -30,7 +32,7 @@ pub(crate) fn serve<D: IterDataset>(dataset: D, mut session: Session) -> Result<
         crate::store::be_one_of_many();
     }
     check_same(&begin.pipeline, &(&dataset as &dyn Stage).lines())?;
-    let server = Server::new(&dataset, session, slab, begin.counted)?;
+    let server = Server::new(&dataset, session, slab, &begin)?;
     server.session.send(FromWorker::Ready(Ready { build_ns: server.session.built_in().as_nanos() as u64 }))?;
     server.run(begin)
 }
@@ -44,6 +46,7 @@ struct Server {
     told: Mutex<Instant>,
     gate: Gate,
     threads: Mutex<Threads>,
+    arrays: Arrays,
 }
 
 /// The threads that evaluate: each has a stack and memory of its own, so none is started before it is to work.
@@ -55,15 +58,16 @@ struct Threads {
 }
 
 impl Server {
-    fn new<D: IterDataset>(dataset: &D, session: Session, slab: Arc<WorkerSlab>, counted: bool) -> Result<Self> {
+    fn new<D: IterDataset>(dataset: &D, session: Session, slab: Arc<WorkerSlab>, begin: &Begin) -> Result<Self> {
         let served = Arc::<Served>::default();
-        let recorder = counted.then(|| Recorder::new((dataset as &dyn Stage).count()));
+        let recorder = begin.counted.then(|| Recorder::new((dataset as &dyn Stage).count()));
         let run = Runtime::of(Engine::Serving(served.clone()), recorder.clone());
         // The pass is never read; starting it makes every border known.
         drop(dataset.iter(&run)?);
         let (told, gate) = (Mutex::new(Instant::now()), Gate::new());
         let threads = Mutex::new(Threads { started: 0, most: 0, result: Ok(()) });
-        Ok(Self { session, slab, served, recorder, told, gate, threads })
+        let arrays = Arrays::new(begin.keep);
+        Ok(Self { session, slab, served, recorder, told, gate, threads, arrays })
     }
 
     fn run(&self, begin: Begin) -> Result<()> {
@@ -110,7 +114,12 @@ impl Server {
     fn work<'s>(&'s self, scope: &'s Scope<'s, '_>) -> Result<()> {
         while let Some(message) = self.session.recv()? {
             let answer = match message {
-                ToWorker::Task(task) => self.gate.pass(|| self.evaluate(&task))?,
+                ToWorker::Task(task) => {
+                    for extent in self.arrays.unused() {
+                        self.session.send(FromWorker::Returned(extent))?;
+                    }
+                    self.gate.pass(|| self.evaluate(&task))?
+                }
                 ToWorker::Active(threads) => {
                     self.activate(threads as usize, scope)?;
                     continue;
@@ -127,6 +136,7 @@ impl Server {
 
     fn evaluate(&self, task: &Task) -> Result<FromWorker> {
         let mut extent = self.slab.extent_mut(task.extent).map_err(|e| nonsense(&e.to_string()))?;
+        let admits = task.lane.is_none() && task.groups_from.is_none() && self.arrays.admit(&extent);
         let start = Instant::now();
         let unknown = || nonsense(&format!("stage {} evaluates no such elements here", task.border));
         let range = task.start..task.end;
@@ -140,9 +150,15 @@ impl Server {
                 lanes.read_on(task.id, range, from, &mut extent)?
             }
         };
-        drop(extent);
-        if let (0, Some(bytes)) = (evaluated.indices, evaluated.need) {
-            return Ok(FromWorker::Need(Need { id: task.id, bytes: bytes as u64 }));
+        let kept = if admits {
+            self.arrays.settle(extent, task.extent, &evaluated)
+        } else {
+            drop(extent);
+            false
+        };
+        let need = evaluated.need.filter(|_| evaluated.indices == 0);
+        if kept || need.is_some() {
+            return Ok(FromWorker::Need(Need { id: task.id, bytes: need.unwrap_or(0) as u64, kept }));
         }
         Ok(FromWorker::Done(Done {
             id: task.id,
@@ -167,6 +183,77 @@ impl Server {
         drop(told);
         Some(recorder.drain())
     }
+}
+
+/// The extents in which arrays of functions may lie, and those that the worker keeps because some still do.
+struct Arrays {
+    /// Bytes that may be kept, and those of extents that are or might be.
+    keep: u64,
+    held: AtomicU64,
+    kept: Mutex<Vec<(ExtentMut, ExtentId)>>,
+    /// Tasks that have begun, and those that would have been better off without.
+    tasks: AtomicU64,
+    strikes: AtomicU32,
+}
+
+/// After so many tasks that would have been better off without it, a worker has arrays on the heap.
+const MOST_STRIKES: u32 = 3;
+
+impl Arrays {
+    fn new(keep: u64) -> Self {
+        let (held, tasks, strikes) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU32::new(0));
+        Self { keep, held, kept: Mutex::default(), tasks, strikes }
+    }
+
+    /// Whether arrays that this thread makes are to lie in `extent`, for the task that it begins.
+    fn admit(&self, extent: &ExtentMut) -> bool {
+        // What functions make once and keep they make when they are first called.
+        let first = self.tasks.fetch_add(1, Ordering::Relaxed) == 0;
+        let len = extent.len() as u64;
+        if first || len > self.keep || self.strikes.load(Ordering::Relaxed) >= MOST_STRIKES {
+            return false;
+        }
+        let held = self.held.fetch_add(len, Ordering::Relaxed) + len;
+        let admitted = held <= self.keep && foreign::admit();
+        if !admitted {
+            self.held.fetch_sub(len, Ordering::Relaxed);
+        }
+        admitted
+    }
+
+    /// Ends a task. Returns whether its extent is kept: then it cannot be delivered.
+    fn settle(&self, extent: ExtentMut, id: ExtentId, evaluated: &Evaluated) -> bool {
+        let Settled { in_use, allocated, wasted } = foreign::settle(address(&extent));
+        let in_vain = allocated && evaluated.indices == 0;
+        if in_use || in_vain || wasted > evaluated.used / 2 {
+            self.strikes.fetch_add(1, Ordering::Relaxed);
+        }
+        if in_use {
+            lock(&self.kept).push((extent, id));
+        } else {
+            self.held.fetch_sub(extent.len() as u64, Ordering::Relaxed);
+        }
+        in_use
+    }
+
+    /// Those of the extents that are kept in which there is nothing any more. They are kept no longer.
+    fn unused(&self) -> Vec<ExtentId> {
+        let mut kept = lock(&self.kept);
+        if kept.is_empty() {
+            return Vec::new();
+        }
+        let unused = kept.extract_if(.., |(extent, _)| foreign::is_free(address(extent)));
+        let unused: Vec<(ExtentMut, ExtentId)> = unused.collect();
+        drop(kept);
+        let bytes: usize = unused.iter().map(|(extent, _)| extent.len()).sum();
+        self.held.fetch_sub(bytes as u64, Ordering::Relaxed);
+        unused.into_iter().map(|(_, id)| id).collect()
+    }
+}
+
+/// Where an extent begins in this process.
+fn address(extent: &ExtentMut) -> usize {
+    extent.as_ptr() as usize
 }
 
 /// Nothing is left half done under any of these locks.

@@ -14,7 +14,7 @@ use crate::cx::Recorder;
 use crate::dataset::{IterDataset, Stage};
 use crate::error::Result;
 use crate::exec::{Engine, Executor, Runtime};
-use crate::report::Bytes;
+use crate::units::Bytes;
 
 /// What a loader needs to start workers.
 #[derive(Debug)]

@@ -79,7 +79,7 @@ fn a_run_that_is_killed_again_and_again_leaves_the_same_bytes() {
         let mut child = Command::new(&exe)
             .current_dir(folder)
             .args(CONVERT)
-            .args(["killed", "--threads", ["1", "2", "3"][kills % 3]])
+            .args(["killed", "--threads", ["1", "auto", "3"][kills % 3]])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -23,6 +23,11 @@ fn report(text: &str) -> String {
                 let head = head.split(": ").next().unwrap_or(head);
                 shape += &(without_figures(&format!("{head} · {rest}").split_whitespace().collect::<Vec<_>>()) + "\n");
             }
+            // And no cause, of which there may be several.
+            ["start-up", ..] => {
+                let head = line.split(';').next().unwrap_or(line);
+                shape += &(without_figures(&head.split_whitespace().collect::<Vec<_>>()) + "\n");
+            }
             ["counted:" | "order" | "stage", ..] => shape += &format!("{line}\n"),
             _ => shape += &(without_figures(&words) + "\n"),
         }
@@ -82,16 +87,16 @@ fn what_explain_says() {
     insta::assert_snapshot!(ok(folder, &["explain", PIPELINE]), @r"
     demo
 
-     id  stage        arguments                             role         runs               memory
-     0   jsonl        corpus.jsonl, bytes=2000470, hash=4…  source       on any thread     8.3 KiB
-     1   shuffle      seed=42                               order        on any thread    49.7 KiB
-     2   tokenise     text->tokens, tokenizer=c3ce674bd71…  elementwise  on any thread           –
-     3   to_iter                                            order        on any thread           –
-     4   window_pack  features=tokens:1024, window=1024, …  stateful     in order         ~1.2 MiB
-     5   batch        32, remainder=drop                    stateful     in order       ~768.0 KiB
+     id  stage        arguments                             role         runs              memory
+     0   jsonl        corpus.jsonl, bytes=2000470, hash=4…  source       on any thread   8.29 KiB
+     1   shuffle      seed=42                               order        on any thread   49.7 KiB
+     2   tokenise     text->tokens, tokenizer=c3ce674bd71…  elementwise  on any thread          –
+     3   to_iter                                            order        on any thread          –
+     4   window_pack  features=tokens:1024, window=1024, …  stateful     in order       ~1.15 MiB
+     5   batch        32, remainder=drop                    stateful     in order        ~768 KiB
 
     fingerprint  0126cafa1b33c842
-    memory       about 3.5 MiB: stages 2.0 MiB, buffer 1.5 MiB (4 batches of 384.0 KiB)
+    memory       about 3.46 MiB: stages 1.96 MiB, buffer 1.5 MiB (4 batches of 384 KiB)
                  ~ by the first 64 elements; without tokenizers, mapped files and what threads work on
     element      tokens                       int32[32, 1024]
                  tokens_segment_ids           int32[32, 1024]

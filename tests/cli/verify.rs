@@ -19,7 +19,7 @@ fn what_is_damaged_is_listed_with_its_place() {
     write(folder, "good.jsonl", &lines);
     write(folder, "bad.jsonl", &lines.replace("{\"i\":7}", "{\"i\":}").replace("{\"i\":500}", "500"));
     insta::assert_snapshot!(ok(folder, &["verify", "good.jsonl"]), @r"
-    read        1 000 records · 7.8 KiB of values · 1 file of jsonl
+    read        1 000 records · 7.81 KiB of values · 1 file of jsonl
     order hash  4910641cfb823b7e20489d9f1a18a93d
     VERDICT  nothing is damaged
     ");
@@ -144,4 +144,19 @@ fn small_files_are_indexed_together() {
     assert_eq!((fact(1, "files"), fact(1, "index_bytes")), (Json::from(1), Json::Null), "{told}");
     assert_eq!((fact(6, "records"), fact(6, "index_bytes")), (Json::from(2000), Json::Null), "{told}");
     assert!(ok(folder, &["index", "small"]).contains("5 small files of small"));
+}
+
+#[test]
+fn formats_and_repeated_names_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, "a.jsonl", "{\"a\": 1, \"a\": 2}\n{\"a\": 1}\n");
+    write(folder, "b.csv", "a,b\n1,2\n");
+    let text = ok(folder, &["verify", "a.jsonl", "b.csv"]);
+    assert!(text.contains("2 files of jsonl and csv\n"), "{text}");
+    assert!(text.contains("repeated    1 record with a repeated name, of which the last value stands\n"), "{text}");
+    assert_eq!(json(folder, &["verify", "a.jsonl", "--json"])["repeated_names"], 1);
+    let text = ok(folder, &["inspect", "a.jsonl"]);
+    assert!(text.contains("1 of the first 2 records with a repeated name: the last value stands\n"), "{text}");
+    assert_eq!(json(folder, &["inspect", "a.jsonl", "--json"])["first"][0]["a"], 2);
 }

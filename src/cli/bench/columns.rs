@@ -65,7 +65,7 @@ pub(super) const SPEED: [Column; 9] = [
 pub(super) const REST: [Column; 5] = [
     optional("tokens/s", |_, row| some(row, |f| f.tokens_per_s.map(count))),
     optional("real", |_, row| some(row, |f| f.real_token_share.map(percent))),
-    always("MB/s", |_, row| some(row, |f| Some(count(f.bytes_per_s / 1e6)))),
+    always("MiB/s", |_, row| some(row, |f| Some(count(f.bytes_per_s / f64::from(1 << 20))))),
     optional("peak RAM", |_, row| some(row, |f| f.peak.map(|peak| bytes(peak.used_bytes)))),
     optional("headspace", |_, row| {
         some(row, |f| {

@@ -8,6 +8,7 @@ use super::skipping::{BadRecords, Skipping};
 use super::thresholds::{FilterThresholds, WINDOW, Watch};
 use crate::cx::Cx;
 use crate::dataset::map::MapDataset;
+use crate::element::{Name, Ragged};
 use crate::error::{Error, Result};
 
 /// How a prefix is read: part of what shapes the data.
@@ -116,14 +117,33 @@ where
     /// Moves elements into `out`, at most so many, and as many as there are at hand or are evaluated in a moment: how many.
     /// None, where [`next`](Self::next) says what comes.
     pub(super) fn next_run(&mut self, most: usize, out: &mut Vec<D::Item>, cx: &mut Cx) -> usize {
-        // A window in which something was dropped may end with an error, between any two elements.
-        let judged = (self.watch.dropped > 0).then(|| (WINDOW - self.watch.seen).saturating_sub(1) as usize);
-        let count = self.roots.next_run(judged.map_or(most, |judged| most.min(judged)), out, cx);
+        let most = self.unjudged().map_or(most, |unjudged| most.min(unjudged as usize));
+        let count = self.roots.next_run(most, out, cx);
         self.watch.pass(count as u64);
         if count > 0 {
             self.bad.good();
         }
         count
+    }
+
+    /// The rows that stand for the next elements, where they are to be had without those; they are not consumed.
+    pub(super) fn next_ragged(&mut self, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        self.roots.next_ragged(self.unjudged().unwrap_or(u64::MAX), names, cx)
+    }
+
+    /// Consumes so many of them.
+    pub(super) fn pass_ragged(&mut self, rows: u64) {
+        self.roots.pass_ragged(rows);
+        self.watch.pass(rows);
+        if rows > 0 {
+            self.bad.good();
+        }
+    }
+
+    /// How many good elements may follow before the window ends, if something was dropped in it: it may then end with an error,
+    /// between any two elements.
+    fn unjudged(&self) -> Option<u64> {
+        (self.watch.dropped > 0).then(|| (WINDOW - self.watch.seen).saturating_sub(1))
     }
 
     /// The group that begins here, if it has come as one, and its indices: none of them was dropped.

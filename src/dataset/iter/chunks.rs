@@ -7,16 +7,20 @@
 //! elements come as one: whoever wants them so, takes them apart as well.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::evaluate::{Apart, Chunk, Evaluator, Gather, Incoming, Part, Rows, Slot, Wanted, of_columns, read_chunk};
+use super::evaluate::{
+    Apart, Chunk, Evaluator, Gather, Incoming, Part, Rows, Slot, Wanted, of_columns, ragged, read_chunk,
+};
 use super::evaluator::evaluator;
 use crate::cx::{Cx, StageId};
 use crate::dataset::foresight::Foresight;
 use crate::dataset::map::{Many, ManySlots, MapDataset};
 use crate::dataset::pace::Pace;
 use crate::dataset::stage::Stage;
+use crate::element::{Name, Ragged};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
@@ -42,6 +46,8 @@ pub(super) struct Roots<D: MapDataset, G: Gather<D::Item> = Apart> {
     pace: Pace,
     /// Whether it may be more than was asked for.
     native: bool,
+    /// Whether rows may be had without elements.
+    ragged: bool,
     /// Tells sources far away what will be asked for, where those are read in this process.
     foresight: Option<Foresight>,
 }
@@ -152,7 +158,8 @@ where
         let (slots, pace, native) = (ManySlots::default(), Pace::of(&dataset), (&dataset as &dyn Stage).all_native());
         let foresight = (run.reads_here() && !apart).then(|| Foresight::of(&dataset)).flatten();
         let (len, gather) = (dataset.len(), gather.cloned());
-        Self { len, dataset, stage, next: 0, groups, gather, ahead, slots, pace, native, foresight }
+        let ragged = native && (&dataset as &dyn Stage).only_orders();
+        Self { len, dataset, stage, next: 0, groups, gather, ahead, slots, pace, native, ragged, foresight }
     }
 
     /// The same, whose waiting counts as that of `stage`.
@@ -247,6 +254,23 @@ where
             cx.begin_element();
         }
         count
+    }
+
+    /// The rows that stand for the next elements, `most` at most and as many as are read in a moment, where they are to be had
+    /// without those; they are not consumed.
+    pub(super) fn next_ragged(&mut self, most: u64, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        if !self.ragged || self.ahead.is_some() || self.slots.len() > 0 || self.next >= self.len || most == 0 {
+            return None;
+        }
+        self.foresee();
+        let mut wanted = self.next..self.len.min(self.next.saturating_add(most));
+        let read = |chunk: Range<u64>, cx: &mut Cx| ragged(&*self.dataset, chunk, names, cx);
+        self.pace.chunk(&mut wanted, cx, read)
+    }
+
+    /// Consumes so many of them.
+    pub(super) fn pass_ragged(&mut self, rows: u64) {
+        self.next = self.len.min(self.next.saturating_add(rows));
     }
 
     /// Tells sources far away what comes next.

@@ -13,6 +13,7 @@ use crate::dataset::map::{Many, MapDataset};
 use crate::dataset::pace::Pace;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use crate::element::Element;
+use crate::element::{Name, Ragged};
 use crate::error::{Error, ErrorKind, Result};
 
 /// One index: an element, nothing (a filter dropped it), or an error.
@@ -272,6 +273,24 @@ pub(super) fn read_chunk<D: MapDataset>(dataset: &D, chunk: Range<u64>, pace: &P
     let first = chunk.start;
     cx.begin_chunk((chunk.end - first).max(1));
     pace.get(dataset, chunk, cx).map_errors(|place, error| error.index(first + place as u64))
+}
+
+/// The rows that stand for the elements of a chunk, where they are to be had without those. A panic on the way there is one of
+/// elements, which are evaluated then.
+pub(super) fn ragged<D: MapDataset>(dataset: &D, chunk: Range<u64>, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+    let base = cx.base();
+    let indices: Vec<u64> = chunk.collect();
+    cx.begin_chunk((indices.len() as u64).max(1));
+    let rows = catch_unwind(AssertUnwindSafe(|| dataset.get_ragged(&indices, names, cx)));
+    let rows = rows.unwrap_or_else(|_| {
+        cx.settle(base);
+        None
+    });
+    let rows = rows.filter(|rows| rows.len() == indices.len());
+    if rows.is_none() {
+        cx.retract_chunk((indices.len() as u64).max(1));
+    }
+    rows
 }
 
 /// One index.

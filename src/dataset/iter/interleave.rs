@@ -98,7 +98,7 @@ impl<L: OpenLane> IterDataset for IterInterleave<L> {
         let places = count.clamp(1, self.cycle.clamp(1, MAX_CYCLE) as u64);
         let slots = std::iter::repeat_with(|| None).take(places as usize).collect();
         let (lanes, run, stage) = (self.lanes.clone(), run.clone(), self.stage);
-        Ok(IterInterleaveIter { lanes, run, slots, next_slot: 0, next_lane: 0, count, stage })
+        Ok(IterInterleaveIter { lanes, run, slots, next_slot: 0, next_lane: 0, waiting: Vec::new(), count, stage })
     }
 }
 
@@ -109,9 +109,13 @@ pub struct IterInterleaveIter<L: OpenLane> {
     slots: Vec<Option<(u64, L::Iter)>>,
     next_slot: usize,
     next_lane: u64,
+    waiting: Vec<WaitingLane<L>>,
     count: u64,
     stage: StageId,
 }
+
+/// A stream that does not begin at its start.
+type WaitingLane<L> = LaneState<Option<<<L as OpenLane>::Iter as DatasetIterator>::State>>;
 
 /// Where an [`IterInterleaveIter`] is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,6 +127,9 @@ pub struct InterleaveState<S> {
     pub next_lane: u64,
     /// The stream in each place of the cycle.
     pub slots: Vec<Option<LaneState<S>>>,
+    /// Streams whose turn has not come and that do not begin at their start, in order; `None` is at the end of one.
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<LaneState<Option<S>>>,
 }
 
 /// Where one stream of an interleave is.
@@ -140,7 +147,16 @@ impl<L: OpenLane> IterInterleaveIter<L> {
     fn open_next(&mut self, cx: &mut Cx) -> Result<()> {
         let lane = self.next_lane;
         self.next_lane += 1;
-        self.slots[self.next_slot] = self.lanes.open(lane, &self.run, cx)?.map(|iter| (lane, iter));
+        let begin =
+            self.waiting.iter().position(|waiting| waiting.lane == lane).map(|at| self.waiting.remove(at).state);
+        if let Some(None) = begin {
+            return Ok(());
+        }
+        let mut iter = self.lanes.open(lane, &self.run, cx)?;
+        if let (Some(iter), Some(Some(state))) = (&mut iter, begin) {
+            self.lanes.enter(lane, self.stage, cx, |cx| iter.restore(state, cx))?;
+        }
+        self.slots[self.next_slot] = iter.map(|iter| (lane, iter));
         Ok(())
     }
 
@@ -152,7 +168,9 @@ impl<L: OpenLane> IterInterleaveIter<L> {
         let fits = state.slots.len() == self.slots.len()
             && state.next_slot < self.slots.len()
             && state.next_lane <= self.count
-            && state.slots.iter().flatten().all(|slot| slot.lane < state.next_lane);
+            && state.slots.iter().flatten().all(|slot| slot.lane < state.next_lane)
+            && state.waiting.iter().all(|waiting| (state.next_lane..self.count).contains(&waiting.lane))
+            && state.waiting.is_sorted_by(|a, b| a.lane < b.lane);
         if fits {
             return Ok(());
         }
@@ -195,7 +213,8 @@ impl<L: OpenLane> DatasetIterator for IterInterleaveIter<L> {
             slot.as_ref().map(|(lane, iter)| LaneState { lane: *lane, state: iter.state() })
         };
         let slots = self.slots.iter().map(slot).collect();
-        InterleaveState { next_slot: self.next_slot, next_lane: self.next_lane, slots }
+        let waiting = self.waiting.clone();
+        InterleaveState { next_slot: self.next_slot, next_lane: self.next_lane, slots, waiting }
     }
 
     fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
@@ -214,7 +233,7 @@ impl<L: OpenLane> DatasetIterator for IterInterleaveIter<L> {
             };
             self.lanes.enter(lane, self.stage, cx, |cx| iter.restore(state, cx))?;
         }
-        (self.next_slot, self.next_lane) = (state.next_slot, state.next_lane);
+        (self.next_slot, self.next_lane, self.waiting) = (state.next_slot, state.next_lane, state.waiting);
         Ok(())
     }
 }
@@ -303,6 +322,28 @@ mod tests {
     }
 
     #[test]
+    fn streams_begin_where_the_state_says() {
+        let lens = [2, 3, 3, 2];
+        let ds = interleave(lanes(&lens), 1);
+        let mut iter = ds.iter(&Runtime::inline()).unwrap();
+        let start = iter.state();
+        assert!(serde_json::to_value(&start).unwrap().get("waiting").is_none());
+        let mut third = lanes(&lens).remove(2).iter(&Runtime::inline()).unwrap();
+        third.next(&mut Cx::default()).unwrap();
+        let waiting = vec![LaneState { lane: 1, state: None }, LaneState { lane: 2, state: Some(third.state()) }];
+        let (mut cx, rest) = (Cx::default(), [0, 1, 201, 202, 300, 301]);
+        for done in 0..=rest.len() {
+            iter.restore(InterleaveState { waiting: waiting.clone(), ..start.clone() }, &mut cx).unwrap();
+            (0..done).for_each(|at| assert_eq!(iter.next(&mut cx).unwrap(), Some(rest[at])));
+            let state = serde_json::to_string(&iter.state()).unwrap();
+            let mut resumed = ds.iter(&Runtime::inline()).unwrap();
+            resumed.restore(serde_json::from_str(&state).unwrap(), &mut cx).unwrap();
+            let left: Vec<i64> = std::iter::from_fn(|| resumed.next(&mut cx).unwrap()).collect();
+            assert_eq!(left, rest[done..]);
+        }
+    }
+
+    #[test]
     fn impossible_cycles_and_states_are_refused() {
         for cycle in [0, MAX_CYCLE + 1] {
             assert_eq!(interleave(lanes(&[1]), cycle).collect().unwrap_err().kind(), ErrorKind::Config);
@@ -313,7 +354,10 @@ mod tests {
         for state in [
             InterleaveState { next_slot: 2, ..start.clone() },
             InterleaveState { next_lane: 4, ..start.clone() },
-            InterleaveState { slots: Vec::new(), ..start },
+            InterleaveState { slots: Vec::new(), ..start.clone() },
+            InterleaveState { waiting: vec![LaneState { lane: 3, state: None }], ..start.clone() },
+            InterleaveState { next_lane: 1, waiting: vec![LaneState { lane: 0, state: None }], ..start.clone() },
+            InterleaveState { waiting: [2, 1].map(|lane| LaneState { lane, state: None }).into(), ..start },
         ] {
             assert_eq!(iter.restore(state, &mut Cx::default()).unwrap_err().kind(), ErrorKind::State);
         }

@@ -45,7 +45,7 @@ use serde::de::DeserializeOwned;
 pub use self::bad_records::StreamState;
 pub use self::batch::{IterBatch, IterBatchIter};
 pub use self::cache::{CacheState, IterCache, IterCacheIter};
-#[cfg(feature = "python")]
+#[cfg(any(all(test, feature = "spec"), feature = "python"))]
 pub(crate) use self::cut::Cut;
 pub use self::fan::{FanOut, FanState, FanStream, FanStreamIter};
 pub use self::filter::{FilterState, IterFilter, IterFilterIter};
@@ -80,7 +80,7 @@ use super::map::Seed;
 use super::remainder::Remainder;
 use super::stage::Stage;
 use crate::cx::Cx;
-use crate::element::{Batch, Element, Stack};
+use crate::element::{Batch, Element, Name, Ragged, Stack};
 use crate::error::Result;
 use crate::exec::{Executor, Runtime};
 use crate::loader::LoaderBuilder;
@@ -541,6 +541,19 @@ pub trait DatasetIterator: Send {
     {
         let _ = (count, cx);
         None
+    }
+
+    /// The rows that stand for the next elements, at least one, without elements: the arrays of these names, which all of the elements
+    /// have, each of one dtype and inner shape in all rows. None of them is consumed: [`pass_ragged`](Self::pass_ragged) says how many are.
+    /// `None` where elements are needed: the next is then to be had by [`next`](Self::next).
+    fn next_ragged(&mut self, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        let _ = (names, cx);
+        None
+    }
+
+    /// Consumes so many elements, of those that [`next_ragged`](Self::next_ragged) gave last.
+    fn pass_ragged(&mut self, rows: usize) {
+        let _ = rows;
     }
 
     /// The position after what has been yielded so far.

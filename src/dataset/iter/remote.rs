@@ -258,13 +258,16 @@ where
                 };
                 let mut large = 0;
                 for slot in slots {
-                    let room = writer.room();
+                    let taken = writer.taken();
                     if let Err(full) = writer.push_with(&slot, self.item) {
                         self.learn_bytes(full.need);
-                        self.keep_unfit(at, Unfit::Slot(slot), full);
+                        // What lies in the extent itself cannot outlive this task.
+                        if !writer.has_foreign() {
+                            self.keep_unfit(at, Unfit::Slot(slot), full);
+                        }
                         return Err(full);
                     }
-                    large = large.max(room.saturating_sub(writer.room()));
+                    large = large.max((writer.taken() - taken) as usize);
                     at += 1;
                 }
                 self.learn_bytes(large);

@@ -11,6 +11,7 @@ use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Filter, Map, MapDataset, TryMap};
 use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::element::{Name, Ragged};
 use crate::error::Result;
 use crate::exec::Runtime;
 
@@ -180,6 +181,16 @@ where
             cx.produced(self.stage, 1, 0);
         }
         Ok(next)
+    }
+
+    fn next_ragged(&mut self, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        let rows = self.prefix.next_ragged(names, cx)?;
+        cx.produced(self.stage, rows.len() as u64, 0);
+        Some(rows)
+    }
+
+    fn pass_ragged(&mut self, rows: usize) {
+        self.prefix.pass_ragged(rows as u64);
     }
 
     fn state(&self) -> StreamState {

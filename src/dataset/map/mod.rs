@@ -60,7 +60,7 @@ use super::pace::Pace;
 use super::remainder::Remainder;
 use super::stage::Stage;
 use crate::cx::{Cx, StageId};
-use crate::element::Stack;
+use crate::element::{Name, Ragged, Stack};
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::rng::ElementRng;
@@ -111,6 +111,14 @@ pub trait MapDataset: Stage + Send + Sync {
         Self::Item: Stack,
     {
         let _ = (indices, cx);
+        None
+    }
+
+    /// The rows that stand for what [`get_many`](Self::get_many) gives at `indices`, without elements: the arrays of these names. For
+    /// sources of columns, and stages that change only the order. `None` where elements are needed: where an index has none, a value
+    /// is no array, two differ in dtype or inner shape, or making an element could fail.
+    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        let _ = (indices, names, cx);
         None
     }
 

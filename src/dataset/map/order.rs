@@ -2,7 +2,7 @@
 
 use super::{GetStacked, Many, MapDataset};
 use crate::cx::{Cx, StageId};
-use crate::element::Stack;
+use crate::element::{Name, Ragged, Stack};
 
 /// The elements of `parent` at `places`, counted as those of `stage`.
 pub(super) fn passed<D: MapDataset>(parent: &D, places: &[u64], stage: StageId, cx: &mut Cx) -> Many<D::Item> {
@@ -19,6 +19,16 @@ where
     let batch = parent.get_stacked(places, cx)?;
     cx.produced(stage, batch.len as u64, 0);
     Some(batch)
+}
+
+/// The rows of `parent` at `places`, if they are to be had without elements, counted as those of `stage`.
+pub(super) fn ragged<D>(parent: &D, places: &[u64], names: &[Name], stage: StageId, cx: &mut Cx) -> Option<Ragged>
+where
+    D: MapDataset,
+{
+    let rows = parent.get_ragged(places, names, cx)?;
+    cx.produced(stage, rows.len() as u64, 0);
+    Some(rows)
 }
 
 /// Where `place` says that each index is found; `None` if it has no answer for one of them, so that none is left out

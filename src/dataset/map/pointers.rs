@@ -6,7 +6,7 @@ use super::{GetStacked, Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::Sample;
 use crate::dataset::stage::{Stage, same_stage};
-use crate::element::Stack;
+use crate::element::{Name, Ragged, Stack};
 use crate::error::Result;
 
 macro_rules! forward_map_dataset {
@@ -35,6 +35,9 @@ macro_rules! forward_map_dataset {
                 D::Item: Stack,
             {
                 (**self).get_stacked(indices, cx)
+            }
+            fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+                (**self).get_ragged(indices, names, cx)
             }
         }
     };

@@ -1,10 +1,10 @@
-use super::order::{passed, stacked};
+use super::order::{passed, ragged, stacked};
 use super::{GetStacked, Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::dataset::upcoming::Upcoming;
-use crate::element::Stack;
+use crate::element::{Name, Ragged, Stack};
 use crate::error::{Error, Result};
 
 /// See [`MapDataset::repeat`].
@@ -105,6 +105,11 @@ impl<D: MapDataset> MapDataset for Repeat<D> {
     {
         let places = self.places(indices);
         stacked(&self.parent, places.as_deref().unwrap_or(indices), self.stage, cx)
+    }
+
+    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        let places = self.places(indices);
+        ragged(&self.parent, places.as_deref().unwrap_or(indices), names, self.stage, cx)
     }
 }
 

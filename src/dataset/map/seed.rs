@@ -2,7 +2,7 @@ use super::{GetStacked, Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::stage::{Role, Stage};
 use crate::dataset::upcoming::Upcoming;
-use crate::element::Stack;
+use crate::element::{Name, Ragged, Stack};
 use crate::error::Result;
 
 /// See [`MapDataset::seed`]; the stream's `seed` is the same node.
@@ -64,5 +64,9 @@ impl<D: MapDataset> MapDataset for Seed<D> {
         D::Item: Stack,
     {
         self.parent.get_stacked(indices, cx)
+    }
+
+    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        self.parent.get_ragged(indices, names, cx)
     }
 }

@@ -1,10 +1,10 @@
-use super::order::{passed, stacked};
+use super::order::{passed, ragged, stacked};
 use super::{GetStacked, Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
 use crate::dataset::upcoming::Upcoming;
-use crate::element::Stack;
+use crate::element::{Name, Ragged, Stack};
 use crate::error::Result;
 use crate::rng::EpochShuffle;
 
@@ -97,6 +97,11 @@ impl<D: MapDataset> MapDataset for Shuffle<D> {
     {
         let places = cx.consumed_many(self.stage, indices.len(), || self.places(indices))?;
         stacked(&self.parent, &places, self.stage, cx)
+    }
+
+    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        let places = cx.consumed_many(self.stage, indices.len(), || self.places(indices))?;
+        ragged(&self.parent, &places, names, self.stage, cx)
     }
 }
 

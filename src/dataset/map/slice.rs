@@ -5,7 +5,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::dataset::upcoming::Upcoming;
-use crate::element::Stack;
+use crate::element::{Name, Ragged, Stack};
 use crate::error::{Error, Result};
 
 /// See [`MapDataset::slice`], [`MapDataset::slice_step`] and [`MapDataset::shard`].
@@ -218,6 +218,10 @@ impl<D: MapDataset> MapDataset for Slice<D> {
         D::Item: Stack,
     {
         order::stacked(&self.parent, &self.places(indices)?, self.stage, cx)
+    }
+
+    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        order::ragged(&self.parent, &self.places(indices)?, names, self.stage, cx)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage};
 use crate::dataset::upcoming::{FURTHEST, Upcoming};
-use crate::element::Stack;
+use crate::element::{Name, Ragged, Stack};
 use crate::error::Result;
 use crate::store;
 
@@ -45,6 +45,13 @@ pub trait RandomAccess: Send + Sync {
         Self::Record: Stack,
     {
         let _ = indices;
+        None
+    }
+
+    /// The rows that stand for the records at `indices`, at least one, in that order, where they are to be had without making them:
+    /// see [`MapDataset::get_ragged`]. Those that are [native](Self::is_native) are asked.
+    fn read_ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
+        let _ = (indices, names);
         None
     }
 
@@ -97,6 +104,11 @@ pub trait RandomAccess: Send + Sync {
 
     /// What was decoded since this was last asked, for sources that decode many records at once; `None` where nothing was.
     fn take_decoded(&self) -> Option<Decoded> {
+        None
+    }
+
+    /// What the report counts besides, and how often it has happened since this was last asked; `None` where it has not.
+    fn take_note(&self) -> Option<(&'static str, u64)> {
         None
     }
 
@@ -166,6 +178,9 @@ impl<S: RandomAccess> Source<S> {
         store::tell(cx);
         if let Some(decoded) = self.source.take_decoded() {
             decoded.note(self.source.name(), cx);
+        }
+        if let Some((what, count)) = self.source.take_note() {
+            cx.note(what, count);
         }
     }
 }
@@ -272,6 +287,22 @@ impl<S: RandomAccess> MapDataset for Source<S> {
             cx.sampled_bytes(StageId(0), batch.bytes as u64);
         }
         batch
+    }
+
+    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        if self.source.is_empty() {
+            return None;
+        }
+        let places = self.places(indices);
+        let places = places.as_deref().unwrap_or(indices);
+        let rows = cx.consumed_many(StageId(0), places.len(), || self.source.read_ragged(places, names));
+        self.tell(cx);
+        let rows = rows.filter(|rows| rows.len() == indices.len() && rows.columns().len() == names.len())?;
+        cx.produced(StageId(0), places.len() as u64, 0);
+        if cx.is_timing() {
+            cx.sampled_bytes(StageId(0), rows.nbytes() as u64);
+        }
+        Some(rows)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
 use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
 use crate::dataset::upcoming::Upcoming;
-use crate::element::Stack;
+use crate::element::{Name, Ragged, Stack};
 use crate::error::{Error, Result};
 use crate::rng::IndexShuffle;
 
@@ -128,6 +128,11 @@ impl<D: MapDataset> MapDataset for WindowShuffle<D> {
     {
         let places = cx.consumed_many(self.stage, indices.len(), || self.places(indices))?;
         order::stacked(&self.parent, &places, self.stage, cx)
+    }
+
+    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        let places = cx.consumed_many(self.stage, indices.len(), || self.places(indices))?;
+        order::ragged(&self.parent, &places, names, self.stage, cx)
     }
 }
 

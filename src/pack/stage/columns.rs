@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::rows::RowSpec;
-use crate::element::{Array, Buffer, DType, Element, Name, Value};
+use crate::element::{Array, Buffer, DType, Element, Name, Ragged, RaggedColumn, Value};
 use crate::error::{Error, Result};
 use crate::pack::arena::{Arena, Part};
 use crate::pack::feature::Feature;
@@ -84,6 +84,24 @@ impl Columns {
     pub(super) fn with_cells<R>(&self, element: &Element, run: impl FnOnce(&[&[u8]]) -> R) -> R {
         let cells = self.names.iter().map(|name| element.array(name).map_or(&[][..], Array::bytes));
         with_slices(self.names.len(), cells, run)
+    }
+
+    /// The names of the features, if rows of them are all that is asked of elements.
+    pub(super) fn names_of_rows(&self) -> Option<&[Name]> {
+        self.listed.is_empty().then_some(&self.names)
+    }
+
+    /// Whether the features of rows are of the kind of those in the first element.
+    pub(super) fn takes(&self, rows: &Ragged) -> bool {
+        let alike = |(column, (dtype, inner)): (&RaggedColumn, &(DType, Vec<usize>))| {
+            column.dtype() == *dtype && column.inner() == inner.as_slice()
+        };
+        rows.columns().len() == self.cells.len() && rows.columns().iter().zip(&self.cells).all(alike)
+    }
+
+    /// Row `row` of rows that [are taken](Self::takes), as an element.
+    pub(super) fn element(&self, rows: &Ragged, row: usize) -> Result<Element> {
+        rows.row(&self.names, row)
     }
 
     /// Whether the features of `element` are of the kind of those in the first.
@@ -193,4 +211,13 @@ pub(super) fn with_slices<'a, R>(
 fn other_kind(name: &str, got: &Array, dtype: DType, inner: &[usize]) -> Error {
     let inner: String = inner.iter().map(|dim| format!(", {dim}")).collect();
     Error::data(format!("feature {name:?} is {got:?}, in the first element it was {dtype}[len{inner}]"))
+}
+
+/// Runs `run` with the cells of every feature of row `row`.
+#[inline]
+pub(super) fn with_cells_of_row<R>(rows: &Ragged, row: usize, run: impl FnOnce(&[&[u8]]) -> R) -> R {
+    match rows.columns() {
+        [only] => run(&[only.cells(row)]),
+        columns => with_slices(columns.len(), columns.iter().map(|column| column.cells(row)), run),
+    }
 }

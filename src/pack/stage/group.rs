@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::columns::Columns;
+use super::columns::{Columns, with_cells_of_row};
 use super::kernel::Kernel;
 use super::notes::Notes;
 use super::order::row_order;
 use super::plan::GroupPlan;
-use super::tracked::{ParentState, Tracked};
+use super::tracked::{NextRows, ParentState, Tracked};
 use crate::cx::{Cx, StageId};
 use crate::dataset::{DatasetIterator, Held, IterDataset, Memory, Role, Stage, stage_after};
 use crate::element::{Element, Value};
@@ -142,6 +142,13 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
     /// Fills a group; `None` at the end.
     fn fill(&mut self, cx: &mut Cx) -> Result<Option<Rows>> {
         loop {
+            if self.pending.is_none()
+                && let Some(waits) = self.fill_by_rows(cx)?
+            {
+                let rows = self.close(waits.place.clone(), cx);
+                self.pending = Some(waits);
+                return rows;
+            }
             let Some(Pending { element, mut place }) = self.read(cx)? else {
                 let next = Place { number: self.parent.number(), cut: Cursor::default() };
                 return self.close(next, cx);
@@ -175,6 +182,37 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
                 Err(error) => return Err(cx.blame(stage, plan.name(), error.index(place.number))),
             }
         }
+    }
+
+    /// Packs what comes as rows, until one waits for the next group, which is given as an element, or no more come so.
+    fn fill_by_rows(&mut self, cx: &mut Cx) -> Result<Option<Pending>> {
+        let Self { parent, plan, stage, packer, start, .. } = self;
+        let Some((columns, kernel)) = packer else { return Ok(None) };
+        let Some(names) = columns.names_of_rows() else { return Ok(None) };
+        while let Some(NextRows { ragged, rows, number: first }) = parent.next_rows(names, cx) {
+            if !columns.takes(ragged) {
+                return Ok(None);
+            }
+            let mut taken = 0;
+            let fed = cx.consumed_many(*stage, rows.len(), || {
+                for (row, number) in rows.zip(first..) {
+                    taken += 1;
+                    let mut cut = if number == start.number { start.cut.clone() } else { Cursor::default() };
+                    if with_cells_of_row(ragged, row, |cells| kernel.offer(cells, &mut cut, |_| {}))? == Fed::Full {
+                        let (element, place) = (columns.element(ragged, row)?, Place { number, cut });
+                        return Ok(Some(Pending { element, place }));
+                    }
+                }
+                Ok(None)
+            });
+            parent.take(taken);
+            match fed {
+                Ok(None) => {}
+                Ok(waits) => return Ok(waits),
+                Err(error) => return Err(cx.blame(*stage, plan.name(), Error::index(error, parent.number() - 1))),
+            }
+        }
+        Ok(None)
     }
 
     /// The element that is packed next.

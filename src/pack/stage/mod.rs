@@ -38,6 +38,10 @@ use crate::element::Element;
 /// States hold positions only and are exact after every row; a restore reads again what was in memory: the elements of
 /// one group, or of one window, and at most 16 more.
 ///
+/// # Cost
+/// Sequences of Arrow, Parquet and Megatron files go from their columns into rows without an element each, as long as nothing but
+/// shuffles, slices and repeats is in between, no meta feature is listed, and no threads or workers evaluate elements ahead.
+///
 /// # Errors
 /// Configurations that make no sense are `Config` errors before anything is read. An element with a feature missing, of
 /// another dtype or shape than in the first element, or too long, is a `Data` error that names the feature, the element's

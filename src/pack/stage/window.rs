@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::columns::Columns;
+use super::columns::{Columns, with_cells_of_row};
 use super::notes::Notes;
 use super::options::WindowPackOptions;
 use super::sequences::Sequences;
-use super::tracked::{ParentState, Tracked};
+use super::tracked::{NextRows, ParentState, Tracked};
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{InPlace, NextStacked};
 use crate::dataset::{self, DatasetIterator, IterDataset, Memory, Role, Stage, stage_after};
-use crate::element::{Element, Value};
+use crate::element::{Element, Name, Value};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::pack::feature::{Feature, piece_range};
@@ -162,6 +162,20 @@ impl Packer {
         Ok(Self { columns, features, planner, writer, lists, sequences, listed, row, lens })
     }
 
+    /// Lets a sequence without listed values into the window, if it is one piece; how many it is.
+    fn push_whole(&mut self, cells: &[&[u8]], number: u64) -> Result<u64> {
+        let Self { features, planner, sequences, lens, .. } = self;
+        lens.clear();
+        lens.extend(features.iter().zip(cells).map(|(feature, cells)| cells.len() / feature.cell));
+        let pieces = planner.pieces(lens)?;
+        if pieces == 1 {
+            let held = planner.push(lens)?.is_some();
+            let cells = cells.iter().map(|&cells| if held { cells } else { &[] });
+            sequences.push(Slot { held, number, piece: 0 }, cells);
+        }
+        Ok(pieces as u64)
+    }
+
     /// Lets one piece of an element into the window.
     fn push(&mut self, entering: &Entering) -> Result<()> {
         let Self { columns, features, planner, sequences, listed, lens, .. } = self;
@@ -242,6 +256,10 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
     fn fill(&mut self, cx: &mut Cx) -> Result<()> {
         while !(self.ended || self.packer.as_ref().is_some_and(|packer| packer.planner.is_full())) {
             if self.entering.is_none() {
+                self.fill_by_rows(cx)?;
+                if self.entering.is_some() || self.packer.as_ref().is_some_and(|packer| packer.planner.is_full()) {
+                    continue;
+                }
                 let number = self.parent.number();
                 match self.parent.next(cx)? {
                     Some(element) => self.enter(element, number, cx)?,
@@ -253,6 +271,48 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
             let number = piece.number;
             if let Err(error) = cx.consumed(self.stage, || packer.push(&piece)) {
                 return Err(self.blame(error, number, cx));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets in what comes as rows, until the window is full, or a row is in pieces, which then [enters](Self::enter) as an element.
+    fn fill_by_rows(&mut self, cx: &mut Cx) -> Result<()> {
+        let Self { parent, stage, packer, first_piece, entering, .. } = self;
+        let Some(packer) = packer.as_mut().filter(|_| *first_piece == 0 && entering.is_none()) else { return Ok(()) };
+        let names: Vec<Name> = match packer.columns.names_of_rows() {
+            Some(names) => names.to_vec(),
+            None => return Ok(()),
+        };
+        while !packer.planner.is_full()
+            && let Some(NextRows { ragged, rows, number: first }) = parent.next_rows(&names, cx)
+        {
+            if !packer.columns.takes(ragged) {
+                return Ok(());
+            }
+            let mut taken = 0;
+            let pushed = cx.consumed_many(*stage, rows.len(), || {
+                for (row, number) in rows.zip(first..) {
+                    if packer.planner.is_full() {
+                        break;
+                    }
+                    taken += 1;
+                    let pieces = with_cells_of_row(ragged, row, |cells| packer.push_whole(cells, number))?;
+                    if pieces > 1 {
+                        let element = packer.columns.element(ragged, row)?;
+                        return Ok(Some(Entering { element, number, piece: 0, pieces }));
+                    }
+                }
+                Ok(None)
+            });
+            parent.take(taken);
+            match pushed {
+                Ok(None) => {}
+                Ok(enters) => {
+                    *entering = enters;
+                    return Ok(());
+                }
+                Err(error) => return Err(cx.blame(*stage, NAME, Error::index(error, parent.number() - 1))),
             }
         }
         Ok(())
@@ -273,6 +333,10 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
     fn enter(&mut self, element: Element, number: u64, cx: &mut Cx) -> Result<()> {
         let pieces = self.pieces(&element).map_err(|e| cx.blame(self.stage, NAME, e.index(number)))?;
         let piece = std::mem::take(&mut self.first_piece);
+        if piece > pieces {
+            let text = format!("the state is behind {piece} pieces of an element that has {pieces}");
+            return Err(cx.blame(self.stage, NAME, Error::state(text).index(number)));
+        }
         self.entering = Some(Entering { element, number, piece, pieces });
         Ok(())
     }

@@ -18,7 +18,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
 use super::refused;
 use crate::dataset::MapDataset;
 use crate::dataset::map::{GetStacked, Many, RandomAccess, Source};
-use crate::element::{Element, Name, Run};
+use crate::element::{Element, Name, Ragged, Run};
 use crate::error::{Error, Result};
 use crate::python::arguments;
 use crate::python::error::OrRaise;
@@ -200,6 +200,11 @@ impl RandomAccess for Rows {
         self.firsts.len()
     }
 
+    /// What the table gave is Arrow's memory: nothing of Python runs when it is read.
+    fn is_native(&self) -> bool {
+        true
+    }
+
     fn read(&self, index: u64) -> Result<Element> {
         self.row(index, &mut None)
     }
@@ -214,6 +219,10 @@ impl RandomAccess for Rows {
 
     fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
         self.stacked(indices)
+    }
+
+    fn read_ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
+        self.ragged(indices, names)
     }
 
     fn name(&self) -> &'static str {

@@ -121,6 +121,7 @@ impl ArrayRecord {
     }
 
     /// Brings what is mapped of these records nearer, all of them at once: one after the other, each would wait for memory by itself.
+    /// Only for chunks of one record: the records of others are views of the file or decoded already, as a rule.
     fn approach(&self, indices: &[u64]) {
         /// Of a longer record the processor sees by itself what comes next.
         const MOST: u64 = 1 << 10;
@@ -160,9 +161,12 @@ impl ArrayRecord {
 
     /// The record at `place` in the records of its chunk.
     fn record_of(&self, records: &Records, place: usize, index: u64) -> Result<Buffer> {
-        let (at, chunk) = self.find(index)?;
+        let (at, _) = self.firsts.find(index)?;
         let bytes = records.record(place, &self.files[at].content).map_err(|e| self.fault(index, e))?;
-        bytes.ok_or_else(|| self.fault(index, Error::data("lies outside of its chunk").offset(chunk.begin)))
+        bytes.ok_or_else(|| {
+            let begin = self.find(index).map_or(0, |(_, chunk)| chunk.begin);
+            self.fault(index, Error::data("lies outside of its chunk").offset(begin))
+        })
     }
 
     /// An error of a record.
@@ -300,10 +304,11 @@ impl RandomAccess for ArrayRecord {
     fn read_many(&self, indices: &[u64]) -> Many<Buffer> {
         if self.far {
             content::fetch_all(self.parts(indices), |at| &self.files[at].content);
-        } else if !indices.is_sorted() {
-            self.approach(indices);
         }
         if !self.is_grouped {
+            if !self.far && !indices.is_sorted() {
+                self.approach(indices);
+            }
             return Many::one_by_one(indices, |index| self.record(index).map(Some));
         }
         let find = |index| self.find(index).map(|(at, place)| self.key(at, place, index));

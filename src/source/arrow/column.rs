@@ -5,7 +5,7 @@ use arrow::buffer::{Buffer as ArrowBuffer, NullBuffer, OffsetBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType, Field, FieldRef};
 
 use super::tensors;
-use super::value::{Memory, plain, value};
+use super::value::{Memory, may_fail, plain, value};
 use crate::element::{Array, Buffer, ColumnMut, DType, Element, Name, Run, Value};
 use crate::error::Result;
 
@@ -130,6 +130,15 @@ impl Column {
         Ok(())
     }
 
+    /// Whether a value of it may fail to be made.
+    pub(super) fn may_fail(&self) -> bool {
+        match self {
+            Self::Numbers(..) | Self::Lists(..) | Self::Text(_) | Self::LargeText(_) => false,
+            Self::Tree(fields, _) => fields.iter().any(|(_, column)| column.may_fail()),
+            Self::Other(field, _) => may_fail(field.data_type()),
+        }
+    }
+
     /// Whether a row is null, of a column that knows it by itself.
     fn is_null(&self, row: usize) -> bool {
         match self {
@@ -225,6 +234,24 @@ impl Numbers {
         (self.shape.len() == 1 && size == self.size).then_some(Self { shape, ..self })
     }
 
+    pub(super) fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    pub(super) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Bytes of a row.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// All rows, where they lie.
+    pub(super) fn view(&self) -> Buffer {
+        Memory::Viewed.of(&self.data)
+    }
+
     fn list_shape(&self, len: usize) -> Vec<usize> {
         let mut shape = Vec::with_capacity(1 + self.shape.len());
         shape.push(len);
@@ -232,7 +259,7 @@ impl Numbers {
         shape
     }
 
-    fn bytes(&self, begin: usize, end: usize) -> Option<&[u8]> {
+    pub(super) fn bytes(&self, begin: usize, end: usize) -> Option<&[u8]> {
         self.data.get(begin.checked_mul(self.size)?..end.checked_mul(self.size)?)
     }
 
@@ -275,7 +302,7 @@ impl Numbers {
 }
 
 impl Offsets {
-    fn range(&self, row: usize) -> (usize, usize) {
+    pub(super) fn range(&self, row: usize) -> (usize, usize) {
         (self.at(row), self.at(row + 1))
     }
 

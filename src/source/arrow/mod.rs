@@ -4,6 +4,7 @@ mod build;
 mod column;
 pub(crate) mod columns;
 pub(crate) mod kind;
+mod ragged;
 pub(crate) mod rows;
 pub(crate) mod spans;
 mod tensors;

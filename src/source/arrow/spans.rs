@@ -7,10 +7,11 @@ use arrow::compute::take;
 use arrow::datatypes::FieldRef;
 
 use super::column::Column;
+use super::ragged::{self, RaggedMut};
 use super::value::Memory;
 use crate::dataset::iter::InPlace;
 use crate::dataset::map::{GetStacked, Many};
-use crate::element::{BatchMut, Element, Name, Run};
+use crate::element::{BatchMut, Element, Name, Ragged, Run};
 use crate::error::{Error, Result};
 use crate::source::contained::contained;
 use crate::source::units::{Held, Key, Unit};
@@ -58,6 +59,16 @@ impl Span {
             }
         }
         Ok(())
+    }
+
+    /// Places `runs` of rows of the columns at `places`; `None` where an element would have to say what is wrong with it.
+    fn place_runs(&self, runs: &[Run], places: &[usize], columns: &mut [RaggedMut]) -> Option<()> {
+        let is_left = |(at, column): (usize, &Column)| !places.contains(&at) && column.may_fail();
+        if self.columns.iter().enumerate().any(is_left) {
+            return None;
+        }
+        let mut pairs = places.iter().zip(columns);
+        pairs.try_for_each(|(&at, column)| column.place_runs(self.columns.get(at)?, runs, self.memory))
     }
 
     fn copy_runs(&self, runs: &[Run], batch: &mut BatchMut) -> Result<Option<()>> {
@@ -155,6 +166,15 @@ pub(crate) trait Spans {
         self.each_span(indices, latest, |span, runs| span.copy_runs(runs, &mut batch))?;
         let batch = batch.finish();
         Some(InPlace { len: indices.len(), bytes: batch.nbytes(), batch })
+    }
+
+    /// These rows, at least one, without elements: see [`RandomAccess::read_ragged`](crate::dataset::map::RandomAccess::read_ragged).
+    fn ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
+        let place = |name: &Name| self.names().iter().position(|other| other == name);
+        let places: Vec<usize> = names.iter().map(place).collect::<Option<_>>()?;
+        let mut columns: Vec<_> = names.iter().map(|_| RaggedMut::new(indices.len())).collect();
+        self.each_span(indices, None, |span, runs| Ok(span.place_runs(runs, &places, &mut columns)))?;
+        ragged::finish(indices.len(), columns)
     }
 
     /// Gives `take` every span with the runs of its rows, in whatever order they are asked for: each is looked up once, the latest

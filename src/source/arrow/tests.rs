@@ -13,7 +13,28 @@ use super::column;
 use super::rows::Rows;
 use super::value::{Memory, value};
 use crate::element::{Array, Buffer, DType, Element, Value};
+#[cfg(all(feature = "arrow", feature = "parquet"))]
+use crate::element::{Name, Ragged};
 use crate::error::Result;
+
+/// Whether all values of a column are numbers of more than a bit.
+#[cfg(all(feature = "arrow", feature = "parquet"))]
+fn all_numbers(rows: &[Element], name: &str) -> bool {
+    rows.iter().all(|row| row.array(name).is_ok_and(|array| array.dtype() != DType::Bool))
+}
+
+/// Rows without elements are the values: of a scalar one cell.
+#[cfg(all(feature = "arrow", feature = "parquet"))]
+fn same_cells(rows: &Ragged, values: &[&Value]) {
+    let [column] = rows.columns() else { panic!("{} columns", rows.columns().len()) };
+    assert_eq!((rows.len(), column.lens().len()), (values.len(), values.len()));
+    for ((row, len), value) in column.lens().enumerate().zip(values) {
+        let Value::Array(array) = value else { panic!("{value:?}") };
+        let shape = array.shape().split_first().map_or((1, &[][..]), |(&len, inner)| (len, inner));
+        assert_eq!(((len, column.inner()), column.dtype()), (shape, array.dtype()));
+        assert_eq!(column.cells(row), array.bytes());
+    }
+}
 
 /// What the column of a row may be, and what values it may have.
 #[derive(Clone, Debug)]
@@ -187,7 +208,7 @@ proptest! {
         let arrow = ArrowOptions::default().cache_bytes(0).open_contents(content(arrow.finish().unwrap())).unwrap();
         let picked: Vec<_> = indices.iter().map(|&at| rows[at as usize].clone()).collect();
         prop_assert_eq!(parquet.read_many(&indices).dense().unwrap(), picked.as_slice());
-        prop_assert_eq!(arrow.read_many(&indices).dense().unwrap(), picked);
+        prop_assert_eq!(arrow.read_many(&indices).dense().unwrap(), picked.as_slice());
         let all: Vec<u64> = (0..rows.len() as u64).collect();
         prop_assert_eq!(parquet.read_many(&all).dense().unwrap(), rows.as_slice());
         prop_assert_eq!(arrow.read_many(&all).dense().unwrap(), rows.as_slice());
@@ -196,6 +217,17 @@ proptest! {
         let told: Vec<_> = slots.map(|slot| slot.map_err(|e| e.message().to_owned())).collect();
         let missing = format!("no record {0}: there are {0}", rows.len());
         prop_assert_eq!(told, [Ok(Some(rows[0].clone())), Err(missing), Ok(Some(rows[0].clone()))]);
+        for (name, _) in rows[0].iter() {
+            let name = Name::new(name);
+            let columns = [&parquet as &dyn RandomAccess<Record = Element>, &arrow].map(|source| source.read_ragged(&indices, std::slice::from_ref(&name)));
+            let picked: Vec<_> = picked.iter().map(|row| row.field(&name).unwrap()).collect();
+            for rows_of_column in columns {
+                match rows_of_column {
+                    Some(ragged) => same_cells(&ragged, &picked),
+                    None => prop_assert!(!all_numbers(&rows, &name), "{name}"),
+                }
+            }
+        }
         for batch in [parquet.read_stacked(&indices), arrow.read_stacked(&indices)] {
             prop_assert!(batch.as_ref().is_none_or(|batch| batch.len == indices.len() && batch.bytes == batch.batch.nbytes()));
             prop_assert_eq!(batch.map(|batch| batch.batch), expected.clone());

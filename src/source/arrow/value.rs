@@ -62,6 +62,18 @@ pub(crate) fn is_supported(data_type: &DataType) -> bool {
     }
 }
 
+/// Whether a [value](value) of this type may fail to be made.
+pub(super) fn may_fail(data_type: &DataType) -> bool {
+    use DataType::*;
+    match data_type {
+        List(item) | LargeList(item) | FixedSizeList(item, _) | Map(item, _) => may_fail(item.data_type()),
+        Struct(fields) => fields.iter().any(|field| may_fail(field.data_type())),
+        // A key may have no value.
+        Dictionary(..) => true,
+        other => !is_supported(other),
+    }
+}
+
 /// What becomes of the memory behind a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Memory {

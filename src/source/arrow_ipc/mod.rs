@@ -34,7 +34,7 @@ use super::units::{Held, Key, Units};
 use crate::cores;
 use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, GetStacked, Many, RandomAccess, Shuffled};
-use crate::element::{Element, Name, Run};
+use crate::element::{Element, Name, Ragged, Run};
 use crate::error::{Error, Result};
 use crate::fork::OwnLock;
 
@@ -260,6 +260,10 @@ impl RandomAccess for Arrow {
 
     fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
         self.stacked(indices)
+    }
+
+    fn read_ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
+        self.ragged(indices, names)
     }
 
     fn reads_far(&self) -> bool {

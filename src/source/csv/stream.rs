@@ -12,6 +12,7 @@ use super::CsvOptions;
 use super::table::{Fault, Table};
 use crate::element::Element;
 use crate::error::{Error, Result};
+use crate::units::Bytes;
 
 const ENDINGS: [&str; 8] = [".csv.gz", ".csv.zst", ".csv.lz4", ".csv", ".tsv.gz", ".tsv.zst", ".tsv.lz4", ".tsv"];
 
@@ -160,7 +161,7 @@ impl RecordReader {
             }
             self.record.push(b'\n');
             if self.record.len() > text.bounds.line_bytes {
-                let message = format!("the record is longer than {} bytes", text.bounds.line_bytes);
+                let message = format!("the record is longer than {}", Bytes(text.bounds.line_bytes as u64));
                 let error = Error::data(message).line(self.line).offset(self.start);
                 return Err(error
                     .help("a quote is not closed; or raise `max_record_bytes` if records of this length are right"));

@@ -199,7 +199,7 @@ mod streams {
         let long = format!("a,b\n1,\"{}", "x\n".repeat(1000));
         std::fs::write(&path, gzip(&[&long])).unwrap();
         let error = Csv::options().max_record_bytes(500).stream(&path).unwrap().collect().unwrap_err().to_string();
-        assert!(error.contains("line 2: byte 4: the record is longer than 500 bytes"), "{error}");
+        assert!(error.contains("line 2: byte 4: the record is longer than 500 B"), "{error}");
     }
 }
 

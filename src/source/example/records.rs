@@ -92,6 +92,10 @@ impl<S: RandomAccess<Record = Buffer>> RandomAccess for Examples<S> {
         self.records.take_decoded()
     }
 
+    fn take_note(&self) -> Option<(&'static str, u64)> {
+        self.records.take_note()
+    }
+
     fn if_shuffled(&self) -> Option<Shuffled> {
         self.records.if_shuffled()
     }

@@ -33,6 +33,7 @@ use crate::cores;
 use crate::element::Buffer;
 use crate::error::Result;
 use crate::place;
+use crate::startup::making;
 use crate::temporary::{Readers, Temporary};
 
 /// Where the places of lines and records are kept.
@@ -153,10 +154,10 @@ pub(crate) fn load_or_find(
 
     let groups = Group::all(files, &keys, cache);
     let mut kept = vec![None; files.len()];
-    groups.iter().for_each(|group| group.load(&mut kept));
+    making("an index read", || groups.iter().for_each(|group| group.load(&mut kept)));
     let search = |at: usize| {
         let path = &files[at].0;
-        let find = || find(at).map_err(|e| e.path(path));
+        let find = || making("an index built", || find(at)).map_err(|e| e.path(path));
         match keys[at].filter(|key| key.is_large()) {
             Some(key) => single::load_or_find(cache.path_for(path), &key, find),
             None => find(),

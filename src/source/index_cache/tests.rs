@@ -259,3 +259,14 @@ fn rows_of_other_files_are_not_believed() {
         assert_eq!(index(Entry { pages, ..entry }, 104), None, "{pages}");
     }
 }
+
+#[test]
+fn finding_records_is_a_cause_of_start_up() {
+    let bytes = b"1234567\n".repeat(1 << 20);
+    let files = [(PathBuf::from("many.jsonl"), Content::from(Buffer::copy_from(&bytes)))];
+    let from = std::time::Instant::now();
+    let find = |_: usize| Ok(LineIndex::build(&bytes, false).0);
+    load_or_find(&files, Records::Lines, &IndexCache::Off, find).unwrap();
+    let made = crate::startup::made_between(from, std::time::Instant::now());
+    assert!(made.iter().any(|(what, _)| *what == "an index built"), "{made:?}");
+}

@@ -21,7 +21,7 @@ use super::npy::aligned;
 use crate::cores;
 use crate::dataset::Upcoming;
 use crate::dataset::map::{Many, RandomAccess};
-use crate::element::{Array, Buffer, DType, Element};
+use crate::element::{Array, Buffer, DType, Element, Name, Ragged, RaggedColumn};
 use crate::error::{Error, Result};
 
 pub(crate) use self::index::is_index;
@@ -240,6 +240,21 @@ impl Pair {
         aligned(Array::new(dtype, &[bytes.len() / dtype.size()], bytes)?)
     }
 
+    /// Where the ids of an element lie, if they are here and in one piece, and are all that it has.
+    fn place(&self, number: u64, unit: MegatronUnit) -> Option<std::ops::Range<u64>> {
+        if self.data.here().is_none() || self.index.modes().is_some() {
+            return None;
+        }
+        match unit {
+            MegatronUnit::Sequence => self.index.sequence(number).ok(),
+            MegatronUnit::Document => match self.parts(self.index.document(number).ok()?).ok()?.as_slice() {
+                [] => Some(0..0),
+                [one] => Some(one.clone()),
+                _ => None,
+            },
+        }
+    }
+
     fn bytes(&self, range: std::ops::Range<u64>) -> Result<Buffer> {
         let size = self.data.len();
         if range.end > size {
@@ -305,6 +320,27 @@ impl RandomAccess for Megatron {
     fn read_many(&self, indices: &[u64]) -> Many<Element> {
         content::fetch_all(self.parts(indices), |at| &self.pairs[at].data);
         Many::one_by_one(indices, |index| self.read(index).map(Some))
+    }
+
+    /// The ids of mapped files are where they lie.
+    fn read_ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
+        if names != ["tokens"] {
+            return None;
+        }
+        let dtype = self.pairs.first()?.index.dtype();
+        let (mut column, mut memory) = (RaggedColumn::new(dtype, &[], indices.len()), vec![None; self.pairs.len()]);
+        for (row, &index) in indices.iter().enumerate() {
+            let (at, number) = self.firsts.find(index).ok()?;
+            let pair = &self.pairs[at];
+            let place = pair.place(number, self.unit).filter(|_| pair.index.dtype() == dtype)?;
+            let memory = match memory[at] {
+                Some(memory) => memory,
+                None => *memory[at].insert(column.add_memory(pair.data.read(0..pair.data.len()).ok()?)),
+            };
+            let (start, len) = (usize::try_from(place.start).ok()?, usize::try_from(place.end - place.start).ok()?);
+            column.place(row, memory, start, len / dtype.size())?;
+        }
+        Ragged::new(indices.len()).with_column(column).ok()
     }
 
     fn reads_far(&self) -> bool {

@@ -47,6 +47,24 @@ fn all_kinds_of_index_give_the_same() {
 }
 
 #[test]
+fn rows_without_elements_are_the_ids() {
+    for files in [written(), legacy(true), legacy(false)] {
+        for unit in [MegatronUnit::Sequence, MegatronUnit::Document] {
+            let source = Megatron::options().unit(unit).open_bytes(&files.1, &files.0).unwrap();
+            let rows = source.read_ragged(&[2, 0, 1], &["tokens".into()]).unwrap();
+            let column = &rows.columns()[0];
+            let expected = ids(unit, &files);
+            for (row, at) in [2, 0, 1].into_iter().enumerate() {
+                assert_eq!(column.cells(row), bytemuck::cast_slice::<u16, u8>(&expected[at]), "{unit:?}");
+            }
+            assert!(column.lens().eq([2, 0, 1].map(|at: usize| expected[at].len())));
+            assert!(source.read_ragged(&[0, 9], &["tokens".into()]).is_none(), "no such row");
+            assert!(source.read_ragged(&[0], &["mode".into()]).is_none());
+        }
+    }
+}
+
+#[test]
 fn a_dataset_has_several_names_and_its_ids_are_cropped() {
     use crate::MapDataset;
     use crate::source::{TokenLayout, Tokens};

@@ -136,13 +136,9 @@ impl RandomAccess for Npy {
     fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
         content::fetch_all(self.parts(indices), |at| self.arrays[at].content());
         let first = self.row(*indices.first()?).ok()?;
-        let (shape, size) = ([&[indices.len()], first.shape()].concat(), first.bytes().len());
-        let mut batch = Array::builder(first.dtype(), &shape).ok()?;
-        let mut rest = batch.bytes_mut();
+        let mut batch = Array::of_rows(first.dtype(), &[&[indices.len()], first.shape()].concat()).ok()?;
         for &index in indices {
-            let (row, behind) = rest.split_at_mut(size);
-            row.copy_from_slice(self.row(index).ok()?.bytes());
-            rest = behind;
+            batch.push(self.row(index).ok()?.bytes())?;
         }
         let batch = Element::from_unique(vec![(self.field.clone(), batch.freeze().into())]);
         Some(InPlace { len: indices.len(), bytes: batch.nbytes(), batch })

@@ -15,6 +15,7 @@ use super::mmap::Access;
 use super::npy::{self, Header};
 use crate::element::{Array, Buffer, Element};
 use crate::error::{Error, Result};
+use crate::units::Bytes;
 
 /// The named arrays of one `.npz` file, stored or deflated.
 ///
@@ -105,7 +106,12 @@ impl Npz {
             bytes = bytes.saturating_add(member.size);
             if bytes > self.max_bytes {
                 let (most, file) = (self.max_bytes, self.file.len());
-                let text = format!("{bytes} bytes inflated, of a file of {file}, and at most {most} are taken");
+                let text = format!(
+                    "{} inflated, of a file of {}, and at most {} are taken",
+                    Bytes(bytes),
+                    Bytes(file as u64),
+                    Bytes(most)
+                );
                 let error = within(&self.path, &member.name, Error::data(text)).offset(member.at);
                 return Err(error.help("raise `max_bytes` if the file is right"));
             }
@@ -257,14 +263,14 @@ mod tests {
         let archive = || Npz::of("a.npz".into(), Buffer::copy_from(&file)).unwrap();
         for error in [archive().array("x").unwrap_err(), archive().element().unwrap_err()] {
             let text = error.to_string();
-            assert!(text.contains("a.npz: byte 0: member \"x.npy\": 314572928 bytes inflated, of a file of"), "{text}");
+            assert!(text.contains("a.npz: byte 0: member \"x.npy\": 300 MiB inflated, of a file of"), "{text}");
             assert_eq!(error.help_text(), Some("raise `max_bytes` if the file is right"));
         }
         assert_eq!(archive().max_bytes(300 << 21).array("x").unwrap().bytes().len(), 300 << 20);
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.npz"), &file).unwrap();
         let rows = NpzRows::open(dir.path()).unwrap();
-        assert!(rows.read(5).unwrap_err().message().contains("bytes inflated"));
+        assert!(rows.read(5).unwrap_err().message().contains("inflated, of a file of"));
         assert_eq!(rows.max_bytes(300 << 21).read(5).unwrap().array("x").unwrap().as_i64(), Some(0));
     }
 

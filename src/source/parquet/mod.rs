@@ -38,9 +38,10 @@ use super::units::{Held, Key, Units};
 use crate::cores;
 use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, GetStacked, Many, RandomAccess, Shuffled};
-use crate::element::{Element, Name, Run};
+use crate::element::{Element, Name, Ragged, Run};
 use crate::error::Result;
 use crate::fork::PerProcess;
+use crate::startup::making;
 
 /// Rows of Parquet files, by number: a [`RandomAccess`] source of [`Element`].
 ///
@@ -148,7 +149,7 @@ impl Spans for Parquet {
             self.units.put((at, span), decoded, each_row(if span == wanted { rows } else { &[] }))
         };
         // Another thread may decode it while this one waits for its turn.
-        let decoded = group.decode(file, wanted, known, put)?;
+        let decoded = making("a row group decoded", || group.decode(file, wanted, known, put))?;
         if group.is_large() {
             self.keep(at);
         }
@@ -311,6 +312,10 @@ impl RandomAccess for Parquet {
 
     fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
         self.stacked(indices)
+    }
+
+    fn read_ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
+        self.ragged(indices, names)
     }
 
     fn reads_far(&self) -> bool {

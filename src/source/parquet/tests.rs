@@ -231,3 +231,14 @@ proptest! {
         prop_assert_eq!(fixed(&columns), fixed(&apart));
     }
 }
+
+#[test]
+fn decoding_a_row_group_is_a_cause_of_start_up() {
+    let row = |i: i64| Element::new().with("name", format!("n{i:06}").as_str());
+    let files = written((0..200_000).map(row), ParquetWriterOptions::new().row_group_rows(200_000));
+    let source = Parquet::options().open_contents(files).unwrap();
+    let from = std::time::Instant::now();
+    source.read(7).unwrap();
+    let made = crate::startup::made_between(from, std::time::Instant::now());
+    assert!(made.iter().any(|(what, _)| *what == "a row group decoded"), "{made:?}");
+}

@@ -1,13 +1,16 @@
-//! Units in memory: whole ones, least recently used out first, and copies of some rows of others, oldest out first.
+//! Units in memory: whole ones, of which those go first that were not used for long, and copies of some rows of others, oldest out
+//! first.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::keys::ByKey;
 use super::{Held, Key};
 
 pub(super) struct Kept<U> {
-    units: HashMap<Key, Entry<U>>,
-    /// When units were used, in order. Only the last time of each counts: those before it are passed over.
+    units: ByKey<Entry<U>>,
+    /// Whole units in the order in which they may go. One that is found at the front and was used since it came here goes to the end.
+    /// Only the last place of each counts: those before it are passed over.
     uses: VecDeque<(u64, Key)>,
     /// Copies of rows as they came, with the same rule.
     thin: VecDeque<(u64, Key)>,
@@ -21,7 +24,9 @@ struct Entry<U> {
     held: Held<U>,
     memory: usize,
     /// Its number in `uses` or `thin`.
-    used: u64,
+    number: u64,
+    /// Whether it was used since it came to its place in `uses`.
+    used: bool,
     /// Rows of a copy that were told of and not read.
     left: usize,
 }
@@ -29,7 +34,7 @@ struct Entry<U> {
 impl<U> Kept<U> {
     pub(super) fn new() -> Self {
         Self {
-            units: HashMap::new(),
+            units: ByKey::default(),
             uses: VecDeque::new(),
             thin: VecDeque::new(),
             clock: 0,
@@ -39,23 +44,17 @@ impl<U> Kept<U> {
         }
     }
 
-    /// A unit, which is then the one that was used last.
+    /// A unit, which is then one that was used.
     pub(super) fn get(&mut self, key: Key) -> Option<Held<U>> {
         let entry = self.units.get_mut(&key)?;
-        let held = entry.held.clone();
-        if held.is_whole() && entry.used != self.clock {
-            self.clock += 1;
-            entry.used = self.clock;
-            self.uses.push_back((self.clock, key));
-            self.forget_old_uses();
-        }
-        Some(held)
+        entry.used = true;
+        Some(entry.held.clone())
     }
 
     pub(super) fn put(&mut self, key: Key, unit: Arc<U>, memory: usize) {
         self.clock += 1;
         self.uses.push_back((self.clock, key));
-        let entry = Entry { held: Held::whole(unit), memory, used: self.clock, left: 0 };
+        let entry = Entry { held: Held::whole(unit), memory, number: self.clock, used: true, left: 0 };
         self.replace(key, entry);
         self.forget_old_uses();
     }
@@ -68,27 +67,32 @@ impl<U> Kept<U> {
         self.clock += 1;
         self.thin.push_back((self.clock, key));
         let left = held.rows.as_ref().map_or(0, |rows| rows.len());
-        self.replace(key, Entry { held, memory, used: self.clock, left });
+        self.replace(key, Entry { held, memory, number: self.clock, used: false, left });
     }
 
     /// So many rows were read that were told of: a copy that has no others goes.
     pub(super) fn used_up(&mut self, key: Key, rows: usize) {
-        let Some(entry) = self.units.get_mut(&key).filter(|entry| rows > 0 && !entry.held.is_whole()) else { return };
+        if rows == 0 {
+            return;
+        }
+        let Some(entry) = self.units.get_mut(&key).filter(|entry| !entry.held.is_whole()) else { return };
         entry.left = entry.left.saturating_sub(rows);
         if entry.left == 0 {
             self.remove(key);
         }
     }
 
-    /// Takes out the whole unit that was not used for the longest time, if whole ones take more than so many bytes and are several.
+    /// Takes out the whole unit that was not used for long, if whole ones take more than so many bytes and are several.
     pub(super) fn pop_whole(&mut self, most: usize) -> Option<(Key, Arc<U>)> {
         if self.whole_bytes <= most || self.whole < 2 {
             return None;
         }
-        while let Some((used, key)) = self.uses.pop_front() {
-            if self.units.get(&key).is_some_and(|entry| entry.used == used) {
+        while let Some((number, key)) = self.uses.pop_front() {
+            let Some(entry) = self.units.get_mut(&key).filter(|entry| entry.number == number) else { continue };
+            if !std::mem::take(&mut entry.used) {
                 return Some((key, self.remove(key)?.held.unit));
             }
+            self.uses.push_back((number, key));
         }
         None
     }
@@ -97,9 +101,9 @@ impl<U> Kept<U> {
     pub(super) fn drop_thin_to(&mut self, most: usize) -> Vec<(Key, usize)> {
         let mut gone = Vec::new();
         while self.thin_bytes > most
-            && let Some((used, key)) = self.thin.pop_front()
+            && let Some((number, key)) = self.thin.pop_front()
         {
-            if self.units.get(&key).is_some_and(|entry| entry.used == used) {
+            if self.units.get(&key).is_some_and(|entry| entry.number == number) {
                 gone.extend(self.remove(key).map(|entry| (key, entry.left)));
             }
         }
@@ -138,7 +142,7 @@ impl<U> Kept<U> {
         const FEW: usize = 64;
         if self.uses.len() > 2 * self.units.len() + FEW {
             let units = &self.units;
-            let is_last = |&(used, key): &(u64, Key)| units.get(&key).is_some_and(|entry| entry.used == used);
+            let is_last = |&(number, key): &(u64, Key)| units.get(&key).is_some_and(|entry| entry.number == number);
             self.uses.retain(is_last);
             self.thin.retain(is_last);
         }

@@ -6,24 +6,26 @@
 //! window of rows takes far less memory than the units that they lie in, and so many more of them share a decoding.
 
 mod kept;
+mod keys;
 #[cfg(all(test, feature = "formats"))]
 mod pipelines;
 #[cfg(test)]
 mod tests;
 mod told;
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::kept::Kept;
+use self::keys::ByKey;
 use self::told::Told;
 use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, Many, Shuffled};
 use crate::dataset::upcoming::FURTHEST;
 use crate::error::{Error, Result};
 use crate::fork::OwnLock;
+use crate::startup::making;
 
 /// A part of the data, and a unit of it: a row group and a span, a file and a chunk.
 pub(crate) type Key = (usize, u64);
@@ -112,7 +114,7 @@ struct Inner<U> {
         not(any(feature = "array_record", feature = "arrow", feature = "mds")),
         allow(dead_code, reason = "groups of Parquet are decoded in a way of their own")
     )]
-    loading: HashMap<Key, Arc<Mutex<()>>>,
+    loading: ByKey<Arc<Mutex<()>>>,
     /// Rows and bytes of what was decoded, to know how large a row is; at first as far as the files tell.
     seen_rows: u64,
     seen_bytes: u64,
@@ -122,7 +124,7 @@ struct Inner<U> {
 
 impl<U> Default for Inner<U> {
     fn default() -> Self {
-        let (kept, told, loading) = (Kept::new(), Told::default(), HashMap::new());
+        let (kept, told, loading) = (Kept::new(), Told::default(), ByKey::default());
         Self { kept, told, loading, seen_rows: 0, seen_bytes: 0, most: MOST }
     }
 }
@@ -180,9 +182,11 @@ impl<U: Unit> Units<U> {
         is_dear.then_some(Shuffled { units, records: rows as u64, bytes, budget: self.budget as u64, times })
     }
 
-    /// What was decoded since this was last asked, if anything was.
+    /// What was decoded since this was last asked, if anything was, and what was read: a few rows that needed no decoding wait for
+    /// more of them.
     pub(crate) fn take_decoded(&self) -> Option<Decoded> {
-        if self.decoded.load(Relaxed) == 0 {
+        const FEW: u64 = 64;
+        if self.decoded.load(Relaxed) == 0 && self.read_rows.load(Relaxed) < FEW {
             return None;
         }
         let take = |counter: &AtomicU64| counter.swap(0, Relaxed);
@@ -258,7 +262,7 @@ impl<U: Unit> Units<U> {
         if let Some(held) = self.get(key, rows.clone()) {
             return Ok(held);
         }
-        let decoded = decode();
+        let decoded = making("a group of records decoded", decode);
         let held = decoded.map(|unit| self.put(key, unit, rows));
         drop(mine);
         if let Entry::Occupied(entry) = self.lock().loading.entry(key)
@@ -351,10 +355,15 @@ impl<U: Unit> Units<U> {
     }
 }
 
-/// Of the budget, what copies of rows that are asked for soon may take, where there are any. The rest is for whole units, among
-/// them those that are read at the moment.
+/// Of the budget, what whole units may take where copies are made of rows that are asked for soon: those that are read at the moment.
+/// A unit that goes is still in the processor's cache then, and the next one is decoded into the same memory.
+fn whole_budget(budget: usize) -> usize {
+    (budget / 8).min(1 << 20)
+}
+
+/// Of the budget, what such copies may take.
 fn thin_budget(budget: usize) -> usize {
-    budget - budget / 8
+    budget - whole_budget(budget)
 }
 
 /// What is left of a unit that must go; nothing where none of its rows is asked for soon.
@@ -375,7 +384,7 @@ impl<U: Unit> Inner<U> {
             // Those who wanted these rows are gone.
             self.kept.drop_thin_to(budget);
         }
-        let room = if is_told { budget - thin_budget(budget) } else { budget };
+        let room = if is_told { whole_budget(budget) } else { budget };
         let mut gone = Vec::new();
         while let Some((key, unit)) = self.kept.pop_whole(room) {
             let rows = self.told.rows(key).into_iter().filter(|&row| (row as usize) < unit.len()).collect();

@@ -1,9 +1,10 @@
 //! Which rows passes will ask for.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Weak;
 
 use super::Key;
+use super::keys::ByKey;
 
 /// Rows that will be asked for, of every pass that told of some.
 #[derive(Default)]
@@ -15,7 +16,7 @@ struct Pass {
     /// Dead once the pass has ended or gone on elsewhere.
     wanted: Weak<()>,
     /// In the order in which they will be asked for.
-    rows: HashMap<Key, VecDeque<u32>>,
+    rows: ByKey<VecDeque<u32>>,
     len: u64,
     /// The index that was told of last.
     last: Option<u64>,
@@ -27,7 +28,7 @@ impl Told {
     pub(super) fn add(&mut self, wanted: &Weak<()>, places: Vec<(u64, Key, u32)>) {
         self.passes.retain(|pass| pass.wanted.strong_count() > 0);
         let at = self.passes.iter().position(|pass| pass.wanted.ptr_eq(wanted)).unwrap_or_else(|| {
-            self.passes.push(Pass { wanted: wanted.clone(), rows: HashMap::new(), len: 0, last: None });
+            self.passes.push(Pass { wanted: wanted.clone(), rows: ByKey::default(), len: 0, last: None });
             self.passes.len() - 1
         });
         let pass = &mut self.passes[at];

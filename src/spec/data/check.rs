@@ -1,21 +1,22 @@
 //! Reading everything, whatever is damaged.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::Data;
 use crate::cores;
-use crate::cx::Cx;
+use crate::cx::{Cx, Recorder};
 use crate::dataset::map::Many;
 use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset};
 use crate::element::{Element, OrderHash};
 use crate::error::Result;
-use crate::exec::Runtime;
+use crate::exec::{Executor, Runtime};
 use crate::spec::chain::Chain;
 
 /// What reading everything has shown.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Checked {
     /// Records that could be read.
     pub(crate) records: u64,
@@ -24,6 +25,8 @@ pub(crate) struct Checked {
     /// Bytes of their values.
     pub(crate) bytes: u64,
     pub(crate) order_hash: OrderHash,
+    /// What the report of a run would count besides: its notes.
+    pub(crate) notes: Arc<Recorder>,
 }
 
 /// Who is told of what is found.
@@ -45,24 +48,25 @@ impl Data {
     /// # Errors
     /// If it cannot be begun. What is damaged is told to `watch`, and counted.
     pub(crate) fn check(self, checked: &mut Checked, watch: &mut dyn Watch) -> Result<()> {
+        let recorder = checked.notes.clone();
         match self.chain {
             Chain::Map(ds) | Chain::Stream(ds, _) => {
-                by_number(&ds, checked, watch);
+                by_number(&ds, checked, watch, &recorder);
                 Ok(())
             }
-            chain => in_order(&chain.into_iter(), checked, watch),
+            chain => in_order(&chain.into_iter(), checked, watch, &recorder),
         }
     }
 }
 
-fn by_number(ds: &BoxMap<Element>, checked: &mut Checked, watch: &mut dyn Watch) {
+fn by_number(ds: &BoxMap<Element>, checked: &mut Checked, watch: &mut dyn Watch, recorder: &Arc<Recorder>) {
     let len = ds.len();
     let (mut next, mut most) = (0, 1);
     while next < len {
         watch.read(checked);
         let end = len.min(next.saturating_add(most));
         let bytes = checked.bytes;
-        for slot in read(ds, next..end).into_iter().flatten() {
+        for slot in read(ds, next..end, recorder).into_iter().flatten() {
             checked.take(slot.transpose(), watch);
         }
         // As many as fit, going by these, and not many more than these: later ones may be larger.
@@ -73,14 +77,19 @@ fn by_number(ds: &BoxMap<Element>, checked: &mut Checked, watch: &mut dyn Watch)
 }
 
 /// Records by several threads, in order.
-fn read(ds: &BoxMap<Element>, range: Range<u64>) -> Vec<Many<Element>> {
+fn read(ds: &BoxMap<Element>, range: Range<u64>, recorder: &Arc<Recorder>) -> Vec<Many<Element>> {
     let parts: Vec<Vec<u64>> = range.collect::<Vec<_>>().chunks(TOGETHER as usize).map(<[u64]>::to_vec).collect();
-    let read = |indices: Vec<u64>| ds.get_many(&indices, &mut Cx::default());
+    let read = |indices: Vec<u64>| ds.get_many(&indices, &mut Cx::new(recorder));
     cores::on_all(|| parts.into_par_iter().map(read).collect())
 }
 
-fn in_order(ds: &BoxIter<Element>, checked: &mut Checked, watch: &mut dyn Watch) -> Result<()> {
-    let run = Runtime::inline();
+fn in_order(
+    ds: &BoxIter<Element>,
+    checked: &mut Checked,
+    watch: &mut dyn Watch,
+    recorder: &Arc<Recorder>,
+) -> Result<()> {
+    let run = Runtime::new(Executor::Inline, Some(recorder.clone()))?;
     let (mut iter, mut cx) = (ds.iter(&run)?, run.cx());
     loop {
         watch.read(checked);

@@ -1,4 +1,4 @@
-//! That the files of a folder are of one format.
+//! That files which are read together are of one format.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ struct Group<'a> {
     count: usize,
 }
 
-/// Files that lie directly in one of `folders` are all read by one source. A file beside the data would be read as such, or the data
-/// as what that file is.
+/// Files that lie directly in one of `folders`, and all `files` together, are read by one source. A file beside the data would be
+/// read as such, or the data as what that file is.
 ///
 /// # Errors
 /// [`ErrorKind::Config`](crate::ErrorKind::Config) that names the formats, how many files there are of each, and what to write.
@@ -27,7 +27,13 @@ pub(super) fn check_one_format(folders: &[PathBuf], files: &[PathBuf]) -> Result
             .path(folder)
             .help(format!("name one: {}", folder.join(format!("*{ending}")).display())));
     }
-    Ok(())
+    let groups = groups(files.iter());
+    if groups.len() < 2 {
+        return Ok(());
+    }
+    let told: Vec<String> =
+        groups.iter().map(|group| format!("{} ({}, {})", group.source, group.count, group.first.display())).collect();
+    Err(Error::config(format!("these files are {}", told.join(" and "))).help("name those of one format"))
 }
 
 /// By the names first; only where these say several things, the content of one file for each is looked at.
@@ -44,7 +50,9 @@ fn groups<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Vec<Group<'a>> {
     for group in by_name {
         // What cannot be read is told by who reads it.
         let source = detect(group.first).map_or(group.source, Format::source);
-        count(&mut by_content, Group { source, ..group });
+        if !source.is_empty() {
+            count(&mut by_content, Group { source, ..group });
+        }
     }
     by_content
 }
@@ -81,6 +89,22 @@ mod tests {
         let error = Data::open(dir.path(), None).err()?;
         let text = format!("{} | {}", error.message(), error.help_text().unwrap_or_default());
         Some(text.replace(&format!("{}/", dir.path().display()), ""))
+    }
+
+    #[test]
+    fn files_of_several_formats_are_not_read_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str, content: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, content).map(|()| path).unwrap()
+        };
+        let files = [file("a.jsonl", "{\"a\": 1}\n"), file("b.txt", "hello\n"), file("c.jsonl", "{\"a\": 1}\n")];
+        let error = Data::open(files.to_vec(), None).unwrap_err();
+        let text = error.message().replace(&format!("{}/", dir.path().display()), "");
+        assert_eq!(text, "these files are jsonl (2, a.jsonl) and lines (1, b.txt)");
+        let error = Data::open(dir.path().join("*.*"), None).unwrap_err();
+        assert!(error.message().starts_with("these files are jsonl (2, "), "{error}");
+        assert!(Data::open([files[0].clone(), files[2].clone()].to_vec(), None).is_ok());
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! NumPy's arrays.
 
-use super::paths;
 #[cfg(feature = "compress")]
 use super::whole::Whole;
+use super::{paths, unopened_map};
 use crate::dataset::MapDataset;
 use crate::dataset::map::Source;
 use crate::error::Result;
@@ -18,8 +18,11 @@ pub(super) fn npy(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
         Some(path) if fields.node("paths").is_none() => vec![context.existing(path)?],
         _ => paths(fields.required_node("paths")?, context)?,
     };
-    let source = Npy::open(&paths)?.field(fields.or("field", "data".to_owned())?);
-    Ok(Chain::Map(Source::new(source).boxed()))
+    let field = fields.or("field", "data".to_owned())?;
+    if context.is_draft {
+        return Ok(Chain::Map(unopened_map()));
+    }
+    Ok(Chain::Map(Source::new(Npy::open(&paths)?.field(field)).boxed()))
 }
 
 /// `safetensors: {paths: "features-*.safetensors", rows: true, columns: [x]}`: a record for each file, or for each row of its tensors.
@@ -30,19 +33,26 @@ pub(super) fn safetensors(fields: &Fields<'_>, context: &Context) -> Result<Chai
     if let Some(columns) = fields.optional::<Vec<String>>("columns")? {
         options = options.columns(columns);
     }
-    let source = options.float8_as_u8(fields.or("float8_as_u8", false)?).open(&paths)?;
-    Ok(Chain::Map(Source::new(source).boxed()))
+    options = options.float8_as_u8(fields.or("float8_as_u8", false)?);
+    if context.is_draft {
+        return Ok(Chain::Map(unopened_map()));
+    }
+    Ok(Chain::Map(Source::new(options.open(&paths)?).boxed()))
 }
 
 /// `npz: {paths: "features-*.npz", rows: false}`: a record for each archive, its arrays the fields; or, for each row of them.
 #[cfg(feature = "compress")]
 pub(super) fn npz(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    use crate::source::{Npz, NpzRows, find};
-    let files = find(paths(fields.required_node("paths")?, context)?, Format::Npz.endings())?;
-    let max_bytes = fields.optional("max_bytes")?;
-    if fields.or("rows", false)? {
+    use crate::source::{Npz, NpzRows};
+    let files = super::found(paths(fields.required_node("paths")?, context)?, Format::Npz.endings(), context)?;
+    let (max_bytes, rows) = (fields.optional("max_bytes")?, fields.or("rows", false)?);
+    let cache_bytes = if rows { fields.optional("cache_bytes")? } else { None };
+    if context.is_draft {
+        return Ok(Chain::Map(unopened_map()));
+    }
+    if rows {
         let mut source = NpzRows::open(&files)?;
-        if let Some(bytes) = fields.optional("cache_bytes")? {
+        if let Some(bytes) = cache_bytes {
             source = source.cache_bytes(bytes);
         }
         if let Some(bytes) = max_bytes {

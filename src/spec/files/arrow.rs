@@ -1,6 +1,6 @@
 //! Arrow.
 
-use super::paths;
+use super::{paths, unopened_map};
 use crate::dataset::MapDataset;
 use crate::dataset::map::Source;
 use crate::error::Result;
@@ -14,6 +14,10 @@ pub(super) fn arrow(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     let mut options = Arrow::options();
     if let Some(bytes) = fields.optional("cache_bytes")? {
         options = options.cache_bytes(bytes);
+    }
+    fields.optional::<Vec<String>>("columns")?;
+    if context.is_draft {
+        return Ok(Chain::Map(unopened_map()));
     }
     if let Some(node) = fields.node("columns") {
         let columns = Arrow::open(&paths)?.columns().map(str::to_owned).collect();

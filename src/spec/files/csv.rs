@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 #[cfg(feature = "compress")]
 use super::lanes_of;
-use super::{index_cache, paths, refuse_lanes};
+use super::{found, index_cache, is_packed, paths, refuse_lanes, unopened};
 use crate::dataset::MapDataset;
 use crate::dataset::map::Source;
 use crate::error::Result;
-use crate::source::{Csv, CsvOptions, CsvType, find, open_plain};
+use crate::source::{Csv, CsvOptions, CsvType, open_plain};
 use crate::spec::chain::{Chain, Context};
 use crate::spec::decode::{Decode, Fields};
 use crate::spec::node::Node;
@@ -17,11 +17,14 @@ const ENDINGS: [&str; 8] = [".csv.gz", ".csv.zst", ".csv.lz4", ".tsv.gz", ".tsv.
 
 /// `csv: {paths: "a-*.csv", columns: [text], types: {id: int64}, delimiter: ";"}`; compressed files are a stream.
 pub(super) fn csv(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let files = find(paths(fields.required_node("paths")?, context)?, &ENDINGS)?;
-    let options = options(fields)?;
+    let files = found(paths(fields.required_node("paths")?, context)?, &ENDINGS, context)?;
+    let (options, cache) = (options(fields)?, index_cache(fields, context)?);
+    if context.is_draft {
+        return unopened(fields, is_packed(&files));
+    }
     let Some(contents) = open_plain(&files)? else { return stream(fields, &options, &files) };
     refuse_lanes(fields)?;
-    Ok(Chain::Map(Source::new(options.cache(index_cache(fields, context)?).of(contents)?).boxed()))
+    Ok(Chain::Map(Source::new(options.cache(cache).of(contents)?).boxed()))
 }
 
 #[cfg(feature = "compress")]

@@ -13,10 +13,12 @@ mod records;
 mod shards;
 mod text;
 mod tokens;
+mod unopened;
 mod whole;
 
 use std::path::PathBuf;
 
+use self::unopened::{found, is_packed, unopened, unopened_map};
 use super::chain::{Chain, Context, missing};
 use super::decode::{Decode, Fields};
 use super::entry::SourceEntry;

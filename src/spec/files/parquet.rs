@@ -1,12 +1,12 @@
 //! Parquet.
 
-use super::paths;
+use super::{paths, unopened_map};
 use crate::dataset::MapDataset;
 use crate::dataset::map::Source;
 use crate::error::Result;
 use crate::source::{Condition, Parquet};
 use crate::spec::chain::{Chain, Context};
-use crate::spec::decode::{Decode, Fields};
+use crate::spec::decode::Fields;
 
 /// `parquet: {paths: "data-*.parquet", columns: [text], row_groups: {column: id, min: 3}, cache_bytes: 268435456}`.
 pub(super) fn parquet(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
@@ -18,11 +18,15 @@ pub(super) fn parquet(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     if let Some(node) = fields.node("row_groups") {
         options = options.row_groups_where(condition(&Fields::new(node)?)?);
     }
-    if let Some(node) = fields.node("columns") {
+    let names = fields.optional::<Vec<String>>("columns")?;
+    if context.is_draft {
+        return Ok(Chain::Map(unopened_map()));
+    }
+    if let Some((node, names)) = fields.node("columns").zip(names) {
         let mut columns: Vec<_> = Parquet::open(&paths)?.columns().map(str::to_owned).collect();
         // Of `meta.url`, whoever opens the file says whether the field is there.
         let fields = |name: &String| name.split_once('.').is_some_and(|(root, _)| columns.iter().any(|c| c == root));
-        let inner: Vec<_> = Vec::<String>::decode(node)?.into_iter().filter(fields).collect();
+        let inner: Vec<_> = names.into_iter().filter(fields).collect();
         columns.extend(inner);
         let known = Context { columns: Some(columns), ..Context::new(context.folder.clone()) };
         options = options.columns(known.columns_in(node)?);

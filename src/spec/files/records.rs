@@ -2,8 +2,10 @@
 
 #[cfg(any(feature = "array_record", feature = "tf_record"))]
 use super::paths;
+#[cfg(any(feature = "array_record", feature = "bagz"))]
+use super::unopened_map;
 #[cfg(feature = "tf_record")]
-use super::{index_cache, refuse_lanes};
+use super::{found, index_cache, is_packed, refuse_lanes, unopened};
 #[cfg(feature = "compress")]
 use crate::dataset::IterDataset;
 use crate::dataset::map::{RandomAccess, Source};
@@ -26,6 +28,9 @@ pub(super) fn array_record(fields: &Fields<'_>, context: &Context) -> Result<Cha
     }
     options = options.recover(fields.or("recover", false)?);
     let content = Records::of(fields)?;
+    if context.is_draft {
+        return Ok(Chain::Map(unopened_map()));
+    }
     Ok(Chain::Map(content.elements(options.open(&paths)?)))
 }
 
@@ -38,22 +43,28 @@ pub(super) fn bagz(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     if let Some(compressed) = fields.optional("compressed")? {
         options = options.compressed(compressed);
     }
-    let source = options.open(&paths)?;
-    Ok(Chain::Map(Records::of(fields)?.elements(source)))
+    let content = Records::of(fields)?;
+    if context.is_draft {
+        return Ok(Chain::Map(unopened_map()));
+    }
+    Ok(Chain::Map(content.elements(options.open(&paths)?)))
 }
 
 /// `tfrecord: {paths: "train-*.tfrecord", field: record}`: the same; compressed files are a stream.
 #[cfg(feature = "tf_record")]
 pub(super) fn tfrecord(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    use crate::source::{TF_RECORD_BEGINNING, TfRecord, find, open_plain_by, tf_record_compression};
-    let files = find(paths(fields.required_node("paths")?, context)?, &TF_RECORD)?;
-    let content = Records::of(fields)?;
+    use crate::source::{TF_RECORD_BEGINNING, TfRecord, open_plain_by, tf_record_compression};
+    let files = found(paths(fields.required_node("paths")?, context)?, &TF_RECORD, context)?;
+    let (content, cache) = (Records::of(fields)?, index_cache(fields, context)?);
+    if context.is_draft {
+        return unopened(fields, is_packed(&files));
+    }
     let is_packed = |head: &[u8]| tf_record_compression(head).is_some();
     let Some(contents) = open_plain_by(&files, TF_RECORD_BEGINNING, is_packed)? else {
         return packed(fields, &files, &content);
     };
     refuse_lanes(fields)?;
-    let source = TfRecord::options().cache(index_cache(fields, context)?).of(contents)?;
+    let source = TfRecord::options().cache(cache).of(contents)?;
     Ok(Chain::Map(content.elements(source)))
 }
 

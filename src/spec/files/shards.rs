@@ -1,8 +1,10 @@
 //! Data sets of shards: WebDataset, MDS.
 
 use super::paths;
+#[cfg(feature = "mds")]
+use super::unopened_map;
 #[cfg(feature = "webdataset")]
-use super::{index_cache, lanes_of, refuse_lanes};
+use super::{found, index_cache, is_packed, lanes_of, refuse_lanes, unopened};
 #[cfg(feature = "webdataset")]
 use crate::dataset::IterDataset;
 use crate::dataset::MapDataset;
@@ -14,12 +16,16 @@ use crate::spec::decode::Fields;
 /// `webdataset: {paths: "train-*.tar", decode: true, columns: [__key__, jpg]}`; compressed shards are a stream.
 #[cfg(feature = "webdataset")]
 pub(super) fn webdataset(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    use crate::source::{Format, WebDataset, find, open_plain};
+    use crate::source::{Format, WebDataset, open_plain};
     let endings = [Format::WebDatasetStream.endings(), Format::WebDataset.endings()].concat();
-    let files = find(paths(fields.required_node("paths")?, context)?, &endings)?;
+    let files = found(paths(fields.required_node("paths")?, context)?, &endings, context)?;
     let mut options = WebDataset::options().decode(fields.or("decode", false)?).url(fields.or("url", false)?);
     if let Some(columns) = fields.optional::<Vec<String>>("columns")? {
         options = options.columns(columns);
+    }
+    let cache = index_cache(fields, context)?;
+    if context.is_draft {
+        return unopened(fields, is_packed(&files));
     }
     let Some(contents) = open_plain(&files)? else {
         let stream = |files: &[std::path::PathBuf]| Ok(options.clone().stream(files)?.boxed());
@@ -27,7 +33,7 @@ pub(super) fn webdataset(fields: &Fields<'_>, context: &Context) -> Result<Chain
         return lanes_of(&files, count, stream);
     };
     refuse_lanes(fields)?;
-    Ok(Chain::Map(Source::new(options.cache(index_cache(fields, context)?).open_contents(contents)?).boxed()))
+    Ok(Chain::Map(Source::new(options.cache(cache).open_contents(contents)?).boxed()))
 }
 
 /// `mds: {paths: folder, columns: [text], images: true, check_hashes: false, cache_bytes: 536870912}`.
@@ -41,6 +47,9 @@ pub(super) fn mds(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     }
     if let Some(columns) = fields.optional::<Vec<String>>("columns")? {
         options = options.columns(columns);
+    }
+    if context.is_draft {
+        return Ok(Chain::Map(unopened_map()));
     }
     Ok(Chain::Map(Source::new(options.open(&paths)?).boxed()))
 }

@@ -2,28 +2,32 @@
 
 use std::path::PathBuf;
 
-use super::{index_cache, paths, refuse_lanes};
+use super::{index_cache, is_packed, paths, refuse_lanes, unopened};
 #[cfg(feature = "compress")]
 use crate::dataset::IterDataset;
 use crate::dataset::map::{RandomAccess, Source};
 use crate::dataset::{BoxMap, MapDataset};
 use crate::element::Element;
 use crate::error::Result;
-use crate::source::{Contents, Format, Jsonl, JsonlOptions, Lines, find, open_plain};
+use crate::source::{Contents, Format, Jsonl, JsonlOptions, Lines, RepeatedNames, open_plain};
 use crate::spec::chain::{Chain, Context};
 use crate::spec::columns::NamedFn;
 use crate::spec::decode::{Decode, Fields};
 use crate::spec::node::Node;
 
-/// `jsonl: {paths: [a.jsonl, "b-*.jsonl"], columns: [text], index_cache: beside}`.
+/// `jsonl: {paths: [a.jsonl, "b-*.jsonl"], columns: [text], repeated_names: last, index_cache: beside}`.
 pub(super) fn jsonl(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let paths = paths(fields.required_node("paths")?, context)?;
-    let Some(contents) = plain(&paths, Format::Jsonl, Format::JsonlStream)? else {
-        return jsonl_stream(fields, &paths);
+    let files = files(fields, context, Format::Jsonl, Format::JsonlStream)?;
+    let (names, cache) = (repeated_names(fields)?, index_cache(fields, context)?);
+    let columns: Option<Vec<String>> = fields.optional("columns")?;
+    if context.is_draft {
+        return unopened(fields, is_packed(&files));
+    }
+    let Some(contents) = open_plain(&files)? else {
+        return jsonl_stream(fields, &files, columns, names);
     };
     refuse_lanes(fields)?;
-    let cache = index_cache(fields, context)?;
-    let options = || Jsonl::options().cache(cache.clone());
+    let options = || Jsonl::options().cache(cache.clone()).repeated_names(names);
     let source = match fields.node("columns") {
         Some(node) => chosen(node, context, options, &contents)?,
         None => options().open_contents(contents)?,
@@ -31,27 +35,37 @@ pub(super) fn jsonl(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     Ok(Chain::Map(Source::new(source).boxed()))
 }
 
-/// The files, opened; or nothing: compressed text has no random access, it is read as a stream.
-fn plain(paths: &[PathBuf], plain: Format, packed: Format) -> Result<Option<Contents>> {
+/// The files of text, compressed or not: compressed ones have no random access, they are read as streams.
+fn files(fields: &Fields<'_>, context: &Context, plain: Format, packed: Format) -> Result<Vec<PathBuf>> {
     let endings = [packed.endings(), plain.endings()].concat();
-    open_plain(&find(paths, &endings)?)
+    super::found(paths(fields.required_node("paths")?, context)?, &endings, context)
+}
+
+/// `repeated_names: last` or `error`: what becomes of a record in which an object has a name twice.
+fn repeated_names(fields: &Fields<'_>) -> Result<RepeatedNames> {
+    let choice = fields.choice("repeated_names", &["last", "error"])?;
+    Ok(if choice == Some(1) { RepeatedNames::Error } else { RepeatedNames::Last })
 }
 
 #[cfg(feature = "compress")]
-fn jsonl_stream(fields: &Fields<'_>, paths: &[PathBuf]) -> Result<Chain> {
-    let mut options = crate::source::StreamOptions::new();
-    if let Some(columns) = fields.optional::<Vec<String>>("columns")? {
+fn jsonl_stream(
+    fields: &Fields<'_>,
+    files: &[PathBuf],
+    columns: Option<Vec<String>>,
+    names: RepeatedNames,
+) -> Result<Chain> {
+    let mut options = crate::source::StreamOptions::new().repeated_names(names);
+    if let Some(columns) = columns {
         options = options.columns(columns);
     }
-    packed(fields, paths, |paths| Ok(options.clone().jsonl(paths)?.boxed()))
+    packed(fields, files, |files| Ok(options.clone().jsonl(files)?.boxed()))
 }
 
 #[cfg(feature = "compress")]
-fn line_stream(fields: &Fields<'_>, paths: &[PathBuf]) -> Result<Chain> {
-    let column = fields.or("column", "text".to_owned())?;
-    packed(fields, paths, |paths| {
-        let lines = crate::source::StreamOptions::new().lines(paths)?;
-        Ok(to_element(&column).after(lines).boxed())
+fn line_stream(fields: &Fields<'_>, files: &[PathBuf], column: &str) -> Result<Chain> {
+    packed(fields, files, |files| {
+        let lines = crate::source::StreamOptions::new().lines(files)?;
+        Ok(to_element(column).after(lines).boxed())
     })
 }
 
@@ -59,20 +73,20 @@ fn line_stream(fields: &Fields<'_>, paths: &[PathBuf]) -> Result<Chain> {
 #[cfg(feature = "compress")]
 fn packed(
     fields: &Fields<'_>,
-    paths: &[PathBuf],
+    files: &[PathBuf],
     stream: impl Fn(&[PathBuf]) -> Result<crate::dataset::BoxIter<Element>>,
 ) -> Result<Chain> {
-    let Some(count) = fields.at_least("lanes", 1)? else { return Ok(Chain::Iter(stream(paths)?)) };
-    super::lanes_of(&crate::source::find(paths, &[".gz", ".zst", ".lz4"])?, count, stream)
+    let Some(count) = fields.at_least("lanes", 1)? else { return Ok(Chain::Iter(stream(files)?)) };
+    super::lanes_of(files, count, stream)
 }
 
 #[cfg(not(feature = "compress"))]
-fn jsonl_stream(_: &Fields<'_>, _: &[PathBuf]) -> Result<Chain> {
+fn jsonl_stream(_: &Fields<'_>, _: &[PathBuf], _: Option<Vec<String>>, _: RepeatedNames) -> Result<Chain> {
     Err(Format::JsonlStream.lacking())
 }
 
 #[cfg(not(feature = "compress"))]
-fn line_stream(_: &Fields<'_>, _: &[PathBuf]) -> Result<Chain> {
+fn line_stream(_: &Fields<'_>, _: &[PathBuf], _: &str) -> Result<Chain> {
     Err(Format::LineStream.lacking())
 }
 
@@ -93,14 +107,21 @@ fn chosen(node: &Node, context: &Context, options: impl Fn() -> JsonlOptions, co
 
 /// `lines: {paths: a.txt, column: text}`: a column of text, a line a record.
 pub(super) fn lines(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let paths = paths(fields.required_node("paths")?, context)?;
-    let Some(contents) = plain(&paths, Format::Lines, Format::LineStream)? else {
-        return line_stream(fields, &paths);
+    let files = files(fields, context, Format::Lines, Format::LineStream)?;
+    let column = fields.or("column", "text".to_owned())?;
+    let blank_lines = fields.or("blank_lines", false)?;
+    let options = Lines::options().cache(index_cache(fields, context)?).blank_lines(blank_lines);
+    if context.is_draft {
+        return unopened(fields, is_packed(&files));
+    }
+    let Some(contents) = open_plain(&files)? else {
+        if blank_lines {
+            return Err(fields.error("`blank_lines` is for files that are not compressed: a stream leaves them out"));
+        }
+        return line_stream(fields, &files, &column);
     };
     refuse_lanes(fields)?;
-    let options = Lines::options().cache(index_cache(fields, context)?);
-    let source = options.blank_lines(fields.or("blank_lines", false)?).open_contents(contents)?;
-    Ok(Chain::Map(line_elements(source, &fields.or("column", "text".to_owned())?)))
+    Ok(Chain::Map(line_elements(options.open_contents(contents)?, &column)))
 }
 
 /// Lines as elements of one column.

@@ -1,7 +1,7 @@
 //! Files of token ids.
 
 use super::whole::Whole;
-use super::{layout, paths_by};
+use super::{layout, paths_by, unopened_map};
 use crate::dataset::MapDataset;
 use crate::dataset::map::Source;
 use crate::element::{Array, Element};
@@ -13,15 +13,20 @@ use crate::spec::decode::Fields;
 
 /// `crops: {paths: train.bin, seq_len: 1024, layout: u16}`: pre-tokenised ids, one crop after the other.
 pub(super) fn crops(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let crops = open(fields, context)?.crops(fields.required("seq_len")?);
-    Ok(Chain::Map(crops.with_next(fields.or("with_next", false)?).boxed()))
+    let (seq_len, with_next) = (fields.required("seq_len")?, fields.or("with_next", false)?);
+    Ok(Chain::Map(match open(fields, context)? {
+        Some(tokens) => tokens.crops(seq_len).with_next(with_next).boxed(),
+        None => unopened_map(),
+    }))
 }
 
 /// `random_crops: {paths: train.bin, seq_len: 1024, seed: 1}`: crops that start anywhere, without end.
 pub(super) fn random_crops(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let crops = open(fields, context)?.random_crops(fields.required("seq_len")?, fields.required("seed")?);
-    let crops = crops.with_next(fields.or("with_next", false)?);
-    Ok(Chain::Map(match fields.optional("epoch")? {
+    let (seq_len, seed) = (fields.required("seq_len")?, fields.required("seed")?);
+    let (with_next, epoch) = (fields.or("with_next", false)?, fields.optional("epoch")?);
+    let Some(tokens) = open(fields, context)? else { return Ok(Chain::Map(unopened_map())) };
+    let crops = tokens.random_crops(seq_len, seed).with_next(with_next);
+    Ok(Chain::Map(match epoch {
         Some(count) => crops.epoch(count).boxed(),
         None => crops.boxed(),
     }))
@@ -29,15 +34,17 @@ pub(super) fn random_crops(fields: &Fields<'_>, context: &Context) -> Result<Cha
 
 /// `tokens: {paths: train.bin, layout: u16}`: a record for each file, all of its ids.
 pub(super) fn tokens(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let tokens = open(fields, context)?;
+    let Some(tokens) = open(fields, context)? else { return Ok(Chain::Map(unopened_map())) };
     let element = |ids: Array| Element::with_capacity(1).with("tokens", ids);
     let elements = tokens.views()?.into_iter().map(element).collect();
     Ok(Chain::Map(Whole { name: "tokens", elements, identity: format!("{tokens:?}") }.dataset()))
 }
 
-fn open(fields: &Fields<'_>, context: &Context) -> Result<Tokens> {
+/// The files of ids, opened; nothing where a pipeline is only checked.
+fn open(fields: &Fields<'_>, context: &Context) -> Result<Option<Tokens>> {
     let paths = paths_by(fields.required_node("paths")?, context, |path| vec![dataset(path)])?;
-    Tokens::open(&paths, layout(fields)?)
+    let layout = layout(fields)?;
+    if context.is_draft { Ok(None) } else { Tokens::open(&paths, layout).map(Some) }
 }
 
 /// The index of a dataset of Megatron's that is named by what its files have in common; any other path as it is.
@@ -52,5 +59,8 @@ pub(super) fn megatron(fields: &Fields<'_>, context: &Context) -> Result<Chain> 
         Some(1) => MegatronUnit::Document,
         _ => MegatronUnit::Sequence,
     };
+    if context.is_draft {
+        return Ok(Chain::Map(unopened_map()));
+    }
     Ok(Chain::Map(Source::new(Megatron::options().unit(unit).open(&paths)?).boxed()))
 }

@@ -12,6 +12,7 @@ use super::handshake::{Hello, Start};
 use super::hook;
 use super::identity::Identity;
 use crate::error::{Error, ErrorKind, Result};
+use crate::units::Bytes;
 use crate::workers::channel::{Broken, Channel};
 use crate::workers::control::{Failure, FromWorker, Session};
 use crate::workers::slab::WorkerSlab;
@@ -106,7 +107,7 @@ fn run_program(start: Start, channel: Arc<Channel>) -> Result<()> {
     let slab = channel.take_file().map(WorkerSlab::map).transpose()?;
     if let Some(bytes) = start.heap_limit {
         limits::cap_data(bytes)
-            .map_err(|e| Error::new(ErrorKind::Worker, format!("cannot limit the heap to {bytes} bytes: {e}")))?;
+            .map_err(|e| Error::new(ErrorKind::Worker, format!("cannot limit the heap to {}: {e}", Bytes(bytes))))?;
     }
     #[cfg(feature = "text")]
     crate::text::learn(start.tokenizers);

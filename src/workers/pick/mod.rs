@@ -18,6 +18,8 @@ use crate::tune::{Decision, Knob};
 const TARGET: f64 = 0.85;
 /// More threads must bring at least this.
 const WORTH: f64 = 1.03;
+/// As many threads at most, where elements mostly wait for something else than a core.
+const MANY_THREADS: usize = 64;
 
 /// Within what [`pick_performance_config`] chooses.
 #[derive(Clone, Debug)]
@@ -43,7 +45,8 @@ impl Default for PickLimits {
 }
 
 impl PickLimits {
-    /// A quarter of the available memory, all cores, at most four batches ahead, twenty seconds, a consumer without work.
+    /// A quarter of the available memory, threads for all cores and more where elements wait, at most four batches ahead, twenty
+    /// seconds, a consumer without work.
     pub fn new() -> Self {
         Self::default()
     }
@@ -54,7 +57,8 @@ impl PickLimits {
         self
     }
 
-    /// Threads at most; all cores at first. Grain's `max_workers`: what a process does there, a thread does here.
+    /// Threads at most; at first one for each core, and up to 64 where elements mostly wait for something else than a core. Grain's
+    /// `max_workers`: what a process does there, a thread does here.
     pub fn max_threads(mut self, threads: usize) -> Self {
         self.max_threads = Some(threads);
         self
@@ -170,15 +174,15 @@ where
     D: IterDataset<Item: 'static> + 'static,
 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let most = limits.max_threads.unwrap_or(cores).max(1);
     let budget = limits.ram_budget.unwrap_or_else(|| available() / 4);
-    let trial = Trial { factory, cfg, limits, budget, most };
+    let trial = Trial { factory, cfg, limits, budget, cores };
     let first = trial.run(1, false, limits.time / 4)?;
     if first.delivered == 0 {
         return Err(Error::config("the pipeline is empty").help("there is nothing to choose options for"));
     }
     let start = first.measured(1);
     let mut decisions = Vec::new();
+    let most = limits.max_threads.unwrap_or_else(|| first.most_on(cores)).max(1);
     let law = threads_for(&start, limits.step, most);
     if law > 1 {
         decisions.push(change(first.wall_s, 1, law, law_reason(&start, limits.step), start.batches_per_s));
@@ -261,6 +265,24 @@ mod tests {
         assert!(config.slab_bytes + config.worker_heap_bytes + ready <= 256 << 20, "{config:?}");
         assert!(config.ram_budget + ready <= 256 << 20 && config.batch_bytes == 32);
         assert_eq!(config.buffer, 4);
+    }
+
+    /// What waits is not bound to the cores.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_source_that_waits_gets_threads_beyond_the_cores() {
+        fn waits(end: i64) -> Result<impl IterDataset<Item = Element>> {
+            let wait = |x: i64| {
+                std::thread::sleep(Duration::from_millis(5));
+                Element::new().with("x", crate::Array::scalar(x))
+            };
+            Ok(Range::new(0, end).map(wait).to_iter().batch(4))
+        }
+        let limits = PickLimits::new().ram_budget(512 << 20).time(Duration::from_secs(2));
+        let config = pick_performance_config(waits, 1 << 40, &limits).unwrap();
+        let cores = std::thread::available_parallelism().unwrap().get();
+        assert!(config.threads_per_worker >= (2 * cores).min(MANY_THREADS), "{config:?}");
+        assert!(config.chosen.batches_per_s > config.start.batches_per_s, "{config:?}");
     }
 
     #[test]

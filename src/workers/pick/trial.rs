@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Measured, PerformanceConfig, PickLimits, TARGET};
+use super::{MANY_THREADS, Measured, PerformanceConfig, PickLimits, TARGET};
 use crate::dataset::IterDataset;
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::report::{Bytes, Report};
-use crate::tune::Decision;
+use crate::report::{Place, Report};
+use crate::tune::{Decision, Measurement};
+use crate::units::Bytes;
 use crate::workers::budget::Plan;
 use crate::workers::{MpOptions, mp_prefetch};
 
@@ -21,7 +22,7 @@ pub(super) struct Trial<'a, C, D> {
     pub(super) cfg: C,
     pub(super) limits: &'a PickLimits,
     pub(super) budget: u64,
-    pub(super) most: usize,
+    pub(super) cores: usize,
 }
 
 /// What some passes together gave.
@@ -34,6 +35,9 @@ pub(super) struct Passes {
     steady_s: f64,
     wait_s: f64,
     busy_s: f64,
+    /// Of the work of stages on threads: all of it, and what was on a core.
+    worked_s: f64,
+    cpu_s: f64,
     pub(super) threads: usize,
     batch_bytes: u64,
     heap_used: u64,
@@ -53,10 +57,10 @@ where
         let mut passes = Passes { threads, ..Passes::default() };
         let mut left = time;
         loop {
+            let options = MpOptions::auto().workers(1).ram_budget(self.budget).tune(tuned);
             // Where nothing is tuned, there are no more threads than are measured.
-            let most = if tuned { self.most } else { threads };
-            let options = MpOptions::auto().workers(1).threads_per_worker(most).ram_budget(self.budget).tune(tuned);
-            let options = options.start_threads(passes.threads);
+            let most = if tuned { self.limits.max_threads } else { Some(threads) };
+            let options = most.into_iter().fold(options, MpOptions::threads_per_worker).start_threads(passes.threads);
             let mut loader = mp_prefetch(self.factory, self.cfg.clone(), options)?.build()?;
             let mut first: Option<Instant> = None;
             for batch in loader.by_ref() {
@@ -108,7 +112,7 @@ where
             chosen,
             decisions,
         };
-        let plan = Plan::new(&config.options(), self.most, self.budget)?;
+        let plan = Plan::new(&config.options(), self.cores, self.budget)?;
         Ok(PerformanceConfig { slab_bytes: plan.slab, worker_heap_bytes: plan.heap, ..config })
     }
 
@@ -130,6 +134,10 @@ impl Passes {
         self.steady_s += (report.wall_s - first).max(0.0);
         self.wait_s += (report.consumer_wait_share * report.wall_s - first).max(0.0);
         self.busy_s += report.threads_busy_share * report.wall_s * report.threads as f64;
+        for stage in report.stages.iter().filter(|stage| stage.place == Place::Threads) {
+            self.worked_s += stage.self_s;
+            self.cpu_s += stage.cpu_s;
+        }
         let Some(workers) = &report.workers else { return };
         self.threads = workers.threads_per_worker.max(1);
         self.slab_used = self.slab_used.max(workers.slab_high_water_bytes);
@@ -138,6 +146,14 @@ impl Passes {
         for worker in &workers.workers {
             self.heap_used = self.heap_used.max(worker.heap_bytes);
         }
+    }
+
+    /// How many threads can keep so many cores busy.
+    pub(super) fn most_on(&self, cores: usize) -> usize {
+        let busy =
+            Measurement { busy_s: self.worked_s, cpu_s: self.cpu_s, wall_s: self.wall_s, ..Measurement::default() };
+        let most = if self.cpu_s > 0.0 { busy.most_on(cores, 1) } else { cores };
+        most.clamp(cores.max(1), cores.max(MANY_THREADS))
     }
 
     pub(super) fn busy_share(&self) -> f64 {

@@ -19,6 +19,8 @@ pub(super) struct Member {
     pub(super) ready: bool,
     /// What it is at, by task.
     pub(super) tasks: BTreeMap<u64, Running>,
+    /// Extents that it keeps: it may write there for as long as it lives.
+    pub(super) kept: Vec<Grant>,
     /// Why it was killed by us, if it was.
     pub(super) killed: Option<String>,
     /// Whether it is to end, because fewer are wanted, as soon as it has nothing more to do.
@@ -45,8 +47,14 @@ impl Member {
     pub(super) fn new(cap: u64) -> Self {
         let (worker, killed, looked, tasks) = (None, None, None, BTreeMap::new());
         let (ready, leaving, told_to_stop, done) = (false, false, false, 0);
-        let begun = Instant::now();
-        Self { cap, place: 0, worker, ready, tasks, killed, leaving, told_to_stop, done, looked, begun }
+        let (begun, kept) = (Instant::now(), Vec::new());
+        Self { cap, place: 0, worker, ready, tasks, kept, killed, leaving, told_to_stop, done, looked, begun }
+    }
+
+    /// Whether it has not delivered anything yet: it starts, makes its pipeline, and opens and loads for its first task what
+    /// it needs for all. One that has nothing to do does not begin, nor does one whose first task takes very long.
+    pub(super) fn begins(&self) -> bool {
+        !self.ready || (self.done == 0 && !self.tasks.is_empty() && self.begun.elapsed() < LONG_FIRST)
     }
 
     /// Whether it can have one more task; a suspect one only by itself, and with a cap of `least`.
@@ -60,6 +68,9 @@ impl Member {
             && if alone { self.tasks.is_empty() } else { self.tasks.len() <= threads }
     }
 }
+
+/// A first task that takes longer is no longer a beginning.
+const LONG_FIRST: Duration = Duration::from_secs(20);
 
 /// When a worker may be started again after one has died, and when there is no hope.
 #[derive(Debug, Default)]
@@ -146,6 +157,16 @@ mod tests {
         respawn.progress();
         assert!(!respawn.died(start, false, 1));
         assert!(!(0..50).any(|n| respawn.died(start + n * Duration::from_secs(61), false, 1)));
+    }
+
+    #[test]
+    fn a_worker_begins_until_it_has_delivered() {
+        let mut member = Member::new(1);
+        assert!(member.begins(), "it is not ready");
+        member.ready = true;
+        assert!(!member.begins(), "it has nothing to do");
+        member.done = 1;
+        assert!(!member.begins());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
 use super::extents::PAGE;
 use crate::error::{Error, ErrorKind, Result};
+use crate::units::Bytes;
 
 /// The first words of an extent: the header of what a worker writes, of which no view shows anything.
 pub(super) type Head = [u64; 8];
@@ -105,7 +106,8 @@ pub(super) struct Mapping {
 impl Mapping {
     /// A new one of `len` bytes, all 0.
     pub(super) fn create(len: usize) -> Result<Self> {
-        let refused = |what: &str, errno: Errno| refused(format!("cannot {what} {len} bytes of shared memory"), errno);
+        let refused =
+            |what: &str, errno: Errno| refused(format!("cannot {what} {} of shared memory", Bytes(len as u64)), errno);
         let file = memory_file().map_err(|e| refused("create a file of", e))?;
         rustix::fs::ftruncate(&file, len as u64).map_err(|e| refused("reserve", e))?;
         rustix::fs::fcntl_add_seals(&file, SEALS).map_err(|e| refused("seal", e))?;
@@ -121,7 +123,7 @@ impl Mapping {
     pub(super) fn punch(&self, bytes: Range<usize>) -> Result<()> {
         let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let result = rustix::fs::fallocate(&self.file, mode, bytes.start as u64, bytes.len() as u64);
-        result.map_err(|e| refused(format!("cannot give {} bytes of shared memory back", bytes.len()), e))
+        result.map_err(|e| refused(format!("cannot give {} of shared memory back", Bytes(bytes.len() as u64)), e))
     }
 
     pub(super) fn at(&self, byte: usize) -> NonNull<u8> {
@@ -146,7 +148,7 @@ impl Region {
         // SAFETY: the system chooses an address where nothing is. The file has `len` bytes and is sealed, so that all
         // of them stay there.
         let start = unsafe { rustix::mm::mmap(ptr::null_mut(), len, access, MapFlags::SHARED, file, 0) };
-        let start = start.map_err(|e| refused(format!("cannot map {len} bytes of shared memory"), e))?;
+        let start = start.map_err(|e| refused(format!("cannot map {} of shared memory", Bytes(len as u64)), e))?;
         let start = NonNull::new(start.cast()).expect("the system maps nothing at address 0 unasked");
         Ok(Self { start, len })
     }
@@ -218,7 +220,7 @@ unsafe impl Memory for Window {
         let access = MprotectFlags::READ | MprotectFlags::WRITE;
         // SAFETY: the range lies inside the mapping, for the pages do, and is only made more accessible.
         let opened = unsafe { rustix::mm::mprotect(self.at(bytes.start).as_ptr().cast(), bytes.len(), access) };
-        opened.map_err(|e| refused(format!("cannot open {} bytes of shared memory", bytes.len()), e))?;
+        opened.map_err(|e| refused(format!("cannot open {} of shared memory", Bytes(bytes.len() as u64)), e))?;
         pages.fill(true);
         Ok(())
     }

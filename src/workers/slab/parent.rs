@@ -14,6 +14,7 @@ use super::memory::{Head, Memory, NOBODY};
 use super::stats::SlabStats;
 use super::sync::{Mutex, MutexGuard};
 use crate::error::{Error, Result};
+use crate::units::Bytes;
 
 /// What a [`Slab`] calls when there is room again.
 type Wake = Box<dyn Fn() + Send + Sync>;
@@ -86,9 +87,12 @@ impl Slab {
         }
         if pages(bytes) == u32::MAX {
             let limit = (u32::MAX as usize - 1).saturating_mul(PAGE);
-            return Err(
-                Error::config(format!("a slab of {bytes} bytes is larger than {limit}")).help("lower ram_budget")
-            );
+            return Err(Error::config(format!(
+                "a slab of {} is larger than {}",
+                Bytes(bytes as u64),
+                Bytes(limit as u64)
+            ))
+            .help("lower ram_budget"));
         }
         Ok(Self::over(Areas::create(bytes, places)?, reserve, wake))
     }

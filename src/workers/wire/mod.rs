@@ -27,12 +27,14 @@
 mod cross;
 mod crossing;
 mod element;
+pub(crate) mod foreign;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
 mod input;
 mod lane;
 mod output;
 mod read;
+mod region;
 mod rows;
 #[cfg(any(test, fuzzing))]
 mod samples;

@@ -1,5 +1,9 @@
 //! Words and bytes into an extent.
 
+use std::ops::Range;
+
+use super::foreign::Foreign;
+use super::region::Region;
 use super::structure::Structures;
 use super::{ALIGN, HEADER, INLINE, MAX_DEPTH, block_bytes};
 use crate::error::Error;
@@ -29,6 +33,8 @@ struct At {
     link: usize,
     blocks: u32,
     words: u64,
+    /// Bytes that were taken for what was written, wherever they lie.
+    taken: u64,
 }
 
 /// A place to come back to.
@@ -36,6 +42,7 @@ struct At {
 pub(super) struct Mark {
     at: At,
     structures: usize,
+    given: usize,
 }
 
 /// Where a word of the table is.
@@ -45,37 +52,62 @@ pub(super) struct Place(usize);
 /// An extent that is being written; or none, to learn how much of one would be used.
 pub(crate) struct Out<'a> {
     /// Empty where nothing but the length is wanted.
-    buf: &'a mut [u8],
+    buf: Region<'a>,
     capacity: usize,
     at: At,
+    /// Where foreign code may have parts of the extent.
+    foreign: Option<Foreign>,
     depth: usize,
     pub(super) structures: Structures,
 }
 
 impl<'a> Out<'a> {
     pub(super) fn new(buf: &'a mut [u8]) -> Self {
-        let capacity = buf.len();
-        Self::with_capacity(buf, capacity)
+        let buf = Region::new(buf);
+        let (start, capacity) = (buf.expose(), buf.len());
+        let foreign = Foreign::begin(start, capacity);
+        let mut out = Self { foreign, ..Self::with_capacity(buf, capacity) };
+        // A reader looks for the table behind the header, whatever is allocated before the first word.
+        if out.foreign.is_some() && out.block().is_err() {
+            out.foreign = None;
+        }
+        out
     }
 
     /// Counts and writes nothing.
     pub(super) fn measure() -> Self {
-        Self::with_capacity(&mut [], usize::MAX)
+        Self::with_capacity(Region::new(&mut []), usize::MAX)
     }
 
-    fn with_capacity(buf: &'a mut [u8], capacity: usize) -> Self {
-        let at = At { end: HEADER, word: 0, link: 0, blocks: 0, words: 0 };
-        Self { buf, capacity, at, depth: 0, structures: Structures::default() }
+    fn with_capacity(buf: Region<'a>, capacity: usize) -> Self {
+        let at = At { end: HEADER, word: 0, link: 0, blocks: 0, words: 0, taken: 0 };
+        Self { buf, capacity, at, foreign: None, depth: 0, structures: Structures::default() }
     }
 
-    /// Bytes in use.
+    /// Bytes in use, from the start on.
     pub(super) fn used(&self) -> usize {
-        self.at.end
+        self.foreign.as_ref().map_or(self.at.end, |foreign| foreign.needed(self.at.end))
     }
 
-    /// Bytes that are not.
+    /// Bytes that nobody uses.
     pub(super) fn room(&self) -> usize {
-        self.capacity.saturating_sub(self.at.end)
+        self.capacity.saturating_sub(self.end())
+    }
+
+    /// The end of what anybody uses.
+    #[inline]
+    fn end(&self) -> usize {
+        self.foreign.as_ref().map_or(self.at.end, |foreign| foreign.end(self.at.end))
+    }
+
+    /// Bytes that were taken so far.
+    pub(super) fn taken(&self) -> u64 {
+        self.at.taken
+    }
+
+    /// Whether foreign code has parts of the extent that are no part of what was written.
+    pub(super) fn has_foreign(&self) -> bool {
+        self.foreign.as_ref().is_some_and(Foreign::has_others)
     }
 
     /// Words in the table.
@@ -84,7 +116,8 @@ impl<'a> Out<'a> {
     }
 
     pub(super) fn mark(&self) -> Mark {
-        Mark { at: self.at, structures: self.structures.len() }
+        let given = self.foreign.as_ref().map_or(0, Foreign::given);
+        Mark { at: self.at, structures: self.structures.len(), given }
     }
 
     /// Forgets what was written since `mark`.
@@ -92,24 +125,30 @@ impl<'a> Out<'a> {
         self.at = mark.at;
         self.depth = 0;
         self.structures.truncate(mark.structures);
+        if let Some(foreign) = &self.foreign {
+            foreign.rewind(mark.at.end, mark.given);
+        }
     }
 
     /// Writes over what is there. Whoever calls it has reserved the place.
     #[inline]
     pub(super) fn put(&mut self, at: usize, bytes: &[u8]) {
-        if let Some(place) = self.buf.get_mut(at..at + bytes.len()) {
-            place.copy_from_slice(bytes);
-        }
+        self.buf.put(at, bytes);
     }
 
     /// The start of `len` new bytes.
     #[inline]
     pub(super) fn reserve(&mut self, align: usize, len: usize) -> Result<usize, Stop> {
-        let start = self.at.end.checked_next_multiple_of(align);
+        let before = self.end();
+        let start = before.checked_next_multiple_of(align);
         let range = start.and_then(|start| Some((start, start.checked_add(len)?)));
         match range {
             Some((start, end)) if end <= self.capacity => {
                 self.at.end = end;
+                self.at.taken += (end - before) as u64;
+                if let Some(foreign) = &self.foreign {
+                    foreign.wrote(end);
+                }
                 Ok(start)
             }
             _ => Err(Stop::Full),
@@ -164,6 +203,15 @@ impl<'a> Out<'a> {
         let start = self.reserve(align, bytes.len())?;
         self.put(start, bytes);
         self.word(start as u64)
+    }
+
+    /// Makes bytes at these addresses, which foreign code has written, part of what is written, without a copy: the word for them.
+    /// `None` where they do not lie in this extent, or are a part of it already.
+    pub(crate) fn give(&mut self, bytes: Range<usize>) -> Option<u64> {
+        let len = bytes.len();
+        let place = self.foreign.as_ref()?.give(bytes)?;
+        self.at.taken += len as u64;
+        Some(place as u64)
     }
 
     /// The same of bytes that lie in several places, one after the other.

@@ -1,5 +1,7 @@
 //! Trees as words and bytes, both ways; what each part is stands in front of it.
 
+use std::ops::Range;
+
 use super::ALIGN;
 use super::cross::Cross;
 use super::input::In;
@@ -91,6 +93,16 @@ pub(crate) fn write_bytes(out: &mut Out<'_>, bytes: &[u8]) -> Result<(), Stop> {
 pub(crate) fn write_array(out: &mut Out<'_>, dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<(), Stop> {
     write_shape(out, dtype, shape.len(), shape.iter().copied())?;
     out.bytes(ALIGN, bytes)
+}
+
+/// The same of an array that has its bytes at these addresses, where they lie in the extent and nobody else has them; `false` if
+/// nothing was written, because they are to be copied.
+#[cfg_attr(not(any(feature = "python", test)), allow(dead_code, reason = "no other language has arrays"))]
+pub(crate) fn give_array(out: &mut Out<'_>, dtype: DType, shape: &[usize], bytes: Range<usize>) -> Result<bool, Stop> {
+    let Some(place) = out.give(bytes) else { return Ok(false) };
+    write_shape(out, dtype, shape.len(), shape.iter().copied())?;
+    out.word(place)?;
+    Ok(true)
 }
 
 /// The array of one dimension more that `rows` are, each of that dtype and shape.

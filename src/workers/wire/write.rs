@@ -130,6 +130,16 @@ impl<'a> ChunkWriter<'a> {
         self.out.room()
     }
 
+    /// Bytes that were taken so far.
+    pub(crate) fn taken(&self) -> u64 {
+        self.out.taken()
+    }
+
+    /// Whether the extent has [blocks](super::foreign) of what was not added.
+    pub(crate) fn has_foreign(&self) -> bool {
+        self.out.has_foreign()
+    }
+
     fn push_error(&mut self, error: &Error, whole: Option<u64>) -> Result<(), Full> {
         let told = told(error);
         let written = self.record(whole.unwrap_or(1), |out| {

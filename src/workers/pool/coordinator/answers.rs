@@ -8,10 +8,11 @@ use super::Coordinator;
 use crate::element::{Buffer, Owner};
 use crate::error::Error;
 use crate::exec::remote::Part;
+use crate::units::Bytes;
 use crate::workers::control::{Done, Need};
 use crate::workers::pool::crew::Running;
 use crate::workers::pool::job::Job;
-use crate::workers::slab::Grant;
+use crate::workers::slab::{ExtentId, Grant};
 
 impl Coordinator {
     /// A worker is done with a task: what came of it is delivered, and what is left of the job goes back to its place.
@@ -60,13 +61,38 @@ impl Coordinator {
         self.queue.put(job);
     }
 
-    /// A task's first slot or group needs more memory than it was given.
+    /// A task's first slot or group needs more memory than it was given; or the worker keeps what it was given.
     pub(super) fn need(&mut self, number: u64, need: Need) {
-        let Some(Running { mut job, .. }) = self.take_task(number, need.id) else { return };
+        let Some(Running { mut job, asked, grant, since }) = self.take_task(number, need.id) else { return };
+        if need.kept {
+            let most = self.keep();
+            let Some(member) = self.crew.get_mut(&number) else { return self.queue.put(job) };
+            let kept = member.kept.iter().map(Grant::len).sum::<usize>() + grant.len();
+            if kept as u64 > most || job.lane.is_some() {
+                let why = format!("it keeps {} of shared memory, of {} at most", Bytes(kept as u64), Bytes(most));
+                return self.distrust(number, need.id, Running { job, asked, grant, since }, why);
+            }
+            member.kept.push(grant);
+            self.recorder.note("ranges evaluated again because a function keeps an array that it returned or made", 1);
+        }
         job.read_on(need.id, 0, None);
         self.lanes.read(&job, number, 0);
         self.wants(&mut job, need.bytes);
         self.queue.put(job);
+    }
+
+    /// A worker does not use an extent any more that it kept.
+    pub(super) fn returned(&mut self, number: u64, extent: ExtentId) {
+        let Some(member) = self.crew.get_mut(&number) else { return };
+        match member.kept.iter().position(|grant| grant.extent() == extent) {
+            Some(at) => drop(member.kept.swap_remove(at)),
+            None => self.kill(number, format!("it returns {extent}, which it does not keep")),
+        }
+    }
+
+    /// Bytes of the slab that a worker may keep: all of them together half of what is not for the head of the line.
+    pub(super) fn keep(&self) -> u64 {
+        if self.options.arrays_in_slab { self.plan.keep() } else { 0 }
     }
 
     /// The next slot or group of a job needs so much memory.

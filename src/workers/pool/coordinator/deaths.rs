@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::Coordinator;
 use crate::error::{Error, ErrorKind};
 use crate::exec::remote::Segment;
-use crate::report::Bytes;
+use crate::units::Bytes;
 use crate::workers::control::Failure;
 use crate::workers::launch::Exit;
 use crate::workers::options::Poison;

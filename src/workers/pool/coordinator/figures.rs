@@ -14,14 +14,19 @@ use crate::workers::control::ToWorker;
 use crate::workers::pool::crew::Member;
 
 impl Coordinator {
-    /// After all that could be handed out was: do workers have as much as they could take?
+    /// After all that could be handed out was: are all workers there, and do they have as much as they could take?
     pub(super) fn look(&mut self) {
+        let is_short = self.staff() != self.wanted || self.crew.values().any(|member| member.leaving);
+        let incomplete = is_short || self.crew.values().any(Member::begins);
         let under_way: usize = self.crew.values().map(|member| member.tasks.len()).sum();
         let nothing_left = self.queue.first(0).is_none();
         if let Some(tuner) = self.tuner.as_mut() {
             // Each worker could have one task more than it has threads at work.
             let Setting { threads, processes, .. } = tuner.setting();
             tuner.look(nothing_left && under_way < threads + processes);
+            if incomplete {
+                tuner.disturb();
+            }
         }
     }
 
@@ -30,13 +35,8 @@ impl Coordinator {
         if !self.tuner.as_ref().is_some_and(|tuner| tuner.is_due(self.indices)) {
             return;
         }
-        let incomplete =
-            self.staff() != self.wanted || self.crew.values().any(|member| !member.ready || member.leaving);
         let most_workers = self.most_workers();
         let Some(tuner) = self.tuner.as_mut() else { return };
-        if incomplete {
-            tuner.disturb();
-        }
         tuner.allow_workers(most_workers);
         let (blocked, locked) = self.recorder.blocked();
         let (steps, longest) = self.figures.demand.steps();

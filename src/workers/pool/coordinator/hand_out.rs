@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::Coordinator;
 use crate::error::{Error, ErrorKind};
 use crate::exec::remote::Border;
-use crate::report::Bytes;
+use crate::units::Bytes;
 use crate::workers::control::{Task, ToWorker};
 use crate::workers::pool::crew::Member;
 use crate::workers::pool::crew::Running;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Coordinator;
-use crate::report::Bytes;
+use crate::units::Bytes;
 use crate::workers::pool::crew::Member;
 
 /// A worker's memory is looked at so often at most: it takes some 20 us.

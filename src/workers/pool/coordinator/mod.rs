@@ -254,6 +254,7 @@ impl Coordinator {
             }
             FromWorker::Done(done) => self.done(number, done),
             FromWorker::Need(need) => self.need(number, need),
+            FromWorker::Returned(extent) => self.returned(number, extent),
             FromWorker::Told(tally) => {
                 self.recorder.add(tally);
                 self.counted(number);

@@ -78,11 +78,12 @@ impl Coordinator {
     pub(super) fn started(&mut self, number: u64, result: Result<Worker>) {
         match result {
             Ok(worker) => {
+                let keep = self.keep();
                 // One that has ended already is gone from the crew.
                 let Some(member) = self.crew.get_mut(&number) else { return };
                 let (threads, active) = (self.plan.threads as u32, self.plan.active as u32);
                 let (counted, one_of_many) = (self.options.counted, self.plan.workers > 1);
-                let begin = Begin { threads, active, counted, one_of_many, pipeline: self.pipeline.clone() };
+                let begin = Begin { threads, active, keep, counted, one_of_many, pipeline: self.pipeline.clone() };
                 // If it cannot be sent, its end will be heard.
                 let _ = worker.send(&ToWorker::Begin(begin));
                 member.worker = Some(worker);

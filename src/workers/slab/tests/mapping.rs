@@ -127,7 +127,7 @@ fn a_slab_without_a_page_to_grant_is_refused() {
     let error = Slab::create(usize::MAX / 2, 0, 1, || ()).unwrap_err();
     assert!(error.kind() == ErrorKind::Config && error.to_string().contains("larger than"), "{error}");
     let error = Slab::create(1 << 47, 0, 1, || ()).unwrap_err();
-    assert!(error.kind() == ErrorKind::Io && error.to_string().contains("140737488355328 bytes"), "{error}");
+    assert!(error.kind() == ErrorKind::Io && error.to_string().contains("128 TiB of shared memory"), "{error}");
     assert!(std::error::Error::source(&error).is_some());
 }
 

@@ -1,0 +1,89 @@
+//! Where stages run, as a report says it, and what it advises for each.
+
+use super::{Change, Place, Report};
+use crate::cx::{Cx, StageId};
+use crate::dataset::iter::Cut;
+use crate::dataset::map::Range;
+use crate::dataset::{Role, Stage, stage_after};
+use crate::{Executor, IterDataset, MapDataset, Result, Runtime};
+
+/// A stage that keeps a core busy for so many microseconds, and runs in either part of a cut prefix, as those of Python do.
+struct Slow<D> {
+    parent: D,
+    us: u64,
+    stage: StageId,
+}
+
+impl<D: MapDataset> Slow<D> {
+    fn new(parent: D, us: u64) -> Self {
+        let stage = stage_after(&[&parent]);
+        Self { parent, us, stage }
+    }
+}
+
+impl<D: MapDataset> Stage for Slow<D> {
+    fn name(&self) -> &'static str {
+        "map"
+    }
+    fn role(&self) -> Role {
+        Role::Elementwise
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+}
+
+impl<D: MapDataset> MapDataset for Slow<D> {
+    type Item = D::Item;
+
+    fn len(&self) -> u64 {
+        self.parent.len()
+    }
+
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
+        let element = self.parent.get(index, cx)?;
+        let work = || {
+            let start = std::time::Instant::now();
+            while start.elapsed().as_micros() < u128::from(self.us) {
+                std::hint::spin_loop();
+            }
+        };
+        cx.timed(self.stage, work);
+        Ok(element)
+    }
+
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
+        Some(Self { parent: self.parent.for_pass(run, border)?, ..*self })
+    }
+}
+
+/// A run of a pipeline whose prefix is cut behind its first map: what is behind that takes most of the time.
+fn report(executor: Executor) -> Report {
+    let ds = Slow::new(Cut::new(Slow::new(Range::new(0, 400), 20)), 300).to_iter().batch(4);
+    let mut loader = ds.loader().executor(executor).build().unwrap();
+    assert_eq!(loader.by_ref().collect::<Result<Vec<_>>>().unwrap().len(), 100);
+    loader.report()
+}
+
+#[test]
+fn what_is_behind_a_cut_runs_where_the_stream_is_read() {
+    for (executor, ahead, behind) in
+        [(Executor::Threads(2), Place::Threads, Place::Suffix), (Executor::Inline, Place::Consumer, Place::Consumer)]
+    {
+        let report = report(executor);
+        let places: Vec<_> = report.stages.iter().map(|stage| (stage.name.as_str(), stage.place)).collect();
+        assert_eq!(places[..3], [("range", ahead), ("map", ahead), ("map", behind)], "{report}");
+    }
+}
+
+/// More of those who do not evaluate it would change nothing.
+#[test]
+fn nobody_is_advised_more_threads_for_it() {
+    for executor in [Executor::Threads(2), Executor::Inline] {
+        let report = report(executor);
+        let advice = &report.verdict.advice;
+        assert_eq!(report.verdict.stage, Some(2), "{report}");
+        assert!(advice.iter().all(|advice| advice.change == Change::Cheaper(2)), "{report}");
+        assert!(advice.iter().any(|advice| advice.text.contains("in front of mp_prefetch")), "{report}");
+    }
+}
