@@ -1,6 +1,6 @@
 #!/bin/sh
 # fuzz/run.sh TARGET [SECONDS [SEED …]]: libFuzzer with coverage on the stable compiler, from the folder of this file.
-# The address sanitiser, which needs nightly, is left out: the crate has `unsafe` in one place.
+# The address sanitiser, which needs nightly, is left out: no parser has `unsafe` (UNSAFE.md).
 set -eu
 cd "$(dirname "$0")"
 target=$1

@@ -118,7 +118,8 @@ class MapDataset(Generic[_T_co]):
         """Reads the records of anything with `__len__` and `__getitem__`; index `i` reads record `i % len(source)`.
 
         A source that also has `__getitems__` is given lists of indices, as many as are read at a time, and returns as
-        many records; where that raises, they are read one by one.
+        many records; where that raises, they are read one by one. An array that the source keeps a reference to, or of
+        which the record is a view, is copied, unless it is read-only.
 
         Args:
             source: Lists, arrays, datasets of others; it is asked from several threads if the loader has some.
@@ -143,7 +144,11 @@ class MapDataset(Generic[_T_co]):
 
     @staticmethod
     def jsonl(
-        paths: _Paths, *, columns: _Names | None = None, index_cache: _Path | None = None
+        paths: _Paths,
+        *,
+        columns: _Names | None = None,
+        repeated_names: Literal["last", "error"] = "last",
+        index_cache: _Path | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads the records of JSON Lines files: dicts of arrays, numbers, text and lists.
 
@@ -151,6 +156,9 @@ class MapDataset(Generic[_T_co]):
             paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
                 list.
             columns: The columns to read, all of them by default.
+            repeated_names: What becomes of a record in which an object has a name twice, among the columns that are
+                read: with `"last"` the last value stands, as in Python's `json`, and the report counts such records;
+                with `"error"` it is a bad record.
             index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
                 `"off"`, or a folder.
 
@@ -654,6 +662,9 @@ class MapDataset(Generic[_T_co]):
     def map(self, transform: Callable[[_T_co], _U] | _Map[_T_co, _U]) -> MapDataset[_U]:
         """Applies a function to every element. What it returns is the element, `None` too.
 
+        An array that the function keeps a reference to is copied, unless it is read-only; so are dicts, lists and
+        byte arrays that it keeps. What nobody else refers to stays where it is.
+
         Args:
             transform: A function of an element, or an object with a method `map`.
 
@@ -1043,7 +1054,12 @@ class IterDataset(Generic[_T_co]):
 
     @staticmethod
     def jsonl(
-        paths: _Paths, *, columns: _Names | None = None, index_cache: _Path | None = None, lanes: int | None = None
+        paths: _Paths,
+        *,
+        columns: _Names | None = None,
+        repeated_names: Literal["last", "error"] = "last",
+        index_cache: _Path | None = None,
+        lanes: int | None = None,
     ) -> IterDataset[dict[str, Any]]:
         """Reads the records of JSON Lines files in order; compressed ones (`.gz`, `.zst`, `.lz4`) are read as streams:
         dicts of arrays, numbers, text and lists.
@@ -1052,6 +1068,9 @@ class IterDataset(Generic[_T_co]):
             paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
                 list.
             columns: The columns to read, all of them by default.
+            repeated_names: What becomes of a record in which an object has a name twice, among the columns that are
+                read: with `"last"` the last value stands, as in Python's `json`, and the report counts such records;
+                with `"error"` it is a bad record.
             index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
                 `"off"`, or a folder.
             lanes: How many compressed files are read at a time, one record of each in turn; it is part of the data's
@@ -1200,7 +1219,8 @@ class IterDataset(Generic[_T_co]):
         """Takes a stream written in Python: each `iter(source)` starts a pass.
 
         A pass with `get_state` and `set_state` is restored by them: its state is what JSON can hold. Without them it is
-        read again up to the element that comes next.
+        read again up to the element that comes next. An array that the stream keeps a reference to is copied, unless it
+        is read-only.
 
         Args:
             source: An iterable that can be iterated over anew.
@@ -1341,6 +1361,9 @@ class IterDataset(Generic[_T_co]):
 
     def map(self, transform: Callable[[_T_co], _U] | _Map[_T_co, _U]) -> IterDataset[_U]:
         """Applies a function to every element. What it returns is the element, `None` too.
+
+        An array that the function keeps a reference to is copied, unless it is read-only; so are dicts, lists and
+        byte arrays that it keeps. What nobody else refers to stays where it is.
 
         Args:
             transform: A function of an element, or an object with a method `map`.
@@ -1785,7 +1808,8 @@ class IterDataset(Generic[_T_co]):
         the same.
 
         Native pipelines take one process with threads; Python functions go to several, by value if they are of a script
-        or a notebook. What comes behind this runs here.
+        or a notebook. What comes behind this runs here; but functions and filters straight behind compressed files that are
+        read as `lanes` belong to those, and run where they are read.
 
         Args:
             options: `MpOptions`, Grain's, or a number of workers; the fields of `MpOptions` may be given here one by

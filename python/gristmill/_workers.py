@@ -83,10 +83,14 @@ def launch(dataset: Dataset) -> Launch | None:
 
 def _find(last: Dataset) -> tuple[IterDataset, MpOptions, Any] | None:
     dataset, options = last, None
+    # The last dataset that is all inside lanes: they are evaluated whole.
+    lanes: IterDataset | None = None
     while True:
         _, method, args, kwargs = recipe(dataset)
+        if lanes is None and isinstance(dataset, IterDataset) and getattr(dataset, "_in_lanes"):
+            lanes = dataset
         if method == "mp_prefetch" and isinstance(dataset, IterDataset):
-            return dataset, *_asked(args, kwargs)
+            return lanes or dataset, *_asked(args, kwargs)
         parents = list(datasets_in((*args, *kwargs.values())))
         if len(parents) != 1:
             # Of several streams one may ask for workers: then they evaluate all.
@@ -138,6 +142,10 @@ def _chosen(options: MpOptions, native: bool, *, counts: bool) -> Choices:
     )
 
 
+#: Ctrl-C is the trainer's to answer: a worker that is still being loaded has nothing to say of it.
+_DEAF = "import _signal; _signal.signal(_signal.SIGINT, _signal.SIG_IGN)"
+
+
 def _interpreter() -> str:
     if not sys.executable:
         raise ConfigError("worker processes need a Python interpreter, and sys.executable names none")
@@ -148,13 +156,13 @@ def _arguments(native: bool) -> list[str]:
     if native:
         # Nothing is needed but this package: without site packages it starts in a third of the time.
         folder = str(Path(__file__).parents[1])
-        program = f"import sys; sys.path.append({folder!r}); from gristmill._worker import main; main()"
+        program = f"{_DEAF}; import sys; sys.path.append({folder!r}); from gristmill._worker import main; main()"
         return ["-I", "-S", "-E", "-c", program]
     return ["-c", f"{_places()}; from gristmill._worker import main; main()"]
 
 
 def _places() -> str:
-    places = f"import sys; sys.path[:] = {sys.path!r}; sys.argv[:] = {sys.argv!r}"
+    places = f"{_DEAF}; import sys; sys.path[:] = {sys.path!r}; sys.argv[:] = {sys.argv!r}"
     # Modules of the user's own find Grain there, too, where they find the package of its name here.
     shim = sys.modules.get("gristmill.compat.grain._install")
     if shim is not None and shim.is_installed():

@@ -13,6 +13,7 @@ import numpy as np
 
 from gristmill import _errors, _optional
 from gristmill._closing import Closing
+from gristmill._fork import Origin
 from gristmill._gristmill import DatasetIterator, MapDataset, Report
 from gristmill._gristmill import IterDataset as _IterDataset
 
@@ -145,16 +146,26 @@ def _place() -> tuple[int, int]:
 
 
 class TensorIterator(Closing):
-    """A pass whose arrays are tensors: what `iter` of an `IterableDataset` gives."""
+    """A pass whose arrays are tensors: what `iter` of an `IterableDataset` gives.
+
+    Page-locked memory is of one process: with `pin_memory`, whatever is asked of it in a fork of the process that made it
+    raises `gristmill.WorkerError`, and `close` does nothing.
+    """
 
     def __init__(self, source: DatasetIterator, pin_memory: bool, index: int, count: int) -> None:
         self._source = source
         self._pin_memory = pin_memory
+        self._origin = Origin()
         self._index, self._count = index, count
         # Elements that other workers deliver in front of the next one.
         self._skip = index
 
+    def _check_process(self) -> None:
+        if self._pin_memory:
+            self._origin.check("this iterator", "make a new one in this process, without `pin_memory`")
+
     def __next__(self) -> Any:
+        self._check_process()
         while self._skip > 0:
             next(self._source)
             self._skip -= 1
@@ -164,12 +175,14 @@ class TensorIterator(Closing):
 
     def state_dict(self) -> dict[str, Any]:
         """Where the consumer is, whatever was read ahead."""
+        self._check_process()
         place = {"format": _FORMAT, "worker": self._index, "workers": self._count, "skip": self._skip}
         # As text: loaders that walk over states take a tree for one of their own.
         return {**place, "state": json.dumps(self._source.get_state())}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Goes to where `state_dict` was taken, by the same worker of as many."""
+        self._check_process()
         if state_dict.get("format") != _FORMAT or not isinstance(state_dict.get("state"), str):
             raise _errors.make("state", f"not a state of gristmill.torch: it has {sorted(state_dict)}", None)
         was, now = (state_dict["worker"], state_dict["workers"]), (self._index, self._count)
@@ -181,8 +194,10 @@ class TensorIterator(Closing):
 
     def report(self) -> Report:
         """Where the time went so far."""
+        self._check_process()
         return self._source.report()
 
     def close(self) -> None:
         """Ends the threads and lets go of everything that was read ahead."""
-        self._source.close()
+        if self._origin.is_here() or not self._pin_memory:
+            self._source.close()

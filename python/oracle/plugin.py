@@ -63,9 +63,14 @@ class _TestCode(importlib.abc.MetaPathFinder):
         return importlib.util.spec_from_file_location(fullname, WHEEL.joinpath(*fullname.split(".")).with_suffix(".py"))
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def find_grain() -> None:
+    """From now on Grain is the shim, but for its test code."""
     gristmill.compat.grain.install()
     sys.meta_path.insert(0, _TestCode())
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    find_grain()
     from absl import flags
 
     # Tests look at whether it is there.
@@ -84,6 +89,14 @@ HASTE = 6
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if isinstance(item, pytest.Function) and item.name.startswith(WAITING) and hasattr(item.module, "time"):
         item.module.time = SimpleNamespace(time=lambda: HASTE * time.time(), sleep=time.sleep)
+
+
+def pytest_runtest_call(item: pytest.Item) -> None:
+    from absl import flags
+
+    # Tests look for their files beside Grain's modules, which are the shim's here.
+    if "test_srcdir" in flags.FLAGS:
+        flags.FLAGS["test_srcdir"].parse(str(WHEEL / "grain" / "_src" / "python"))
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:

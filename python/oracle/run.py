@@ -38,9 +38,17 @@ def main() -> int:
             with target.open("a") as copy:
                 copy.write(MISSING.get(file, ""))
         os.chdir(folder)
+        # Processes that a test starts look for its module there.
+        sys.path.append(folder)
         options = ["-p", "plugin", "--import-mode=importlib", "-q", "-p", "no:cacheprovider", f"--rootdir={folder}"]
         return pytest.main([*options, *more, *(str(PLACE / file) for file in files)])
 
+
+if __name__ == "__mp_main__":
+    # In a process that a test has started.
+    import plugin
+
+    plugin.find_grain()
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,6 +107,28 @@ def test_an_interrupt_ends_every_command_without_a_traceback(tmp_path: Path, sil
         code, said = interrupted(*command, folder=tmp_path, ready=ready)
         assert code in (-signal.SIGINT, 130), (command, code, said)
         assert "Traceback" not in said, (command, said)
+
+
+def test_an_interrupt_during_the_import_is_no_traceback() -> None:
+    # What the library's import finds is what an interrupt meets during it.
+    watch = """
+import signal, sys
+# As a shell starts it; in the background of one it would be ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+before = set(sys.modules)
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "gristmill":
+            print(signal.getsignal(signal.SIGINT) is signal.SIG_DFL, len(set(sys.modules) - before))
+            raise SystemExit(0)
+sys.meta_path.insert(0, Watch())
+from gristmill_command import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", watch], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "True 1\n", done.stdout + done.stderr
+    project = Path(__file__).resolve().parents[2] / "pyproject.toml"
+    assert tomllib.loads(project.read_text())["project"]["scripts"] == {"gristmill": "gristmill_command:main"}
 
 
 def test_points_of_a_sweep_are_the_command_again(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """Arrays go to other libraries where they lie, and come from them."""
 
 import ctypes
+import gc
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -225,3 +227,117 @@ def test_jax_arrays_are_elements() -> None:
     rows = gm.MapDataset.range(4).map(lambda x: {"x": jnp.full(3, x)}).drop_columns("none")
     stacked = next(iter(rows.to_iter_dataset().batch(4)))["x"]
     assert stacked.tolist() == [[x] * 3 for x in range(4)]
+
+
+class Crafted:
+    """What says of itself by DLPack what is not so."""
+
+    def __init__(self, capsule: Any, device: Any) -> None:
+        self.capsule, self.device = capsule, device
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule() if callable(self.capsule) else self.capsule
+
+    def __dlpack_device__(self) -> Any:
+        return self.device
+
+
+def taken_over() -> Any:
+    """A capsule that somebody has taken already."""
+    exported = Exported(np.arange(3))
+    capsule = exported.__dlpack__()
+    np.from_dlpack(Crafted(capsule, (1, 0)))
+    return capsule
+
+
+def raising() -> Any:
+    raise BufferError("not now")
+
+
+@pytest.mark.parametrize(
+    "crafted",
+    [
+        Crafted(lambda: np.arange(3).__dlpack__(), (2, 0)),
+        Crafted(lambda: np.arange(3).__dlpack__(), (99, -1)),
+        Crafted(lambda: np.arange(3).__dlpack__(), None),
+        Crafted(lambda: np.arange(3).__dlpack__(), (1 << 80, 0)),
+        Crafted(None, (1, 0)),
+        Crafted(b"capsule", (1, 0)),
+        Crafted(taken_over, (1, 0)),
+        Crafted(raising, (1, 0)),
+    ],
+)
+def test_what_exports_itself_wrongly_is_what_it_is_or_an_error_and_nothing_is_kept(crafted: Crafted) -> None:
+    """Some versions of NumPy believe the capsule, whatever device was named beside it."""
+    before = sys.getrefcount(crafted)
+    rows = gm.MapDataset.range(2).map(lambda _: {"x": crafted}).drop_columns("none")
+    for _ in range(3):
+        try:
+            assert rows[0]["x"].tolist() == [0, 1, 2]
+        except (gm.Error, AttributeError, BufferError, OverflowError, RuntimeError, TypeError, ValueError):
+            continue
+    del rows
+    gc.collect()
+    assert sys.getrefcount(crafted) == before
+
+
+@pytest.mark.parametrize(
+    "shaped",
+    [
+        lambda a: a[::-1],
+        lambda a: a.T,
+        lambda a: a[:, ::2],
+        lambda a: a[1:2, 1:2],
+        lambda a: a[:0],
+        lambda a: a[..., None],
+        lambda a: np.broadcast_to(a[0], (5, 4)),
+        lambda a: np.lib.stride_tricks.as_strided(a, (3, 2), (4, 8), writeable=False),
+    ],
+)
+def test_views_of_any_strides_are_lent_and_taken_as_what_they_show(npy: Path, shaped: Any) -> None:
+    array = shaped(batch(npy))
+    expected = array.tolist()
+    assert np.from_dlpack(Lease(array)).tolist() == expected
+    rows = gm.MapDataset.range(1).map(lambda _: {"x": array, "y": Exported(np.array(array))}).drop_columns("none")
+    assert [rows[0][key].tolist() for key in "xy"] == [expected, expected]
+
+
+def test_views_that_claim_more_than_any_memory_are_refused() -> None:
+    """Nothing of what a view without strides claims is reserved before it is there."""
+    for shape in [(1 << 40, 1 << 10), (1 << 59,), (0, 1 << 50), (1 << 50, 0)]:
+        claims = np.broadcast_to(np.float64(1), shape)
+        rows = gm.MapDataset.range(1).map(lambda _, claims=claims: {"x": claims}).drop_columns("none")
+        if 0 in shape:
+            assert rows[0]["x"].shape == shape
+        else:
+            with pytest.raises(MemoryError):
+                _ = rows[0]
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc/self/maps")
+def test_memory_that_is_lent_often_goes_with_the_last_whoever_that_is(npy: Path) -> None:
+    """Exported by both headers, taken or not, and dropped by threads after the loader has gone."""
+
+    def mapped() -> bool:
+        return str(npy) in Path("/proc/self/maps").read_text()
+
+    it = gm.MapDataset.npy(npy).loader(threads=2)
+    row = next(it)["data"]
+    lease = Lease(row)
+    held = [[np.from_dlpack(lease), lease.__dlpack__(), lease.__dlpack__(max_version=(1, 0)), row[1:]] for _ in range(50)]
+    it.close()
+    del it, row, lease
+    gc.collect()
+    assert mapped()
+    kept = held[17][0]
+    threads = [threading.Thread(target=part.clear) for part in held]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    del held, threads
+    gc.collect()
+    assert mapped() and kept.tolist() == [0, 1, 2, 3]
+    del kept
+    gc.collect()
+    assert not mapped()

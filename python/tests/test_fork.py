@@ -1,6 +1,5 @@
 """Forks of a program with open loaders: the child owns none of them, and makes its own."""
 
-import gc
 import json
 import os
 import socket
@@ -268,6 +267,57 @@ def test_torch_evaluates_with_workers_while_a_loader_is_open() -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "496.0\n56.0\n" * 2, "")
 
 
+#: Of a program whose `it` is a pass over 4-row batches with batches under way: what a fork is told of it, and how it ends.
+ASKED = """
+        asks = {asks!r}
+        for end in {ends!r}:
+            pid = os.fork()
+            if pid == 0:
+                for ask in asks:
+                    try:
+                        print("no error, but", eval(ask), flush=True)
+                    except gm.WorkerError as error:
+                        assert f"this iterator belongs to process {{os.getppid()}}" in str(error), error
+                exec(end)
+                os._exit(0)
+            assert os.waitpid(pid, 0)[1] == 0, end
+        print(int(next(it)["x"][0]), "done")
+        it.close()
+"""
+
+
+@pytest.mark.parametrize("how", ["ds", "ds.loader(threads=2)", "ds.mp_prefetch(num_workers=1, ram_budget='1GiB').loader()"])
+def test_batches_on_devices_are_an_error_in_a_fork_and_go_on_in_the_parent(how: str) -> None:
+    pytest.importorskip("jax")
+    asks = ["next(it)", "it.get_state()", "it.set_state({})", "it.start_prefetch()", "it.report()"]
+    program = f"""
+        import gc, os, sys, warnings
+        warnings.simplefilter("ignore")
+        import jax
+        import gristmill as gm
+        ds = gm.MapDataset.range(1 << 20).map(lambda x: {{"x": x}}).to_iter_dataset().batch(4)
+        it = gm.jax.device_put({how}, buffer=3)
+        assert int(next(it)["x"][0]) == 0
+    """
+    ended = run(program + ASKED.format(asks=asks, ends=["pass", "it.close()", "it.__exit__()", "del it; gc.collect()"]))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "4 done\n", "")
+
+
+def test_batches_in_page_locked_memory_are_an_error_in_a_fork() -> None:
+    pytest.importorskip("torch")
+    program = """
+        import gc, os, sys, warnings
+        warnings.simplefilter("ignore")
+        import gristmill as gm
+        ds = gm.MapDataset.range(1 << 20).map(lambda x: {"x": x}).to_iter_dataset().batch(4)
+        it = iter(gm.torch.IterableDataset(ds, pin_memory=True))
+        assert int(next(it)["x"][0]) == 0
+    """
+    asks = ["next(it)", "it.state_dict()", "it.load_state_dict({})", "it.report()"]
+    ended = run(program + ASKED.format(asks=asks, ends=["pass", "it.close()", "del it; gc.collect()", "sys.exit()"]))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "4 done\n", "")
+
+
 def test_a_fork_neither_writes_to_a_sink_of_its_parent_nor_ends_it(tmp_path: Path) -> None:
     with gm.sink(tmp_path / "out", shard_records=2) as sink:
         sink.write({"n": 1})
@@ -278,24 +328,10 @@ def test_a_fork_neither_writes_to_a_sink_of_its_parent_nor_ends_it(tmp_path: Pat
     assert [r["n"] for r in gm.MapDataset.jsonl(str(tmp_path / "out" / "*.jsonl"))] == [1, 2]
 
 
-def test_a_daemon_thread_that_iterates_ends_silently_with_the_program() -> None:
-    program = """
-        import threading, time
-        import gristmill as gm
-        it = gm.MapDataset.range(1 << 40).map(abs).to_iter_dataset().loader(threads=2)
-        begun = threading.Event()
-        def iterate():
-            for _ in it:
-                begun.set()
-        threading.Thread(target=iterate, daemon=True).start()
-        begun.wait()
-    """
-    ended = run(program)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
-
-
-def test_another_thread_is_told_that_its_iterator_was_closed_when_the_program_ended() -> None:
-    program = """
+@pytest.mark.parametrize("daemon", [True, False])
+def test_a_thread_that_iterates_ends_with_the_program(daemon: bool) -> None:
+    """A daemon does so silently; another is told that its iterator was closed."""
+    program = f"""
         import threading
         import gristmill as gm
         it = gm.MapDataset.range(1 << 40).map(abs).to_iter_dataset().loader(threads=2)
@@ -303,8 +339,9 @@ def test_another_thread_is_told_that_its_iterator_was_closed_when_the_program_en
         def iterate():
             for _ in it:
                 begun.set()
-        threading.Thread(target=iterate).start()
+        threading.Thread(target=iterate, daemon={daemon}).start()
         begun.wait()
     """
     ended = run(program)
-    assert (ended.returncode, ended.stdout) == (0, "") and "ValueError: the iterator is closed" in ended.stderr
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert ended.stderr == "" if daemon else "ValueError: the iterator is closed" in ended.stderr

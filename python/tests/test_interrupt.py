@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -9,6 +11,7 @@ from typing import Any
 
 import gristmill as gm
 import pytest
+from gristmill._workers import _arguments
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
 
@@ -82,3 +85,12 @@ def test_reading_ahead_begins_before_the_first_next(gate: threading.Event) -> No
     idle.close()
     with pytest.raises(ValueError, match="closed"):
         idle.start_prefetch()
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a_worker_that_is_still_being_loaded_says_nothing_of_ctrl_c(native: bool) -> None:
+    *options, program = _arguments(native)
+    begins, _ = program.split("; import sys;", 1)
+    command = [sys.executable, *options, f"{begins}; import os; os.kill(os.getpid(), 2); print('goes on')"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "goes on\n", "")

@@ -1,6 +1,7 @@
 """Files whose bytes lie as they are, held against the readers and writers of those who made the formats."""
 
 import gzip
+import json
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +143,29 @@ def test_megatron_reads_and_writes_the_same_files(tmp_path: Path) -> None:
     builder.finalize(str(tmp_path / "theirs.idx"))
     ds = gm.MapDataset.megatron(tmp_path / "theirs", by="document")
     assert [row["tokens"].tolist() for row in ds] == documents and ds[0]["tokens"].dtype == np.int32
+
+
+def test_of_a_name_that_stands_twice_the_last_value_stands(tmp_path: Path) -> None:
+    lines = ['{"a": 1, "b": [{"c": 0, "c": 1}], "a": 2}', '{"a": 3}', '{"b": 1, "a": 5, "b": 2}']
+    plain, packed = tmp_path / "a.jsonl", tmp_path / "a.jsonl.gz"
+    plain.write_text("\n".join(lines))
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    for ds in (gm.MapDataset.jsonl(plain).to_iter_dataset(), gm.IterDataset.jsonl(packed)):
+        with ds.loader() as loader:
+            values = [int(record["a"]) for record in loader]
+            notes = dict(loader.report().as_dict()["notes"])
+        assert values == [json.loads(line)["a"] for line in lines]
+        assert notes == {"records with a repeated name": 2}
+    # Among the columns that are read.
+    with gm.MapDataset.jsonl(plain, columns=["a"]).to_iter_dataset().loader() as loader:
+        assert len(list(loader)) == 3
+        assert dict(loader.report().as_dict()["notes"]) == {"records with a repeated name": 1}
+    with pytest.raises(gm.DataError, match=r"line 1: .*the name \"c\" occurs twice"):
+        gm.MapDataset.jsonl(plain, repeated_names="error")[0]
+    for strict in (
+        gm.MapDataset.jsonl(plain, repeated_names="error").to_iter(on_bad_record="skip"),
+        gm.IterDataset.jsonl(packed, repeated_names="error").skip_bad_records(),
+    ):
+        assert [int(record["a"]) for record in strict] == [3]
+    with pytest.raises(gm.ConfigError, match="`first` is none of last, error"):
+        gm.MapDataset.jsonl(plain, repeated_names="first")  # type: ignore[arg-type]

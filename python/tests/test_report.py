@@ -85,6 +85,37 @@ def test_a_function_that_holds_the_lock_is_advised_processes() -> None:
     assert stage["lock_s"] > 0.2 * stage["self_s"] and stage["blocked_s"] < 0.3 * stage["self_s"], text
 
 
+def test_workers_are_not_advised_for_what_runs_behind_them() -> None:
+    """They would not evaluate it; the advice is followed, and then they do."""
+    numbers = gm.MapDataset.range(1600).to_iter_dataset()
+
+    def run(ds: gm.IterDataset) -> tuple[dict[str, Any], list[dict[str, Any]], str]:
+        with ds.batch(4).loader() as loader:
+            clocked(loader, 0.0, 200)
+            report, text = loader.report().as_dict(), str(loader.report())
+        stage = next(stage for stage in report["stages"] if stage["name"] == "map")
+        return stage, report["verdict"]["advice"], text
+
+    stage, advice, text = run(numbers.mp_prefetch(tune=False, **WORKERS).map(computes))
+    assert stage["place"] == "suffix", text
+    assert advice and all(set(told["change"]) == {"cheaper"} for told in advice), text
+    assert any("put it in front of mp_prefetch" in told["text"] for told in advice), text
+    stage, advice, text = run(numbers.map(computes).mp_prefetch(tune=False, **WORKERS))
+    assert stage["place"] == "threads" and "in front of mp_prefetch" not in text, text
+
+
+def test_start_up_names_what_took_it() -> None:
+    def opens(x: int) -> int:
+        if x == 0:
+            time.sleep(0.1)
+        return x
+
+    with batches(opens).loader() as loader:
+        next(loader)
+        report = loader.report().as_dict()
+    assert any(cause.endswith("of it: the first elements in map (stage 1)") for cause in report["startup"]), report["startup"]
+
+
 def test_a_function_that_waits_is_advised_threads_and_they_are_worth_it() -> None:
     def timed(threads: int) -> tuple[float, dict[str, Any], str]:
         with batches(waits, 1 << 20).loader(threads=threads) as loader:

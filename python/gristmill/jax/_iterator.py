@@ -10,6 +10,7 @@ import jax
 
 from gristmill import _errors, orbax
 from gristmill._closing import Closing
+from gristmill._fork import Origin
 from gristmill._gristmill import DatasetIterator, IterDataset, MapDataset, Report
 from gristmill.jax._agreement import ENDED, FAILED, READY, Agreement
 from gristmill.jax._ends import ENDS, Padding
@@ -101,6 +102,9 @@ class DeviceIterator(Closing):
 
     Its state is where the consumer is, whatever was sent ahead, and that of a pass without devices, too, but for one
     taken among batches of padding. What goes wrong with a batch is raised when that batch is due; the pass ends there.
+
+    JAX does not survive a fork: in a fork of the process that made it, whatever is asked of it raises
+    `gristmill.WorkerError`, and `close` does nothing.
     """
 
     def __init__(
@@ -113,6 +117,7 @@ class DeviceIterator(Closing):
         pad_values: Mapping[str, Any],
         weights: str,
     ) -> None:
+        self._origin = Origin()
         if buffer < 0:
             raise _errors.make("config", f"a buffer of {buffer} batches; it is at least 0", None)
         together = target.widest()
@@ -142,7 +147,11 @@ class DeviceIterator(Closing):
         # Whether the source may be ahead of what was sent, after an interrupt.
         self._astray = False
 
+    def _check_process(self) -> None:
+        self._origin.check("this iterator", "start the process by `spawn` or `forkserver`, and make an iterator there")
+
     def __next__(self) -> Any:
+        self._check_process()
         if self._closed:
             raise ValueError("the iterator is closed")
         while self._held and self._held[0].has_arrived():
@@ -167,6 +176,7 @@ class DeviceIterator(Closing):
 
     def start_prefetch(self) -> None:
         """Sends the first batches off before the first `next`."""
+        self._check_process()
         if self._closed:
             return
         self._check_agreed()
@@ -258,10 +268,12 @@ class DeviceIterator(Closing):
 
     def get_state(self) -> dict[str, Any]:
         """Where the consumer is, whatever was sent ahead: positions, which JSON can hold."""
+        self._check_process()
         return copy.deepcopy(self._state)
 
     def set_state(self, state: Mapping[str, Any] | str | bytes) -> None:
         """Goes to where `state` was taken: by this iterator, or by that of the same dataset without `device_put`."""
+        self._check_process()
         place: dict[str, Any] = json.loads(state) if isinstance(state, (str, bytes)) else dict(state)
         padding = place.pop(_PADDING, 0)
         if padding and self._padding is None:
@@ -282,13 +294,15 @@ class DeviceIterator(Closing):
 
     def report(self) -> Report:
         """Where the time went so far, on the host."""
+        self._check_process()
         return self._source.report()
 
     def close(self) -> None:
         """Ends the pass, also the one that was handed in, and waits for the transfers that are under way."""
         self._closed = True
-        self._source.close()
-        self._forget()
+        if self._origin.is_here():
+            self._source.close()
+            self._forget()
 
     def _forget(self) -> None:
         for sent in (*self._held, *self._ahead):

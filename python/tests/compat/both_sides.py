@@ -99,6 +99,22 @@ def tokens(grain: Any) -> Any:
     return out
 
 
+def elastic(grain: Any) -> Any:
+    def steps(host: int) -> int:
+        shard = grain.sharding.ShardOptions(host, 2)
+        return len(list(grain.experimental.ElasticIterator(grain.MapDataset.range(11), 4, shard).__iter__()))
+
+    return [steps(0), steps(1)]
+
+
+def endless(grain: Any) -> Any:
+    some = grain.MapDataset.range(10).repeat()[3:6]
+    try:
+        return some[8]
+    except ValueError:
+        return "refused"
+
+
 def negative(grain: Any) -> Any:
     ds = grain.MapDataset.range(1000).shuffle(seed=5)
     return ds[-1] == ds[999]
@@ -137,6 +153,8 @@ SIDES = {
     "a short last window is shuffled": window,
     "every length is permuted": permuted,
     "cut tokens come once": tokens,
+    "every host has as many batches": elastic,
+    "no index is behind 2^64": endless,
     "negative indices count from the end": negative,
     "a batch has the byte order of the machine": byte_order,
     "errors are of one family": refusal,

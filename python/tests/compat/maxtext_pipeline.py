@@ -33,7 +33,8 @@ def write(folder: Path) -> None:
                 example.features.feature["text"].bytes_list.value.append(text.encode())
                 writer.write(example.SerializeToString())
             writer.close()
-    mixture = {"one": {"path": str(folder / "a-*"), "weight": 0.7}, "two": {"path": str(folder / "b-*"), "weight": 0.3}}
+    # Not in the order of their names, which is the one that they are mixed in.
+    mixture = {"two": {"path": str(folder / "b-*"), "weight": 0.3}, "one": {"path": str(folder / "a-*"), "weight": 0.7}}
     (folder / "mixture.json").write_text(json.dumps(mixture))
 
 

@@ -15,8 +15,19 @@ from compat.differences import RULES
 
 PROGRAM = Path(__file__).parent / "pipelines.py"
 COUNT = int(os.environ.get("GRISTMILL_PIPELINES", "500"))
-# Behind the very last element of a stream Grain's states are of places that are none here.
-AT_THE_END = ("out of range", "was given out", "were given out", "rows came out", "the data ends", "of a batch that has fewer")
+# Behind the very last element of a stream Grain's states are of places that are none here; and nowhere do they say what an
+# operation of one's own has kept. In a later epoch of an interleave they say that streams have ended which have not: Grain forgets to
+# take back what it noted in the epoch before, and loses the rest of such a stream when it goes on there.
+NO_PLACES = (
+    "an operation of one's own",
+    "out of range",
+    "was given out",
+    "were given out",
+    "rows came out",
+    "the data ends",
+    "of a batch that has fewer",
+    "which streams have ended",
+)
 
 
 class Run:
@@ -85,9 +96,9 @@ def test_a_pass_goes_on_where_grain_stopped(
     for seed, (ours, one) in enumerate(zip(resumed, theirs, strict=True)):
         for done, rest in ours:
             if isinstance(rest, str):
-                assert any(words in rest for words in AT_THE_END), f"pipeline {seed}, behind element {done}: {rest}"
+                assert any(words in rest for words in NO_PLACES), f"pipeline {seed}, behind element {done}: {rest}"
                 refused += 1
             else:
                 assert rest == one["elements"][done:], f"pipeline {seed}, behind element {done}"
                 restored += 1
-    assert restored > COUNT and refused < restored / 20
+    assert restored > COUNT and refused < restored / 10

@@ -135,6 +135,24 @@ class MultiprocessingContext:
     process_count: int = 1
 
 
+@dataclasses.dataclass(kw_only=True)
+class IteratorContext:
+    """What the iterators of a pipeline have in common in Grain, for programs that make one of their own."""
+
+    dataset_options: DatasetOptions = dataclasses.field(default_factory=DatasetOptions)
+    mp_context: MultiprocessingContext = dataclasses.field(default_factory=MultiprocessingContext)
+    is_dataloader_pipeline: bool = False
+
+    def merge(self, other: "IteratorContext") -> None:
+        """Takes what `other` says and this one does not."""
+        if self.mp_context != other.mp_context:
+            raise ValueError(
+                f"Cannot merge contexts from different worker processes: {self.mp_context} vs {other.mp_context}."
+            )
+        self.dataset_options = self.dataset_options.merge(other.dataset_options)
+        self.is_dataloader_pipeline = self.is_dataloader_pipeline or other.is_dataloader_pipeline
+
+
 def spec_of(element: Any) -> Any:
     """The spec of one leaf that is there."""
     if isinstance(element, ShapeDtypeStructProtocol):

@@ -16,7 +16,8 @@ from typing import Any, cast
 import numpy as np
 
 from gristmill import orbax
-from gristmill.compat.grain import _loader_states, _operations, _transforms
+from gristmill.compat.grain import _loader_states, _operations, _transforms, _tree_lib
+from gristmill.compat.grain import _shared_memory as shared_memory_array
 from gristmill.compat.grain._batch import make_batch
 from gristmill.compat.grain._dataset import IterDataset, MapDataset
 from gristmill.compat.grain._dataset_iterator import DatasetIterator
@@ -49,6 +50,25 @@ def _length(sampler: Any) -> int:
 
 # Samplers that make a generator for each answer.
 _FRESH = (IndexSampler, SequentialSampler)
+
+
+class CopyNumPyArrayToSharedMemory(_transforms.Map):
+    """Puts arrays into shared memory, for another process to attach to by what it returns in their place.
+
+    Worker processes need none of it: what they hand over is in shared memory of their own.
+    """
+
+    def map(self, element: Any) -> Any:
+        """The element with the name, shape and dtype of each array; what is no array of plain numbers stays as it is."""
+        return _tree_lib.map_structure(_shared, element)
+
+
+def _shared(leaf: Any) -> Any:
+    if not isinstance(leaf, np.ndarray) or leaf.dtype.hasobject or not leaf.flags.c_contiguous:
+        return leaf
+    array = shared_memory_array.SharedMemoryArray(leaf.shape, leaf.dtype)
+    np.copyto(array, leaf, casting="no")
+    return array.metadata
 
 
 class _SampledRecords(MapDataset[Record[Any]]):

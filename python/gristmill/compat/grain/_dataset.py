@@ -206,7 +206,8 @@ class IterDataset(Dataset, Iterable[T]):
     ) -> "IterDataset[Any]":
         """Elements of several streams in proportion to the weights, until one ends.
 
-        Of named streams a state is restored by name: some may be new, and the weights may differ.
+        Of named streams the order is that of their names, and a state is restored by name: some may be new, and the weights may
+        differ.
         """
         return cast("IterDataset[Any]", make("_mix", "MixedIterDataset", datasets, weights))
 

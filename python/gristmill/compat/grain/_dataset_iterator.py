@@ -74,6 +74,9 @@ class DatasetIterator(Iterator[T], abc.ABC):
         """Goes to the state that `save` wrote, when what this returns is awaited."""
         return await orbax.load(self, directory)
 
+    def _execution_summary(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} has no times of its own: ask the pass that reads it for its `report()`")
+
     def _set_next_index(self, index: int) -> None:
         raise NotImplementedError(f"set_next_index is not supported for {type(self).__name__}: {self}")
 
@@ -82,6 +85,11 @@ class DatasetIterator(Iterator[T], abc.ABC):
 
     def __str__(self) -> str:
         return type(self).__name__
+
+
+def get_execution_summary(ds_iter: DatasetIterator[Any]) -> Any:
+    """Where the time of a pass went: its `report()`. As in Grain it has to be asked for beforehand, though it is always measured."""
+    return ds_iter._execution_summary()
 
 
 def set_next_index(ds_iter: DatasetIterator[Any], index: int) -> None:

@@ -48,7 +48,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     f"{_TRANSFORMATIONS}": (),
     f"{_TRANSFORMATIONS}.batch": (f"{_HERE}._batch",),
     f"{_TRANSFORMATIONS}.cache": (f"{_HERE}._orders",),
-    f"{_TRANSFORMATIONS}.filter": (f"{_HERE}._functions",),
+    f"{_TRANSFORMATIONS}.filter": (f"{_HERE}._functions", f"{_HERE}._thresholds"),
     f"{_TRANSFORMATIONS}.flatmap": (f"{_HERE}._flatmap",),
     f"{_TRANSFORMATIONS}.interleave": (f"{_HERE}._interleave",),
     f"{_TRANSFORMATIONS}.limit": (f"{_HERE}._orders",),

@@ -1,10 +1,13 @@
 """Several streams in turn."""
 
+import copy
 from collections.abc import Sequence
 from typing import Any, cast
 
 import gristmill as gm
+from gristmill.compat.grain import _states
 from gristmill.compat.grain._dataset import MapDataset
+from gristmill.compat.grain._iterator import CoreIterator
 from gristmill.compat.grain._plan import Plan
 from gristmill.compat.grain._stages import CoreIterDataset
 from gristmill.compat.grain._states import to_core, to_grain
@@ -30,12 +33,83 @@ class _Streams:
         return core
 
 
+class InterleaveDatasetIterator(CoreIterator):
+    """A pass over streams in turn. It has a state for each of them, too, from which another round may begin."""
+
+    # The state that it was set to, as long as nothing was read since: it may say more of streams that have ended.
+    _given: dict[str, Any] | None = None
+
+    def __next__(self) -> Any:
+        self._given = None
+        return super().__next__()
+
+    def get_state(self) -> dict[str, Any]:
+        return copy.deepcopy(self._given) if self._given is not None else super().get_state()
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._given = copy.deepcopy(state)
+
+    def get_shard_states(self) -> Sequence[Any]:
+        """For each dataset whether it has ended, and where it is."""
+        datasets = cast(InterleaveIterDataset, self._dataset)._datasets
+        state = self.get_state()
+        states = [_shard(ended, _start(datasets[at])) for at, ended in enumerate(_turns(state, len(datasets)))]
+        for lane, inner in _states.waiting(state):
+            states[lane] = _shard(inner is None, inner or states[lane]["state"])
+        for lane, inner, ended in zip(*(state[name] for name in _states.PLACES), strict=True):
+            if inner is not None:
+                states[lane] = _shard(bool(ended), inner)
+        return states
+
+    def set_shard_states(self, shard_states: Sequence[Any]) -> None:
+        """Goes to where each dataset is, with the first that have not ended in the round.
+
+        DIFFERENCE: one that has ended is not read again where its turn would come.
+        """
+        places = cast(InterleaveIterDataset, self._dataset)._cycle_length
+        open_ones = [lane for lane, shard in enumerate(shard_states) if not shard["exhausted"]]
+        ended = [lane for lane, shard in enumerate(shard_states) if shard["exhausted"]]
+        used = open_ones[:places]
+        following = used[-1] + 1 if used else len(shard_states) if not open_ones else 0
+        waiting: dict[int, Any] = {lane: shard_states[lane]["state"] for lane in open_ones[places:]}
+        waiting.update({lane: None for lane in ended if lane >= following})
+        # Places that are left over have streams that have ended.
+        used += ended[: places - len(used)]
+        self.set_state(
+            {
+                "next_index_in_cycle": 0,
+                "next_index_in_datasets": following,
+                "iterators_in_use_indices": used,
+                "iterators_in_use_states": [shard_states[lane]["state"] for lane in used],
+                "exhausted": [int(bool(shard_states[lane]["exhausted"])) for lane in used],
+                "future_states": waiting,
+            }
+        )
+
+
+def _shard(ended: bool, state: Any) -> dict[str, Any]:
+    return {"exhausted": int(ended), "state": state}
+
+
+def _turns(state: dict[str, Any], count: int) -> list[bool]:
+    """Of each stream whether its turn has come and gone, but for those that are open."""
+    return [lane < state["next_index_in_datasets"] for lane in range(count)]
+
+
+def _start(ds: Any) -> Any:
+    with ds.__iter__() as it:
+        return it.get_state()
+
+
 class InterleaveIterDataset(CoreIterDataset[Any]):
     """One element of each of `cycle_length` streams in turn; one that ends makes room for the next.
 
     `datasets` are a sequence or a `MapDataset` of datasets, without end if it has none. The other arguments say how much
     Grain reads ahead.
     """
+
+    _PASS = ("_interleave", "InterleaveDatasetIterator")
 
     def __init__(
         self,

@@ -5,6 +5,8 @@ from typing import Any, cast
 
 import gristmill as gm
 from gristmill.compat.grain import _states
+from gristmill.compat.grain._base import ExecutionTrackingMode
+from gristmill.compat.grain._config import config
 from gristmill.compat.grain._dataset import IterDataset
 from gristmill.compat.grain._dataset_iterator import DatasetIterator
 from gristmill.compat.grain._failures import explain, in_grains_words, warn_in_grains_words
@@ -107,6 +109,14 @@ class CoreIterator(DatasetIterator[Any]):
         length = ds.length_of_source()
         if isinstance(index, int) and not 0 <= index <= length:
             raise IndexError(f"Checkpoint `next_index` {index} is out of range for dataset of length {length}.")
+
+    def _execution_summary(self) -> gm.Report:
+        if self._plan.options.execution_tracking_mode is ExecutionTrackingMode.DISABLED and not config.py_debug_mode:
+            raise ValueError(
+                "Set `grain_py_debug_mode` or set `execution_tracking_mode` in grain options to `STAGE_TIMING` to enable "
+                "execution statistics collection. Here `report()` of the iterator has them without it."
+            )
+        return self.report()
 
     def _set_next_index(self, index: int) -> None:
         self.set_state(cast("CoreIterDataset[Any]", self._dataset).state_at(index))

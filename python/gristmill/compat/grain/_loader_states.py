@@ -16,6 +16,16 @@ _ONE_TO_ONE = (
     _operations.MapOperation,
     _operations.RandomMapOperation,
 )
+# All that a loader takes but operations of the user's own.
+_KNOWN = (
+    *_ONE_TO_ONE,
+    _transforms.Batch,
+    _transforms.Filter,
+    _transforms.FlatMap,
+    _transforms.MapWithIndex,
+    _operations.BatchOperation,
+    _operations.FilterOperation,
+)
 
 
 def is_of_grain(state: Mapping[str, Any]) -> bool:
@@ -34,6 +44,11 @@ def position(state: dict[str, Any], shard: ShardOptions, operations: Sequence[An
         raise ValueError(
             "the state is of Grain's with workers: its elements depend on their number, and there is no such place here. "
             "Go on from a state without workers, or finish the epoch with Grain"
+        )
+    if not all(isinstance(one, _KNOWN) for one in operations):
+        raise ValueError(
+            "the state is of Grain's with an operation of one's own, of which it does not say what that has kept: there is no such "
+            "place here. Finish the epoch with Grain"
         )
     if "last_seen_indices" not in state:
         return state

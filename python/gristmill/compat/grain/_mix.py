@@ -67,6 +67,8 @@ class MixedMapDataset(CoreMapDataset[Any]):
     def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
         if self._selection_map is None:
             return gm.MapDataset.mix(parents, self._proportions)
+        if len(self._selection_map) == 0:
+            return gm.MapDataset.source(())
         if len(self._selection_map) > _WRITTEN_DOWN:
             return gm.MapDataset.computed(_Selected(self.parents, self._selection_map))
         return gm.MapDataset.select_from_datasets(parents, self._selection_map)
@@ -124,14 +126,15 @@ class MixedIterDataset(CoreIterDataset[Any]):
         self._names: list[str] | None = None
         if isinstance(parents, Mapping):
             named: Mapping[str, IterDataset[Any]] = parents
-            self._names = list(named)
+            # As Grain's trees are where JAX is installed, and whoever says the names in another order gets the same.
+            self._names = sorted(named)
             if isinstance(proportions, Mapping):
                 if proportions.keys() != named.keys():
                     raise ValueError(f"weights are given for {list(proportions)}, and the datasets are {self._names}")
                 proportions = [proportions[name] for name in self._names]
             elif proportions is not None:
                 raise ValueError("weights of named datasets are named, too")
-            parents = list(named.values())
+            parents = [named[name] for name in self._names]
         elif isinstance(proportions, Mapping):
             raise ValueError("weights have names, and the datasets have none")
         super().__init__(parents)

@@ -12,6 +12,7 @@ import gristmill as gm
 from gristmill.compat.grain import _tree_lib
 from gristmill.compat.grain._base import ShapeDtypeStruct
 from gristmill.compat.grain._dataset import IterDataset
+from gristmill.compat.grain._iterator import CoreIterator
 from gristmill.compat.grain._stages import CoreIterDataset
 
 _LOG = logging.getLogger(__name__)
@@ -112,9 +113,31 @@ def _refuse_meta_features(_element: Any) -> Any:
     raise ValueError("packing needs at least one feature that is not a meta feature")
 
 
+class PackingDatasetIterator(CoreIterator):
+    """A pass over packed rows."""
+
+    _row_bytes: int | None = None
+
+    def __next__(self) -> Any:
+        row = super().__next__()
+        if self._row_bytes is None:
+            # Each feature has a number for each row, too: its first free cell.
+            features = sum(name + _SUFFIXES[0] in row for name in row)
+            self._row_bytes = 8 * features + sum(leaf.nbytes for leaf in row.values() if isinstance(leaf, np.ndarray))
+        return row
+
+    def get_packed_batch_size_bytes(self) -> int:
+        """What the rows that are packed together take, once one is there."""
+        if self._row_bytes is None:
+            raise ValueError("No current batch. Size can only be computed after at least one element has been packed.")
+        rows: int = cast(PackIterDataset, self._dataset)._num_packing_bins
+        return rows * self._row_bytes
+
+
 class PackIterDataset(_PackedIterDataset):
     """Sequences packed into `num_packing_bins` rows at a time."""
 
+    _PASS = ("_packing", "PackingDatasetIterator")
     _METHOD: ClassVar[Literal["first_fit_pack", "best_fit_pack"]]
 
     def __init__(

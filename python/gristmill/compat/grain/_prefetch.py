@@ -1,12 +1,13 @@
 """Where a pipeline stops being random access, and who evaluates it. Neither changes the data."""
 
 import functools
-from collections.abc import Callable, Iterator
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, cast, runtime_checkable
 
 import gristmill as gm
 from gristmill.compat.grain._dataset import IterDataset, MapDataset
 from gristmill.compat.grain._dataset_iterator import DatasetIterator
+from gristmill.compat.grain._iterator import CoreIterator
 from gristmill.compat.grain._options import MultiprocessingOptions, ReadOptions
 from gristmill.compat.grain._plan import Plan
 from gristmill.compat.grain._stages import CoreIterDataset, InStep, SameElements
@@ -15,8 +16,27 @@ from gristmill.compat.grain._stages import CoreIterDataset, InStep, SameElements
 _MOST_THREADS = 64
 
 
+@runtime_checkable
+class SupportsSlicedStateManagement(Protocol):
+    """A pass over several datasets that has a state for each, which a pass over others of them may take up."""
+
+    def get_shard_states(self) -> Sequence[Any]:
+        """For each dataset whether it has ended, and where it is."""
+        ...
+
+    def set_shard_states(self, shard_states: Sequence[Any]) -> None:
+        """Goes to where each dataset is."""
+        ...
+
+
+class PrefetchDatasetIterator(CoreIterator):
+    """A pass over one epoch of a `MapDataset`."""
+
+
 class PrefetchIterDataset(SameElements, CoreIterDataset[Any]):
     """One epoch of a `MapDataset` as a stream."""
+
+    _PASS = ("_prefetch", "PrefetchDatasetIterator")
 
     def __init__(
         self, parent: MapDataset[Any], *, read_options: ReadOptions | None = None, allow_nones: bool = False

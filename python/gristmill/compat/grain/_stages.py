@@ -66,8 +66,11 @@ class CoreIterDataset(IterDataset[T]):
             return super()._core(plan)
         return self._build(plan)
 
+    # Where the class of its passes is: programs look at those of some stages.
+    _PASS = ("_iterator", "CoreIterator")
+
     def __iter__(self) -> "DatasetIterator[T]":
-        return cast("DatasetIterator[T]", make("_iterator", "CoreIterator", self))
+        return cast("DatasetIterator[T]", make(*self._PASS, self))
 
 
 class SameElements(Dataset):

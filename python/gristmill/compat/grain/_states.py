@@ -29,6 +29,9 @@ _FAN = frozenset(["given", "stream"])
 # Streams in turn: Grain has a list for each field of a place.
 _LANES = frozenset(["next_slot", "next_lane", "slots"])
 _INTERLEAVED = "iterators_in_use_indices"
+PLACES = (_INTERLEAVED, "iterators_in_use_states", "exhausted")
+# Where streams begin whose turn has not come, in both.
+_WAITING, _FUTURE = "waiting", "future_states"
 
 # A filter of a stream, which in Grain has the state of its parent; the core reads that, too.
 _FILTER = frozenset(["parent", "seen", "dropped"])
@@ -50,6 +53,11 @@ def is_opaque(state: Mapping[str, Any]) -> bool:
     return set(state) == {"python"}
 
 
+def _is_named(state: Any) -> bool:
+    """Whether it is that of a mix of named streams: a source for the core, and a stage like others in Grain's states."""
+    return isinstance(state, dict) and isinstance(cast(_Node, state).get("parents"), dict)
+
+
 def to_grain(state: Any) -> Any:
     """A state of the core under Grain's names."""
     return _each_node(state, _node_to_grain)
@@ -66,19 +74,21 @@ def _each_node(state: Any, rename: Callable[[_Node, Callable[[Any], Any]], Any])
     def go(part: Any) -> Any:
         if isinstance(part, list):
             return [go(one) for one in part]
-        if not isinstance(part, dict) or is_opaque(cast(_Node, part)):
-            return cast(Any, part)
+        if not isinstance(part, dict):
+            return part
         return rename(cast(_Node, part), go)
 
     return go(state)
 
 
 def _node_to_grain(node: _Node, inside: Callable[[Any], Any]) -> Any:
+    if is_opaque(node):
+        return node["python"] if _is_named(node["python"]) else node
     if node.keys() == _FILTER:
         return inside(node["parent"])
     if node.keys() == _FAN:
         return {"parent": inside(node["stream"]), "next_index_in_buffer": node["given"]}
-    if node.keys() == _LANES:
+    if _LANES <= node.keys() <= _LANES | {_WAITING}:
         return _interleaved(node, inside)
     kind = _OF_CORE.get(frozenset(node))
     if kind is None:
@@ -90,8 +100,14 @@ def _node_to_grain(node: _Node, inside: Callable[[Any], Any]) -> Any:
 
 
 def _node_to_core(node: _Node, inside: Callable[[Any], Any]) -> Any:
+    if is_opaque(node):
+        return node
+    if _is_named(node):
+        return {"python": node}
     if _INTERLEAVED in node:
         return _lanes(node, inside)
+    if node.get("epoch"):
+        _check_ends(node["parent"])
     if node.keys() == _PACKED:
         return _packed(node, inside)
     if node.keys() == _CUT:
@@ -102,6 +118,24 @@ def _node_to_core(node: _Node, inside: Callable[[Any], Any]) -> Any:
             out.update({name: node.get(name, usual) for name, usual in rest.items()})
             return out
     return {name: inside(part) for name, part in node.items()}
+
+
+def _check_ends(state: Any) -> None:
+    """Refuses what Grain writes of an interleave in a later epoch: a place whose stream had ended in an earlier one stays marked."""
+    if isinstance(state, list):
+        for part in state:
+            _check_ends(part)
+    elif isinstance(state, dict):
+        node = cast(_Node, state)
+        places = zip(*(node[name] for name in PLACES), strict=True) if _INTERLEAVED in node else ()
+        # Ours have no state where a stream has ended.
+        if any(ended and state is not None for _, state, ended in places):
+            raise ValueError(
+                "a state that Grain wrote in a later epoch of an interleave does not say which streams have ended: go on from one of "
+                "the first epoch"
+            )
+        for part in node.values():
+            _check_ends(part)
 
 
 def _packed(node: _Node, inside: Callable[[Any], Any]) -> _Node:
@@ -127,15 +161,21 @@ def _interleaved(node: _Node, inside: Callable[[Any], Any]) -> _Node:
         "iterators_in_use_states": [None if slot is None else inside(slot["state"]) for slot in slots],
         # A place whose stream has ended and one that had none yet are the same: the next stream comes there.
         "exhausted": [int(slot is None) for slot in slots],
-        "future_states": {},
+        _FUTURE: {one["lane"]: one["state"] and inside(one["state"]) for one in node.get(_WAITING, ())},
     }
 
 
+def waiting(state: Mapping[str, Any]) -> list[tuple[int, Any]]:
+    """Where streams of an interleave begin whose turn has not come; `None` is at the end of one."""
+    # JSON has no numbers for keys.
+    return sorted((int(lane), inner) for lane, inner in state.get(_FUTURE, {}).items())
+
+
 def _lanes(node: _Node, inside: Callable[[Any], Any]) -> _Node:
-    if node["future_states"]:
-        raise ValueError("a state with states of streams whose turn has not come cannot be restored")
-    places = zip(node[_INTERLEAVED], node["iterators_in_use_states"], node["exhausted"], strict=True)
+    places = zip(*(node[name] for name in PLACES), strict=True)
     slots = [
         None if ended or state is None else {"lane": lane, "state": inside(state)} for lane, state, ended in places
     ]
-    return {"next_slot": node["next_index_in_cycle"], "next_lane": node["next_index_in_datasets"], "slots": slots}
+    later = [{"lane": lane, "state": state and inside(state)} for lane, state in waiting(node)]
+    out = {"next_slot": node["next_index_in_cycle"], "next_lane": node["next_index_in_datasets"], "slots": slots}
+    return {**out, _WAITING: later} if later else out
