@@ -11,6 +11,7 @@ pub(crate) mod clock;
 mod local;
 mod recorder;
 mod sample;
+pub(crate) mod turn;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -7,15 +7,17 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use super::sample::SHARE;
+use super::turn;
 
-/// Times of a piece of work, in nanoseconds: on a core, blocked, and for a lock. The rest was spent waiting for a core.
+/// Times of a piece of work, in nanoseconds: on a core, blocked, and for a lock. The rest was spent waiting for a core, or for one
+/// who had a core and did what this one wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spent {
     /// All of it.
     pub(super) wall: u64,
     /// On a core.
     pub(super) cpu: u64,
-    /// Blocked: for a disk, a network, a lock, a time to pass.
+    /// Blocked: for a disk, a network, a lock of its own, a time to pass; but not for its [turn](turn).
     pub(super) blocked: u64,
     /// Until the interpreter's lock was had.
     pub(super) lock: u64,
@@ -68,7 +70,8 @@ impl Spent {
         let off = wall - cpu;
         let waited = lock.waited_ns.min(off);
         // Who never gives its core up, and has none, waits for one.
-        let blocked = if to.yields > from.yields { off - waited } else { 0 };
+        let turns = to.turns_ns - from.turns_ns;
+        let blocked = if to.yields > from.yields { (off - waited).saturating_sub(turns) } else { 0 };
         Self { wall, cpu, blocked, lock: waited, interpreted: lock.taken }
     }
 }
@@ -94,6 +97,8 @@ struct Thread {
     cpu_ns: u64,
     /// Times that it gave its core up to wait for something.
     yields: u64,
+    /// Waits for its turn.
+    turns_ns: u64,
 }
 
 /// Nanoseconds that looking at one piece of work costs.
@@ -145,7 +150,7 @@ mod os {
 impl Thread {
     fn now() -> Self {
         let cpu = os::clock(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or_default();
-        Self { cpu_ns: cpu.as_nanos() as u64, yields: os::yields().unwrap_or(0) }
+        Self { cpu_ns: cpu.as_nanos() as u64, yields: os::yields().unwrap_or(0), turns_ns: turn::waited_ns() }
     }
 }
 
@@ -202,13 +207,15 @@ mod tests {
 
     #[test]
     fn who_never_gives_its_core_up_is_not_blocked() {
-        let thread = |cpu_ns, yields| Thread { cpu_ns, yields };
+        let thread = |cpu_ns, yields| Thread { cpu_ns, yields, turns_ns: 0 };
         let lock = Lock { looking: true, taken: true, waited_ns: 300_000 };
         let preempted = Spent::of(1_000_000, thread(0, 4), thread(600_000, 4), Lock::default());
         assert_eq!(preempted.blocked, 0, "it waited for a core");
         let waited = Spent::of(1_000_000, thread(0, 4), thread(600_000, 5), lock);
         assert_eq!((waited.lock, waited.interpreted), (300_000, true));
         assert_eq!(waited.cpu + waited.blocked + waited.lock, waited.wall);
+        let turn = Thread { turns_ns: 250_000, ..thread(600_000, 5) };
+        assert_eq!(Spent::of(1_000_000, thread(0, 4), turn, Lock::default()).blocked, 150_000, "another worked for it");
     }
 
     #[test]

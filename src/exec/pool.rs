@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::cx::clock::thread_cpu;
+use crate::cx::turn::OwnTime;
 use crate::error::{Error, Result};
 use crate::fork::Ours;
 
@@ -216,10 +217,10 @@ impl Shared {
     /// Does a task, and counts the time that it takes.
     fn work(&self, task: Task, clock: &mut (Instant, Duration)) {
         self.working.fetch_add(1, Ordering::Relaxed);
-        let start = Instant::now();
+        let own = OwnTime::start();
         task(&self.open);
         let end = Instant::now();
-        self.busy_ns.fetch_add((end - start).as_nanos() as u64, Ordering::Relaxed);
+        self.busy_ns.fetch_add(own.until(end).as_nanos() as u64, Ordering::Relaxed);
         if end - clock.0 >= READ_EVERY {
             let cpu = thread_cpu();
             self.cpu_ns.fetch_add(cpu.saturating_sub(clock.1).as_nanos() as u64, Ordering::Relaxed);

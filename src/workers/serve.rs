@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::control::{Begin, Done, FromWorker, Need, Ready, Session, Task, ToWorker};
 use super::slab::{ExtentId, ExtentMut, WorkerSlab};
 use super::wire::foreign::{self, Settled};
+use crate::cx::turn::OwnTime;
 use crate::cx::{Recorder, Tally};
 use crate::dataset::{IterDataset, Stage};
 use crate::error::{Error, ErrorKind, Result};
@@ -137,7 +138,7 @@ impl Server {
     fn evaluate(&self, task: &Task) -> Result<FromWorker> {
         let mut extent = self.slab.extent_mut(task.extent).map_err(|e| nonsense(&e.to_string()))?;
         let admits = task.lane.is_none() && task.groups_from.is_none() && self.arrays.admit(&extent);
-        let start = Instant::now();
+        let own = OwnTime::start();
         let unknown = || nonsense(&format!("stage {} evaluates no such elements here", task.border));
         let range = task.start..task.end;
         let evaluated = match &task.lane {
@@ -167,7 +168,7 @@ impl Server {
             next_bytes: evaluated.need.unwrap_or(0) as u64,
             last: evaluated.last,
             opened_ns: evaluated.opened.as_nanos() as u64,
-            took_ns: start.elapsed().as_nanos() as u64,
+            took_ns: own.until(Instant::now()).as_nanos() as u64,
             tally: self.tally(),
         }))
     }

@@ -13,6 +13,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::ParquetError;
 
 use super::chunk::Chunks;
+use crate::cx::turn::take_turn;
 use crate::error::{Error, Result};
 use crate::fork::PerProcess;
 use crate::source::arrow::spans::Span;
@@ -92,7 +93,7 @@ impl Group {
         known: impl FnOnce() -> Option<Held<Span>>,
         mut put: impl FnMut(u64, RecordBatch) -> Held<Span>,
     ) -> Result<Held<Span>> {
-        let mut slot = self.live.lock();
+        let mut slot = take_turn(self.live.get());
         if let Some(span) = known() {
             return Ok(span);
         }

@@ -15,11 +15,12 @@ mod told;
 
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use self::kept::Kept;
 use self::keys::ByKey;
 use self::told::Told;
+use crate::cx::turn::take_turn;
 use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, Many, Shuffled};
 use crate::dataset::upcoming::FURTHEST;
@@ -258,7 +259,7 @@ impl<U: Unit> Units<U> {
             return Ok(held);
         }
         let turn = self.lock().loading.entry(key).or_default().clone();
-        let mine = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mine = take_turn(&turn);
         if let Some(held) = self.get(key, rows.clone()) {
             return Ok(held);
         }

@@ -1,0 +1,79 @@
+//! Turns: a thread waits until another has done what both want, as two want rows of one row group.
+//!
+//! Such a wait is neither work nor a wait for a disk or a network: more threads would wait with it. So it is counted apart, and
+//! left out of what threads are busy with.
+
+use std::cell::Cell;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+thread_local!(static WAITED_NS: Cell<u64> = const { Cell::new(0) });
+
+/// Takes a lock whose holder does work that this thread wants, too.
+pub(crate) fn take_turn<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    match lock.try_lock() {
+        Ok(guard) => guard,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => {
+            let start = Instant::now();
+            let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
+            WAITED_NS.set(WAITED_NS.get() + start.elapsed().as_nanos() as u64);
+            guard
+        }
+    }
+}
+
+/// A clock that stands still while its thread waits for a turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnTime {
+    start: Instant,
+    waited_ns: u64,
+}
+
+impl OwnTime {
+    /// Starts it on this thread.
+    pub(crate) fn start() -> Self {
+        Self { start: Instant::now(), waited_ns: waited_ns() }
+    }
+
+    /// The time from then to `now`, on the same thread.
+    pub(crate) fn until(self, now: Instant) -> Duration {
+        (now - self.start).saturating_sub(Duration::from_nanos(waited_ns() - self.waited_ns))
+    }
+}
+
+/// Nanoseconds for which this thread has waited for turns so far.
+pub(super) fn waited_ns() -> u64 {
+    WAITED_NS.get()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_for_a_turn_is_no_time_of_ones_own() {
+        let lock = Mutex::new(());
+        let long = Duration::from_millis(60);
+        std::thread::scope(|scope| {
+            let held = lock.lock().unwrap();
+            let (begun, begins) = std::sync::mpsc::channel();
+            let other = scope.spawn(|| {
+                let (clock, start) = (OwnTime::start(), Instant::now());
+                begun.send(()).unwrap();
+                drop(take_turn(&lock));
+                let now = Instant::now();
+                (clock.until(now), now - start)
+            });
+            begins.recv().unwrap();
+            std::thread::sleep(long);
+            drop(held);
+            let (own, all) = other.join().unwrap();
+            // A thread that gets no core before it asks for the lock waits less for the lock.
+            assert!(own < all, "{own:?} of {all:?}");
+        });
+        let clock = OwnTime::start();
+        std::thread::sleep(long);
+        assert!(clock.until(Instant::now()) >= long);
+    }
+}
