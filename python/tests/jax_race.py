@@ -12,10 +12,11 @@ from typing import Any
 
 import gristmill as gm
 import jax
+import jax.numpy as jnp
 import numpy as np
 from gristmill.jax import _iterator, _target
 
-STEPS, NUMBERS = 40, 1 << 16
+STEPS, NUMBERS = 40, 1 << 18
 DEPTH = 2
 
 
@@ -49,14 +50,21 @@ class Slots:
         return {"x": np.asarray(owner)}
 
 
+@jax.jit
+def step(x: Any, one: Any) -> tuple[Any, Any]:
+    """The least and the largest number of a batch, read some milliseconds after the step began."""
+    slow = jax.lax.fori_loop(0, 200, lambda _, y: jnp.sin(y) + one, jnp.full(1 << 12, one))
+    late = x + (slow.max() > 1e6)
+    return late.min(), late.max()
+
+
 def wrong(ds: Any) -> int:
     """How many batches were not `STEPS` numbers from 0 on, when a step read them."""
-    step = jax.jit(lambda x: (x.min(), x.max()))
     running: deque[Any] = deque()
     seen: list[tuple[int, int]] = []
     with gm.jax.device_put(ds, buffer=DEPTH) as batches:
         for batch in batches:
-            running.append(step(batch["x"]))
+            running.append(step(batch["x"], np.float32(1)))
             del batch
             # The next batches are under way while this step reads its own.
             if len(running) > 1:
@@ -72,7 +80,7 @@ def out_of_slots(offset: int) -> gm.MapDataset:
 
 def from_a_worker() -> gm.IterDataset:
     ds = gm.MapDataset.range(STEPS).map(lambda x: {"x": np.full(NUMBERS, x, np.int32)}).to_iter_dataset()
-    return ds.mp_prefetch(num_workers=1, ram_budget="270MiB", worker_heap="192MiB", max_element="512KiB")
+    return ds.mp_prefetch(num_workers=1, ram_budget="286MiB", worker_heap="192MiB", max_element="2MiB")
 
 
 def without_waiting(ds: Any) -> int:
@@ -97,7 +105,8 @@ told = {
     "shared": wrong(out_of_slots(0)),
     "copied": wrong(out_of_slots(4)),
     "from a worker": wrong(from_a_worker()),
-    "without waiting": without_waiting(out_of_slots(0)),
+    # A machine with little to do may win the race once.
+    "without waiting": max(without_waiting(out_of_slots(0)) for _ in range(3)),
 }
 # Whatever a plugin calls itself: JAX's own client for the CPU is there beside it.
 print(json.dumps({"own": jax.devices()[0].client is jax.devices("cpu")[0].client, **told}))
