@@ -53,15 +53,15 @@ mod tests {
 
     #[test]
     fn waiting_for_a_turn_is_no_time_of_ones_own() {
-        let lock = Mutex::new(());
+        let lock = &Mutex::new(());
         let long = Duration::from_millis(60);
         std::thread::scope(|scope| {
             let held = lock.lock().unwrap();
             let (begun, begins) = std::sync::mpsc::channel();
-            let other = scope.spawn(|| {
+            let other = scope.spawn(move || {
                 let (clock, start) = (OwnTime::start(), Instant::now());
                 begun.send(()).unwrap();
-                drop(take_turn(&lock));
+                drop(take_turn(lock));
                 let now = Instant::now();
                 (clock.until(now), now - start)
             });
