@@ -188,6 +188,8 @@ impl Spans for Rows {
         Ok(Held::whole(self.spans[at].0.clone()))
     }
 
+    fn note(&self, _: Key, _: &mut dyn Iterator<Item = usize>) {}
+
     fn path(&self, _: Key) -> Option<&Path> {
         None
     }

@@ -124,14 +124,22 @@ pub(crate) trait Spans {
     /// A span, decoded: all of it, or these rows at least.
     fn span(&self, key: Key, rows: &[Run]) -> Result<Held<Span>>;
 
+    /// Notes that these rows are read of a span that was had before: nobody need keep them for this any more.
+    fn note(&self, key: Key, rows: &mut dyn Iterator<Item = usize>);
+
     /// The file of a span, if it is in one.
     fn path(&self, key: Key) -> Option<&Path>;
 
     /// A span with these rows: the latest one, if it is that. No other is held while it is decoded.
     fn at_hand<'a>(&self, key: Key, rows: &[Run], latest: &'a mut Latest) -> Result<&'a Held<Span>> {
         let has_all = |held: &Held<Span>| held.is_whole() || each_row(rows).all(|row| held.place(row).is_some());
-        let known = latest.take().filter(|(known, held)| *known == key && has_all(held));
-        let span = known.map_or_else(|| self.span(key, rows), |(_, span)| Ok(span))?;
+        let span = match latest.take().filter(|(known, held)| *known == key && has_all(held)) {
+            Some((_, span)) => {
+                self.note(key, &mut each_row(rows));
+                span
+            }
+            None => self.span(key, rows)?,
+        };
         Ok(&latest.insert((key, span)).1)
     }
 
@@ -151,7 +159,7 @@ pub(crate) trait Spans {
     fn rows(&self, indices: &[u64]) -> Many<Element> {
         let mut elements: Vec<Element> = indices.iter().map(|_| Element::nulls(self.names())).collect();
         let mut latest = None;
-        match self.each_span(indices, None, |span, runs| span.fill(runs, &mut elements).map(Some)) {
+        match self.each_span(indices, |span, runs| span.fill(runs, &mut elements).map(Some)) {
             Some(()) => elements.into(),
             // Each says itself what is wrong with it.
             None => Many::one_by_one(indices, |index| self.row(index, &mut latest).map(Some)),
@@ -161,10 +169,15 @@ pub(crate) trait Spans {
     /// The batch of these rows, at least one, copied out of their columns: see
     /// [`RandomAccess::read_stacked`](crate::dataset::map::RandomAccess::read_stacked).
     fn stacked(&self, indices: &[u64]) -> GetStacked<Element> {
-        let mut latest = None;
-        let mut batch = BatchMut::like(&self.row(*indices.first()?, &mut latest).ok()?, indices.len()).ok()?;
-        self.each_span(indices, latest, |span, runs| span.copy_runs(runs, &mut batch))?;
-        let batch = batch.finish();
+        let mut begun = None;
+        self.each_span(indices, |span, runs| {
+            let batch = match &mut begun {
+                Some(batch) => batch,
+                None => begun.insert(BatchMut::like(&span.row(self.names(), runs[0].from)?, indices.len())?),
+            };
+            span.copy_runs(runs, batch)
+        })?;
+        let batch = begun?.finish();
         Some(InPlace { len: indices.len(), bytes: batch.nbytes(), batch })
     }
 
@@ -173,29 +186,22 @@ pub(crate) trait Spans {
         let place = |name: &Name| self.names().iter().position(|other| other == name);
         let places: Vec<usize> = names.iter().map(place).collect::<Option<_>>()?;
         let mut columns: Vec<_> = names.iter().map(|_| RaggedMut::new(indices.len())).collect();
-        self.each_span(indices, None, |span, runs| Ok(span.place_runs(runs, &places, &mut columns)))?;
+        self.each_span(indices, |span, runs| Ok(span.place_runs(runs, &places, &mut columns)))?;
         ragged::finish(indices.len(), columns)
     }
 
-    /// Gives `take` every span with the runs of its rows, in whatever order they are asked for: each is looked up once, the latest
-    /// first, and none is held while another is decoded. `None` once something is wrong, or `take` says so.
-    fn each_span(
-        &self,
-        indices: &[u64],
-        mut latest: Latest,
-        mut take: impl FnMut(&Span, &[Run]) -> Result<Option<()>>,
-    ) -> Option<()> {
+    /// Gives `take` every span with the runs of its rows, in whatever order they are asked for: each is looked up once, and none is
+    /// held while another is decoded. `None` once something is wrong, or `take` says so.
+    fn each_span(&self, indices: &[u64], mut take: impl FnMut(&Span, &[Run]) -> Result<Option<()>>) -> Option<()> {
         let mut pieces = self.pieces(indices).ok()?;
-        let first = latest.as_ref().map(|(key, _)| *key);
-        let order = |&(key, _): &(Key, Run)| (Some(key) < first, key);
-        if !pieces.is_sorted_by_key(order) {
-            pieces.sort_by_key(order);
+        if !pieces.is_sorted_by_key(|(key, _)| *key) {
+            pieces.sort_by_key(|(key, _)| *key);
         }
         let mut runs = Vec::new();
         for pieces in pieces.chunk_by(|a, b| a.0 == b.0) {
             runs.clear();
             runs.extend(pieces.iter().map(|(_, run)| *run));
-            let held = self.at_hand(pieces[0].0, &runs, &mut latest).ok()?;
+            let held = self.span(pieces[0].0, &runs).ok()?;
             if !held.is_whole() {
                 let run = |(from, to)| Some(Run { from: held.place(from)?, to, len: 1 });
                 runs = Run::rows(&runs).map(run).collect::<Option<_>>()?;

@@ -124,6 +124,10 @@ impl Spans for Arrow {
         })
     }
 
+    fn note(&self, key: Key, rows: &mut dyn Iterator<Item = usize>) {
+        self.units.note(key, rows);
+    }
+
     fn path(&self, (file, _): Key) -> Option<&Path> {
         Some(&self.files[file].path)
     }

@@ -156,6 +156,10 @@ impl Spans for Parquet {
         Ok(decoded)
     }
 
+    fn note(&self, key: Key, rows: &mut dyn Iterator<Item = usize>) {
+        self.units.note(key, rows);
+    }
+
     fn path(&self, (at, _): Key) -> Option<&Path> {
         Some(&self.files[self.groups[at].file].path)
     }

@@ -242,3 +242,20 @@ fn decoding_a_row_group_is_a_cause_of_start_up() {
     let made = crate::startup::made_between(from, std::time::Instant::now());
     assert!(made.iter().any(|(what, _)| *what == "a row group decoded"), "{made:?}");
 }
+
+#[test]
+fn rows_that_were_stacked_are_told_of_no_more() {
+    // No two numbers are equal: a dictionary of them would take less than it decodes to.
+    let row = |id: i64| Element::new().with("id", Array::from_vec((0..32).map(|x| 32 * id + x).collect::<Vec<i64>>()));
+    let file = written((0..2048).map(row), ParquetWriterOptions::new().row_group_rows(128));
+    let source = Parquet::options().cache_bytes(1 << 18).open_contents(file).unwrap();
+    let mut order: Vec<u64> = (0..2048).collect();
+    crate::rng::EpochShuffle::new(2048, 1).get_many(&mut order);
+    let (told, wanted) = (&order[..512], std::sync::Arc::new(()));
+    source.will_read(Upcoming::new(told, &std::sync::Arc::downgrade(&wanted)));
+    assert!(source.units.told() > 500);
+    for batch in told.chunks(64) {
+        assert!(source.read_stacked(batch).is_some());
+    }
+    assert_eq!((source.units.told(), source.units.take_decoded().unwrap().read), (0, 512));
+}

@@ -172,6 +172,12 @@ impl<U: Unit> Units<U> {
         }
     }
 
+    /// Rows that were told of and not read.
+    #[cfg(test)]
+    pub(crate) fn told(&self) -> u64 {
+        self.lock().told.len()
+    }
+
     /// What random order costs with so many units, where they have no room all together.
     pub(crate) fn if_shuffled(&self, units: u64) -> Option<Shuffled> {
         let (window, units) = (self.window(), units.max(1));
@@ -216,6 +222,16 @@ impl<U: Unit> Units<U> {
         }
         self.note_read(&mut inner, key, rows);
         Some(held)
+    }
+
+    /// Notes that rows of a unit are read by somebody who has it already.
+    #[cfg(any(feature = "arrow", feature = "parquet"))]
+    pub(crate) fn note(&self, key: Key, rows: impl Iterator<Item = usize>) {
+        if self.window() == 0 {
+            self.read_rows.fetch_add(rows.count() as u64, Relaxed);
+        } else {
+            self.note_read(&mut self.lock(), key, rows);
+        }
     }
 
     /// Keeps a unit that was decoded, of which these rows are read now.
@@ -398,8 +414,10 @@ impl<U: Unit> Inner<U> {
     fn drop_thin(&mut self, budget: usize) {
         let gone = self.kept.drop_thin_to(thin_budget(budget));
         let lost: usize = gone.into_iter().map(|(key, left)| left.min(self.told.rows(key).len())).sum();
-        if lost > 0 {
-            self.most = self.most.min(self.told.len()).saturating_sub(lost as u64 / 2).max(LEAST);
-        }
+        self.most = match lost as u64 {
+            // What went wrong once may have been chance: back up by small steps.
+            0 => (self.most + self.most / 64 + 1).min(MOST),
+            lost => self.most.min(self.told.len()).saturating_sub(lost / 2).max(LEAST),
+        };
     }
 }

@@ -158,6 +158,42 @@ fn copies_that_turn_out_too_large_make_the_window_smaller() {
     assert!(after > 0 && after < before, "{after} after {before}");
 }
 
+/// Two threads, each with ranges of its own, read rows in another order than that in which they were told of.
+#[test]
+fn decodings_stay_as_few_epoch_after_epoch() {
+    let (len, ranges) = (20_000, 512);
+    let source = Source::new(len, 4 << 20);
+    let mut random = 1u64;
+    let mut decoded = Vec::new();
+    for epoch in 0..12 {
+        let (order, wanted, mut told) = (shuffled(len, epoch), Arc::default(), 0);
+        let before = source.decoded.load(Ordering::Relaxed);
+        let mut open: Vec<(usize, usize)> = Vec::new();
+        let mut next = 0;
+        while next < order.len() || !open.is_empty() {
+            while open.len() < 4 && next < order.len() {
+                open.push((next, order.len().min(next + ranges)));
+                next += ranges;
+            }
+            let end = order.len().min(open[0].0 + source.units.looks_ahead(false) as usize);
+            if end > told {
+                source.tell(&order[told..end], &wanted);
+                told = end;
+            }
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let at = (random >> 60) as usize % open.len();
+            let (from, to) = open[at];
+            let chunk = &order[from..to.min(from + 16)];
+            assert_eq!(source.read_many(chunk), chunk);
+            open[at].0 += chunk.len();
+            open.retain(|(from, to)| from < to);
+        }
+        decoded.push(source.decoded.load(Ordering::Relaxed) - before);
+    }
+    let (early, late) = (decoded[1], decoded[11]);
+    assert!(late <= early + early / 5, "{decoded:?}");
+}
+
 #[test]
 fn one_decodes_while_others_wait() {
     let (source, order) = (Source::new(50, 100_000), (0..50).collect::<Vec<u64>>());
