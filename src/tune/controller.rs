@@ -4,9 +4,11 @@
 //! seconds of one thread, is fed by `demand × service` threads. More are asked for only where the consumer waits and the
 //! threads are busy, and never more than keep the cores busy; each step is judged by what it gained, and taken back where the
 //! machine, not their number, was the limit. A step that is taken back is tried once more: it may have been other programs.
+//! Where nothing more can be added and the consumer waits all the same, fewer threads are tried, once.
 //! Where threads that bring nothing share a process, that may be the limit: a lock, an allocator. Then more processes
 //! are tried, if there may be any.
 
+use super::fewer::{self, Fewer};
 use super::hold_off::HoldOff;
 use super::measurement::{HUNGRY, Measurement};
 use super::seconds::Seconds;
@@ -26,6 +28,8 @@ const OFTEN: f64 = 0.6;
 const CONFIRM: u32 = 2;
 /// So many seconds of little work must pass before a thread is taken away.
 const IDLE: u32 = 15;
+/// So many seconds of waiting without anything to add must pass before fewer threads are tried.
+const STUCK: f64 = 6.0;
 
 /// Decides, second by second. See the [module](super).
 #[derive(Clone, Debug)]
@@ -49,6 +53,8 @@ pub struct Controller {
     doubted: Vec<Knob>,
     trial: Option<Trial>,
     check: Option<Check>,
+    fewer: Option<Fewer>,
+    tried_fewer: bool,
 }
 
 impl Controller {
@@ -70,6 +76,8 @@ impl Controller {
             doubted: Vec::new(),
             trial: None,
             check: None,
+            fewer: None,
+            tried_fewer: false,
         }
     }
 
@@ -135,7 +143,20 @@ impl Controller {
                 return Some(decision);
             }
         }
-        self.feed().or_else(|| self.shrink(m))
+        if let Some(mut fewer) = self.fewer.take() {
+            match fewer.judge(m, self.second) {
+                fewer::Verdict::Open => {
+                    self.fewer = Some(fewer);
+                    return None;
+                }
+                fewer::Verdict::Better => self.keep_fewer(),
+                fewer::Verdict::Worse(gained) => {
+                    let reason = format!("fewer brought {:+.0} %", 100.0 * gained);
+                    return Some(self.change(m, Knob::Threads, fewer.from, reason));
+                }
+            }
+        }
+        self.feed().or_else(|| self.step_down()).or_else(|| self.shrink(m))
     }
 
     /// A step was taken back: tries it once more where it may have been others who made it look bad, else gives it up.
@@ -167,7 +188,7 @@ impl Controller {
     fn make_room(&mut self, m: &Measurement) -> Decision {
         let processes = self.bounds.processes.1;
         let next = Setting { threads: self.bounds.spread(self.now.threads, processes), processes, ..self.now };
-        (self.trial, self.check) = (None, None);
+        (self.trial, self.check, self.fewer) = (None, None, None);
         self.change(m, Knob::Processes, next, "each needs more memory than there is for so many".to_owned())
     }
 
@@ -281,6 +302,32 @@ impl Controller {
         let to = Setting { threads: self.bounds.spread(to.threads, to.processes), ..to };
         let reason = format!("the step up brought {:+.0} %, which {} bring as well", 100.0 * gained, knob.of(to));
         self.change(m, knob, to, reason)
+    }
+
+    /// The consumer waits, nothing can be added, and cores are what is missing: half of the threads, to see whether they are in each
+    /// other's way.
+    fn step_down(&mut self) -> Option<Decision> {
+        let (now, m) = (self.now, self.hunger.seen.better_half());
+        let is_stuck = self.hunger.seen.wall_s() >= STUCK * self.second
+            && m.most_on(self.bounds.cores, now.threads) <= now.threads;
+        let next = Setting { threads: self.bounds.spread(now.threads / 2, now.processes), ..now };
+        if self.tried_fewer || !is_stuck || m.is_locked() || next.threads >= now.threads {
+            return None;
+        }
+        self.tried_fewer = true;
+        self.fewer = Some(Fewer::new(now, m.rate()));
+        let reason =
+            format!("consumer waits {}, and the cores are taken: threads may be in each other's way", pc(m.wait()));
+        Some(self.change(&m, Knob::Threads, next, reason))
+    }
+
+    /// Fewer threads bring more: they are not added again for a while.
+    fn keep_fewer(&mut self) {
+        self.give_up(Knob::Threads);
+        self.doubted.push(Knob::Threads);
+        self.more.begin();
+        // There may be still fewer that bring still more.
+        self.tried_fewer = false;
     }
 
     /// A quarter of the threads fewer, or as many as leave the rest idle for a quarter of the time.

@@ -5,6 +5,7 @@
 //! what came of it.
 
 mod controller;
+mod fewer;
 mod hold_off;
 mod measurement;
 mod online;

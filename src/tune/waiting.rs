@@ -90,6 +90,18 @@ fn what_computes_stays_on_its_cores() {
     }
 }
 
+/// Threads that decode what another has just decoded bring less than one of them.
+#[test]
+fn threads_that_are_in_each_others_way_become_fewer() {
+    for (cores, disturbed) in [(2, 1.5), (2, 3.0), (8, 0.4)] {
+        let world = World { cpu_s: 0.001, disturbed, cores, ..NOTHING };
+        let (at, changes) = settle(&world, (cores, 1), bounds(cores, 1), 120);
+        let (reached, best) = (world.rate(at.threads, 1), world.best(1));
+        assert!(reached >= 0.9 * best, "{world:?}: {at:?} gives {reached:.0} of {best:.0}");
+        assert!(changes <= 30, "{world:?}: {changes}");
+    }
+}
+
 /// A server that answers slower the more are asked of it gets as many as it had before.
 #[test]
 fn a_server_that_is_full_is_not_asked_for_more() {

@@ -7,6 +7,8 @@ use super::{Measurement, Setting};
 pub(crate) struct World {
     /// Seconds of an element on a core.
     pub(crate) cpu_s: f64,
+    /// Threads that share a process disturb each other: with each further one an element takes this share longer on a core.
+    pub(crate) disturbed: f64,
     /// Seconds of an element spent blocked.
     pub(crate) blocked_s: f64,
     /// Whether the time on a core is spent with the lock of the process's interpreter.
@@ -25,6 +27,7 @@ pub(crate) struct World {
 /// Elements that take no time, for a consumer that asks for nothing else.
 pub(crate) const NOTHING: World = World {
     cpu_s: 1e-6,
+    disturbed: 0.0,
     blocked_s: 0.0,
     locks: false,
     locks_while_blocked: false,
@@ -35,8 +38,17 @@ pub(crate) const NOTHING: World = World {
 };
 
 impl World {
+    /// The same, where so many threads disturb each other.
+    fn with(&self, threads: usize, processes: usize) -> Self {
+        let others = (threads / processes.max(1)).saturating_sub(1);
+        Self { cpu_s: self.cpu_s * (1.0 + self.disturbed * others as f64), disturbed: 0.0, ..*self }
+    }
+
     /// Elements per second of so many threads in so many processes, whoever wants them; 0 processes are this one.
     fn supply(&self, threads: usize, processes: usize) -> f64 {
+        if self.disturbed > 0.0 {
+            return self.with(threads, processes).supply(threads, processes);
+        }
         let held =
             if self.locks { self.cpu_s } else { 0.0 } + if self.locks_while_blocked { self.blocked_s } else { 0.0 };
         let by_threads = threads as f64 / self.service_s();
@@ -66,6 +78,9 @@ impl World {
 
     /// Of a second, seconds for which the threads are at work, and of those until they have the lock.
     pub(crate) fn busy_s(&self, threads: usize, processes: usize) -> (f64, f64) {
+        if self.disturbed > 0.0 {
+            return self.with(threads, processes).busy_s(threads, processes);
+        }
         let rate = self.rate(threads, processes);
         let work = rate * self.service_s();
         // Who waits for a core, a lock or a server is at work. A consumer or a stateful part that is slower leaves them idle.
@@ -86,7 +101,7 @@ impl World {
         let rate = if rate >= 0.999 * most { most } else { (rate * (1.0 + 0.04 * (noise - 0.5))).min(most) };
         let wait_s = (1.0 - rate * self.step_s).max(0.0);
         let (busy_s, locked_s) = self.busy_s(at.threads, at.processes);
-        let cpu_s = rate * self.cpu_s;
+        let cpu_s = rate * self.with(at.threads, at.processes).cpu_s;
         // Nothing is left to hand out where threads have nothing to do.
         let window_full = wait_s > 0.0 && busy_s < 0.9 * at.threads as f64;
         Measurement {
