@@ -15,7 +15,7 @@ use gristmill::pack::{Packing, RowSpec, WindowPackOptions};
 use gristmill::rng::IndexShuffle;
 use gristmill::source::{IndexCache, Jsonl, Lines, TokenLayout, TokenType, Tokens};
 use gristmill::text::{TextEncoder, Tokenise, TokeniseMap, TokeniseOptions, Tokenizer};
-use gristmill::{DatasetIterator, Error, IterDataset, MapDataset, Result, Runtime};
+use gristmill::{DatasetIterator, Error, IterDataset, Load, MapDataset, Result, Runtime};
 
 #[path = "support/cpu_clock.rs"]
 mod cpu_clock;

@@ -5,7 +5,7 @@
 use gristmill::cx::StageId;
 use gristmill::dataset::map::Range;
 use gristmill::dataset::{Role, stage_after};
-use gristmill::{Cx, DatasetIterator, IterDataset, MapDataset, Result, Runtime, Stage};
+use gristmill::{Cx, DatasetIterator, IterDataset, Load, MapDataset, Result, Runtime, Stage};
 use serde::{Deserialize, Serialize};
 
 struct EveryNth<D> {

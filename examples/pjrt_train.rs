@@ -15,7 +15,7 @@ use gristmill::device::{DevicePut, Placement, Plugin, PutOptions, discover, keep
 use gristmill::pack::{OverLong, Packing, RowSpec, WindowPackOptions};
 use gristmill::source::Jsonl;
 use gristmill::text::{TextEncoder, Tokenise, TokeniseMap, TokeniseOptions};
-use gristmill::{Array, Buffer, Checkpoint, DType, Error, IterDataset, MapDataset, Result};
+use gristmill::{Array, Buffer, Checkpoint, DType, Error, IterDataset, Load, MapDataset, Result};
 use serde::{Deserialize, Serialize};
 
 const EMBED: [usize; 2] = [4096, 32];

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use gristmill::dataset::map::Range;
-use gristmill::{IterDataset, MapDataset, Result};
+use gristmill::{Load, MapDataset, Result};
 
 /// Stands in for a training step: looks at the batch, then keeps a core busy for as long as an accelerator would be.
 fn train_step((_, ys): &(Vec<i64>, Vec<f32>), loss: &mut f32) {

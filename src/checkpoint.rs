@@ -100,7 +100,7 @@ impl Checkpoint {
     ///
     /// ```
     /// use gristmill::dataset::map::Range;
-    /// use gristmill::{Checkpoint, IterDataset, MapDataset};
+    /// use gristmill::{Checkpoint, IterDataset, Load, MapDataset};
     /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-checkpoint-{}", std::process::id()));
     /// # std::fs::create_dir_all(&dir).unwrap();
     /// # let file = dir.join("loader.json");

@@ -10,9 +10,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::sync::Locked;
 
 /// Forks between the first process that asked and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
@@ -230,7 +231,7 @@ impl<T: Send> PerProcess<Mutex<T>> {
     #[allow(dead_code, reason = "only sources of some features keep what they have decoded")]
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        self.get().lock().unwrap_or_else(PoisonError::into_inner)
+        self.get().locked()
     }
 }
 

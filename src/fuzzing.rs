@@ -44,7 +44,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     #[cfg(feature = "spec")]
     ("pipeline", pipeline),
     #[cfg(all(feature = "workers", target_os = "linux"))]
-    ("wire", crate::workers::fuzz_wire),
+    ("wire", crate::wire::fuzz_wire),
 ];
 
 /// Runs one target.

@@ -7,12 +7,12 @@
 //!
 //! # Two worlds
 //! A [`MapDataset`] is random access and pure; an [`IterDataset`] is an ordered stream with a small state.
-//! [`MapDataset::to_iter`] leads from the first to the second, [`IterDataset::loader`] runs the whole. Names and meanings
+//! [`MapDataset::to_iter`] leads from the first to the second, [`Load::loader`] runs the whole; the [`prelude`] has all traits with such methods. Names and meanings
 //! are Grain's wherever Grain has them; where Grain is wrong, the method says `DIFFERENCE` and what ours does.
 //!
 //! ```
 //! use gristmill::dataset::map::Range;
-//! use gristmill::{IterDataset, MapDataset};
+//! use gristmill::prelude::*;
 //!
 //! let pipeline = || Range::new(0, 1000).seed(42).shuffle(None).map(|x| x * 2).to_iter().batch(32);
 //!
@@ -98,6 +98,7 @@ pub mod fuzzing;
 mod loader;
 pub mod pack;
 mod place;
+pub mod prelude;
 #[cfg(feature = "python")]
 mod python;
 pub mod report;
@@ -109,11 +110,14 @@ pub mod spec;
 mod startup;
 mod stats;
 pub mod store;
+mod sync;
 mod temporary;
 #[cfg(feature = "text")]
 pub mod text;
 pub mod tune;
 mod units;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+mod wire;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub mod workers;
 
@@ -123,5 +127,5 @@ pub use dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Sta
 pub use element::{Array, Batch, Buffer, DType, Element, ElementSpec, Value};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::{Executor, Runtime};
-pub use loader::{Loader, LoaderBuilder};
+pub use loader::{Load, Loader, LoaderBuilder};
 pub use report::Report;

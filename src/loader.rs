@@ -7,9 +7,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-#[cfg(all(feature = "workers", target_os = "linux"))]
-use serde::{Serialize, de::DeserializeOwned};
-
 use self::ahead::Ahead;
 use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::{Cx, Recorder};
@@ -20,54 +17,47 @@ use crate::fork::Ours;
 use crate::report::{ConsumerMeter, First, Report, Seen};
 use crate::startup::made_between;
 
-/// Chooses how a pipeline is run: see [`IterDataset::loader`].
+/// Runs pipelines: what every [`IterDataset`] can do.
+pub trait Load: IterDataset {
+    /// Chooses who evaluates the pipeline, and starts it: see [`LoaderBuilder`].
+    fn loader(self) -> LoaderBuilder<Self>
+    where
+        Self: Sized + 'static,
+    {
+        LoaderBuilder::new(self)
+    }
+}
+
+impl<D: IterDataset> Load for D {}
+
+/// Starts those who evaluate a pipeline, if that is neither the consumer's thread nor threads beside it.
+pub(crate) trait Backend: Send {
+    /// Starts them for the elements of `pipeline`; returns what runs it, and who evaluates in words.
+    ///
+    /// # Errors
+    /// If they cannot be started.
+    fn start(self: Box<Self>, pipeline: &dyn Stage, recorder: &Arc<Recorder>) -> Result<(Runtime, String)>;
+}
+
+/// Chooses how a pipeline is run: see [`Load::loader`].
 #[must_use = "a builder does nothing until `build`"]
 pub struct LoaderBuilder<D> {
     dataset: D,
     executor: Executor,
     buffer: usize,
     resume: Option<Checkpoint>,
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    workers: Option<crate::workers::start::Launch>,
+    backend: Option<Box<dyn Backend>>,
 }
 
 impl<D: IterDataset + 'static> LoaderBuilder<D> {
     pub(crate) fn new(dataset: D) -> Self {
-        Self {
-            dataset,
-            executor: Executor::Inline,
-            buffer: 2,
-            resume: None,
-            #[cfg(all(feature = "workers", target_os = "linux"))]
-            workers: None,
-        }
+        Self { dataset, executor: Executor::Inline, buffer: 2, resume: None, backend: None }
     }
 
-    /// The elementwise part in worker processes, which make the same pipeline as `factory` of `cfg`: see
-    /// [`mp_prefetch`](crate::workers::mp_prefetch), which calls it for the dataset too. It takes the place of an
-    /// [`executor`](Self::executor).
-    ///
-    /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a `cfg` that does not survive the way through JSON.
-    /// A worker whose pipeline has another fingerprint ends the run with the first stage that differs.
+    /// Has those evaluate the elements that `backend` starts, in place of an [`executor`](Self::executor).
     #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub fn mp_prefetch<C, E>(
-        mut self,
-        factory: fn(C) -> Result<E>,
-        cfg: &C,
-        options: crate::workers::MpOptions,
-    ) -> Result<Self>
-    where
-        C: Serialize + DeserializeOwned,
-        E: IterDataset + 'static,
-    {
-        self.workers = Some(crate::workers::start::Launch::new(factory, cfg, options)?);
-        Ok(self)
-    }
-
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn launch(mut self, launch: crate::workers::start::Launch) -> Self {
-        self.workers = Some(launch);
+    pub(crate) fn backend(mut self, backend: impl Backend + 'static) -> Self {
+        self.backend = Some(Box::new(backend));
         self
     }
 
@@ -131,9 +121,8 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
 
     /// Who evaluates, and that in words.
     fn runtime(&mut self, recorder: &Arc<Recorder>) -> Result<(Runtime, String)> {
-        #[cfg(all(feature = "workers", target_os = "linux"))]
-        if let Some(launch) = self.workers.take() {
-            return launch.start(&self.dataset, recorder);
+        if let Some(backend) = self.backend.take() {
+            return backend.start(&self.dataset, recorder);
         }
         Ok((Runtime::new(self.executor, Some(recorder.clone()))?, self.executor.to_string()))
     }

@@ -80,6 +80,7 @@ fn example(
     pipeline: impl gristmill::IterDataset<Item = gristmill::Batch> + 'static,
     weights: device::DeviceBuffer,
 ) -> gristmill::Result<gristmill::Checkpoint> {
+    use gristmill::Load;
     use gristmill::device::Plugin;
     const STEP: &str = "module {}";
     // Shown:

@@ -569,7 +569,7 @@ fn parquet() {
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 #[test]
 fn tfrecord() {
-    use gristmill::IterDataset;
+    use gristmill::Load;
     use gristmill::source::{TfRecord, TfRecordStream};
     check_all("tfrecord", |path, case| {
         let mut read = Read::default();

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use gristmill::element::OrderHash;
 use gristmill::spec::{Format, Pipeline};
-use gristmill::{BoxIter, Checkpoint, Element, IterDataset};
+use gristmill::{BoxIter, Checkpoint, Element, Load};
 
 /// Elements before the state that is pinned, and those that are looked at in all.
 const BEFORE: usize = 5;

@@ -8,7 +8,7 @@ use gristmill::pack::{OverLong, Packing, RowSpec, WindowPackOptions};
 use gristmill::source::Jsonl;
 use gristmill::spec::{Format, Pipeline};
 use gristmill::text::{TextEncoder, Tokenise, TokeniseMap, TokeniseOptions, Tokenizer};
-use gristmill::{Element, ElementSpec, IterDataset, MapDataset, Result, demo};
+use gristmill::{Element, ElementSpec, IterDataset, Load, MapDataset, Result, demo};
 
 #[path = "../benches/support/lengths.rs"]
 mod lengths;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use gristmill::dataset::map::{RandomAccess, Source};
 use gristmill::report::Change;
-use gristmill::{Executor, IterDataset, LoaderBuilder, MapDataset, Report, Result};
+use gristmill::{Executor, IterDataset, Load, LoaderBuilder, MapDataset, Report, Result};
 use proptest::prelude::*;
 
 // Each measures, and the others would take its cores.

@@ -8,7 +8,7 @@ use gristmill::dataset::Remainder;
 use gristmill::dataset::map::Range;
 use gristmill::tune::Knob;
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{Array, Checkpoint, Element, Error, IterDataset, MapDataset, Result};
+use gristmill::{Array, Checkpoint, Element, Error, IterDataset, Load, MapDataset, Result};
 
 const MIB: u64 = 1 << 20;
 

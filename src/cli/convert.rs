@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::sink::SinkFormat;
 use crate::spec::{Data, Pipeline};
-use crate::{BoxIter, Element, IterDataset, Result};
+use crate::{BoxIter, Element, Load, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 

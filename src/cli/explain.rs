@@ -7,7 +7,7 @@ use crate::checkpoint::fingerprint;
 use crate::dataset::{Role, Sample, StageMemory, estimate};
 use crate::report::REMEDY;
 use crate::spec::Pipeline;
-use crate::{Element, ElementSpec, Executor, IterDataset, Result, Stage};
+use crate::{Element, ElementSpec, Executor, Load, Result, Stage};
 use serde::Serialize;
 
 use crate::cli::format::{bytes, cut, grouped};

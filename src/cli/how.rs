@@ -2,7 +2,7 @@
 
 use crate::spec::{Pipeline, parse_bytes};
 use crate::units::check_budget;
-use crate::{BoxIter, Element, Error, Executor, IterDataset, LoaderBuilder, Result};
+use crate::{BoxIter, Element, Error, Executor, Load, LoaderBuilder, Result};
 
 /// Who evaluates the pipeline. The choice never changes what is delivered.
 #[derive(Clone, Default, clap::Args)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::spec::Data;
-use crate::{Element, ElementSpec, Error, Executor, IterDataset, Result, Value};
+use crate::{Element, ElementSpec, Error, Executor, Load, Result, Value};
 use crate::{place, source};
 use serde::Serialize;
 

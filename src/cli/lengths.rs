@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::source::TokenLayout;
 use crate::spec::Data;
 use crate::text::Tokenizer;
-use crate::{BoxIter, Element, Error, Executor, IterDataset, Result, Value};
+use crate::{BoxIter, Element, Error, Executor, Load, Result, Value};
 
 use crate::cli::progress::Counter;
 

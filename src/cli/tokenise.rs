@@ -6,7 +6,7 @@ use crate::sink::SinkFormat;
 use crate::source::TokenType;
 use crate::spec::Data;
 use crate::text::Tokenizer;
-use crate::{IterDataset, Result};
+use crate::{Load, Result};
 use serde_json::json;
 
 use crate::cli::Outcome;

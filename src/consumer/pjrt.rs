@@ -1,13 +1,14 @@
 //! A device behind a PJRT plugin.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::{Consumer, Emulated, Handle, Ran};
 use crate::device::{Device, DeviceBatch, DeviceBuffer, Event, Executable, arrays};
 use crate::element::Batch;
 use crate::error::{Error, ErrorKind, Result};
+use crate::sync::Locked;
 
 /// A transfer or a step that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -25,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// use gristmill::consumer::{Metrics, Pjrt, feed};
 /// use gristmill::dataset::map::Range;
 /// use gristmill::device::Plugin;
-/// use gristmill::{Array, Element, IterDataset, MapDataset};
+/// use gristmill::{Array, Element, IterDataset, Load, MapDataset};
 ///
 /// let device = Plugin::load("pjrt_c_api_cpu_plugin.so")?.client()?.device(0)?;
 /// let mut device = Pjrt::new(device).emulate(Duration::from_millis(5));
@@ -147,7 +148,7 @@ impl Handle for PjrtStep {
     fn wait(self) -> Result<Ran> {
         let there_at = last(self.transfers, self.submitted_at)?;
         if let Some(device) = self.emulated {
-            let step = device.lock().unwrap_or_else(PoisonError::into_inner).step(there_at.max(self.asked_at));
+            let step = device.locked().step(there_at.max(self.asked_at));
             return Ok(step.wait_for_device());
         }
         if self.results.is_empty() {

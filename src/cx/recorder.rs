@@ -1,8 +1,9 @@
 //! Counts of all threads together, and those of other processes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use crate::sync::Locked;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -103,12 +104,12 @@ impl Recorder {
     }
 
     pub(super) fn stages(&self) -> MutexGuard<'_, Vec<StageTally>> {
-        self.stages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stages.locked()
     }
 
     /// Counted remarks so far (`"sequences split"`, `"bad records skipped"`), in the order they first came up.
     pub fn notes(&self) -> Vec<(String, u64)> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.notes.locked().clone()
     }
 
     /// What was recorded since this was called last, to be added to the recorder of another process.
@@ -117,7 +118,7 @@ impl Recorder {
         let mut stages = self.stages();
         let taken = stages.iter_mut().enumerate().filter(|(_, tally)| tally.counts != Counts::default());
         let stages = taken.map(|(stage, tally)| StageCounts::take(stage as u32, tally)).collect();
-        let notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
+        let notes = std::mem::take(&mut *self.notes.locked());
         Tally { stages, notes }
     }
 
@@ -137,7 +138,7 @@ impl Recorder {
     }
 
     pub(crate) fn note(&self, what: &str, count: u64) {
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = self.notes.locked();
         match notes.iter_mut().find(|(name, _)| name == what) {
             Some((_, total)) => *total += count,
             None => notes.push((what.to_owned(), count)),

@@ -3,8 +3,9 @@
 //! Such a wait is neither work nor a wait for a disk or a network: more threads would wait with it. So it is counted apart, and
 //! left out of what threads are busy with.
 
+use crate::sync::Locked;
 use std::cell::Cell;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 thread_local!(static WAITED_NS: Cell<u64> = const { Cell::new(0) });
@@ -16,7 +17,7 @@ pub(crate) fn take_turn<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         Err(TryLockError::WouldBlock) => {
             let start = Instant::now();
-            let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
+            let guard = lock.locked();
             WAITED_NS.set(WAITED_NS.get() + start.elapsed().as_nanos() as u64);
             guard
         }

@@ -5,15 +5,13 @@
 
 mod boxed;
 mod estimate;
-pub(crate) mod foresight;
 pub mod iter;
 pub mod map;
 mod memory;
-pub(crate) mod pace;
 mod remainder;
+pub(crate) mod run;
 mod sample;
 mod stage;
-pub(crate) mod upcoming;
 
 pub use boxed::{AnyState, BoxIter, BoxIterator, BoxMap};
 pub use estimate::{StageMemory, estimate};
@@ -21,10 +19,10 @@ pub use iter::{DatasetIterator, IterDataset};
 pub use map::MapDataset;
 pub use memory::{Held, Memory, Sample};
 pub use remainder::Remainder;
+pub use run::upcoming::{Record, Upcoming};
 #[cfg(any(feature = "spec", feature = "compress"))]
 pub(crate) use stage::same_stage;
 pub use stage::{Role, Stage, StageSeed, chain, default_seed, label, record_in, record_of, stage_after};
-pub use upcoming::{Record, Upcoming};
 
 /// The length of a dataset that never ends: Grain's `sys.maxsize`.
 pub const INFINITE: u64 = i64::MAX as u64;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::map::Shuffled;
 use super::memory::{Memory, Sample};
-use super::upcoming::{Record, Upcoming};
+use super::run::upcoming::{Record, Upcoming};
 use crate::cx::StageId;
 use crate::error::{Error, Result};
 

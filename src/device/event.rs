@@ -13,6 +13,7 @@ use super::abi::{EventAwait, EventDestroy, EventError, EventIsReady, EventOnRead
 use super::callback;
 use super::client::Client;
 use crate::error::{Error, Result};
+use crate::sync::Locked;
 
 /// Something that a plugin does in the background: a transfer, a computation. Clones are the same event.
 #[derive(Clone)]
@@ -174,12 +175,12 @@ struct Signal {
 
 impl Signal {
     fn set(&self) {
-        *self.is_set.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.is_set.locked() = true;
         self.changed.notify_all();
     }
 
     fn wait(&self, patience: Duration) -> bool {
-        let is_set = self.is_set.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_set = self.is_set.locked();
         let waited = self.changed.wait_timeout_while(is_set, patience, |is_set| !*is_set);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }

@@ -1,11 +1,12 @@
 //! What is still to be heard of batches that were sent.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::event::Event;
 use crate::error::{Error, Result};
+use crate::sync::Locked;
 
 /// A batch that was sent, as far as there is something to wait for.
 pub(super) struct Late {
@@ -47,7 +48,7 @@ impl HostUse {
         let this = this.clone();
         move |outcome| {
             if let Err(error) = outcome {
-                this.trouble.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                this.trouble.locked().get_or_insert(error);
             }
             this.transfers.fetch_sub(1, Ordering::Release);
         }
@@ -58,6 +59,6 @@ impl HostUse {
     }
 
     fn take_trouble(&self) -> Option<Error> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.trouble.locked().take()
     }
 }

@@ -5,13 +5,14 @@ use std::ffi::c_void;
 use std::fmt;
 use std::path::Path;
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use bytemuck::Zeroable;
 
 use super::abi::{Api, PluginInitialize};
 use super::client::{Client, ClientOption};
 use crate::error::{Error, ErrorKind, Result};
+use crate::sync::Locked;
 
 /// A loaded plugin: the driver of one kind of accelerator. Copies are the same plugin.
 ///
@@ -41,7 +42,7 @@ impl Plugin {
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let table = table_of(path)?;
-        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = LOADED.locked();
         if let Some(api) = loaded.iter().find(|api| api.is(table)) {
             return api.check_process().map(|()| Self { api });
         }

@@ -45,7 +45,7 @@ use crate::report::Report;
 /// it. Others are copied into a slot first: `depth + 1` slots, each as long as a batch, used again and again.
 /// ```no_run
 /// use gristmill::device::{DevicePut, Placement, Plugin, PutOptions};
-/// use gristmill::{Array, Element, IterDataset, MapDataset, dataset::map::Range};
+/// use gristmill::{Array, Element, IterDataset, Load, MapDataset, dataset::map::Range};
 ///
 /// let client = Plugin::load("pjrt_c_api_cpu_plugin.so")?.client()?;
 /// let ds = Range::new(0, 1000).map(|x| Element::new().with("x", Array::scalar(x as i32))).to_iter().batch(8);

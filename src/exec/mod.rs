@@ -1,6 +1,7 @@
 //! Executors: who evaluates a pipeline. None of them changes a byte of it.
 
 mod demand;
+mod figures;
 mod pool;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) mod remote;
@@ -8,6 +9,7 @@ mod runtime;
 pub(crate) mod thread;
 mod tuning;
 
+pub use figures::{WorkerReport, WorkersReport};
 pub use runtime::{Executor, Runtime};
 
 #[cfg(all(feature = "workers", target_os = "linux"))]

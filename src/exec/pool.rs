@@ -11,6 +11,7 @@ use crate::cx::clock::thread_cpu;
 use crate::cx::turn::OwnTime;
 use crate::error::{Error, Result};
 use crate::fork::Ours;
+use crate::sync::Locked;
 
 /// A piece of work, which is told whether it is to go on. It sends its result wherever its maker waits for it; where it is
 /// dropped, or stops early, its maker sees that nothing will come.
@@ -107,7 +108,7 @@ impl Pool {
     /// Puts a task at the end of the queue; once cancelled, drops it.
     pub(crate) fn submit(&self, task: Task) {
         let Some(hands) = self.hands.get() else { return };
-        if let Some(queue) = &*hands.queue.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(queue) = &*hands.queue.locked() {
             // The threads hold the other end until the pool goes.
             let _ = queue.send(task);
         }
@@ -119,7 +120,7 @@ impl Pool {
     /// If the system refuses one; those there are do the work.
     pub(crate) fn set_threads(&self, count: usize) -> Result<()> {
         let Some(hands) = self.hands.get() else { return Ok(()) };
-        let mut threads = hands.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = hands.threads.locked();
         *self.shared.active() = count;
         self.shared.changed.notify_all();
         while threads.len() < count && self.shared.open.get() {
@@ -178,7 +179,7 @@ impl Pool {
         self.shared.open.0.store(false, Ordering::Relaxed);
         drop(active);
         self.shared.changed.notify_all();
-        *hands.queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *hands.queue.locked() = None;
         // What nobody takes any more goes with what it holds.
         hands.tasks.try_iter().for_each(drop);
     }
@@ -186,7 +187,7 @@ impl Pool {
     /// Waits for the threads of a pool that was cancelled.
     pub(crate) fn join(&self) {
         let Some(hands) = self.hands.get() else { return };
-        let threads = std::mem::take(&mut *hands.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *hands.threads.locked());
         let me = std::thread::current().id();
         // The last holder may be a task on one of the threads, which cannot wait for itself.
         threads.into_iter().filter(|t| t.thread().id() != me).for_each(|thread| drop(thread.join()));
@@ -202,7 +203,7 @@ impl Drop for Pool {
 
 impl Shared {
     fn active(&self) -> MutexGuard<'_, usize> {
-        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+        self.active.locked()
     }
 
     /// Waits until thread `index` is to work; `false` once the pool is cancelled.

@@ -2,15 +2,16 @@
 
 use std::fmt::Debug;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::figures::WorkersReport;
 use crate::cx::StageId;
 use crate::element::Owner;
 use crate::error::Result;
-use crate::report::WorkersReport;
+use crate::sync::Locked;
 
 /// A stage of the whole pipeline whose elements are evaluated elsewhere: its id, shifted by those of its neighbours.
 pub(crate) type Border = u32;
@@ -84,8 +85,8 @@ pub(crate) trait Deliver: Send {
     /// What came of the next indices; of a lane, where it is then.
     ///
     /// # Errors
-    /// Where `part` is not what a worker of this build writes. Nothing was delivered then.
-    fn part(&mut self, part: &Part) -> Result<Option<Point>>;
+    /// Where `delivery` is not what a worker of this build writes. Nothing was delivered then.
+    fn part(&mut self, delivery: &Delivery) -> Result<Option<Point>>;
 
     /// The next index has no element: one that no worker survives, left out.
     fn skip(&mut self);
@@ -95,7 +96,7 @@ pub(crate) trait Deliver: Send {
 }
 
 /// What came of some indices, as it lies in memory.
-pub(crate) struct Part {
+pub(crate) struct Delivery {
     pub(crate) bytes: Arc<dyn Owner>,
     pub(crate) used: usize,
     pub(crate) indices: u64,
@@ -161,11 +162,11 @@ impl Served {
 }
 
 fn add<S: ?Sized>(entries: &Entries<S>, border: Border, serve: Arc<S>) {
-    entries.lock().unwrap_or_else(PoisonError::into_inner).push((border, serve));
+    entries.locked().push((border, serve));
 }
 
 fn find<S: ?Sized>(entries: &Entries<S>, border: Border) -> Option<Arc<S>> {
-    let all = entries.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = entries.locked();
     all.iter().find(|(b, _)| *b == border).map(|(_, serve)| serve.clone())
 }
 

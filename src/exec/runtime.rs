@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::demand::Demand;
+use super::figures::WorkersReport;
 use super::pool::Pool;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use super::remote::{Border, Remote, Served};
@@ -9,7 +10,6 @@ use super::tuning::Tuning;
 use crate::cx::{Cx, Recorder};
 use crate::error::{Error, Result};
 use crate::fork::Ours;
-use crate::report::WorkersReport;
 use crate::tune::Decision;
 
 /// Who evaluates the elementwise part of a pipeline, and where its stateful part runs.

@@ -1,6 +1,6 @@
 //! Threads of a pool whose number follows what the consumer needs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use super::pool::Pool;
 use crate::cx::{Recorder, clock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fork::Ours;
+use crate::sync::Locked;
 use crate::tune::{Bounds, Decision, Setting, Totals, Tuner};
 
 /// As many threads there may be, where elements mostly wait for something.
@@ -48,7 +49,7 @@ impl Tuning {
     /// What was changed so far, and why.
     pub(crate) fn decisions(&self) -> Vec<Decision> {
         let Some(Running { decisions, .. }) = self.0.get() else { return Vec::new() };
-        decisions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        decisions.locked().clone()
     }
 }
 
@@ -95,6 +96,6 @@ fn tune(
             }
             pool.set_window(window);
         }
-        told.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&tuner.decisions);
+        told.locked().clone_from(&tuner.decisions);
     }
 }

@@ -1,6 +1,6 @@
 //! The stateful part on a thread of its own, ahead of the consumer.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use crate::dataset::DatasetIterator;
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::report::ConsumerMeter;
+use crate::sync::Locked;
 
 /// What travels from the thread of the stateful part: elements, each with the state behind it.
 type Packet<T, S> = Vec<Result<(T, S)>>;
@@ -188,9 +189,9 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
     sender: Sender<Packet<I::Item, I::State>>,
 ) {
     let outbox = Arc::new(Mutex::new(Outbox { packet: Vec::new(), clock: PacketClock::new(), sender }));
-    let post = || outbox.lock().unwrap_or_else(PoisonError::into_inner);
+    let post = || outbox.locked();
     let waiting = outbox.clone();
-    cx.before_waiting(move || waiting.lock().unwrap_or_else(PoisonError::into_inner).offer());
+    cx.before_waiting(move || waiting.locked().offer());
     loop {
         let next = iter.next(cx);
         let sent = match next {

@@ -10,11 +10,11 @@ use super::item::Item;
 use super::{buffer, error};
 use crate::element::{Element, Tree};
 use crate::error::{Error, Result};
-use crate::workers::wire::tree::{
+use crate::wire::tree::{
     self, BYTES, DICT, FALSE, FLOAT, INT, LIST, NONE, PICKLED, STR, TRUE, TUPLE, pair, write_array, write_bytes,
     write_rows,
 };
-use crate::workers::wire::{Cross, Crossing, Entry, In, Out, Stop};
+use crate::wire::{Cross, Crossing, Entry, In, Out, Stop};
 
 /// An item, and the pieces that one element becomes.
 pub(crate) const CROSSINGS: &[Entry] = &[&Crossing::<Item>::OF, &Crossing::<Vec<Item>>::OF];

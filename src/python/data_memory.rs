@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::buffer;
-use crate::workers::wire::foreign::{self, Host};
+use crate::wire::foreign::{self, Host};
 
 /// NumPy's `PyDataMemAllocator`.
 #[repr(C)]

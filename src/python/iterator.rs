@@ -20,11 +20,12 @@ use super::report::PyReport;
 use super::streams::Streams;
 use super::warnings;
 use super::workers::Workers;
-use crate::dataset::{BoxIter, IterDataset};
+use crate::dataset::BoxIter;
 use crate::fork::{Origin, ThreadOf};
 use crate::report::ConsumerMeter;
+use crate::sync::Locked;
 use crate::units::Bytes;
-use crate::{Checkpoint, Error, Executor, Loader, Report, Result};
+use crate::{Checkpoint, Error, Executor, Load, Loader, Report, Result};
 
 /// Threads that evaluate the elementwise part: how many, or `"auto"`.
 #[derive(Clone, Copy, Debug)]
@@ -146,7 +147,7 @@ impl PyDatasetIterator {
             return Err(PyValueError::new_err("the iterator is already running: this is one of its own functions"));
         }
         Ok(detached(py, || {
-            let mut loader = self.loader.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut loader = self.loader.locked();
             let _owner = Owner::enter(&self.owner);
             ask(&mut loader)
         }))
@@ -268,7 +269,7 @@ fn nudge(py: Python<'_>) -> PyResult<()> {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.locked()
 }
 
 /// Marks the thread that has the loader, until it is dropped.

@@ -105,7 +105,7 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(all(feature = "workers", target_os = "linux"))]
     {
         crate::error::pack_by(error::pack);
-        crate::workers::wire::also(crossing::CROSSINGS);
+        crate::wire::also(crossing::CROSSINGS);
         module.add_function(wrap_pyfunction!(workers::_serve, module)?)?;
         module.add_function(wrap_pyfunction!(workers::_end_with_parent, module)?)?;
     }

@@ -1,7 +1,7 @@
 //! Shards, written in the background.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::fork::Origin;
 use crate::sink::{Sink, SinkFormat, SinkOptions, SinkReport};
 use crate::source::TokenType;
+use crate::sync::Locked;
 
 #[doc = docs!(Sink)]
 #[pyclass(name = "Sink", module = "gristmill", frozen)]
@@ -114,7 +115,7 @@ fn token_type_of(name: &str) -> Result<TokenType> {
 impl PySink {
     fn lock(&self) -> Result<MutexGuard<'_, State>> {
         self.origin.check("this sink")?;
-        Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(self.state.locked())
     }
 
     /// Does something with the sink, without the interpreter.

@@ -1,7 +1,7 @@
 //! One TFRecord file, front to back: what readers written in Python stand on.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -12,6 +12,7 @@ use super::interpreter::detached;
 use crate::element::Buffer;
 use crate::error::Result;
 use crate::source::{Access, TfRecordReader};
+use crate::sync::Locked;
 
 #[doc = docs!(TfRecordReader)]
 #[pyclass(name = "TfRecordReader", module = "gristmill._gristmill", frozen)]
@@ -22,7 +23,7 @@ pub(crate) struct PyTfRecordReader {
 
 impl PyTfRecordReader {
     fn reader(&self) -> MutexGuard<'_, TfRecordReader> {
-        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reader.locked()
     }
 
     fn next(&self) -> Result<Option<Buffer>> {

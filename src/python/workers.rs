@@ -1,7 +1,7 @@
 //! Worker processes of Python: what they are started with, and how they make the pipeline again.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
@@ -14,6 +14,7 @@ use super::{buffer, data_memory, process};
 use crate::dataset::{BoxIter, Stage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::loader::LoaderBuilder;
+use crate::sync::Locked;
 use crate::units::Bytes;
 use crate::workers::control::Session;
 use crate::workers::launch::{Starter, WorkerCommand};
@@ -102,14 +103,14 @@ impl Workers {
     ) -> Result<LoaderBuilder<BoxIter<Item>>> {
         let (payload, largest, starter) = (self.payload.clone(), self.largest.clone(), Arc::new(self.starter()));
         let launch = Launch::of_bytes(rebuild, payload, largest, starter, self.stages.clone(), self.options.clone())?;
-        Ok(loader.buffer(buffer.max(self.buffer)).launch(launch))
+        Ok(loader.buffer(buffer.max(self.buffer)).backend(launch))
     }
 }
 
 impl Workers {
     /// What starts the workers of one pass: a process that forks them ends with it.
     fn starter(&self) -> Starter {
-        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let begun = self.begun.locked().take();
         begun.unwrap_or_else(|| {
             let starter = Starter::new(self.command.clone());
             starter.load(&self.modules);

@@ -26,7 +26,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use crate::dataset::map::Range;
-    use crate::{IterDataset, MapDataset};
+    use crate::{Load, MapDataset};
 
     #[test]
     fn its_words_are_those_of_the_text() {

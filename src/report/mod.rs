@@ -25,11 +25,11 @@ use serde::Serialize;
 pub(crate) use decoding::REMEDY;
 pub(crate) use meter::ConsumerMeter;
 pub use verdict::{Advice, Change, Verdict};
-pub use workers::{WorkerReport, WorkersReport};
 
 use crate::cx::{Recorder, StageTally};
 use crate::dataset::{Role, Stage};
 use crate::exec::Runtime;
+pub use crate::exec::{WorkerReport, WorkersReport};
 use crate::store;
 use crate::tune::Decision;
 use crate::units::Bytes;

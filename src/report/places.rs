@@ -5,7 +5,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::iter::Cut;
 use crate::dataset::map::Range;
 use crate::dataset::{Role, Stage, stage_after};
-use crate::{Executor, IterDataset, MapDataset, Result, Runtime};
+use crate::{Executor, Load, MapDataset, Result, Runtime};
 
 /// A stage that keeps a core busy for so many microseconds, and runs in either part of a cut prefix, as those of Python do.
 struct Slow<D> {

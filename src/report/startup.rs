@@ -19,7 +19,7 @@ pub(super) fn causes(
 ) -> Vec<String> {
     let wait = wait.as_secs_f64();
     let said = |seconds: f64, what: &str| format!("{} of it: {what}", time(seconds * 1e6));
-    let mut causes: Vec<String> = workers.and_then(WorkersReport::startup).into_iter().collect();
+    let mut causes: Vec<String> = workers.and_then(super::workers::startup).into_iter().collect();
     let made = first.made.iter().map(|(what, took)| (took.as_secs_f64().min(wait), *what));
     let mut made: Vec<_> = made.filter(|(took, _)| *took > PART * wait).collect();
     made.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
     use crate::dataset::map::Range;
     use crate::startup::making;
-    use crate::{Executor, IterDataset, MapDataset};
+    use crate::{Executor, Load, MapDataset};
 
     const LONG: Duration = Duration::from_millis(60);
 

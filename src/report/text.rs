@@ -37,7 +37,7 @@ impl fmt::Display for Report {
             wrapped(f, "start-up ", &format!("{first} until the first was there{causes}"))?;
         }
         if let Some(workers) = &self.workers {
-            workers.lines(self.wall_s).iter().try_for_each(|line| wrapped(f, "  ", line))?;
+            super::workers::lines(workers, self.wall_s).iter().try_for_each(|line| wrapped(f, "  ", line))?;
         }
         let decisions = self.decisions.iter().rev().take(5).rev();
         decisions.into_iter().try_for_each(|decision| wrapped(f, "  ", &format!("tuned at {decision}")))?;

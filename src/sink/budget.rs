@@ -1,5 +1,6 @@
 //! How much may wait in memory.
 
+use crate::sync::Locked;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -59,7 +60,7 @@ impl Budget {
     }
 
     fn used(&self) -> MutexGuard<'_, Used> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        self.used.locked()
     }
 }
 

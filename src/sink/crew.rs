@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use super::task::{Ending, Part, Task};
 use super::writers::{Finished, ShardWriter};
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
+use crate::sync::Locked;
 
 /// Threads, as many as there are shards to write and as may be.
 #[derive(Debug)]
@@ -179,5 +180,5 @@ fn timed<R>(ns: &AtomicU64, work: impl FnOnce() -> R) -> R {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.locked()
 }

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use super::manifest::MANIFEST;
 use crate::error::{Error, Result};
 use crate::place;
 use crate::store::{self, Output, Version, Writer};
+use crate::sync::Locked;
 
 /// A folder in which files appear whole or not at all.
 #[derive(Debug)]
@@ -61,7 +62,7 @@ impl Folder {
     }
 
     fn version(&self) -> MutexGuard<'_, Version> {
-        self.manifest.lock().unwrap_or_else(PoisonError::into_inner)
+        self.manifest.locked()
     }
 
     /// Replaces a file by one that holds `bytes`.

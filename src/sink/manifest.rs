@@ -10,11 +10,12 @@ use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 #[cfg(feature = "cli")]
 use crate::source::{TokenLayout, TokenType};
+use crate::store;
 
 /// The version of the format of manifests that this crate writes.
 pub const FORMAT: u32 = 1;
 /// The name of the file.
-pub const MANIFEST: &str = "manifest.json";
+pub const MANIFEST: &str = store::MANIFEST;
 
 /// `manifest.json`: which shards there are, what is in them, and where the pipeline was behind each.
 ///

@@ -5,7 +5,8 @@
 //!
 //! ```
 //! use gristmill::sink::{Sink, SinkFormat};
-//! use gristmill::{Array, Element, IterDataset, MapDataset, dataset::map::Range};
+//! use gristmill::prelude::*;
+//! use gristmill::{Array, Element, dataset::map::Range};
 //! # let folder = std::env::temp_dir().join(format!("gristmill-doc-sink-{}", std::process::id()));
 //! let mut sink = Sink::options(SinkFormat::Jsonl).shard_records(40).open(&folder)?;
 //! for step in 0..100i64 {
@@ -91,6 +92,7 @@ pub use compression::Compression;
 pub use format::SinkFormat;
 pub use manifest::{FORMAT, FileEntry, MANIFEST, Manifest, Origin, ShardEntry};
 pub use options::SinkOptions;
+pub use pipeline::WriteTo;
 pub use push::Sink;
 pub use report::SinkReport;
 pub use schema::Schema;

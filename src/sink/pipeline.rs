@@ -12,7 +12,25 @@ use crate::checkpoint::Checkpoint;
 use crate::dataset::IterDataset;
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::loader::{Loader, LoaderBuilder};
+use crate::exec::Executor;
+use crate::loader::{Load, Loader, LoaderBuilder};
+
+/// Writes pipelines into shards: what every [`IterDataset`] of elements can do.
+pub trait WriteTo: IterDataset<Item = Element> {
+    /// Runs the pipeline to its end, on all cores, and writes what it yields into shards in `folder`: see [`sink`](crate::sink). A
+    /// [`loader`](Load::loader) of your own has the method of that name, too.
+    ///
+    /// # Errors
+    /// As [`LoaderBuilder::write_to`].
+    fn write_to(self, options: SinkOptions, folder: impl AsRef<Path>) -> Result<SinkReport>
+    where
+        Self: Sized + 'static,
+    {
+        self.loader().executor(Executor::all_cores()).write_to(options, folder)
+    }
+}
+
+impl<D: IterDataset<Item = Element>> WriteTo for D {}
 
 impl Sink {
     /// Begins or resumes a folder with what a pipeline yields: a loader that goes on where the folder ends.

@@ -7,10 +7,10 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::braces;
 use super::globs;
-use super::listed::listed;
 use crate::error::{Error, Result};
 use crate::place;
 pub(crate) use crate::place::file_name;
+use crate::store::listed;
 
 /// What names files: a path, a glob, a directory, or a list of those.
 pub trait Patterns {

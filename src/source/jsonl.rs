@@ -272,7 +272,7 @@ fn missing(line: &str, column: &str) -> Fault {
 mod tests {
     use super::*;
     use crate::dataset::map::Source;
-    use crate::{IterDataset, MapDataset};
+    use crate::{Load, MapDataset};
 
     #[test]
     fn errors_name_file_line_byte_and_the_nearest_column() {

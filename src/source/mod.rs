@@ -84,7 +84,6 @@ mod json_write;
 mod jsonl;
 mod jsonl_writer;
 mod lines;
-mod listed;
 #[cfg(feature = "compress")]
 mod lz4_frame;
 #[cfg(feature = "mds")]
@@ -158,7 +157,6 @@ pub use jsonl::{Jsonl, JsonlOptions};
 pub use jsonl_writer::JsonlWriter;
 pub use lines::{Lines, LinesOptions};
 #[cfg(feature = "store")]
-pub(crate) use listed::listed;
 #[cfg(feature = "mds")]
 pub use mds::{Mds, MdsOptions, MdsWriter, MdsWriterOptions};
 #[cfg(feature = "mds")]

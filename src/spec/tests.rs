@@ -1,6 +1,7 @@
 use super::*;
 use crate::dataset::{IterDataset, Role, Stage, estimate};
 use crate::exec::Executor;
+use crate::loader::Load;
 
 fn build(text: &str) -> Result<Vec<Element>> {
     Pipeline::from_text(text, Format::Yaml, ".")?.build()?.collect()

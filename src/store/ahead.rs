@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::object::{Object, PIECE};
+use crate::sync::Locked;
 
 /// Blocks of objects in the order in which they will be read.
 ///
@@ -30,7 +31,7 @@ const MOST: usize = 1 << 17;
 impl Ahead {
     /// Something that will be read behind all that was told before.
     pub(super) fn push(&self, object: &Arc<Object>, blocks: Range<u64>, wanted: &Weak<()>) {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.queue.locked();
         if let Some(last) = queue.back_mut()
             && last.object.as_ptr() == Arc::as_ptr(object)
             && last.wanted.ptr_eq(wanted)
@@ -53,7 +54,7 @@ impl Ahead {
 
     #[cold]
     fn begin(&self, room: impl Fn() -> u64) {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.queue.locked();
         loop {
             let most = room();
             if most < PIECE {

@@ -7,6 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use super::limit;
 use super::retry::Failure;
 use crate::element::Buffer;
+use crate::sync::Locked;
 
 /// Bytes of a block; the last of an object is shorter. What is fetched beside a record that is read alone is at most two of these.
 pub(crate) const BLOCK: u64 = 128 << 10;
@@ -150,7 +151,7 @@ impl Blocks {
 
 impl Shard {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 }
 

@@ -4,7 +4,7 @@
 //! doing so: another takes its place once that shows, or at once where it can be seen that the process is gone. A writer that was taken
 //! for dead and is not finds another name there, and publishes nothing more.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use object_store::{GetOptions, GetRange, ObjectStoreExt, PutMode, PutOptions, PutPayload, PutResult, UpdateVersion};
@@ -18,6 +18,7 @@ use super::retry::{Attempts, Failure, Fault, given_up, patiently};
 use super::runtime;
 use super::service::listening;
 use crate::error::{Error, ErrorKind, Result};
+use crate::sync::Locked;
 use crate::temporary::random;
 
 /// The name of the object. It begins with a dot, so that no source takes it for data.
@@ -143,7 +144,7 @@ pub(super) fn taken_over() -> Error {
 
 impl Held {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 
     /// Says that its owner lives, unless another has come.

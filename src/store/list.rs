@@ -8,6 +8,7 @@ use object_store::{ObjectMeta, ObjectStoreExt};
 
 use super::bucket::{LONGEST, Location};
 use super::folder::Entry;
+use super::listed::{MANIFEST, listed};
 use super::retry::{given_up, patiently};
 use super::runtime;
 use super::service::listing;
@@ -38,8 +39,8 @@ pub(crate) fn find(url: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
 fn in_folder(url: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     let folder = Location::parse(url)?;
     let children = children(&folder)?;
-    if children.iter().any(|meta| meta.location.filename() == Some(crate::sink::MANIFEST))
-        && let Some(files) = crate::source::listed(url, extensions)?
+    if children.iter().any(|meta| meta.location.filename() == Some(MANIFEST))
+        && let Some(files) = listed(url, extensions)?
     {
         return Ok(files);
     }

@@ -44,6 +44,9 @@
 //! removed at the end; a second sink is refused. It is written again every 15 s. After a kill the next sink goes on at once on the same machine,
 //! where it sees that the process is gone, and elsewhere a minute after the object was written last. The manifest is replaced by a conditional
 //! put, too: a writer that was taken for dead publishes nothing more, and says so. S3 and what keeps to its conditional puts, Google and Azure do this.
+//! Shards are put without a condition, as no store has one for the end of an upload in parts: a writer that was taken for dead in the
+//! middle of a shard may still put it, over that of the one that followed. Of one pipeline both have the same bytes; of others the
+//! manifest's hash tells (`gristmill verify`).
 //! A store that does not heed conditions refuses a sink that comes later, but not two that come in the same instant; web servers
 //! refuse none.
 //!
@@ -77,6 +80,7 @@ mod lease;
 mod limit;
 #[cfg(feature = "store")]
 mod list;
+mod listed;
 mod local;
 #[cfg(feature = "store")]
 mod object;
@@ -115,6 +119,7 @@ pub use self::folder::{Entry, Folder};
 pub(crate) use self::folder::{Version, Writer};
 #[cfg(feature = "store")]
 pub(crate) use self::list::find;
+pub(crate) use self::listed::{MANIFEST, listed};
 #[cfg(feature = "cli")]
 pub(crate) use self::local::{Alone, check_writable};
 pub(crate) use self::local::{description, replace};

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::StreamExt;
@@ -17,6 +17,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::DESCRIPTION;
 use super::client::{Redirects, client};
 use super::options::StoreOptions;
+use crate::sync::Locked;
 
 /// What the last answer to a request said.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,7 +59,7 @@ pub(super) async fn listing<F: Future>(requests: F) -> F::Output {
 pub(super) async fn listening<F: Future>(url: Option<Arc<str>>, request: F) -> (F::Output, Told) {
     let asked = Arc::new(Asked { url, told: Mutex::default() });
     let output = ASKED.scope(asked.clone(), request).await;
-    let told = *asked.told.lock().unwrap_or_else(PoisonError::into_inner);
+    let told = *asked.told.locked();
     (output, told)
 }
 
@@ -103,7 +104,7 @@ impl Service {
             *request.uri_mut() = url.parse().map_err(|e| HttpError::new(HttpErrorKind::Unknown, e))?;
         }
         let place = place_of(&request, asked);
-        let hear = |told| *asked.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
+        let hear = |told| *asked.told.locked() = told;
         hear(Told { sent: true, place, ..Told::default() });
         let response = self.0.execute(request).await?;
         let status = response.status();

@@ -1,10 +1,11 @@
 //! Findings about files that a process keeps for its life and hands to its workers, so that each file is examined once.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use super::load::EngineReport;
 use super::options::TokenizerOptions;
+use crate::sync::Locked;
 
 /// The hash and length of a `tokenizer.json`, and how it is loaded.
 pub(super) type Key = (u128, usize, TokenizerOptions);
@@ -40,7 +41,7 @@ pub(super) fn keep(key: Key, report: &EngineReport) {
 }
 
 fn found() -> MutexGuard<'static, Option<HashMap<Key, EngineReport>>> {
-    FOUND.lock().unwrap_or_else(PoisonError::into_inner)
+    FOUND.locked()
 }
 
 #[cfg(test)]

@@ -279,6 +279,7 @@ mod tests {
     use crate::dataset::map::Source;
     use crate::demo;
     use crate::exec::Executor;
+    use crate::loader::Load;
     use crate::text::{EngineChoice, Overflow, TextEncoder, TokeniseOptions, Tokenizer, TokenizerOptions};
 
     fn texts() -> Source<Vec<Element>> {

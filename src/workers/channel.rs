@@ -8,7 +8,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use rustix::net::{
@@ -18,6 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::sys::process::wait_any;
+use crate::sync::Locked;
 
 /// The longest message: far more than any that is sent, and far less than what a mad process could claim.
 const MOST: usize = 64 << 20;
@@ -91,7 +92,7 @@ impl Channel {
         let len = len.ok_or_else(|| io::Error::other(format!("a message of {} bytes is too long", bytes.len())))?;
         let mut bytes = bytes;
         bytes[..4].copy_from_slice(&len.to_le_bytes());
-        let _turn = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.out.locked();
         write_all(self.socket.as_fd(), &bytes, file)
     }
 
@@ -158,7 +159,7 @@ impl Channel {
     }
 
     fn inbox(&self) -> MutexGuard<'_, Inbox> {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inbox.locked()
     }
 }
 

@@ -3,7 +3,7 @@
 //! Only positions and descriptors travel here, a few dozen bytes a message; elements travel in the slab. The parent holds
 //! a [`Worker`](super::launch::Worker) and hears [`Event`]s, the worker holds a [`Session`].
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,7 @@ use super::slab::{ExtentId, WorkerSlab};
 use crate::cx::Tally;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::remote::Segment;
+use crate::sync::Locked;
 
 /// From the parent to a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -235,7 +236,7 @@ impl Session {
     /// [`ErrorKind::Worker`] for bytes that are no message.
     pub(crate) fn recv(&self) -> Result<Option<ToWorker>> {
         // Held while it waits: those that wait behind it see that there is nothing more.
-        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stopped = self.stopped.locked();
         if *stopped {
             return Ok(None);
         }

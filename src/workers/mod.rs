@@ -42,7 +42,6 @@ mod serve;
 mod slab;
 pub(crate) mod start;
 pub(crate) mod sys;
-pub(crate) mod wire;
 
 #[cfg(feature = "cli")]
 pub(crate) use budget::available as available_bytes;
@@ -53,5 +52,3 @@ pub use prefetch::mp_prefetch;
 
 #[cfg(feature = "python")]
 pub(crate) use sys::process::end_with_parent;
-#[cfg(all(any(test, fuzzing), feature = "compress"))]
-pub(crate) use wire::fuzz_wire;

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use super::control::{Begin, Done, FromWorker, Need, Ready, Session, Task, ToWorker};
 use super::slab::{ExtentId, ExtentMut, WorkerSlab};
-use super::wire::foreign::{self, Settled};
 use crate::cx::turn::OwnTime;
 use crate::cx::{Recorder, Tally};
 use crate::dataset::{IterDataset, Stage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::remote::{Evaluated, Served};
 use crate::exec::{Engine, Runtime};
+use crate::sync::Locked;
+use crate::wire::foreign::{self, Settled};
 
 /// Counts are told to the parent this often at most: a few kilobytes each time.
 const TELL_EVERY: Duration = Duration::from_millis(50);
@@ -259,7 +260,7 @@ fn address(extent: &ExtentMut) -> usize {
 
 /// Nothing is left half done under any of these locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.locked()
 }
 
 /// Lets so many threads work at a time.

@@ -14,6 +14,7 @@ use crate::cx::Recorder;
 use crate::dataset::{IterDataset, Stage};
 use crate::error::Result;
 use crate::exec::{Engine, Executor, Runtime};
+use crate::loader::Backend;
 use crate::units::Bytes;
 
 /// What a loader needs to start workers.
@@ -55,9 +56,10 @@ impl Launch {
         let program = Program::of_bytes(factory, cfg, starter, serve::serve::<D>)?;
         Ok(Self { program, options, stages: Some(stages), largest })
     }
+}
 
-    /// The runtime of workers that evaluate elements of `pipeline`, and what it is in words.
-    pub(crate) fn start(mut self, pipeline: &dyn Stage, recorder: &Arc<Recorder>) -> Result<(Runtime, String)> {
+impl Backend for Launch {
+    fn start(mut self: Box<Self>, pipeline: &dyn Stage, recorder: &Arc<Recorder>) -> Result<(Runtime, String)> {
         self.options.far = pipeline.any_reads_far();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let plan = Plan::new(&self.options, cores, available())?;

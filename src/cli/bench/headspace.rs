@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::{BoxIter, Element, IterDataset, Result};
+use crate::{BoxIter, Element, Load, Result};
 
 use super::measure::{self, Feed, Run, Shape};
 

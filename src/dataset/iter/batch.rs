@@ -3,15 +3,15 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-#[cfg(all(feature = "workers", target_os = "linux"))]
-use super::evaluate::StackInto;
 use super::make_batch::MakeBatch;
-use super::opaque::{debug_name, debug_with_parent};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::Remainder;
 use crate::dataset::map::MapDataset;
 use crate::dataset::memory::{Held, Memory};
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use crate::dataset::run::evaluate::StackInto;
+use crate::dataset::run::opaque::{debug_name, debug_with_parent};
 use crate::dataset::stage::{Role, Stage, stage_after};
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use crate::element::Element;

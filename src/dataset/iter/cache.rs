@@ -1,9 +1,9 @@
 use serde::{Deserialize, Serialize};
 
-use super::opaque::{debug_name, debug_with_parent};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::{Held, Memory};
+use crate::dataset::run::opaque::{debug_name, debug_with_parent};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;

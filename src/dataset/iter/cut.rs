@@ -4,16 +4,17 @@
 //! same places, in front of the border.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use super::chunks::Roots;
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Many, MapDataset};
 use crate::dataset::memory::{Memory, Sample};
+use crate::dataset::run::chunks::Roots;
+use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage, stage_after};
-use crate::dataset::upcoming::Upcoming;
 use crate::error::Result;
 use crate::exec::Runtime;
+use crate::sync::Locked;
 
 /// The front of a prefix: a dataset under the name of its last stage.
 pub(crate) struct Cut<D: MapDataset> {
@@ -93,7 +94,7 @@ where
 
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
         let Some(pass) = &self.pass else { return self.front.get(index, cx) };
-        let mut pass = pass.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pass = pass.locked();
         if pass.position() != index {
             pass.seek(index)?;
         }

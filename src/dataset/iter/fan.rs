@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::bad_records::{Prefix, PrefixOptions, StreamState};
-use super::chunks::Roots;
-use super::opaque::debug_name;
-use super::skipping::BadRecords;
-use super::thresholds::FilterThresholds;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Many, MapDataset};
 use crate::dataset::memory::{Held, Memory};
+use crate::dataset::run::chunks::Roots;
+use crate::dataset::run::opaque::debug_name;
+use crate::dataset::run::prefix::{Prefix, PrefixOptions, StreamState};
+use crate::dataset::run::skipping::BadRecords;
+use crate::dataset::run::thresholds::FilterThresholds;
+use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage, stage_after};
-use crate::dataset::upcoming::Upcoming;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 

@@ -2,12 +2,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::opaque::debug_name;
 use super::open_lane::{Lanes, MadeLanes, OpenLane};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
 use crate::dataset::memory::Memory;
+use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -20,7 +20,7 @@ const MAX_CYCLE: usize = 1 << 16;
 /// Streams are opened in order, when their turn comes. Grain's order: a stream that ends gives its turn away, and its
 /// place is filled when the round comes back to it. A cycle of 1 puts the datasets one behind the other.
 /// ```
-/// use gristmill::{IterDataset, MapDataset, dataset::iter::interleave, dataset::map::Range};
+/// use gristmill::{IterDataset, Load, MapDataset, dataset::iter::interleave, dataset::map::Range};
 /// let lanes = [0, 10, 20].map(|start| Range::new(start, start + 2).to_iter());
 /// assert_eq!(interleave(lanes, 2).collect()?, [0, 10, 1, 11, 20, 21]);
 /// # Ok::<(), gristmill::Error>(())
@@ -250,9 +250,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ErrorKind;
     use crate::dataset::iter::laws;
     use crate::dataset::map::{Range, Source};
+    use crate::{ErrorKind, Load};
 
     /// Stream `k` yields `100 * k`, `100 * k + 1`, ….
     fn lane(k: usize, len: i64) -> impl IterDataset<Item = i64> + 'static {

@@ -1,8 +1,8 @@
 use super::map_with_index::CounterState;
-use super::opaque::debug_name;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
+use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{DatasetIterator, InPlace, NextStacked};
 use crate::cx::Cx;
 use crate::dataset::map::{GetStacked, MapDataset, stacked};
-use crate::element::{Array, Buffer, DType, Digest, Element, Name, Scalar, Stack, StreamHasher, Value};
+use crate::element::{Array, Buffer, DType, Element, Name, Padded, Scalar, Stack, Value};
 use crate::error::{Error, Result};
 
 /// Makes one batch of its elements: what tells the `batch` methods apart.
@@ -120,31 +120,6 @@ where
 impl<F> std::fmt::Debug for BatchFn<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("BatchFn")
-    }
-}
-
-/// A batch that was filled up to its fixed size.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Padded<B> {
-    /// The batch, always of the fixed size.
-    pub batch: B,
-    /// How many of its elements are real; the rest, at the end, is padding.
-    pub real: usize,
-    /// The fixed size.
-    pub size: usize,
-}
-
-impl<B> Padded<B> {
-    /// `true` for every real element.
-    pub fn mask(&self) -> Vec<bool> {
-        (0..self.size).map(|i| i < self.real).collect()
-    }
-}
-
-impl<B: Digest> Digest for Padded<B> {
-    fn digest(&self, hasher: &mut StreamHasher) {
-        hasher.number(self.real as u64);
-        self.batch.digest(hasher);
     }
 }
 

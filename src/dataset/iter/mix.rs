@@ -1,10 +1,10 @@
 use serde::{Deserialize, Serialize};
 
-use super::opaque::debug_name;
-use super::siblings::Siblings;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
+use crate::dataset::run::opaque::debug_name;
+use crate::dataset::run::siblings::Siblings;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;

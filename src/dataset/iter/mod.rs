@@ -1,13 +1,9 @@
 //! Streams: ordered, stateful, checkpointable. One adaptor a file, all methods on [`IterDataset`].
 
-mod bad_records;
 mod batch;
 mod cache;
-mod chunks;
 #[cfg(any(all(test, feature = "spec"), feature = "python"))]
 mod cut;
-pub(crate) mod evaluate;
-mod evaluator;
 mod fan;
 mod filter;
 mod flat_map;
@@ -20,29 +16,20 @@ mod make_batch;
 mod map;
 mod map_with_index;
 mod mix;
-mod opaque;
 mod open_lane;
 mod random_map;
 mod rebatch;
-#[cfg(all(feature = "workers", target_os = "linux"))]
-mod remote;
 mod repeat;
-mod siblings;
 mod skip;
 mod skip_bad;
-mod skipping;
 mod stream;
 mod stream_batch;
-mod thresholds;
 mod window_shuffle;
 mod zip;
-
-use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use self::bad_records::StreamState;
 pub use self::batch::{IterBatch, IterBatchIter};
 pub use self::cache::{CacheState, IterCache, IterCacheIter};
 #[cfg(any(all(test, feature = "spec"), feature = "python"))]
@@ -55,7 +42,7 @@ pub use self::interleave::{
 };
 pub use self::lanes::{IterLanes, IterLanesIter, LaneMark, LanePosition, LanesState, lanes, lanes_from};
 pub use self::limit::{IterLimit, IterLimitIter};
-pub use self::make_batch::{BatchFn, MakeBatch, Padded, Padding, Stacked, StackedPadded};
+pub use self::make_batch::{BatchFn, MakeBatch, Padding, Stacked, StackedPadded};
 pub use self::map::{IterMap, IterMapIter};
 #[cfg(feature = "spec")]
 pub(crate) use self::map_with_index::ENUMERATE;
@@ -67,12 +54,8 @@ pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchState};
 pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatState};
 pub use self::skip::{IterSkip, IterSkipIter};
 pub use self::skip_bad::{IterSkipBad, IterSkipBadIter, SkipBadState};
-pub use self::skipping::BadRecords;
 pub use self::stream::{Stream, StreamIter};
 pub use self::stream_batch::{StreamBatch, StreamBatchIter};
-pub use self::thresholds::FilterThresholds;
-#[cfg(feature = "spec")]
-pub(crate) use self::thresholds::Watch;
 pub use self::window_shuffle::{IterWindowShuffle, IterWindowShuffleIter, WindowShuffleState};
 pub use self::zip::{IterZip, IterZipAll, IterZipAllIter, IterZipIter, ZipLength, ZipState, zip_all};
 use super::boxed::BoxIter;
@@ -80,12 +63,16 @@ use super::map::Seed;
 use super::remainder::Remainder;
 use super::stage::Stage;
 use crate::cx::Cx;
+pub use crate::dataset::run::prefix::StreamState;
+pub use crate::dataset::run::skipping::BadRecords;
+pub use crate::dataset::run::thresholds::FilterThresholds;
+#[cfg(feature = "spec")]
+pub(crate) use crate::dataset::run::thresholds::Watch;
+pub use crate::element::Padded;
 use crate::element::{Batch, Element, Name, Ragged, Stack};
 use crate::error::Result;
-use crate::exec::{Executor, Runtime};
-use crate::loader::LoaderBuilder;
+use crate::exec::Runtime;
 use crate::rng::ElementRng;
-use crate::sink::{SinkOptions, SinkReport};
 
 /// Read in order. [`iter`](Self::iter) starts a pass; the dataset itself never changes.
 ///
@@ -458,26 +445,6 @@ pub trait IterDataset: Stage + Send + Sync {
         Self: Sized,
     {
         f(self)
-    }
-
-    /// Chooses who evaluates the pipeline, and starts it: see [`LoaderBuilder`].
-    fn loader(self) -> LoaderBuilder<Self>
-    where
-        Self: Sized + 'static,
-    {
-        LoaderBuilder::new(self)
-    }
-
-    /// Runs it to its end, on all cores, and writes what it yields into shards in `folder`: see [`sink`](crate::sink). A
-    /// [`loader`](Self::loader) of your own has the method of that name, too.
-    ///
-    /// # Errors
-    /// As [`LoaderBuilder::write_to`].
-    fn write_to(self, options: SinkOptions, folder: impl AsRef<Path>) -> Result<SinkReport>
-    where
-        Self: IterDataset<Item = Element> + Sized + 'static,
-    {
-        self.loader().executor(Executor::all_cores()).write_to(options, folder)
     }
 
     /// Reads everything into memory, on this thread.

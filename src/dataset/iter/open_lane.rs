@@ -1,10 +1,10 @@
 //! The streams of an interleave or of lanes: a list, or made when their turn comes.
 
-use super::siblings::offsets;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
 use crate::dataset::memory::Memory;
+use crate::dataset::run::siblings::offsets;
 use crate::dataset::stage::Stage;
 use crate::error::Result;
 use crate::exec::Runtime;

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
 use super::map_with_index::CounterState;
-use super::opaque::{debug_name, debug_with_parent};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
+use crate::dataset::run::opaque::{debug_name, debug_with_parent};
 use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
 use crate::error::Result;
 use crate::exec::Runtime;

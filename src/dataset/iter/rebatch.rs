@@ -1,11 +1,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::batch::check_size;
-use super::opaque::debug_name;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::Remainder;
 use crate::dataset::memory::{Held, Memory};
+use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::element::{Batch, Element};
 use crate::error::{Error, Result};

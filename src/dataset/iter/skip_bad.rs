@@ -1,11 +1,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::opaque::debug_name;
-use super::skipping::{BadRecords, Skipping};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
+use crate::dataset::run::opaque::debug_name;
+use crate::dataset::run::skipping::{BadRecords, Skipping};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Runtime;

@@ -1,15 +1,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::bad_records::{Prefix, PrefixOptions, StreamState};
-use super::chunks::Roots;
 use super::fan::{FanOut, FanStream};
-use super::opaque::debug_name;
-use super::skipping::BadRecords;
-use super::thresholds::FilterThresholds;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Filter, Map, MapDataset, TryMap};
+use crate::dataset::run::chunks::Roots;
+use crate::dataset::run::opaque::debug_name;
+use crate::dataset::run::prefix::{Prefix, PrefixOptions, StreamState};
+use crate::dataset::run::skipping::BadRecords;
+use crate::dataset::run::thresholds::FilterThresholds;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::element::{Name, Ragged};
 use crate::error::Result;

@@ -3,8 +3,8 @@ use super::parents::Parents;
 use super::{Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::INFINITE;
+use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage};
-use crate::dataset::upcoming::Upcoming;
 use crate::error::{Error, Result};
 
 /// One dataset after the other; epoch `e` is epoch `e` of each.

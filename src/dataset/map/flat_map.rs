@@ -5,8 +5,8 @@ use super::lanes::Lanes;
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
 use crate::dataset::memory::{Held, Memory};
+use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage, stage_after};
-use crate::dataset::upcoming::Upcoming;
 use crate::error::{Error, Result};
 
 /// See [`MapDataset::flat_map`].

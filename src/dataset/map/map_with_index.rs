@@ -1,9 +1,9 @@
 use std::fmt;
 
-use super::many::Around;
 use super::{Many, MapDataset, epochs};
 use crate::cx::{Cx, StageId};
 use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::element::Around;
 use crate::error::Result;
 
 /// Where an element stands: what [`MapDataset::map_with_index`] hands over.

@@ -1,8 +1,8 @@
 use super::parents::Parents;
 use super::{Many, MapDataset};
 use crate::cx::Cx;
+use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage};
-use crate::dataset::upcoming::Upcoming;
 use crate::error::{Error, Result};
 use crate::rng::MixOrder;
 

@@ -3,9 +3,9 @@
 use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
-use crate::dataset::pace::get_chunk;
+use crate::dataset::run::pace::get_chunk;
+use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Stage, stage_after};
-use crate::dataset::upcoming::Upcoming;
 use crate::error::Result;
 
 /// The datasets, and where the stage ids of each begin.

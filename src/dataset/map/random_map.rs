@@ -1,9 +1,9 @@
 use std::fmt;
 
-use super::many::Around;
 use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
+use crate::element::Around;
 use crate::error::Result;
 use crate::rng::{ElementRng, PhiloxKey};
 

@@ -1,7 +1,7 @@
 use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage};
-use crate::dataset::upcoming::Upcoming;
 use crate::error::{Error, Result};
 
 /// Whole numbers `start, start + step, …` below `stop` (above it, for a negative step): Grain's `MapDataset.range`.

@@ -2,8 +2,8 @@ use super::order::{passed, ragged, stacked};
 use super::{GetStacked, Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
+use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage, stage_after};
-use crate::dataset::upcoming::Upcoming;
 use crate::element::{Name, Ragged, Stack};
 use crate::error::{Error, Result};
 

@@ -1,7 +1,7 @@
 use super::{GetStacked, Many, MapDataset};
 use crate::cx::Cx;
+use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage};
-use crate::dataset::upcoming::Upcoming;
 use crate::element::{Name, Ragged, Stack};
 use crate::error::Result;
 

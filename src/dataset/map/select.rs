@@ -3,8 +3,8 @@ use std::fmt;
 use super::parents::Parents;
 use super::{Many, MapDataset};
 use crate::cx::Cx;
+use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage};
-use crate::dataset::upcoming::Upcoming;
 use crate::error::{Error, Result};
 
 /// Which element of which dataset stands at an index: what [`Select`] asks.

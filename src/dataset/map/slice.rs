@@ -3,8 +3,8 @@ use std::ops::{Bound, RangeBounds};
 use super::{GetStacked, Many, MapDataset, epochs, order};
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
+use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage, stage_after};
-use crate::dataset::upcoming::Upcoming;
 use crate::element::{Name, Ragged, Stack};
 use crate::error::{Error, Result};
 

@@ -1,7 +1,7 @@
 use super::parents::Parents;
 use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
-use crate::dataset::pace::get_chunk;
+use crate::dataset::run::pace::get_chunk;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 

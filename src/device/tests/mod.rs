@@ -15,7 +15,7 @@ use std::time::Duration;
 use self::stub::Stub;
 use super::*;
 use crate::dataset::map::Range;
-use crate::{Array, Batch, DType, Element, IterDataset, Loader, MapDataset};
+use crate::{Array, Batch, DType, Element, IterDataset, Load, Loader, MapDataset};
 
 /// Long enough for whatever is not to happen.
 const LONG: Duration = Duration::from_secs(60);

@@ -1,13 +1,14 @@
 //! From elements to the cells the kernels take, and from written rows to elements.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::rows::RowSpec;
 use crate::element::{Array, Buffer, DType, Element, Name, Ragged, RaggedColumn, Value};
 use crate::error::{Error, Result};
 use crate::pack::arena::{Arena, Part};
 use crate::pack::feature::Feature;
+use crate::sync::Locked;
 
 const PARTS: [Part; 6] =
     [Part::Values, Part::SegmentIds, Part::Positions, Part::Targets, Part::TargetSegmentIds, Part::TargetPositions];
@@ -44,7 +45,7 @@ fn say_left_out(columns: &[&str]) {
         return;
     }
     let columns = columns.join(", ");
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut told = TOLD.locked();
     if told.len() < MOST_TOLD && !told.contains(&columns) {
         tracing::warn!("packing leaves out {columns}: neither in `length` nor in `meta_features`");
         told.push(columns);

@@ -3,7 +3,7 @@
 mod export;
 mod import;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use arrow::array::{Array as _, RecordBatch, RecordBatchReader, StructArray};
 use arrow::datatypes::SchemaRef;
@@ -18,6 +18,7 @@ pub(crate) use self::import::table;
 use super::element;
 use super::error::OrRaise;
 use super::interpreter::detached;
+use crate::sync::Locked;
 
 #[doc = docs!(RecordBatch)]
 #[pyclass(name = "RecordBatch", module = "gristmill.arrow", frozen)]
@@ -95,7 +96,7 @@ impl PyRecordBatchStream {
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
-        let batches = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let batches = self.0.locked().take();
         let batches = batches.ok_or_else(|| PyRuntimeError::new_err("this stream was read already"))?;
         let first = batches.bind(py).clone().next().transpose()?.map(|batch| record_batch(&batch)).transpose()?;
         let first = first.ok_or_else(|| PyValueError::new_err("a stream without batches has no columns"))?;

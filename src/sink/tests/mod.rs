@@ -10,7 +10,7 @@ use std::path::Path;
 use super::*;
 use crate::dataset::map::{RandomAccess, Range};
 use crate::source::Jsonl;
-use crate::{Array, Element, ErrorKind, IterDataset, MapDataset};
+use crate::{Array, Element, ErrorKind, IterDataset, Load, MapDataset};
 
 fn element(i: i64) -> Element {
     let text = "x".repeat((i * 37 % 101) as usize);

@@ -1,7 +1,7 @@
 //! A file as the `parquet` crate reads it: slices without a copy where it is mapped, every range checked.
 
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
@@ -12,6 +12,7 @@ use super::thrift;
 use crate::element::Buffer;
 use crate::error::Error;
 use crate::source::content::Content;
+use crate::sync::Locked;
 
 /// Bytes at the end of every file: the length of the footer, and that this is one.
 pub(super) const TAIL: u64 = 8;
@@ -51,7 +52,7 @@ impl Chunks {
 
     /// The error that led to what the decoder reports, if reading failed.
     pub(super) fn failure(&self) -> Option<Error> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.failure.locked().take()
     }
 
     fn slice(&self, start: u64, end: Option<u64>) -> Result<Buffer> {
@@ -61,7 +62,7 @@ impl Chunks {
         };
         self.content.read(start..end).map_err(|error| {
             let text = error.to_string();
-            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            *self.failure.locked() = Some(error);
             ParquetError::General(text)
         })
     }

@@ -23,7 +23,7 @@ use self::told::Told;
 use crate::cx::turn::take_turn;
 use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, Many, Shuffled};
-use crate::dataset::upcoming::FURTHEST;
+use crate::dataset::run::upcoming::FURTHEST;
 use crate::error::{Error, Result};
 use crate::fork::OwnLock;
 use crate::startup::making;

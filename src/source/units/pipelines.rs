@@ -6,7 +6,7 @@ use crate::dataset::map::{Decoded, RandomAccess, Source};
 use crate::element::Stack;
 use crate::sink::{Compression, Sink, SinkFormat, SinkOptions};
 use crate::source::{ArrayRecord, ArrayRecordWriter, Arrow, Mds, Parquet};
-use crate::{Array, Element, Executor, IterDataset, MapDataset};
+use crate::{Array, Element, Executor, Load, MapDataset};
 
 const RECORDS: u64 = 16_384;
 /// Of a unit.

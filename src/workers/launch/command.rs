@@ -5,11 +5,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::failure::LaunchFailure;
 use super::hook;
 use crate::store;
+use crate::sync::Locked;
 use crate::workers::sys::modules;
 
 /// Says that this process is a worker, and whose; set by gristmill alone.
@@ -37,7 +38,7 @@ static CHOSEN: Mutex<Option<(PathBuf, Vec<OsString>)>> = Mutex::new(None);
 /// `GRISTMILL_WORKER_EXE`, which names a program without arguments. Workers that run already are not touched.
 pub fn set_worker_command<A: Into<OsString>>(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = A>) {
     let chosen = (program.into(), arguments.into_iter().map(Into::into).collect());
-    *CHOSEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(chosen);
+    *CHOSEN.locked() = Some(chosen);
 }
 
 /// A program that becomes a worker because it calls [`init`](super::init) in the library that holds gristmill.
@@ -140,7 +141,7 @@ pub(crate) fn build(
 const SELF: &str = "/proc/self/exe";
 
 fn program() -> Result<(PathBuf, Vec<OsString>), LaunchFailure> {
-    if let Some(chosen) = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+    if let Some(chosen) = CHOSEN.locked().clone() {
         return Ok(chosen);
     }
     if let Some(program) = std::env::var_os(WORKER_EXE) {

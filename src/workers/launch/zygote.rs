@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::command::{self, Call, WorkerCommand};
+use crate::sync::Locked;
 use crate::workers::channel::write_all;
 use crate::workers::sys::process::{Ends, Process, Status};
 use crate::workers::sys::signals;
@@ -181,7 +182,7 @@ fn say(control: &UnixStream, words: &str) -> Option<()> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.locked()
 }
 
 #[cfg(test)]

@@ -197,7 +197,7 @@ impl Queue {
 mod tests {
     use super::*;
     use crate::error::{Error, Result};
-    use crate::exec::remote::Part;
+    use crate::exec::remote::Delivery;
 
     struct Nobody(bool);
 
@@ -205,7 +205,7 @@ mod tests {
         fn wanted(&self) -> bool {
             self.0
         }
-        fn part(&mut self, _: &Part) -> Result<Option<Point>> {
+        fn part(&mut self, _: &Delivery) -> Result<Option<Point>> {
             Ok(None)
         }
         fn ungroup(&mut self) {}

@@ -65,7 +65,7 @@ impl Lanes {
 mod tests {
     use super::*;
     use crate::error::{Error, Result};
-    use crate::exec::remote::{Deliver, How, Part, Point, Segment};
+    use crate::exec::remote::{Deliver, Delivery, How, Point, Segment};
     use crate::workers::pool::job::Queue;
 
     struct Nobody;
@@ -74,7 +74,7 @@ mod tests {
         fn wanted(&self) -> bool {
             true
         }
-        fn part(&mut self, _: &Part) -> Result<Option<Point>> {
+        fn part(&mut self, _: &Delivery) -> Result<Option<Point>> {
             Ok(None)
         }
         fn ungroup(&mut self) {}

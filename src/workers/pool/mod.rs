@@ -16,7 +16,7 @@ mod tests;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -30,9 +30,10 @@ use super::slab::{PAGE, Slab};
 use crate::cx::Recorder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Demand;
+use crate::exec::WorkersReport;
 use crate::exec::remote::{Border, Deliver, How, Remote};
 use crate::fork::Ours;
-use crate::report::WorkersReport;
+use crate::sync::Locked;
 
 /// Worker processes that evaluate ranges of a pipeline's borders.
 ///
@@ -63,7 +64,7 @@ pub(crate) struct Figures {
 
 impl Figures {
     fn tell(&self, report: WorkersReport) {
-        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
+        *self.report.locked() = report;
     }
 }
 
@@ -168,7 +169,7 @@ impl Remote for WorkerPool {
         if self.coordinator.get().is_none() {
             return WorkersReport::default();
         }
-        self.figures.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.figures.report.locked().clone()
     }
 
     fn busy(&self) -> Duration {

@@ -6,11 +6,12 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use super::extents::PAGE;
 use super::memory::{Mapping, Memory, NOBODY};
 use crate::error::{Error, ErrorKind, Result};
+use crate::sync::Locked;
 
 /// Memory files of one size, one for each place that a worker can have.
 ///
@@ -47,7 +48,7 @@ impl Areas {
         let file = file.ok_or_else(|| {
             Error::new(ErrorKind::Worker, format!("there is no place {place} for workers, of {most}"))
         })?;
-        let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.making.locked();
         if file.get().is_none() {
             let _ = file.set(Mapping::create(self.len)?);
         }

@@ -101,6 +101,7 @@ impl<M: Memory> Grant<M> {
     ///
     /// # Errors
     /// As for [`copy_out`](Self::copy_out).
+    #[cfg(test)]
     pub(crate) fn into_buffer(self, used: usize) -> Result<Buffer, Refused<M>> {
         if self.is_reserve() {
             return self.copy_out(used);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use rustix::io::Errno;
@@ -13,6 +13,7 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
 use super::extents::PAGE;
 use crate::error::{Error, ErrorKind, Result};
+use crate::sync::Locked;
 use crate::units::Bytes;
 
 /// The first words of an extent: the header of what a worker writes, of which no view shows anything.
@@ -212,7 +213,7 @@ unsafe impl Memory for Window {
     }
 
     fn open(&self, bytes: Range<usize>) -> Result<()> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.locked();
         let pages = open.get_mut(bytes.start / PAGE..bytes.end / PAGE).unwrap_or_default();
         if pages.iter().all(|open| *open) {
             return Ok(());

@@ -8,10 +8,6 @@
 //! The tables lie in the parent's private memory: a worker that dies, in whatever way, can have spoilt only the extents
 //! that were granted to it, and those are not read unless it said that it was done. Each worker has a memory file of its
 //! own, so that it cannot reach what others write.
-#![cfg_attr(
-    any(not(test), loom),
-    expect(dead_code, unused_imports, reason = "the coordinator of the workers is the only user")
-)]
 
 mod areas;
 mod error;
@@ -30,9 +26,13 @@ mod sync;
 mod tests;
 mod worker;
 
+#[cfg(all(test, not(loom)))]
 pub(crate) use error::SlabError;
 pub(crate) use extents::{ExtentId, PAGE};
-pub(crate) use lease::{Grant, Lease, Refused};
+pub(crate) use lease::Grant;
+#[cfg(all(test, not(loom)))]
+pub(crate) use lease::{Lease, Refused};
 pub(crate) use parent::{Slab, Spoilt};
+#[cfg(all(test, not(loom)))]
 pub(crate) use stats::SlabStats;
 pub(crate) use worker::{ExtentMut, WorkerSlab};

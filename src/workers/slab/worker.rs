@@ -20,12 +20,13 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::error::SlabError;
 use super::extents::{ExtentId, PAGE};
 use super::memory::{Memory, Window};
 use crate::error::Result;
+use crate::sync::Locked;
 
 /// The slab of the parent process, in a worker.
 pub(crate) struct WorkerSlab<M: Memory = Window> {
@@ -75,7 +76,7 @@ impl<M: Memory> WorkerSlab<M> {
     }
 
     fn open(&self) -> MutexGuard<'_, Vec<ExtentId>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.locked()
     }
 }
 

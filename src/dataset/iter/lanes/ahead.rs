@@ -6,7 +6,7 @@
 use super::evaluate::{Ending, LaneChunk, LaneEvaluator, Wanted};
 use super::lane::{LanePosition, Marked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::evaluate::Incoming;
+use crate::dataset::run::evaluate::Incoming;
 use crate::error::Result;
 
 /// Every lane, as far as it has come.

@@ -1,15 +1,16 @@
 //! Reading a segment of a lane: what is asked for, what comes of it, and what stays open in between.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::lane::{LaneIter, LanePosition, Marked};
 use super::{Shared, StateOf};
 use crate::cx::Cx;
-use crate::dataset::iter::evaluate::{Aim, Incoming, caught};
 use crate::dataset::iter::open_lane::OpenLane;
+use crate::dataset::run::evaluate::{Aim, Incoming, caught};
 use crate::error::{Error, Result};
+use crate::sync::Locked;
 
 /// Somebody who reads lanes, several at a time.
 pub(super) trait LaneEvaluator<T, S>: Send {
@@ -69,19 +70,19 @@ impl<K> OpenLanes<K> {
 
     /// A lane as task `after` has left it, if that was the last that had it.
     pub(super) fn take(&self, lane: u64, after: Option<u64>) -> Option<K> {
-        let (task, kept) = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&lane)?;
+        let (task, kept) = self.0.locked().remove(&lane)?;
         (Some(task) == after).then_some(kept)
     }
 
     /// Whether there is one of which `is` holds.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(super) fn any(&self, is: impl Fn(&K) -> bool) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().any(|(_, kept)| is(kept))
+        self.0.locked().values().any(|(_, kept)| is(kept))
     }
 
     /// Keeps a lane as `task` leaves it, in place of the one that was not read for longest.
     pub(super) fn keep(&self, lane: u64, task: u64, kept: K) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.locked();
         let oldest = all.iter().map(|(&lane, (task, _))| (*task, lane)).min().filter(|_| all.len() >= self.1);
         let dropped = (oldest.and_then(|(_, lane)| all.remove(&lane)), all.insert(lane, (task, kept)));
         drop(all);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::evaluate::{Ending, LaneChunk, LaneEvaluator, OpenLanes, Wanted, open_lane, share};
 use super::lane::{LaneIter, Step};
 use super::{ItemOf, Shared, StateOf};
-use crate::dataset::iter::evaluate::{Aim, Incoming, channel};
 use crate::dataset::iter::open_lane::OpenLane;
+use crate::dataset::run::evaluate::{Aim, Incoming, channel};
 use crate::exec::{Engine, Pool, Runtime};
 
 /// Who reads the lanes of a pass ahead of those who ask for their elements; nobody if they do it themselves.

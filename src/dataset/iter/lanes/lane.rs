@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::{ItemOf, Shared, StateOf};
 use crate::cx::Cx;
 use crate::dataset::iter::DatasetIterator;
-use crate::dataset::iter::evaluate::caught;
 use crate::dataset::iter::open_lane::OpenLane;
+use crate::dataset::run::evaluate::caught;
 use crate::error::{Error, Result};
 
 /// Elements between two marks of a lane: part of the format of its states. With a mark at every element, each would have to

@@ -8,8 +8,8 @@ use super::state::{LanesState, Written};
 use super::{ItemOf, Shared, StateOf};
 use crate::cx::Cx;
 use crate::dataset::iter::DatasetIterator;
-use crate::dataset::iter::opaque::debug_name;
 use crate::dataset::iter::open_lane::OpenLane;
+use crate::dataset::run::opaque::debug_name;
 use crate::error::{Error, Result};
 
 /// A pass over [`IterLanes`](super::IterLanes).

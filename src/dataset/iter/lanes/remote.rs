@@ -10,12 +10,12 @@ use super::evaluate::{Ending, LaneChunk, LaneEvaluator, OpenLanes, Wanted, open_
 use super::lane::{LaneIter, LaneMark, LanePosition, Marked, Step};
 use super::{ItemOf, Shared, StateOf};
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::evaluate::{Aim, Incoming, Outgoing, channel};
 use crate::dataset::iter::open_lane::OpenLane;
+use crate::dataset::run::evaluate::{Aim, Incoming, Outgoing, channel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Runtime;
-use crate::exec::remote::{Border, Deliver, Evaluated, How, Part, Point, Remote, Segment, ServeLanes, Served};
-use crate::workers::wire::{ChunkWriter, Crossing, Full, LaneEnd, LaneSlots, crossing, read_lane};
+use crate::exec::remote::{Border, Deliver, Delivery, Evaluated, How, Point, Remote, Segment, ServeLanes, Served};
+use crate::wire::{ChunkWriter, Crossing, Full, LaneEnd, LaneSlots, crossing, read_lane};
 
 /// In the parent: lanes are read by `workers`.
 pub(super) fn on_workers<L: OpenLane>(
@@ -130,10 +130,10 @@ where
 
     fn ungroup(&mut self) {}
 
-    fn part(&mut self, part: &Part) -> Result<Option<Point>> {
-        let LaneSlots { slots, end } = read_lane(&part.bytes, part.used, self.item)?;
-        if slots.len() as u64 != part.indices || part.last == matches!(end, LaneEnd::Open) {
-            let (len, indices) = (slots.len(), part.indices);
+    fn part(&mut self, delivery: &Delivery) -> Result<Option<Point>> {
+        let LaneSlots { slots, end } = read_lane(&delivery.bytes, delivery.used, self.item)?;
+        if slots.len() as u64 != delivery.indices || delivery.last == matches!(end, LaneEnd::Open) {
+            let (len, indices) = (slots.len(), delivery.indices);
             return Err(Error::data(format!("{len} elements and then {end:?}, where {indices} were announced")));
         }
         let slots = self.marked(slots)?;
@@ -142,7 +142,7 @@ where
             LaneEnd::Ended => Ending::Ended,
             LaneEnd::Failed(error) => Ending::Failed(error),
         };
-        let chunk = LaneChunk { slots, ending, took: part.took, bytes: part.used, after: part.task };
+        let chunk = LaneChunk { slots, ending, took: delivery.took, bytes: delivery.used, after: delivery.task };
         let _ = self.outgoing.chunks.send(Ok(chunk));
         Ok(self.mark.take().map(|state| Point { state, skip: self.skip }))
     }

@@ -9,6 +9,7 @@ use crate::cx::{Cx, Recorder};
 use crate::dataset::iter::laws;
 use crate::dataset::map::{Range, Source};
 use crate::exec::Executor;
+use crate::loader::Load;
 
 /// Dataset `k` yields numbers from `2000 * k` on that depend on how many came before.
 fn dataset(k: usize, len: i64) -> impl IterDataset<Item = i64> + 'static {

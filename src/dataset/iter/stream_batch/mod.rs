@@ -3,21 +3,21 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::bad_records::{Prefix, StreamState};
 use super::batch::Batching;
-use super::chunks::Roots;
-use super::evaluate::Gather;
-#[cfg(all(feature = "workers", target_os = "linux"))]
-use super::evaluate::StackInto;
 use super::make_batch::{BatchFn, MakeBatch, Padding, Stacked, StackedPadded};
-use super::opaque::{debug_name, debug_with_parent};
-use super::skipping::BadRecords;
 use super::stream::Stream;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::Remainder;
 use crate::dataset::map::MapDataset;
 use crate::dataset::memory::Memory;
+use crate::dataset::run::chunks::Roots;
+use crate::dataset::run::evaluate::Gather;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use crate::dataset::run::evaluate::StackInto;
+use crate::dataset::run::opaque::{debug_name, debug_with_parent};
+use crate::dataset::run::prefix::{Prefix, StreamState};
+use crate::dataset::run::skipping::BadRecords;
 use crate::dataset::stage::{Role, Stage};
 use crate::element::{Element, Stack};
 use crate::error::Result;

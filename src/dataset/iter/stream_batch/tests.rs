@@ -12,7 +12,7 @@ use crate::dataset::map::Range;
 use crate::element::Array;
 use crate::exec::Executor;
 use crate::report::Place;
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, Load};
 
 /// Where what is bad, where what is missing.
 #[derive(Clone, Debug, Default)]

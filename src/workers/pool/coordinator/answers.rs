@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Coordinator;
 use crate::element::{Buffer, Owner};
 use crate::error::Error;
-use crate::exec::remote::Part;
+use crate::exec::remote::Delivery;
 use crate::units::Bytes;
 use crate::workers::control::{Done, Need};
 use crate::workers::pool::crew::Running;
@@ -33,7 +33,7 @@ impl Coordinator {
         };
         let Done { indices, last, id: task, .. } = done;
         let took = Duration::from_nanos(done.took_ns.saturating_sub(done.opened_ns));
-        match job.deliver.part(&Part { bytes, used: done.used as usize, indices, took, task, last }) {
+        match job.deliver.part(&Delivery { bytes, used: done.used as usize, indices, took, task, last }) {
             Ok(at) => job.read_on(task, indices, at),
             Err(error) => {
                 self.queue.put(job);

@@ -8,7 +8,7 @@ use crossbeam_channel::Sender;
 
 use super::Coordinator;
 use crate::cx::clock;
-use crate::report::{WorkerReport, WorkersReport};
+use crate::exec::{WorkerReport, WorkersReport};
 use crate::tune::{Setting, Totals};
 use crate::workers::control::ToWorker;
 use crate::workers::pool::crew::Member;

@@ -1,0 +1,490 @@
+//! Root elements in index order, whoever evaluates them.
+//!
+//! Without threads or worker processes, an index is evaluated when it is asked for, and several at once for who asks for
+//! several; a moment ahead only where all that runs is the crate's own, so that nobody can tell. With them, ranges of consecutive
+//! indices are dispatched ahead and put back in order here. A range is a pure function of (pipeline, indices), so its
+//! size and who runs it are free to follow the clock: they never shape the stream. Nor does it matter whether groups of
+//! elements come as one: whoever wants them so, takes them apart as well.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::evaluate::{Apart, Chunk, Evaluator, Gather, Incoming, Wanted, of_columns, ragged, read_chunk};
+use super::evaluator::evaluator;
+use crate::cx::{Cx, StageId};
+use crate::dataset::map::{Many, ManySlots, MapDataset};
+use crate::dataset::run::foresight::Foresight;
+use crate::dataset::run::pace::Pace;
+use crate::dataset::stage::Stage;
+use crate::element::{Name, Ragged};
+use crate::element::{Part, Rows, Slot};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+
+/// A group that takes longer is evaluated in parts, by all who evaluate, and put together behind them: the first would be
+/// long in coming from one alone, and all together would hold too many.
+const GROUP_TIME: Duration = Duration::from_millis(10);
+/// Nor is one of more elements put together by those who evaluate.
+const MAX_GROUP: u64 = 1024;
+/// Unless its elements are never made: out of columns comes nothing but the batch.
+const MAX_OF_COLUMNS: u64 = 1 << 14;
+
+/// Slots of `0..len` in order, from any index on.
+pub(in crate::dataset) struct Roots<D: MapDataset, G: Gather<D::Item> = Apart> {
+    dataset: Arc<D>,
+    stage: StageId,
+    len: u64,
+    next: u64,
+    groups: Option<Groups>,
+    gather: Option<Arc<G>>,
+    ahead: Option<Ahead<D::Item, G::Whole>>,
+    /// Without those: what was evaluated together and not yet delivered.
+    slots: ManySlots<D::Item>,
+    pace: Pace,
+    /// Whether it may be more than was asked for.
+    native: bool,
+    /// Whether rows may be had without elements.
+    ragged: bool,
+    /// Tells sources far away what will be asked for, where those are read in this process.
+    foresight: Option<Foresight>,
+}
+
+/// Which indices go together: `size` from `first` on, and so forth.
+#[derive(Clone, Copy)]
+struct Groups {
+    size: u64,
+    first: u64,
+}
+
+impl Groups {
+    /// The start of the next group, at `index` or behind it.
+    fn start_from(self, index: u64) -> u64 {
+        let past = index.saturating_sub(self.first).checked_next_multiple_of(self.size);
+        past.and_then(|past| self.first.checked_add(past)).unwrap_or(u64::MAX)
+    }
+}
+
+/// What is dispatched and not yet delivered.
+struct Ahead<T, W> {
+    evaluator: Box<dyn Evaluator<T, W>>,
+    pending: VecDeque<Pending<T, W>>,
+    parts: std::vec::IntoIter<Part<T, W>>,
+    slots: Open<T>,
+    dispatched: u64,
+    chunk: u64,
+    /// What an index took last time.
+    each: Option<Duration>,
+}
+
+/// The slots that come next.
+enum Open<T> {
+    Slots(ManySlots<T>),
+    Rows(Rows<T>),
+}
+
+impl<T> Default for Open<T> {
+    fn default() -> Self {
+        Self::Slots(ManySlots::default())
+    }
+}
+
+impl<T> Open<T> {
+    fn next(&mut self) -> Option<Slot<T>> {
+        match self {
+            Self::Slots(slots) => slots.next(),
+            Self::Rows(rows) => rows.next().map(|item| Ok(Some(item))),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Slots(slots) => slots.len(),
+            Self::Rows(rows) => rows.len(),
+        }
+    }
+
+    /// Moves elements into `out`, at most so many, until an index has none; how many they were.
+    fn run(&mut self, most: usize, out: &mut Vec<T>) -> usize {
+        match self {
+            Self::Slots(slots) => slots.run(most, out),
+            Self::Rows(rows) => {
+                let before = out.len();
+                out.extend(rows.by_ref().take(most));
+                out.len() - before
+            }
+        }
+    }
+}
+
+struct Pending<T, W> {
+    incoming: Incoming<Chunk<T, W>>,
+    /// One past the last index.
+    end: u64,
+    /// Indices that have not come yet.
+    left: u64,
+    grouped: bool,
+}
+
+impl<D, G> Roots<D, G>
+where
+    D: MapDataset + 'static,
+    D::Item: Send + 'static,
+    G: Gather<D::Item>,
+{
+    /// With `gather`, groups come as one where that is quicker.
+    pub(in crate::dataset) fn new(dataset: Arc<D>, gather: Option<&Arc<G>>, run: &Runtime, stage: StageId) -> Self {
+        // Where it is evaluated in two places, what is left to do here is done on this thread, and sources are told by the other.
+        let (dataset, here, apart) = match D::for_pass(&dataset, run, stage) {
+            Some(dataset) => (Arc::new(dataset), run.on_one_thread(), true),
+            None => (dataset, run.clone(), false),
+        };
+        let run = &here;
+        // Without the upper limit as many elements would be under way as there are in many large batches.
+        let most = if (&dataset as &dyn Stage).stacks() { MAX_OF_COLUMNS } else { MAX_GROUP };
+        let gather = gather.filter(|gather| (1..=most).contains(&gather.size()));
+        let groups = gather.map(|gather| Groups { size: gather.size(), first: 0 });
+        let ahead = evaluator(&dataset, gather, run, stage).map(|evaluator| Ahead {
+            evaluator,
+            pending: VecDeque::new(),
+            parts: Vec::new().into_iter(),
+            slots: Open::default(),
+            dispatched: 0,
+            chunk: 1,
+            each: None,
+        });
+        let (slots, pace, native) = (ManySlots::default(), Pace::of(&dataset), (&dataset as &dyn Stage).all_native());
+        let foresight = (run.reads_here() && !apart).then(|| Foresight::of(&dataset)).flatten();
+        let (len, gather) = (dataset.len(), gather.cloned());
+        let ragged = native && (&dataset as &dyn Stage).only_orders();
+        Self { len, dataset, stage, next: 0, groups, gather, ahead, slots, pace, native, ragged, foresight }
+    }
+
+    /// The same, whose waiting counts as that of `stage`.
+    #[cfg(any(all(test, feature = "spec"), feature = "python"))]
+    pub(in crate::dataset) fn waiting_at(self, stage: StageId) -> Self {
+        Self { stage, ..self }
+    }
+
+    /// The index whose slot comes next.
+    pub(in crate::dataset) fn position(&self) -> u64 {
+        self.next
+    }
+
+    /// Goes to `index`; what was dispatched is thrown away.
+    pub(in crate::dataset) fn seek(&mut self, index: u64) -> Result<()> {
+        if index > self.len {
+            return Err(Error::state(format!(
+                "next index {index} is out of range for a dataset of length {}",
+                self.len
+            )));
+        }
+        self.next = index;
+        self.slots = ManySlots::default();
+        self.foresight.iter_mut().for_each(Foresight::forget);
+        if let Some(ahead) = &mut self.ahead {
+            ahead.call_off(0, index);
+            ahead.parts = Vec::new().into_iter();
+            ahead.slots = Open::default();
+        }
+        Ok(())
+    }
+
+    /// From here on groups begin at `first`, and every so many behind it. What came or comes in other groups is called off.
+    pub(in crate::dataset) fn regroup(&mut self, first: u64) {
+        let Some(groups) = &mut self.groups else { return };
+        groups.first = first;
+        let Some(ahead) = &mut self.ahead else { return };
+        if ahead.parts.as_slice().iter().any(|part| matches!(part, Part::Whole(..))) {
+            ahead.parts = Vec::new().into_iter();
+            ahead.call_off(0, self.next + ahead.slots.len() as u64);
+        } else if let Some(at) = ahead.pending.iter().position(|pending| pending.grouped) {
+            ahead.call_off(at, ahead.pending[at].end - ahead.pending[at].left);
+        }
+    }
+
+    /// The next slot, or `None` at the end.
+    pub(in crate::dataset) fn next(&mut self, cx: &mut Cx) -> Option<Slot<D::Item>> {
+        if self.next >= self.len {
+            return None;
+        }
+        self.foresee();
+        if self.native && self.ahead.is_none() && self.slots.len() == 0 {
+            self.read(u64::MAX, cx);
+        }
+        cx.begin_element();
+        self.next_of_element(cx)
+    }
+
+    /// The same, for an element that another pass has begun.
+    pub(in crate::dataset) fn next_of_element(&mut self, cx: &mut Cx) -> Option<Slot<D::Item>> {
+        if self.next >= self.len {
+            return None;
+        }
+        let index = self.next;
+        let slot = match self.ahead {
+            None => match self.slots.next() {
+                Some(slot) => slot,
+                None => self.dataset.get(index, cx).map_err(|e| e.index(index)),
+            },
+            Some(_) => self.next_ahead(cx),
+        };
+        self.next = index + 1;
+        Some(slot)
+    }
+
+    /// Moves elements into `out` until there are `most` or more of them would take a while, or an index has none: how many.
+    /// None, where [`next`](Self::next) says what comes.
+    ///
+    /// All of them are evaluated, whatever becomes of the first.
+    pub(in crate::dataset) fn next_run(&mut self, most: usize, out: &mut Vec<D::Item>, cx: &mut Cx) -> usize {
+        self.foresee();
+        if self.ahead.is_none() && self.slots.len() == 0 && self.next < self.len {
+            self.read(if self.native { u64::MAX } else { most as u64 }, cx);
+        }
+        let count = match &mut self.ahead {
+            Some(ahead) => ahead.slots.run(most, out),
+            None => self.slots.run(most, out),
+        };
+        self.next += count as u64;
+        if count > 0 {
+            // Whoever takes them in goes on with them as one.
+            cx.begin_element();
+        }
+        count
+    }
+
+    /// The rows that stand for the next elements, `most` at most and as many as are read in a moment, where they are to be had
+    /// without those; they are not consumed.
+    pub(in crate::dataset) fn next_ragged(&mut self, most: u64, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        if !self.ragged || self.ahead.is_some() || self.slots.len() > 0 || self.next >= self.len || most == 0 {
+            return None;
+        }
+        self.foresee();
+        let mut wanted = self.next..self.len.min(self.next.saturating_add(most));
+        let read = |chunk: Range<u64>, cx: &mut Cx| ragged(&*self.dataset, chunk, names, cx);
+        self.pace.chunk(&mut wanted, cx, read)
+    }
+
+    /// Consumes so many of them.
+    pub(in crate::dataset) fn pass_ragged(&mut self, rows: u64) {
+        self.next = self.len.min(self.next.saturating_add(rows));
+    }
+
+    /// Tells sources far away what comes next.
+    #[inline]
+    fn foresee(&mut self) {
+        if let Some(foresight) = &mut self.foresight {
+            foresight.tell(&self.dataset, self.next, self.len);
+        }
+    }
+
+    /// Evaluates the next chunk, of at most so many.
+    fn read(&mut self, most: u64, cx: &mut Cx) {
+        let mut wanted = self.next..self.len.min(self.next.saturating_add(most));
+        let read = |chunk, cx: &mut Cx| read_chunk(&*self.dataset, chunk, &self.pace, cx);
+        self.slots = self.pace.chunk(&mut wanted, cx, read).into_iter();
+    }
+
+    fn next_ahead(&mut self, cx: &mut Cx) -> Slot<D::Item> {
+        loop {
+            let ahead = self.ahead.as_mut().expect("somebody evaluates");
+            if let Some(slot) = ahead.slots.next() {
+                return slot;
+            }
+            match ahead.parts.as_slice().first() {
+                // Whoever asks for a slot now begins no group here.
+                Some(Part::Whole(..)) => self.regroup(self.next.saturating_add(1)),
+                Some(Part::Slots(_) | Part::Rows(_)) => ahead.open(),
+                None => {
+                    let (foresight, dataset, len) = (&mut self.foresight, &self.dataset, self.len);
+                    let mut hand_out =
+                        |at| foresight.iter_mut().for_each(|foresight| foresight.hand_out(dataset, at, len));
+                    ahead.receive(self.groups, len, &mut hand_out, self.stage, cx)?;
+                }
+            }
+        }
+    }
+
+    /// The group that begins here, if it has come as one, and its indices.
+    pub(in crate::dataset) fn next_group(&mut self, cx: &mut Cx) -> Option<(Result<G::Whole>, u64)> {
+        let size = self.groups?.size;
+        let Some(ahead) = self.ahead.as_mut() else { return self.group_of_columns(size, cx) };
+        if self.next >= self.len || ahead.slots.len() > 0 {
+            return None;
+        }
+        self.foresight.iter_mut().for_each(|foresight| foresight.tell(&self.dataset, self.next, self.len));
+        let (foresight, dataset, len) = (&mut self.foresight, &self.dataset, self.len);
+        let mut hand_out = |at| foresight.iter_mut().for_each(|foresight| foresight.hand_out(dataset, at, len));
+        while ahead.parts.len() == 0 {
+            if let Err(error) = ahead.receive(self.groups, len, &mut hand_out, self.stage, cx) {
+                // It is that of the next slot.
+                ahead.slots = Open::Slots([Err(error)].into_iter().collect::<Many<_>>().into_iter());
+                return None;
+            }
+        }
+        if !matches!(ahead.parts.as_slice().first(), Some(Part::Whole(..))) {
+            return None;
+        }
+        let Some(Part::Whole(whole, indices)) = ahead.parts.next() else { return None };
+        cx.begin_element();
+        self.next += indices;
+        Some((whole, indices))
+    }
+}
+
+impl<D, G> Roots<D, G>
+where
+    D: MapDataset<Item: Send + 'static> + 'static,
+    G: Gather<D::Item>,
+{
+    /// The same where nobody evaluates ahead, and no elements are needed.
+    fn group_of_columns(&mut self, size: u64, cx: &mut Cx) -> Option<(Result<G::Whole>, u64)> {
+        self.foresee();
+        let end = self.len.min(self.next.saturating_add(size));
+        let group = Some(self.next..end).filter(|group| !group.is_empty() && self.slots.len() == 0)?;
+        let whole = of_columns(&*self.dataset, &**self.gather.as_ref()?, group, cx)?;
+        cx.begin_element();
+        Some((Ok(whole), end - std::mem::replace(&mut self.next, end)))
+    }
+}
+
+impl<T, W> Ahead<T, W> {
+    /// Forgets what is pending from the range `at` on; `dispatched` is then what is not.
+    fn call_off(&mut self, at: usize, dispatched: u64) {
+        self.pending.truncate(at);
+        self.dispatched = dispatched;
+    }
+
+    /// Goes on to the slots of the next part.
+    fn open(&mut self) {
+        self.slots = match self.parts.next() {
+            Some(Part::Slots(slots)) => Open::Slots(slots.into_iter()),
+            Some(Part::Rows(rows)) => Open::Rows(rows),
+            Some(Part::Whole(..)) | None => return,
+        };
+    }
+
+    /// Takes in the next chunk, behind all that has come. Told is where each range begins that is handed out.
+    fn receive(
+        &mut self,
+        groups: Option<Groups>,
+        len: u64,
+        hand_out: &mut dyn FnMut(u64),
+        stage: StageId,
+        cx: &mut Cx,
+    ) -> Result<()> {
+        self.dispatch(groups, len, hand_out);
+        let head = self.pending.front_mut().expect("an index below the length was dispatched");
+        let chunk = head.incoming.receive(stage, cx)?;
+        let indices = chunk.parts.iter().map(Part::len).sum();
+        head.left = head.left.saturating_sub(indices);
+        if head.left == 0 {
+            self.pending.pop_front();
+        }
+        self.learn(indices, chunk.took, chunk.bytes);
+        self.parts = chunk.parts.into_iter();
+        self.dispatch(groups, len, hand_out);
+        Ok(())
+    }
+
+    /// Keeps as many ranges under way as the evaluator wants.
+    fn dispatch(&mut self, groups: Option<Groups>, len: u64, hand_out: &mut dyn FnMut(u64)) {
+        let window = self.evaluator.window();
+        while self.dispatched < len {
+            let wanted = self.plan(groups, len);
+            // Of ranges larger than they need to be, one is enough for each who evaluates, and one to come.
+            let large = wanted.range.end - wanted.range.start > self.chunk;
+            if self.pending.len() >= if large { 1 + window.div_ceil(2) } else { window } {
+                return;
+            }
+            let (end, left, grouped) = (wanted.range.end, wanted.range.end - self.dispatched, wanted.grouped);
+            hand_out(wanted.range.start);
+            let incoming = self.evaluator.submit(wanted);
+            self.pending.push_back(Pending { incoming, end, left, grouped });
+            self.dispatched = end;
+        }
+    }
+
+    /// The next range: whole groups, where one begins and does not take too long; else slots, until the next begins.
+    fn plan(&self, groups: Option<Groups>, len: u64) -> Wanted {
+        let start = self.dispatched;
+        let until = |indices: u64| len.min(start.saturating_add(indices));
+        let Some(groups) = groups.filter(|_| self.evaluator.gathers()) else {
+            return Wanted { range: start..until(self.chunk), grouped: false };
+        };
+        let begins = groups.start_from(start);
+        // Before the first element has come, a group may take any time.
+        let quick = |each: Duration| each.as_nanos().saturating_mul(groups.size.into()) <= GROUP_TIME.as_nanos();
+        if begins == start && self.each.is_some_and(quick) {
+            let indices = (self.chunk / groups.size).max(1) * groups.size;
+            return Wanted { range: start..until(indices), grouped: true };
+        }
+        // Up to where a group begins, so that the next range can be groups again: the last that is within a chunk, or in the middle
+        // of the first.
+        let first = if begins == start { groups.start_from(start.saturating_add(1)) } else { begins };
+        let whole = start.saturating_add(self.chunk).saturating_sub(first) / groups.size * groups.size;
+        let end = if start.saturating_add(self.chunk) < first {
+            until(self.chunk)
+        } else {
+            len.min(first.saturating_add(whole))
+        };
+        Wanted { range: start..end, grouped: false }
+    }
+
+    /// So many indices took so long, and so many bytes.
+    fn learn(&mut self, len: u64, took: Duration, bytes: usize) {
+        let each = took.as_nanos() as u64 / len.max(1);
+        self.chunk = self.evaluator.aim().next_size(self.chunk, each, bytes as u64 / len.max(1));
+        self.each = Some(Duration::from_nanos(each));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::dataset::iter::{DatasetIterator, IterDataset};
+    use crate::dataset::map::Range as Numbers;
+    use crate::dataset::run::evaluate::Aim;
+
+    /// What a function of the user does besides is done when its element is asked for, and no earlier.
+    #[test]
+    fn nobody_reads_ahead_of_who_asks() {
+        let calls = Arc::new(AtomicU64::new(0));
+        let counted = |calls: &Arc<AtomicU64>| {
+            let calls = calls.clone();
+            Numbers::new(0, 10_000).map(move |x| {
+                calls.fetch_add(1, Ordering::Relaxed);
+                x
+            })
+        };
+        let (run, mut cx) = (Runtime::inline(), Cx::default());
+        let mut apart = counted(&calls).to_iter().iter(&run).unwrap();
+        for asked in 1..100 {
+            apart.next(&mut cx).unwrap().unwrap();
+            assert_eq!(calls.load(Ordering::Relaxed), asked);
+        }
+        calls.store(0, Ordering::Relaxed);
+        let mut batches = counted(&calls).to_iter().batch(300).iter(&run).unwrap();
+        for asked in 1..30 {
+            assert_eq!(batches.next(&mut cx).unwrap().unwrap().len(), 300);
+            assert_eq!(calls.load(Ordering::Relaxed), 300 * asked);
+        }
+    }
+
+    #[test]
+    fn ranges_grow_until_time_bytes_or_slots_are_what_they_should_be() {
+        let aim = Aim { time: Duration::from_millis(2), slots: 1000, bytes: 1 << 20 };
+        let settled = |ns: u64, bytes: u64| (0..30).fold(1, |size, _| aim.next_size(size, ns, bytes));
+        assert_eq!(settled(100, 0), 1000);
+        assert_eq!(settled(0, 0), 1000);
+        assert_eq!(settled(10_000, 0), 200);
+        assert_eq!(settled(10_000, 16 << 10), 64);
+        assert_eq!(settled(50_000_000, 0), 1);
+        assert_eq!(settled(100, 64 << 20), 1);
+        assert_eq!(aim.next_size(8, 1, 1), 16);
+    }
+}

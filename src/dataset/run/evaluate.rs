@@ -1,0 +1,309 @@
+//! Evaluating a range of root indices: what every executor does, wherever it does it.
+
+use std::convert::Infallible;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
+use crate::cx::{Cx, StageId};
+use crate::dataset::map::{Many, MapDataset};
+use crate::dataset::run::pace::Pace;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use crate::element::Element;
+use crate::element::{Name, Part, Ragged, Slot};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Makes one of several elements, where they are evaluated: a batch of a stream that drops nothing.
+pub(crate) trait Gather<T>: Send + Sync + 'static {
+    /// What they become.
+    type Whole: Send + 'static;
+
+    /// Indices of a group.
+    fn size(&self) -> u64;
+
+    /// Whether `len` elements are a group: fewer than its size, at the end of the stream, may be none.
+    fn takes(&self, len: u64) -> bool;
+
+    /// Makes one of all elements of a group, in order.
+    ///
+    /// # Errors
+    /// Where they do not go together.
+    fn gather(&self, items: Vec<T>, cx: &mut Cx) -> Result<Self::Whole>;
+
+    /// The same of the elements that `dataset` has at `indices`, where it gives that without them; else they are to be gathered.
+    fn of_columns<D>(&self, dataset: &D, indices: Range<u64>, cx: &mut Cx) -> Option<Self::Whole>
+    where
+        D: MapDataset<Item = T>;
+
+    /// Where [`gather`](Self::gather) does no more than stack elements: has it done by `stack`, which says whether it had room
+    /// for it. `None` where it does something else.
+    ///
+    /// # Errors
+    /// Those of `stack`, as those of `gather`.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    #[expect(
+        clippy::ptr_arg,
+        reason = "what type the elements are is asked of the vector: a slice has no size to ask with"
+    )]
+    fn stack(&self, items: &Vec<T>, cx: &mut Cx, stack: &mut StackInto<'_>) -> Option<Result<bool>>;
+}
+
+/// Stacks elements somewhere; `false` if there is no room for the batch.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) type StackInto<'a> = dyn FnMut(&[&Element]) -> Result<bool> + 'a;
+
+/// Gathers nothing.
+pub(crate) enum Apart {}
+
+impl<T> Gather<T> for Apart {
+    type Whole = Infallible;
+
+    fn size(&self) -> u64 {
+        match *self {}
+    }
+
+    fn takes(&self, _: u64) -> bool {
+        match *self {}
+    }
+
+    fn gather(&self, _: Vec<T>, _: &mut Cx) -> Result<Infallible> {
+        match *self {}
+    }
+
+    fn of_columns<D>(&self, _: &D, _: Range<u64>, _: &mut Cx) -> Option<Infallible> {
+        match *self {}
+    }
+
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    fn stack(&self, _: &Vec<T>, _: &mut Cx, _: &mut StackInto<'_>) -> Option<Result<bool>> {
+        match *self {}
+    }
+}
+
+/// Consecutive indices that were evaluated.
+pub(crate) struct Chunk<T, W> {
+    pub(crate) parts: Vec<Part<T, W>>,
+    /// How long evaluating them took.
+    pub(crate) took: Duration,
+    /// Bytes that they take up where they are handed over; 0 where nothing is copied.
+    pub(crate) bytes: usize,
+}
+
+/// How large ranges are to be, whichever comes first: large enough to hide what handing one over costs, small enough
+/// that the first of them is there soon.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Aim {
+    pub(crate) time: Duration,
+    pub(crate) slots: u64,
+    pub(crate) bytes: usize,
+}
+
+impl Aim {
+    /// The size of the next range, after one of `present` slots of so many nanoseconds and bytes each: what is aimed at, at most
+    /// twice as many at a time.
+    pub(in crate::dataset) fn next_size(self, present: u64, each_ns: u64, each_bytes: u64) -> u64 {
+        let in_time = self.time.as_nanos() as u64 / each_ns.max(1);
+        let in_bytes = self.bytes as u64 / each_bytes.max(1);
+        in_time.min(in_bytes).clamp(1, self.slots).min(present.saturating_mul(2))
+    }
+}
+
+/// A range to evaluate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) range: Range<u64>,
+    /// Whether groups that lie in it whole may come as one; they begin at its start.
+    pub(crate) grouped: bool,
+}
+
+/// Somebody who evaluates ranges of indices, several at a time.
+pub(crate) trait Evaluator<T, W>: Send {
+    /// How many ranges may be under way or wait to be read.
+    fn window(&self) -> usize;
+
+    /// How large they are to be.
+    fn aim(&self) -> Aim;
+
+    /// Whether groups can come as one.
+    fn gathers(&self) -> bool;
+
+    /// Has a range evaluated.
+    fn submit(&self, wanted: Wanted) -> Incoming<Chunk<T, W>>;
+}
+
+/// What comes of a range, in one chunk or several, in index order; an error in place of one is the evaluator's own and the
+/// last. Dropping this calls the range off.
+pub(crate) struct Incoming<C> {
+    pub(crate) chunks: Receiver<Result<C>>,
+    _wanted: Arc<()>,
+}
+
+impl<C> Incoming<C> {
+    /// Waits for the next chunk, counting the wait.
+    pub(in crate::dataset) fn receive(&self, stage: StageId, cx: &mut Cx) -> Result<C> {
+        if let Ok(chunk) = self.chunks.try_recv() {
+            return chunk;
+        }
+        cx.will_wait();
+        let start = Instant::now();
+        let chunk = self.chunks.recv();
+        cx.waited(stage, start.elapsed());
+        chunk.map_err(|_| Error::new(ErrorKind::Cancelled, "those who evaluate elements have stopped"))?
+    }
+}
+
+/// The other end of [`Incoming`].
+pub(crate) struct Outgoing<C> {
+    pub(crate) chunks: Sender<Result<C>>,
+    wanted: Weak<()>,
+}
+
+impl<C> Outgoing<C> {
+    /// Whether anybody still waits.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.strong_count() > 0
+    }
+}
+
+pub(crate) fn channel<C>() -> (Outgoing<C>, Incoming<C>) {
+    let (sender, chunks) = unbounded();
+    let wanted = Arc::new(());
+    (Outgoing { chunks: sender, wanted: Arc::downgrade(&wanted) }, Incoming { chunks, _wanted: wanted })
+}
+
+/// A group as one out of columns, if it is one and is to be had so. A panic on the way there is one of elements, which are
+/// evaluated then.
+pub(crate) fn of_columns<D: MapDataset, G: Gather<D::Item>>(
+    dataset: &D,
+    gather: &G,
+    group: Range<u64>,
+    cx: &mut Cx,
+) -> Option<G::Whole> {
+    let base = cx.base();
+    let whole = || gather.of_columns(dataset, group.clone(), cx);
+    let whole = if gather.takes(group.end - group.start) { catch_unwind(AssertUnwindSafe(whole)) } else { Ok(None) };
+    whole.unwrap_or_else(|_| {
+        cx.settle(base);
+        cx.undo_chunk();
+        None
+    })
+}
+
+/// The groups of a range; the last may be short.
+pub(crate) fn groups(range: Range<u64>, size: u64) -> impl Iterator<Item = Range<u64>> {
+    let end = range.end;
+    let starts = std::iter::successors(Some(range.start), move |start| start.checked_add(size));
+    starts.take_while(move |&start| start < end).map(move |start| start..end.min(start.saturating_add(size)))
+}
+
+/// The slots of a range, evaluated in chunks; fewer, if it was not to go on in between.
+pub(crate) fn evaluate_range<D: MapDataset>(
+    dataset: &D,
+    mut range: Range<u64>,
+    pace: &Pace,
+    cx: &mut Cx,
+    go_on: &dyn Fn() -> bool,
+) -> Many<D::Item> {
+    let mut all = Many::new();
+    while !range.is_empty() && go_on() {
+        all.append(pace.chunk(&mut range, cx, |chunk, cx| evaluate_chunk(dataset, chunk, pace, cx)));
+    }
+    all
+}
+
+/// The slots of a chunk. Where a function panics, its elements are evaluated once more and one by one, so that only the slot
+/// to which it belongs is lost.
+pub(crate) fn evaluate_chunk<D: MapDataset>(dataset: &D, chunk: Range<u64>, pace: &Pace, cx: &mut Cx) -> Many<D::Item> {
+    let base = cx.base();
+    let slots = catch_unwind(AssertUnwindSafe(|| read_chunk(dataset, chunk.clone(), pace, cx)));
+    slots.unwrap_or_else(|_| {
+        cx.settle(base);
+        cx.undo_chunk();
+        chunk.map(|index| evaluate(dataset, index, cx)).collect()
+    })
+}
+
+/// The same, but a panic is not caught.
+pub(in crate::dataset) fn read_chunk<D: MapDataset>(
+    dataset: &D,
+    chunk: Range<u64>,
+    pace: &Pace,
+    cx: &mut Cx,
+) -> Many<D::Item> {
+    let first = chunk.start;
+    cx.begin_chunk((chunk.end - first).max(1));
+    pace.get(dataset, chunk, cx).map_errors(|place, error| error.index(first + place as u64))
+}
+
+/// The rows that stand for the elements of a chunk, where they are to be had without those. A panic on the way there is one of
+/// elements, which are evaluated then.
+pub(in crate::dataset) fn ragged<D: MapDataset>(
+    dataset: &D,
+    chunk: Range<u64>,
+    names: &[Name],
+    cx: &mut Cx,
+) -> Option<Ragged> {
+    let base = cx.base();
+    let indices: Vec<u64> = chunk.collect();
+    cx.begin_chunk((indices.len() as u64).max(1));
+    let rows = catch_unwind(AssertUnwindSafe(|| dataset.get_ragged(&indices, names, cx)));
+    let rows = rows.unwrap_or_else(|_| {
+        cx.settle(base);
+        None
+    });
+    let rows = rows.filter(|rows| rows.len() == indices.len());
+    if rows.is_none() {
+        cx.retract_chunk((indices.len() as u64).max(1));
+    }
+    rows
+}
+
+/// One index.
+pub(crate) fn evaluate<D: MapDataset>(dataset: &D, index: u64, cx: &mut Cx) -> Slot<D::Item> {
+    cx.begin_element();
+    let base = cx.base();
+    caught(|| dataset.get(index, cx)).map_err(|e| {
+        cx.settle(base);
+        e.index(index)
+    })
+}
+
+/// A panic in a user's function becomes an error: it must not take the thread along.
+pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
+}
+
+fn panicked(payload: &(dyn std::any::Any + Send)) -> Error {
+    let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    Error::new(ErrorKind::User, format!("a function panicked: {}", text.unwrap_or("(no message)")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cx::Recorder;
+    use crate::dataset::map::Range as Numbers;
+
+    #[test]
+    fn a_panic_takes_only_its_own_slot_and_nothing_is_counted_twice() {
+        let recorder = Recorder::new(4);
+        let mut cx = Cx::new(&recorder);
+        let bad = |x| if x == 300 { panic!("three hundred") } else { x };
+        let ds = Numbers::new(0, 10).zip(Numbers::new(0, 500).map(bad)).map(|(_, x)| x);
+        let pace = Pace::of(&ds);
+        let slots = evaluate_range(&ds, 0..500, &pace, &mut cx, &|| true);
+        assert_eq!(slots.len(), 500);
+        for (index, slot) in slots.into_iter().enumerate() {
+            match slot {
+                Ok(slot) => assert!(slot == Some(index as i64) && index != 300),
+                Err(error) => assert_eq!(error.to_string(), "element 300: a function panicked: three hundred"),
+            }
+        }
+        cx.flush();
+        let counts: Vec<u64> = recorder.totals().iter().map(|tally| tally.counts.elements).collect();
+        assert_eq!(counts, [500, 500, 500, 499]);
+    }
+}

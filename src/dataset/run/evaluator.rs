@@ -1,0 +1,155 @@
+//! Who evaluates elements ahead of those who ask for them: nobody, threads of this process, or worker processes.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::evaluate::{
+    Aim, Chunk, Evaluator, Gather, Incoming, Wanted, caught, channel, evaluate_range, groups, of_columns,
+};
+use crate::cx::{Cx, StageId};
+use crate::dataset::map::MapDataset;
+use crate::dataset::run::pace::Pace;
+use crate::dataset::stage::Stage;
+use crate::element::Part;
+use crate::exec::{Engine, Pool, Runtime};
+
+/// Who evaluates `dataset`, an elementwise prefix, ahead of those who ask for its elements; nobody if they do it themselves.
+#[cfg_attr(
+    not(all(feature = "workers", target_os = "linux")),
+    expect(unused_variables, reason = "other processes need the border's name")
+)]
+pub(super) fn evaluator<D, G>(
+    dataset: &Arc<D>,
+    gather: Option<&Arc<G>>,
+    run: &Runtime,
+    border: StageId,
+) -> Option<Box<dyn Evaluator<D::Item, G::Whole>>>
+where
+    D: MapDataset + 'static,
+    D::Item: Send + 'static,
+    G: Gather<D::Item>,
+{
+    match run.engine() {
+        Engine::Inline => None,
+        Engine::Threads(pool) => {
+            let (dataset, gather, pace) = (dataset.clone(), gather.cloned(), Arc::new(Pace::of(dataset)));
+            let far = (&dataset as &dyn Stage).any_reads_far();
+            Some(Box::new(OnPool { dataset, gather, run: run.clone(), pool: pool.clone(), pace, far }))
+        }
+        #[cfg(all(feature = "workers", target_os = "linux"))]
+        Engine::Workers(workers) => {
+            use super::remote::Ranges;
+            let stage: &dyn Stage = dataset;
+            let shared = stage.looks_ahead().filter(|elements| *elements > 0);
+            let ranges = match stage.any_reads_far() {
+                true => Ranges::Far,
+                false => shared.map_or(Ranges::Plain, Ranges::Sharing),
+            };
+            Some(super::remote::on_workers(gather, run, workers, border, ranges))
+        }
+        #[cfg(all(feature = "workers", target_os = "linux"))]
+        Engine::Serving(served) => {
+            super::remote::serve(dataset, gather, run, served, border);
+            None
+        }
+    }
+}
+
+/// The threads of this process.
+struct OnPool<D, G> {
+    dataset: Arc<D>,
+    gather: Option<Arc<G>>,
+    run: Runtime,
+    pool: Arc<Pool>,
+    pace: Arc<Pace>,
+    /// Whether elements come from stores.
+    far: bool,
+}
+
+/// Larger ranges cost no less between threads.
+const MOST_SLOTS: u64 = 1024;
+/// Smaller ones are not worth handing over, where elements are cheap.
+const LEAST_SLOTS: u64 = 64;
+
+impl<D, G> Evaluator<D::Item, G::Whole> for OnPool<D, G>
+where
+    D: MapDataset + 'static,
+    D::Item: Send + 'static,
+    G: Gather<D::Item>,
+{
+    fn window(&self) -> usize {
+        self.pool.window()
+    }
+
+    fn aim(&self) -> Aim {
+        // What is read together may take a while before it takes less than one after the other would.
+        let time = Duration::from_millis(if self.pace.is_together() { 50 } else { 2 });
+        // What sources decode for several elements they keep for those within some distance, which ranges under way should not use up.
+        let slots = match self.dataset.looks_ahead().filter(|&elements| elements > 0 && !self.far) {
+            Some(elements) => (elements / (2 * self.window() as u64)).clamp(LEAST_SLOTS, MOST_SLOTS),
+            None => MOST_SLOTS,
+        };
+        Aim { time, slots, bytes: usize::MAX }
+    }
+
+    fn gathers(&self) -> bool {
+        self.gather.is_some()
+    }
+
+    fn submit(&self, Wanted { range, grouped }: Wanted) -> Incoming<Chunk<D::Item, G::Whole>> {
+        let (outgoing, incoming) = channel();
+        let (dataset, run, pace) = (self.dataset.clone(), self.run.clone(), self.pace.clone());
+        let (gather, pool) = (self.gather.clone().filter(|_| grouped), self.pool.clone());
+        let indices = range.end - range.start;
+        self.pool.submit(Box::new(move |open| {
+            // A stream that was moved or dropped wants nothing more.
+            let go_on = || open.get() && outgoing.is_wanted();
+            if !go_on() {
+                return;
+            }
+            let start = Instant::now();
+            let mut cx = run.cx_ahead();
+            let parts = match gather {
+                None => vec![Part::Slots(evaluate_range(&*dataset, range, &pace, &mut cx, &go_on))],
+                Some(gather) => groups(range, gather.size())
+                    .map(|group| evaluate_group(&*dataset, group, &*gather, &pace, &mut cx, &go_on))
+                    .collect(),
+            };
+            // The counts are in before anybody can see the elements.
+            drop(cx);
+            pool.evaluated(indices);
+            if !go_on() {
+                return;
+            }
+            let _ = outgoing.chunks.send(Ok(Chunk { parts, took: start.elapsed(), bytes: 0 }));
+        }));
+        incoming
+    }
+}
+
+/// A group as one, if it is one and all of its indices have an element.
+fn evaluate_group<D, G>(
+    dataset: &D,
+    group: Range<u64>,
+    gather: &G,
+    pace: &Pace,
+    cx: &mut Cx,
+    go_on: &dyn Fn() -> bool,
+) -> Part<D::Item, G::Whole>
+where
+    D: MapDataset,
+    G: Gather<D::Item>,
+{
+    let len = group.end - group.start;
+    if let Some(whole) = of_columns(dataset, gather, group.clone(), cx) {
+        return Part::Whole(Ok(whole), len);
+    }
+    match evaluate_range(dataset, group, pace, cx, go_on).dense() {
+        Ok(items) if items.len() as u64 == len && gather.takes(len) => {
+            Part::Whole(caught(|| gather.gather(items, cx)), len)
+        }
+        Ok(items) => Part::Slots(items.into()),
+        Err(slots) => Part::Slots(slots),
+    }
+}

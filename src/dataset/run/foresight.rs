@@ -1,0 +1,180 @@
+//! Who says what a pass will ask for.
+
+use std::sync::Arc;
+
+use super::upcoming::Upcoming;
+use crate::dataset::stage::Stage;
+
+/// Says what a pass over `0..len` will ask for, piece by piece as it goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Foresight {
+    wanted: Arc<()>,
+    /// The indices below were told of.
+    told: u64,
+    /// Where more is told.
+    again: u64,
+    /// Whether sources far away are told, which count from what the consumer has come to.
+    far: bool,
+}
+
+/// As many are told of at a time, and several times as many as the pass has gone on.
+const MOST: u64 = 1024;
+const TIMES: u64 = 4;
+/// More is told of after as many.
+const EVERY: u64 = 64;
+
+impl Foresight {
+    /// Of a pass over `dataset`, unless that would hear of it in vain.
+    pub(crate) fn of(dataset: &dyn Stage) -> Option<Self> {
+        dataset.looks_ahead().map(|_| Self { far: dataset.any_reads_far(), ..Self::default() })
+    }
+
+    /// The pass goes on somewhere else: what was told is no longer true.
+    pub(crate) fn forget(&mut self) {
+        *self = Self { far: self.far, ..Self::default() };
+    }
+
+    /// Indices from `at` on are about to be handed to others, who read them before the pass comes there.
+    pub(crate) fn hand_out(&mut self, dataset: &dyn Stage, at: u64, len: u64) {
+        if !self.far {
+            self.tell(dataset, at, len);
+        }
+    }
+
+    /// The pass has come to index `at` of `dataset`, which has `len`.
+    #[inline]
+    pub(crate) fn tell(&mut self, dataset: &dyn Stage, at: u64, len: u64) {
+        if at >= self.again {
+            self.tell_more(dataset, at, len);
+        }
+    }
+
+    fn tell_more(&mut self, dataset: &dyn Stage, at: u64, len: u64) {
+        let gone = at.saturating_add(EVERY).saturating_sub(self.again);
+        self.again = at.saturating_add(EVERY);
+        self.told = self.told.max(at);
+        let furthest = dataset.looks_ahead().unwrap_or(0);
+        let most = if self.far { MOST } else { gone.saturating_mul(TIMES).saturating_add(MOST) };
+        let end = len.min(at.saturating_add(furthest)).min(self.told.saturating_add(most));
+        let indices: Vec<u64> = (self.told..end).collect();
+        if !indices.is_empty() {
+            self.told = end;
+            dataset.will_read(Upcoming::new(&indices, &Arc::downgrade(&self.wanted)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::Result;
+    use crate::dataset::map::{Concatenate, Mix, RandomAccess, Range, Select, SelectionMap, Source};
+    use crate::dataset::run::upcoming::FURTHEST;
+    use crate::dataset::{BoxMap, Remainder};
+    use crate::{Cx, MapDataset};
+
+    /// Records that remember which of them were told of, and which were read.
+    #[derive(Clone, Default)]
+    struct Far(Arc<Mutex<(Vec<u64>, Vec<u64>)>>);
+
+    impl RandomAccess for Far {
+        type Record = u64;
+        fn len(&self) -> u64 {
+            20
+        }
+        fn read(&self, index: u64) -> Result<u64> {
+            self.0.lock().unwrap().1.push(index);
+            Ok(index)
+        }
+        fn reads_far(&self) -> bool {
+            true
+        }
+        fn will_read(&self, next: Upcoming<'_>) {
+            self.0.lock().unwrap().0.extend(next.indices());
+        }
+    }
+
+    /// What the source is told of is what is read of it then.
+    fn foreseen(name: &str, indices: &[u64], put: impl Fn(Source<Far>) -> BoxMap<u64>) {
+        let far = Far::default();
+        let dataset = put(Source::new(far.clone()));
+        dataset.will_read(Upcoming::new(indices, &Arc::downgrade(&Arc::default())));
+        assert!(far.0.lock().unwrap().1.is_empty(), "{name} reads what it is told of");
+        dataset.get_many(indices, &mut Cx::default());
+        let (told, read) = std::mem::take(&mut *far.0.lock().unwrap());
+        assert_eq!(told, read, "{name}");
+        assert!(!read.is_empty(), "{name}");
+    }
+
+    #[test]
+    fn stages_say_what_they_will_read() {
+        let all: Vec<u64> = (0..50).collect();
+        let some = [3, 1, 17, 44];
+        for indices in [&all[..], &some] {
+            foreseen("source", indices, |ds| ds.boxed());
+            foreseen("shuffle", indices, |ds| ds.seed(1).shuffle(None).boxed());
+            foreseen("window_shuffle", indices, |ds| ds.window_shuffle(6, 1).boxed());
+            foreseen("slice", indices, |ds| ds.slice_step(.., -2).boxed());
+            foreseen("shard", indices, |ds| ds.shard(1, 3).boxed());
+            foreseen("select_indices", indices, |ds| ds.select_indices([4, 9, 9]).boxed());
+            foreseen("repeat", indices, |ds| ds.repeat(2).boxed());
+            foreseen("repeat", indices, |ds| ds.shuffle(3).repeat(None).reseed_each_epoch(false).boxed());
+            foreseen("map", indices, |ds| {
+                ds.map(|x| x + 1).try_map(Ok).filter(|x| x % 3 > 0).slots().map(|_| 0).boxed()
+            });
+            foreseen("random_map", indices, |ds| ds.random_map(1, |x, _| x).map_with_index(|_, x| x).boxed());
+            foreseen("batch", indices, |ds| ds.batch(3).map(|batch| batch.len() as u64).boxed());
+            foreseen("batch", indices, |ds| ds.batch_with(3, Remainder::Drop).map(|batch| batch[0]).boxed());
+            foreseen("zip", indices, |ds| Range::new(0, 20).zip(ds).map(|(_, x)| x).boxed());
+            let own = || Range::new(0, 30).map(|x| x as u64).boxed();
+            foreseen("concatenate", indices, |ds| Concatenate::new(vec![own(), ds.boxed()]).boxed());
+            foreseen("mix", indices, |ds| Mix::new(vec![own(), ds.boxed()]).boxed());
+            let map = (40, |i| ((i % 2) as usize, i / 2));
+            assert_eq!(map.len(), 40);
+            foreseen("select", indices, |ds| Select::new(vec![own(), ds.boxed()], map).boxed());
+        }
+    }
+
+    #[test]
+    fn a_stage_looks_ahead_in_elements_of_its_own() {
+        let far = || Source::new(Far::default());
+        let ahead = |dataset: &dyn Stage| dataset.looks_ahead();
+        assert_eq!(ahead(&far().shuffle(1).map(|x| x)), Some(FURTHEST));
+        assert_eq!(ahead(&far().batch(64)), Some(FURTHEST / 64));
+        assert_eq!(ahead(&far().batch(1 << 20)), Some(1));
+        assert_eq!(ahead(&far().flat_map(4, |x| vec![x])), Some(4 * FURTHEST));
+        assert_eq!(ahead(&Range::new(0, 9).zip(far())), Some(FURTHEST));
+        assert_eq!(ahead(&Range::new(0, 9).shuffle(1)), None);
+    }
+
+    #[test]
+    fn an_element_of_many_is_told_of_once() {
+        let far = Far::default();
+        let dataset = Source::new(far.clone()).flat_map(4, |x| vec![x; 3]);
+        let indices: Vec<u64> = (6..15).collect();
+        dataset.will_read(Upcoming::new(&indices, &Arc::downgrade(&Arc::default())));
+        assert_eq!(far.0.lock().unwrap().0, [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_pass_tells_of_each_once_and_never_too_much() {
+        let far = Far::default();
+        let dataset = Source::new(far.clone()).repeat(None);
+        let mut foresight = Foresight::of(&dataset).unwrap();
+        let mut most = 0;
+        for at in 0..3 * FURTHEST {
+            foresight.tell(&dataset, at, 3 * FURTHEST);
+            most = most.max(foresight.told - at);
+        }
+        assert!(most > FURTHEST - EVERY && most <= FURTHEST, "{most}");
+        let told = std::mem::take(&mut far.0.lock().unwrap().0);
+        assert!(told.into_iter().eq((0..3 * FURTHEST).map(|at| at % 20)));
+        // Elsewhere it begins anew.
+        foresight.forget();
+        foresight.tell(&dataset, 7, 9);
+        assert_eq!(far.0.lock().unwrap().0, [7, 8]);
+        assert!(Foresight::of(&Range::new(0, 9)).is_none());
+    }
+}

@@ -1,0 +1,129 @@
+//! How many elements are evaluated at once.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::cx::Cx;
+use crate::dataset::map::{Many, MapDataset};
+use crate::dataset::stage::Stage;
+
+/// A chunk is to take so long: long beside what a chunk costs by itself, short enough that what its stages hand each other
+/// is still in the cache, and that nobody waits for it.
+const AIM: Duration = Duration::from_micros(50);
+/// Larger chunks are not faster, however cheap their elements are.
+const MOST: u32 = 1024;
+/// As few are evaluated one by one: a chunk of them costs as much.
+const FEW: usize = 8;
+/// So many are a chunk in any case where a source reads many at once.
+const TOGETHER: u32 = 256;
+
+/// The size of chunks: 1 at first, then as many as take [`AIM`]. It changes when things happen and what they cost,
+/// never what comes out. Threads may share one.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    size: AtomicU32,
+    /// It is never less.
+    least: u32,
+}
+
+/// A copy goes on from the same size.
+impl Clone for Pace {
+    fn clone(&self) -> Self {
+        Self { size: AtomicU32::new(self.size.load(Ordering::Relaxed)), least: self.least }
+    }
+}
+
+impl Pace {
+    /// For the elements of `dataset`.
+    pub(crate) fn of(dataset: &dyn Stage) -> Self {
+        let least = if dataset.any_reads_together() { TOGETHER } else { 1 };
+        Self { size: AtomicU32::new(least), least }
+    }
+
+    /// Whether chunks have a size of their own, which does not follow the clock.
+    pub(crate) fn is_together(&self) -> bool {
+        self.least > 1
+    }
+
+    /// What `dataset` has in `range`, a chunk, by whichever way is quicker for so many.
+    pub(crate) fn get<D: MapDataset>(&self, dataset: &D, range: Range<u64>, cx: &mut Cx) -> Many<D::Item> {
+        let indices: Vec<u64> = range.collect();
+        if self.is_together() { together(dataset, &indices, cx) } else { get_chunk(dataset, &indices, cx) }
+    }
+
+    /// Evaluates up to `most` of the indices of `range`, from its start on, which is moved behind them: as many as are a
+    /// chunk by now, and at least one if there is one.
+    pub(crate) fn chunk<T>(
+        &self,
+        range: &mut Range<u64>,
+        cx: &mut Cx,
+        evaluate: impl FnOnce(Range<u64>, &mut Cx) -> T,
+    ) -> T {
+        let size = self.size.load(Ordering::Relaxed);
+        let chunk = range.start..range.end.min(range.start.saturating_add(size.into()));
+        range.start = chunk.end;
+        // At full size a chunk may be as cheap as reading the clock.
+        if size == MOST && !cx.looks() {
+            return evaluate(chunk, cx);
+        }
+        let (count, start) = (chunk.end - chunk.start, Instant::now());
+        let evaluated = evaluate(chunk, cx);
+        if count > 0 {
+            self.size.store(next(size, count, start.elapsed()).max(self.least), Ordering::Relaxed);
+        }
+        evaluated
+    }
+}
+
+/// The size after one of `size`, of which `count` elements took so long.
+fn next(size: u32, count: u64, took: Duration) -> u32 {
+    let each = (took.as_nanos() as u64 / count).max(1);
+    let fits = u32::try_from(AIM.as_nanos() as u64 / each).unwrap_or(MOST);
+    // A thread that had to wait for a core is no reason to start again.
+    fits.clamp(size.div_ceil(4), size.saturating_mul(2)).clamp(1, MOST)
+}
+
+/// What `dataset` has at `indices`, by whichever way is quicker for so many.
+pub(crate) fn get_chunk<D: MapDataset>(dataset: &D, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
+    if indices.len() >= FEW {
+        return together(dataset, indices, cx);
+    }
+    Many::one_by_one(indices, |index| dataset.get(index, cx))
+}
+
+fn together<D: MapDataset>(dataset: &D, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
+    let many = dataset.get_many(indices, cx);
+    if many.len() == indices.len() {
+        return many;
+    }
+    // A stage that has not kept what `get_many` promises.
+    Many::one_by_one(indices, |index| dataset.get(index, cx))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::map::Range as Numbers;
+
+    #[test]
+    fn chunks_grow_to_their_time_and_shrink_in_steps() {
+        let settled =
+            |ns: u64| (0..30).fold(1, |size, _| next(size, size.into(), Duration::from_nanos(ns * u64::from(size))));
+        assert_eq!((settled(1), settled(500), settled(20_000), settled(1_000_000)), (MOST, 100, 2, 1));
+        assert_eq!(next(1024, 1024, Duration::from_secs(1)), 256);
+        assert_eq!(next(1024, 64, Duration::from_micros(2)), 1024);
+        assert_eq!(next(16, 16, Duration::ZERO), 32);
+    }
+
+    #[test]
+    fn a_range_is_evaluated_once_and_in_order() {
+        let (pace, mut cx, mut range, mut seen) = (Pace::of(&Numbers::new(0, 1)), Cx::default(), 5..2000, Vec::new());
+        while !range.is_empty() {
+            let many = pace.chunk(&mut range, &mut cx, |chunk, _| Many::from(chunk.collect::<Vec<u64>>()));
+            assert!(!many.is_empty());
+            seen.extend(many.dense().unwrap());
+        }
+        assert_eq!(seen, (5..2000).collect::<Vec<_>>());
+    }
+}

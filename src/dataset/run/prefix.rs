@@ -1,0 +1,199 @@
+//! Slots of the elementwise prefix in order, bad records and dropped elements passed over.
+
+use serde::{Deserialize, Serialize};
+
+use super::chunks::Roots;
+use super::evaluate::{Apart, Gather};
+use super::skipping::{BadRecords, Skipping};
+use super::thresholds::{FilterThresholds, WINDOW, Watch};
+use crate::cx::Cx;
+use crate::dataset::map::MapDataset;
+use crate::element::{Name, Ragged};
+use crate::error::{Error, Result};
+
+/// How a prefix is read: part of what shapes the data.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::dataset) struct PrefixOptions {
+    pub(in crate::dataset) bad: BadRecords,
+    pub(in crate::dataset) thresholds: FilterThresholds,
+}
+
+impl PrefixOptions {
+    pub(in crate::dataset) fn params(&self) -> String {
+        let parts = [self.bad.params(), self.thresholds.params()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Where a pass over a [`Stream`](crate::dataset::iter::Stream) is.
+///
+/// One in the state of a filter is read too: a filter behind a cut prefix had one of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Written")]
+pub struct StreamState {
+    /// The index of the dataset that is read next; empty slots count.
+    pub next_index: u64,
+    /// Of the indices since the last whole thousand, those that yielded nothing.
+    pub dropped: u64,
+    /// Bad records skipped since the start.
+    pub skipped: u64,
+    /// Of those, the last ones, with no good one between or behind them; 0 in states from before it was counted.
+    pub in_a_row: u64,
+}
+
+/// The states that are read: of a stream, or of a filter and the stream in it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    next_index: Option<u64>,
+    skipped: Option<u64>,
+    #[serde(default)]
+    in_a_row: u64,
+    dropped: u64,
+    seen: Option<u64>,
+    parent: Option<Box<StreamState>>,
+}
+
+impl TryFrom<Written> for StreamState {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> Result<Self, Self::Error> {
+        match written {
+            Written {
+                next_index: Some(next_index),
+                skipped: Some(skipped),
+                in_a_row,
+                dropped,
+                seen: None,
+                parent: None,
+            } => Ok(Self { next_index, dropped, skipped, in_a_row }),
+            // What the filter has seen of its window matters to warnings only: they start anew.
+            Written { next_index: None, skipped: None, seen: Some(_), parent: Some(parent), .. } => Ok(*parent),
+            _ => Err("the state of a stream has next_index, dropped and skipped"),
+        }
+    }
+}
+
+/// A pass over the elements of a prefix.
+pub(in crate::dataset) struct Prefix<D: MapDataset, G: Gather<D::Item> = Apart> {
+    roots: Roots<D, G>,
+    bad: Skipping,
+    watch: Watch,
+    /// Where it was before the slot read last.
+    pub(in crate::dataset) before: StreamState,
+}
+
+impl<D, G> Prefix<D, G>
+where
+    D: MapDataset + 'static,
+    D::Item: Send + 'static,
+    G: Gather<D::Item>,
+{
+    pub(in crate::dataset) fn new(roots: Roots<D, G>, options: PrefixOptions) -> Self {
+        let watch = Watch::new(options.thresholds);
+        Self { roots, bad: Skipping::new(options.bad), watch, before: StreamState::default() }
+    }
+
+    /// The next element. One that is `empty` is handed out, but counts as dropped.
+    #[inline]
+    pub(in crate::dataset) fn next(
+        &mut self,
+        cx: &mut Cx,
+        empty: impl Fn(&D::Item) -> bool,
+    ) -> Result<Option<D::Item>> {
+        loop {
+            self.before = self.state();
+            let Some(slot) = self.roots.next(cx) else { return Ok(None) };
+            let slot = match slot {
+                Ok(slot) => {
+                    self.bad.good();
+                    slot
+                }
+                Err(error) => self.skip(error, cx)?,
+            };
+            self.watch.count(slot.as_ref().is_none_or(&empty), cx)?;
+            if slot.is_some() {
+                return Ok(slot);
+            }
+        }
+    }
+
+    /// Moves elements into `out`, at most so many, and as many as there are at hand or are evaluated in a moment: how many.
+    /// None, where [`next`](Self::next) says what comes.
+    pub(in crate::dataset) fn next_run(&mut self, most: usize, out: &mut Vec<D::Item>, cx: &mut Cx) -> usize {
+        let most = self.unjudged().map_or(most, |unjudged| most.min(unjudged as usize));
+        let count = self.roots.next_run(most, out, cx);
+        self.watch.pass(count as u64);
+        if count > 0 {
+            self.bad.good();
+        }
+        count
+    }
+
+    /// The rows that stand for the next elements, where they are to be had without those; they are not consumed.
+    pub(in crate::dataset) fn next_ragged(&mut self, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        self.roots.next_ragged(self.unjudged().unwrap_or(u64::MAX), names, cx)
+    }
+
+    /// Consumes so many of them.
+    pub(in crate::dataset) fn pass_ragged(&mut self, rows: u64) {
+        self.roots.pass_ragged(rows);
+        self.watch.pass(rows);
+        if rows > 0 {
+            self.bad.good();
+        }
+    }
+
+    /// How many good elements may follow before the window ends, if something was dropped in it: it may then end with an error,
+    /// between any two elements.
+    fn unjudged(&self) -> Option<u64> {
+        (self.watch.dropped > 0).then(|| (WINDOW - self.watch.seen).saturating_sub(1))
+    }
+
+    /// The group that begins here, if it has come as one, and its indices: none of them was dropped.
+    pub(in crate::dataset) fn next_group(&mut self, cx: &mut Cx) -> Option<(Result<G::Whole>, u64)> {
+        let (whole, indices) = self.roots.next_group(cx)?;
+        self.watch.pass(indices);
+        self.bad.good();
+        Some((whole, indices))
+    }
+
+    /// Says where the next groups of `size` begin, when so many elements are `held` that are none yet. In a window in which
+    /// something was dropped there are none: it may end with an error, between any two elements.
+    pub(in crate::dataset) fn regroup(&mut self, size: u64, held: u64) {
+        let missing = if held == 0 { 0 } else { size - held };
+        let mut first = self.roots.position().saturating_add(missing);
+        if self.watch.dropped > 0 {
+            let window = self.roots.position().saturating_add(WINDOW - self.watch.seen);
+            first = first.saturating_add(window.saturating_sub(first).next_multiple_of(size));
+        }
+        self.roots.regroup(first);
+    }
+
+    /// The index that is read next.
+    pub(in crate::dataset) fn position(&self) -> u64 {
+        self.roots.position()
+    }
+
+    /// Passes over a bad record, if that is allowed.
+    #[cold]
+    fn skip(&mut self, error: Error, cx: &mut Cx) -> Result<Option<D::Item>> {
+        if let Err(error) = self.bad.skip(error, cx) {
+            // The index is used up: the count of the window goes along with it.
+            self.watch.count(true, cx)?;
+            return Err(error);
+        }
+        Ok(None)
+    }
+
+    pub(in crate::dataset) fn state(&self) -> StreamState {
+        let (skipped, in_a_row) = self.bad.counts();
+        StreamState { next_index: self.roots.position(), dropped: self.watch.dropped, skipped, in_a_row }
+    }
+
+    pub(in crate::dataset) fn restore(&mut self, state: StreamState) -> Result<()> {
+        self.roots.seek(state.next_index)?;
+        self.watch.restore(state.next_index % WINDOW, state.dropped)?;
+        self.bad.restore(state.skipped, state.in_a_row)
+    }
+}

@@ -1,0 +1,50 @@
+//! Passes over several parents of one type, each with its place among the stage ids.
+
+use crate::cx::Cx;
+use crate::dataset::iter::{DatasetIterator, IterDataset};
+use crate::dataset::stage::Stage;
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+
+/// The first stage id of each parent, counted from that of the first.
+pub(in crate::dataset) fn offsets<D: Stage>(parents: &[D]) -> impl Iterator<Item = usize> {
+    parents.iter().scan(0, |next, parent| {
+        let offset = *next;
+        *next += (parent as &dyn Stage).count();
+        Some(offset)
+    })
+}
+
+/// A pass over each of several parents.
+pub(in crate::dataset) struct Siblings<I>(Vec<(I, usize)>);
+
+impl<I: DatasetIterator> Siblings<I> {
+    pub(in crate::dataset) fn start<D: IterDataset<Iter = I>>(parents: &[D], run: &Runtime) -> Result<Self> {
+        let passes = parents.iter().zip(offsets(parents));
+        passes.map(|(parent, offset)| Ok((parent.iter(&run.offset(offset))?, offset))).collect::<Result<_>>().map(Self)
+    }
+
+    pub(in crate::dataset) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(in crate::dataset) fn next(&mut self, k: usize, cx: &mut Cx) -> Result<Option<I::Item>> {
+        let (parent, offset) = &mut self.0[k];
+        cx.within(*offset, |cx| parent.next(cx))
+    }
+
+    pub(in crate::dataset) fn states(&self) -> Vec<I::State> {
+        self.0.iter().map(|(parent, _)| parent.state()).collect()
+    }
+
+    pub(in crate::dataset) fn restore(&mut self, states: Vec<I::State>, cx: &mut Cx) -> Result<()> {
+        if states.len() != self.0.len() {
+            let text = format!("the state is of {} datasets, the pipeline has {}", states.len(), self.0.len());
+            return Err(Error::state(text));
+        }
+        for ((parent, offset), state) in self.0.iter_mut().zip(states) {
+            cx.within(*offset, |cx| parent.restore(state, cx))?;
+        }
+        Ok(())
+    }
+}

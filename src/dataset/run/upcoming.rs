@@ -1,0 +1,79 @@
+//! What will be asked for next, so that what lies far away can be on its way by then.
+
+use crate::sync::Locked;
+use std::sync::{Mutex, PoisonError, Weak};
+
+/// Records of a source far away that are told of ahead: of 2 KiB each that is as much as is fetched ahead.
+pub(crate) const FURTHEST: u64 = 1 << 16;
+
+/// Indices that will be asked for, in about this order, unless whoever says so changes its mind: see
+/// [`Stage::will_read`](crate::Stage::will_read).
+///
+/// The same way tells which record of which source an index stands for: see [`record_of`](crate::dataset::record_of).
+#[derive(Clone, Copy, Debug)]
+pub struct Upcoming<'a> {
+    indices: &'a [u64],
+    wanted: &'a Weak<()>,
+    traced: Option<&'a Traced>,
+}
+
+/// The records that a question has come to.
+type Traced = Mutex<Vec<Record>>;
+
+/// A record of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Record {
+    /// The name of the source: `jsonl`.
+    pub source: &'static str,
+    /// Its index there, from 0 on, over all files of the source.
+    pub index: u64,
+}
+
+impl<'a> Upcoming<'a> {
+    /// Indices that are asked for until `wanted` is dead.
+    pub(crate) fn new(indices: &'a [u64], wanted: &'a Weak<()>) -> Self {
+        Self { indices, wanted, traced: None }
+    }
+
+    /// The records that `ask` comes to from `index` on; nothing is read.
+    pub(in crate::dataset) fn trace(index: u64, ask: impl FnOnce(Upcoming<'_>)) -> Vec<Record> {
+        let traced = Traced::default();
+        ask(Upcoming { indices: &[index], wanted: &Weak::new(), traced: Some(&traced) });
+        traced.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that these are records of `source`, whose length is `len`; whether that was all that is asked.
+    pub(in crate::dataset) fn reaches(&self, source: &'static str, len: u64) -> bool {
+        let Some(traced) = self.traced else { return false };
+        let record = |&index: &u64| Some(Record { source, index: index.checked_rem(len)? });
+        traced.locked().extend(self.indices.iter().filter_map(record));
+        true
+    }
+
+    /// The indices.
+    pub fn indices(&self) -> &'a [u64] {
+        self.indices
+    }
+
+    /// The same, of the stage or source below, where these `indices` are asked for.
+    #[must_use]
+    pub fn at<'b>(&'b self, indices: &'b [u64]) -> Upcoming<'b> {
+        Upcoming { indices, ..*self }
+    }
+
+    /// Dead once nobody means to ask for them any more.
+    #[cfg_attr(
+        not(any(
+            feature = "store",
+            feature = "array_record",
+            feature = "arrow",
+            feature = "parquet",
+            feature = "mds"
+        )),
+        expect(dead_code, reason = "sources that look ahead are features")
+    )]
+    pub(crate) fn wanted(&self) -> &Weak<()> {
+        self.wanted
+    }
+}

@@ -1,0 +1,53 @@
+//! Figures of worker processes: who they are, what they use, what the budget holds.
+
+use serde::Serialize;
+
+use crate::tune::Decision;
+
+/// Worker processes and their memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct WorkersReport {
+    /// The RAM budget in bytes: shared memory, and the private memory of all workers.
+    pub ram_budget: u64,
+    /// Bytes of shared memory.
+    pub slab_bytes: u64,
+    /// The most of it that was in use at once.
+    pub slab_high_water_bytes: u64,
+    /// Bytes that came from the workers.
+    pub handed_over_bytes: u64,
+    /// Parts that had to be copied, because views held all other shared memory.
+    pub copies: u64,
+    /// Workers that died and were replaced.
+    pub replaced: u64,
+    /// Threads of each worker.
+    pub threads_per_worker: usize,
+    /// Ranges of elements that may be under way or ready.
+    pub window: usize,
+    /// Seconds from the start until the first worker was ready; 0 until then.
+    pub started_s: f64,
+    /// Of those, what it took to make its pipeline: files opened, tokenizers loaded.
+    pub built_s: f64,
+    /// Whether the number of threads or workers follows what the consumer needs.
+    pub tuned: bool,
+    /// What was tuned, when and why.
+    pub decisions: Vec<Decision>,
+    /// Those that run now.
+    pub workers: Vec<WorkerReport>,
+}
+
+/// One worker process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct WorkerReport {
+    /// Counted from 0 over the whole run, those that were replaced too.
+    pub number: u64,
+    /// Its process.
+    pub pid: u32,
+    /// Seconds of CPU time of all its threads.
+    pub cpu_s: f64,
+    /// Bytes of anonymous memory in RAM.
+    pub heap_bytes: u64,
+    /// The limit of its private memory.
+    pub heap_limit_bytes: u64,
+    /// Tasks that it has done.
+    pub tasks: u64,
+}

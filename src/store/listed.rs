@@ -1,0 +1,97 @@
+//! Folders that say which files count: those that a sink writes.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::{Folder, description};
+use crate::error::{Error, Result};
+use crate::place;
+
+/// The name of the file by which a [sink](crate::sink) says which shards count.
+pub(crate) const MANIFEST: &str = "manifest.json";
+
+/// What is needed of a manifest: see [`Manifest`](crate::sink::Manifest).
+#[derive(Deserialize)]
+struct Manifest {
+    shards: Vec<Shard>,
+    /// Beside the shards.
+    #[serde(default)]
+    files: Vec<Name>,
+}
+
+#[derive(Deserialize)]
+struct Shard {
+    files: Vec<Name>,
+}
+
+#[derive(Deserialize)]
+struct Name {
+    name: String,
+}
+
+/// How a manifest begins: files of that name may be anything.
+const BEGINNING: &[u8] = b"{\n  \"gristmill_manifest\":";
+
+/// The files with one of these endings that the manifest of a folder lists, where it has one: a shard that is not listed does
+/// not count yet.
+///
+/// # Errors
+/// [`ErrorKind::State`](crate::ErrorKind::State) for a manifest that is damaged, or that lists what is not in the folder.
+pub(crate) fn listed(folder: &Path, endings: &[&str]) -> Result<Option<Vec<PathBuf>>> {
+    let path = folder.join(MANIFEST);
+    let text = match place::is_remote(folder) {
+        true => Folder::open(folder)?.read(MANIFEST)?.filter(|text| text.starts_with(BEGINNING)),
+        false => manifest(&path)?,
+    };
+    let Some(text) = text else { return Ok(None) };
+    let damaged = |what: String| Error::state(format!("a damaged manifest: {what}")).path(&path);
+    let manifest: Manifest = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
+    let files = manifest.shards.into_iter().flat_map(|shard| shard.files).chain(manifest.files);
+    let names = files.filter(|file| endings.iter().any(|ending| file.name.ends_with(ending)));
+    let file = |Name { name }| {
+        let is_name = Path::new(&name).file_name().is_some_and(|file| file == &*name);
+        if is_name { Ok(folder.join(name)) } else { Err(damaged(format!("{name:?} is no name of a file"))) }
+    };
+    names.map(file).collect::<Result<_>>().map(Some)
+}
+
+/// What is in the file, if it is there and a manifest.
+fn manifest(path: &Path) -> Result<Option<Vec<u8>>> {
+    let mut beginning = [0; BEGINNING.len()];
+    let begun = File::open(path).and_then(|mut file| file.read_exact(&mut beginning));
+    match begun {
+        Ok(()) if beginning == BEGINNING => description(path),
+        Err(error) if ![ErrorKind::NotFound, ErrorKind::UnexpectedEof].contains(&error.kind()) => {
+            Err(Error::io(error, path))
+        }
+        _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_says_which_files_count() {
+        let temp = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(temp.path().join(name), text).unwrap();
+        assert!(listed(temp.path(), &[".jsonl"]).unwrap().is_none());
+        write("manifest.json", "{\"audio\": 1}\n");
+        assert!(listed(temp.path(), &[".jsonl"]).unwrap().is_none());
+        let of = |name: &str| {
+            format!("{{\n  \"gristmill_manifest\": 1, \"shards\": [{{\"files\": [{{\"name\": {name:?}}}]}}]}}")
+        };
+        write("manifest.json", &of("b.jsonl"));
+        write("a.jsonl", "");
+        write("b.jsonl", "");
+        assert_eq!(crate::source::find(temp.path(), &[".jsonl", ".json"]).unwrap(), [temp.path().join("b.jsonl")]);
+        for outside in ["../b.jsonl", "/b.jsonl", "..", ""] {
+            write("manifest.json", &of(outside));
+            assert!(listed(temp.path(), &[""]).unwrap_err().message().contains("is no name"), "{outside}");
+        }
+    }
+}

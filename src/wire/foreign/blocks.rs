@@ -1,0 +1,296 @@
+//! Which parts of an extent are whose: plain numbers, without memory, locks or threads.
+
+use super::Settled;
+use crate::wire::{ALIGN, HEADER};
+
+/// Bytes at the end of an extent that no block takes: room for the table of what lies in it.
+const TABLE: usize = 16 << 10;
+
+/// What a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    InUse,
+    /// It is part of what was written; as which one, and whether it is in use still.
+    Given {
+        number: usize,
+        in_use: bool,
+    },
+    /// It was freed, and is to be had again.
+    Hole,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    start: usize,
+    len: usize,
+    state: State,
+}
+
+/// The blocks of one extent, and how far its writer is: both take what they need behind the end of all that is in use.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    capacity: usize,
+    written: usize,
+    /// By their start.
+    blocks: Vec<Block>,
+    given: usize,
+    allocated: bool,
+    /// Whether the extent is memory that forks of this process do not have.
+    pub(super) shared: bool,
+}
+
+impl Blocks {
+    pub(super) fn new(capacity: usize, shared: bool) -> Self {
+        Self { capacity, written: HEADER, blocks: Vec::new(), given: 0, allocated: false, shared }
+    }
+
+    pub(super) fn end(&self) -> usize {
+        self.blocks.last().map_or(0, |last| last.start + last.len).max(self.written)
+    }
+
+    pub(super) fn needed(&self) -> usize {
+        let given = self.blocks.iter().rfind(|block| matches!(block.state, State::Given { .. }));
+        given.map_or(0, |last| last.start + last.len)
+    }
+
+    pub(super) fn wrote(&mut self, end: usize) {
+        self.written = end;
+    }
+
+    pub(super) fn given(&self) -> usize {
+        self.given
+    }
+
+    /// The place of a new block.
+    pub(super) fn allocate(&mut self, len: usize) -> Option<usize> {
+        let len = len.checked_next_multiple_of(ALIGN)?;
+        let hole = self.blocks.iter().position(|block| block.state == State::Hole && block.len >= len);
+        self.allocated = true;
+        if let Some(at) = hole {
+            let Block { start, len: all, .. } = self.blocks[at];
+            self.blocks[at] = Block { start, len, state: State::InUse };
+            if all > len {
+                self.blocks.insert(at + 1, Block { start: start + len, len: all - len, state: State::Hole });
+            }
+            return Some(start);
+        }
+        let start = self.end().checked_next_multiple_of(ALIGN)?;
+        let end = start.checked_add(len)?;
+        if end > self.capacity.checked_sub(TABLE)? {
+            return None;
+        }
+        self.blocks.push(Block { start, len, state: State::InUse });
+        Some(start)
+    }
+
+    fn find(&mut self, place: usize) -> Option<&mut Block> {
+        let at = self.blocks.partition_point(|block| block.start <= place).checked_sub(1)?;
+        self.blocks.get_mut(at).filter(|block| place < block.start + block.len)
+    }
+
+    /// The block that begins at `place` is not in use any more; `None` if there is none.
+    pub(super) fn free(&mut self, place: usize) -> Option<()> {
+        let block = self.find(place).filter(|block| block.start == place)?;
+        match &mut block.state {
+            State::InUse => block.state = State::Hole,
+            State::Given { in_use: in_use @ true, .. } => *in_use = false,
+            State::Given { .. } | State::Hole => return None,
+        }
+        self.drop_holes();
+        Some(())
+    }
+
+    /// Holes at the end are no part of what is in use.
+    fn drop_holes(&mut self) {
+        while self.blocks.last().is_some_and(|last| last.state == State::Hole && last.start >= self.written) {
+            self.blocks.pop();
+        }
+    }
+
+    /// Bytes of the block that begins at `place`.
+    pub(super) fn len_of(&mut self, place: usize) -> Option<usize> {
+        let block = self.find(place).filter(|block| block.start == place && block.state != State::Hole)?;
+        Some(block.len)
+    }
+
+    /// Makes the block part of what is written in which these bytes lie, which is in use: `false` if there is none.
+    pub(super) fn give(&mut self, place: usize, len: usize) -> bool {
+        let number = self.given;
+        let block =
+            self.find(place).filter(|block| block.state == State::InUse && block.start + block.len - place >= len);
+        let Some(block) = block.filter(|_| place.is_multiple_of(ALIGN)) else { return false };
+        block.state = State::Given { number, in_use: true };
+        self.given += 1;
+        true
+    }
+
+    pub(super) fn rewind(&mut self, end: usize, given: usize) {
+        (self.written, self.given) = (end, given);
+        for block in &mut self.blocks {
+            if let State::Given { number, in_use } = block.state
+                && number >= given
+            {
+                block.state = if in_use { State::InUse } else { State::Hole };
+            }
+        }
+        self.drop_holes();
+    }
+
+    pub(super) fn has_others(&self) -> bool {
+        self.blocks.iter().any(|block| block.state == State::InUse)
+    }
+
+    pub(super) fn in_use(&self) -> bool {
+        self.blocks.iter().any(|block| matches!(block.state, State::InUse | State::Given { in_use: true, .. }))
+    }
+
+    /// Where blocks lie that are in use.
+    pub(super) fn places(&self) -> impl Iterator<Item = (usize, usize)> {
+        let used = |block: &&Block| matches!(block.state, State::InUse | State::Given { in_use: true, .. });
+        self.blocks.iter().filter(used).map(|block| (block.start, block.len))
+    }
+
+    pub(super) fn settled(&self) -> Settled {
+        let needed = self.needed().max(self.written);
+        let holes = self.blocks.iter().filter(|block| block.state == State::Hole && block.start < needed);
+        Settled { in_use: self.in_use(), allocated: self.allocated, wasted: holes.map(|hole| hole.len).sum() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Whatever is allocated, freed, given, written and taken back: what is in use, written or given overlaps nothing else.
+    #[derive(Clone, Debug)]
+    enum Do {
+        Allocate(usize),
+        Free(usize),
+        Give(usize),
+        Write(usize),
+        Mark,
+        Rewind,
+    }
+
+    fn something() -> impl Strategy<Value = Do> {
+        prop_oneof![
+            (1usize..3000).prop_map(Do::Allocate),
+            (0usize..20).prop_map(Do::Free),
+            (0usize..20).prop_map(Do::Give),
+            (1usize..500).prop_map(Do::Write),
+            Just(Do::Mark),
+            Just(Do::Rewind),
+        ]
+    }
+
+    /// Places and lengths.
+    type Spans = Vec<(usize, usize)>;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+        #[test]
+        fn nothing_overlaps(steps in prop::collection::vec(something(), 1..60)) {
+            let mut blocks = Blocks::new(TABLE + 16_000, false);
+            // Of whom each byte is: nobody's, the writer's, or a block's by number.
+            let mut live: Vec<(usize, usize, bool)> = Vec::new();
+            let mut written: Vec<(usize, usize)> = vec![(0, 64)];
+            let mut marks: Vec<(usize, usize, Spans)> = Vec::new();
+            for step in steps {
+                match step {
+                    Do::Allocate(len) => {
+                        if let Some(start) = blocks.allocate(len) {
+                            prop_assert!(start.is_multiple_of(ALIGN) && start + len <= 16_000);
+                            for &(at, taken, _) in &live {
+                                prop_assert!(start + len <= at || at + taken <= start);
+                            }
+                            for &(at, taken) in &written {
+                                prop_assert!(start + len <= at || at + taken <= start, "{start} {len} {at} {taken}");
+                            }
+                            live.push((start, len, false));
+                            // Marks that are older know nothing of it; they stay right.
+                        }
+                    }
+                    Do::Free(which) => {
+                        if which < live.len() {
+                            let (start, len, given) = live[which];
+                            prop_assert!(blocks.len_of(start).is_some_and(|all| all >= len));
+                            prop_assert!(blocks.free(start).is_some() && blocks.free(start).is_none());
+                            live.remove(which);
+                            if given {
+                                // It stays where it is, for the reader.
+                                written.push((start, len));
+                            }
+                        }
+                    }
+                    Do::Give(which) => {
+                        if let Some((start, len, given)) = live.get_mut(which) {
+                            prop_assert_eq!(blocks.give(*start, *len), !*given);
+                            *given = true;
+                        }
+                    }
+                    Do::Write(len) => {
+                        let start = blocks.end();
+                        for &(at, taken, _) in &live {
+                            prop_assert!(start >= at + taken);
+                        }
+                        for &(at, taken) in &written {
+                            prop_assert!(start >= at + taken);
+                        }
+                        blocks.wrote(start + len);
+                        written.push((start, len));
+                    }
+                    Do::Mark => marks.push((blocks.written, blocks.given(), written.clone())),
+                    Do::Rewind => {
+                        if let Some((end, given, before)) = marks.pop() {
+                            // A chunk writer rewinds to a mark of the same record, in which nothing was freed that it gave.
+                            if live.iter().filter(|(_, _, given)| *given).count() == blocks.given() {
+                                let back: Vec<usize> = blocks
+                                    .blocks
+                                    .iter()
+                                    .filter(|b| matches!(b.state, State::Given { number, .. } if number >= given))
+                                    .map(|b| b.start)
+                                    .collect();
+                                live.iter_mut().filter(|(start, ..)| back.contains(start)).for_each(|l| l.2 = false);
+                                blocks.rewind(end, given);
+                                written = before;
+                            }
+                        }
+                    }
+                }
+                prop_assert_eq!(blocks.in_use(), !live.is_empty());
+                prop_assert_eq!(blocks.places().count(), live.len());
+                prop_assert_eq!(blocks.has_others(), live.iter().any(|(_, _, given)| !given));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_freed_is_had_again() {
+        let mut blocks = Blocks::new(TABLE + 100_000, false);
+        let first = blocks.allocate(1000).unwrap();
+        let second = blocks.allocate(2000).unwrap();
+        blocks.free(first).unwrap();
+        assert_eq!(blocks.settled(), Settled { in_use: true, allocated: true, wasted: 0 });
+        let (again, rest) = (blocks.allocate(500).unwrap(), blocks.allocate(400).unwrap());
+        assert_eq!((again, rest), (first, first + 512));
+        assert!(blocks.give(second, 2000));
+        blocks.free(again).unwrap();
+        assert_eq!(blocks.settled().wasted, 512 + 64);
+        blocks.free(rest).unwrap();
+        blocks.free(second).unwrap();
+        assert_eq!((blocks.settled().wasted, blocks.in_use(), blocks.needed()), (1024, false, second + 2048));
+        assert_eq!(blocks.end(), second + 2048);
+    }
+
+    #[test]
+    fn a_view_is_given_where_it_is_aligned() {
+        let mut blocks = Blocks::new(TABLE + 100_000, false);
+        let block = blocks.allocate(1000).unwrap();
+        assert!(!blocks.give(block + 8, 100) && !blocks.give(block, 2000) && !blocks.give(block + 5000, 1));
+        assert!(blocks.give(block + 64, 100) && !blocks.give(block, 64));
+        assert!(blocks.free(block + 64).is_none());
+    }
+}

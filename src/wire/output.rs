@@ -1,0 +1,259 @@
+//! Words and bytes into an extent.
+
+use std::ops::Range;
+
+use super::foreign::Foreign;
+use super::region::Region;
+use super::structure::Structures;
+use super::{ALIGN, HEADER, INLINE, MAX_DEPTH, block_bytes};
+use crate::error::Error;
+
+/// Why a record is not written to its end.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The extent has no room for it.
+    Full,
+    /// It cannot be written at all.
+    Error(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Where the next word and the next bytes go.
+#[derive(Clone, Copy)]
+struct At {
+    /// Bytes in use from the start.
+    end: usize,
+    /// The next word of the table, and the last of its block, which says where the next block is.
+    word: usize,
+    link: usize,
+    blocks: u32,
+    words: u64,
+    /// Bytes that were taken for what was written, wherever they lie.
+    taken: u64,
+}
+
+/// A place to come back to.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    at: At,
+    structures: usize,
+    given: usize,
+}
+
+/// Where a word of the table is.
+#[derive(Clone, Copy)]
+pub(super) struct Place(usize);
+
+/// An extent that is being written; or none, to learn how much of one would be used.
+pub(crate) struct Out<'a> {
+    /// Empty where nothing but the length is wanted.
+    buf: Region<'a>,
+    capacity: usize,
+    at: At,
+    /// Where foreign code may have parts of the extent.
+    foreign: Option<Foreign>,
+    depth: usize,
+    pub(super) structures: Structures,
+}
+
+impl<'a> Out<'a> {
+    pub(super) fn new(buf: &'a mut [u8]) -> Self {
+        let buf = Region::new(buf);
+        let (start, capacity) = (buf.expose(), buf.len());
+        let foreign = Foreign::begin(start, capacity);
+        let mut out = Self { foreign, ..Self::with_capacity(buf, capacity) };
+        // A reader looks for the table behind the header, whatever is allocated before the first word.
+        if out.foreign.is_some() && out.block().is_err() {
+            out.foreign = None;
+        }
+        out
+    }
+
+    /// Counts and writes nothing.
+    pub(super) fn measure() -> Self {
+        Self::with_capacity(Region::new(&mut []), usize::MAX)
+    }
+
+    fn with_capacity(buf: Region<'a>, capacity: usize) -> Self {
+        let at = At { end: HEADER, word: 0, link: 0, blocks: 0, words: 0, taken: 0 };
+        Self { buf, capacity, at, foreign: None, depth: 0, structures: Structures::default() }
+    }
+
+    /// Bytes in use, from the start on.
+    pub(super) fn used(&self) -> usize {
+        self.foreign.as_ref().map_or(self.at.end, |foreign| foreign.needed(self.at.end))
+    }
+
+    /// Bytes that nobody uses.
+    pub(super) fn room(&self) -> usize {
+        self.capacity.saturating_sub(self.end())
+    }
+
+    /// The end of what anybody uses.
+    #[inline]
+    fn end(&self) -> usize {
+        self.foreign.as_ref().map_or(self.at.end, |foreign| foreign.end(self.at.end))
+    }
+
+    /// Bytes that were taken so far.
+    pub(super) fn taken(&self) -> u64 {
+        self.at.taken
+    }
+
+    /// Whether foreign code has parts of the extent that are no part of what was written.
+    pub(super) fn has_foreign(&self) -> bool {
+        self.foreign.as_ref().is_some_and(Foreign::has_others)
+    }
+
+    /// Words in the table.
+    pub(super) fn words(&self) -> u64 {
+        self.at.words
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        let given = self.foreign.as_ref().map_or(0, Foreign::given);
+        Mark { at: self.at, structures: self.structures.len(), given }
+    }
+
+    /// Forgets what was written since `mark`.
+    pub(super) fn rewind(&mut self, mark: Mark) {
+        self.at = mark.at;
+        self.depth = 0;
+        self.structures.truncate(mark.structures);
+        if let Some(foreign) = &self.foreign {
+            foreign.rewind(mark.at.end, mark.given);
+        }
+    }
+
+    /// Writes over what is there. Whoever calls it has reserved the place.
+    #[inline]
+    pub(super) fn put(&mut self, at: usize, bytes: &[u8]) {
+        self.buf.put(at, bytes);
+    }
+
+    /// The start of `len` new bytes.
+    #[inline]
+    pub(super) fn reserve(&mut self, align: usize, len: usize) -> Result<usize, Stop> {
+        let before = self.end();
+        let start = before.checked_next_multiple_of(align);
+        let range = start.and_then(|start| Some((start, start.checked_add(len)?)));
+        match range {
+            Some((start, end)) if end <= self.capacity => {
+                self.at.end = end;
+                self.at.taken += (end - before) as u64;
+                if let Some(foreign) = &self.foreign {
+                    foreign.wrote(end);
+                }
+                Ok(start)
+            }
+            _ => Err(Stop::Full),
+        }
+    }
+
+    /// The table's next word.
+    #[inline]
+    pub(crate) fn word(&mut self, word: u64) -> Result<(), Stop> {
+        if self.at.word == self.at.link {
+            self.block()?;
+        }
+        self.put(self.at.word, &word.to_le_bytes());
+        self.at.word += size_of::<u64>();
+        self.at.words += 1;
+        Ok(())
+    }
+
+    /// The table's next word, to [`replace`](Self::replace) later.
+    pub(super) fn place(&mut self, word: u64) -> Result<Place, Stop> {
+        self.word(word)?;
+        Ok(Place(self.at.word - size_of::<u64>()))
+    }
+
+    /// Another word where one was written.
+    #[inline]
+    pub(super) fn replace(&mut self, place: Place, word: u64) {
+        self.put(place.0, &word.to_le_bytes());
+    }
+
+    #[cold]
+    fn block(&mut self) -> Result<(), Stop> {
+        let len = block_bytes(self.at.blocks);
+        let start = self.reserve(ALIGN, len)?;
+        if self.at.blocks > 0 {
+            self.put(self.at.link, &(start as u64).to_le_bytes());
+        }
+        self.at.word = start;
+        self.at.link = start + len - size_of::<u64>();
+        self.at.blocks += 1;
+        Ok(())
+    }
+
+    /// Bytes whose number is known from what was written before; `align` counts for those that are not in the table.
+    #[inline]
+    pub(crate) fn bytes(&mut self, align: usize, bytes: &[u8]) -> Result<(), Stop> {
+        if bytes.len() <= INLINE {
+            let mut word = [0; INLINE];
+            word[..bytes.len()].copy_from_slice(bytes);
+            return self.word(u64::from_le_bytes(word));
+        }
+        let start = self.reserve(align, bytes.len())?;
+        self.put(start, bytes);
+        self.word(start as u64)
+    }
+
+    /// Makes bytes at these addresses, which foreign code has written, part of what is written, without a copy: the word for them.
+    /// `None` where they do not lie in this extent, or are a part of it already.
+    #[cfg_attr(
+        not(any(feature = "python", test)),
+        expect(dead_code, reason = "no other language has arrays of its own")
+    )]
+    pub(crate) fn give(&mut self, bytes: Range<usize>) -> Option<u64> {
+        let len = bytes.len();
+        let place = self.foreign.as_ref()?.give(bytes)?;
+        self.at.taken += len as u64;
+        Some(place as u64)
+    }
+
+    /// The same of bytes that lie in several places, one after the other.
+    pub(crate) fn rows<'r>(&mut self, align: usize, rows: impl Iterator<Item = &'r [u8]> + Clone) -> Result<(), Stop> {
+        let len = rows.clone().map(<[u8]>::len).try_fold(0usize, usize::checked_add).ok_or(Stop::Full)?;
+        if len <= INLINE {
+            let mut word = Vec::with_capacity(INLINE);
+            rows.for_each(|row| word.extend_from_slice(row));
+            return self.bytes(align, &word);
+        }
+        let start = self.reserve(align, len)?;
+        let mut at = start;
+        for row in rows {
+            self.put(at, row);
+            at += row.len();
+        }
+        self.word(start as u64)
+    }
+
+    /// Text and its length.
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Stop> {
+        self.word(text.len() as u64)?;
+        self.bytes(1, text.as_bytes())
+    }
+
+    /// One level further into lists and trees.
+    pub(crate) fn enter(&mut self) -> Result<(), Stop> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH { Err(too_deep()) } else { Ok(()) }
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.depth -= 1;
+    }
+}
+
+#[cold]
+fn too_deep() -> Stop {
+    let text = format!("an element has more than {MAX_DEPTH} lists and trees in each other");
+    Error::data(text).help("flatten it before it leaves the worker").into()
+}
