@@ -156,10 +156,8 @@ pub(crate) use jsonl::REPEATED;
 pub use jsonl::{Jsonl, JsonlOptions};
 pub use jsonl_writer::JsonlWriter;
 pub use lines::{Lines, LinesOptions};
-#[cfg(feature = "store")]
 #[cfg(feature = "mds")]
 pub use mds::{Mds, MdsOptions, MdsWriter, MdsWriterOptions};
-#[cfg(feature = "mds")]
 #[cfg(feature = "mds")]
 pub(crate) use mds::{mds_encoding_is_known, mds_encoding_of, mds_index};
 #[cfg(feature = "spec")]
