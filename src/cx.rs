@@ -1,4 +1,4 @@
-//! What is threaded through every stage while it runs: counters that cost next to nothing.
+//! The context that is threaded through every stage while it runs: counters that cost next to nothing.
 //!
 //! A [`Cx`] belongs to one thread. It counts elements always, and measures self time of a sample of them: all where an
 //! element takes 50 µs or more, fewer the cheaper they are, so that measuring costs a small part of 1 %. Each measured
@@ -53,13 +53,13 @@ pub struct Cx {
     unit: Unit,
     samples: [Sample; UNITS],
     looks: u32,
-    /// Where the counts were when the present chunk began: elements and bytes of each stage.
+    /// Counts when the present chunk began: elements and bytes of each stage.
     marks: Vec<(u64, u64)>,
     last_flush: Instant,
     waiting: Waiting,
 }
 
-/// What is done before this thread waits for others.
+/// Things to do before this thread waits for others.
 #[derive(Default)]
 struct Waiting(Option<Box<dyn FnMut() + Send>>);
 
@@ -299,7 +299,7 @@ impl Cx {
         self.looks == 0
     }
 
-    /// What the present chunk has counted so far is not counted: it broke off, and its elements are evaluated again.
+    /// Takes back what the present chunk has counted so far: it broke off, and its elements are evaluated again.
     pub(crate) fn undo_chunk(&mut self) {
         for (tally, &(elements, bytes)) in self.tally.iter_mut().zip(&self.marks) {
             (tally.counts.elements, tally.counts.bytes) = (elements, bytes);
@@ -312,7 +312,7 @@ impl Cx {
         self.sample().retract(elements);
     }
 
-    /// Where the stage ids of the present part of the pipeline start.
+    /// First stage id of the present part of the pipeline.
     pub(crate) fn base(&self) -> usize {
         self.base
     }

@@ -188,7 +188,7 @@ const LONG_FIRST: Duration = Duration::from_millis(20);
 const NAME: &str = "this loader";
 
 impl<D: IterDataset + 'static> Loader<D> {
-    /// Where the consumer is: the state behind the last element that [`next`](Iterator::next) returned, whatever is prefetched.
+    /// Tells where the consumer is: the state behind the last element that [`next`](Iterator::next) returned, whatever is prefetched.
     ///
     /// # Errors
     /// [`ErrorKind::State`](crate::ErrorKind::State) if a stage written outside the crate has a state that JSON cannot hold,
@@ -233,7 +233,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         self.delivered
     }
 
-    /// What [`state`](Self::state) writes.
+    /// Borrows what [`state`](Self::state) writes.
     #[cfg(feature = "pjrt")]
     pub(crate) fn typed_state(&self) -> &StateOf<D> {
         &self.state
@@ -265,7 +265,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         &self.dataset
     }
 
-    /// Where the time went so far.
+    /// Reports where the time went so far.
     pub fn report(&mut self) -> Report {
         self.report_around(None)
     }

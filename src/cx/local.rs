@@ -3,7 +3,7 @@
 use super::clock::Spent;
 use super::recorder::{Counts, StageTally};
 
-/// What one stage did on one thread since it last handed its counts over.
+/// Counts of one stage on one thread since it last handed them over.
 #[derive(Debug, Default)]
 pub(super) struct Local {
     pub(super) counts: Counts,
@@ -19,7 +19,7 @@ pub(super) struct Sampled {
     pub(super) bytes: f64,
 }
 
-/// What a sample is taken of.
+/// Units that a sample is taken of.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Unit {
     /// Elements that are evaluated, or looked at, one by one.
@@ -33,7 +33,7 @@ pub(super) const UNITS: usize = 2;
 /// Pieces of work that belong to no single element.
 #[derive(Debug, Default)]
 pub(super) struct Rare {
-    /// How many more are not measured.
+    /// Units until the next one that is measured.
     pub(super) skip: u32,
     pub(super) skipped: u32,
     pub(super) last_ns: u64,

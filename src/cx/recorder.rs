@@ -7,7 +7,7 @@ use crate::sync::Locked;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// What one stage did: plain numbers.
+/// Counts of one stage: plain numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Elements that left the stage.
@@ -58,7 +58,7 @@ impl Counts {
     }
 }
 
-/// What one stage did on all threads together.
+/// Counts of one stage on all threads together.
 #[derive(Clone, Debug)]
 pub struct StageTally {
     /// The sums.
@@ -112,7 +112,7 @@ impl Recorder {
         self.notes.locked().clone()
     }
 
-    /// What was recorded since this was called last, to be added to the recorder of another process.
+    /// Takes out what was recorded since this was called last, to be added to the recorder of another process.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn drain(&self) -> Tally {
         let mut stages = self.stages();
@@ -146,7 +146,7 @@ impl Recorder {
     }
 }
 
-/// What was recorded in another process.
+/// Adds what was recorded in another process.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {

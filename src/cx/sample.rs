@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::clock;
 
-/// What the clock itself adds to a measured time: the least of many empty measurements.
+/// Nanoseconds that the clock itself adds to a measured time: the least of many empty measurements.
 pub(super) fn clock_ns() -> u64 {
     static COST: OnceLock<u64> = OnceLock::new();
     *COST.get_or_init(|| {
@@ -26,11 +26,11 @@ pub(super) struct Sample {
     pub(super) on: bool,
     /// Whether it is looked at how much of that is time on a core.
     pub(super) looks: bool,
-    /// How many begin until one that is measured does.
+    /// Pieces of work that begin until one that is measured does.
     countdown: u32,
     /// For each of its elements, how many the one measured last stands for.
     pub(super) weight: f64,
-    /// What measuring the present one found, and how often the clock was read for it.
+    /// Time of the present one so far, and how often the clock was read for it.
     pub(super) measured_ns: u64,
     pub(super) measurements: u64,
     /// Elements begun since the one measured last.
@@ -39,7 +39,7 @@ pub(super) struct Sample {
     begun: u64,
     stood_for: u64,
     dither: u32,
-    /// What reading the clock costs.
+    /// Cost of reading the clock.
     clock_ns: u64,
 }
 

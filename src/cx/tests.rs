@@ -1,4 +1,4 @@
-//! What is counted, and of what a sample is measured.
+//! Tests of what is counted, and of what a sample is measured.
 
 use super::*;
 

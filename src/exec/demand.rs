@@ -1,9 +1,9 @@
-//! What the consumer does, as those see it who work for it.
+//! The consumer's clock, as those see it who work for it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// How long the consumer has waited. One thread writes, others read.
+/// Clock of the consumer: how long it has waited. One thread writes, others read.
 #[derive(Debug)]
 pub(crate) struct Demand {
     start: Instant,
@@ -62,7 +62,7 @@ impl Demand {
         std::time::Duration::from_nanos(self.waited_ns.load(Relaxed) + present)
     }
 
-    /// How often it has asked for something so far, and for how long at most it did not since this was last read.
+    /// Counts how often it has asked for something so far, and for how long at most it did not since this was last read.
     pub(crate) fn steps(&self) -> (u64, std::time::Duration) {
         let asked = self.since_ns.load(Relaxed) > 0 || self.aside.load(Relaxed);
         let present = if asked { 0 } else { self.ns(Instant::now()).saturating_sub(self.got_ns.load(Relaxed)) };
@@ -84,7 +84,7 @@ impl Demand {
         self.short.store(short, Relaxed);
     }
 
-    /// What was said so last.
+    /// The value that was said last.
     pub(crate) fn is_short(&self) -> bool {
         self.short.load(Relaxed)
     }

@@ -29,9 +29,9 @@ pub struct WorkersReport {
     pub built_s: f64,
     /// Whether the number of threads or workers follows what the consumer needs.
     pub tuned: bool,
-    /// What was tuned, when and why.
+    /// Decisions of the tuner, with times and reasons.
     pub decisions: Vec<Decision>,
-    /// Those that run now.
+    /// Workers that run now.
     pub workers: Vec<WorkerReport>,
 }
 

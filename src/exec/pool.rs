@@ -154,7 +154,7 @@ impl Pool {
             && self.shared.working.load(Ordering::Relaxed) < self.threads()
     }
 
-    /// So many root indices more were evaluated.
+    /// Notes that so many root indices more were evaluated.
     pub(crate) fn evaluated(&self, indices: u64) {
         self.shared.indices.fetch_add(indices, Ordering::Relaxed);
     }
@@ -164,7 +164,7 @@ impl Pool {
         self.done().busy
     }
 
-    /// What threads have done.
+    /// Sums of what threads have done.
     pub(crate) fn done(&self) -> Done {
         let time = |ns: &AtomicU64| Duration::from_nanos(ns.load(Ordering::Relaxed));
         let Shared { busy_ns, cpu_ns, indices, .. } = &*self.shared;

@@ -18,10 +18,10 @@ pub(crate) type Border = u32;
 
 /// Somebody who evaluates ranges of root indices in other processes.
 pub(crate) trait Remote: Debug + Send + Sync {
-    /// How many evaluate at a time, all processes together.
+    /// Threads that evaluate at a time, all processes together.
     fn parallel(&self) -> usize;
 
-    /// How many ranges may be under way or wait to be read.
+    /// Ranges that may be under way or wait to be read.
     fn window(&self) -> usize;
 
     /// Bytes that a range should bring at most: more is evaluated in parts, one after the other.
@@ -46,7 +46,7 @@ pub(crate) trait Remote: Debug + Send + Sync {
     fn busy(&self) -> Duration;
 }
 
-/// How a range is evaluated.
+/// Ways to evaluate a range.
 #[derive(Debug)]
 pub(crate) enum How {
     /// Index by index.
@@ -57,7 +57,7 @@ pub(crate) enum How {
     Lane { from: Segment, due: u64 },
 }
 
-/// Where a lane is to be read on.
+/// Place from which a lane is to be read on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Segment {
     pub(crate) lane: u64,
@@ -82,7 +82,7 @@ pub(crate) trait Deliver: Send {
     /// Groups are too large to come as one: from now on their indices come one by one.
     fn ungroup(&mut self);
 
-    /// What came of the next indices; of a lane, where it is then.
+    /// Takes the elements of the next indices; of a lane, returns where it is then.
     ///
     /// # Errors
     /// Where `delivery` is not what a worker of this build writes. Nothing was delivered then.
@@ -95,7 +95,7 @@ pub(crate) trait Deliver: Send {
     fn fail(&mut self, error: crate::error::Error);
 }
 
-/// What came of some indices, as it lies in memory.
+/// Elements of some indices, as they lie in memory.
 pub(crate) struct Delivery {
     pub(crate) bytes: Arc<dyn Owner>,
     pub(crate) used: usize,
@@ -130,7 +130,7 @@ pub(crate) trait ServeLanes: Debug + Send + Sync {
     fn read_on(&self, task: u64, range: Range<u64>, from: &Segment, extent: &mut [u8]) -> Result<Evaluated>;
 }
 
-/// What came of a range.
+/// Outcome of a range.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Evaluated {
     pub(crate) indices: u64,

@@ -47,7 +47,7 @@ impl std::fmt::Display for Executor {
     }
 }
 
-/// What an [`IterDataset`](crate::IterDataset) needs to start a pass: who evaluates its elements, and where to count.
+/// Everything that an [`IterDataset`](crate::IterDataset) needs to start a pass: who evaluates its elements, and where to count.
 ///
 /// A stage hands it on to its parents; one with several parents shifts the stage ids of each by [`offset`](Self::offset).
 #[derive(Clone, Debug, Default)]
@@ -62,7 +62,7 @@ pub struct Runtime {
 /// Who evaluates elements.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Engine {
-    /// Whoever asks for them.
+    /// The consumer, as it asks for them.
     #[default]
     Inline,
     /// Threads of this process.
@@ -114,7 +114,7 @@ impl Runtime {
         Self { demand, ..self }
     }
 
-    /// What the consumer does.
+    /// The clock of the consumer.
     pub(crate) fn demand(&self) -> &Demand {
         &self.demand
     }
@@ -212,12 +212,12 @@ impl Runtime {
         self.tuning.is_some() || self.workers().is_some_and(|workers| workers.tuned)
     }
 
-    /// What was changed of threads of this process, and why.
+    /// Decisions about threads of this process, with their reasons.
     pub(crate) fn decisions(&self) -> Vec<Decision> {
         self.tuning.as_ref().and_then(|tuning| tuning.get()).map(Tuning::decisions).unwrap_or_default()
     }
 
-    /// How many evaluate elements at a time, beside whoever asks for them.
+    /// Counts those who evaluate elements at a time, beside whoever asks for them.
     pub(crate) fn parallel(&self) -> usize {
         match &self.engine {
             Engine::Inline => 0,

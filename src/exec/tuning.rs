@@ -46,7 +46,7 @@ impl Tuning {
         Ok(Self(Ours::new(Running { stop: Some(stop), thread: Some(thread), decisions })))
     }
 
-    /// What was changed so far, and why.
+    /// Decisions so far, with their reasons.
     pub(crate) fn decisions(&self) -> Vec<Decision> {
         let Some(Running { decisions, .. }) = self.0.get() else { return Vec::new() };
         decisions.locked().clone()

@@ -14,7 +14,7 @@ use crate::exec::Runtime;
 use crate::report::ConsumerMeter;
 use crate::sync::Locked;
 
-/// What travels from the thread of the stateful part: elements, each with the state behind it.
+/// Packet from the thread of the stateful part: elements, each with the state behind it.
 type Packet<T, S> = Vec<Result<(T, S)>>;
 
 /// Packets are sent off when they have been filled for this long: a large batch travels alone, small elements together.
@@ -26,7 +26,7 @@ pub(super) struct Ahead<T, S> {
     packets: Option<Receiver<Packet<T, S>>>,
     current: std::vec::IntoIter<Result<(T, S)>>,
     thread: Option<JoinHandle<()>>,
-    /// Where the thread is sent; `None` once it has nothing more to do.
+    /// State that the thread is sent to; `None` once it has nothing more to do.
     orders: Option<Sender<Order<T, S>>>,
     #[cfg(feature = "python")]
     buffer: usize,
@@ -35,7 +35,7 @@ pub(super) struct Ahead<T, S> {
     waiting: Option<Instant>,
 }
 
-/// What sends the thread elsewhere.
+/// Request that sends the thread elsewhere.
 struct Order<T, S> {
     state: S,
     packets: Sender<Packet<T, S>>,
@@ -222,7 +222,7 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
     }
 }
 
-/// What is ready to travel.
+/// Elements that are ready to travel.
 struct Outbox<T, S> {
     packet: Packet<T, S>,
     clock: PacketClock,

@@ -88,7 +88,7 @@ fn stage(id: usize, name: &str, role: Role, place: Place, self_s: f64) -> StageR
     }
 }
 
-/// What becomes of the run if it is done as advised: elements per second.
+/// Elements per second of the run if it is done as advised.
 fn followed(world: &World, Crew(threads, processes): Crew, change: Change) -> f64 {
     match change {
         Change::Threads(threads) => world.rate(threads, 0),

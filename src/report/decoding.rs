@@ -1,4 +1,4 @@
-//! What is said of sources that decode the same units again and again.
+//! Remarks on sources that decode the same units again and again.
 
 use super::format::count;
 use crate::dataset::map::Decoded;
@@ -6,11 +6,11 @@ use crate::dataset::map::Decoded;
 /// Fewer units say little: the first of a run are decoded for records that are read later.
 const FEW_UNITS: u64 = 32;
 
-/// What removes it.
+/// Remedies against it.
 pub(crate) const REMEDY: &str = "raise its cache_bytes, shuffle windows instead of everything, or write smaller units (row_group_rows, group_size, \
                       shard size), as array_record with one record in each";
 
-/// How often units were decoded, of each source that has decoded at least twice as much as was read.
+/// Remarks how often units were decoded, of each source that has decoded at least twice as much as was read.
 pub(super) fn remarks(notes: &[(String, u64)]) -> Vec<String> {
     let again = Decoded::noted(notes).filter(|(_, decoded)| is_wasteful(decoded));
     again.map(|(source, decoded)| format!("{source}: {}", text(&decoded))).collect()

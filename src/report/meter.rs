@@ -1,4 +1,4 @@
-//! What the consumer sees: how long each `next` took, and what was ready when it asked.
+//! Meter of the consumer: how long each `next` took, and what was ready when it asked.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 /// Below this, calls of `next` are timed on a sample: two clock reads would otherwise show in the figures.
 const DEAR: Duration = Duration::from_micros(20);
 const SAMPLE_EVERY: u64 = 16;
-/// So many cheap calls in a row must there have been: where batches come in bursts, the dear call behind one is not missed.
+/// Cheap calls in a row that there must have been: where batches come in bursts, the dear call behind one is not missed.
 const IN_A_ROW: u32 = 64;
 /// A measured call that took longer stands for itself alone.
 const STALL: Duration = Duration::from_micros(200);
@@ -111,7 +111,7 @@ impl ConsumerMeter {
         self.started.zip(self.ended).map_or(Duration::ZERO, |(start, end)| end - start)
     }
 
-    /// How full the buffer was when the consumer looked, on average; `None` without one.
+    /// Share of the buffer that was full when the consumer looked, on average; `None` without one.
     pub(crate) fn fill(&self) -> Option<f64> {
         let places = self.capacity as u64 * self.looks;
         (places > 0).then(|| (self.buffered as f64 / places as f64).min(1.0))

@@ -34,7 +34,7 @@ use crate::store;
 use crate::tune::Decision;
 use crate::units::Bytes;
 
-/// Where the time of a run went. `Display` is the text for people, at most 100 columns wide; `Serialize` is for programs.
+/// Account of where the time of a run went. `Display` is the text for people, at most 100 columns wide; `Serialize` is for programs.
 ///
 /// Shares are of the consumer's wall time, from 0 to 1, from its first call of `next` to the end of its last. The
 /// [`wait_share`](StageReport::wait_share)s of the stages, [`startup_share`](Self::startup_share) and
@@ -72,25 +72,25 @@ pub struct Report {
     pub next_p50_us: f64,
     /// 99th percentile of the same.
     pub next_p99_us: f64,
-    /// How full the buffer was when the consumer asked, 0 to 1; `None` without one.
+    /// Share of the buffer that was full when the consumer asked, 0 to 1; `None` without one.
     pub buffer_fill: Option<f64>,
     /// Worker processes, where they evaluate the elementwise part.
     pub workers: Option<WorkersReport>,
     /// Whether the number of threads follows what the consumer needs.
     pub is_tuned: bool,
-    /// What was tuned of the threads of this process, when and why.
+    /// Decisions about the threads of this process, with times and reasons.
     pub decisions: Vec<Decision>,
     /// Every stage, by id: sources first.
     pub stages: Vec<StageReport>,
     /// Counted remarks: sequences split, records skipped, ….
     pub notes: Vec<(String, u64)>,
-    /// What stages say of themselves: a slower engine than the best, and why.
+    /// Remarks of stages about themselves: a slower engine than the best, and why.
     pub remarks: Vec<String>,
     /// The bottleneck, and what to do.
     pub verdict: Verdict,
 }
 
-/// What the consumer saw of a run.
+/// View that the consumer had of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
     /// When the first element came.
@@ -101,16 +101,16 @@ pub(crate) struct Seen<'a> {
     pub(crate) around: Option<&'a ConsumerMeter>,
 }
 
-/// What had happened when the first element came.
+/// Events until the first element came.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct First {
-    /// What was made meanwhile, and for how long.
+    /// Things that were made meanwhile, and how long each took.
     pub(crate) made: Vec<(&'static str, Duration)>,
     /// The work of each stage so far, by id, as far as it was counted.
     pub(crate) work: Vec<Duration>,
 }
 
-/// Where a stage runs.
+/// Place where a stage runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -123,7 +123,7 @@ pub enum Place {
     Suffix,
 }
 
-/// What one stage did.
+/// Work of one stage.
 #[derive(Clone, Debug, Serialize)]
 pub struct StageReport {
     /// Its position in post-order.
@@ -132,7 +132,7 @@ pub struct StageReport {
     pub name: String,
     /// The arguments that shape the data.
     pub params: String,
-    /// Where it ran.
+    /// Place where it ran.
     pub place: Place,
     /// Share of the consumer's wall time that it waited because of this stage.
     pub wait_share: f64,
@@ -223,7 +223,7 @@ impl Report {
     }
 }
 
-/// What this process holds of stores, if a pipeline has read from any.
+/// Memory that this process holds for stores, if a pipeline has read from any.
 fn blocks(notes: &[(String, u64)]) -> Option<String> {
     let has_read = notes.iter().any(|(what, _)| what.starts_with("store "));
     let (held, most) = store::memory().filter(|_| has_read)?;
@@ -238,7 +238,7 @@ fn remarks(pipeline: &dyn Stage) -> Vec<String> {
     remarks
 }
 
-/// Where a stage ran. One behind the border may have run in front of it nevertheless, mostly: a batch of what drops nothing.
+/// Finds where a stage ran. One behind the border may have run in front of it nevertheless, mostly: a batch of what drops nothing.
 fn place(node: Place, tally: &StageTally) -> Place {
     if 2 * tally.counts.ahead_ns > tally.counts.self_ns { Place::Threads } else { node }
 }
@@ -255,7 +255,7 @@ fn stage_reports(pipeline: &dyn Stage, totals: &[StageTally], wall: f64, threade
     stages
 }
 
-/// Where a node stands.
+/// Position of a node in the pipeline.
 #[derive(Clone, Copy)]
 struct Spot {
     place: Place,

@@ -98,7 +98,7 @@ impl Load {
         (self.cpu / self.cores).max(lock).max(self.suffix).max(self.consumer)
     }
 
-    /// How many times faster the run would be with `crew`, at most.
+    /// Bounds how many times faster the run would be with `crew`.
     pub(super) fn with_crew(self, crew: Crew) -> f64 {
         self.speedup_to(self.period(crew))
     }

@@ -1,4 +1,4 @@
-//! Where stages run, as a report says it, and what it advises for each.
+//! Tests of where stages run, as a report says it, and of what it advises for each.
 
 use super::{Change, Place, Report};
 use crate::cx::{Cx, StageId};

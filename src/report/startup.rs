@@ -1,4 +1,4 @@
-//! Where the time until the first element went.
+//! Start-up: where the time until the first element went.
 
 use std::time::Duration;
 

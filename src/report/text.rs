@@ -74,7 +74,7 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// What the consumer waited for, in shares that add up.
+    /// Causes that the consumer waited for, in shares that add up.
     fn parts(&self) -> String {
         let stages: f64 = self.stages.iter().map(|stage| stage.wait_share).sum();
         let parts = [("start-up", self.startup_share), ("for stages", stages), ("hand-over", self.handover_share)];

@@ -18,7 +18,7 @@ const RATHER: f64 = 1.3;
 /// Less work in a stage, which may not be possible, is advised behind more threads that gain as much.
 const FIRST: f64 = 1.2;
 
-/// What limits the run.
+/// The limit of a run, and advice.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Verdict {
     /// The name of the stage that makes the consumer wait; `consumer` where the pipeline keeps up; `hand-over` where what it waits
@@ -28,7 +28,7 @@ pub struct Verdict {
     pub stage: Option<usize>,
     /// The verdict in words.
     pub text: String,
-    /// What to do, best first.
+    /// Advice, best first.
     pub advice: Vec<Advice>,
 }
 
@@ -39,19 +39,19 @@ pub struct Advice {
     pub text: String,
     /// The same for programs.
     pub change: Change,
-    /// How many times faster the run would be at most: by a model of what was measured after the start, and never more than if
+    /// Bound of how many times faster the run would be: by a model of what was measured after the start, and never more than if
     /// nobody waited for what is changed.
     pub expected_speedup: f64,
 }
 
-/// What an [`Advice`] changes.
+/// Change that an [`Advice`] asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Change {
-    /// So many threads of this process.
+    /// This many threads of this process.
     Threads(usize),
-    /// So many worker processes, each of so many threads.
+    /// This many worker processes, each of so many threads.
     Workers {
         /// Processes.
         workers: usize,
@@ -195,7 +195,7 @@ fn more(report: &Report, load: Load) -> Option<Advice> {
     Some(Advice { text, change, expected_speedup })
 }
 
-/// What makes this kind of stage cheaper; the gain printed beside it is that of removing it altogether.
+/// Remedies that make this kind of stage cheaper; the gain printed beside it is that of removing it altogether.
 fn cheaper(report: &Report, stage: &StageReport, load: Load) -> String {
     if let Some(less) = super::decoding::advice(&stage.name, &report.notes).filter(|_| stage.role == Role::Source) {
         return less;

@@ -3,7 +3,7 @@
 use super::format::{bytes, time};
 use crate::exec::WorkersReport;
 
-/// What is known of the time before the first element.
+/// Words for the time before the first element, as far as it is known.
 pub(super) fn startup(workers: &WorkersReport) -> Option<String> {
     let time = |seconds: f64| time(seconds * 1e6);
     (workers.started_s > 0.0).then(|| {

@@ -24,11 +24,11 @@ const FED: f64 = 0.005;
 const BUSY: f64 = 0.9;
 /// They are busy often enough for more of them to be busy as often.
 const OFTEN: f64 = 0.6;
-/// So many seconds in a row must agree before something is added.
+/// Seconds in a row that must agree before something is added.
 const CONFIRM: u32 = 2;
-/// So many seconds of little work must pass before a thread is taken away.
+/// Seconds of little work that must pass before a thread is taken away.
 const IDLE: u32 = 15;
-/// So many seconds of waiting without anything to add must pass before fewer threads are tried.
+/// Seconds of waiting without anything to add that must pass before fewer threads are tried.
 const STUCK: f64 = 6.0;
 
 /// Decides, second by second. See the [module](super).
@@ -47,9 +47,9 @@ pub struct Controller {
     more: HoldOff,
     /// Until a wider window may be.
     wider: HoldOff,
-    /// What brought nothing when it was last tried.
+    /// Knobs that brought nothing when they were last tried.
     failed: Vec<Knob>,
-    /// What was tried twice since it last brought anything.
+    /// Knobs that were tried twice since they last brought anything.
     doubted: Vec<Knob>,
     trial: Option<Trial>,
     check: Option<Check>,
@@ -87,7 +87,7 @@ impl Controller {
         Self { second: seconds, ..self }
     }
 
-    /// What it wants now.
+    /// The setting that it wants now.
     pub fn setting(&self) -> Setting {
         self.now
     }

@@ -20,7 +20,7 @@ pub(super) struct Fewer {
     seen: Seconds,
 }
 
-/// What is to become of the step.
+/// Fate of the step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Verdict {
     /// It is too early to say.

@@ -1,4 +1,4 @@
-//! How long nothing is tried any more that has brought nothing.
+//! Hold-off times: for how long nothing is tried that has brought nothing.
 
 /// Seconds, the first time and at most.
 const LENGTH: (u32, u32) = (20, 640);

@@ -9,7 +9,7 @@ const LOCKED: f64 = 0.25;
 /// Work is mostly waiting where no more than this share of it is on a core.
 const WAITS: f64 = 0.3;
 
-/// What was measured in about one second.
+/// Figures of about one second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measurement {
     /// Seconds it covers.
@@ -41,7 +41,7 @@ impl Measurement {
         if self.wall_s > 0.0 { self.elements / self.wall_s } else { 0.0 }
     }
 
-    /// How many threads keep so many cores busy, as far as can be seen from `threads` of them; no fewer than those.
+    /// Counts the threads that keep so many cores busy, as far as can be seen from `threads` of them; no fewer than those.
     ///
     /// A thread takes `cpu_s / busy_s` of a core as long as there are cores for all who want one. Once they are taken, whoever
     /// wants one waits for it and counts as busy; more threads would only wait longer.

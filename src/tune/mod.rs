@@ -66,7 +66,7 @@ impl fmt::Display for Knob {
 pub struct Decision {
     /// Seconds since the run began, as measured.
     pub at_s: f64,
-    /// What is changed.
+    /// The knob that is turned.
     pub knob: Knob,
     /// Its value before.
     pub from: usize,

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use super::{Bounds, Controller, Decision, Measurement, Setting};
 
-/// So many seconds without a single element are measured as one: elements may take long.
+/// Seconds without a single element that are measured as one: elements may take long.
 const PATIENCE: u32 = 20;
 /// At first it is so often in each second that is measured, for so many seconds, where so many elements have come.
 const EARLY: (u32, u32, u64) = (4, 15, 50);
-/// So many seconds, from the second one on, tell what came of a decision.
+/// Seconds, from the second one on, that tell what came of a decision.
 const EFFECT: u32 = 4;
-/// So many seconds in a row with a pause in each are how this consumer is.
+/// Seconds in a row with a pause in each, after which pauses are how this consumer is.
 const PAUSES: u32 = 12;
 
 /// Sums since the run began.
@@ -43,7 +43,7 @@ pub(crate) struct Tuner {
     idle: (bool, Instant, Duration),
     /// Seconds in a row with a pause.
     pauses: u32,
-    /// What came since the last decision: seconds as measured, elements, time.
+    /// Measurements, elements and seconds since the last decision.
     effect: (u32, f64, f64),
     pub(crate) decisions: Vec<Decision>,
 }
@@ -99,7 +99,7 @@ impl Tuner {
         elapsed >= self.tick || (is_early && elapsed >= self.tick / often)
     }
 
-    /// What to change to, if anything is to change. `longest` is the longest time for which the consumer
+    /// Decides on a new setting, if anything is to change. `longest` is the longest time for which the consumer
     /// did something else.
     pub(crate) fn step(&mut self, now: Totals, longest: Duration) -> Option<Setting> {
         let wall = self.last.elapsed();

@@ -2,7 +2,7 @@
 
 use super::measurement::Measurement;
 
-/// So many are kept.
+/// Measurements that are kept.
 const MOST: usize = 16;
 /// The best of them has no more than so many times the rate of the better half, where nobody else had the machine.
 const STEADY: f64 = 1.25;
@@ -26,12 +26,12 @@ impl Seconds {
         self.wall_s += m.wall_s;
     }
 
-    /// How many there are.
+    /// Counts them.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// How long they took, those that are no longer kept too.
+    /// Seconds that all of them took, those that are no longer kept too.
     pub(super) fn wall_s(&self) -> f64 {
         self.wall_s
     }

@@ -1,6 +1,6 @@
-//! What is chosen, and what may be.
+//! Settings, and the bounds that they are chosen within.
 
-/// What is chosen.
+/// A choice of threads, processes and window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// Threads that evaluate elements, in all processes together: as many in each.
@@ -11,7 +11,7 @@ pub struct Setting {
     pub window: usize,
 }
 
-/// What may be chosen.
+/// Bounds of what may be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Threads that may be used at most: cores, memory, what was asked for.

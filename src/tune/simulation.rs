@@ -67,7 +67,7 @@ impl Machine {
     }
 }
 
-/// What the controller settles on in the phases of a run, and how often it changed its mind.
+/// Settings that the controller settles on in the phases of a run, and how often it changed its mind.
 fn settle_within(start: Setting, bounds: Bounds, phases: &[(Machine, u32)]) -> (Vec<Setting>, usize) {
     let mut controller = Controller::new(start, bounds);
     let (mut settled, mut changes, mut random) = (Vec::new(), 0, 1u64);

@@ -8,9 +8,9 @@ use super::measurement::{HUNGRY, Measurement};
 use super::seconds::Seconds;
 use super::setting::Setting;
 
-/// So many measurements after a change its effect is judged, where it is not plain before.
+/// Measurements after a change until its effect is judged, where it is not plain before.
 const JUDGE: usize = 4;
-/// So many are the least.
+/// The least number of them.
 const EARLY: usize = 2;
 /// Nothing is taken back for less than so many seconds, however many measurements they have: one may be somebody else's.
 const SURE: f64 = 3.0;
@@ -34,7 +34,7 @@ pub(super) struct Trial {
     seen: Seconds,
 }
 
-/// What is to become of the step.
+/// Fate of the step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Verdict {
     /// It is too early to say.
@@ -104,7 +104,7 @@ pub(super) struct Check {
     seen: Seconds,
 }
 
-/// What the seconds after a step say of it.
+/// Judgement of a step by the seconds after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Look {
     /// It is too early to say.
@@ -135,7 +135,7 @@ impl Check {
         }
     }
 
-    /// What was seen since the step was taken back.
+    /// Figures since the step was taken back.
     pub(super) fn now(&self) -> Measurement {
         self.seen.better_half()
     }

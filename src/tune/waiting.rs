@@ -8,7 +8,7 @@ fn bounds(cores: usize, processes: usize) -> Bounds {
     Bounds { most_threads: 64, most_threads_each: 64, cores, processes: (1, processes), most_window: 1 << 10 }
 }
 
-/// Where it is after so many seconds, from `threads` in `processes`.
+/// Setting of the controller after so many seconds, from `threads` in `processes`.
 fn settle(world: &World, (threads, processes): (usize, usize), bounds: Bounds, seconds: u32) -> (Setting, u32) {
     let mut controller = Controller::new(Setting { threads, processes, window: 2 * threads }, bounds);
     let (mut random, mut changes) = (1u64, 0);
@@ -111,7 +111,7 @@ fn a_server_that_is_full_is_not_asked_for_more() {
     assert!(changes <= 30, "{changes}");
 }
 
-/// What a run reaches of the best fixed setting from the 30th second to the 60th, on a machine that others use.
+/// Share that a run reaches of the best fixed setting from the 30th second to the 60th, on a machine that others use.
 fn reached_beside_others(world: &World, start: Setting, bounds: Bounds, seed: u64) -> f64 {
     let mut shared = Shared::new(*world, start.processes, seed);
     let mut controller = Controller::new(start, bounds);

@@ -94,7 +94,7 @@ impl World {
         World { server: 1e9, suffix_s: 1e-9, cores: 1 << 20, ..*self }.supply(1 << 20, processes)
     }
 
-    /// What is measured in a second, with noise of a few percent: `noise` is from 0 to 1.
+    /// Measures a second, with noise of a few percent: `noise` is from 0 to 1.
     pub(crate) fn second(&self, at: Setting, noise: f64) -> Measurement {
         let most = 1.0 / self.step_s;
         let rate = self.rate(at.threads, at.processes);
@@ -134,7 +134,7 @@ pub(crate) struct Shared {
 
 /// Others come so often in a second, and stay for so long, at least and at most.
 const OTHERS: (f64, f64, f64) = (0.1, 0.5, 3.0);
-/// What a process that starts leaves of the machine.
+/// Share of the machine that a process leaves to others while it starts.
 const LEFT: f64 = 0.7;
 
 impl Shared {
@@ -150,7 +150,7 @@ impl Shared {
         (self.random >> 40) as f64 / f64::from(1 << 24)
     }
 
-    /// What is measured in so many seconds.
+    /// Measures so many seconds.
     pub(crate) fn pass(&mut self, at: Setting, seconds: f64) -> Measurement {
         let (begin, noise) = (self.now_s, self.random());
         self.now_s += seconds;

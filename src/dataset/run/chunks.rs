@@ -66,7 +66,7 @@ impl Groups {
     }
 }
 
-/// What is dispatched and not yet delivered.
+/// Ranges that are dispatched and not yet delivered.
 struct Ahead<T, W> {
     evaluator: Box<dyn Evaluator<T, W>>,
     pending: VecDeque<Pending<T, W>>,
@@ -74,7 +74,7 @@ struct Ahead<T, W> {
     slots: Open<T>,
     dispatched: u64,
     chunk: u64,
-    /// What an index took last time.
+    /// Time that an index took last.
     each: Option<Duration>,
 }
 
@@ -433,7 +433,7 @@ impl<T, W> Ahead<T, W> {
         Wanted { range: start..end, grouped: false }
     }
 
-    /// So many indices took so long, and so many bytes.
+    /// Learns that so many indices took so long, and so many bytes.
     fn learn(&mut self, len: u64, took: Duration, bytes: usize) {
         let each = took.as_nanos() as u64 / len.max(1);
         self.chunk = self.evaluator.aim().next_size(self.chunk, each, bytes as u64 / len.max(1));

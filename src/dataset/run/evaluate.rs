@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Makes one of several elements, where they are evaluated: a batch of a stream that drops nothing.
 pub(crate) trait Gather<T>: Send + Sync + 'static {
-    /// What they become.
+    /// The one that they become.
     type Whole: Send + 'static;
 
     /// Indices of a group.
@@ -86,13 +86,13 @@ impl<T> Gather<T> for Apart {
 /// Consecutive indices that were evaluated.
 pub(crate) struct Chunk<T, W> {
     pub(crate) parts: Vec<Part<T, W>>,
-    /// How long evaluating them took.
+    /// Time that evaluating them took.
     pub(crate) took: Duration,
     /// Bytes that they take up where they are handed over; 0 where nothing is copied.
     pub(crate) bytes: usize,
 }
 
-/// How large ranges are to be, whichever comes first: large enough to hide what handing one over costs, small enough
+/// Aims for the size of ranges, whichever comes first: large enough to hide what handing one over costs, small enough
 /// that the first of them is there soon.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Aim {
@@ -121,7 +121,7 @@ pub(crate) struct Wanted {
 
 /// Somebody who evaluates ranges of indices, several at a time.
 pub(crate) trait Evaluator<T, W>: Send {
-    /// How many ranges may be under way or wait to be read.
+    /// Ranges that may be under way or wait to be read.
     fn window(&self) -> usize;
 
     /// How large they are to be.

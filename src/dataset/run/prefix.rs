@@ -11,7 +11,7 @@ use crate::dataset::map::MapDataset;
 use crate::element::{Name, Ragged};
 use crate::error::{Error, Result};
 
-/// How a prefix is read: part of what shapes the data.
+/// Options of reading a prefix: part of what shapes the data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::dataset) struct PrefixOptions {
     pub(in crate::dataset) bad: BadRecords,
@@ -25,7 +25,7 @@ impl PrefixOptions {
     }
 }
 
-/// Where a pass over a [`Stream`](crate::dataset::iter::Stream) is.
+/// Position of a pass over a [`Stream`](crate::dataset::iter::Stream).
 ///
 /// One in the state of a filter is read too: a filter behind a cut prefix had one of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ pub(in crate::dataset) struct Prefix<D: MapDataset, G: Gather<D::Item> = Apart> 
     roots: Roots<D, G>,
     bad: Skipping,
     watch: Watch,
-    /// Where it was before the slot read last.
+    /// Position before the slot that was read last.
     pub(in crate::dataset) before: StreamState,
 }
 

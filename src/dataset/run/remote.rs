@@ -57,10 +57,10 @@ where
     }
 }
 
-/// What decides how long ranges are worth to be.
+/// Reasons for the length of ranges.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ranges {
-    /// What handing one over costs.
+    /// The cost of handing one over.
     Plain,
     /// Elements come from far away: those of a range come all at once, after the way there and back.
     Far,
@@ -213,7 +213,7 @@ struct Prefix<D: MapDataset, G: Gather<D::Item>> {
 /// By index.
 type Kept<T, W> = VecDeque<(u64, Unfit<T, W>)>;
 
-/// What did not fit where it should go: it is asked for next, most likely here.
+/// A value that did not fit where it should go: it is asked for next, most likely here.
 enum Unfit<T, W> {
     Slot(Slot<T>),
     /// The elements of a group of so many indices, or what it has become.
@@ -221,7 +221,7 @@ enum Unfit<T, W> {
     Whole(Result<W>, u64),
 }
 
-/// So many are kept, and none of more bytes: a worker's memory is needed for other things.
+/// The most that are kept, and the bytes of the largest: a worker's memory is needed for other things.
 const MOST_UNFIT: usize = 4;
 const LARGEST_UNFIT: usize = 2 << 20;
 
@@ -317,7 +317,7 @@ where
         }
     }
 
-    /// Where the next group may begin behind `at`, or `end`.
+    /// Finds where the next group may begin behind `at`, or `end`.
     fn next_group(&self, at: u64, end: u64, groups_from: Option<u64>) -> u64 {
         let size = self.gather.as_ref().map(|(gather, _)| gather.size());
         let next = groups_from.zip(size).and_then(|(from, size)| {

@@ -3,7 +3,7 @@
 use crate::cx::Cx;
 use crate::error::{Error, ErrorKind, Result};
 
-/// What becomes of a record that cannot be used: a damaged line, a missing field, an over-long sequence.
+/// Policy for a record that cannot be used: a damaged line, a missing field, an over-long sequence.
 ///
 /// Only errors of [`ErrorKind::Data`] are about a record; all others end the run under either.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,9 +13,9 @@ pub enum BadRecords {
     Error,
     /// It is left out, counted in the report, and the first few are logged.
     Skip {
-        /// How many may be left out before one ends the run after all; no limit if `None`.
+        /// Records that may be left out before one ends the run after all; no limit if `None`.
         limit: Option<u64>,
-        /// How many in a row may be left out, with no good one between them; no limit if `None`. A file of which nothing is right
+        /// Records in a row that may be left out, with no good one between them; no limit if `None`. A file of which nothing is right
         /// ends the run soon that way, wherever a few bad records are no harm.
         consecutive: Option<u64>,
     },
@@ -27,7 +27,7 @@ impl BadRecords {
         Self::Skip { limit: None, consecutive: None }
     }
 
-    /// What of it shapes the data.
+    /// The part of it that shapes the data, as text.
     pub(in crate::dataset) fn params(self) -> String {
         let Self::Skip { limit, consecutive } = self else { return String::new() };
         let up_to = limit.map_or_else(String::new, |limit| format!(" up to {limit}"));
@@ -87,7 +87,7 @@ impl Skipping {
         Ok(())
     }
 
-    /// How many were left out, and how many of them last.
+    /// Counts those that were left out, and those of them that came last.
     pub(in crate::dataset) fn counts(&self) -> (u64, u64) {
         (self.skipped, self.in_a_row)
     }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 pub(in crate::dataset) const WINDOW: u64 = 1000;
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
-/// How much a filter may drop before it warns or fails: shares of every 1000 elements in a row, which do not overlap.
+/// Shares that a filter may drop before it warns or fails: shares of every 1000 elements in a row, which do not overlap.
 ///
 /// Grain's rule and defaults: warn at 0.9, never fail.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +40,7 @@ impl FilterThresholds {
         Ok(())
     }
 
-    /// What belongs into the fingerprint: failing changes the stream, warning does not.
+    /// The part that belongs into the fingerprint: failing changes the stream, warning does not.
     pub(crate) fn params(&self) -> String {
         self.raise.map(|share| format!("raise={share}")).unwrap_or_default()
     }
@@ -52,7 +52,7 @@ pub(crate) struct Watch {
     thresholds: FilterThresholds,
     /// Elements seen in this window.
     pub(in crate::dataset) seen: u64,
-    /// Those of them that were dropped.
+    /// Elements of them that were dropped.
     pub(in crate::dataset) dropped: u64,
     warned: Option<Instant>,
 }
@@ -62,7 +62,7 @@ impl Watch {
         Self { thresholds, seen: 0, dropped: 0, warned: None }
     }
 
-    /// Where a filter is whose parent is at `parent`.
+    /// Position of a filter whose parent is at `parent`.
     pub(crate) fn state<S>(&self, parent: S) -> FilterState<S> {
         FilterState { parent, seen: self.seen, dropped: self.dropped }
     }
