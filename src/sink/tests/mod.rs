@@ -10,7 +10,7 @@ use std::path::Path;
 use super::*;
 use crate::dataset::map::{RandomAccess, Range};
 use crate::source::Jsonl;
-use crate::{Array, Element, ErrorKind, IterDataset, Load, MapDataset};
+use crate::{Array, Element, ErrorKind, Load, MapDataset};
 
 fn element(i: i64) -> Element {
     let text = "x".repeat((i * 37 % 101) as usize);
@@ -86,7 +86,8 @@ fn a_row_of_a_batch_is_an_element_and_files_are_compressed() {
         assert!(sink.write_batch(&Element::new().with("x", Array::scalar(1i32))).is_err());
         let report = sink.finish().unwrap();
         assert_eq!((report.records, report.bytes_in), (3, 6 * 4 + 3));
-        let read = crate::source::StreamOptions::new().jsonl(&folder).unwrap().collect().unwrap();
+        let stream = crate::source::StreamOptions::new().jsonl(&folder).unwrap();
+        let read = crate::IterDataset::collect(&stream).unwrap();
         assert_eq!(read[2].text("name").unwrap(), "c");
         assert_eq!(read[2].array("n").unwrap().as_slice::<i64>().unwrap(), [4, 5]);
     }
@@ -293,7 +294,8 @@ fn elements_of_several_fields_are_examples() {
             let source = crate::source::TfRecord::open(&folder).unwrap();
             (0..source.len()).map(|i| source.read(i).unwrap().as_bytes().to_vec()).collect()
         } else {
-            let records = crate::source::TfRecordStream::open(&folder).unwrap().collect().unwrap();
+            let stream = crate::source::TfRecordStream::open(&folder).unwrap();
+            let records = crate::IterDataset::collect(&stream).unwrap();
             records.iter().map(|record| record.as_bytes().to_vec()).collect()
         };
         assert_eq!(read, encoded);

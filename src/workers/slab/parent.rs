@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::mem;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::areas::Areas;
 use super::error::SlabError;
@@ -14,7 +14,6 @@ use super::memory::{Head, Memory, NOBODY};
 use super::stats::SlabStats;
 use super::sync::{Mutex, MutexGuard};
 use crate::error::{Error, Result};
-use crate::sync::Locked;
 use crate::units::Bytes;
 
 /// What a [`Slab`] calls when there is room again.
@@ -265,7 +264,8 @@ impl<M: Memory> Slab<M> {
     fn lock(&self) -> Result<MutexGuard<'_, State>, SlabError> {
         self.check_process()?;
         // Nothing in here calls foreign code, so a panic elsewhere leaves it whole.
-        Ok(self.state.locked())
+        // Its lock may be a model's.
+        Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Unlocks, and wakes whoever waits for room.
