@@ -215,7 +215,8 @@ mod tests {
         assert_eq!((waited.lock, waited.interpreted), (300_000, true));
         assert_eq!(waited.cpu + waited.blocked + waited.lock, waited.wall);
         let turn = Thread { turns_ns: 250_000, ..thread(600_000, 5) };
-        assert_eq!(Spent::of(1_000_000, thread(0, 4), turn, Lock::default()).blocked, 150_000, "another worked for it");
+        let other = |to| Spent::of(1_000_000, thread(0, 4), to, Lock::default()).blocked;
+        assert_eq!(other(thread(600_000, 5)) - other(turn), 250_000, "another worked for it");
     }
 
     #[test]

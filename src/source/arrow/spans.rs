@@ -190,12 +190,15 @@ pub(crate) trait Spans {
         ragged::finish(indices.len(), columns)
     }
 
-    /// Gives `take` every span with the runs of its rows, in whatever order they are asked for: each is looked up once, and none is
-    /// held while another is decoded. `None` once something is wrong, or `take` says so.
+    /// Gives `take` every span with the runs of its rows, that of the first index first, and in it the run of that index; the others in
+    /// whatever order. Each is looked up once, and none is held while another is decoded. `None` once something is wrong, or `take`
+    /// says so.
     fn each_span(&self, indices: &[u64], mut take: impl FnMut(&Span, &[Run]) -> Result<Option<()>>) -> Option<()> {
         let mut pieces = self.pieces(indices).ok()?;
-        if !pieces.is_sorted_by_key(|(key, _)| *key) {
-            pieces.sort_by_key(|(key, _)| *key);
+        let first = pieces.first().map(|(key, _)| *key);
+        let order = |&(key, _): &(Key, Run)| (Some(key) < first, key);
+        if !pieces.is_sorted_by_key(order) {
+            pieces.sort_by_key(order);
         }
         let mut runs = Vec::new();
         for pieces in pieces.chunk_by(|a, b| a.0 == b.0) {
