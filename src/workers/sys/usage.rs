@@ -88,36 +88,53 @@ mod tests {
         assert_eq!(kib(text, "Pss_Anon:"), 0);
     }
 
+    /// A shell with a process below it that holds 16 MiB; both end with it.
+    ///
+    /// Other tests allocate and free in the process of the tests, so what is measured has one of its own.
+    struct Holder(std::process::Child);
+
+    impl Holder {
+        fn start() -> Self {
+            let script = "(x=$(head -c 16777216 /dev/zero | tr '\\0' a); echo; sleep 60; :) & wait";
+            let mut command = std::process::Command::new("sh");
+            let mut child = command.args(["-c", script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+            let mut line = String::new();
+            std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
+            Self(child)
+        }
+
+        /// The process that has the memory.
+        fn below(&self) -> u32 {
+            *children(self.0.id()).first().unwrap()
+        }
+    }
+
+    impl Drop for Holder {
+        fn drop(&mut self) {
+            let below = children(self.0.id());
+            below.iter().flat_map(|&pid| [children(pid), vec![pid]].concat()).chain([self.0.id()]).for_each(|pid| {
+                let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            });
+            let _ = self.0.wait();
+        }
+    }
+
     #[test]
     fn touched_memory_and_spent_time_show() {
-        let pid = std::process::id();
-        let (before, start) = (memory(pid).unwrap(), cpu_time(pid).unwrap());
-        let block = std::hint::black_box(vec![1u8; 32 << 20]);
-        let after = memory(pid).unwrap();
-        // Other tests allocate and free at the same time, so only half is asked for.
-        assert!(after.anonymous.saturating_sub(before.anonymous) >= 16 << 20, "{before:?} {after:?}");
-        assert!(after.data >= 32 << 20);
-        assert!(anonymous_share(pid).unwrap() >= 16 << 20);
-        assert!(cpu_time(pid).unwrap() > start);
-        drop(block);
+        let holder = Holder::start();
+        let (shell, below) = (memory(holder.0.id()).unwrap(), memory(holder.below()).unwrap());
+        assert!(below.anonymous >= 16 << 20 && below.data >= 16 << 20, "{below:?}");
+        assert!(shell.anonymous < 16 << 20, "{shell:?}");
+        assert!(anonymous_share(holder.below()).unwrap() >= 16 << 20);
+        assert!(cpu_time(holder.below()).unwrap() > Duration::ZERO);
     }
 
     #[test]
     fn what_a_process_has_started_counts_with_it() {
-        // Of the two processes, the lower one has the memory.
-        let script = "(x=$(head -c 16777216 /dev/zero | tr '\\0' a); echo; sleep 60; :) & wait";
-        let mut command = std::process::Command::new("sh");
-        let mut child = command.args(["-c", script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
-        let (tree, below) = (tree_share(child.id()), children(child.id()));
-        below.iter().flat_map(|&pid| [children(pid), vec![pid]].concat()).chain([child.id()]).for_each(|pid| {
-            let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        });
-        child.wait().unwrap();
-        assert!(tree >= 16 << 20, "{tree}");
-        assert!(below.len() == 1 && tree_share(u32::MAX) == 0);
+        let holder = Holder::start();
+        assert!(tree_share(holder.0.id()) >= 16 << 20, "{}", tree_share(holder.0.id()));
+        assert!(children(holder.0.id()).len() == 1 && tree_share(u32::MAX) == 0);
     }
 
     #[test]
