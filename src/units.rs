@@ -21,6 +21,19 @@ pub(crate) fn check_budget(bytes: u64) -> Result<()> {
     Err(Error::config(format!("ram_budget is {bytes} bytes, and must be 1 MiB or more")).help(help))
 }
 
+/// A whole number in groups of three: `1 234 567`.
+pub(crate) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 /// Bytes of an amount of memory: `2GiB`, `512 MiB`, `1.5GB`, `4096`; `None` if it is none.
 ///
 /// ```

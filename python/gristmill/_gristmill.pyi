@@ -617,6 +617,25 @@ class MapDataset(Generic[_T_co]):
             ConfigError: The window is empty, or there is no seed.
         """
 
+    def block_shuffle(
+        self, window_blocks: int, seed: int | None = None, *, block_size: int | None = None
+    ) -> MapDataset[_T_co]:
+        """Puts the blocks of the source in a random order, another in every epoch, and then the elements of each window of blocks.
+
+        For sources that fetch or decode many records together, as row groups of Parquet on an object store: each block is read
+        once per epoch, and the blocks of two windows are held at most.
+
+        Args:
+            window_blocks: Blocks whose elements are shuffled together.
+            seed: The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
+            block_size: Elements of a block; by default the row groups of Parquet, record batches of Arrow, chunks
+                of ArrayRecord or shards of MDS.
+
+        Raises:
+            ConfigError: The window is empty, the blocks are not known, the source's cache has no room for the
+                window (the text names the largest that has), or there is no seed.
+        """
+
     def slice(self, slice: _slice) -> MapDataset[_T_co]:
         """Takes the elements of a slice: `ds.slice(slice(1, None, 2))` is `ds[1::2]`.
 

@@ -28,6 +28,17 @@ def test_slices_are_pythons(cut: slice) -> None:
     assert list(gm.MapDataset.range(10).slice(cut)) == list(range(10))[cut]
 
 
+def test_blocks_are_shuffled_and_their_elements_window_by_window() -> None:
+    ds = gm.MapDataset.range(30).block_shuffle(2, 5, block_size=3)
+    order = list(ds)
+    assert sorted(order) == list(range(30)) and order == [ds[i] for i in range(30)]
+    windows = [{x // 3 for x in order[at : at + 6]} for at in range(0, 30, 6)]
+    assert all(len(blocks) == 2 for blocks in windows)
+    assert [x % 30 for x in (ds[i] for i in range(30, 60))] != order
+    with pytest.raises(gm.ConfigError, match="give it a block_size"):
+        list(gm.MapDataset.range(30).block_shuffle(2, 5))
+
+
 def test_anything_with_a_length_and_items_is_a_source() -> None:
     class Squares:
         def __len__(self) -> int:

@@ -43,7 +43,8 @@ pub(crate) struct Explanation {
     memory_measured: bool,
     /// Stateful stages of which it is not known.
     memory_unknown: Vec<String>,
-    /// Sources that are dear to read in the order that the pipeline asks for.
+    /// How well the order mixes where it is not that of a shuffle of everything; sources that are dear to read in the order that the
+    /// pipeline asks for.
     notes: Vec<String>,
     /// Threads that hold what is held per thread.
     threads: usize,
@@ -125,7 +126,7 @@ impl Explanation {
             memory_unknown: stages.iter().filter(|row| row.is_unknown()).map(|row| row.name.clone()).collect(),
             memory_measured: stages.iter().any(|row| row.memory_measured),
             memory_bytes,
-            notes: decoding(pipeline),
+            notes: orders(pipeline),
             threads,
             buffer_bytes,
             store_bytes,
@@ -161,13 +162,17 @@ fn has_stateful(stage: &dyn Stage) -> bool {
     stage.parents().iter().any(|p| p.role() == Role::Stateful || has_stateful(*p))
 }
 
-/// Sources behind a shuffle that decode the same records again and again, what that costs, and what removes it.
-fn decoding(pipeline: &dyn Stage) -> Vec<String> {
+/// Remarks on the order: how well it mixes; sources behind a shuffle that decode the same records again and again, what that costs, and
+/// what removes it.
+fn orders(pipeline: &dyn Stage) -> Vec<String> {
     let mut notes = Vec::new();
     let mut shuffled = Vec::new();
     pipeline.walk(&mut |id, stage| {
         if let Some(cost) = stage.if_shuffled() {
             shuffled.push((id, stage.name(), cost));
+        }
+        if let Some(mixing) = stage.mixing() {
+            notes.push(format!("{} (stage {id}): {mixing}", stage.name()));
         }
         if stage.name() == "shuffle" {
             let within = id + 1 - stage.count();
@@ -290,8 +295,8 @@ mod tests {
                     in random order each is decoded about 100 times an epoch, by worker processes more often; ";
         let numbers = || Range::new(0, 1000).shuffle(2);
         let shuffled = Range::new(0, 1000).zip(open(10_000)).shuffle(1).zip(numbers());
-        assert_eq!(decoding(&shuffled), [format!("{note}{REMEDY}")]);
-        assert!(decoding(&Range::new(0, 1000).zip(open(10_000)).zip(numbers())).is_empty());
-        assert!(decoding(&open(1 << 20).shuffle(1)).is_empty());
+        assert_eq!(orders(&shuffled), [format!("{note}{REMEDY}")]);
+        assert!(orders(&Range::new(0, 1000).zip(open(10_000)).zip(numbers())).is_empty());
+        assert!(orders(&open(1 << 20).shuffle(1)).is_empty());
     }
 }

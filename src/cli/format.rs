@@ -2,23 +2,11 @@
 
 pub(crate) use crate::report::format::{count, percent, time};
 use crate::units::Bytes;
+pub(crate) use crate::units::grouped;
 
 /// Bytes in binary units: `3 MiB`.
 pub(crate) fn bytes(n: u64) -> String {
     Bytes(n).to_string()
-}
-
-/// A whole number in groups of three: `1 234 567`.
-pub(crate) fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(' ');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// `1 record`, `7 200 records`.

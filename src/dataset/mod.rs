@@ -3,6 +3,7 @@
 //! A [`MapDataset`] is random access: pure, indexed, runnable in any order. An [`IterDataset`] is a stream: ordered,
 //! stateful, checkpointable. [`to_iter`](MapDataset::to_iter) leads from the first to the second.
 
+mod blocks;
 mod boxed;
 mod estimate;
 pub mod iter;
@@ -13,6 +14,7 @@ pub(crate) mod run;
 mod sample;
 mod stage;
 
+pub use blocks::Blocks;
 pub use boxed::{AnyState, BoxIter, BoxIterator, BoxMap};
 pub use estimate::{StageMemory, estimate};
 pub use iter::{DatasetIterator, IterDataset};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::blocks::Blocks;
 use super::map::Shuffled;
 use super::memory::{Memory, Sample};
 use super::run::upcoming::{Record, Upcoming};
@@ -130,6 +131,21 @@ pub trait Stage {
     /// The size of its first elements, which are read for it; `None` where only the compiler knows what they are. Type
     /// erasure gives it for [`Element`](crate::Element)s.
     fn sample(&self) -> Option<Sample> {
+        None
+    }
+
+    /// The runs of its elements that its source fetches or decodes together, where its elements are those of the source in their order:
+    /// what [`block_shuffle`](super::MapDataset::block_shuffle) moves as one.
+    fn blocks(&self) -> Option<Blocks> {
+        let keeps_places = matches!(self.role(), Role::Elementwise | Role::MayDrop) || self.seed_root().is_some();
+        match self.parents().as_slice() {
+            [parent] if keeps_places => parent.blocks(),
+            _ => None,
+        }
+    }
+
+    /// How well it mixes the elements, in words, for `explain`: of stages whose order is not that of a shuffle of everything.
+    fn mixing(&self) -> Option<String> {
         None
     }
 
@@ -431,6 +447,12 @@ macro_rules! same_stage {
         }
         fn memory(&self) -> Option<$crate::dataset::Memory> {
             self$($inner)+.memory()
+        }
+        fn blocks(&self) -> Option<$crate::dataset::Blocks> {
+            self$($inner)+.blocks()
+        }
+        fn mixing(&self) -> Option<String> {
+            self$($inner)+.mixing()
         }
         fn if_shuffled(&self) -> Option<$crate::dataset::map::Shuffled> {
             self$($inner)+.if_shuffled()

@@ -243,6 +243,21 @@ impl PyMapDataset {
         Self::new(py, over!(&self.0, ds => ds.window_shuffle(window_size, seed)))
     }
 
+    #[doc = docs!(MapDataset.block_shuffle)]
+    #[pyo3(signature = (window_blocks, seed=None, *, block_size=None))]
+    fn block_shuffle(
+        &self,
+        py: Python<'_>,
+        window_blocks: usize,
+        seed: Option<u32>,
+        block_size: Option<u64>,
+    ) -> PyResult<Self> {
+        match block_size {
+            Some(size) => Self::new(py, over!(&self.0, ds => ds.block_shuffle(window_blocks, seed).block_size(size))),
+            None => Self::new(py, over!(&self.0, ds => ds.block_shuffle(window_blocks, seed))),
+        }
+    }
+
     #[doc = docs!(MapDataset.slice)]
     fn slice(&self, slice: &Bound<'_, PySlice>) -> PyResult<Self> {
         self.sliced(slice)

@@ -157,6 +157,25 @@ impl IndexShuffle {
         }
     }
 
+    /// The index that [`get`](Self::get) puts at `at`: the inverse.
+    ///
+    /// One above `max_index` comes back as it is.
+    ///
+    /// # Cost
+    /// As one `get` above 2^16 elements; below, as many steps as the elements go into 2^16 on average.
+    pub fn index_of(&self, at: u64) -> u64 {
+        if at > self.max_index {
+            return at;
+        }
+        let mut index = at;
+        loop {
+            index = self.step_back(index);
+            if index <= self.max_index {
+                return index;
+            }
+        }
+    }
+
     /// The largest index.
     pub fn max_index(&self) -> u64 {
         self.max_index
@@ -190,6 +209,20 @@ impl IndexShuffle {
         for pair in keys.chunks_exact(2) {
             high ^= (mixed(low) & mask) ^ pair[0];
             low ^= (mixed(high) & mask) ^ pair[1];
+        }
+        (u64::from(high) << bits) | u64::from(low)
+    }
+
+    /// Undoes a [`step`](Self::step).
+    fn step_back(&self, index: u64) -> u64 {
+        let bits = self.half_bits;
+        let mask = u32::MAX >> (u32::BITS - bits);
+        let rotate = |half: u32, by: u32| (half << by) | (half >> (bits - by));
+        let mixed = |half: u32| ((rotate(half, 1) & rotate(half, 8)) ^ rotate(half, 2)) & mask;
+        let (mut high, mut low) = ((index >> bits) as u32, index as u32 & mask);
+        for pair in self.keys.as_slice().chunks_exact(2).rev() {
+            low ^= mixed(high) ^ pair[1];
+            high ^= mixed(low) ^ pair[0];
         }
         (u64::from(high) << bits) | u64::from(low)
     }
@@ -270,6 +303,19 @@ mod tests {
         assert_eq!(order(9, u32::MAX), [2, 9, 5, 3]);
         assert_eq!(order(999_999, 42), [42_268, 341_132, 759_687, 923_295]);
         assert_eq!(order(0, 7)[0], 0);
+    }
+
+    #[test]
+    fn an_index_is_found_again() {
+        for len in [1, 2, 10, 1000, 65_536, 65_537, 1 << 40] {
+            for rounds in [4, 6] {
+                let shuffle = IndexShuffle::new(len - 1, 7, rounds).unwrap();
+                for index in (0..len).step_by((len / 20).max(1) as usize) {
+                    assert_eq!(shuffle.index_of(shuffle.get(index)), index, "{len}");
+                }
+                assert_eq!(shuffle.index_of(len), len);
+            }
+        }
     }
 
     // DIFFERENCE: in Grain the largest of 4^n + 1 indices is outside the block, so that one element comes twice.

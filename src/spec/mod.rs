@@ -55,6 +55,7 @@
 //! |---|---|
 //! | `seed`, `shuffle` | `seed` (for `shuffle`: `seed?`) |
 //! | `window_shuffle` | `window_size`, `seed?` |
+//! | `block_shuffle` | `window_blocks`, `block_size?`, `seed?` |
 //! | `slice` | `start?`, `stop?`, `step?` |
 //! | `shard` | `index`, `count` |
 //! | `select_indices` | `indices` |

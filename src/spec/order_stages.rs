@@ -11,6 +11,7 @@ pub(super) const STAGES: &[StageEntry] = &[
     StageEntry::both("seed", Some("seed"), seed, seed_iter),
     StageEntry::map("shuffle", Some("seed"), shuffle),
     StageEntry::both("window_shuffle", Some("window_size"), window_shuffle, window_shuffle_iter),
+    StageEntry::map("block_shuffle", Some("window_blocks"), block_shuffle),
     StageEntry::map("slice", None, slice),
     StageEntry::map("shard", None, shard),
     StageEntry::map("select_indices", Some("indices"), select_indices),
@@ -37,6 +38,15 @@ fn window_shuffle(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Resu
 /// The same on a stream.
 fn window_shuffle_iter(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
     Ok(ds.window_shuffle(fields.required("window_size")?, fields.optional::<u32>("seed")?).boxed())
+}
+
+/// `block_shuffle: {window_blocks: 16, block_size: 1000, seed: 42}`; without a size, the blocks of the source.
+fn block_shuffle(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
+    let shuffled = ds.block_shuffle(fields.required("window_blocks")?, fields.optional::<u32>("seed")?);
+    Ok(match fields.optional("block_size")? {
+        Some(size) => shuffled.block_size(size).boxed(),
+        None => shuffled.boxed(),
+    })
 }
 
 /// `slice: {start: 0, stop: 1000, step: 1}`: as Python's `ds[start:stop:step]`.

@@ -64,6 +64,10 @@ pub(crate) const PIPELINES: &[(&str, &str)] = &[
         "source: {range: {stop: 100}}\nstages: [window_shuffle: {window_size: 16, seed: 4}, select_indices: {indices: [9, 7, 7, 40, 41, 42, 43, 99]}]",
     ),
     (
+        "blocks",
+        "source: {range: {stop: 100}}\nstages: [block_shuffle: {window_blocks: 3, block_size: 9, seed: 4}, repeat: {num_epochs: 2}]",
+    ),
+    (
         "filter",
         "source: {range: {stop: 100}}\nstages: [filter: {column: index, min: 10, max: 77}, to_iter: {on_bad_record: skip}]",
     ),

@@ -4,6 +4,7 @@ use std::ops::Range;
 use super::epochs;
 use super::{GetStacked, MapDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::blocks::Blocks;
 use crate::dataset::iter::InPlace;
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::run::pace::Pace;
@@ -187,6 +188,9 @@ impl<D: MapDataset, M: MakeFixed<D>> Stage for Batch<D, M> {
     }
     fn looks_ahead(&self) -> Option<u64> {
         Some(self.parent.looks_ahead()?.div_ceil((self.size as u64).max(1)))
+    }
+    fn blocks(&self) -> Option<Blocks> {
+        None
     }
     fn will_read(&self, next: Upcoming<'_>) {
         for &index in next.indices() {

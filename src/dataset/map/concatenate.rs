@@ -3,6 +3,7 @@ use super::parents::Parents;
 use super::{Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::INFINITE;
+use crate::dataset::blocks::Blocks;
 use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage};
 use crate::error::{Error, Result};
@@ -78,6 +79,9 @@ impl<D: MapDataset> Stage for Concatenate<D> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.parents.stages()
+    }
+    fn blocks(&self) -> Option<Blocks> {
+        Blocks::chained(self.parents.stages().into_iter().map(Stage::blocks))
     }
     fn will_read(&self, next: Upcoming<'_>) {
         if let Some(places) = self.places(next.indices()) {

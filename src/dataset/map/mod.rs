@@ -1,6 +1,7 @@
 //! Random-access datasets: one adaptor a file, all methods on [`MapDataset`].
 
 mod batch;
+mod block_shuffle;
 mod concatenate;
 mod decoded;
 mod epochs;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 
 pub(super) use self::batch::stacked;
 pub use self::batch::{Batch, MakeFixed, Stacking};
+pub use self::block_shuffle::BlockShuffle;
 pub use self::concatenate::Concatenate;
 pub use self::decoded::{Decoded, Shuffled};
 pub use self::filter::Filter;
@@ -285,6 +287,44 @@ pub trait MapDataset: Stage + Send + Sync {
         Self: Sized,
     {
         WindowShuffle::new(self, window_size, seed.into())
+    }
+
+    /// Puts the blocks of the source in random order, another in every epoch, and then the elements of each window of `window_blocks` of
+    /// them: for sources that fetch or decode many records together, where a [`shuffle`](Self::shuffle) of everything would do it
+    /// again for each of them.
+    ///
+    /// Blocks are those of the source (row groups of Parquet, record batches of Arrow, chunks of ArrayRecord, shards of MDS), also
+    /// behind stages that leave the order as it is, a slice or a concatenation; or runs of
+    /// [`block_size`](BlockShuffle::block_size) elements. Put it where `shuffle` stands: in front of `shard`, `repeat` and `mix`.
+    ///
+    /// ```
+    /// use gristmill::{MapDataset, Stage, dataset::map::Range};
+    /// let ds = Range::new(0, 12).block_shuffle(2, 42).block_size(3);
+    /// assert_eq!(ds.collect()?, [5, 1, 2, 4, 3, 0, 11, 10, 9, 7, 8, 6]);
+    /// assert_eq!(ds.index_of(3)?, 4);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) errors of [`check`](Stage::check): a window of 0, blocks that are not known, no
+    /// seed, and a window that the source's cache has no room for, with the largest that it has.
+    ///
+    /// # Determinism
+    /// A permutation of each epoch: blocks by an [`IndexShuffle`](crate::rng::IndexShuffle), elements of a window by another, with
+    /// keys that numpy's `SeedSequence` makes of (seed, epoch) and (seed, epoch, window).
+    /// [`index_of`](BlockShuffle::index_of) is its inverse. The order depends on the lengths of the blocks: the same records in
+    /// other row groups come in another.
+    ///
+    /// # Cost
+    /// 8 bytes per window for each of two epochs, and for each thread what one window takes: 16 bytes per block, and 2 per
+    /// element up to 2^16. An index costs a search among the blocks of its window. The source decodes each block once per epoch and process,
+    /// and at most the blocks of two windows are alive. Of threads all share them; worker processes that read the
+    /// same window decode its blocks each for itself.
+    fn block_shuffle(self, window_blocks: usize, seed: impl Into<Option<u32>>) -> BlockShuffle<Self>
+    where
+        Self: Sized,
+    {
+        BlockShuffle::new(self, window_blocks, seed.into())
     }
 
     /// Applies `f` to every element and a generator of random numbers that belongs to its index.

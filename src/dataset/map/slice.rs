@@ -3,6 +3,7 @@ use std::ops::{Bound, RangeBounds};
 use super::{GetStacked, Many, MapDataset, epochs, order};
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
+use crate::dataset::blocks::Blocks;
 use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::element::{Name, Ragged, Stack};
@@ -175,6 +176,10 @@ impl<D: MapDataset> Stage for Slice<D> {
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
+    }
+    fn blocks(&self) -> Option<Blocks> {
+        let kept = self.cut.start..self.cut.start.checked_add(self.cut.len)?;
+        self.parent.blocks().filter(|_| self.cut.step == 1)?.cut(kept)
     }
     fn will_read(&self, next: Upcoming<'_>) {
         if let Some(places) = self.places(next.indices()) {

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use super::{Decoded, GetStacked, Many, MapDataset, Shuffled};
 use crate::cx::{Cx, StageId};
+use crate::dataset::blocks::Blocks;
 use crate::dataset::memory::Memory;
 use crate::dataset::run::upcoming::{FURTHEST, Upcoming};
 use crate::dataset::stage::{Role, Stage};
@@ -112,6 +113,12 @@ pub trait RandomAccess: Send + Sync {
         None
     }
 
+    /// The runs of records that are fetched or decoded together, which [`block_shuffle`](super::MapDataset::block_shuffle) moves as
+    /// one: row groups, chunks, shards. Together they hold all records, in order.
+    fn blocks(&self) -> Option<Blocks> {
+        None
+    }
+
     /// What random order costs, where that is more than reading in order: see [`Stage::if_shuffled`].
     fn if_shuffled(&self) -> Option<Shuffled> {
         None
@@ -216,6 +223,9 @@ impl<S: RandomAccess> Stage for Source<S> {
     }
     fn has_columns(&self) -> bool {
         self.source.has_columns()
+    }
+    fn blocks(&self) -> Option<Blocks> {
+        self.source.blocks()
     }
     fn if_shuffled(&self) -> Option<Shuffled> {
         self.source.if_shuffled()

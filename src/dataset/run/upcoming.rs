@@ -14,6 +14,8 @@ pub(crate) const FURTHEST: u64 = 1 << 16;
 pub struct Upcoming<'a> {
     indices: &'a [u64],
     wanted: &'a Weak<()>,
+    /// Whether whole blocks of the source are asked for, a few at a time.
+    in_blocks: bool,
     traced: Option<&'a Traced>,
 }
 
@@ -33,13 +35,13 @@ pub struct Record {
 impl<'a> Upcoming<'a> {
     /// Indices that are asked for until `wanted` is dead.
     pub(crate) fn new(indices: &'a [u64], wanted: &'a Weak<()>) -> Self {
-        Self { indices, wanted, traced: None }
+        Self { indices, wanted, in_blocks: false, traced: None }
     }
 
     /// The records that `ask` comes to from `index` on; nothing is read.
     pub(in crate::dataset) fn trace(index: u64, ask: impl FnOnce(Upcoming<'_>)) -> Vec<Record> {
         let traced = Traced::default();
-        ask(Upcoming { indices: &[index], wanted: &Weak::new(), traced: Some(&traced) });
+        ask(Upcoming { indices: &[index], wanted: &Weak::new(), in_blocks: false, traced: Some(&traced) });
         traced.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -60,6 +62,22 @@ impl<'a> Upcoming<'a> {
     #[must_use]
     pub fn at<'b>(&'b self, indices: &'b [u64]) -> Upcoming<'b> {
         Upcoming { indices, ..*self }
+    }
+
+    /// The same, where all elements of a few [blocks](crate::dataset::Blocks) of the source are asked for before those of others: what
+    /// was decoded is then kept whole.
+    #[must_use]
+    pub fn in_blocks(&self) -> Self {
+        Upcoming { in_blocks: true, ..*self }
+    }
+
+    /// Whether [all elements of a few blocks](Self::in_blocks) are asked for before those of others.
+    #[cfg_attr(
+        not(any(feature = "array_record", feature = "arrow", feature = "parquet", feature = "mds")),
+        expect(dead_code, reason = "sources that decode blocks are features")
+    )]
+    pub(crate) fn is_in_blocks(&self) -> bool {
+        self.in_blocks
     }
 
     /// Dead once nobody means to ask for them any more.

@@ -130,6 +130,11 @@ impl Index {
     }
 
     /// Whether a chunk holds more than one record.
+    /// Records of each chunk.
+    pub(super) fn records_of_chunks(&self) -> impl Iterator<Item = u64> {
+        (0..self.chunks.len()).map(|chunk| self.firsts.count(chunk))
+    }
+
     pub(super) fn decoded(&self) -> u64 {
         self.chunks.iter().fold(0, |bytes, chunk| bytes.saturating_add(chunk.decoded))
     }

@@ -34,8 +34,8 @@ use super::firsts::Firsts;
 use super::mmap::{Access, prefetch};
 use super::units::{Key, Units};
 use crate::cores;
-use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, Many, RandomAccess, Shuffled};
+use crate::dataset::{Blocks, Upcoming};
 use crate::element::Buffer;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -342,6 +342,13 @@ impl RandomAccess for ArrayRecord {
 
     fn take_decoded(&self) -> Option<Decoded> {
         self.units.take_decoded()
+    }
+
+    fn blocks(&self) -> Option<Blocks> {
+        if !self.is_grouped {
+            return None;
+        }
+        self.units.blocks(self.files.iter().flat_map(|file| file.index.records_of_chunks()))
     }
 
     fn if_shuffled(&self) -> Option<Shuffled> {

@@ -32,8 +32,8 @@ use super::format::Format;
 use super::mmap::Access;
 use super::units::{Held, Key, Units};
 use crate::cores;
-use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, GetStacked, Many, RandomAccess, Shuffled};
+use crate::dataset::{Blocks, Upcoming};
 use crate::element::{Element, Name, Ragged, Run};
 use crate::error::{Error, Result};
 use crate::fork::OwnLock;
@@ -296,6 +296,10 @@ impl RandomAccess for Arrow {
 
     fn take_decoded(&self) -> Option<Decoded> {
         self.units.take_decoded()
+    }
+
+    fn blocks(&self) -> Option<Blocks> {
+        self.units.blocks((0..self.places.len()).map(|at| self.firsts.count(at)))
     }
 
     fn if_shuffled(&self) -> Option<Shuffled> {

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::ExampleParser;
-use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, Many, RandomAccess, Shuffled};
+use crate::dataset::{Blocks, Upcoming};
 use crate::element::{Buffer, Element};
 use crate::error::{Error, Result};
 
@@ -94,6 +94,10 @@ impl<S: RandomAccess<Record = Buffer>> RandomAccess for Examples<S> {
 
     fn take_note(&self) -> Option<(&'static str, u64)> {
         self.records.take_note()
+    }
+
+    fn blocks(&self) -> Option<Blocks> {
+        self.records.blocks()
     }
 
     fn if_shuffled(&self) -> Option<Shuffled> {

@@ -32,8 +32,8 @@ use super::firsts::Firsts;
 use super::mmap::Access;
 use super::units::{Key, Units};
 use crate::cores;
-use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, Many, RandomAccess, Shuffled};
+use crate::dataset::{Blocks, Upcoming};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 
@@ -346,6 +346,10 @@ impl RandomAccess for Mds {
 
     fn take_decoded(&self) -> Option<Decoded> {
         self.units.take_decoded()
+    }
+
+    fn blocks(&self) -> Option<Blocks> {
+        self.units.blocks((0..self.shards.len()).map(|at| self.firsts.count(at)))
     }
 
     fn if_shuffled(&self) -> Option<Shuffled> {

@@ -36,8 +36,8 @@ use super::firsts::Firsts;
 use super::mmap::Access;
 use super::units::{Held, Key, Units};
 use crate::cores;
-use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, GetStacked, Many, RandomAccess, Shuffled};
+use crate::dataset::{Blocks, Upcoming};
 use crate::element::{Element, Name, Ragged, Run};
 use crate::error::Result;
 use crate::fork::PerProcess;
@@ -71,7 +71,7 @@ use crate::startup::making;
 /// are kept, up to [`cache_bytes`](ParquetOptions::cache_bytes), shared by all threads. Reading in order decodes every
 /// page once. Shuffled reading of a data set larger than the cache keeps the rows that a pass asks for soon, as many as have room there,
 /// and decodes a span once for all of those. Where they are a small part of the data, so that it is decoded again and again, the report
-/// says so: shuffle windows instead, or write small row groups, or page indices, by which a span is found without
+/// says so: `block_shuffle` instead, or write small row groups, or page indices, by which a span is found without
 /// decoding what is before it. A batch straight
 /// behind it, or behind stages of order and choices of columns, is copied out of the spans column by column, without elements:
 /// each span is decoded once for the batch, in whatever order its rows come. Values are copies: one that were a view would keep
@@ -355,6 +355,10 @@ impl RandomAccess for Parquet {
 
     fn take_decoded(&self) -> Option<Decoded> {
         self.units.take_decoded()
+    }
+
+    fn blocks(&self) -> Option<Blocks> {
+        self.units.blocks(self.groups.iter().map(|group| group.rows))
     }
 
     fn if_shuffled(&self) -> Option<Shuffled> {

@@ -21,9 +21,9 @@ use self::kept::Kept;
 use self::keys::ByKey;
 use self::told::Told;
 use crate::cx::turn::take_turn;
-use crate::dataset::Upcoming;
 use crate::dataset::map::{Decoded, Many, Shuffled};
 use crate::dataset::run::upcoming::FURTHEST;
+use crate::dataset::{Blocks, Upcoming};
 use crate::error::{Error, Result};
 use crate::fork::OwnLock;
 use crate::startup::making;
@@ -189,6 +189,13 @@ impl<U: Unit> Units<U> {
         is_dear.then_some(Shuffled { units, records: rows as u64, bytes, budget: self.budget as u64, times })
     }
 
+    /// Units of these rows each, as blocks of the source, with the rows that have room decoded.
+    pub(crate) fn blocks(&self, rows: impl IntoIterator<Item = u64>) -> Option<Blocks> {
+        let (bytes, budget) = (u128::from(self.bytes.load(Relaxed)), self.budget as u128);
+        let room = (bytes > budget).then(|| (budget * u128::from(self.rows) / bytes) as u64);
+        Some(Blocks::of(rows)?.with_room(room))
+    }
+
     /// What was decoded since this was last asked, if anything was, and what was read: a few rows that needed no decoding wait for
     /// more of them.
     pub(crate) fn take_decoded(&self) -> Option<Decoded> {
@@ -202,7 +209,8 @@ impl<U: Unit> Units<U> {
 
     /// Takes in which rows will be asked for: `find` says where each lies.
     pub(crate) fn tell(&self, next: Upcoming<'_>, find: impl Fn(u64) -> Option<(Key, usize)>) {
-        if self.window() == 0 {
+        // Whole blocks stay whole: copies of the rows that are told of would be of all of them.
+        if self.window() == 0 || next.is_in_blocks() {
             return;
         }
         let place = |&index: &u64| {

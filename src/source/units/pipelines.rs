@@ -6,11 +6,13 @@ use crate::dataset::map::{Decoded, RandomAccess, Source};
 use crate::element::Stack;
 use crate::sink::{Compression, Sink, SinkFormat, SinkOptions};
 use crate::source::{ArrayRecord, ArrayRecordWriter, Arrow, Mds, Parquet};
-use crate::{Array, Element, Executor, Load, MapDataset};
+use crate::{Array, Element, Executor, Load, MapDataset, Stage};
 
 const RECORDS: u64 = 16_384;
 /// Of a unit.
 const TOGETHER: u64 = 64;
+/// Blocks that are shuffled together: two windows have room.
+const WINDOW: usize = 12;
 /// A third of what the records take, about: more than threads read at a time.
 const ROOM: usize = 512 << 10;
 
@@ -52,6 +54,32 @@ where
     expected
 }
 
+/// In blocks each unit is decoded once.
+fn in_blocks<S>(name: &str, open: impl Fn() -> S)
+where
+    S: RandomAccess<Record: PartialEq + Send> + 'static,
+{
+    let all = {
+        let twin = open();
+        move |order: &[u64]| order.iter().map(|&at| twin.read(at).unwrap()).collect::<Vec<_>>()
+    };
+    let blocks = open().blocks().unwrap();
+    assert_eq!((blocks.count() as u64, blocks.elements()), (RECORDS / TOGETHER, RECORDS), "{name}");
+    let order = crate::dataset::map::Range::new(0, RECORDS as i64).block_shuffle(WINDOW, 1).block_size(TOGETHER);
+    let expected = all(&order.collect().unwrap().into_iter().map(|at| at as u64).collect::<Vec<_>>());
+    for executor in [Executor::Inline, Executor::Threads(3)] {
+        let dataset = Source::new(open()).block_shuffle(WINDOW, 1);
+        let mut loader = dataset.to_iter().loader().executor(executor).build().unwrap();
+        let read: Vec<_> = loader.by_ref().collect::<Result<_, _>>().unwrap();
+        assert!(read == expected, "{name}, {executor}");
+        let decoded = decoded(&loader.report().notes);
+        assert_eq!(decoded.units, RECORDS / TOGETHER, "{name}, {executor}");
+    }
+    let refused = Source::new(open()).block_shuffle(1000, 1).check().unwrap_err();
+    let help = refused.help_text().unwrap();
+    assert!(help.ends_with("is the most that has room; or raise the source's cache_bytes"), "{name}: {help}");
+}
+
 /// The same of batches that are made out of columns.
 fn batched<S>(name: &str, open: impl Fn() -> S, expected: &[Element])
 where
@@ -74,6 +102,7 @@ fn parquet_in_random_order_decodes_a_row_group_for_many_rows() {
     write(Sink::options(SinkFormat::Parquet).group(TOGETHER), temp.path());
     let open = || Parquet::options().cache_bytes(ROOM).open(temp.path()).unwrap();
     batched("parquet", open, &shuffled("parquet", open));
+    in_blocks("parquet", open);
     let shuffled = open().if_shuffled().unwrap();
     assert_eq!((shuffled.units, shuffled.records, shuffled.budget), (RECORDS / TOGETHER, TOGETHER, ROOM as u64));
     // Of 64 rows a good part is read of each decoding.
@@ -87,13 +116,16 @@ fn arrow_in_random_order_decodes_a_record_batch_for_many_rows() {
     write(Sink::options(SinkFormat::Arrow).group(TOGETHER).compression(Compression::Lz4), temp.path());
     let open = || Arrow::options().cache_bytes(ROOM).open(temp.path()).unwrap();
     batched("arrow", open, &shuffled("arrow", open));
+    in_blocks("arrow", open);
 }
 
 #[test]
 fn mds_in_random_order_decompresses_a_shard_for_many_samples() {
     let temp = tempfile::tempdir().unwrap();
     write(Sink::options(SinkFormat::Mds).shard_records(TOGETHER).compression(Compression::Zstd(1)), temp.path());
-    shuffled("mds", || Mds::options().cache_bytes(ROOM).open(temp.path()).unwrap());
+    let open = || Mds::options().cache_bytes(ROOM).open(temp.path()).unwrap();
+    shuffled("mds", open);
+    in_blocks("mds", open);
 }
 
 #[test]
@@ -106,5 +138,7 @@ fn array_record_in_random_order_decodes_a_chunk_for_many_records() {
         writer.write(element(i).array("x").unwrap().bytes()).unwrap();
     }
     writer.finish().unwrap();
-    shuffled("array_record", || ArrayRecord::options().cache_bytes(ROOM).open(&path).unwrap());
+    let open = || ArrayRecord::options().cache_bytes(ROOM).open(&path).unwrap();
+    shuffled("array_record", open);
+    in_blocks("array_record", open);
 }
