@@ -1,5 +1,6 @@
 """A function may fill one buffer at each call and return it: what it does later does not change an element that it gave before."""
 
+import threading
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -18,8 +19,18 @@ def address(array: Any) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-class Reuses:
+class Own(threading.local):
+    """A function that has what it reuses once for each thread: two that fill one buffer overwrite each other whoever calls them."""
+
+    def __reduce__(self) -> tuple[type, tuple[str, ...]]:
+        return type(self), ()
+
+
+class Reuses(Own):
     """A function that fills a buffer of its own, and gives it away in one of many ways."""
+
+    def __reduce__(self) -> tuple[type, tuple[str, ...]]:
+        return type(self), (self.way,)
 
     def __init__(self, way: str) -> None:
         self.way = way
@@ -147,7 +158,7 @@ def test_behind_another_function(executor: str) -> None:
     assert delivered(ds, executor) == [{"x": [x] * 6, "y": [x + 1] * 6} for x in range(COUNT)]
 
 
-class Sums:
+class Sums(Own):
     """Adds up into one array what it is given, and keeps what it was given."""
 
     def __init__(self) -> None:
@@ -166,7 +177,7 @@ def test_two_that_reuse(executor: str) -> None:
     assert delivered(twice, executor) == [[2 * x] * 6 for x in range(COUNT)]
 
 
-class Noise:
+class Noise(Own):
     def __init__(self) -> None:
         self.buffer = np.zeros(3)
 
