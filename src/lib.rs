@@ -66,7 +66,7 @@
 //! | `webdataset` | no | WebDataset's tar shards |
 //! | `image` | no | JPEG and PNG images in records, decoded to arrays |
 //! | `stores` | no | every object store |
-//! | `s3`, `gcs`, `azure`, `http` | no | files of one object store or of web servers: see [`store`] |
+//! | `s3`, `gcs`, `azure`, `http` | no | files of one object store, or of web servers and Hugging Face's hub: see [`store`] |
 //! | `pjrt` | no | accelerators by the PJRT C API |
 //! | `python` | no | the extension module of the Python package, which maturin builds: see `pyproject.toml` |
 

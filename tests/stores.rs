@@ -4,6 +4,8 @@
 #[cfg(feature = "gcs")]
 #[path = "stores/buckets.rs"]
 mod buckets;
+#[path = "stores/hub.rs"]
+mod hub;
 #[path = "support/objects.rs"]
 mod objects;
 

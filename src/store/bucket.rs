@@ -132,7 +132,7 @@ fn environment() -> u64 {
     let mut variables: Vec<_> = std::env::vars_os()
         .filter(|(name, _)| {
             let name = name.as_encoded_bytes();
-            [b"AWS_".as_slice(), b"GOOGLE_", b"AZURE_"].iter().any(|prefix| name.starts_with(prefix))
+            [b"AWS_".as_slice(), b"GOOGLE_", b"AZURE_", b"HF_"].iter().any(|prefix| name.starts_with(prefix))
         })
         .collect();
     variables.sort_unstable();
@@ -177,6 +177,8 @@ fn client(scheme: &str, root: &str, retry: RetryConfig) -> Result<Arc<dyn Object
             .with_http_connector(Connector(Redirects::Followed))
             .build()
             .map(|client| Arc::new(client) as _),
+        #[cfg(feature = "http")]
+        "hf" => return super::hub::client(root, retry.max_retries as u32 + 1),
         other => return Err(options::lacking(other)),
     };
     client.map_err(|e| Error::new(ErrorKind::Config, format!("the store cannot be set up: {}", root_cause(&e))))

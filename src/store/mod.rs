@@ -9,6 +9,7 @@
 //! | `gs://bucket/key` | Google Cloud Storage | `gcs` | `GOOGLE_*`, such as `GOOGLE_SERVICE_ACCOUNT` (a file), `GOOGLE_BASE_URL` |
 //! | `az://container/key`, `abfs://`, `abfss://` | Azure Blob Storage | `azure` | `AZURE_*` |
 //! | `https://host/path`, `http://` | a web server that answers for ranges | `http` | |
+//! | `hf://datasets/org/name@revision/path` | a dataset of Hugging Face's hub; without a revision, of `main` | `http` | `HF_TOKEN`, or the token that `hf auth login` has written, `HF_ENDPOINT` |
 //! | `file:///path` | this machine | | |
 //!
 //! The variables are those of the [`object_store`](https://docs.rs/object_store) crate; `AWS_SKIP_SIGNATURE=true` (and its
@@ -17,9 +18,10 @@
 //! # What they promise
 //! - The elements are those of the same files on a disk, and so are states and orders.
 //! - An object is pinned when it is opened: size and ETag, or the time of its last change. Whatever is read of it later is
-//!   of that version, or an error says that it changed. The ETag is part of the identity in a checkpoint.
+//!   of that version, or an error says that it changed. The ETag is part of the identity in a checkpoint. A branch or tag of a dataset of the
+//!   hub is asked for its commit once, and a process and its workers read that commit whatever is pushed meanwhile.
 //! - What a server or the network does not do at once is tried again, with growing pauses or those it asks for
-//!   (`Retry-After`), within the bounds of [`StoreOptions`]. A body that was cut is continued where it was cut.
+//!   (`Retry-After`, the hub's `RateLimit`), within the bounds of [`StoreOptions`]. A body that was cut is continued where it was cut.
 //! - Neither credentials nor the queries of signed URLs are in errors, logs, reports or checkpoints. A URL with a user and a password is
 //!   refused.
 //!
@@ -29,7 +31,8 @@
 //! - Where a server tells nothing but the size, nothing is kept for other runs, and each opening reads anew. That such an object is replaced
 //!   by one of the same size while it is read is not detected; nor is, where only times are told, a change within the same second.
 //! - A redirect of S3, Google or Azure is an error: their requests are signed. Web servers may redirect, though not from `https` to
-//!   `http`; the next server is not told where the request came from.
+//!   `http`; the next server is not told where the request came from. The hub redirects to addresses that are signed: they are followed
+//!   without its token, kept for each file, and asked for again when they have ended.
 //! - Memory is taken for the bytes that come, and not for those that are announced. What is read whole, such as a manifest or a page of
 //!   a list, may have 256 MiB.
 //!
@@ -74,6 +77,8 @@ mod disk;
 #[cfg(feature = "store")]
 mod fetch;
 mod folder;
+#[cfg(feature = "http")]
+mod hub;
 #[cfg(feature = "store")]
 mod lease;
 #[cfg(feature = "store")]

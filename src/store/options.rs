@@ -156,6 +156,14 @@ pub(crate) fn index_folder() -> Option<PathBuf> {
 /// What the program said, as variables for its workers.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
+    let mut variables = applied_variables();
+    #[cfg(feature = "http")]
+    variables.extend(super::hub::variable());
+    variables
+}
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+fn applied_variables() -> Vec<(&'static str, OsString)> {
     let applied = APPLIED.read().unwrap_or_else(PoisonError::into_inner);
     let Some(options) = &*applied else { return Vec::new() };
     let seconds = |time: Duration| time.as_secs_f64().to_string().into();
@@ -191,10 +199,10 @@ pub(super) fn lacking(scheme: &str) -> Error {
         "s3" | "s3a" => "s3",
         "gs" => "gcs",
         "az" | "adl" | "azure" | "abfs" | "abfss" => "azure",
-        "http" | "https" => "http",
+        "http" | "https" | "hf" => "http",
         other => {
             return Error::unsupported(format!("{other}:// is no store that is known"))
-                .help("known are s3://, gs://, az://, abfss://, https:// and file://");
+                .help("known are s3://, gs://, az://, abfss://, hf://, https:// and file://");
         }
     };
     Error::unsupported(format!("this build does not read {scheme}://"))

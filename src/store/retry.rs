@@ -50,6 +50,10 @@ impl Fault {
 
     /// What a client reports, beside what its server said.
     pub(super) fn of(error: &object_store::Error, told: Told) -> Self {
+        #[cfg(feature = "http")]
+        if let Some(text) = super::hub::refusal(error) {
+            return Self::Final(Failure::new(ErrorKind::Io, text));
+        }
         let is = |kind, text: &str| Failure::new(kind, text);
         match (told.status, error) {
             (Some(404), _) => Self::Final(is(ErrorKind::Io, "there is no such object")),
@@ -235,6 +239,10 @@ async fn timeout_of<T>(most: Duration, task: impl Future<Output = T>) -> Result<
 #[cold]
 pub(super) fn given_up(error: &object_store::Error) -> Error {
     use object_store::Error as E;
+    #[cfg(feature = "http")]
+    if let Some(text) = super::hub::refusal(error) {
+        return Error::new(ErrorKind::Io, text);
+    }
     let text = match error {
         E::NotFound { .. } => "there is no such object".to_owned(),
         E::PermissionDenied { .. } | E::Unauthenticated { .. } => return refused(),

@@ -213,8 +213,15 @@ struct TooLong(u64);
 #[error("the listing goes on beyond {} MiB, or {} pages, which is the most that is taken", LISTING >> 20, LISTING / PAGE)]
 struct Endless;
 
+/// The pause that a server asks for: by `Retry-After`, or where it has had too many requests by the seconds until its window ends, as
+/// `RateLimit: "resolvers";r=0;t=55` says.
 fn retry_after(response: &HttpResponse) -> Option<Duration> {
-    let text = response.headers().get("retry-after")?.to_str().ok()?.trim();
+    let header = |name: &str| response.headers().get(name)?.to_str().ok();
+    let window = || {
+        let limit = header("ratelimit").filter(|_| response.status().as_u16() == 429)?;
+        limit.split(';').find_map(|part| part.trim().strip_prefix("t="))
+    };
+    let text = header("retry-after").or_else(window)?.trim();
     match text.parse() {
         Ok(seconds) => Some(Duration::from_secs(seconds)),
         Err(_) => Some(date(text)?.duration_since(SystemTime::now()).unwrap_or_default()),
