@@ -21,6 +21,9 @@ pub(crate) trait Remote: Debug + Send + Sync {
     /// Threads that evaluate at a time, all processes together.
     fn parallel(&self) -> usize;
 
+    /// Those of each process.
+    fn parallel_each(&self) -> usize;
+
     /// Ranges that may be under way or wait to be read.
     fn window(&self) -> usize;
 

@@ -474,7 +474,11 @@ fn read_only(operation: &str) -> E {
 impl ObjectStore for Hub {
     async fn get_opts(&self, location: &Key, options: GetOptions) -> Result<GetResult> {
         let (target, range, payload) = match options.head {
-            true => (self.0.target(location).await?, 0..0, stream::empty().boxed()),
+            // Who opens a file is told of it by the hub, each time.
+            true => {
+                self.0.targets.locked().remove(location);
+                (self.0.target(location).await?, 0..0, stream::empty().boxed())
+            }
             false => {
                 let (target, range, response) = self.0.bytes(location, &options).await?;
                 (target, range, response.into_body().bytes_stream().map_err(wrong).boxed())

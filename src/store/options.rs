@@ -156,10 +156,10 @@ pub(crate) fn index_folder() -> Option<PathBuf> {
 /// What the program said, as variables for its workers.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
-    let mut variables = applied_variables();
+    let variables = applied_variables().into_iter();
     #[cfg(feature = "http")]
-    variables.extend(super::hub::variable());
-    variables
+    let variables = variables.chain(super::hub::variable());
+    variables.collect()
 }
 
 #[cfg(all(feature = "workers", target_os = "linux"))]

@@ -106,7 +106,11 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T, W> {
             // It takes longer than between threads to hand one over: several wake-ups, and messages between processes.
             Ranges::Plain => Aim { time: Duration::from_millis(5), slots, bytes: part },
             Ranges::Far => Aim { time: long, slots, bytes: part },
-            Ranges::Sharing(elements) => Aim { time: very_long, slots: slots.min(elements), bytes: usize::MAX },
+            Ranges::Sharing(elements) => {
+                // What a worker decodes has room for the ranges of all of its threads together.
+                let elements = elements / (self.workers.parallel_each() as u64).max(1);
+                Aim { time: very_long, slots: slots.min(elements).max(1), bytes: usize::MAX }
+            }
         }
     }
 

@@ -58,6 +58,8 @@ pub(crate) struct Figures {
     window: AtomicUsize,
     /// Threads that work at a time.
     active: AtomicUsize,
+    /// Of each process.
+    active_each: AtomicUsize,
     demand: Arc<Demand>,
     report: Mutex<WorkersReport>,
 }
@@ -91,7 +93,8 @@ impl WorkerPool {
         let slab = Slab::create(plan.slab as usize, plan.max_element as usize, plan.workers, wake)?;
         let window = options.start_window.unwrap_or(2 * plan.start_workers * plan.active).max(1);
         let (window, active) = (AtomicUsize::new(window), AtomicUsize::new(plan.start_workers * plan.active));
-        let figures = Arc::new(Figures { window, active, ..Figures::default() });
+        let active_each = AtomicUsize::new(plan.active);
+        let figures = Arc::new(Figures { window, active, active_each, ..Figures::default() });
         let coordinator = Coordinator::new(
             (program, pipeline),
             plan,
@@ -134,6 +137,10 @@ impl WorkerPool {
 impl Remote for WorkerPool {
     fn parallel(&self) -> usize {
         self.figures.active.load(Ordering::Relaxed)
+    }
+
+    fn parallel_each(&self) -> usize {
+        self.figures.active_each.load(Ordering::Relaxed)
     }
 
     fn window(&self) -> usize {

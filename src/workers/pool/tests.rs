@@ -36,6 +36,10 @@ impl Remote for Restless {
         self.pool.parallel()
     }
 
+    fn parallel_each(&self) -> usize {
+        self.pool.parallel_each()
+    }
+
     fn window(&self) -> usize {
         1 + self.below(12) as usize
     }

@@ -104,6 +104,7 @@ impl Coordinator {
         for worker in self.crew.values().filter_map(|member| member.worker.as_ref()) {
             let _ = worker.send(&ToWorker::Active(self.plan.active as u32));
         }
+        self.figures.active_each.store(self.plan.active, Ordering::Relaxed);
         self.figures.active.store(self.plan.active * self.wanted, Ordering::Relaxed);
     }
 }
