@@ -95,21 +95,23 @@ fn shuffled_units_are_the_same_from_workers_and_every_decoding_is_in_the_report(
     for format in [Format::ArrayRecord, Format::Parquet] {
         format.write(temp.path()).unwrap();
         let config = (format, format.path(temp.path()));
-        let (expected, [units, ..]) = run(format, shuffled(config.clone()).unwrap().loader());
+        let (expected, [inline, ..]) = run(format, shuffled(config.clone()).unwrap().loader());
         assert_eq!(expected.len() as u64, RECORDS);
-        println!("{}: {units} units decoded inline", format.name());
-        for workers in [1, 2, 4] {
-            let options = MpOptions::auto().workers(workers).threads_per_worker(1).worker_heap(64 << 20);
+        println!("{}: {inline} units decoded inline", format.name());
+        for (workers, threads) in [(1, 1), (2, 1), (4, 1), (1, 4)] {
+            let options = MpOptions::auto().workers(workers).threads_per_worker(threads).worker_heap(64 << 20);
             let options = options.ram_budget(600 << 20).deadline(Duration::from_secs(60));
             let (elements, [units, records, read]) =
                 run(format, mp_prefetch(shuffled, config.clone(), options).unwrap());
-            println!("{}: {units} units decoded by {workers} workers", format.name());
+            println!("{}: {units} units decoded by {workers} workers of {threads} threads", format.name());
             assert!(elements == expected, "{}, {workers} workers", format.name());
             // Each record was read by one worker, once, and all have said so, but for the last few that needed no decoding.
             let told = RECORDS - 64 * workers as u64..=RECORDS;
             assert!(told.contains(&read), "{}, {workers} workers: {read} read", format.name());
             assert_eq!(records, units * TOGETHER, "{}, {workers} workers", format.name());
-            assert!((RECORDS / TOGETHER..=RECORDS).contains(&units), "{}, {workers} workers: {units}", format.name());
+            // Ranges know less than a pass does; and those that threads of one worker evaluate at a time have room together.
+            let few = RECORDS / TOGETHER..=inline * 5 / 2;
+            assert!(few.contains(&units), "{}, {workers} workers of {threads} threads: {units}", format.name());
         }
     }
 }
