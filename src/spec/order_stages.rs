@@ -41,10 +41,13 @@ fn window_shuffle_iter(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -
 }
 
 /// `block_shuffle: {window_blocks: 16, block_size: 1000, seed: 42}`; without a size, the blocks of the source.
-fn block_shuffle(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
+fn block_shuffle(ds: BoxMap<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxMap<Element>> {
+    // What stands for files while nothing is opened has more elements than anybody has.
+    let least = if context.is_draft { ds.len() >> 20 } else { 0 };
     let shuffled = ds.block_shuffle(fields.required("window_blocks")?, fields.optional::<u32>("seed")?);
-    Ok(match fields.optional("block_size")? {
-        Some(size) => shuffled.block_size(size).boxed(),
+    Ok(match fields.optional::<u64>("block_size")? {
+        Some(size) if size > 0 => shuffled.block_size(size.max(least)).boxed(),
+        Some(none) => shuffled.block_size(none).boxed(),
         None => shuffled.boxed(),
     })
 }

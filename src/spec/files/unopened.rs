@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::dataset::map::{RandomAccess, Source};
-use crate::dataset::{BoxIter, BoxMap, MapDataset};
+use crate::dataset::{Blocks, BoxIter, BoxMap, MapDataset};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::place;
@@ -22,6 +22,11 @@ impl RandomAccess for Unopened {
     /// So many that no index which may be right is outside.
     fn len(&self) -> u64 {
         1 << 40
+    }
+
+    /// Some, as files of most formats have.
+    fn blocks(&self) -> Option<Blocks> {
+        Blocks::of([self.len()])
     }
 
     fn read(&self, _: u64) -> Result<Element> {
