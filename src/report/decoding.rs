@@ -7,7 +7,7 @@ use crate::dataset::map::Decoded;
 const FEW_UNITS: u64 = 32;
 
 /// Remedies against it.
-pub(crate) const REMEDY: &str = "raise its cache_bytes, `block_shuffle` instead of `shuffle`, or write smaller units (row_group_rows, group_size, \
+pub(crate) const REMEDY: &str = "raise its cache_bytes, take `block_shuffle` instead of `shuffle`, or write smaller units (row_group_rows, group_size, \
                       shard size), as array_record with one record in each";
 
 /// Remarks how often units were decoded, of each source that has decoded at least twice as much as was read.
