@@ -1,4 +1,4 @@
-//! What stages that change only the order do with many indices.
+//! Many indices of stages that change only the order.
 
 use super::{GetStacked, Many, MapDataset};
 use crate::cx::{Cx, StageId};
@@ -41,3 +41,47 @@ pub(super) fn places(indices: &[u64], place: impl Fn(u64) -> Option<u64>) -> Opt
     }
     Some(places)
 }
+
+/// The methods of [`MapDataset`] for many indices, of a stage with a `parent`, a `stage` and `places(indices)`; `timed` where finding
+/// places is work that the report counts.
+macro_rules! through_places {
+    (timed) => {
+        through_places!(@methods |this: &Self, indices: &[u64], cx: &mut Cx| {
+            cx.consumed_many(this.stage, indices.len(), || this.places(indices))
+        });
+    };
+    (untimed) => {
+        through_places!(@methods |this: &Self, indices: &[u64], _: &mut Cx| this.places(indices));
+    };
+    (@methods $places:expr) => {
+        fn get_many(&self, indices: &[u64], cx: &mut $crate::cx::Cx) -> $crate::element::Many<Self::Item> {
+            match ($places)(self, indices, cx) {
+                Some(places) => $crate::dataset::map::order::passed(&self.parent, &places, self.stage, cx),
+                None => $crate::element::Many::one_by_one(indices, |index| self.get(index, cx)),
+            }
+        }
+
+        fn get_stacked(
+            &self,
+            indices: &[u64],
+            cx: &mut $crate::cx::Cx,
+        ) -> $crate::dataset::map::GetStacked<Self::Item>
+        where
+            Self::Item: $crate::element::Stack,
+        {
+            let places = ($places)(self, indices, cx)?;
+            $crate::dataset::map::order::stacked(&self.parent, &places, self.stage, cx)
+        }
+
+        fn get_ragged(
+            &self,
+            indices: &[u64],
+            names: &[$crate::element::Name],
+            cx: &mut $crate::cx::Cx,
+        ) -> Option<$crate::element::Ragged> {
+            let places = ($places)(self, indices, cx)?;
+            $crate::dataset::map::order::ragged(&self.parent, &places, names, self.stage, cx)
+        }
+    };
+}
+pub(super) use through_places;

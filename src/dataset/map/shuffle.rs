@@ -1,10 +1,9 @@
-use super::order::{passed, ragged, stacked};
-use super::{GetStacked, Many, MapDataset};
+use super::MapDataset;
+use super::order::through_places;
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
 use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
-use crate::element::{Name, Ragged, Stack};
 use crate::error::Result;
 use crate::rng::EpochShuffle;
 
@@ -84,25 +83,7 @@ impl<D: MapDataset> MapDataset for Shuffle<D> {
         Ok(element)
     }
 
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
-        match cx.consumed_many(self.stage, indices.len(), || self.places(indices)) {
-            Some(places) => passed(&self.parent, &places, self.stage, cx),
-            None => Many::one_by_one(indices, |index| self.get(index, cx)),
-        }
-    }
-
-    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<D::Item>
-    where
-        D::Item: Stack,
-    {
-        let places = cx.consumed_many(self.stage, indices.len(), || self.places(indices))?;
-        stacked(&self.parent, &places, self.stage, cx)
-    }
-
-    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        let places = cx.consumed_many(self.stage, indices.len(), || self.places(indices))?;
-        ragged(&self.parent, &places, names, self.stage, cx)
-    }
+    through_places!(timed);
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 use std::ops::{Bound, RangeBounds};
 
-use super::{GetStacked, Many, MapDataset, epochs, order};
+use super::order::{self, through_places};
+use super::{MapDataset, epochs};
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
 use crate::dataset::blocks::Blocks;
 use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage, stage_after};
-use crate::element::{Name, Ragged, Stack};
 use crate::error::{Error, Result};
 
 /// See [`MapDataset::slice`], [`MapDataset::slice_step`] and [`MapDataset::shard`].
@@ -211,23 +211,7 @@ impl<D: MapDataset> MapDataset for Slice<D> {
         Ok(element)
     }
 
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
-        match self.places(indices) {
-            Some(places) => order::passed(&self.parent, &places, self.stage, cx),
-            None => Many::one_by_one(indices, |index| self.get(index, cx)),
-        }
-    }
-
-    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<D::Item>
-    where
-        D::Item: Stack,
-    {
-        order::stacked(&self.parent, &self.places(indices)?, self.stage, cx)
-    }
-
-    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        order::ragged(&self.parent, &self.places(indices)?, names, self.stage, cx)
-    }
+    through_places!(untimed);
 }
 
 #[cold]

@@ -1,10 +1,10 @@
 use super::lanes::Lanes;
-use super::{GetStacked, Many, MapDataset, epochs, order};
+use super::order::{self, through_places};
+use super::{MapDataset, epochs};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
 use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
-use crate::element::{Name, Ragged, Stack};
 use crate::error::{Error, Result};
 use crate::rng::IndexShuffle;
 
@@ -115,25 +115,7 @@ impl<D: MapDataset> MapDataset for WindowShuffle<D> {
         Ok(element)
     }
 
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
-        match cx.consumed_many(self.stage, indices.len(), || self.places(indices)) {
-            Some(places) => order::passed(&self.parent, &places, self.stage, cx),
-            None => Many::one_by_one(indices, |index| self.get(index, cx)),
-        }
-    }
-
-    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<D::Item>
-    where
-        D::Item: Stack,
-    {
-        let places = cx.consumed_many(self.stage, indices.len(), || self.places(indices))?;
-        order::stacked(&self.parent, &places, self.stage, cx)
-    }
-
-    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        let places = cx.consumed_many(self.stage, indices.len(), || self.places(indices))?;
-        order::ragged(&self.parent, &places, names, self.stage, cx)
-    }
+    through_places!(timed);
 }
 
 #[cfg(test)]
