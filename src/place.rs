@@ -27,13 +27,22 @@ pub(crate) fn is_web(scheme: &str) -> bool {
     ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web))
 }
 
-/// Whether a URL may name a folder: one of a web server ends with a slash, and the last part of others has no ending.
+/// Whether a URL may name a folder: one of a web server ends with a slash, the last part of others has no ending, and a dataset of the hub
+/// (`hf://datasets/org/name`) is one whatever its name.
 #[cfg(any(test, feature = "cli", feature = "store"))]
 pub(crate) fn may_be_folder(path: &Path) -> bool {
     let Some(scheme) = scheme(path).filter(|_| is_remote(path)) else { return true };
     let text = path.to_string_lossy();
     let name = text.rsplit('/').next().unwrap_or_default();
-    name.is_empty() || !is_web(scheme) && !name.contains('.')
+    name.is_empty() || is_dataset(path) || !is_web(scheme) && !name.contains('.')
+}
+
+/// Whether a URL names a whole dataset of the hub.
+#[cfg(any(test, feature = "cli", feature = "store"))]
+pub(crate) fn is_dataset(path: &Path) -> bool {
+    let parts = |text: &str| text.split('/').count();
+    let is_hub = scheme(path).is_some_and(|scheme| scheme.eq_ignore_ascii_case("hf"));
+    is_hub && parts(&path.to_string_lossy()) <= parts("hf://datasets/org/name")
 }
 
 /// The path that a `file://` URL stands for; any other as it is.
@@ -186,6 +195,7 @@ mod tests {
     fn folders_are_told_from_objects_by_their_names() {
         let may_be = |text: &str| may_be_folder(Path::new(text));
         assert!(may_be("a.jsonl") && may_be("s3://b/k") && may_be("s3://b/k.v2/") && may_be("http://h/a/"));
+        assert!(may_be("hf://datasets/org/name-1.0@v2.1") && !may_be("hf://datasets/org/name/a.jsonl"));
         assert!(!may_be("s3://b/a.jsonl") && !may_be("http://h/a") && !may_be("HTTPS://h/a.jsonl?b"));
     }
 

@@ -27,7 +27,7 @@ pub(crate) fn find(url: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     }
     let name = text.rsplit('/').next().unwrap_or_default();
     let may_be_folder = place::may_be_folder(url) && !extensions.iter().any(|ending| name.ends_with(ending));
-    if name.is_empty() {
+    if name.is_empty() || place::is_dataset(url) {
         return in_folder(url, extensions);
     }
     match may_be_folder.then(|| in_folder(url, extensions)) {

@@ -250,6 +250,11 @@ fn what_the_hub_refuses_says_what_to_do() {
         assert!(said.contains(&text), "{url}: {said}");
         assert!(!said.contains(TOKEN), "{said}");
     }
+    // A whole dataset is a folder, whatever its name and its revision.
+    let said = hub.refusal("hf://datasets/org/gated-1.0@v2.0");
+    assert!(said.contains("the hub has no dataset org/gated-1.0"), "{said}");
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(told(hub.gristmill(folder.path(), &["inspect", "hf://datasets/org/name@main", "--json"]))["records"], 1);
     assert!(hub.refusal("hf://org/name/a.jsonl").contains("write hf://datasets/org/name@revision/path"));
     hub.trouble([(500, "x: y"); 20]);
     assert!(hub.refusal("hf://datasets/org/name/a.jsonl").contains("answered 500"));
