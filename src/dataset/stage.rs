@@ -1,4 +1,4 @@
-//! What every node of a pipeline says of itself: enough for seeds, fingerprints, reports and errors.
+//! The trait of every node of a pipeline: enough for seeds, fingerprints, reports and errors.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::run::upcoming::{Record, Upcoming};
 use crate::cx::StageId;
 use crate::error::{Error, Result};
 
-/// How a stage changes the stream, from the gentlest to the strongest.
+/// The way in which a stage changes the stream, from the gentlest to the strongest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Role {
@@ -23,7 +23,7 @@ pub enum Role {
     MayDrop,
     /// Each element on its own becomes any number: flat_map.
     FanOut,
-    /// What comes out depends on what came before: pack, batch, window_shuffle.
+    /// Elements that depend on those before them: pack, batch, window_shuffle.
     Stateful,
 }
 
@@ -54,7 +54,7 @@ pub trait Stage {
         String::new()
     }
 
-    /// How it changes the stream.
+    /// The way in which it changes the stream.
     fn role(&self) -> Role;
 
     /// The datasets it reads from, first to last.
@@ -95,7 +95,7 @@ pub trait Stage {
         false
     }
 
-    /// How many of its elements ahead its sources want to be [told](Self::will_read) of by now; `None` where no source ever does.
+    /// The number of its elements ahead that its sources want to be [told](Self::will_read) of by now; `None` where no source ever does.
     fn looks_ahead(&self) -> Option<u64> {
         self.parents().iter().filter_map(|parent| parent.looks_ahead()).max()
     }
@@ -123,7 +123,7 @@ pub trait Stage {
         false
     }
 
-    /// What it may hold while it runs, besides one element; `None` if it does not say.
+    /// Memory that it may hold while it runs, besides one element; `None` if it does not say.
     fn memory(&self) -> Option<Memory> {
         None
     }
@@ -144,17 +144,17 @@ pub trait Stage {
         }
     }
 
-    /// How well it mixes the elements, in words, for `explain`: of stages whose order is not that of a shuffle of everything.
+    /// The quality of its order, in words, for `explain`: of stages whose order is not that of a shuffle of everything.
     fn mixing(&self) -> Option<String> {
         None
     }
 
-    /// What it costs to read it in random order, where it is a source that then decodes the same records again and again.
+    /// The cost of reading it in random order, where it is a source that then decodes the same records again and again.
     fn if_shuffled(&self) -> Option<Shuffled> {
         None
     }
 
-    /// What the user should know of it, for the report: that it works, but slower than it could, and why.
+    /// A remark for the user, in the report: that it works, but slower than it could, and why.
     fn remark(&self) -> Option<String> {
         None
     }

@@ -1,4 +1,4 @@
-//! What a folder of shards says of itself.
+//! The manifest: what a folder of shards says of itself.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -27,11 +27,11 @@ pub struct Manifest {
     pub gristmill_manifest: u32,
     /// The crate that began the folder.
     pub crate_version: String,
-    /// What the shards are.
+    /// The format of the shards.
     pub format: SinkFormat,
-    /// How they are compressed.
+    /// Their compression.
     pub compression: Compression,
-    /// What decides where shards end and what is in them, by name.
+    /// Options that decide where shards end and what is in them, by name.
     pub options: serde_json::Map<String, Json>,
     /// The columns of all shards, in formats that have columns, as soon as they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,10 +75,10 @@ pub struct ShardEntry {
     pub records: u64,
     /// Bytes of the values in its records, before they were encoded.
     pub raw_bytes: u64,
-    /// Where the pipeline was behind its last record.
+    /// The state of the pipeline behind its last record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Json>,
-    /// What the format keeps of it for a file beside the shards.
+    /// Facts that the format keeps of it for a file beside the shards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Json>,
 }
@@ -116,7 +116,7 @@ impl Manifest {
         serde_json::to_string_pretty(self).expect("strings, numbers and JSON values serialise") + "\n"
     }
 
-    /// How token files are laid out, where they are without a header.
+    /// The layout of token files without a header.
     #[cfg(feature = "cli")]
     pub(crate) fn layout(&self) -> TokenLayout {
         let token = match self.options.get("token_type").and_then(Json::as_str) {
@@ -137,7 +137,7 @@ impl Manifest {
         self.shards.iter().flat_map(|shard| &shard.files).chain(&self.files)
     }
 
-    /// Where the pipeline was behind the last shard, if a pipeline it was.
+    /// The state of the pipeline behind the last shard, if a pipeline it was.
     pub(super) fn checkpoint(&self) -> Option<Checkpoint> {
         let (origin, last) = (self.pipeline.as_ref()?, self.shards.last()?);
         Some(Checkpoint {
@@ -150,7 +150,7 @@ impl Manifest {
         })
     }
 
-    /// That it may be continued by what `new` begins.
+    /// Checks that it may be continued by what `new` begins.
     pub(super) fn check(&self, new: &Self) -> Result<()> {
         let differs = |what: &str, was: String, is: String| {
             Error::state(format!("the folder was begun with {what} {was}, and this is {is}"))

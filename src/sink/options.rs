@@ -1,4 +1,4 @@
-//! How a sink writes.
+//! Options of a sink.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::exec::MOST_THREADS;
 use crate::source::TokenType;
 
-/// How a [`Sink`](super::Sink) writes: see [`Sink::options`](super::Sink::options).
+/// Options of a [`Sink`](super::Sink): see [`Sink::options`](super::Sink::options).
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `open`"]
 pub struct SinkOptions {
@@ -67,7 +67,7 @@ impl SinkOptions {
         self
     }
 
-    /// How shards are compressed; at first as the format mostly is: see [`SinkFormat::default_compression`].
+    /// Sets how shards are compressed; at first as the format mostly is: see [`SinkFormat::default_compression`].
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
@@ -94,7 +94,7 @@ impl SinkOptions {
         self
     }
 
-    /// How token ids are stored, in formats of those; by two bytes at first, which ids above 65,535 do not fit.
+    /// Sets how token ids are stored, in formats of those; by two bytes at first, which ids above 65,535 do not fit.
     pub fn token_type(mut self, token: TokenType) -> Self {
         self.token_type = token;
         self
@@ -114,7 +114,7 @@ impl SinkOptions {
         self
     }
 
-    /// What columns hold, in formats that have columns; those that are not named here, and all of them at first, hold what the first
+    /// Sets what columns hold, in formats that have columns; those that are not named here, and all of them at first, hold what the first
     /// records do: 1,024 of them, or 8 MiB. All shards have the same columns, and a record that does not fit is an error.
     ///
     /// Numbers of a column that is declared may come as another type: whole ones have to fit, others are rounded.
@@ -123,7 +123,7 @@ impl SinkOptions {
         self
     }
 
-    /// What names of shards begin with; `shard` at first.
+    /// Sets what names of shards begin with; `shard` at first.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
@@ -167,7 +167,7 @@ impl SinkOptions {
         Ok(())
     }
 
-    /// What the manifest of an empty folder says.
+    /// The manifest of an empty folder.
     pub(super) fn manifest(&self) -> Manifest {
         Manifest {
             gristmill_manifest: FORMAT,
@@ -190,7 +190,7 @@ impl SinkOptions {
         self.column.as_deref().unwrap_or("tokens")
     }
 
-    /// What decides what is in which shard.
+    /// The options that decide what is in which shard.
     fn shape(&self) -> Map<String, Json> {
         let mut shape = Map::new();
         shape.insert("prefix".to_owned(), json!(self.prefix));

@@ -1,4 +1,4 @@
-//! What a sink did, and who was the limit.
+//! The report of a sink: what it did, and who was the limit.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use super::options::SinkOptions;
 use crate::report::format::{count, percent};
 use crate::units::Bytes;
 
-/// What a [`Sink`](super::Sink) did since it was opened.
+/// The report of a [`Sink`](super::Sink) since it was opened.
 #[derive(Clone, Debug, Serialize)]
 pub struct SinkReport {
     /// The format, by name.
     pub format: &'static str,
-    /// How it is compressed.
+    /// Its compression.
     pub compression: String,
     /// Shards in the folder.
     pub shards: u64,
@@ -48,15 +48,15 @@ pub struct SinkReport {
     pub publish_s: f64,
     /// The most bytes that waited.
     pub peak_bytes: u64,
-    /// How many might have.
+    /// Threads that might have.
     pub budget_bytes: u64,
-    /// What limited it: `producer`, `encoding`, `disk` or `memory`.
+    /// The limit: `producer`, `encoding`, `disk` or `memory`.
     pub bottleneck: &'static str,
-    /// That in words, and what to do.
+    /// The limit in words, and what to do.
     pub verdict: String,
 }
 
-/// What a report is made of.
+/// The figures that a report is made of.
 pub(super) struct Figures<'a> {
     pub(super) manifest: &'a Manifest,
     pub(super) work: Work,

@@ -42,15 +42,15 @@ struct Inner {
     /// Ends with a slash.
     endpoint: Url,
     token: Option<String>,
-    /// How often a request is tried here; those that are read with are repeated by who reads.
+    /// Attempts at a request here; those that are read with are repeated by who reads.
     attempts: u32,
     /// Held by the one that asks for a commit.
     asking: tokio::sync::Mutex<()>,
-    /// Where the bytes of files were last found.
+    /// The places in which the bytes of files were last found.
     targets: Mutex<HashMap<Key, Target>>,
 }
 
-/// Where the bytes of a file are.
+/// The place of a file's bytes.
 #[derive(Clone)]
 struct Target {
     url: Url,
@@ -170,7 +170,7 @@ impl Inner {
         url
     }
 
-    /// What the hub or another server answers. The token is for the hub alone.
+    /// Asks the hub or another server. The token is for the hub alone.
     async fn ask(&self, method: &str, url: &Url, range: Option<&Range<u64>>) -> Result<HttpResponse> {
         let mut made = 1;
         loop {
@@ -232,7 +232,7 @@ impl Inner {
         serde_json::from_slice(&bytes).map_err(|_| wrong(Refusal::NotUnderstood("an answer that is not understood")))
     }
 
-    /// Where the bytes of a file are, how many, and what tells them from others.
+    /// Finds out where the bytes of a file are, how many, and what tells them from others.
     async fn target(&self, key: &Key) -> Result<Target> {
         if let Some(target) = self.targets.locked().get(key) {
             return Ok(target.clone());
@@ -291,7 +291,7 @@ impl Inner {
         Err(wrong(Refusal::NoAddress))
     }
 
-    /// What lies in a folder, and below it where `recursive`.
+    /// Lists a folder, and what is below it where `recursive`.
     async fn tree(&self, prefix: Option<&Key>, recursive: bool) -> Result<ListResult> {
         let place = Place::parse(prefix.map_or("", Key::as_ref))?;
         let commit = self.commit(&place).await?;
@@ -328,7 +328,7 @@ impl Inner {
         }
     }
 
-    /// What a refusal means, by the code that the hub adds to it.
+    /// Says what a refusal means, by the code that the hub adds to it.
     fn refused(&self, place: &Place, response: &HttpResponse) -> E {
         let (repository, path) = (place.repository.clone(), format!("{}/{}", place.repository, place.path));
         let page = || format!("{}datasets/{}", self.endpoint, place.repository);

@@ -34,7 +34,7 @@ pub(crate) struct Object {
     pub(super) shared: Arc<Shared>,
     /// The block that was read last.
     last: AtomicU64,
-    /// How many were read one not far from the other.
+    /// Blocks that were read one not far from the other.
     streak: AtomicU64,
 }
 
@@ -44,7 +44,7 @@ pub(super) const PIECE: u64 = 32;
 const AHEAD: u64 = 512;
 /// Threads that take turns read blocks so far from each other.
 const NEAR: u64 = 64;
-/// So many reads near each other are on their way through the object.
+/// Reads near each other that show a way through the object.
 const STREAK: u64 = 4;
 
 impl Object {
@@ -92,7 +92,7 @@ impl Object {
         Ok(Arc::new(Self { at, meta, key, is_versioned, shared, last, streak }))
     }
 
-    /// Where its blocks are kept for other runs and processes: nowhere, if nothing tells its versions apart.
+    /// The cache of its blocks for other runs and processes: none, if nothing tells its versions apart.
     pub(super) fn disk(&self) -> Option<&Arc<Disk>> {
         self.shared.disk.as_ref().filter(|_| self.is_versioned)
     }
@@ -209,7 +209,7 @@ impl Object {
         (self.key, block)
     }
 
-    /// Where a block lies.
+    /// The bytes of a block.
     pub(super) fn range_of(&self, block: u64) -> Range<u64> {
         block * BLOCK..self.len().min((block + 1) * BLOCK)
     }
@@ -259,7 +259,7 @@ impl Object {
         }
     }
 
-    /// That an answer is about the version that was opened.
+    /// Checks that an answer is about the version that was opened.
     pub(super) fn check(&self, meta: &ObjectMeta) -> Result<(), Failure> {
         if meta.size != self.meta.size {
             return Err(changed(&format!("it has {} bytes now, and had {}", meta.size, self.meta.size)));
@@ -277,12 +277,12 @@ impl Object {
     }
 }
 
-/// What tells one version of an object from others: the ETag, else the time of the last change.
+/// The mark of one version of an object: the ETag, else the time of the last change.
 fn version(meta: &ObjectMeta) -> String {
     meta.e_tag.clone().unwrap_or_else(|| format!("changed at {}", meta.last_modified.timestamp_millis()))
 }
 
-/// What blocks of an object are known by: where it lies, and everything that tells its versions apart. Where nothing does, each opening
+/// The key of an object's blocks: where it lies, and everything that tells its versions apart. Where nothing does, each opening
 /// has blocks of its own: another time the same URL may hold something else.
 fn key(place: u128, meta: &ObjectMeta, is_versioned: bool) -> u128 {
     static OPENED: AtomicU64 = AtomicU64::new(0);

@@ -1,4 +1,4 @@
-//! How stores are read: memory, disk, requests, patience.
+//! Options of reading stores: memory, disk, requests, patience.
 
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 
-/// How stores are read, by every source of this process and its workers.
+/// Options of reading stores, for every source of this process and its workers.
 ///
 /// Each part has a variable of the environment, which counts where the program does not say otherwise.
 ///
@@ -54,11 +54,11 @@ impl Default for StoreOptions {
     }
 }
 
-/// What the program said.
+/// The options that the program gave.
 static APPLIED: RwLock<Option<StoreOptions>> = RwLock::new(None);
 
 impl StoreOptions {
-    /// What the environment says. A variable that is not understood counts as not set, with a warning.
+    /// Reads the environment. A variable that is not understood counts as not set, with a warning.
     pub fn from_env() -> Self {
         let mut options = Self::default();
         if let Some(bytes) = variable("MEMORY", crate::units::parse_bytes) {
@@ -111,20 +111,20 @@ impl StoreOptions {
         self
     }
 
-    /// How often a request is tried; at least once.
+    /// Sets how often a request is tried; at least once.
     pub fn attempts(mut self, count: u32) -> Self {
         self.attempts = count.max(1);
         self
     }
 
-    /// How long a request is tried, all attempts with their bodies and the pauses between them together. Waiting until others
+    /// Sets how long a request is tried, all attempts with their bodies and the pauses between them together. Waiting until others
     /// have been [served](Self::requests) is not part of it.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = time;
         self
     }
 
-    /// How long a request may stand still before it is tried again.
+    /// Sets how long a request may stand still before it is tried again.
     pub fn stall(mut self, time: Duration) -> Self {
         self.stall = time;
         self
@@ -142,18 +142,18 @@ impl StoreOptions {
         *APPLIED.write().unwrap_or_else(PoisonError::into_inner) = Some(self);
     }
 
-    /// What counts now.
+    /// The options that count now.
     pub(super) fn current() -> Self {
         APPLIED.read().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(Self::from_env)
     }
 }
 
-/// Where indices of objects are kept.
+/// The folder in which indices of objects are kept.
 pub(crate) fn index_folder() -> Option<PathBuf> {
     StoreOptions::current().cache_dir.map(|folder| folder.join("indices"))
 }
 
-/// What the program said, as variables for its workers.
+/// The options that the program gave, as variables for its workers.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     let variables = applied_variables().into_iter();
@@ -192,7 +192,7 @@ fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(text.trim().parse().ok()?).ok()
 }
 
-/// That the feature for a scheme is off, or that there is no such scheme.
+/// Says that the feature for a scheme is off, or that there is no such scheme.
 #[cold]
 pub(super) fn lacking(scheme: &str) -> Error {
     let feature = match scheme {

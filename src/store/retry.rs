@@ -1,4 +1,4 @@
-//! What is tried again, when, and what is said when nothing helped.
+//! Attempts at requests: which are made again, when, and the error when nothing helped.
 
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -48,7 +48,7 @@ impl Fault {
         Self::Again { cause: cause.into(), after: None }
     }
 
-    /// What a client reports, beside what its server said.
+    /// Judges the error of a client by what its server said.
     pub(super) fn of(error: &object_store::Error, told: Told) -> Self {
         #[cfg(feature = "http")]
         if let Some(text) = super::hub::refusal(error) {
@@ -77,13 +77,13 @@ impl Fault {
     }
 }
 
-/// That an object is not the one that was opened.
+/// Says that an object is not the one that was opened.
 pub(super) fn changed(how: &str) -> Failure {
     Failure::new(ErrorKind::Data, format!("changed since it was opened: {how}"))
         .help("objects must not be replaced while they are read: write new ones under new names")
 }
 
-/// That a server points elsewhere, where nothing signed may go.
+/// Says that a server points elsewhere, where nothing signed may go.
 fn redirected(told: Told) -> Failure {
     let status = told.status.unwrap_or_default();
     Failure::new(
@@ -138,10 +138,10 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    /// What comes of a part of it, for which no longer is waited than something may stand still, and than there is time for all of it.
+    /// Waits for a part of it, no longer than something may stand still, and than there is time for all of it.
     ///
     /// # Errors
-    /// How long was waited.
+    /// The time that was waited.
     pub(super) async fn within<F: Future>(&self, part: F) -> Result<F::Output, Duration> {
         let left = self.end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
         let most = self.stall.min(left);
@@ -219,7 +219,7 @@ impl Attempts {
     }
 }
 
-/// What comes of something that its client tries again by itself, in the time that all attempts together may take.
+/// Waits for something that its client tries again by itself, in the time that all attempts together may take.
 ///
 /// # Errors
 /// [`ErrorKind::Io`] if it is not done by then.
@@ -235,7 +235,7 @@ async fn timeout_of<T>(most: Duration, task: impl Future<Output = T>) -> Result<
     })
 }
 
-/// What a client reports that has tried again by itself.
+/// Makes an error of what a client reports that has tried again by itself.
 #[cold]
 pub(super) fn given_up(error: &object_store::Error) -> Error {
     use object_store::Error as E;

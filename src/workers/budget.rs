@@ -12,16 +12,16 @@ use super::slab::PAGE;
 use crate::error::{Error, Result};
 use crate::units::Bytes;
 
-/// What a worker needs, by what it runs.
+/// Memory that a worker needs, by what it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
     /// Beside its heap, what it has that its limit does not see: relocated pages of the program, the main stack.
     pub(crate) extra: u64,
     /// It cannot do anything with a smaller heap.
     least_heap: u64,
-    /// What of its heap it has taken when it has loaded what it needs.
+    /// Bytes of its heap that are taken once the pipeline is loaded.
     loaded: u64,
-    /// What there is once for all of them: a process that forks them.
+    /// Bytes that all of them need once: a process that forks them.
     once: u64,
 }
 
@@ -36,22 +36,22 @@ const LEAST_SLAB: u64 = 16 * PAGE as u64;
 /// The slab is never more than this: what lies ready beyond it helps nobody.
 const MOST_SLAB: u64 = 4 << 30;
 
-/// What one task should bring at most: more does not travel better.
+/// Bytes that one task should bring at most: more does not travel better.
 const PART: u64 = 4 << 20;
 
-/// Where nobody says how many threads a worker may have, it begins with as many if elements come from far away.
+/// Threads that a worker begins with where nobody says how many and elements come from far away.
 const FAR_THREADS: usize = 16;
 /// It may come to as many, if elements mostly wait for something, and its heap holds them.
 const MANY_THREADS: usize = 64;
-/// What a thread takes of a heap: its stack, and memory that the allocator keeps for it. Half of a heap is for threads.
+/// Bytes that a thread takes of a heap: its stack, and memory that the allocator keeps for it. Half of a heap is for threads.
 const THREAD: u64 = 4 << 20;
 
-/// How the budget is divided.
+/// The budget, divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// Most that there may be.
     pub(crate) workers: usize,
-    /// Those at the start.
+    /// Workers at the start.
     pub(crate) start_workers: usize,
     /// Of the machine.
     pub(crate) cores: usize,
@@ -59,7 +59,7 @@ pub(crate) struct Plan {
     pub(crate) threads: usize,
     /// Of all workers together, at most.
     pub(crate) most_threads: usize,
-    /// How many of each worker's work at a time.
+    /// Threads of each worker that work at a time.
     pub(crate) active: usize,
     /// Whether that is tuned.
     pub(crate) tuned: bool,
@@ -193,7 +193,7 @@ impl Plan {
         (self.pool / workers.max(1) as u64).saturating_sub(self.needs.extra).min(self.widest).max(self.heap)
     }
 
-    /// How many workers can have a heap of `least` each: one in any case.
+    /// Counts the workers that can have a heap of `least` bytes each: one in any case.
     pub(crate) fn workers_with(&self, least: u64) -> usize {
         if self.start_workers == self.workers {
             return self.workers;
@@ -225,7 +225,7 @@ impl Plan {
     }
 }
 
-/// What to do where the budget is too small: those of the ways that lead somewhere.
+/// Names the ways out of a budget that is too small, of those that lead somewhere.
 fn remedies(workers: usize, need: u64, heap: u64, needs: Needs) -> String {
     let mut ways = vec![format!("raise ram_budget (`--ram`) to {} or more", Bytes::at_least(need))];
     if workers > 1 {
@@ -263,12 +263,12 @@ fn meminfo(text: &str, key: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// What the control groups of either version leave, if they limit at all.
+/// Bytes that the control groups of either version leave, if they limit at all.
 fn cgroup() -> Option<u64> {
     GROUPS.iter().filter_map(|(limit, used)| Some(read(limit)?.saturating_sub(read(used)?))).min()
 }
 
-/// Where control groups of either version say what they may use, and what they do.
+/// Files in which control groups of either version say what they may use, and what they do.
 const GROUPS: [(&str, &str); 2] = [
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),

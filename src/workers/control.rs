@@ -1,4 +1,4 @@
-//! What the parent and a worker say to each other, over a [`Channel`].
+//! Messages between the parent and a worker, over a [`Channel`].
 //!
 //! Only positions and descriptors travel here, a few dozen bytes a message; elements travel in the slab. The parent holds
 //! a [`Worker`](super::launch::Worker) and hears [`Event`]s, the worker holds a [`Session`].
@@ -31,12 +31,12 @@ pub(crate) enum ToWorker {
     Stop,
 }
 
-/// What a worker has to know beside its pipeline.
+/// Facts that a worker needs beside its pipeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Begin {
     /// Threads that evaluate.
     pub(crate) threads: u32,
-    /// How many of them at a time, at first.
+    /// Threads that work at a time, at first.
     pub(crate) active: u32,
     /// Bytes of extents that it may keep at most.
     pub(crate) keep: u64,
@@ -59,11 +59,11 @@ pub(crate) struct Task {
     pub(crate) start: u64,
     /// One past the last root index.
     pub(crate) end: u64,
-    /// Where groups begin to be counted, if they may be made one.
+    /// The index from which groups are counted, if they may be made one.
     pub(crate) groups_from: Option<u64>,
     /// The lane whose elements these are, and where it is to be read on, if they are of one.
     pub(crate) lane: Option<Segment>,
-    /// Where the result goes.
+    /// The place of the result.
     pub(crate) extent: ExtentId,
 }
 
@@ -78,7 +78,7 @@ pub(crate) enum FromWorker {
     Need(Need),
     /// An extent that the worker [kept](Need::kept) is used by nothing any more.
     Returned(ExtentId),
-    /// What was counted since it was told last.
+    /// Counts since the last ones were told.
     Told(Tally),
     /// The worker cannot go on, and ends: its factory refused, or it panicked.
     Failed(Failure),
@@ -91,7 +91,7 @@ pub(crate) struct Ready {
     pub(crate) build_ns: u64,
 }
 
-/// What came of a [`Task`]: slots of root indices from its start on lie in its extent, or groups of them as one.
+/// The result of a [`Task`]: slots of root indices from its start on lie in its extent, or groups of them as one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Done {
     /// The task's.
@@ -108,7 +108,7 @@ pub(crate) struct Done {
     pub(crate) opened_ns: u64,
     /// Wall time, in nanoseconds.
     pub(crate) took_ns: u64,
-    /// What its stages counted since they last told, now and then.
+    /// Counts of its stages since they last told, now and then.
     pub(crate) tally: Option<Tally>,
 }
 
@@ -163,7 +163,7 @@ fn shorten(mut text: String) -> String {
 pub(crate) struct Event {
     /// The number that the worker was started with.
     pub(crate) worker: u64,
-    /// What happened.
+    /// The event.
     pub(crate) what: What,
 }
 

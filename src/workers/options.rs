@@ -1,4 +1,4 @@
-//! How worker processes are used.
+//! Options of worker processes.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::exec::MOST_THREADS;
 use crate::units::check_budget;
 
-/// How many of something: chosen, or left to the machine.
+/// A number of something: chosen, or left to the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Count {
     /// As many as pay here.
@@ -22,7 +22,7 @@ impl From<usize> for Count {
     }
 }
 
-/// What becomes of an element that kills every worker that evaluates it.
+/// The fate of an element that kills every worker that evaluates it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Poison {
     /// It ends the run.
@@ -33,7 +33,7 @@ pub enum Poison {
     Skip,
 }
 
-/// How worker processes are used: see [`mp_prefetch`](super::mp_prefetch). None of it changes an element.
+/// Options of worker processes: see [`mp_prefetch`](super::mp_prefetch). None of it changes an element.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until they are given to `mp_prefetch`"]
 pub struct MpOptions {
@@ -147,19 +147,19 @@ impl MpOptions {
         self
     }
 
-    /// How long a range of elements may take before its worker counts as hanging; `None` for ever.
+    /// Sets how long a range of elements may take before its worker counts as hanging; `None` for ever.
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.deadline = deadline.into();
         self
     }
 
-    /// How many workers a range of elements may kill before the element that does it is sought and dealt with.
+    /// Sets how many workers a range of elements may kill before the element that does it is sought and dealt with.
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries.max(1);
         self
     }
 
-    /// What becomes of an element that kills every worker that evaluates it.
+    /// Sets what becomes of an element that kills every worker that evaluates it.
     pub fn on_poison(mut self, poison: Poison) -> Self {
         self.poison = poison;
         self
@@ -184,7 +184,7 @@ impl MpOptions {
         self
     }
 
-    /// How often it is tuned: once a second at first.
+    /// Sets how often it is tuned: once a second at first.
     #[doc(hidden)]
     pub fn tick(mut self, tick: Duration) -> Self {
         self.tick = tick;
@@ -205,7 +205,7 @@ impl MpOptions {
         self
     }
 
-    /// What workers run is Python, which needs more memory than a pipeline in Rust.
+    /// Tells that workers run Python, which needs more memory than a pipeline in Rust.
     #[cfg(feature = "python")]
     pub(crate) fn interpreted(mut self, yes: bool) -> Self {
         self.interpreted = yes;

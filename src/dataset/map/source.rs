@@ -15,7 +15,7 @@ use crate::store;
 ///
 /// Implemented for `Vec<T>`, and by every file format with random access. `examples/custom_source.rs` is a complete one.
 pub trait RandomAccess: Send + Sync {
-    /// What a record is.
+    /// The type of a record.
     type Record;
 
     /// Number of records.
@@ -38,7 +38,7 @@ pub trait RandomAccess: Send + Sync {
         false
     }
 
-    /// What [`Stack::stack`] makes of the records at `indices`, at least one, in that order, where it is to be had without
+    /// Makes what [`Stack::stack`] makes of the records at `indices`, at least one, in that order, where it is to be had without
     /// making them: out of columns. `None` where it is not, and where a record is bad or unlike the first: see
     /// [`MapDataset::get_stacked`].
     fn read_stacked(&self, indices: &[u64]) -> GetStacked<Self::Record>
@@ -72,7 +72,7 @@ pub trait RandomAccess: Send + Sync {
         "source"
     }
 
-    /// What tells this data from other data: file names, sizes, a hash of the index. A checkpoint is refused where it differs.
+    /// The mark that tells this data from other data: file names, sizes, a hash of the index. A checkpoint is refused where it differs.
     fn identity(&self) -> String {
         format!("{} records", self.len())
     }
@@ -92,7 +92,7 @@ pub trait RandomAccess: Send + Sync {
         false
     }
 
-    /// How many records ahead it wants to be told by [`will_read`](Self::will_read) what will be asked for: see
+    /// The number of records ahead that it wants to be told of by [`will_read`](Self::will_read): see
     /// [`Stage::looks_ahead`].
     fn looks_ahead(&self) -> Option<u64> {
         self.reads_far().then_some(FURTHEST)
@@ -103,12 +103,12 @@ pub trait RandomAccess: Send + Sync {
         let _ = next;
     }
 
-    /// What was decoded since this was last asked, for sources that decode many records at once; `None` where nothing was.
+    /// Counts of what was decoded since this was last asked, for sources that decode many records at once; `None` where nothing was.
     fn take_decoded(&self) -> Option<Decoded> {
         None
     }
 
-    /// What the report counts besides, and how often it has happened since this was last asked; `None` where it has not.
+    /// A remark that the report counts, and how often it has happened since this was last asked; `None` where it has not.
     fn take_note(&self) -> Option<(&'static str, u64)> {
         None
     }
@@ -119,7 +119,7 @@ pub trait RandomAccess: Send + Sync {
         None
     }
 
-    /// What random order costs, where that is more than reading in order: see [`Stage::if_shuffled`].
+    /// The cost of random order, where that is more than reading in order: see [`Stage::if_shuffled`].
     fn if_shuffled(&self) -> Option<Shuffled> {
         None
     }

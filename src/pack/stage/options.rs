@@ -1,4 +1,4 @@
-//! How the packing stages pack.
+//! Options of the packing stages.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::pack::feature::{Feature, OverLong};
 use crate::pack::group::{GroupOptions, GroupPacker};
 use crate::pack::window::{WindowOptions, WindowPacker};
 
-/// How [`first_fit_pack`](super::Packing::first_fit_pack) and [`best_fit_pack`](super::Packing::best_fit_pack) pack.
+/// Options of [`first_fit_pack`](super::Packing::first_fit_pack) and [`best_fit_pack`](super::Packing::best_fit_pack).
 #[derive(Clone, Debug, PartialEq)]
 pub struct BinPackOptions {
     pub(super) rows: RowSpec,
@@ -53,7 +53,7 @@ impl BinPackOptions {
         self
     }
 
-    /// What happens to a sequence longer than a row: by default it is an error.
+    /// Sets what happens to a sequence longer than a row: by default it is an error.
     #[must_use]
     pub fn over_long(mut self, policy: OverLong) -> Self {
         self.group.over_long = policy;
@@ -91,7 +91,7 @@ impl fmt::Display for BinPackOptions {
     }
 }
 
-/// How [`window_pack`](super::Packing::window_pack) packs.
+/// Options of [`window_pack`](super::Packing::window_pack).
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowPackOptions {
     pub(super) rows: RowSpec,
@@ -118,7 +118,7 @@ impl WindowPackOptions {
         self
     }
 
-    /// What happens to a sequence longer than a row: by default it is an error.
+    /// Sets what happens to a sequence longer than a row: by default it is an error.
     #[must_use]
     pub fn over_long(mut self, policy: OverLong) -> Self {
         self.window.over_long = policy;
@@ -141,7 +141,7 @@ impl fmt::Display for WindowPackOptions {
     }
 }
 
-/// What is done about the token that begins a sequence.
+/// The treatment of the token that begins a sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BosHandling {
     /// Nothing.
@@ -151,7 +151,7 @@ pub enum BosHandling {
     ReplaceFirstTokenWithBos,
 }
 
-/// How [`concat_then_split_pack`](super::Packing::concat_then_split_pack) packs.
+/// Options of [`concat_then_split_pack`](super::Packing::concat_then_split_pack).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConcatPackOptions {
     pub(super) rows: RowSpec,
@@ -181,13 +181,13 @@ impl ConcatPackOptions {
         Self { split_full_length_features: split, ..self }
     }
 
-    /// Where the positions of a continuation start.
+    /// Sets where the positions of a continuation start.
     #[must_use]
     pub fn positions(self, positions: Positions) -> Self {
         Self { positions, ..self }
     }
 
-    /// What is done about the token that begins a sequence; replacing it needs features and a token.
+    /// Sets what is done about the token that begins a sequence; replacing it needs features and a token.
     #[must_use]
     pub fn bos_handling(self, handling: BosHandling) -> Self {
         Self { bos_handling: handling, ..self }

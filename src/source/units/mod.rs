@@ -72,7 +72,7 @@ impl<U> Held<U> {
         self.rows.is_none()
     }
 
-    /// What `read` makes of a row.
+    /// Reads a row by `read`.
     #[cfg_attr(
         not(any(feature = "array_record", feature = "mds")),
         allow(dead_code, reason = "files of columns are read by spans")
@@ -82,7 +82,7 @@ impl<U> Held<U> {
         read(&self.unit, place, index)
     }
 
-    /// Where a row of the unit lies in what is held; `None` if it is not there.
+    /// The place of a row of the unit in what is held; `None` if it is not there.
     pub(crate) fn place(&self, row: usize) -> Option<usize> {
         match &self.rows {
             None => Some(row),
@@ -98,7 +98,7 @@ pub(crate) struct Units<U> {
     rows: u64,
     /// Of each process: a fork would wait for a thread of its parent that was decoding.
     inner: OwnLock<Inner<U>>,
-    /// How many rows ahead it is worth to be told of.
+    /// Rows ahead that it is worth to be told of.
     window: AtomicU64,
     /// About the bytes of all units together.
     bytes: AtomicU64,
@@ -130,7 +130,7 @@ impl<U> Default for Inner<U> {
     }
 }
 
-/// What is written down for a row that is told of.
+/// Bytes of the note of a row that is told of.
 const ROW_COST: u64 = 24;
 /// More rows are never told of.
 const MOST: u64 = 1 << 22;
@@ -157,7 +157,7 @@ impl<U: Unit> Units<U> {
         self.budget
     }
 
-    /// How many rows ahead it wants to be [told](Self::tell) of; none while all units have room.
+    /// Rows ahead of which it wants to be [told](Self::tell) of; none while all units have room.
     fn window(&self) -> u64 {
         self.window.load(Relaxed)
     }
@@ -178,7 +178,7 @@ impl<U: Unit> Units<U> {
         self.lock().told.len()
     }
 
-    /// What random order costs with so many units, where they have no room all together.
+    /// The cost of random order with so many units, where they have no room all together.
     pub(crate) fn if_shuffled(&self, units: u64) -> Option<Shuffled> {
         let (window, units) = (self.window(), units.max(1));
         let bytes = self.bytes.load(Relaxed);
@@ -196,7 +196,7 @@ impl<U: Unit> Units<U> {
         Some(Blocks::of(rows)?.with_room(room))
     }
 
-    /// What was decoded since this was last asked, if anything was, and what was read: a few rows that needed no decoding wait for
+    /// Counts of what was decoded since this was last asked, if anything was, and what was read: a few rows that needed no decoding wait for
     /// more of them.
     pub(crate) fn take_decoded(&self) -> Option<Decoded> {
         const FEW: u64 = 64;
@@ -298,7 +298,7 @@ impl<U: Unit> Units<U> {
         held
     }
 
-    /// What `read` makes of the rows at `indices`, in that order, unit by unit: each is looked up once for all of its rows. `find` says
+    /// Reads the rows at `indices` by `read`, in that order, unit by unit: each is looked up once for all of its rows. `find` says
     /// where a row lies; `decode` and `read` are given an index for their errors, and `read` the row's place in what is held.
     #[cfg_attr(
         not(any(feature = "array_record", feature = "mds")),
@@ -391,7 +391,7 @@ fn thin_budget(budget: usize) -> usize {
     budget - whole_budget(budget)
 }
 
-/// What is left of a unit that must go; nothing where none of its rows is asked for soon.
+/// Copies what is left of a unit that must go; nothing where none of its rows is asked for soon.
 fn thin<U: Unit>(key: Key, unit: &Arc<U>, rows: Vec<u32>) -> Option<(Key, Held<U>, usize)> {
     if rows.is_empty() {
         return None;
