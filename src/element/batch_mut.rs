@@ -3,7 +3,7 @@
 use super::{Array, ArrayMut, DType, Element, Name, Value};
 use crate::error::{Error, Result};
 
-/// What [`Stack::stack`](super::Stack::stack) makes of elements, before it has all of its rows. The first element says what
+/// A batch as [`Stack::stack`](super::Stack::stack) makes it, before it has all of its rows. The first element says what
 /// it is: its arrays gain a dimension, its trees are trees of such, anything else becomes a list.
 pub(crate) struct BatchMut {
     fields: Vec<(Name, ColumnMut)>,

@@ -33,7 +33,7 @@ impl<T: Pod + Send + Sync> Owner for Vec<T> {
     }
 }
 
-/// What gristmill allocates starts at a multiple of this many bytes: a cache line, and what JAX and Arrow take over without a copy.
+/// The alignment in bytes of what gristmill allocates: a cache line, and what JAX and Arrow take over without a copy.
 const ALIGNMENT: usize = 64;
 
 /// Whether so many bytes can be had is found out before they are taken.

@@ -1,11 +1,11 @@
-//! What has come of many indices at once.
+//! The results of many indices at once.
 
 use crate::error::{Error, Result};
 
 /// Calls what it is given, once: what those calls need, such as an interpreter, is taken for all of them together.
 pub(crate) type Around = fn(&mut dyn FnMut());
 
-/// What [`MapDataset::get_many`](crate::MapDataset::get_many) gives: a place for each index, with its element, nothing
+/// The results of [`MapDataset::get_many`](crate::MapDataset::get_many): a place for each index, with its element, nothing
 /// (a filter dropped it), or an error.
 ///
 /// Elements lie one behind the other; the places that have none, rare as a rule, are listed apart. A stage that
@@ -49,7 +49,7 @@ impl<T> Many<T> {
         Self { items: Vec::with_capacity(places), gaps: Vec::new() }
     }
 
-    /// What `get` gives for each index, one after the other.
+    /// Collects what `get` gives for each index, one after the other.
     pub fn one_by_one(indices: &[u64], mut get: impl FnMut(u64) -> Result<Option<T>>) -> Self {
         let mut many = Self::with_capacity(indices.len());
         indices.iter().for_each(|&index| many.push(get(index)));

@@ -69,7 +69,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// What it is, in one word.
+    /// Its kind, in one word.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",

@@ -7,7 +7,7 @@ use super::digest::{Digest, StreamHasher};
 pub struct Padded<B> {
     /// The batch, always of the fixed size.
     pub batch: B,
-    /// How many of its elements are real; the rest, at the end, is padding.
+    /// Elements that are real; the rest, at the end, is padding.
     pub real: usize,
     /// The fixed size.
     pub size: usize,

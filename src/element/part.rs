@@ -9,7 +9,7 @@ pub(crate) type Slot<T> = Result<Option<T>>;
 /// Elements of consecutive indices that are made one by one.
 pub(crate) type Rows<T> = Box<dyn ExactSizeIterator<Item = T> + Send>;
 
-/// What has come of consecutive indices.
+/// The result of consecutive indices.
 pub(crate) enum Part<T, W> {
     /// A slot for each.
     Slots(Many<T>),

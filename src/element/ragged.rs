@@ -36,7 +36,7 @@ pub struct RaggedColumn {
     places: Vec<Place>,
 }
 
-/// Where the cells of a row lie.
+/// The place of a row's cells.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     memory: u32,
@@ -46,7 +46,7 @@ struct Place {
 }
 
 impl Ragged {
-    /// So many rows without columns.
+    /// Makes so many rows without columns.
     pub fn new(rows: usize) -> Self {
         Self { rows, columns: Vec::new() }
     }
@@ -94,7 +94,7 @@ impl Ragged {
 }
 
 impl RaggedColumn {
-    /// So many empty rows of cells of this dtype and shape.
+    /// Makes so many empty rows of cells of this dtype and shape.
     pub fn new(dtype: DType, inner: &[usize], rows: usize) -> Self {
         let cell = inner.iter().fold(dtype.size(), |size, &n| size.saturating_mul(n));
         Self { dtype, inner: inner.to_vec(), cell, memory: Vec::new(), places: vec![Place::default(); rows] }

@@ -31,7 +31,7 @@ static BYTES: Pool<u8> = PerProcess::new(|| Mutex::new(Spare::new()));
 static WORDS: Pool<Word> = PerProcess::new(|| Mutex::new(Spare::new()));
 
 struct Spare<T> {
-    /// What was let go of, the latest last: it is still in the processor's cache.
+    /// Memory that was let go of, the latest last: it is still in the processor's cache.
     memory: VecDeque<Vec<T>>,
     bytes: usize,
     /// Bytes that are shared.
@@ -43,7 +43,7 @@ pub(super) fn is_large(len: usize) -> bool {
     len >= LEAST
 }
 
-/// So many words that were written to before, if there are any.
+/// Takes so many words that were written to before, if there are any.
 pub(super) fn old_words(count: usize) -> Option<Vec<Word>> {
     WORDS.lock().take(count)
 }
@@ -166,7 +166,7 @@ impl<T> Spare<T> {
         Some(memory)
     }
 
-    /// What was lent is back. Those go that nobody has asked for longest.
+    /// Takes back what was lent. Those go that nobody has asked for longest.
     fn keep(&mut self, memory: Vec<T>) {
         // What was lent before a fork was counted by the parent.
         self.lent = self.lent.saturating_sub(bytes_of(&memory));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{DType, Element, Value};
 
-/// What one leaf is.
+/// The spec of one leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeafSpec {

@@ -3,7 +3,7 @@
 use super::{Array, DType, Element, ElementSpec, Name, Value};
 use crate::error::{Error, Result};
 
-/// What `batch` can stack: elements of one kind become one batch with a leading dimension.
+/// The trait of what `batch` can stack: elements of one kind become one batch with a leading dimension.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stacked into a batch",
     label = "no `Stack`",
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
     note = "where a function returns a `Result`, `try_map` in place of `map` yields what is in it"
 )]
 pub trait Stack: Sized {
-    /// What a batch of them is.
+    /// The type of a batch of them.
     type Batch;
 
     /// Stacks `items`, of which there is at least one, in order.
@@ -98,7 +98,7 @@ fn stack_elements(items: &[&Element]) -> Result<Element> {
     Ok(sink.whole)
 }
 
-/// Where a batch goes: its fields in order, those of a tree in it between [`open`](Self::open) and [`close`](Self::close).
+/// The target of a batch: its fields in order, those of a tree in it between [`open`](Self::open) and [`close`](Self::close).
 pub(crate) trait StackSink {
     /// Why it takes no more.
     type Stop: From<Error>;
@@ -106,7 +106,7 @@ pub(crate) trait StackSink {
     /// The batch itself begins, or the tree `name` in it: one field for every field of `first`.
     fn open(&mut self, name: &str, first: &Element) -> Result<(), Self::Stop>;
 
-    /// What was opened last has all its fields.
+    /// Ends what was opened last, which has all its fields.
     fn close(&mut self);
 
     /// An array of `shape`: the bytes of `rows`, all of one length, one after the other.

@@ -2,7 +2,7 @@
 
 use super::{Array, Buffer};
 
-/// What crosses without being pickled, and pickled leaves. It is made without an interpreter; arrays are views of the memory
+/// A tree of what crosses without being pickled, and of pickled leaves. It is made without an interpreter; arrays are views of the memory
 /// that they came in.
 #[derive(Clone, Debug)]
 pub(crate) enum Tree {

@@ -21,7 +21,7 @@ pub(crate) trait Remote: Debug + Send + Sync {
     /// Threads that evaluate at a time, all processes together.
     fn parallel(&self) -> usize;
 
-    /// Those of each process.
+    /// Threads of each process that evaluate at a time.
     fn parallel_each(&self) -> usize;
 
     /// Ranges that may be under way or wait to be read.

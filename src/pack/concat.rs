@@ -10,24 +10,24 @@ use super::stats::PackStats;
 use super::writer::Group;
 use crate::error::{Error, Result};
 
-/// Where the positions of a continuation start.
+/// The start of the positions of a continuation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Positions {
     /// At 0, as Grain does (whose documentation promises the other).
     #[default]
     Restart,
-    /// Where the piece before ended: a position is the place in the sequence as it was before it was cut.
+    /// The end of the piece before: a position is the place in the sequence as it was before it was cut.
     Continue,
 }
 
-/// How a [`ConcatThenSplit`] packs.
+/// Options of a [`ConcatThenSplit`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConcatOptions {
     /// Whether an element that fills a row by itself is cut like any other. If not, it becomes a row of its own, put
     /// out after the row under construction.
     pub split_full: bool,
-    /// Where the positions of a continuation start.
+    /// The start of the positions of a continuation.
     pub positions: Positions,
     /// Feature number and the bytes of a cell that replaces the first one of every piece.
     pub bos: Vec<(usize, Vec<u8>)>,
@@ -41,7 +41,7 @@ impl Default for ConcatOptions {
     }
 }
 
-/// How much of an element is in rows already: cells per feature, empty before the first.
+/// The part of an element that is in rows already: cells per feature, empty before the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Cursor(Vec<usize>);
@@ -60,7 +60,7 @@ impl Cursor {
     }
 }
 
-/// What became of an element.
+/// The outcome of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fed {
     /// It is in rows entirely.
@@ -275,7 +275,7 @@ impl ConcatThenSplit {
         Some(Group { arena: self.pool.lend(arena), rows })
     }
 
-    /// What was packed in the rows put out so far, and what was cut.
+    /// Counts of what was packed in the rows put out so far, and what was cut.
     pub fn stats(&self) -> PackStats {
         self.stats
     }

@@ -9,16 +9,16 @@ use crate::error::{Error, Result};
 /// More rows than are ever looked at together.
 const MOST_BINS: usize = 1 << 24;
 
-/// How a [`GroupPacker`] packs.
+/// Options of a [`GroupPacker`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupOptions {
     /// Bins of a group.
     pub bins: usize,
-    /// How a bin is chosen.
+    /// The rule by which a bin is chosen.
     pub fit: Fit,
     /// The most sequences in one bin.
     pub max_sequences: Option<usize>,
-    /// What happens to a sequence longer than a row.
+    /// The treatment of a sequence longer than a row.
     pub over_long: OverLong,
 }
 
@@ -29,7 +29,7 @@ impl GroupOptions {
     }
 }
 
-/// Where a sequence went.
+/// The place to which a sequence went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placed {
     /// Into this bin.
@@ -59,7 +59,7 @@ pub struct GroupPacker {
     lens: Vec<usize>,
     /// Cells of the piece that is packed, feature by feature: gaps behind it may be cut off by the end of the row.
     needs: Vec<usize>,
-    /// What was split or dropped.
+    /// Counts of what was split or dropped.
     uneven: PackStats,
 }
 
@@ -90,7 +90,7 @@ impl GroupPacker {
         })
     }
 
-    /// How many sequences `element` becomes: 1 as a rule, 0 if it is over-long and dropped, more if it is split.
+    /// Counts the sequences that `element` becomes: 1 as a rule, 0 if it is over-long and dropped, more if it is split.
     /// Counts what is dropped or split if it is the `first` time.
     ///
     /// # Errors
@@ -179,7 +179,7 @@ impl GroupPacker {
         Some(group)
     }
 
-    /// What was packed in the groups put out so far, and what was split or dropped.
+    /// Counts of what was packed in the groups put out so far, and what was split or dropped.
     pub fn stats(&self) -> PackStats {
         let PackStats { splits, dropped, dropped_tokens, .. } = self.uneven;
         PackStats { splits, dropped, dropped_tokens, ..self.writer.stats() }

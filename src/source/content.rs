@@ -21,7 +21,7 @@ use crate::place;
 #[cfg(feature = "store")]
 use crate::store::{BLOCK, Object};
 
-/// What a file holds. Formats read the ranges they need and no others, so that what lies far away need not come whole.
+/// The bytes of a file. Formats read the ranges they need and no others, so that what lies far away need not come whole.
 #[derive(Clone, Debug)]
 pub(crate) struct Content(Kind);
 
@@ -83,7 +83,7 @@ impl Content {
         }
     }
 
-    /// Where a range begins and ends, which is to lie inside.
+    /// The begin and end of a range, which is to lie inside.
     #[inline]
     fn check(&self, range: &Range<u64>) -> Result<(usize, usize)> {
         let inside = range.start <= range.end && range.end <= self.len();
@@ -182,7 +182,7 @@ impl Content {
         }
     }
 
-    /// What an object of a store is known by: its URL and its version, where the server tells one. Files are known otherwise.
+    /// The key of an object of a store: its URL and its version, where the server tells one. Files are known otherwise.
     pub(crate) fn known_as(&self) -> Option<u64> {
         match &self.0 {
             Kind::Here(..) => None,
@@ -191,7 +191,7 @@ impl Content {
         }
     }
 
-    /// What comes from `at` on, at least a byte of it unless that is the end: a piece of what is read front to back.
+    /// Reads what comes from `at` on, at least a byte of it unless that is the end: a piece of what is read front to back.
     fn piece(&self, at: u64) -> Result<Buffer> {
         match &self.0 {
             Kind::Here(..) => self.read(at..self.len().min(at + PIECE)),
@@ -215,7 +215,7 @@ impl View<'_> {
         }
     }
 
-    /// Where they begin in the file.
+    /// The byte of the file at which they begin.
     pub(crate) fn at(&self) -> u64 {
         match self {
             Self::All(_) => 0,
@@ -265,7 +265,7 @@ pub(crate) struct Stream {
     piece: Buffer,
     /// Of the piece.
     taken: usize,
-    /// Where the piece ends in the file.
+    /// The byte of the file at which the piece ends.
     next: u64,
 }
 
@@ -402,7 +402,7 @@ fn check_begun(path: &Path, len: u64) -> Result<()> {
     }
 }
 
-/// What lies beside another file, if it is there.
+/// Opens what lies beside another file, if it is there.
 #[cfg_attr(not(feature = "compress"), allow(dead_code, reason = "one format has files beside others"))]
 pub(crate) fn beside(path: &Path, access: Access) -> Result<Option<Content>> {
     #[cfg(feature = "store")]

@@ -12,9 +12,9 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::{Role, Stage};
 use crate::error::{Error, Result};
 
-/// How one format is read front to back.
+/// A format that is read front to back.
 pub(super) trait Forward: Send + Sync + 'static {
-    /// What a record becomes.
+    /// The type that a record becomes.
     type Record: Send + 'static;
     /// Reads one file.
     type Reader: Send;
@@ -22,7 +22,7 @@ pub(super) trait Forward: Send + Sync + 'static {
     /// The name of the stage.
     fn name(&self) -> &'static str;
 
-    /// What of it shapes the data; empty if nothing does.
+    /// Its options that shape the data; empty if none does.
     fn params(&self) -> String;
 
     /// A reader in front of the record that begins at `byte` of the file, decompressed, behind `records` others; at 0 it
@@ -32,13 +32,13 @@ pub(super) trait Forward: Send + Sync + 'static {
     /// The next record, or `None` where the file is over, which is also behind what nothing more can be read of.
     fn next(&self, reader: &mut Self::Reader, path: &Path) -> Result<Option<Self::Record>>;
 
-    /// Where the next record begins, and how many are before it; `None` if there is no more to be had of the file.
+    /// Finds where the next record begins, and how many are before it; `None` if there is no more to be had of the file.
     fn place(reader: &Self::Reader) -> Option<(u64, u64)>;
 
     /// Payload bytes of a record, for the report.
     fn record_bytes(&self, record: &Self::Record) -> u64;
 
-    /// What the report counts besides, and how often it has happened since this was last asked.
+    /// A remark that the report counts, and how often it has happened since this was last asked.
     fn take_note(&self) -> Option<(&'static str, u64)> {
         None
     }
@@ -104,13 +104,13 @@ pub(super) struct FilePass<F: Forward> {
     reader: Option<F::Reader>,
 }
 
-/// Where a pass over the files of a stream is.
+/// The position of a pass over the files of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileState {
     /// Files that are behind it.
     pub file: u64,
-    /// Where the next record begins in the present file, decompressed.
+    /// The byte at which the next record begins in the present file, decompressed.
     pub byte: u64,
     /// Records of the present file that are behind it.
     pub record: u64,
@@ -198,7 +198,7 @@ impl<F: Forward> fmt::Debug for FilePass<F> {
     }
 }
 
-/// That a file is not the one of which a state was made.
+/// Says that a file is not the one of which a state was made.
 #[cold]
 pub(super) fn shorter(byte: u64) -> Error {
     Error::state(format!("the file has fewer than the {byte} bytes that were read of it"))

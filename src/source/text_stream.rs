@@ -16,15 +16,15 @@ use super::utf8;
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 
-/// What a line of text becomes.
+/// A way to make something of a line of text.
 pub trait LineParser: Send + Sync + 'static {
-    /// What it becomes.
+    /// The type that it becomes.
     type Record: Send + 'static;
 
     /// The name of the stage.
     fn name(&self) -> &'static str;
 
-    /// What of it shapes the data; empty if nothing does.
+    /// Its options that shape the data; empty if none does.
     fn params(&self) -> String {
         String::new()
     }
@@ -38,7 +38,7 @@ pub trait LineParser: Send + Sync + 'static {
     /// Payload bytes of a record, for the report.
     fn record_bytes(&self, record: &Self::Record) -> u64;
 
-    /// What the report counts besides, and how often it has happened since this was last asked.
+    /// A remark that the report counts, and how often it has happened since this was last asked.
     fn take_note(&self) -> Option<(&'static str, u64)> {
         None
     }
@@ -92,7 +92,7 @@ impl LineParser for JsonLines {
     }
 }
 
-/// How text is read as a stream.
+/// Options of reading text as a stream.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `lines` or `jsonl`"]
 pub struct StreamOptions {
@@ -209,7 +209,7 @@ file_stream! {
     TextStream<P: LineParser> of P::Record, TextStreamIter at TextStreamState, by TextLines<P>
 }
 
-/// How lines are read.
+/// Options of reading lines.
 struct TextLines<P> {
     bounds: Bounds,
     parser: P,
@@ -230,7 +230,7 @@ impl<P: LineParser> TextStream<P> {
     }
 }
 
-/// Where a [`TextStreamIter`] is.
+/// The position of a [`TextStreamIter`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextStreamState {

@@ -1,4 +1,4 @@
-//! What crosses from a worker to the parent.
+//! The trait of what crosses from a worker to the parent.
 
 use super::input::In;
 use super::output::{Out, Stop};
@@ -11,7 +11,7 @@ pub(crate) trait Cross: Sized + Send + 'static {
     /// Tells types apart, so that a slot of one is not read as another.
     const KIND: u32;
 
-    /// How items of this type are rows, if they can be.
+    /// The way in which items of this type are rows, if they can be.
     const ROWS: Option<AsRows<Self>> = None;
 
     /// Writes one word or more.

@@ -11,7 +11,7 @@ use crate::element::Element;
 use crate::element::Padded;
 use crate::error::Result;
 
-/// How items of one type cross.
+/// The way in which items of one type cross.
 pub(crate) struct Crossing<T> {
     pub(super) kind: u32,
     pub(super) write: fn(&T, &mut Out<'_>) -> Result<(), Stop>,
@@ -28,7 +28,7 @@ impl<T> Clone for Crossing<T> {
 impl<T> Copy for Crossing<T> {}
 
 impl<T: Cross> Crossing<T> {
-    /// That of a type that is known here.
+    /// The crossing of a type that is known here.
     pub(crate) const OF: Self = Self { kind: T::KIND, write: T::write, read: T::read, rows: T::ROWS };
 }
 

@@ -10,21 +10,21 @@ use super::{ENDED, ERROR, FAILED, ITEM, MARKED_ERROR, MARKED_ITEM};
 use crate::element::Owner;
 use crate::error::{Error, Result};
 
-/// What lies in a chunk of a lane.
+/// The contents of a chunk of a lane.
 pub(crate) struct LaneSlots<T> {
     /// Elements and errors; and the state behind each that has one, in JSON.
     pub(crate) slots: Vec<(Result<T>, Option<String>)>,
     pub(crate) end: LaneEnd,
 }
 
-/// What is behind them.
+/// The end behind them.
 #[derive(Debug)]
 pub(crate) enum LaneEnd {
     /// More.
     Open,
     /// Nothing.
     Ended,
-    /// What the lane cannot be read for.
+    /// The error for which the lane cannot be read.
     Failed(Error),
 }
 
@@ -74,7 +74,7 @@ impl ChunkWriter<'_> {
     }
 }
 
-/// What lies in the first `used` bytes of `owner`: elements of one lane. Arrays are views of `owner`.
+/// Reads what lies in the first `used` bytes of `owner`: elements of one lane. Arrays are views of `owner`.
 ///
 /// # Errors
 /// At the first word that cannot be: then nothing of the chunk is to be used.

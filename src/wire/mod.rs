@@ -62,14 +62,14 @@ const MAGIC: u64 = u64::from_le_bytes(*b"gmchunk\0");
 const VERSION: u64 = 2;
 /// Magic, version, bytes used, slots, words in the table; the rest is not used.
 const HEADER: usize = 64;
-/// Where arrays begin.
+/// The alignment of arrays in bytes.
 const ALIGN: usize = 64;
 /// Bytes that stand in the table instead of an offset.
 const INLINE: usize = 8;
 /// Lists and trees in each other.
 const MAX_DEPTH: usize = 128;
 
-/// What a slot is, in the lower half of its first word; in the upper half of an item's is its [`Cross::KIND`]. A whole stands
+/// The kind of a slot, in the lower half of its first word; in the upper half of an item's is its [`Cross::KIND`]. A whole stands
 /// for the slots of several indices, whose number is the second word.
 const DROPPED: u32 = 0;
 const ERROR: u32 = 1;

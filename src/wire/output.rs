@@ -23,7 +23,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// Where the next word and the next bytes go.
+/// The places of the next word and the next bytes.
 #[derive(Clone, Copy)]
 struct At {
     /// Bytes in use from the start.
@@ -45,7 +45,7 @@ pub(super) struct Mark {
     given: usize,
 }
 
-/// Where a word of the table is.
+/// The place of a word of the table.
 #[derive(Clone, Copy)]
 pub(super) struct Place(usize);
 
@@ -55,7 +55,7 @@ pub(crate) struct Out<'a> {
     buf: Region<'a>,
     capacity: usize,
     at: At,
-    /// Where foreign code may have parts of the extent.
+    /// The memory in which foreign code may have parts of the extent.
     foreign: Option<Foreign>,
     depth: usize,
     pub(super) structures: Structures,

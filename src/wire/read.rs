@@ -31,7 +31,7 @@ pub(crate) fn read<T: Cross>(owner: &Arc<dyn Owner>, used: usize) -> Result<Vec<
     Ok(all)
 }
 
-/// What lies in the first `used` bytes of `owner`: slots of a type that was [looked up](super::crossing), and, where that of
+/// Reads what lies in the first `used` bytes of `owner`: slots of a type that was [looked up](super::crossing), and, where that of
 /// a `whole` is given, groups that have become one.
 ///
 /// # Errors

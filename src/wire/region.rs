@@ -26,7 +26,7 @@ impl<'a> Region<'a> {
         self.len
     }
 
-    /// Where it begins, for pointers of others into it.
+    /// Its first byte, for pointers of others into it.
     pub(super) fn expose(&self) -> usize {
         self.start.expose_provenance()
     }

@@ -17,7 +17,7 @@ use crate::element::Rows;
 use crate::element::{Array, Buffer, DType, Element, Name, Owner, Value};
 use crate::error::Result;
 
-/// How items of a type are rows.
+/// The way in which items of a type are rows.
 pub(crate) struct AsRows<T> {
     /// The element that an item is, if it is one.
     pub(crate) element: fn(&T) -> Option<&Element>,
@@ -33,7 +33,7 @@ impl<T> Clone for AsRows<T> {
 
 impl<T> Copy for AsRows<T> {}
 
-/// What the rows of a run have in common.
+/// The layout that the rows of a run have in common.
 pub(super) struct Layout {
     columns: Vec<Column>,
     stride: usize,
@@ -57,7 +57,7 @@ impl Column {
 }
 
 impl Layout {
-    /// That of elements like `element`; `None` if its values are not all arrays.
+    /// The layout of elements like `element`; `None` if its values are not all arrays.
     pub(super) fn of(element: &Element) -> Option<Self> {
         let arrays: Option<Vec<_>> = element
             .iter()
@@ -97,7 +97,7 @@ impl Layout {
     }
 }
 
-/// Where arrays of these lengths lie in a row, and the stride. `None` if no row is so long, or it has nothing in it.
+/// The places of arrays of these lengths in a row, and the stride. `None` if no row is so long, or it has nothing in it.
 fn places(lens: impl Iterator<Item = usize>) -> Option<(Vec<usize>, usize)> {
     let (mut end, mut align, mut starts) = (0usize, size_of::<u64>(), Vec::new());
     for len in lens {

@@ -23,7 +23,7 @@ pub(super) fn extent(bytes: &[u8]) -> Arc<dyn Owner> {
     Arc::new(Extent(memory))
 }
 
-/// What `write` writes into an extent of `len` bytes, and how much of it that is.
+/// The bytes that `write` writes into an extent of `len` bytes, and how many they are.
 pub(super) fn chunk(len: usize, write: impl FnOnce(&mut ChunkWriter<'_>)) -> (Vec<u8>, Written) {
     let mut bytes = vec![0xa5; len];
     let mut writer = ChunkWriter::new(&mut bytes);

@@ -1,4 +1,4 @@
-//! What elements have in common: names, kinds, dtypes, ranks.
+//! The structure that elements have in common: names, kinds, dtypes, ranks.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,7 +10,7 @@ use crate::element::{DType, Name, Value};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Tag(pub(super) u64);
 
-/// What a [`Tag`] says.
+/// The meaning of a [`Tag`].
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Null,

@@ -9,7 +9,7 @@ use super::output::{Out, Stop};
 use crate::element::{Array, Buffer, DType, Tree};
 use crate::error::Result;
 
-/// What follows, in the lowest byte of a word.
+/// The kind of what follows, in the lowest byte of a word.
 pub(crate) const NONE: u64 = 0;
 pub(crate) const FALSE: u64 = 1;
 pub(crate) const TRUE: u64 = 2;

@@ -16,7 +16,7 @@ pub(crate) struct Full {
     pub(crate) need: usize,
 }
 
-/// What became of an extent.
+/// The outcome of writing an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     /// Bytes in use, from its start.
@@ -202,7 +202,7 @@ fn begin_whole(out: &mut Out<'_>, indices: u64, kind: u32) -> Result<(), Stop> {
     out.word(indices)
 }
 
-/// What a slot takes in an extent of its own.
+/// Bytes that a slot takes in an extent of its own.
 #[cold]
 fn need<R>(write: impl Fn(&mut Out<'_>) -> Result<R, Stop>) -> Result<usize> {
     let mut out = Out::measure();

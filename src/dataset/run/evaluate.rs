@@ -124,7 +124,7 @@ pub(crate) trait Evaluator<T, W>: Send {
     /// Ranges that may be under way or wait to be read.
     fn window(&self) -> usize;
 
-    /// How large they are to be.
+    /// The size that they are to have.
     fn aim(&self) -> Aim;
 
     /// Whether groups can come as one.
@@ -134,7 +134,7 @@ pub(crate) trait Evaluator<T, W>: Send {
     fn submit(&self, wanted: Wanted) -> Incoming<Chunk<T, W>>;
 }
 
-/// What comes of a range, in one chunk or several, in index order; an error in place of one is the evaluator's own and the
+/// The results of a range, in one chunk or several, in index order; an error in place of one is the evaluator's own and the
 /// last. Dropping this calls the range off.
 pub(crate) struct Incoming<C> {
     pub(crate) chunks: Receiver<Result<C>>,

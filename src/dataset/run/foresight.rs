@@ -11,7 +11,7 @@ pub(crate) struct Foresight {
     wanted: Arc<()>,
     /// The indices below were told of.
     told: u64,
-    /// Where more is told.
+    /// The index from which more is told.
     again: u64,
     /// Whether sources far away are told, which count from what the consumer has come to.
     far: bool,

@@ -1,4 +1,4 @@
-//! How many elements are evaluated at once.
+//! The number of elements that are evaluated at once.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +15,7 @@ const AIM: Duration = Duration::from_micros(50);
 const MOST: u32 = 1024;
 /// As few are evaluated one by one: a chunk of them costs as much.
 const FEW: usize = 8;
-/// So many are a chunk in any case where a source reads many at once.
+/// Elements of a chunk, at least, where a source reads many at once.
 const TOGETHER: u32 = 256;
 
 /// The size of chunks: 1 at first, then as many as take [`AIM`]. It changes when things happen and what they cost,
@@ -46,7 +46,7 @@ impl Pace {
         self.least > 1
     }
 
-    /// What `dataset` has in `range`, a chunk, by whichever way is quicker for so many.
+    /// Gets what `dataset` has in `range`, a chunk, by whichever way is quicker for so many.
     pub(crate) fn get<D: MapDataset>(&self, dataset: &D, range: Range<u64>, cx: &mut Cx) -> Many<D::Item> {
         let indices: Vec<u64> = range.collect();
         if self.is_together() { together(dataset, &indices, cx) } else { get_chunk(dataset, &indices, cx) }
@@ -84,7 +84,7 @@ fn next(size: u32, count: u64, took: Duration) -> u32 {
     fits.clamp(size.div_ceil(4), size.saturating_mul(2)).clamp(1, MOST)
 }
 
-/// What `dataset` has at `indices`, by whichever way is quicker for so many.
+/// Gets what `dataset` has at `indices`, by whichever way is quicker for so many.
 pub(crate) fn get_chunk<D: MapDataset>(dataset: &D, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
     if indices.len() >= FEW {
         return together(dataset, indices, cx);

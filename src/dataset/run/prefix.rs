@@ -144,7 +144,7 @@ where
         }
     }
 
-    /// How many good elements may follow before the window ends, if something was dropped in it: it may then end with an error,
+    /// The number of good elements that may follow before the window ends, if something was dropped in it: it may then end with an error,
     /// between any two elements.
     fn unjudged(&self) -> Option<u64> {
         (self.watch.dropped > 0).then(|| (WINDOW - self.watch.seen).saturating_sub(1))

@@ -458,7 +458,7 @@ mod tests {
         served.find(run.border(StageId(2))).unwrap()
     }
 
-    /// What a worker writes of `range` into `bytes`, where it has room.
+    /// Writes `range` into `bytes` as a worker does, where it has room.
     fn evaluated(serve: &dyn Serve, range: Range<u64>, from: Option<u64>, bytes: usize) -> (Parts, Evaluated) {
         let mut memory = BufferMut::zeroed(bytes);
         let evaluated = serve.evaluate(range, from, memory.as_mut_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! What will be asked for next, so that what lies far away can be on its way by then.
+//! Indices that will be asked for next, so that what lies far away can be on its way by then.
 
 use crate::sync::Locked;
 use std::sync::{Mutex, PoisonError, Weak};

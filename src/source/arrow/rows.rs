@@ -21,18 +21,18 @@ pub(crate) struct Rows {
     done: u64,
 }
 
-/// What columns there are.
+/// The columns that there are.
 #[derive(Debug)]
 pub(crate) struct Columns {
     fields: Vec<(Name, Kind)>,
     schema: SchemaRef,
 }
 
-/// What is said of the columns before there are rows.
+/// Declarations of columns before there are rows.
 #[derive(Clone, Debug)]
 pub(crate) enum Declared {
     Nothing,
-    /// Those of this element.
+    /// The columns of this element.
     Example(Element),
     Columns(Vec<(Name, Kind)>),
 }
@@ -54,18 +54,18 @@ impl Columns {
         Ok(Self { fields, schema })
     }
 
-    /// What each of them holds.
+    /// The kind of values that each of them holds.
     #[cfg(feature = "arrow")]
     pub(crate) fn fields(&self) -> &[(Name, Kind)] {
         &self.fields
     }
 
-    /// Those of an element.
+    /// The columns of an element.
     fn like(example: &Element) -> Result<Self> {
         Self::of(std::iter::once(example), 0)
     }
 
-    /// Those that hold all of these elements.
+    /// The columns that hold all of these elements.
     fn of<'a>(elements: impl Iterator<Item = &'a Element>, first: u64) -> Result<Self> {
         let mut kind = Kind::Tree(Vec::new());
         for (element, row) in elements.zip(first..) {
@@ -122,7 +122,7 @@ impl Rows {
         self.columns
     }
 
-    /// What each column of values is, in the order of Arrow's leaves.
+    /// The kind of each column of values, in the order of Arrow's leaves.
     #[cfg(feature = "parquet")]
     pub(crate) fn leaves(&self) -> Vec<Kind> {
         let mut leaves = Vec::new();

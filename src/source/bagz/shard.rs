@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 
 /// Bytes of a limit.
 const LIMIT: u64 = 8;
-/// How a frame of zstd begins.
+/// The first bytes of a frame of zstd.
 const FRAME: &[u8] = b"\x28\xb5\x2f\xfd";
 
 /// A file of records.
@@ -26,11 +26,11 @@ pub(super) struct Shard {
     packed: bool,
 }
 
-/// Where each record ends.
+/// The ends of records.
 struct Limits {
     /// The file they are in, if that is not the one of the records.
     path: Option<PathBuf>,
-    /// Where they begin in it.
+    /// The byte of it at which they begin.
     start: u64,
     bytes: Buffer,
 }
@@ -65,7 +65,7 @@ impl Shard {
         &self.content
     }
 
-    /// Where a record lies, if that is far away.
+    /// The bytes of a record, if they are far away.
     pub(super) fn far(&self, record: u64) -> Option<Range<u64>> {
         let is_far = self.content.here().is_none();
         let (start, end) = is_far.then(|| self.limits.of(record, self.records).ok()).flatten()?;
@@ -134,7 +134,7 @@ impl Limits {
         Ok(Self { path: Some(path), start: 0, bytes: content.whole()? })
     }
 
-    /// Where a record begins and ends, among `records` bytes.
+    /// The begin and end of a record, among `records` bytes.
     ///
     /// Limits ascend. One that both of those before it are above, or both of those behind it below, is damaged, and not they.
     fn of(&self, record: u64, records: u64) -> Result<(u64, u64)> {

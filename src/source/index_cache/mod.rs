@@ -1,7 +1,7 @@
-//! Where the records of files start, kept on disk, so that files are searched once: a large file has a cache file of its own, the
+//! Indices of files: where their records start, kept on disk, so that files are searched once: a large file has a cache file of its own, the
 //! small files of a folder have one together.
 //!
-//! What a cache file says of a file is used only if size, times of change and sampled content of that are those it was made for and
+//! The index that a cache file has of a file is used only if size, times of change and sampled content of that are those it was made for and
 //! its own hash is right. Anything else, unwritable folders included, means that the index is built again in memory.
 //!
 //! The hash finds damage, not malice: whoever may write beside the data may also leave records out. That is no more than writing the
@@ -36,7 +36,7 @@ use crate::place;
 use crate::startup::making;
 use crate::temporary::{Readers, Temporary};
 
-/// Where the places of lines and records are kept.
+/// The place of indices of lines and records.
 ///
 /// An index is believed if it is whole and was made for a file of this size, these times of change and this content, as far as that is
 /// sampled: a folder that others may write to is one where they may hide records. A copy of a file is searched once more, as its
@@ -58,7 +58,7 @@ impl IndexCache {
     /// Fewer bytes, in one file or in several, are searched faster than a cache file is looked up and checked.
     pub(crate) const MIN_BYTES: u64 = 8 << 20;
 
-    /// Where the index of a file lies, if it is kept.
+    /// The path of a file's index, if it is kept.
     pub(crate) fn path_for(&self, text: &Path) -> Option<PathBuf> {
         let name = file_name(text);
         match self {
@@ -76,7 +76,7 @@ impl IndexCache {
         }
     }
 
-    /// Where the index of the small files of a folder lies, if it is kept.
+    /// The path of the index of a folder's small files, if it is kept.
     pub(crate) fn path_for_small(&self, folder: &Path) -> Option<PathBuf> {
         match self {
             // A name that no index of one file has.
@@ -86,7 +86,7 @@ impl IndexCache {
     }
 }
 
-/// What starts at the places of an index.
+/// The kind of records that start at the places of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Records {
     /// Lines that are not blank.
@@ -118,7 +118,7 @@ impl Records {
         }
     }
 
-    /// What [`number`](Self::number) gives this one.
+    /// The kind to which [`number`](Self::number) gives this one.
     fn of(number: u64) -> Option<Self> {
         match u32::try_from(number).ok()?.to_le_bytes() {
             [0, 0, 0, 0] => Some(Self::Lines),
@@ -132,11 +132,11 @@ impl Records {
     }
 }
 
-/// Where records start in each of these files, and what tells the files from others: from the cache, or by `find`, which is given the
+/// Finds where records start in each of these files, and what tells the files from others: from the cache, or by `find`, which is given the
 /// number of a file, and then cached.
 ///
 /// # Errors
-/// What `find` reports, with the path of the file.
+/// The errors of `find`, with the path of the file.
 pub(crate) fn load_or_find(
     files: &[(PathBuf, Content)],
     records: Records,

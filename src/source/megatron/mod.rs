@@ -28,7 +28,7 @@ pub(crate) use self::index::is_index;
 
 const ENDINGS: [&str; 1] = [".idx"];
 
-/// What a record of [`Megatron`] files is.
+/// The kinds of records of [`Megatron`] files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MegatronUnit {
@@ -84,7 +84,7 @@ impl Megatron {
     }
 }
 
-/// How [`Megatron`] datasets are opened.
+/// Options of opening [`Megatron`] datasets.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
 pub struct MegatronOptions {
@@ -93,13 +93,13 @@ pub struct MegatronOptions {
 }
 
 impl MegatronOptions {
-    /// How the files will be read.
+    /// Sets how the files will be read.
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
-    /// What a record is; a sequence at first.
+    /// Sets what a record is; a sequence at first.
     pub fn unit(mut self, unit: MegatronUnit) -> Self {
         self.unit = unit;
         self
@@ -195,7 +195,7 @@ impl Pair {
         })
     }
 
-    /// Where a record lies in the data, as far as the index can be believed.
+    /// The bytes of a record in the data, as far as the index can be believed.
     fn ranges(&self, number: u64, unit: MegatronUnit) -> Vec<std::ops::Range<u64>> {
         let ranges = match unit {
             MegatronUnit::Sequence => self.index.sequence(number).map(|range| vec![range]),
@@ -204,7 +204,7 @@ impl Pair {
         ranges.unwrap_or_default()
     }
 
-    /// Where sequences lie in the data, those that follow each other as one.
+    /// The bytes of sequences in the data, those that follow each other as one.
     fn parts(&self, sequences: std::ops::Range<u64>) -> Result<Vec<std::ops::Range<u64>>> {
         let mut parts: Vec<std::ops::Range<u64>> = Vec::new();
         for sequence in sequences {
@@ -240,7 +240,7 @@ impl Pair {
         aligned(Array::new(dtype, &[bytes.len() / dtype.size()], bytes)?)
     }
 
-    /// Where the ids of an element lie, if they are here and in one piece, and are all that it has.
+    /// The place of an element's ids, if they are here and in one piece, and are all that it has.
     fn place(&self, number: u64, unit: MegatronUnit) -> Option<std::ops::Range<u64>> {
         if self.data.here().is_none() || self.index.modes().is_some() {
             return None;
@@ -316,7 +316,7 @@ impl RandomAccess for Megatron {
         element.map_err(|e| e.path(&pair.path).record(number))
     }
 
-    /// What lies far away is fetched all at once, not one after the other.
+    /// Records that lie far away are fetched all at once, not one after the other.
     fn read_many(&self, indices: &[u64]) -> Many<Element> {
         content::fetch_all(self.parts(indices), |at| &self.pairs[at].data);
         Many::one_by_one(indices, |index| self.read(index).map(Some))

@@ -43,7 +43,7 @@ use crate::source::arrow::rows::{Declared, Rows};
 /// | null, or a column that a row does not have | null |
 ///
 /// The columns are those of the first rows (1,024, or fewer of 8 MiB), or of an [`example`](ParquetWriterOptions::example).
-/// What is written reads back as it was, but for this: a column that a row does not have is null, and a list of numbers without
+/// A row that is written reads back as it was, but for this: a column that a row does not have is null, and a list of numbers without
 /// nulls is an array.
 ///
 /// # Errors
@@ -69,7 +69,7 @@ enum State<W: Write + Send> {
     Failed,
 }
 
-/// How the pages of a Parquet file are compressed.
+/// Compression of the pages of a Parquet file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParquetCompression {
@@ -101,7 +101,7 @@ impl ParquetCompression {
     }
 }
 
-/// How a Parquet file is written.
+/// Options of writing a Parquet file.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until they are given to a writer"]
 pub struct ParquetWriterOptions {
@@ -136,7 +136,7 @@ impl ParquetWriterOptions {
         Self::default()
     }
 
-    /// How pages are compressed; by Zstandard at level 3 at first.
+    /// Sets how pages are compressed; by Zstandard at level 3 at first.
     pub fn compression(mut self, compression: ParquetCompression) -> Self {
         self.compression = compression;
         self

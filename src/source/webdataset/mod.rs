@@ -91,7 +91,7 @@ impl WebDataset {
     }
 }
 
-/// How WebDataset shards are opened.
+/// Options of opening WebDataset shards.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open` or `stream`"]
 pub struct WebDatasetOptions {
@@ -120,13 +120,13 @@ impl WebDatasetOptions {
         self
     }
 
-    /// Where the places of the samples are kept; beside the file at first. Of no use to a stream.
+    /// Sets where the places of the samples are kept; beside the file at first. Of no use to a stream.
     pub fn cache(mut self, cache: IndexCache) -> Self {
         self.cache = cache;
         self
     }
 
-    /// How the files will be read.
+    /// Sets how the files will be read.
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
@@ -179,7 +179,7 @@ impl WebDatasetOptions {
 }
 
 impl Shard {
-    /// Where a sample lies: to the next one, or to the end.
+    /// The bytes of a sample: to the next one, or to the end.
     fn place(&self, record: u64) -> Option<Range<u64>> {
         let start = self.starts.get(record)?;
         Some(start..self.starts.get(record + 1).unwrap_or(self.content.len()))
@@ -194,7 +194,7 @@ impl Shard {
     }
 }
 
-/// Where the samples of an archive begin.
+/// The bytes at which the samples of an archive begin.
 fn starts(content: &Content) -> Result<Starts> {
     let head = content.read(0..content.len().min(4))?;
     check_plain(
@@ -240,7 +240,7 @@ impl RandomAccess for WebDataset {
         file.read(record, &self.wanted).map_err(|e| e.path(&file.path).record(record))
     }
 
-    /// What lies far away is fetched all at once, not one after the other.
+    /// Samples that lie far away are fetched all at once, not one after the other.
     fn read_many(&self, indices: &[u64]) -> Many<Element> {
         if self.far {
             content::fetch_all(self.parts(indices), |at| &self.files[at].content);

@@ -27,7 +27,7 @@ pub(super) const URL: &str = "__url__";
 /// Consecutive files of one key.
 #[derive(Debug)]
 pub(super) struct Sample {
-    /// Where its first header is.
+    /// The byte of its first header.
     start: u64,
     key: String,
     /// Extension, data, and where the header is.
@@ -70,7 +70,7 @@ impl<I: Input> Samples<I> {
         self.walk.ended && self.ahead.is_none()
     }
 
-    /// Where the next sample begins, as far as is known.
+    /// The byte at which the next sample begins, as far as is known.
     pub(super) fn position(&self) -> u64 {
         self.ahead.as_ref().map_or_else(|| self.walk.input.position(), |(member, _)| member.start)
     }
@@ -111,7 +111,7 @@ impl<I: Input> Samples<I> {
     }
 }
 
-/// What is made of a sample.
+/// Options of making an element of a sample.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
     /// The fields to have, in this order; all of them where there are none.
@@ -121,7 +121,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// What of it shapes the data, to follow the identity of the files.
+    /// The options that shape the data, to follow the identity of the files.
     pub(super) fn identity(&self) -> String {
         let columns =
             self.columns.as_ref().map_or(String::new(), |columns| format!(", columns=[{}]", columns.join(", ")));
@@ -163,7 +163,7 @@ impl Wanted {
     }
 }
 
-/// What becomes a field.
+/// The members that become fields.
 enum Source {
     Text(String),
     /// Data, and where the header is.

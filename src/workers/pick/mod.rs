@@ -70,20 +70,20 @@ impl PickLimits {
         self
     }
 
-    /// How long to run, besides starting.
+    /// Sets how long to run, besides starting.
     pub fn time(mut self, time: Duration) -> Self {
         self.time = time;
         self
     }
 
-    /// What the consumer does with a batch, as a time to sleep: more than it takes need not be delivered.
+    /// Sets the consumer's work for a batch, as a time to sleep: more than it takes need not be delivered.
     pub fn step(mut self, step: Duration) -> Self {
         self.step = step;
         self
     }
 }
 
-/// What [`pick_performance_config`] chose, and why.
+/// The choice of [`pick_performance_config`], and its reasons.
 #[derive(Clone, Debug, Serialize)]
 pub struct PerformanceConfig {
     /// Worker processes.
@@ -110,7 +110,7 @@ pub struct PerformanceConfig {
     pub start: Measured,
     /// With what was chosen.
     pub chosen: Measured,
-    /// What was changed on the way, and why.
+    /// The changes on the way, and their reasons.
     pub decisions: Vec<Decision>,
 }
 
@@ -211,7 +211,7 @@ where
     trial.config(&[&first, &tuned, &last], start, chosen, decisions)
 }
 
-/// How much more `a` gave than `b`.
+/// The gain of `a` over `b`.
 fn percent_more(a: Measured, b: Measured) -> f64 {
     100.0 * (a.batches_per_s / b.batches_per_s.max(f64::MIN_POSITIVE) - 1.0)
 }
