@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// The version of the format that this crate writes.
 pub const FORMAT: u32 = 1;
 
-/// Where a run is: what [`Loader::state`](crate::Loader::state) returns, JSON by `serde`.
+/// The place where a run is: what [`Loader::state`](crate::Loader::state) returns, JSON by `serde`.
 ///
 /// It knows nothing of threads, workers, hosts or what was prefetched, so it restores into any executor. It does know
 /// the pipeline: restoring into another is refused, and the error names the first stage that differs.

@@ -1,11 +1,11 @@
-//! What a timeline says. All of it is a pure function of the times in it.
+//! Figures of a timeline. All of it is a pure function of the times in it.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Step, Timeline};
 use crate::stats::Stats;
 
-/// How well the device was used. Shares are of the time that counts, from 0 to 1. `Display` is the text for people.
+/// Figures of how well the device was used. Shares are of the time that counts, from 0 to 1. `Display` is the text for people.
 ///
 /// The time that counts is that of the whole loop without the first steps, which have to wait for the pipeline to start:
 /// `wall - (sum of what the excluded steps took)`.
@@ -26,7 +26,7 @@ pub struct Metrics {
     pub stall: f64,
     /// Share of the time that the loop spent in `next`. Where steps are in flight meanwhile, not all of it stalls the device.
     pub input_bound_share: f64,
-    /// What the profiler of TensorFlow calls that share.
+    /// The word of TensorFlow's profiler for that share.
     pub input_bound: InputBound,
     /// Median time of `next`, in microseconds.
     pub next_p50_us: f64,
@@ -49,7 +49,7 @@ pub struct Metrics {
     pub au_synth: Option<f64>,
 }
 
-/// How much a loop depends on its input.
+/// The degree to which a loop depends on its input.
 ///
 /// Source: the input pipeline analyzer of TensorFlow's profiler, which draws these lines at 5 and 20 % of the step time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -84,7 +84,7 @@ impl InputBound {
 }
 
 impl Metrics {
-    /// What `timeline` says without its first steps, `exclude_first` of them; `None` if no time is left then.
+    /// Computes what `timeline` says without its first steps, `exclude_first` of them; `None` if no time is left then.
     pub fn of(timeline: &Timeline, exclude_first: usize) -> Option<Self> {
         let excluded = timeline.with_free().take(exclude_first).map(|(free, step)| step.process(free)).sum();
         let wall = timeline.wall().saturating_sub(excluded).as_secs_f64();

@@ -40,7 +40,7 @@ pub use pjrt::{Pjrt, PjrtStep};
 pub use recorder::Recorder;
 pub use timeline::{Step, Timeline};
 
-/// What takes batches: an accelerator, or what stands in for one.
+/// The taker of batches: an accelerator, or what stands in for one.
 pub trait Consumer<B> {
     /// A step that is under way.
     type Handle: Handle;

@@ -37,7 +37,7 @@ impl<H: Handle> Recorder<H> {
     /// A step on the batch that came last, of so many `samples`, is under way. Waits for the end of all but the last few.
     ///
     /// # Errors
-    /// What the device reports of the steps that are waited for.
+    /// Errors of the device in the steps that are waited for.
     pub fn submitted(&mut self, samples: u64, handle: H) -> Result<()> {
         let Self { asked, got, .. } = *self;
         self.steps.push(Step { asked, got, ready: got, done: got, samples });

@@ -9,7 +9,7 @@ use crate::report::format::{count, percent, time};
 const FINE: f64 = 0.05;
 
 impl Metrics {
-    /// What they mean, in a sentence.
+    /// Their meaning, in a sentence.
     pub fn verdict(&self) -> String {
         let (stall, next) = (percent(self.stall), percent(self.input_bound_share));
         if self.stall >= FINE && self.input_bound_share >= self.stall / 2.0 {

@@ -52,7 +52,7 @@ impl Timeline {
         &self.steps
     }
 
-    /// How long the loop took, from its start to its end.
+    /// The time that the loop took, from its start to its end.
     pub fn wall(&self) -> Duration {
         self.wall
     }

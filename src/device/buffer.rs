@@ -28,7 +28,7 @@ unsafe impl Send for DeviceBuffer {}
 // SAFETY: as above.
 unsafe impl Sync for DeviceBuffer {}
 
-/// What is to be sent: an array of the host.
+/// An array of the host, to be sent.
 pub(super) struct Transfer<'a> {
     pub(super) dtype: DType,
     pub(super) shape: &'a [usize],
@@ -144,7 +144,7 @@ fn shape(dtype: DType, dims: &[i64]) -> Result<Vec<usize>> {
 }
 
 impl DeviceBuffer {
-    /// What a computation returned.
+    /// Takes over what a computation returned.
     ///
     /// # Safety
     /// `raw` is a buffer of this client that nobody else will destroy.
@@ -224,7 +224,7 @@ impl DeviceBuffer {
         Array::new(self.dtype, &self.shape, target.freeze())
     }
 
-    /// Where it lies, as a number: in the host's address space for a CPU, in the device's for others. For looking, not for
+    /// Its place, as a number: in the host's address space for a CPU, in the device's for others. For looking, not for
     /// reading.
     ///
     /// # Errors

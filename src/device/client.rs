@@ -112,7 +112,7 @@ impl Client {
         self.inner.api.error(&failure)
     }
 
-    /// That a call which succeeded gave no object, which no plugin may do.
+    /// Says that a call which succeeded gave no object, which no plugin may do.
     #[cold]
     pub(super) fn gave_nothing(&self, call: &str) -> Error {
         nothing(self.inner.api, call)
@@ -215,7 +215,7 @@ impl Device {
         self.info().id
     }
 
-    /// What it is, in the plugin's words.
+    /// Its kind, in the plugin's words.
     pub fn kind(&self) -> &str {
         &self.info().kind
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// A file that may be a plugin: it was looked at by name only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundPlugin {
-    /// What it is called: by the environment, or by its package.
+    /// Its name: by the environment, or by its package.
     pub name: String,
     /// The library, for [`Plugin::load`](super::Plugin::load).
     pub path: PathBuf,
@@ -92,7 +92,7 @@ fn in_folder(folder: &Path, found: &mut Vec<FoundPlugin>) {
     );
 }
 
-/// What lies in `folder`, by name; nothing if it cannot be read.
+/// Lists what lies in `folder`, by name; nothing if it cannot be read.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let read = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = read.map(|entry| entry.path()).collect();

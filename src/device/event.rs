@@ -23,7 +23,7 @@ pub struct Event {
 
 struct Inner {
     raw: NonNull<RawEvent>,
-    /// What [`Event::wait_timeout`] waits for, from its first call on.
+    /// The signal that [`Event::wait_timeout`] waits for, from its first call on.
     signal: OnceLock<Arc<Signal>>,
     client: Client,
 }
@@ -50,7 +50,7 @@ impl Event {
         self.checked(unsafe { self.inner.client.api().call(args) }).map(|args| args.is_ready != 0)
     }
 
-    /// How it ended, with [`ErrorKind::Device`](crate::ErrorKind::Device) if badly; `None` while it has not. Never blocks.
+    /// Tells how it ended, with [`ErrorKind::Device`](crate::ErrorKind::Device) if badly; `None` while it has not. Never blocks.
     pub fn outcome(&self) -> Option<Result<()>> {
         match self.is_ready() {
             Ok(false) => None,
@@ -145,7 +145,7 @@ struct Registered {
     call: Box<dyn FnOnce(Result<()>) + Send>,
 }
 
-/// What the plugin calls.
+/// The function that the plugin calls.
 ///
 /// # Safety
 /// `argument` is what `on_ready` gave, once; `error` is null or belongs to the callee.

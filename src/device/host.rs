@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::slots::Slot;
 use crate::element::Buffer;
 
-/// What devices can read without a copy, and what a cache line is.
+/// The alignment in bytes of what devices can read without a copy: a cache line.
 pub(super) const ALIGNMENT: usize = 64;
 
 /// Bytes that nobody writes to while this or a clone of it lives.

@@ -1,4 +1,4 @@
-//! What is still to be heard of batches that were sent.
+//! Batches that were sent, and of which something is still to be heard.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -34,7 +34,7 @@ impl Late {
     }
 }
 
-/// What the plugin has said of a batch's memory on the host.
+/// The plugin's word on a batch's memory on the host.
 #[derive(Debug, Default)]
 pub(super) struct HostUse {
     transfers: AtomicUsize,

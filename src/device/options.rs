@@ -1,4 +1,4 @@
-//! How batches are sent.
+//! Options of sending batches.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl PutOptions {
         self
     }
 
-    /// How long a transfer may take before it is an error; 60 seconds at first.
+    /// Sets how long a transfer may take before it is an error; 60 seconds at first.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self

@@ -1,4 +1,4 @@
-//! Where batches go: devices, and what of a batch each of them gets.
+//! Placements of batches: devices, and what of a batch each of them gets.
 
 use std::ops::Range;
 
@@ -59,7 +59,7 @@ impl Placement {
         self.devices[0].client()
     }
 
-    /// What each device gets of `array`, the leaf `name` of a batch.
+    /// Parts of `array` that each device gets, the leaf `name` of a batch.
     ///
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if its rows cannot be split evenly.
@@ -99,7 +99,7 @@ impl Shards {
         (0..self.count).map(move |shard| shard * stride..shard * stride + len)
     }
 
-    /// How many lie in memory of their own.
+    /// Counts those that lie in memory of their own.
     pub(super) fn distinct(&self) -> usize {
         if self.stride == 0 { 1 } else { self.count }
     }

@@ -85,7 +85,7 @@ struct Sent<S> {
     host: Arc<HostUse>,
 }
 
-/// What was sent so far.
+/// Counts of what was sent so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PutStats {
@@ -131,7 +131,7 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
         })
     }
 
-    /// Where the consumer is: behind the last batch that [`next`](Iterator::next) handed out. It restores into any loader of
+    /// The state of the consumer: behind the last batch that [`next`](Iterator::next) handed out. It restores into any loader of
     /// the same pipeline, with devices or without.
     ///
     /// # Errors
@@ -146,12 +146,12 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
         self.delivered
     }
 
-    /// What was sent so far.
+    /// Counts of what was sent so far.
     pub fn stats(&self) -> PutStats {
         self.stats
     }
 
-    /// Where the loader's time went so far.
+    /// Reports where the loader's time went so far.
     pub fn report(&mut self) -> Report {
         self.loader.report()
     }
@@ -261,7 +261,7 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
         if late.started.elapsed() < timeout { Ok(()) } else { Err(self.too_late(late.index)) }
     }
 
-    /// How long to wait for a slot: until the oldest transfer is too old.
+    /// The time to wait for a slot: until the oldest transfer is too old.
     fn patience(&self, now: Instant) -> Duration {
         let oldest = self.late.iter().map(|late| late.started).min().unwrap_or(now);
         self.options.timeout.saturating_sub(now.duration_since(oldest))

@@ -117,7 +117,7 @@ fn padded(len: usize) -> usize {
     len.next_multiple_of(ALIGNMENT)
 }
 
-/// Where in a slot the leaves lie that are copied.
+/// The places in a slot of the leaves that are copied.
 struct Plan {
     starts: Vec<Option<usize>>,
     len: usize,

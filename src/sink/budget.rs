@@ -1,4 +1,4 @@
-//! How much may wait in memory.
+//! Bytes that may wait in memory.
 
 use crate::sync::Locked;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

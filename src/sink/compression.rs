@@ -1,4 +1,4 @@
-//! How shards are compressed.
+//! Compression of shards.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// What compresses a shard: the whole file of text, tar and TFRecord, inside the file where the format has it.
+/// The compression of a shard: the whole file of text, tar and TFRecord, inside the file where the format has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[non_exhaustive]

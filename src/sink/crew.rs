@@ -37,7 +37,7 @@ struct Shared {
     publishing_ns: AtomicU64,
 }
 
-/// Where the time of all threads went.
+/// The time of all threads, by what it went into.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Work {
     pub(super) encoding: Duration,

@@ -1,4 +1,4 @@
-//! Where shards end.
+//! Ends of shards.
 
 /// Ends a shard behind the record with which it holds enough: a pure function of the records and of two numbers.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ impl Cut {
         self.bytes >= self.most_bytes || self.records >= self.most_records
     }
 
-    /// What the shard holds, records and their bytes; the next is empty.
+    /// Ends the shard, and gives its records and their bytes; the next is empty.
     pub(super) fn end(&mut self) -> (u64, u64) {
         (std::mem::take(&mut self.records), std::mem::take(&mut self.bytes))
     }

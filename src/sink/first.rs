@@ -96,7 +96,7 @@ pub(super) fn decode(bytes: &[u8], records: u64) -> Result<Vec<Element>> {
     read().ok_or_else(damaged)
 }
 
-/// What is left of the bytes.
+/// The rest of the bytes.
 struct From<'a>(&'a [u8]);
 
 impl<'a> From<'a> {

@@ -72,7 +72,7 @@ impl Folder {
         output.finish().map(drop)
     }
 
-    /// What a file holds, if it is there.
+    /// Reads what a file holds, if it is there.
     pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
         self.folder.read(name)
     }

@@ -45,11 +45,11 @@ pub enum SinkFormat {
     HuggingFace,
 }
 
-/// What is known of a format.
+/// Facts of a format.
 struct Facts {
     name: &'static str,
     ending: &'static str,
-    /// Those that it can have, by name, the first at first.
+    /// Compressions that it can have, by name, the first at first.
     compressions: &'static [Compression],
     feature: Option<(&'static str, bool)>,
 }
@@ -209,7 +209,7 @@ impl SinkFormat {
         Ok(())
     }
 
-    /// That this build lacks its feature.
+    /// Says that this build lacks its feature.
     pub(super) fn lacking(self) -> Error {
         lacking(self.as_str(), self.facts().feature.map_or("", |(feature, _)| feature))
     }

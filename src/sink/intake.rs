@@ -39,10 +39,10 @@ pub(super) struct Intake {
     pending_bytes: u64,
 }
 
-/// So many elements go to a thread at once, or so many bytes.
+/// Elements, or bytes of them, that go to a thread at once.
 const PENDING: usize = 512;
 const PENDING_BYTES: u64 = 1 << 20;
-/// What an element takes besides its values.
+/// Bytes that an element takes besides its values.
 const OVERHEAD: u64 = 64;
 
 impl Intake {

@@ -59,7 +59,7 @@
 //! A folder has one writer: a second is refused, by a lock on this machine, and in a store as [it can](crate::store#writers).
 //!
 //! # Determinism
-//! Where shards end follows from the records and the options alone, and what is in them, too: a run that was killed and resumed
+//! The ends of shards follow from the records and the options alone, and what is in them, too: a run that was killed and resumed
 //! leaves the same bytes as one that was not, whatever the threads and the budget, for one version of the codecs.
 
 mod budget;

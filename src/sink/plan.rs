@@ -1,4 +1,4 @@
-//! What all shards of a sink have in common.
+//! The plan that all shards of a sink have in common.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,7 @@ use super::writers::{self, ShardWriter, Shared};
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
 
-/// How shards are written, and where to.
+/// The way in which shards are written, and where to.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) options: SinkOptions,
@@ -59,7 +59,7 @@ impl Plan {
         writers::open(&self.options, shared, first_record, &mut |ending| self.file(number, ending))
     }
 
-    /// What the file of a shard that has one is called.
+    /// The name of the file of a shard that has one.
     pub(super) fn name(&self, number: u64) -> String {
         self.named(number, &self.options.format.ending(self.options.compression))
     }

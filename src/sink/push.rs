@@ -38,7 +38,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// How to write: the options, to change before [opening](SinkOptions::open).
+    /// Options of writing, to change before [opening](SinkOptions::open).
     pub fn options(format: SinkFormat) -> SinkOptions {
         SinkOptions::new(format)
     }
@@ -114,7 +114,7 @@ impl Sink {
         self.intake.anywhere().plan.folder.path()
     }
 
-    /// What takes elements.
+    /// The intake of elements.
     ///
     /// # Errors
     /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) in a fork, which has not the threads that write.
@@ -181,12 +181,12 @@ impl Sink {
         self.intake.anywhere().plan.options.format
     }
 
-    /// Where a pipeline goes on, and behind how many records.
+    /// The state from which a pipeline goes on, and behind how many records.
     pub(super) fn begun(&self) -> (Option<&Checkpoint>, u64) {
         (self.resumed.checkpoint.as_ref(), self.resumed.records)
     }
 
-    /// What the manifest says so far.
+    /// The manifest so far.
     pub(super) fn with_manifest<R>(&self, read: impl FnOnce(&mut Manifest) -> R) -> R {
         read(&mut self.intake.anywhere().crew.publisher().manifest)
     }

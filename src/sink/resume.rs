@@ -1,4 +1,4 @@
-//! What a folder holds already.
+//! Shards that a folder holds already.
 
 use std::collections::VecDeque;
 
@@ -12,14 +12,14 @@ use crate::checkpoint::Checkpoint;
 use crate::element::Element;
 use crate::error::{Error, Result};
 
-/// What was there already.
+/// Shards that were there already.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resumed {
     pub(super) records: u64,
     pub(super) shards: u64,
     pub(super) bytes: u64,
     pub(super) state: Option<Json>,
-    /// That state, if a pipeline's it is.
+    /// Their state, if a pipeline's it is.
     pub(super) checkpoint: Option<Checkpoint>,
     pub(super) is_complete: bool,
 }
@@ -28,7 +28,7 @@ pub(super) struct Resumed {
 #[derive(Debug, Default)]
 pub(super) struct Again {
     pub(super) records: Vec<Element>,
-    /// Where the pipeline was behind each shard.
+    /// The state of the pipeline behind each shard.
     states: VecDeque<Option<Json>>,
 }
 
@@ -52,7 +52,7 @@ impl Resumed {
     }
 }
 
-/// What is written again, which the manifest lists no more then; on the disk everything stays as it is.
+/// Drops the shards that are written again, which the manifest lists no more then; on the disk everything stays as it is.
 ///
 /// # Errors
 /// [`ErrorKind::State`](crate::ErrorKind::State) if the first records are not there.

@@ -12,12 +12,12 @@ use xxhash_rust::xxh32::{Xxh32, xxh32};
 
 use super::compression::Compression;
 
-/// What is written, one compressed section behind the other.
+/// A writer of compressed sections, one behind the other.
 pub(super) struct Sections<W> {
     out: W,
     codec: Codec,
     pool: Option<Arc<ThreadPool>>,
-    /// What is not compressed yet.
+    /// Bytes that are not compressed yet.
     section: Vec<u8>,
     /// Sections on their way, in their order.
     in_flight: VecDeque<Receiver<io::Result<Vec<u8>>>>,
@@ -26,7 +26,7 @@ pub(super) struct Sections<W> {
     hash: Xxh32,
 }
 
-/// What compresses a section.
+/// The function that compresses a section.
 #[derive(Clone, Copy)]
 enum Codec {
     /// To a frame.

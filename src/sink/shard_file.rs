@@ -14,7 +14,7 @@ use super::sections::Sections;
 use crate::error::{Error, Result};
 use crate::store::Output;
 
-/// What writers of formats write to.
+/// The file that writers of formats write to.
 pub(super) struct ShardFile {
     name: String,
     content: Content,
@@ -26,7 +26,7 @@ enum Content {
     Packed(Sections<Counted>),
 }
 
-/// What lies in the file.
+/// Bytes that lie in the file.
 struct Counted {
     out: Output,
     hash: Box<Xxh3>,
@@ -60,7 +60,7 @@ impl ShardFile {
         file.finish()
     }
 
-    /// What it will be called.
+    /// The name that it will have.
     #[cfg_attr(not(feature = "mds"), expect(dead_code, reason = "formats whose files know their names are off"))]
     pub(super) fn name(&self) -> &str {
         &self.name

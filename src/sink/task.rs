@@ -1,4 +1,4 @@
-//! What goes from whoever writes to the threads that encode.
+//! Tasks that go from whoever writes to the threads that encode.
 
 use crossbeam_channel::{Receiver, unbounded};
 use serde_json::Value as Json;
@@ -41,11 +41,11 @@ pub(super) enum Part {
     End(Box<Ending>),
 }
 
-/// What is known of a shard when it ends.
+/// Facts of a shard that are known when it ends.
 #[derive(Debug)]
 pub(super) struct Ending {
     pub(super) records: u64,
     pub(super) raw_bytes: u64,
-    /// Where the pipeline was behind its last record.
+    /// The state of the pipeline behind its last record.
     pub(super) state: Option<Json>,
 }

@@ -1,4 +1,4 @@
-//! What happens around a text: opening and closing tokens, and texts that are too long.
+//! Work around a text: opening and closing tokens, and texts that are too long.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -39,7 +39,7 @@ impl From<u32> for TokenName {
     }
 }
 
-/// What to do with a text of more than [`max_len`](TokeniseOptions::max_len) tokens.
+/// The treatment of a text of more than [`max_len`](TokeniseOptions::max_len) tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Overflow {
@@ -64,7 +64,7 @@ impl Overflow {
     }
 }
 
-/// What a [`TextEncoder`] adds and how long a text may be.
+/// Options of a [`TextEncoder`]: the tokens that it adds, and how long a text may be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TokeniseOptions {
@@ -74,7 +74,7 @@ pub struct TokeniseOptions {
     pub eos: Option<TokenName>,
     /// Tokens per text at most, opening and closing ones included.
     pub max_len: Option<usize>,
-    /// What to do beyond `max_len`.
+    /// The treatment of texts beyond `max_len`.
     pub overflow: Overflow,
 }
 

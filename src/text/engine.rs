@@ -1,4 +1,4 @@
-//! What every tokenizer engine can do.
+//! The trait of tokenizer engines.
 
 use std::fmt::Debug;
 
@@ -31,7 +31,7 @@ pub trait Engine: Send + Sync + Debug {
     fn name(&self) -> &str;
 }
 
-/// What loading asks of the engines that are built in.
+/// The trait of engines that are built in, for loading.
 pub(super) trait BuiltIn: Engine {
     /// The id that it emits for an added token, whatever the file says.
     fn added_id(&self, token: &str) -> Option<u32>;

@@ -26,12 +26,12 @@ pub enum EngineReason {
     },
     /// The fast engine reads the file; the second does not, so nothing could be compared.
     Unchecked {
-        /// What the second engine says about the file.
+        /// The error of the second engine.
         refusal: String,
     },
     /// The fast engine does not read the file.
     Refused {
-        /// What the fast engine says about the file.
+        /// The error of the fast engine.
         refusal: String,
     },
     /// Both read the file and spell a probe text differently; the second engine is the reference.

@@ -1,4 +1,4 @@
-//! How a tokenizer is loaded.
+//! Options of loading a tokenizer.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub enum EngineChoice {
     Compat,
 }
 
-/// How a `tokenizer.json` is loaded.
+/// Options of loading a `tokenizer.json`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TokenizerOptions {

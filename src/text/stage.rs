@@ -13,9 +13,9 @@ use crate::element::Element;
 use crate::error::Result;
 use crate::exec::Runtime;
 
-/// What comes out of the stage for one element: [`Whole`] or [`Chunks`].
+/// The result of the stage for one element: [`Whole`] or [`Chunks`].
 pub trait Mode: Clone + Debug + Send + Sync + 'static {
-    /// What comes out.
+    /// The type that comes out.
     type Out: Send + 'static;
     /// Whether it may be several elements.
     const CHUNKS: bool;
@@ -26,7 +26,7 @@ pub trait Mode: Clone + Debug + Send + Sync + 'static {
     /// As [`Tokenise::apply`].
     fn run(op: &Tokenise, element: Element) -> Result<(Self::Out, u64)>;
 
-    /// What came out, as a list.
+    /// The result as a list.
     fn elements(out: &Self::Out) -> &[Element];
 }
 

@@ -151,7 +151,7 @@ impl Tokenizer {
         &self.name
     }
 
-    /// What stands for this tokenizer in the fingerprint of a pipeline: a hash of the file, and whether special tokens
+    /// The text that stands for this tokenizer in the fingerprint of a pipeline: a hash of the file, and whether special tokens
     /// are matched in text; for an engine of your own its name and vocabulary size.
     pub fn fingerprint(&self) -> &str {
         &self.loaded.fingerprint

@@ -24,7 +24,7 @@ use crate::sync::Locked;
 const MOST: usize = 64 << 20;
 /// Bytes that are asked for at a time.
 const PIECE: usize = 64 << 10;
-/// How long a process that has closed its end may take to end.
+/// The time that a process which has closed its end may take to end.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// One end of a connection. All threads of a process may send; one receives at a time.
@@ -35,7 +35,7 @@ pub(crate) struct Channel {
     inbox: Mutex<Inbox>,
 }
 
-/// What has arrived and was not given out yet.
+/// Bytes that have arrived and were not given out yet.
 #[derive(Default)]
 struct Inbox {
     bytes: Vec<u8>,

@@ -55,7 +55,7 @@ struct Server {
 struct Threads {
     started: usize,
     most: usize,
-    /// What one has ended with.
+    /// The error that one has ended with.
     result: Result<()>,
 }
 
@@ -174,7 +174,7 @@ impl Server {
         }))
     }
 
-    /// What was counted, if it is time to tell.
+    /// Counts, if it is time to tell them.
     fn tally(&self) -> Option<Tally> {
         let recorder = self.recorder.as_ref()?;
         let mut told = lock(&self.told);
@@ -253,7 +253,7 @@ impl Arrays {
     }
 }
 
-/// Where an extent begins in this process.
+/// The place at which an extent begins in this process.
 fn address(extent: &ExtentMut) -> usize {
     extent.as_ptr() as usize
 }

@@ -17,14 +17,14 @@ use crate::exec::{Engine, Executor, Runtime};
 use crate::loader::Backend;
 use crate::units::Bytes;
 
-/// What a loader needs to start workers.
+/// Facts that a loader needs to start workers.
 #[derive(Debug)]
 pub(crate) struct Launch {
     program: Program,
     options: MpOptions,
     /// The stages that workers have, a line each, where that is not all of the pipeline.
     stages: Option<Vec<String>>,
-    /// What makes the configuration large, where that is known.
+    /// The part that makes the configuration large, where that is known.
     largest: Option<String>,
 }
 

@@ -16,7 +16,7 @@ use crate::fork::Origin;
 /// From here on the table only grows at its end.
 const NEEDED_MINOR: i32 = 57;
 
-/// How the table begins; pointers to functions follow.
+/// The head of the table; pointers to functions follow.
 #[repr(C)]
 pub(in crate::device) struct Table {
     struct_size: usize,
@@ -214,7 +214,7 @@ const UNKNOWN: i32 = 2;
 const FAILED_PRECONDITION: i32 = 9;
 const UNIMPLEMENTED: i32 = 12;
 
-/// What a call said instead of doing its work.
+/// The error that a call gave instead of doing its work.
 #[derive(Clone, Debug)]
 pub(in crate::device) struct Failure {
     call: &'static str,

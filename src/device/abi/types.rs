@@ -18,7 +18,7 @@ opaque!(RawBuffer, RawClient, RawDescription, RawDevice, RawError, RawEvent, Raw
 /// Called once an event is there, with its error; the error then belongs to the callee.
 pub(in crate::device) type Callback = unsafe extern "C" fn(error: *mut RawError, argument: *mut c_void);
 
-/// What the host promises of memory that it gives: `PJRT_HostBufferSemantics`.
+/// The host's promise of memory that it gives: `PJRT_HostBufferSemantics`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(in crate::device) enum Semantics {
@@ -62,7 +62,7 @@ pub(in crate::device) struct Program {
     pub(in crate::device) format_len: usize,
 }
 
-/// How a program is run: `PJRT_ExecuteOptions`, all 0 but for its size.
+/// Options of running a program: `PJRT_ExecuteOptions`, all 0 but for its size.
 ///
 /// Plugins refuse it where it is shorter than theirs, so there is room for what later versions add.
 #[repr(C)]

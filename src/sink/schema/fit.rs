@@ -8,7 +8,7 @@ use crate::element::{Array, DType, Element, Value};
 use crate::error::{Error, Result};
 use crate::sink::format::SinkFormat;
 
-/// What is done to elements before a writer of the format sees them.
+/// The change to elements before a writer of the format sees them.
 #[derive(Debug, Default)]
 pub(in crate::sink) struct Fit {
     /// Columns whose type was declared, and so may be had of numbers of another type.

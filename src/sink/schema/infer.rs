@@ -1,4 +1,4 @@
-//! What elements say of the columns of a format.
+//! Columns of a format, inferred from elements.
 
 use super::Schema;
 use crate::element::Element;

@@ -1,4 +1,4 @@
-//! What the first records say of the columns.
+//! Columns as the first records say them.
 
 use super::Schema;
 use super::infer::Infer;
@@ -7,7 +7,7 @@ use crate::element::Element;
 use crate::error::Result;
 use crate::sink::format::SinkFormat;
 
-/// So many records, or records of so many bytes, say what the columns are. They wait for it, whatever the memory.
+/// Records, or their bytes, that say what the columns are. They wait for it, whatever the memory.
 const RECORDS: u64 = 1024;
 const BYTES: u64 = 8 << 20;
 

@@ -8,7 +8,7 @@ use crate::element::{DType, Element, Name};
 use crate::error::Result;
 use crate::source::arrow::kind::Kind;
 
-/// What the columns are, of those elements that were seen.
+/// The kinds of columns, of those elements that were seen.
 pub(super) struct Kinds(Kind);
 
 impl Default for Kinds {

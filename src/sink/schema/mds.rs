@@ -12,7 +12,7 @@ use crate::source::{mds_encoding_is_known, mds_encoding_of};
 #[derive(Default)]
 pub(super) struct Encodings(Vec<(String, String)>);
 
-/// What holds everything that JSON has a type for.
+/// The encoding that holds everything that JSON has a type for.
 const JSON: &str = "json";
 
 /// Whether values of the encoding are the same when they come out of JSON again.
@@ -44,7 +44,7 @@ impl Infer for Encodings {
     }
 }
 
-/// That every column is of an encoding.
+/// Checks that every column is of an encoding.
 pub(super) fn check(schema: &Schema) -> Result<()> {
     let known = "int, float32 and the other numbers, str, bytes, json, ndarray:TYPE, jpeg, png, pil";
     let is_known = |holds: &Json| holds.as_str().is_some_and(mds_encoding_is_known);

@@ -1,6 +1,6 @@
 //! The columns of a data set: the same in all of its shards.
 //!
-//! What the first records hold says what the columns are, before anything is written; the manifest keeps it, and so whoever resumes
+//! The first records say what the columns are, before anything is written; the manifest keeps it, and so whoever resumes
 //! goes on with the same. Where formats have no columns, there is no schema.
 
 mod cast;
@@ -78,7 +78,7 @@ impl Schema {
         self.0.iter().map(|column| (&*column.name, &column.holds))
     }
 
-    /// What a column holds.
+    /// The kind of values of a column.
     pub fn get(&self, name: &str) -> Option<&Json> {
         self.columns().find(|(known, _)| *known == name).map(|(_, holds)| holds)
     }
@@ -88,7 +88,7 @@ impl Schema {
         self.0.is_empty()
     }
 
-    /// That shards of the format can be written with it.
+    /// Checks that shards of the format can be written with it.
     pub(super) fn check(&self, format: SinkFormat) -> Result<()> {
         match format {
             _ if self.is_empty() => Ok(()),

@@ -7,7 +7,7 @@ use super::{Schema, no_type};
 use crate::element::{DType, Element};
 use crate::error::{Error, Result};
 
-/// What the rows of each column are, of those elements that were seen.
+/// The rows of each column, of those elements that were seen.
 pub(super) struct Rows {
     /// The only one that counts, if one is chosen.
     column: Option<String>,

@@ -43,7 +43,7 @@ impl ShardWriter for ArrowWriter<ShardFile> {
     }
 }
 
-/// What `datasets.load_from_disk` looks for: which files there are.
+/// The file that `datasets.load_from_disk` looks for: which files there are.
 pub(super) fn folder(folder: &Folder, manifest: &Manifest) -> Result<Vec<FileEntry>> {
     let names: Vec<String> =
         manifest.shards.iter().flat_map(|shard| &shard.files).map(|file| file.name.clone()).collect();

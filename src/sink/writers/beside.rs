@@ -1,4 +1,4 @@
-//! What some formats have once for all shards.
+//! Files that some formats have once for all shards.
 
 use crate::error::Result;
 use crate::sink::folder::Folder;

@@ -17,7 +17,7 @@ pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn 
     Ok(Box::new(Tokens { writer, column: options.tokens().to_owned() }))
 }
 
-/// What to do about a column that is not there.
+/// The help for a column that is not there.
 fn no_column(error: Error) -> Error {
     error.help("name the column of token ids by `column`")
 }

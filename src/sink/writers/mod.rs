@@ -47,7 +47,7 @@ pub(super) trait ShardWriter: Send {
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) files: Vec<ShardFile>,
-    /// What is kept of it in the manifest for [`beside`].
+    /// Facts of it that the manifest keeps for [`beside`].
     pub(super) note: Option<Json>,
 }
 
@@ -60,7 +60,7 @@ impl From<ShardFile> for Finished {
 /// Begins files of a shard: its own, or one with another ending.
 type Create<'a> = &'a mut dyn FnMut(Option<&str>) -> Result<ShardFile>;
 
-/// What shards share.
+/// Facts that shards share.
 #[derive(Clone, Copy)]
 pub(super) struct Shared<'a> {
     /// The columns, in formats that have columns.

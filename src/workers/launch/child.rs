@@ -132,7 +132,7 @@ fn give_up(why: &str) -> ! {
     exit_now(UNSTARTED)
 }
 
-/// What a panic said.
+/// The text of a panic.
 pub(crate) fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("a value that is not text").to_owned()

@@ -46,7 +46,7 @@ pub fn set_worker_command<A: Into<OsString>>(program: impl Into<PathBuf>, argume
 pub(crate) struct WorkerCommand {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<OsString>,
-    /// Where it is started; in the parent's folder, if it is none.
+    /// The folder in which it is started; the parent's, if it is none.
     pub(crate) folder: Option<PathBuf>,
     /// The arguments with which it becomes a process that forks workers.
     #[cfg(any(feature = "python", test))]
@@ -74,7 +74,7 @@ fn surround(command: &mut Command, given: &WorkerCommand) {
     command.stderr(standard_error().map_or_else(Stdio::null, Stdio::from));
 }
 
-/// What a worker finds in its environment: who its parent is, and who takes over.
+/// The call that a worker finds in its environment: who its parent is, and who takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     /// Whether [`init`](super::init) takes over, called by `main`; the hook before `main` otherwise.

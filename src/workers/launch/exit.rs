@@ -1,4 +1,4 @@
-//! How a worker ended, in words.
+//! The end of a worker, in words.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use crate::error::{Error, ErrorKind};
 use crate::workers::sys::process::Status;
 use crate::workers::sys::signals;
 
-/// How a worker ended. `Display` completes "worker 3 (pid 1234) …" or "… : ".
+/// The end of a worker. `Display` completes "worker 3 (pid 1234) …" or "… : ".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Exit {
     /// Its process id, which may belong to another process by now.
     pub(crate) pid: u32,
-    /// What the kernel said.
+    /// The kernel's word.
     pub(crate) status: Status,
     /// Whether it had been told to stop.
     pub(crate) told_to_stop: bool,

@@ -23,7 +23,7 @@ use crate::workers::control::Event;
 use crate::workers::sys::process::Process;
 use crate::workers::sys::signals;
 
-/// How a worker is started.
+/// Options of starting a worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options<'a> {
     /// The worker's memory file, of which it gets a copy.
@@ -32,7 +32,7 @@ pub(crate) struct Options<'a> {
     pub(crate) heap_limit: Option<u64>,
     /// Which of several workers it is.
     pub(crate) place: u64,
-    /// How long it may take to greet; building its pipeline comes after that.
+    /// The time that it may take to greet; building its pipeline comes after that.
     pub(crate) time_out: Duration,
 }
 
@@ -165,7 +165,7 @@ fn greet(channel: &Channel, process: &Process, time_out: Duration) -> Result<(),
     }
 }
 
-/// How a worker ended that ends just now, or is made to.
+/// Tells how a worker ended that ends just now, or is made to.
 fn last_words(process: &Process) -> Exit {
     let killed_by_us = !process.ends_within(Duration::from_millis(200));
     process.kill();

@@ -25,7 +25,7 @@ pub(super) struct Trial<'a, C, D> {
     pub(super) cores: usize,
 }
 
-/// What some passes together gave.
+/// The yield of some passes together.
 #[derive(Debug, Default)]
 pub(super) struct Passes {
     pub(super) delivered: u64,
@@ -148,7 +148,7 @@ impl Passes {
         }
     }
 
-    /// How many threads can keep so many cores busy.
+    /// Counts the threads that can keep so many cores busy.
     pub(super) fn most_on(&self, cores: usize) -> usize {
         let busy =
             Measurement { busy_s: self.worked_s, cpu_s: self.cpu_s, wall_s: self.wall_s, ..Measurement::default() };

@@ -17,7 +17,7 @@ pub(super) struct Member {
     pub(super) worker: Option<Worker>,
     /// Whether its pipeline is built.
     pub(super) ready: bool,
-    /// What it is at, by task.
+    /// The tasks that it is at.
     pub(super) tasks: BTreeMap<u64, Running>,
     /// Extents that it keeps: it may write there for as long as it lives.
     pub(super) kept: Vec<Grant>,
@@ -86,7 +86,7 @@ pub(super) struct Respawn {
     start: Duration,
 }
 
-/// So many deaths of their own doing for each worker that there is to be, with nothing delivered between them, end the run.
+/// Deaths of their own doing that end the run, for each worker that there is to be, with nothing delivered between them.
 const HOPELESS: u32 = 10;
 /// Deaths that are further apart say nothing of each other; and for so long, at least, workers may be killed from outside.
 const PATIENCE: Duration = Duration::from_secs(60);

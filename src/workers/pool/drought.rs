@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use crate::exec::Demand;
 
-/// How long a consumer goes without for the sake of its own memory: what it let go of may still have to be collected, by
+/// The time that a consumer goes without for the sake of its own memory: what it let go of may still have to be collected, by
 /// Python or by JAX, and comes back sooner than that.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The same where it does something else meanwhile. It may never ask again, but others wait for its pipeline to go on.
 const LONG_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often to look whether it has begun to wait.
+/// The interval at which to look whether it has begun to wait.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Decides how long to wait for views to go, before an element is copied out so that they may stay.
@@ -69,7 +69,7 @@ mod tests {
         Duration::from_millis(n)
     }
 
-    /// How long each of so many droughts lasts for a consumer that waits and gives nothing back.
+    /// Measures the length of each of so many droughts for a consumer that waits and gives nothing back.
     fn droughts(count: usize, apart: Duration) -> Vec<Duration> {
         let start = Instant::now();
         let (mut drought, demand, mut now) = (Drought::new(start), Demand::default(), start + ms(10));

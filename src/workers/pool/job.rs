@@ -11,7 +11,7 @@ pub(super) struct Job {
     /// When it was asked for, as a number: the order in which ranges get memory and workers.
     pub(super) seq: u64,
     pub(super) border: Border,
-    /// What is not delivered yet.
+    /// Indices that are not delivered yet.
     pub(super) left: Range<u64>,
     /// Which indices may come as one, if any.
     pub(super) groups: Option<Groups>,

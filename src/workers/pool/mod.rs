@@ -50,7 +50,7 @@ struct Hands {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the report reads while the coordinator runs.
+/// Figures that the report reads while the coordinator runs.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     busy_ns: AtomicU64,
@@ -114,7 +114,7 @@ impl WorkerPool {
 }
 
 impl WorkerPool {
-    /// What the consumer does: whoever runs the pipeline keeps it up to date.
+    /// The demand of the consumer: whoever runs the pipeline keeps it up to date.
     pub(crate) fn demand(&self) -> &Arc<Demand> {
         &self.figures.demand
     }

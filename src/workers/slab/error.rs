@@ -1,4 +1,4 @@
-//! What a slab refuses.
+//! Refusals of a slab.
 
 use super::extents::ExtentId;
 use crate::error::{Error, ErrorKind};

@@ -27,7 +27,7 @@ impl ExtentId {
         self.pages as usize * PAGE
     }
 
-    /// Where it lies in the slab.
+    /// Its place in the slab.
     pub(crate) fn bytes(self) -> Range<usize> {
         let start = self.page as usize * PAGE;
         start..start + self.len()
@@ -45,7 +45,7 @@ impl fmt::Display for ExtentId {
     }
 }
 
-/// What is done with the pages of an extent.
+/// The treatment of the pages of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     /// A worker writes.
@@ -122,7 +122,7 @@ impl Extents {
         Some(self.granted(run))
     }
 
-    /// Where `pages` neighbours of the open zone are free, at some of all the places there are.
+    /// Finds where `pages` neighbours of the open zone are free, at some of all the places there are.
     pub(super) fn places(&self, pages: u32) -> impl Iterator<Item = u32> {
         self.open.places(pages.max(1))
     }

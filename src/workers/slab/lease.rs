@@ -52,7 +52,7 @@ impl<M: Memory> Grant<M> {
         Self(Held { slab, extent })
     }
 
-    /// What the worker is told.
+    /// The grant as the worker is told.
     pub(crate) fn extent(&self) -> ExtentId {
         self.0.extent
     }

@@ -246,7 +246,7 @@ fn memory_file() -> Result<OwnedFd, Errno> {
     }
 }
 
-/// What `/proc` calls the file.
+/// The name of the file in `/proc`.
 const NAME: &str = "gristmill-slab";
 
 #[cold]

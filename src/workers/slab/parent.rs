@@ -16,7 +16,7 @@ use super::sync::{Mutex, MutexGuard};
 use crate::error::{Error, Result};
 use crate::units::Bytes;
 
-/// What a [`Slab`] calls when there is room again.
+/// The function that a [`Slab`] calls when there is room again.
 type Wake = Box<dyn Fn() + Send + Sync>;
 
 /// Shared memory of a fixed size, granted to workers in extents and leased to views.
@@ -44,7 +44,7 @@ struct State {
     heads: BTreeMap<u32, Head>,
     /// The place of a worker that has changed such words, if one was seen to.
     spoilt: Option<Spoilt>,
-    /// Where extents began that came back of late, by the place of the worker that had written them.
+    /// The begins of extents that came back of late, by the place of the worker that had written them.
     recent: Vec<VecDeque<u32>>,
     /// Someone was refused a grant and waits for room.
     wanted: bool,
@@ -57,7 +57,7 @@ struct State {
 pub(crate) struct Spoilt {
     /// The worker's place.
     pub(crate) place: usize,
-    /// Where it wrote.
+    /// The place where it wrote.
     pub(crate) extent: ExtentId,
 }
 
@@ -132,7 +132,7 @@ impl<M: Memory> Slab<M> {
         self.grant_from(place, |state, _| state.extents.grant_reserve(pages(bytes)))
     }
 
-    /// What a worker has written to after it was done with it, if that was seen: once.
+    /// Tells what a worker has written to after it was done with it, if that was seen: once.
     pub(crate) fn take_spoilt(&self) -> Option<Spoilt> {
         self.lock().ok()?.spoilt.take()
     }
@@ -167,7 +167,7 @@ impl<M: Memory> Slab<M> {
         result
     }
 
-    /// What it is used for. All 0 in a forked process.
+    /// Figures of its use. All 0 in a forked process.
     pub(crate) fn stats(&self) -> SlabStats {
         let Ok(state) = self.lock() else { return SlabStats::default() };
         SlabStats { copies: state.copies, copied_bytes: state.copied_bytes, ..state.extents.stats() }

@@ -33,7 +33,7 @@ impl FreeRuns {
         Some(start..end)
     }
 
-    /// Where `pages` pages could be taken: at the start and the end of the shortest runs that have so many.
+    /// Finds where `pages` pages could be taken: at the start and the end of the shortest runs that have so many.
     pub(super) fn places(&self, pages: u32) -> impl Iterator<Item = u32> {
         const LOOKED_AT: usize = 16;
         let runs = self.by_length.range((pages, 0)..).take(LOOKED_AT);

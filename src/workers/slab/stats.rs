@@ -1,4 +1,4 @@
-//! How much of a slab is in use.
+//! Figures of how much of a slab is in use.
 
 use serde::Serialize;
 
@@ -7,9 +7,9 @@ use serde::Serialize;
 pub(crate) struct SlabStats {
     /// All of it: what is grantable, what is closed, the reserve.
     pub(crate) capacity_bytes: usize,
-    /// What is granted only on request.
+    /// Bytes that are granted only on request.
     pub(crate) reserve_bytes: usize,
-    /// What may be granted now, beside the reserve.
+    /// Bytes that may be granted now, beside the reserve.
     pub(crate) limit_bytes: usize,
     /// Being written by workers.
     pub(crate) granted_bytes: usize,

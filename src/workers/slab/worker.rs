@@ -31,7 +31,7 @@ use crate::sync::Locked;
 /// The slab of the parent process, in a worker.
 pub(crate) struct WorkerSlab<M: Memory = Window> {
     memory: M,
-    /// What is being written now.
+    /// The extent that is being written now.
     open: Mutex<Vec<ExtentId>>,
 }
 

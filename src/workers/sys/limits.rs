@@ -1,4 +1,4 @@
-//! What a worker does to itself before user code runs.
+//! Limits that a worker sets itself before user code runs.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! What is the operating system's: processes by descriptor, signals, loaded modules, limits, usage. Linux.
+//! Calls of the operating system: processes by descriptor, signals, loaded modules, limits, usage. Linux.
 
 pub(crate) mod limits;
 pub(crate) mod modules;

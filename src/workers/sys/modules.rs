@@ -16,11 +16,11 @@ type Header = libc::Elf64_Phdr;
 /// An executable or a shared library in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Module {
-    /// What was added to every address in the file.
+    /// The number that was added to every address in the file.
     pub(crate) bias: usize,
     /// Whether it is the program itself.
     pub(crate) main: bool,
-    /// Where it was loaded from; empty for the program.
+    /// The path that it was loaded from; empty for the program.
     pub(crate) path: PathBuf,
     /// The linker's GNU build id, a digest of the contents.
     pub(crate) build_id: Option<Vec<u8>>,

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus};
 
-/// How a process ended, as the kernel tells its parent.
+/// The end of a process, as the kernel tells its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// It ended itself with this code.
@@ -44,7 +44,7 @@ pub(crate) struct Process {
 
 /// Another process whose children are treated as this one's: it says how they end.
 pub(crate) trait Ends: std::fmt::Debug + Send + Sync {
-    /// How the child `pid` ended, which is known to have ended.
+    /// Tells how the child `pid` ended, which is known to have ended.
     fn status(&self, pid: u32) -> Status;
 }
 

@@ -1,4 +1,4 @@
-//! What a process uses, read from outside: memory and CPU time.
+//! Memory and CPU time of a process, read from outside.
 
 #![allow(unsafe_code, reason = "clocks of other processes are not in std")]
 
@@ -18,7 +18,7 @@ pub(crate) struct Memory {
     pub(crate) data: u64,
 }
 
-/// What `pid` uses now; cheap (about 20 us).
+/// Reads what `pid` uses now; cheap (about 20 us).
 pub(crate) fn memory(pid: u32) -> io::Result<Memory> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
     Ok(Memory { anonymous: kib(&text, "RssAnon:"), shared: kib(&text, "RssShmem:"), data: kib(&text, "VmData:") })

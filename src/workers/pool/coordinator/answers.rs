@@ -1,4 +1,4 @@
-//! What workers say of their tasks.
+//! Answers of workers to their tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -121,7 +121,7 @@ impl Coordinator {
     }
 }
 
-/// What a worker wrote, as views have it; the grant comes back if that cannot be.
+/// Makes a lease of what a worker wrote, as views have it; the grant comes back if that cannot be.
 fn readable(grant: Grant, used: usize) -> std::result::Result<Arc<dyn Owner>, (Grant, Error)> {
     if grant.is_reserve() {
         return match grant.copy_out(used) {

@@ -1,4 +1,4 @@
-//! What is counted and told, and the controller that is fed with it.
+//! Figures that are counted and told, and the controller that is fed with them.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;

@@ -18,7 +18,7 @@ impl Coordinator {
             || self.crew.values().any(|member| member.tasks.values().any(|task| task.job.wide))
     }
 
-    /// How many workers there should be now, and the cap of those that are started.
+    /// The number of workers that there should be now, and the cap of those that are started.
     pub(super) fn staffing(&mut self) -> (usize, u64) {
         let lone = self.is_lone();
         (if lone { 1 } else { self.wanted }, self.cap(lone))

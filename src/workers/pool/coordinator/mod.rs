@@ -31,10 +31,10 @@ use crate::workers::launch::{Program, Worker};
 use crate::workers::options::MpOptions;
 use crate::workers::slab::{PAGE, Slab};
 
-/// How often it looks for what nobody tells of: deadlines, and memory that changed.
+/// The interval at which it looks for what nobody tells of: deadlines, and memory that changed.
 const TICK: Duration = Duration::from_millis(200);
 
-/// What the coordinator is asked for.
+/// A command to the coordinator.
 pub(super) enum Command {
     /// To have a range evaluated.
     Submit { border: Border, range: Range<u64>, how: How, deliver: Box<dyn Deliver> },
@@ -206,7 +206,7 @@ impl Coordinator {
         }
     }
 
-    /// How long nothing may happen before it looks around by itself.
+    /// The time in which nothing may happen before it looks around by itself.
     fn patience(&mut self) -> Duration {
         let rest = self.rest();
         self.look_again.map_or(rest, |soon| rest.min(soon))
