@@ -75,6 +75,41 @@ fn objects_give_the_data_of_files_for_any_number_of_workers() {
     assert_eq!(fetched, 0);
 }
 
+/// Neither the blocks of objects nor decoded row groups have room all together. In processes of their own: the memory of
+/// blocks is that of a process.
+#[cfg(feature = "parquet")]
+#[test]
+fn row_groups_in_random_order_are_fetched_once() {
+    use gristmill::source::{ParquetWriter, ParquetWriterOptions};
+    use gristmill::{Array, Element};
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    let noise = |i: u64| (0..1024).map(move |at| (at + 1024 * i).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29));
+    let row = |i: u64| Element::new().with("i", Array::scalar(i)).with("x", Array::from_vec(noise(i).collect()));
+    let mut writer = ParquetWriter::new(Vec::new(), ParquetWriterOptions::new().row_group_rows(200)).unwrap();
+    (0..6_000).for_each(|i| writer.write(&row(i)).unwrap());
+    let file = writer.finish().unwrap();
+    std::fs::write(dir.path().join("a.parquet"), &file).unwrap();
+    let url = server.put("a.parquet", file.clone());
+    let run = |path: &str, executor: &str| {
+        let text = format!(
+            "source: {{parquet: {{paths: \"{path}\", cache_bytes: 20971520}}}}\nstages:\n  - block_shuffle: {{window_blocks: 5, \
+             seed: 1}}\n  - to_iter\n  - batch: 64\nexecutor: {executor}\nstore: {{memory: 32MiB}}\n"
+        );
+        std::fs::write(dir.path().join("p.yaml"), text).unwrap();
+        told(gristmill(dir.path(), &["run", "p.yaml", "--json"]))["order_hash"].clone()
+    };
+    let near = run("a.parquet", "inline");
+    for executor in ["inline", "{threads: 2}"] {
+        server.requests();
+        assert_eq!(run(&url, executor), near, "{executor}");
+        let ranges = server.requests().into_iter().filter_map(|request| request.range);
+        let fetched: u64 = ranges.map(|(from, to)| to - from).sum();
+        // Of a few blocks one part belongs to one row group and the rest to another; by a plain `shuffle` each comes many times.
+        let share = fetched as f64 / file.len() as f64;
+        assert!((0.99..1.5).contains(&share), "{executor}: {share} times the data");
+    }
+}
+
 #[test]
 fn what_is_indexed_is_shown_without_its_signature() {
     let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());

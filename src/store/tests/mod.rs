@@ -414,38 +414,6 @@ fn rows_and_crops_are_read_where_they_lie() {
     assert!(near.views().unwrap()[0].bytes() == far.views().unwrap()[0].bytes());
 }
 
-/// Neither the blocks of objects nor decoded row groups have room all together.
-#[cfg(feature = "parquet")]
-#[test]
-fn row_groups_in_random_order_are_fetched_once() {
-    use crate::dataset::map::Source;
-    use crate::source::{Parquet, ParquetWriter, ParquetWriterOptions};
-    use crate::{Array, Element, Executor, Load, MapDataset, Stage};
-    const ROWS: i64 = 6_000;
-    let mut writer = ParquetWriter::new(Vec::new(), ParquetWriterOptions::new().row_group_rows(200)).unwrap();
-    let noise = |i: i64| {
-        (0..1024u64).map(|at| (at + 1024 * i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)).collect()
-    };
-    let row = |i| Element::new().with("i", Array::scalar(i)).with("x", Array::from_vec(noise(i)));
-    (0..ROWS).for_each(|i| writer.write(&row(i)).unwrap());
-    let (file, server) = (writer.finish().unwrap(), Server::start());
-    let url = server.put("a.parquet", file.clone());
-    let open = || Source::new(Parquet::options().cache_bytes(20 << 20).open(&url).unwrap());
-    StoreOptions::default().memory_bytes(16 << 20).apply();
-    for executor in [Executor::Inline, Executor::Threads(2)] {
-        let dataset = open().block_shuffle(5, 1);
-        dataset.check().unwrap();
-        asked(&server);
-        let loader = dataset.to_iter().loader().executor(executor).build().unwrap();
-        let mut read: Vec<_> = loader.map(|row| row.unwrap().array("i").unwrap().as_i64().unwrap()).collect();
-        let share = asked(&server) as f64 / file.len() as f64;
-        // Of a few blocks one part belongs to one row group and the rest to another.
-        assert!((0.99..1.05).contains(&share), "{executor}: {share} times the data");
-        read.sort_unstable();
-        assert!(read.into_iter().eq(0..ROWS), "{executor}");
-    }
-}
-
 /// What is several files, or one beside another, as it is on a disk.
 #[cfg(feature = "formats")]
 #[test]
