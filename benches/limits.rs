@@ -13,7 +13,7 @@ use gristmill::dataset::Remainder;
 use gristmill::dataset::map::{RandomAccess, Range, Source};
 use gristmill::pack::{Packing, RowSpec, WindowPackOptions};
 use gristmill::rng::IndexShuffle;
-use gristmill::source::{IndexCache, Jsonl, Lines, TokenLayout, TokenType, Tokens};
+use gristmill::source::{IndexCache, Jsonl, Lines, RandomCrops, TokenLayout, TokenType, Tokens};
 use gristmill::text::{TextEncoder, Tokenise, TokeniseMap, TokeniseOptions, Tokenizer};
 use gristmill::{DatasetIterator, Error, IterDataset, Load, MapDataset, Result, Runtime};
 
@@ -255,30 +255,81 @@ fn text_of(line: &str) -> String {
     value["text"].as_str().expect("every line has a text").to_owned()
 }
 
-/// Random crops of 1024 `u16` ids, widened to `i32`, against copying as many bytes with memcpy.
+/// Ids in a crop, and crops in a batch.
+const CROP: usize = 1024;
+const CROPS: usize = 256;
+
+/// Random crops of 1024 `u16` ids, widened to `i32`, against copying as many bytes with memcpy: one by one, and in batches,
+/// which a loop by hand takes part in.
 fn crops(folder: &Path) -> Result<()> {
-    const CROPS: usize = 20_000;
     let path = folder.join("tokens.bin");
-    let ids: Vec<u16> = (0..32u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 16) as u16).collect();
+    let ids: Vec<u16> = (0..100_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 16) as u16).collect();
     std::fs::write(&path, bytemuck::cast_slice(&ids)).map_err(|e| Error::io(e, &path))?;
-    let crops = Tokens::open(&path, TokenLayout::Bare(TokenType::U16))?.random_crops(1024, 7);
-    let work = (CROPS * 1024 * 4) as f64 / 1e9;
-    let from = vec![1u8; CROPS * 1024 * 4];
+    let crops = Tokens::open(&path, TokenLayout::Bare(TokenType::U16))?.random_crops(CROP, 7);
+    single_crops(&crops);
+    stacked_crops(&crops, &ids);
+    Ok(())
+}
+
+fn single_crops(crops: &RandomCrops) {
+    const COUNT: usize = 20_000;
+    let work = (COUNT * CROP * 4) as f64 / 1e9;
+    let from = vec![1u8; COUNT * CROP * 4];
     let copy = || {
-        for chunk in from.chunks_exact(1024 * 4) {
+        for chunk in from.chunks_exact(CROP * 4) {
             black_box(chunk.to_vec());
         }
     };
     let mut cx = gristmill::Cx::default();
-    let mut next = 0;
+    let mut indices = 0u64..;
     let ours = || {
-        for _ in 0..CROPS {
-            black_box(crops.get(next, &mut cx).unwrap());
-            next += 1;
+        for index in indices.by_ref().take(COUNT) {
+            black_box(crops.get(index, &mut cx).unwrap());
         }
     };
     line("crops: random, 1024 u16 to i32", "GB/s", work, turns(copy, ours), "memcpy of the output");
-    Ok(())
+}
+
+/// Copies and the loop by hand write to two buffers in turns, as a consumer that lets go of a batch when it has the next leaves
+/// two in use.
+fn stacked_crops(crops: &RandomCrops, ids: &[u16]) {
+    const BATCHES: usize = 64;
+    const PAIRS: usize = 61;
+    let work = (BATCHES * CROPS * CROP * 4) as f64 / 1e9;
+    let from = vec![1i32; BATCHES * CROPS * CROP];
+    let mut buffers = [vec![1i32; CROPS * CROP], vec![1i32; CROPS * CROP]];
+    let mut copied = buffers.clone();
+    let mut copy = || {
+        for (at, source) in from.chunks_exact(CROPS * CROP).enumerate() {
+            copied[at % 2].copy_from_slice(source);
+            black_box(&copied);
+        }
+    };
+    let mut indices = 0u64..;
+    let places = IndexShuffle::new((ids.len() - CROP) as u64, 42, 4).unwrap();
+    let mut by_hand = || {
+        for (at, first) in indices.by_ref().step_by(CROPS).take(BATCHES).enumerate() {
+            for (row, index) in buffers[at % 2].chunks_exact_mut(CROP).zip(first..) {
+                let from = places.get(index) as usize;
+                row.iter_mut().zip(&ids[from..from + CROP]).for_each(|(out, &id)| *out = id.into());
+            }
+            black_box(&buffers);
+        }
+    };
+    let mut cx = gristmill::Cx::default();
+    let mut indices = 0u64..;
+    let mut ours = || {
+        let mut kept = None;
+        for first in indices.by_ref().step_by(CROPS).take(BATCHES) {
+            let indices: Vec<u64> = (first..).take(CROPS).collect();
+            kept = black_box(crops.get_stacked(&indices, &mut cx));
+        }
+        drop(kept);
+    };
+    let rounds = pairs(PAIRS, || Ok(clock(&mut copy)), || Ok(clock(&mut by_hand))).unwrap();
+    paired_line("crops: batches of 256, by hand", "GB/s", work, &rounds, "memcpy of the output");
+    let rounds = pairs(PAIRS, || Ok(clock(&mut copy)), || Ok(clock(&mut ours))).unwrap();
+    paired_line("crops: batches of 256", "GB/s", work, &rounds, "memcpy of the output");
 }
 
 /// A file of a million lines: opened cold (the index is built), and with the index cached.

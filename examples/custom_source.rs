@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release --example custom_source
 
-use gristmill::dataset::map::{RandomAccess, Source};
+use gristmill::dataset::map::{RandomAccess, Source, SourceFacts};
 use gristmill::{Array, Buffer, DType, Element, Load, MapDataset, Result};
 
 /// Images drawn on demand: record `i` is a `side × side` gradient with its number as the label.
@@ -18,13 +18,9 @@ impl RandomAccess for Gradients {
         self.count
     }
 
-    fn name(&self) -> &'static str {
-        "gradients"
-    }
-
-    /// What tells this data from other data: a checkpoint is refused where it differs.
-    fn identity(&self) -> String {
-        format!("{} images of {}x{}", self.count, self.side, self.side)
+    /// The name of the stage, and the mark that tells this data from other data: a checkpoint is refused where it differs.
+    fn facts(&self) -> SourceFacts {
+        SourceFacts::new("gradients", format!("{} images of {}x{}", self.count, self.side, self.side))
     }
 
     fn read(&self, index: u64) -> Result<Element> {

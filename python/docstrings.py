@@ -1,18 +1,22 @@
 """Writes `src/python/docs.rs`: what `help()` shows of the extension's classes and functions, out of its stub.
 
-The stub is the one place where signatures and docstrings are written. Run `python python/docstrings.py` when it has changed;
-a test compares both, and holds the built extension against the stub.
+The stub is the one place where signatures and docstrings are written, but for the parameters that pipeline files have, too: those
+are described beside the code that reads them, and written into the stub from `pipeline.schema.json`. Run
+`python python/docstrings.py` when either has changed; a test compares them, and holds the built extension against the stub.
 """
 
 import ast
+import json
 import re
 import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
 STUB = FOLDER / "gristmill" / "_gristmill.pyi"
+SCHEMA = FOLDER / "gristmill" / "pipeline.schema.json"
 WRITTEN = FOLDER.parent / "src" / "python" / "docs.rs"
 
 # Columns of lists of parameters.
@@ -157,6 +161,77 @@ def _item(item: re.Match[str], types: dict[str, str]) -> str:
     return "\n".join(lines).replace("\0", " ")
 
 
+# Parameters that mean something else in Python than in a file, or in one of the worlds: the stub has its own words for them.
+OWN = {
+    "array_record.field", "arrow.cache_bytes", "arrow.paths", "bagz.field", "batch.mask", "batch.remainder",
+    "csv.nulls", "csv.types", "enumerate.column", "filter.column", "npy.path", "parquet.columns",
+    "parquet.row_groups", "parse_example.features", "parse_sequence_example.context",
+    "parse_sequence_example.sequences", "range.start", "repeat.num_epochs", "repeat.reseed_each_epoch",
+    "safetensors.float8_as_u8", "tfrecord.field", "to_iter.on_bad_record", "tokenise.overflow",
+    "window_shuffle.window_size",
+}  # fmt: skip
+
+
+def descriptions() -> dict[str, dict[str, Any]]:
+    """What the schema says of each argument of a source or a stage."""
+    definitions = json.loads(SCHEMA.read_text())["$defs"]
+    found: dict[str, dict[str, Any]] = {}
+    for group in (definitions["source"], definitions["stage"]["anyOf"][0]):
+        for name, entry in group["properties"].items():
+            forms = [form for form in entry.get("anyOf", [entry]) if "object" in form.get("type", "")]
+            for argument, about in forms[0].get("properties", {}).items():
+                found[f"{name}.{argument}"] = about
+    return found
+
+
+def in_python(about: dict[str, Any], default: str | None) -> str:
+    """A description with its values as Python writes them, and the default that a signature does not show."""
+
+    def value(code: re.Match[str]) -> str:
+        inner = re.sub(r"([{,] ?)(\w+): ", r'\1"\2": ', code[1])
+        inner = re.sub(r"^(\w+): (\w+)$", r'\1="\2"', inner).replace('="true"', "=True")
+        inner = f'"{inner}"' if inner in words else inner
+        return f"`{ {'true': 'True', 'false': 'False'}.get(inner, inner)}`"
+
+    words = {*about.get("enum", []), "beside", "off"}
+    text = re.sub("`([^`]+)`", value, about["description"])
+    if any("pattern" in form for form in about.get("anyOf", [])):
+        text += ' In bytes, or as text such as `"512MiB"`.'
+    if default == "None" and about.get("default") is not None:
+        text += f" `{json.dumps(about['default'])}` by default."
+    return text
+
+
+def described(stub: str) -> str:
+    """The stub with what the schema says of its parameters."""
+    known, lines = descriptions(), stub.splitlines(keepends=True)
+    for name, function in reversed(list(functions(ast.parse(stub)))):
+        owner, _, method = name.rpartition(".")
+        first = function.body[0]
+        defaults = {argument.arg: default for _, argument, default in parameters(function)}
+        if owner not in ("MapDataset", "IterDataset") or first.end_lineno is None:
+            continue
+
+        def item(
+            found: re.Match[str], method: str = method, defaults: dict[str, str | None] = defaults
+        ) -> str:
+            about = known.get(f"{method}.{found[1]}")
+            if about is None or f"{method}.{found[1]}" in OWN:
+                return found[0]
+            wrap = textwrap.TextWrapper(120, initial_indent=" " * 12, subsequent_indent=" " * 16)
+            wrap.break_long_words = wrap.break_on_hyphens = False
+            return wrap.fill(f"{found[1]}: {in_python(about, defaults.get(found[1]))}")
+
+        block = "".join(lines[first.lineno - 1 : first.end_lineno])
+        head, args, rest = block.partition("        Args:\n")
+        lines[first.lineno - 1 : first.end_lineno] = [head + args + re.sub(STUB_ITEM, item, rest)]
+    return "".join(lines)
+
+
+# The same as `ITEM`, where it stands in the stub.
+STUB_ITEM = re.compile(r"^ {12}(\w+): (.*(?:\n {16}.*)*)", re.MULTILINE)
+
+
 def literal(text: str) -> str:
     """A string of Rust."""
     return f'r#"{text}"#'
@@ -179,11 +254,13 @@ def written(stub: str) -> str:
 
 
 def main() -> None:
-    """Writes the file, or with `--check` says whether it would be another."""
-    text = written(STUB.read_text())
-    if "--check" in sys.argv[1:]:
-        sys.exit(WRITTEN.read_text() != text)
-    WRITTEN.write_text(text)
+    """Writes the files, or with `--check` says whether they would be others."""
+    stub = described(STUB.read_text())
+    for file, text in ((STUB, stub), (WRITTEN, written(stub))):
+        if "--check" not in sys.argv[1:]:
+            file.write_text(text)
+        elif file.read_text() != text:
+            sys.exit(f"{file} is stale")
 
 
 if __name__ == "__main__":

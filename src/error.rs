@@ -20,7 +20,7 @@ pub(crate) use told::Told;
 /// A result whose error is [`Error`](struct@Error).
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Who can mend it.
+/// The party that can mend an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -60,17 +60,9 @@ impl ErrorKind {
             Self::Device => "device",
         }
     }
-
-    /// The kind whose [`as_str`](Self::as_str) is `name`.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        use ErrorKind::*;
-        let kinds = [Config, Data, Io, State, Unsupported, User, Cancelled, Worker, Device];
-        kinds.into_iter().find(|kind| kind.as_str() == name)
-    }
 }
 
-/// What went wrong, where, and what to do.
+/// Account of what went wrong, where, and what to do.
 ///
 /// `Display` prints one line, context first: `stage 2 tokenise: corpus.jsonl: record 1207: byte 88123: …`.
 /// The underlying error, where there is one, is [`source`](std::error::Error::source).
@@ -177,6 +169,13 @@ impl Error {
         self
     }
 
+    /// Puts what it happened to in front of the message.
+    #[cold]
+    pub(crate) fn of(mut self, what: &str) -> Self {
+        self.0.message = format!("{what}: {}", self.0.message);
+        self
+    }
+
     /// Adds the error that led to this one.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
@@ -228,6 +227,13 @@ impl Error {
         self
     }
 
+    /// The same with the global index of an element that was counted in another way.
+    #[must_use]
+    pub(crate) fn map_index(mut self, global: impl FnOnce(u64) -> u64) -> Self {
+        self.0.context.index = self.0.context.index.map(global);
+        self
+    }
+
     /// Adds the stage that failed.
     #[must_use]
     pub fn stage(mut self, stage: impl Into<String>) -> Self {
@@ -235,7 +241,7 @@ impl Error {
         self
     }
 
-    /// Who can mend it.
+    /// Returns who can mend it.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -245,7 +251,7 @@ impl Error {
         &self.0.message
     }
 
-    /// What the user can do about it, where the code that failed knows.
+    /// Says what the user can do about it, where the code that failed knows.
     pub fn help_text(&self) -> Option<&str> {
         self.0.help.as_deref()
     }

@@ -1,4 +1,4 @@
-//! What the library has to say while it runs: warnings, and more where it is asked for, each as a line of text.
+//! Words that the library has to say while it runs: warnings, and more where it is asked for, each as a line of text.
 
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};

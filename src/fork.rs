@@ -174,7 +174,7 @@ impl<T: fmt::Debug> fmt::Debug for Ours<T> {
 /// A value that each process has for itself: a fork begins with a new one, whatever threads did with that of its parent.
 pub(crate) struct PerProcess<T> {
     make: fn() -> T,
-    /// What was made last. It is freed with this, in the process that made it.
+    /// The value that was made last. It is freed with this, in the process that made it.
     latest: AtomicPtr<Made<T>>,
     /// Dropping this drops a value.
     _owns: PhantomData<T>,
@@ -194,7 +194,7 @@ impl<T: Send + Sync> PerProcess<T> {
         Self { make, latest: AtomicPtr::new(std::ptr::null_mut()), _owns: PhantomData }
     }
 
-    /// That of this process. `make` may be called by several threads at once, of which one is heard.
+    /// Finds or makes the value of this process. `make` may be called by several threads at once, of which one is heard.
     #[inline]
     pub(crate) fn get(&self) -> &T {
         let latest = self.latest.load(Ordering::Acquire);

@@ -1,4 +1,4 @@
-//! Whatever comes from outside, on bytes in memory: the targets of `fuzz/`. Only in tests and in builds with `--cfg fuzzing`.
+//! Targets of `fuzz/`: parsers of bytes from outside, on bytes in memory. Only in tests and in builds with `--cfg fuzzing`.
 //!
 //! Each takes any bytes. None may panic, hang or take much more memory than it is given.
 
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// What fuzzing found or left, of each target.
+    /// Finds the folder of what fuzzing found or left, of each target.
     fn corpus() -> std::path::PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus")
     }

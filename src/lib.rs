@@ -36,6 +36,7 @@
 //! | [`text`] | tokenizers |
 //! | [`pack`] | sequences into rows: the kernels under the packing stages |
 //! | [`spec`] | pipelines declared in YAML, TOML or JSON |
+//! | [`part`] | several hosts: which rows of a global batch each takes |
 //! | [`exec`], [`Loader`] | who runs a pipeline, and the running pipeline |
 //! | [`workers`] | worker processes under a RAM budget: [`mp_prefetch`](workers::mp_prefetch) |
 //! | [`device`] | accelerators by the PJRT C API: batches sent ahead |
@@ -84,6 +85,7 @@ mod cores;
 pub mod cx;
 pub mod dataset;
 #[cfg(feature = "text")]
+#[doc(hidden)]
 pub mod demo;
 #[cfg(feature = "pjrt")]
 pub mod device;
@@ -97,6 +99,7 @@ mod fork;
 pub mod fuzzing;
 mod loader;
 pub mod pack;
+pub mod part;
 mod place;
 pub mod prelude;
 #[cfg(feature = "python")]
@@ -128,4 +131,5 @@ pub use element::{Array, Batch, Buffer, DType, Element, ElementSpec, Value};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::{Executor, Runtime};
 pub use loader::{Load, Loader, LoaderBuilder};
+pub use part::{Deal, Part};
 pub use report::Report;

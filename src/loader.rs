@@ -1,21 +1,27 @@
 //! The loader: a pipeline that runs.
 
 mod ahead;
+mod parted;
 
+use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
 use self::ahead::Ahead;
+use self::parted::{Parted, Pass, Wanted};
 use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::{Cx, Recorder};
+use crate::dataset::iter::{Dealt, plan_in_words};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Engine, Executor, Runtime};
 use crate::fork::Ours;
+use crate::part::{Deal, Part, RowBatch, RowNumbers};
 use crate::report::{ConsumerMeter, First, Report, Seen};
 use crate::startup::made_between;
+use crate::sync::Locked;
 
 /// Runs pipelines: what every [`IterDataset`] can do.
 pub trait Load: IterDataset {
@@ -41,17 +47,20 @@ pub(crate) trait Backend: Send {
 
 /// Chooses how a pipeline is run: see [`Load::loader`].
 #[must_use = "a builder does nothing until `build`"]
-pub struct LoaderBuilder<D> {
+pub struct LoaderBuilder<D: IterDataset> {
     dataset: D,
     executor: Executor,
     buffer: usize,
     resume: Option<Checkpoint>,
     backend: Option<Box<dyn Backend>>,
+    parted: Option<Parted<D::Item>>,
+    deal: Deal,
 }
 
 impl<D: IterDataset + 'static> LoaderBuilder<D> {
     pub(crate) fn new(dataset: D) -> Self {
-        Self { dataset, executor: Executor::Inline, buffer: 2, resume: None, backend: None }
+        let (executor, deal) = (Executor::Inline, Deal::Even);
+        Self { dataset, executor, buffer: 2, resume: None, backend: None, parted: None, deal }
     }
 
     /// Has those evaluate the elements that `backend` starts, in place of an [`executor`](Self::executor).
@@ -84,6 +93,23 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         self
     }
 
+    /// Delivers only the rows of `part` of every batch: see [`part`](crate::part). All else is as without: the batches of the pipeline are the global
+    /// ones, and any part goes on from the state of any other.
+    pub fn part(mut self, part: Part) -> Self
+    where
+        D::Item: RowBatch,
+    {
+        self.parted = Some(Parted::new(part));
+        self
+    }
+
+    /// Chooses how rows are dealt among [parts](Self::part); [`Deal::Even`] at first. Another deal needs to know what all rows of a batch cost, so that each host evaluates all
+    /// of them.
+    pub fn deal(mut self, deal: Deal) -> Self {
+        self.deal = deal;
+        self
+    }
+
     /// Starts.
     ///
     /// # Errors
@@ -92,14 +118,26 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     pub fn build(mut self) -> Result<Loader<D>> {
         if self.buffer > MOST_BUFFER {
             let text = format!("buffer is {}, and must be {MOST_BUFFER} or less", self.buffer);
-            return Err(crate::Error::config(text).help("it counts batches that are kept ready, not bytes"));
+            return Err(Error::config(text).help("it counts batches that are kept ready, not bytes"));
         }
         (&self.dataset as &dyn Stage).check_all()?;
+        let parted = match (self.parted.take(), std::mem::take(&mut self.deal)) {
+            (Some(parted), deal) => Some(parted.dealt(deal)?),
+            (None, Deal::Even) => None,
+            (None, _) => {
+                let text = "rows are to be dealt in balance, and no part says which rank of how many this is";
+                return Err(Error::config(text).help("add `part`"));
+            }
+        };
         let recorder = Recorder::new((&self.dataset as &dyn Stage).count());
         let (run, executor) = self.runtime(&recorder)?;
-        let mut iter = self.dataset.iter(&run)?;
+        let identity = Identity::of(&self.dataset);
+        let wanted = Wanted::new(Mutex::new(parted.as_ref().and_then(Parted::by_place)));
+        let dataset = Arc::new(self.dataset);
+        let mut iter = Pass::start(dataset.clone(), &run, wanted.clone())?;
+        let by_rows = iter.is_of_part().then_some(wanted);
         let mut cx = run.cx();
-        let (identity, mut delivered) = (Identity::of(&self.dataset), 0);
+        let mut delivered = 0;
         if let Some(checkpoint) = self.resume {
             checkpoint.check(&identity)?;
             iter.restore(typed_state::<D>(checkpoint.state)?, &mut cx)?;
@@ -114,9 +152,23 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
                 Drive::Ahead(Ours::new(Ahead::start(iter, cx, self.buffer, &run)?))
             }
         };
-        let dataset = self.dataset;
         let first = First::default();
-        Ok(Loader { dataset, identity, executor, run, recorder, drive, state, delivered, meter, first, ended: false })
+        Ok(Loader {
+            dataset,
+            identity,
+            executor,
+            run,
+            recorder,
+            drive,
+            state,
+            earlier: VecDeque::new(),
+            delivered,
+            meter,
+            first,
+            parted,
+            by_rows,
+            ended: false,
+        })
     }
 
     /// Who evaluates, and that in words.
@@ -130,10 +182,10 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
 
 fn typed_state<D: IterDataset>(json: serde_json::Value) -> Result<<D::Iter as DatasetIterator>::State> {
     serde_json::from_value(json)
-        .map_err(|e| crate::Error::state(format!("the checkpoint's state is not of this pipeline's shape: {e}")))
+        .map_err(|e| Error::state(format!("the checkpoint's state is not of this pipeline's shape: {e}")))
 }
 
-impl<D> fmt::Debug for LoaderBuilder<D> {
+impl<D: IterDataset> fmt::Debug for LoaderBuilder<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LoaderBuilder").field("executor", &self.executor).finish_non_exhaustive()
     }
@@ -150,22 +202,34 @@ pub(crate) type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::Stat
 /// [`state`](Self::state) are errors, [`report`](Self::report) counts nothing, and dropping it does nothing: what it has
 /// threads and processes for goes on in the parent alone.
 pub struct Loader<D: IterDataset> {
-    dataset: D,
+    dataset: Arc<D>,
     identity: Identity,
     executor: String,
     run: Runtime,
     recorder: Arc<Recorder>,
     drive: Drive<D>,
     state: StateOf<D>,
+    /// States before the last elements, the youngest first.
+    earlier: VecDeque<StateOf<D>>,
     delivered: u64,
     meter: ConsumerMeter,
     first: First,
+    parted: Option<Parted<D::Item>>,
+    /// Where the pass evaluates the rows of a part alone: how it is told of another.
+    by_rows: Option<Wanted>,
     ended: bool,
 }
 
 enum Drive<D: IterDataset> {
-    Inline { iter: D::Iter, cx: Cx },
-    Ahead(Ours<Ahead<D::Item, StateOf<D>>>),
+    Inline { iter: Pass<D>, cx: Cx },
+    Ahead(Ours<Ahead<Dealt<D::Item>, StateOf<D>>>),
+}
+
+/// The error where the thread that has the pass does not follow.
+#[cold]
+fn too_busy() -> Error {
+    let text = "the loader has ended, or its thread is too busy to go elsewhere";
+    Error::new(ErrorKind::Worker, text).help("build one that resumes from its `state`")
 }
 
 impl<D: IterDataset> Drive<D> {
@@ -183,6 +247,9 @@ const MOST_BUFFER: usize = 1 << 20;
 
 /// A wait for the first element that is no longer has no cause worth naming.
 const LONG_FIRST: Duration = Duration::from_millis(20);
+
+/// Elements that [`Loader::back`] goes back at most.
+const KEPT: usize = 2;
 
 /// The loader in the error that a fork gets.
 const NAME: &str = "this loader";
@@ -207,7 +274,35 @@ impl<D: IterDataset + 'static> Loader<D> {
     pub(crate) fn restore(&mut self, checkpoint: &Checkpoint) -> Result<bool> {
         self.check_process()?;
         checkpoint.check(&self.identity)?;
-        let state = typed_state::<D>(checkpoint.state.clone())?;
+        self.go_to(typed_state::<D>(checkpoint.state.clone())?, checkpoint.delivered)
+    }
+
+    /// Gives the last `count` elements back, 2 at most: they are delivered again. It is for a step that was not committed, where others have failed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`](crate::ErrorKind::State) for more than were delivered or are kept; as [`LoaderBuilder::build`] where elements are read again, and
+    /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) where the thread of the stateful stages does not answer within a second. Then it has ended,
+    /// and [`state`](Self::state) is the place to go on from by a new one.
+    pub fn back(&mut self, count: usize) -> Result<()> {
+        self.check_process()?;
+        let Some(checkpoint) = count.checked_sub(1) else { return Ok(()) };
+        let Some(state) = self.earlier.get(checkpoint).cloned() else {
+            let text = format!("{count} elements back, and {} can be given back", self.earlier.len());
+            return Err(Error::state(text).help(format!(
+                "at most {KEPT}, of those since the start or a restore; older states are those that were saved"
+            )));
+        };
+        let delivered = self.delivered - count as u64;
+        (self.state, self.delivered) = (state.clone(), delivered);
+        if !self.go_to(state, delivered)? {
+            return Err(too_busy());
+        }
+        Ok(())
+    }
+
+    /// See [`restore`](Self::restore).
+    fn go_to(&mut self, state: StateOf<D>, delivered: u64) -> Result<bool> {
+        self.earlier.clear();
         if std::mem::replace(&mut self.ended, true) {
             return Ok(false);
         }
@@ -218,8 +313,44 @@ impl<D: IterDataset + 'static> Loader<D> {
                 None => return Ok(false),
             },
         };
-        (self.state, self.delivered, self.ended) = (restored?, checkpoint.delivered, false);
+        (self.state, self.delivered, self.ended) = (restored?, delivered, false);
         Ok(true)
+    }
+
+    /// Takes the rows of another part from the next batch on, without a restart: where hosts have come or gone.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for what is no part, and for listed rows where rows are balanced; the present one stays then. Where it evaluates the rows of its part alone
+    /// also as [`back`](Self::back).
+    pub fn repart(&mut self, part: Part) -> Result<()>
+    where
+        D::Item: RowBatch,
+    {
+        let parted = Parted::new(part.clone()).dealt(self.deal().cloned().unwrap_or_default())?;
+        self.check_process()?;
+        self.parted = Some(parted);
+        let Some(wanted) = &self.by_rows else { return Ok(()) };
+        *wanted.locked() = Some(part);
+        // What was made ahead is of other rows.
+        if !self.go_to(self.state.clone(), self.delivered)? {
+            return Err(too_busy());
+        }
+        Ok(())
+    }
+
+    /// The part of every batch that it delivers, if it is not all.
+    pub fn part(&self) -> Option<&Part> {
+        self.parted.as_ref().map(Parted::part)
+    }
+
+    /// How rows are dealt among parts, if it delivers one.
+    pub fn deal(&self) -> Option<&Deal> {
+        self.parted.as_ref().map(Parted::deal)
+    }
+
+    /// The rows of its global batch that the last element delivered is; `None` before the first, and without a [part](LoaderBuilder::part).
+    pub fn rows(&self) -> Option<&RowNumbers> {
+        self.parted.as_ref()?.rows()
     }
 
     /// Whether it gives nothing more.
@@ -277,11 +408,17 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
         if self.check_process().is_err() {
             // A thread that counted when this process was forked may have locked the counts.
-            self.recorder = Recorder::new((&self.dataset as &dyn Stage).count());
+            self.recorder = Recorder::new((&*self.dataset as &dyn Stage).count());
         }
         self.run.demand().aside(|| self.run.sync());
         let seen = Seen { meter: &self.meter, around, first: &self.first };
-        Report::new(&self.dataset, &self.executor, &self.recorder, &self.run, seen)
+        let mut report = Report::new(&*self.dataset, &self.executor, &self.recorder, &self.run, seen);
+        report.part = self.part().map(|part| {
+            let plan = plan_in_words(&*self.dataset, self.by_rows.is_some());
+            format!("{part} · this host {plan}")
+        });
+        report.remarks.extend(self.parted.as_ref().and_then(Parted::remark));
+        report
     }
 
     /// The next element, as [`next`](Iterator::next) gives it; pending where others make it and have not done so within
@@ -339,7 +476,12 @@ impl<D: IterDataset + 'static> Loader<D> {
         };
         let Poll::Ready(next) = next else { return Ok(Poll::Pending) };
         let Some((element, state)) = next else { return Ok(Poll::Ready(None)) };
-        self.state = state;
+        let element = match (&mut self.parted, element) {
+            (Some(parted), element) => parted.take(element, self.delivered)?,
+            (None, Dealt::Whole(element) | Dealt::Own(element, _)) => element,
+        };
+        self.earlier.truncate(KEPT - 1);
+        self.earlier.push_front(std::mem::replace(&mut self.state, state));
         self.delivered += 1;
         self.meter.delivered += 1;
         if self.meter.delivered == 1 {
@@ -385,135 +527,4 @@ impl<D: IterDataset> fmt::Debug for Loader<D> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::dataset::map::Range;
-    use crate::{Error, ErrorKind, MapDataset};
-
-    fn pipeline(add: i64) -> impl IterDataset<Item = i64> + 'static {
-        Range::new(0, 5000).map(move |x| x + add).to_iter().filter(|x| x % 7 != 0).boxed()
-    }
-
-    fn run(loader: Loader<impl IterDataset<Item = i64> + 'static>) -> Vec<i64> {
-        loader.collect::<Result<_>>().unwrap()
-    }
-
-    #[test]
-    fn executors_agree_and_a_checkpoint_restores_into_any() {
-        let inline = run(pipeline(1).loader().build().unwrap());
-        assert_eq!(inline.len(), 5000 - 5000 / 7);
-        for threads in [1, 3] {
-            let mut loader = pipeline(1).loader().threads(threads).build().unwrap();
-            let mut seen: Vec<i64> = loader.by_ref().take(1234).map(Result::unwrap).collect();
-            let json = loader.state().unwrap().to_json();
-            let checkpoint = Checkpoint::from_json(&json).unwrap();
-            assert_eq!(checkpoint.delivered, 1234);
-            let resumed = pipeline(1).loader().resume(checkpoint).build().unwrap();
-            assert_eq!(resumed.state().unwrap().to_json(), json);
-            seen.extend(run(resumed));
-            assert_eq!(seen, inline);
-        }
-    }
-
-    #[test]
-    fn a_foreign_checkpoint_is_refused_by_name() {
-        let state = Range::new(0, 9).to_iter().loader().build().unwrap().state().unwrap();
-        let error = Range::new(0, 8).to_iter().loader().resume(state).build().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::State);
-        assert!(error.message().contains("stage 0 was range(0, 9, 1) and is range(0, 8, 1)"), "{error}");
-    }
-
-    #[test]
-    fn an_error_arrives_in_its_place_and_ends_the_run() {
-        for executor in [Executor::Inline, Executor::Threads(2)] {
-            let ds = Range::new(0, 100).try_map(|x| if x == 30 { Err(Error::data("bad")) } else { Ok(x) });
-            let mut loader = ds.to_iter().loader().executor(executor).build().unwrap();
-            assert_eq!(loader.by_ref().take(30).filter_map(Result::ok).count(), 30);
-            assert_eq!(loader.next().unwrap().unwrap_err().to_string(), "stage 1 map: element 30: bad");
-            assert!(loader.next().is_none());
-            assert_eq!(loader.state().unwrap().state["next_index"], 30);
-        }
-    }
-
-    /// The fourth element is only there once the third has arrived.
-    #[test]
-    fn elements_do_not_wait_for_the_next() {
-        let (arrived, has_arrived) = crossbeam_channel::bounded(1);
-        let next = move |x: i64| {
-            let late = x == 3 && has_arrived.recv_timeout(std::time::Duration::from_secs(30)).is_err();
-            if late { Err(Error::data("nothing has arrived")) } else { Ok(x) }
-        };
-        for stateful in [false, true] {
-            let stream = Range::new(0, 9).to_iter().try_map(next.clone());
-            let stream = if stateful { stream.window_shuffle(1, 1).boxed() } else { stream.boxed() };
-            let mut loader = stream.loader().threads(2).build().unwrap();
-            assert_eq!(loader.by_ref().take(3).map(Result::unwrap).collect::<Vec<_>>(), [0, 1, 2]);
-            arrived.send(()).unwrap();
-            assert_eq!(run(loader), [3, 4, 5, 6, 7, 8]);
-        }
-    }
-
-    #[test]
-    fn a_consumer_may_look_up_while_it_waits() {
-        let (open, gate) = crossbeam_channel::bounded::<()>(1);
-        let ds = Range::new(0, 3).map(move |x| gate.recv().map_or(x, |()| x));
-        let mut loader = ds.to_iter().loader().threads(1).build().unwrap();
-        let patience = Duration::from_millis(1);
-        assert!((0..3).all(|_| loader.next_within(patience).is_pending()));
-        assert_eq!((loader.delivered(), loader.report().delivered), (0, 0));
-        drop(open);
-        let first = std::iter::repeat_with(|| loader.next_within(patience)).find(Poll::is_ready);
-        assert!(matches!(first, Some(Poll::Ready(Some(Ok(0))))));
-        assert_eq!(run(loader), [1, 2]);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_fork_neither_reads_it_nor_ends_it() {
-        use crate::fork::tests::in_fork;
-        for executor in [Executor::Threads(1), Executor::Threads(3), Executor::Auto] {
-            let mut loader = Some(pipeline(0).loader().executor(executor).build().unwrap());
-            let mut seen: Vec<i64> = loader.iter_mut().flatten().take(10).map(Result::unwrap).collect();
-            let refused =
-                |error: Error| error.kind() == ErrorKind::Worker && error.message().contains("is a fork of it");
-            let code = in_fork(|| {
-                let Some(mut loader) = loader.take() else { return false };
-                let errors = [loader.next().and_then(Result::err), loader.state().err()];
-                // The next time it has ended, as after any error.
-                let over = loader.next().is_none() && loader.report().delivered == 10;
-                drop(loader);
-                over && errors.into_iter().flatten().filter_map(|e| refused(e).then_some(())).count() == 2
-            });
-            assert_eq!(code, 0);
-            seen.extend(loader.into_iter().flatten().map(Result::unwrap));
-            assert_eq!(seen, run(pipeline(0).loader().build().unwrap()));
-        }
-    }
-
-    /// Also where tasks that are under way hold the threads, and where the stateful part would wait for ever.
-    #[test]
-    fn dropping_it_ends_its_threads() {
-        let calls = Arc::new(());
-        for round in 0..20 {
-            let call = calls.clone();
-            let slow = move |x: i64| {
-                let _call = &call;
-                std::thread::sleep(Duration::from_micros(300));
-                x
-            };
-            let ds = Range::new(0, 1 << 40).map(slow).to_iter().filter(move |&x| round % 2 == 0 || x < 3);
-            let mut loader = ds.loader().threads(2).build().unwrap();
-            assert_eq!(loader.next().unwrap().unwrap(), 0);
-            drop(loader);
-            assert_eq!(Arc::strong_count(&calls), 1);
-        }
-    }
-
-    #[test]
-    fn a_panic_on_a_thread_is_an_error_of_its_element() {
-        let ds = Range::new(0, 10).map(|x| if x == 3 { panic!("boom") } else { x });
-        let mut loader = ds.to_iter().loader().threads(2).build().unwrap();
-        let error = loader.by_ref().find_map(Result::err).unwrap();
-        assert_eq!(error.to_string(), "element 3: a function panicked: boom");
-    }
-}
+mod tests;

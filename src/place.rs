@@ -1,9 +1,71 @@
-//! Where a file lies: a path of this machine, or the URL of an object in a store.
+//! Locations of files: a path of this machine, or the URL of an object in a store.
 //!
-//! Both travel as a [`Path`], so that whatever takes the one takes the other.
+//! Users give a [`Path`] for either. It becomes a [`Location`] where it comes in.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+
+/// Location of a file or folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Location {
+    /// A path of this machine.
+    Local(PathBuf),
+    /// The URL of an object in a store, or of a folder of some.
+    Object(PathBuf),
+}
+
+impl<P: Into<PathBuf>> From<P> for Location {
+    /// Parses a path or a URL. A `file://` URL is the path that it stands for.
+    fn from(path: P) -> Self {
+        let path = path.into();
+        match (scheme(&path), path.to_str()) {
+            (Some(scheme), Some(text)) if scheme.eq_ignore_ascii_case("file") => {
+                let rest = &text[scheme.len() + "://".len()..];
+                Self::Local(unescaped(rest.strip_prefix("localhost").unwrap_or(rest)))
+            }
+            (Some(_), _) => Self::Object(path),
+            (None, _) => Self::Local(path),
+        }
+    }
+}
+
+impl AsRef<Path> for Location {
+    fn as_ref(&self) -> &Path {
+        let (Self::Local(path) | Self::Object(path)) = self;
+        path
+    }
+}
+
+impl Location {
+    /// The path or URL, as users have it.
+    pub(crate) fn into_path(self) -> PathBuf {
+        let (Self::Local(path) | Self::Object(path)) = self;
+        path
+    }
+
+    pub(crate) fn is_object(&self) -> bool {
+        matches!(self, Self::Object(_))
+    }
+
+    /// The location of another file on this machine or in this store, by its path.
+    pub(crate) fn beside(&self, path: impl FnOnce(&Path) -> PathBuf) -> Self {
+        match self {
+            Self::Local(this) => Self::Local(path(this)),
+            Self::Object(this) => Self::Object(path(this)),
+        }
+    }
+
+    /// The file of this name in the folder.
+    pub(crate) fn join(&self, name: impl AsRef<Path>) -> Self {
+        self.beside(|folder| folder.join(name))
+    }
+
+    /// Whether it exists, as far as that is known unasked: stores are asked when an object is opened.
+    #[cfg(feature = "spec")]
+    pub(crate) fn may_exist(&self) -> bool {
+        self.is_object() || self.as_ref().exists()
+    }
+}
 
 /// The scheme of a URL: `s3` of `s3://bucket/key`. A letter by itself is a drive.
 pub(crate) fn scheme(path: &Path) -> Option<&str> {
@@ -17,11 +79,6 @@ fn is_scheme(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// Whether it lies in a store, and not on this machine.
-pub(crate) fn is_remote(path: &Path) -> bool {
-    scheme(path).is_some_and(|scheme| !scheme.eq_ignore_ascii_case("file"))
-}
-
 /// Whether a scheme is that of a web server, whose URLs have queries.
 pub(crate) fn is_web(scheme: &str) -> bool {
     ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web))
@@ -31,7 +88,7 @@ pub(crate) fn is_web(scheme: &str) -> bool {
 /// (`hf://datasets/org/name`) is one whatever its name.
 #[cfg(any(test, feature = "cli", feature = "store"))]
 pub(crate) fn may_be_folder(path: &Path) -> bool {
-    let Some(scheme) = scheme(path).filter(|_| is_remote(path)) else { return true };
+    let Some(scheme) = scheme(path).filter(|scheme| !scheme.eq_ignore_ascii_case("file")) else { return true };
     let text = path.to_string_lossy();
     let name = text.rsplit('/').next().unwrap_or_default();
     name.is_empty() || is_dataset(path) || !is_web(scheme) && !name.contains('.')
@@ -43,18 +100,6 @@ pub(crate) fn is_dataset(path: &Path) -> bool {
     let parts = |text: &str| text.split('/').count();
     let is_hub = scheme(path).is_some_and(|scheme| scheme.eq_ignore_ascii_case("hf"));
     is_hub && parts(&path.to_string_lossy()) <= parts("hf://datasets/org/name")
-}
-
-/// The path that a `file://` URL stands for; any other as it is.
-pub(crate) fn local(path: &Path) -> Cow<'_, Path> {
-    let scheme = scheme(path).filter(|scheme| scheme.eq_ignore_ascii_case("file"));
-    match (scheme, path.to_str()) {
-        (Some(scheme), Some(text)) => {
-            let rest = &text[scheme.len() + "://".len()..];
-            Cow::Owned(unescaped(rest.strip_prefix("localhost").unwrap_or(rest)))
-        }
-        _ => Cow::Borrowed(path),
-    }
 }
 
 /// The part of a path or URL that may be shown: a URL without user, password and query, where keys and signatures stand.
@@ -73,6 +118,11 @@ pub(crate) fn shown(path: &Path) -> Cow<'_, Path> {
 #[cfg(feature = "store")]
 pub(crate) fn has_user(url: &str) -> bool {
     Url::of(url).is_some_and(|url| !url.is_plain())
+}
+
+/// The folder of a file, as it may be shown: signatures may have slashes.
+pub(crate) fn folder_of(file: &Path) -> PathBuf {
+    shown(file).parent().map_or_else(PathBuf::new, Path::to_owned)
 }
 
 /// The last part of a path or URL, for names and messages.
@@ -183,12 +233,12 @@ mod tests {
 
     #[test]
     fn urls_are_told_from_paths() {
-        let remote = |text: &str| is_remote(Path::new(text));
+        let remote = |text: &str| Location::from(text).is_object();
         assert!(remote("s3://b/k") && remote("https://h/p") && remote("abfss://c@a.dfs.core.windows.net/p"));
         assert!(!remote("a/b") && !remote("c://x") && !remote("file:///a") && !remote("1s://b") && !remote("a b://c"));
-        assert_eq!(local(Path::new("file:///a/b%20c%zz")), Path::new("/a/b c%zz"));
-        assert_eq!(local(Path::new("FILE://localhost/a")), Path::new("/a"));
-        assert_eq!(local(Path::new("a%20b")), Path::new("a%20b"));
+        assert_eq!(Location::from("file:///a/b%20c%zz"), Location::Local("/a/b c%zz".into()));
+        assert_eq!(Location::from("FILE://localhost/a"), Location::Local("/a".into()));
+        assert_eq!(Location::from("a%20b"), Location::Local("a%20b".into()));
     }
 
     #[test]

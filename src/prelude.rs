@@ -8,6 +8,44 @@
 //! assert_eq!(loader.by_ref().count(), 10);
 //! # Ok::<(), gristmill::Error>(())
 //! ```
+//!
+//! # Mistakes that do not compile
+//! A dataset that nobody reads is a warning, here an error:
+//! ```compile_fail
+//! #![deny(unused_must_use)]
+//! # use gristmill::{dataset::map::Range, prelude::*};
+//! Range::new(0, 100).shuffle(42);
+//! ```
+//! Threads evaluate elements, so functions borrow nothing that may be gone by then:
+//! ```compile_fail,E0373
+//! # use gristmill::{dataset::map::Range, prelude::*};
+//! # let ds;
+//! # {
+//! let words = vec!["oat", "rye"];
+//! ds = Range::new(0, 2).map(|i| words.get(i as usize).copied()).to_iter();
+//! # }
+//! # drop(ds);
+//! ```
+//! Nor do they make what must stay on its thread:
+//! ```compile_fail,E0599
+//! # use gristmill::{dataset::map::Range, prelude::*};
+//! let loader = Range::new(0, 2).map(std::rc::Rc::new).to_iter().loader();
+//! ```
+//! A builder starts one run:
+//! ```compile_fail,E0382
+//! # use gristmill::{dataset::map::Range, prelude::*};
+//! let builder = Range::new(0, 2).to_iter().loader();
+//! let (one, other) = (builder.build()?, builder.build()?);
+//! # Ok::<(), gristmill::Error>(())
+//! ```
+//! A state restores the kind of pipeline that it was taken of:
+//! ```compile_fail,E0308
+//! # use gristmill::{Cx, Runtime, dataset::map::Range, prelude::*};
+//! let (ds, run) = (|| Range::new(0, 100).to_iter(), Runtime::inline());
+//! let state = ds().iter(&run)?.state();
+//! ds().window_shuffle(8, 1).iter(&run)?.restore(state, &mut Cx::default())?;
+//! # Ok::<(), gristmill::Error>(())
+//! ```
 
 pub use crate::dataset::{DatasetIterator, IterDataset, MapDataset, Stage};
 pub use crate::loader::Load;

@@ -1,6 +1,6 @@
-//! What is made once and may take long, for a report's line of start-up: a tokenizer, an index, the first row group.
+//! Notes of what is made once and may take long, for a report's line of start-up: a tokenizer, an index, the first row group.
 //!
-//! Those who make it say so where it is made, and need not know for whom; whoever has waited asks what was made in that time. In a
+//! Makers say so where they make it, and need not know for whom; whoever has waited asks what was made in that time. In a
 //! process with several loaders each sees what was made while it waited.
 
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use crate::fork::OwnLock;
 
 /// Shorter times explain nothing.
 const LEAST: Duration = Duration::from_millis(1);
-/// So many are remembered.
+/// Number of notes that are remembered.
 const MOST: usize = 256;
 
 /// Something that was made.
@@ -49,7 +49,7 @@ fn remember(all: &mut VecDeque<Made>, made: Made) {
     all.push_back(made);
 }
 
-/// What was made between two moments, and for how much of the time between them it was being made, on any number of threads.
+/// Lists what was made between two moments, and for how much of the time between them it was being made, on any number of threads.
 pub(crate) fn made_between(from: Instant, to: Instant) -> Vec<(&'static str, Duration)> {
     let clipped = |made: &Made| Made { began: made.began.max(from), ended: made.ended.min(to), ..*made };
     let mut all: Vec<Made> = MADE.lock().iter().map(clipped).filter(|made| made.began < made.ended).collect();

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What is said of a list of measurements.
+/// Summary of a list of measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Stats {
     pub(crate) count: usize,

@@ -1,11 +1,24 @@
 //! Locks whose holder may have panicked.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LockResult, Mutex, MutexGuard, PoisonError};
 
-/// Takes a lock, whether or not a thread has panicked while it had it.
+/// Takes what a lock guards, whether or not a thread has panicked while it had it.
 ///
-/// Whatever this crate locks is whole between any two of its steps; and a panic of a user's function is told as an error of its
+/// Locks of this crate hold what is whole between any two of its steps; and a panic of a user's function is told as an error of its
 /// element, which must not become one of every element after it.
+pub(crate) trait Regardless<T> {
+    /// The guard, or the value.
+    fn regardless(self) -> T;
+}
+
+impl<T> Regardless<T> for LockResult<T> {
+    #[inline]
+    fn regardless(self) -> T {
+        self.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes a lock [regardless](Regardless) of panics.
 pub(crate) trait Locked<T> {
     /// The lock's guard.
     fn locked(&self) -> MutexGuard<'_, T>;
@@ -14,7 +27,7 @@ pub(crate) trait Locked<T> {
 impl<T> Locked<T> for Mutex<T> {
     #[inline]
     fn locked(&self) -> MutexGuard<'_, T> {
-        self.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lock().regardless()
     }
 }
 

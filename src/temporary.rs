@@ -15,7 +15,7 @@ const ATTEMPTS: usize = 16;
 /// The users that may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readers {
-    /// Those that the process lets read what it writes.
+    /// Readers are those that the process lets read what it writes.
     AsUsual,
     /// Its owner alone.
     #[cfg_attr(not(any(feature = "store", test)), allow(dead_code, reason = "for the blocks of stores"))]

@@ -8,13 +8,17 @@ use std::fmt;
 #[cfg(any(feature = "spec", all(feature = "workers", target_os = "linux")))]
 use crate::error::{Error, Result};
 
+/// Bytes of the smallest RAM budget.
+#[cfg(any(feature = "spec", all(feature = "workers", target_os = "linux")))]
+pub(crate) const LEAST_BUDGET: u64 = 1 << 20;
+
 /// Checks that `bytes` can be a RAM budget: whoever means MiB or GiB and does not say so is told.
 ///
 /// # Errors
 /// [`ErrorKind::Config`](crate::ErrorKind::Config) below 1 MiB.
 #[cfg(any(feature = "spec", all(feature = "workers", target_os = "linux")))]
 pub(crate) fn check_budget(bytes: u64) -> Result<()> {
-    if bytes >= 1 << 20 {
+    if bytes >= LEAST_BUDGET {
         return Ok(());
     }
     let help = format!("a number without a unit counts bytes: did you mean {bytes}MiB?");
@@ -34,7 +38,7 @@ pub(crate) fn grouped(n: u64) -> String {
     out
 }
 
-/// Bytes of an amount of memory: `2GiB`, `512 MiB`, `1.5GB`, `4096`; `None` if it is none.
+/// Bytes of an amount of memory: `2GiB`, `512 MiB`, `1.5GB`, `4096`; `None` if it is none, or 1 EiB or more.
 ///
 /// ```
 /// use gristmill::spec::parse_bytes;
@@ -44,6 +48,11 @@ pub(crate) fn grouped(n: u64) -> String {
 /// ```
 #[allow(unreachable_pub, reason = "public where pipeline files are: it is re-exported there")]
 pub fn parse_bytes(text: &str) -> Option<u64> {
+    parse_amount(text).filter(|bytes| *bytes < (1u64 << 60) as f64).map(|bytes| bytes as u64)
+}
+
+/// Bytes of an amount of memory, which may be more than any machine has.
+pub(crate) fn parse_amount(text: &str) -> Option<f64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;
@@ -54,15 +63,14 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
         "gb" => 1e9,
         "tb" => 1e12,
         "pb" => 1e15,
-        "k" | "kib" => f64::from(1 << 10),
-        "m" | "mib" => f64::from(1 << 20),
-        "g" | "gib" => f64::from(1 << 30),
-        "t" | "tib" => (1u64 << 40) as f64,
-        "p" | "pib" => (1u64 << 50) as f64,
+        "k" | "ki" | "kib" => f64::from(1 << 10),
+        "m" | "mi" | "mib" => f64::from(1 << 20),
+        "g" | "gi" | "gib" => f64::from(1 << 30),
+        "t" | "ti" | "tib" => (1u64 << 40) as f64,
+        "p" | "pi" | "pib" => (1u64 << 50) as f64,
         _ => return None,
     };
-    let bytes = number * unit;
-    (bytes.is_finite() && bytes < (1u64 << 60) as f64).then_some(bytes as u64)
+    Some(number * unit).filter(|bytes| bytes.is_finite())
 }
 
 /// A number of bytes for people: three digits and a unit of powers of two, `13.7 MiB`; as many units of it as there are if that is a whole
@@ -73,7 +81,7 @@ pub(crate) struct Bytes(pub(crate) u64);
 /// The units and the power of two of each, the largest first.
 const UNITS: [(i32, &str); 6] = [(60, "EiB"), (50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
 
-/// What sums of floating-point numbers may be off by: far less than a byte.
+/// Amount that sums of floating-point numbers may be off by: far less than a byte.
 #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
 const NEARLY: f64 = 1e-3;
 
@@ -90,6 +98,12 @@ impl Bytes {
         (power, unit, digits)
     }
 
+    /// How many units it is, with all its digits.
+    fn number(self) -> String {
+        let (power, _, digits) = self.scale();
+        format!("{:.*}", digits as usize, self.0 as f64 / 2f64.powi(power))
+    }
+
     /// The number of bytes that is printed for `bytes`, or the next larger one: as much as is said to be enough.
     #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     pub(crate) fn at_least(bytes: u64) -> Self {
@@ -104,19 +118,21 @@ impl Bytes {
         Self(if shown - NEARLY > bytes as f64 { (shown - step).floor() as u64 } else { bytes })
     }
 
-    /// What the last digit stands for, and the number of bytes that is printed.
+    /// Computes what the last digit stands for, and the number of bytes that is printed.
     #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     fn shown(self) -> (f64, f64) {
         let (power, _, digits) = self.scale();
-        let step = 2f64.powi(power) / 10f64.powi(digits);
-        (step, (self.0 as f64 / step).round() * step)
+        let unit = 2f64.powi(power);
+        // As it is printed: what lies in the middle is rounded to an even digit there.
+        let printed: f64 = self.number().parse().unwrap_or(f64::MAX);
+        (unit / 10f64.powi(digits), printed * unit)
     }
 }
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (power, unit, digits) = self.scale();
-        let text = format!("{:.*}", digits as usize, self.0 as f64 / 2f64.powi(power));
+        let (_, unit, digits) = self.scale();
+        let text = self.number();
         let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
         write!(f, "{text} {unit}")
     }
@@ -133,6 +149,18 @@ mod tests {
         let shown = |n: u64| Bytes(n).to_string();
         assert_eq!([0, 1023, 2336, 3 << 20].map(shown), ["0 B", "1023 B", "2.28 KiB", "3 MiB"]);
         assert_eq!([13_700_000, 123 << 30, 9 << 19, u64::MAX].map(shown), ["13.1 MiB", "123 GiB", "4.5 MiB", "16 EiB"]);
+    }
+
+    #[test]
+    fn amounts_are_read_in_all_the_ways_in_which_they_are_written() {
+        for text in ["2GiB", "2 gib", "2Gi", "2G", "2048MiB", "2147483648", " 2147483648b "] {
+            assert_eq!(parse_bytes(text), Some(2 << 30), "{text}");
+        }
+        assert_eq!([parse_bytes("1.5MB"), parse_bytes("200kB")], [Some(1_500_000), Some(200_000)]);
+        for text in ["", "much", "-1", "1e9", "2Gb/s", "i", "nan"] {
+            assert_eq!(parse_amount(text), None, "{text}");
+        }
+        assert_eq!((parse_bytes("1024PiB"), parse_amount("1024PiB")), (None, Some(2f64.powi(60))));
     }
 
     proptest! {

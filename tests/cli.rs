@@ -2,6 +2,8 @@
 
 #[path = "cli/convert.rs"]
 mod convert;
+#[path = "cli/hosts.rs"]
+mod hosts;
 #[path = "cli/snapshots.rs"]
 mod snapshots;
 #[path = "cli/states.rs"]
@@ -403,7 +405,12 @@ fn shells_and_readers_learn_what_there_is() {
         let script = ok(folder.path(), &["completions", shell]);
         assert!(script.contains("analyze-padding") && script.contains("order-hash"), "{shell}");
     }
-    assert!(ok(folder.path(), &["stages", "shuffle"]).starts_with("stage seed, shuffle\n    seed"));
+    assert!(
+        ok(folder.path(), &["stages", "shuffle"]).starts_with("stage shuffle\n    Puts the elements in a random order")
+    );
+    assert!(ok(folder.path(), &["stages", "shuf"]).starts_with("stage shuffle\n    seed?\nstage window_shuffle\n"));
+    let schema: serde_json::Value = serde_json::from_str(&ok(folder.path(), &["schema"])).unwrap();
+    assert!(schema["$defs"]["source"]["properties"]["jsonl"].is_object(), "{schema}");
     let entries = json(folder.path(), &["stages", "--json"]);
     assert!(entries["entries"].as_array().unwrap().len() > 30);
     assert_eq!(fails(folder.path(), &["stages", "no such"]).0, 2);

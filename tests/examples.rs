@@ -53,6 +53,15 @@ fn custom_stage() {
 }
 
 #[test]
+fn several_hosts() {
+    let text = example("several_hosts");
+    let digests: Vec<_> = text.lines().filter(|line| line.starts_with("rows of ")).collect();
+    let digest = |line: &str| line.split_whitespace().last().unwrap().to_owned();
+    assert_eq!((digests.len(), text.matches("on all: true").count()), (2, 3), "{text}");
+    assert_eq!(digest(digests[0]), digest(digests[1]));
+}
+
+#[test]
 fn resume_after_kill() {
     let text = example("resume_after_kill");
     let hashes: Vec<_> = text.lines().filter_map(|l| l.strip_prefix("order hash of ")).collect();

@@ -90,6 +90,7 @@ fn cases(folder: &Path) -> Vec<Json> {
 }
 
 /// The valid cases of a format, and their paths.
+#[cfg(any(feature = "mds", feature = "tf_record"))]
 fn valid(format: &str) -> Vec<(PathBuf, Json)> {
     let Some(folder) = folder(format) else { return Vec::new() };
     let valid = cases(&folder).into_iter().filter(|case| case["kind"] == "valid");
@@ -108,6 +109,7 @@ fn folder_of<'a>(path: &'a Path, case: &Json) -> &'a Path {
     path.ancestors().nth(depth).unwrap()
 }
 
+#[cfg(any(feature = "mds", feature = "tf_record"))]
 fn records(case: &Json) -> u64 {
     case["num_records"].as_u64().unwrap()
 }

@@ -5,6 +5,8 @@
 #[expect(dead_code, reason = "unit tests use the rest")]
 #[path = "../src/dataset/iter/laws.rs"]
 mod laws;
+#[path = "laws/lazy.rs"]
+mod lazy;
 #[path = "laws/sources.rs"]
 mod sources;
 #[path = "laws/twin.rs"]

@@ -92,7 +92,7 @@ fn row_groups_in_random_order_are_fetched_once() {
     let url = server.put("a.parquet", file.clone());
     let run = |path: &str, executor: &str| {
         let text = format!(
-            "source: {{parquet: {{paths: \"{path}\", cache_bytes: 20971520}}}}\nstages:\n  - block_shuffle: {{window_blocks: 5, \
+            "source: {{parquet: {{paths: \"{path}\", cache_bytes: 20MiB}}}}\nstages:\n  - block_shuffle: {{window_blocks: 5, \
              seed: 1}}\n  - to_iter\n  - batch: 64\nexecutor: {executor}\nstore: {{memory: 32MiB}}\n"
         );
         std::fs::write(dir.path().join("p.yaml"), text).unwrap();

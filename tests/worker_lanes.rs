@@ -185,7 +185,7 @@ fn stuck(_: ()) -> Result<BoxIter<std::time::Instant>> {
 #[test]
 fn elements_that_only_the_program_knows_stay_where_they_are() {
     let _alone = alone();
-    let error = mp_prefetch(stuck, (), options(1)).unwrap().build().unwrap().next().unwrap().unwrap_err();
+    let Err(error) = mp_prefetch(stuck, (), options(1)).unwrap().build() else { panic!("no error") };
     assert!(error.to_string().contains("Instant cannot leave a worker process"), "{error}");
     assert_eq!(stuck(()).unwrap().loader().threads(2).build().unwrap().count(), 5);
 }

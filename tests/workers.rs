@@ -1,13 +1,15 @@
 //! Worker processes never change the data.
 #![cfg(all(feature = "workers", target_os = "linux"))]
 
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gristmill::dataset::Remainder;
+use gristmill::dataset::iter::interleave;
 use gristmill::dataset::map::Range;
 use gristmill::tune::Knob;
-use gristmill::workers::{MpOptions, mp_prefetch};
+use gristmill::workers::{MpOptions, crosses, mp_prefetch};
 use gristmill::{Array, Checkpoint, Element, Error, IterDataset, Load, MapDataset, Result};
 
 const MIB: u64 = 1 << 20;
@@ -244,16 +246,61 @@ fn a_factory_that_makes_another_pipeline_in_the_worker_is_refused() {
     assert!(error.contains("stage 0 is range(0, 10, 1), and in the parent range(0, 11, 1)"), "{error}");
 }
 
+/// A type of the program's own.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+struct Own {
+    name: String,
+    at: Option<i64>,
+}
+
+fn owned(len: i64) -> Result<impl MapDataset<Item = Own> + Clone> {
+    crosses::<Own>();
+    let own = |x: i64| Own { name: "x".repeat((x % 97) as usize), at: (x % 3 > 0).then_some(x) };
+    Ok(Range::new(0, len).map(own))
+}
+
+fn owned_alone(len: i64) -> Result<impl IterDataset<Item = Own>> {
+    Ok(owned(len)?.to_iter().filter(|own| own.at != Some(5)))
+}
+
+fn owned_in_batches(len: i64) -> Result<impl IterDataset<Item = Vec<Own>>> {
+    Ok(owned(len)?.to_iter().batch_with_fn(7, Remainder::Keep, Ok))
+}
+
+#[test]
+fn types_of_the_programs_own_cross() {
+    let alone = mp_prefetch(owned_alone, 2000, options(2)).unwrap().build().unwrap();
+    assert_eq!(alone.collect::<Result<Vec<_>>>().unwrap(), owned_alone(2000).unwrap().collect().unwrap());
+    let batches = mp_prefetch(owned_in_batches, 2000, options(2)).unwrap().build().unwrap();
+    assert_eq!(batches.collect::<Result<Vec<_>>>().unwrap(), owned_in_batches(2000).unwrap().collect().unwrap());
+}
+
 struct Foreign;
 
-fn foreign(_: ()) -> Result<impl IterDataset<Item = Foreign>> {
+/// A pipeline that leaves a file in `folder` for each process that makes it.
+fn foreign(folder: PathBuf) -> Result<impl IterDataset<Item = Foreign>> {
+    std::fs::write(folder.join(std::process::id().to_string()), "").map_err(|e| Error::io(e, &folder))?;
     Ok(Range::new(0, 5).map(|_| Foreign).to_iter())
 }
 
 #[test]
-fn elements_that_cannot_cross_are_refused_with_advice() {
-    let mut loader = mp_prefetch(foreign, (), options(1)).unwrap().build().unwrap();
-    let Some(Err(error)) = loader.next() else { panic!("no error") };
+fn elements_that_cannot_cross_are_refused_with_advice_before_a_worker_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let loader = mp_prefetch(foreign, folder.path().to_owned(), options(1)).unwrap();
+    let Err(error) = loader.build() else { panic!("no error") };
     assert!(error.to_string().contains("Foreign cannot leave a worker process"), "{error}");
     assert!(error.help_text().unwrap().contains("`Element`"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+fn foreign_later(_: ()) -> Result<impl IterDataset<Item = i64>> {
+    let stream = |end| Range::new(0, end).map(|_| Foreign).to_iter().limit(3);
+    Ok(interleave([stream(5), stream(7)], 1).map(|_| Ok(1)))
+}
+
+/// A stream whose turn comes later starts its pass then.
+#[test]
+fn elements_of_streams_that_are_not_open_yet_are_refused_as_well() {
+    let Err(error) = mp_prefetch(foreign_later, (), options(1)).unwrap().build() else { panic!("no error") };
+    assert!(error.to_string().contains("Foreign cannot leave a worker process"), "{error}");
 }

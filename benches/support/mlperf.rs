@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use gristmill::dataset::map::{Concatenate, RandomAccess, Source};
+use gristmill::dataset::map::{Concatenate, RandomAccess, Source, SourceFacts};
 use gristmill::source::{Npy, Npz, find};
 use gristmill::{Array, DType, Element, Error, MapDataset, Result};
 
@@ -146,8 +146,8 @@ impl RandomAccess for Archives {
         record.nbytes() as u64
     }
 
-    fn is_native(&self) -> bool {
-        true
+    fn facts(&self) -> SourceFacts {
+        SourceFacts { is_native: true, ..SourceFacts::new("source", format!("{} records", self.len())) }
     }
 }
 

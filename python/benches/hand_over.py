@@ -95,6 +95,7 @@ def hand_over(folder: Path, rounds: int, installed: Collection[str]) -> list[Row
     whole = numbers.map(lambda x: {"x": source[x % IN_FILE * ROWS :][:ROWS].reshape(-1)}).to_iter_dataset()
     rows = numbers.map(lambda x: {"x": source[x % len(source)]}).to_iter_dataset().batch(ROWS)
     made = numbers.map(lambda x: {"x": np.full(BATCH, x & 255, np.uint8)}).to_iter_dataset()
+    made_rows = numbers.map(lambda x: {"x": np.full(ROW, x & 255, np.uint8)}).to_iter_dataset().batch(ROWS)
     runs: dict[str, dict[str, Callable[[], float]]] = {
         "copies of 16 MiB, one buffer to another": {"gristmill": lambda: gigabytes(copied(1, 1), 100)},
         f"16 MiB filled, {IN_USE} buffers in turn": {"gristmill": lambda: gigabytes(filled(IN_USE), 100)},
@@ -105,6 +106,7 @@ def hand_over(folder: Path, rounds: int, installed: Collection[str]) -> list[Row
         "16 MiB: rows stacked, a Python worker": {"gristmill": ours(rows.mp_prefetch(num_workers=1))},
         "16 MiB: rows stacked, 2 Python workers": {"gristmill": ours(rows.mp_prefetch(num_workers=2))},
     }
+    runs["16 MiB: rows of `np.full`, a Python worker"] = {"gristmill": ours(made_rows.mp_prefetch(num_workers=1))}
     runs |= {
         f"16 MiB: `np.full`, {n} Python worker{'s' * (n > 1)}": {"gristmill": ours(made.mp_prefetch(num_workers=n))} for n in (1, 2)
     }

@@ -28,14 +28,15 @@ def train() -> None:
     mesh = jax.make_mesh((jax.device_count(),), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     by_row = jax.NamedSharding(mesh, jax.P("data"))
     everywhere = jax.NamedSharding(mesh, jax.P())
-    index, count = gm.jax.shard_for(by_row)
-    lines = gm.MapDataset.lines(__file__, index_cache="off").shuffle(seed=1).repeat(20).shard(index, count)
+    lines = gm.MapDataset.lines(__file__, index_cache="off").shuffle(seed=1).repeat(20)
     ids = lines.map(lambda line: {"ids": np.frombuffer(line["text"].encode() + b"\n", np.uint8).astype(np.int32)})
     packed = ids.to_iter_dataset().first_fit_pack(length={"ids": SEQ_LEN}, num_packing_bins=8, over_long="split")
-    rows = packed.map(gm.jax.maxtext_keys()).batch(ROWS, drop_remainder=True)
+    batch = ROWS * jax.process_count()
+    rows = packed.map(gm.jax.maxtext_keys()).batch(batch, drop_remainder=True)
     bias, value, steps = jax.device_put(np.zeros((256, 256), np.float32), everywhere), 0.0, 0
-    # How many rows come of its documents no process knows before: they agree on the end.
-    with gm.jax.device_put(rows.loader(threads=1), by_row, global_batch=count * ROWS, end="agree") as batches:
+    # All make the same global batches, and each takes the rows that its devices hold.
+    mine = rows.loader(threads=1, part=gm.jax.part_for(by_row, batch))
+    with gm.jax.device_put(mine, by_row, global_batch=batch) as batches:
         for batch in batches:
             value, gradient = jax.value_and_grad(loss)(bias, batch)
             bias, steps = bias - 5.0 * gradient, steps + 1

@@ -18,11 +18,14 @@ from gristmill._errors import IoError as IoError
 from gristmill._errors import StateError as StateError
 from gristmill._errors import UnsupportedError as UnsupportedError
 from gristmill._errors import WorkerError as WorkerError
+from gristmill._gristmill import Cost as Cost
 from gristmill._gristmill import DatasetIterator as DatasetIterator
+from gristmill._gristmill import Deal as Deal
 from gristmill._gristmill import Explanation as Explanation
 from gristmill._gristmill import IterDataset as IterDataset
 from gristmill._gristmill import MapDataset as MapDataset
 from gristmill._gristmill import Metrics as Metrics
+from gristmill._gristmill import Part as Part
 from gristmill._gristmill import Report as Report
 from gristmill._gristmill import Sink as Sink
 from gristmill._gristmill import SinkReport as SinkReport

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from gristmill._errors import ConfigError
@@ -110,6 +110,8 @@ class _Modules:
                 self._meet(value.__module__)
             elif isinstance(value, ModuleType):
                 self._meet(value.__name__)
+            elif isinstance(value, CodeType):
+                return _with_its_file(value, pickler.dispatch_table)
             return reduce(value)
 
         pickler.reducer_override = meet_and_reduce
@@ -130,6 +132,16 @@ class _Modules:
     def forget(self) -> None:
         for module in self._by_value:
             self._cloudpickle.unregister_pickle_by_value(module)
+
+
+#: The file that cloudpickle says code is of, since version 3.1.3.
+_NO_FILE = "<dynamic-code>"
+
+
+def _with_its_file(code: CodeType, reducers: Any) -> Any:
+    """Reduces code as cloudpickle does, and keeps its file: tracebacks from workers show the lines of the user's function."""
+    make, parts = reducers[CodeType](code)
+    return make, tuple(code.co_filename if part == _NO_FILE else part for part in parts)
 
 
 def _importable(name: str) -> bool:

@@ -157,10 +157,9 @@ class MapDataset(Generic[_T_co]):
                 list.
             columns: The columns to read, all of them by default.
             repeated_names: What becomes of a record in which an object has a name twice, among the columns that are
-                read: with `"last"` the last value stands, as in Python's `json`, and the report counts such records;
-                with `"error"` it is a bad record.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
-                `"off"`, or a folder.
+                read: the last value stands, and the report counts such records, or it is a bad record.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
+                `"beside"` by default.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -173,7 +172,7 @@ class MapDataset(Generic[_T_co]):
         paths: _Paths | _ArrowStream | _ArrowArray | _HuggingFace,
         *,
         columns: _Names | None = None,
-        cache_bytes: int | None = None,
+        cache_bytes: int | str | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads the rows of Arrow's files, or of a table in memory: dicts of arrays, numbers, text and lists.
 
@@ -188,7 +187,7 @@ class MapDataset(Generic[_T_co]):
         Args:
             paths: Files, folders, globs or URLs, one or a list; or the table.
             columns: The columns to read, all of them by default.
-            cache_bytes: Bytes of decompressed batches that are kept. Only of files.
+            cache_bytes: Bytes, or text such as `"512MiB"`, of decompressed batches that are kept. Only of files.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -204,12 +203,13 @@ class MapDataset(Generic[_T_co]):
         """Reads the lines of text files: dicts with one `column` of text, without line ends.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.txt`) or URLs of any of these; one or a
                 list.
-            column: The name of that column.
-            blank_lines: Whether lines of nothing but white space are records, too.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
-                `"off"`, or a folder.
+            column: The name of the column of text.
+            blank_lines: Whether lines of nothing but white space are records, too; only of files that are not
+                compressed.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
+                `"beside"` by default.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -234,18 +234,19 @@ class MapDataset(Generic[_T_co]):
         """Reads the records of CSV files that are not compressed: dicts of numbers and text, a field for each column.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.csv`) or URLs of any of these; one or a
                 list.
             columns: The columns to read, all of them by default.
             delimiter: One character; found in the first records if it is not given.
-            quote: The character around fields that hold delimiters; `""` for none.
-            header: Whether the first record of each file names the columns; so it does, unless `names` are given.
+            quote: The character around fields that hold delimiters, `"` by default; empty text for none.
+            header: Whether the first record of each file names the columns; so it does by default, unless `names` are
+                given.
             names: The names of the columns, where the files do not have them.
             types: Types of columns: `"str"`, `"bool"`, `"int64"`, `"float32"` and so on. Those of others are inferred.
             nulls: Fields that stand for `None`.
             infer_rows: Records by which the types of columns are inferred.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
-                `"off"`, or a folder.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
+                `"beside"` by default.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -259,18 +260,19 @@ class MapDataset(Generic[_T_co]):
         *,
         columns: _Names | None = None,
         row_groups: Mapping[str, str | float] | None = None,
-        cache_bytes: int | None = None,
+        cache_bytes: int | str | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads the rows of Parquet files: dicts of arrays, numbers, text, lists and dicts.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
-                list.
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.parquet`) or URLs of any of these; one or
+                a list.
             columns: The columns to read, all of them by default. `"meta.url"` is one field of a struct.
             row_groups: Leaves out the row groups that cannot hold such a row, by their statistics:
                 `{"column": "id", "min": 3, "max": 9}`, or `equals`. A `filter` drops the other rows of those that are
                 read.
-            cache_bytes: Bytes of decoded row groups that are kept.
+            cache_bytes: Memory for decoded row groups that are kept. In bytes, or as text such as `"512MiB"`.
+                `"256MiB"` by default.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -285,7 +287,7 @@ class MapDataset(Generic[_T_co]):
         field: str | None = None,
         examples: bool | _Features | None = None,
         sequence_examples: bool | _Sequences | None = None,
-        cache_bytes: int | None = None,
+        cache_bytes: int | str | None = None,
         recover: bool = False,
     ) -> MapDataset[Any]:
         """Reads the records of ArrayRecord files.
@@ -293,14 +295,15 @@ class MapDataset(Generic[_T_co]):
         Without `field`, `examples` and `sequence_examples` a record is `bytes`; with any of them it is a dict.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
-                list.
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.array_record`) or URLs of any of these;
+                one or a list.
             field: The name under which the bytes of a record are put into a dict, which native stages take; plain
                 `bytes` by default.
             examples: Parse records as `tf.train.Example`s: `True`, or features as `parse_example` declares them.
             sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
                 `parse_sequence_example` declares them.
-            cache_bytes: Bytes of decoded chunks that are kept, where chunks hold several records.
+            cache_bytes: Memory for decoded chunks that are kept, where chunks hold several records. In bytes, or as
+                text such as `"512MiB"`. `"256MiB"` by default.
             recover: Read files that were cut off as far as their chunks are whole; what was lost is logged.
 
         Raises:
@@ -323,15 +326,15 @@ class MapDataset(Generic[_T_co]):
         Without `field`, `examples` and `sequence_examples` a record is `bytes`; with any of them it is a dict.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
-                list.
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.tfrecord`) or URLs of any of these; one or
+                a list.
             field: The name under which the bytes of a record are put into a dict, which native stages take; plain
                 `bytes` by default.
             examples: Parse records as `tf.train.Example`s: `True`, or features as `parse_example` declares them.
             sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
                 `parse_sequence_example` declares them.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
-                `"off"`, or a folder.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
+                `"beside"` by default.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -355,7 +358,7 @@ class MapDataset(Generic[_T_co]):
         `x@4.bagz` names four files.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.bagz`) or URLs of any of these; one or a
                 list.
             field: The name under which the bytes of a record are put into a dict, which native stages take; plain
                 `bytes` by default.
@@ -363,7 +366,7 @@ class MapDataset(Generic[_T_co]):
             sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
                 `parse_sequence_example` declares them.
             interleaved: Whether the records were dealt out to the files in turn.
-            compressed: Whether records are frames of zstd, where the name of a file says otherwise.
+            compressed: Whether records are frames of zstd; by default the name of a file says it.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -400,14 +403,14 @@ class MapDataset(Generic[_T_co]):
         extension.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.tar`) or URLs of any of these; one or a
                 list.
             columns: The extensions to read, all of them by default.
             decode: Decode fields by their extension: text, numbers, what JSON holds, arrays of `.npy`, images (`uint8`,
-                height × width × channels). Without it they are `bytes`.
-            url: Add the path of the shard as `__url__`.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
-                `"off"`, or a folder.
+                height × width × channels). Without it they are bytes.
+            url: Add the path of the shard as the column `__url__`.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
+                `"beside"` by default.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -422,16 +425,17 @@ class MapDataset(Generic[_T_co]):
         columns: _Names | None = None,
         images: bool = True,
         check_hashes: bool = False,
-        cache_bytes: int | None = None,
+        cache_bytes: int | str | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads the samples of MDS folders, as MosaicML's streaming has them: dicts of arrays, numbers, text and bytes.
 
         Args:
             paths: Folders or their URLs; one or a list.
             columns: The columns to read, all of them by default.
-            images: Decode JPEG and PNG to arrays (`uint8`, height × width × channels); else they are `bytes`.
+            images: Decode JPEG and PNG to arrays (`uint8`, height × width × channels); else they are bytes.
             check_hashes: Hold each shard against the hash that its index has of it.
-            cache_bytes: Bytes of decompressed shards that are kept.
+            cache_bytes: Memory for decompressed shards that are kept. In bytes, or as text such as `"512MiB"`.
+                `"512MiB"` by default.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -444,9 +448,9 @@ class MapDataset(Generic[_T_co]):
         """Reads the rows of `.npy` files along their first dimension: dicts of one array, a view of the file.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.npy`) or URLs of any of these; one or a
                 list. All have one type and one shape of a row.
-            field: The name of the array in the dict.
+            field: The name of the column.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -456,17 +460,18 @@ class MapDataset(Generic[_T_co]):
 
     @staticmethod
     def npz(
-        paths: _Paths, *, rows: bool = False, cache_bytes: int | None = None, max_bytes: int | None = None
+        paths: _Paths, *, rows: bool = False, cache_bytes: int | str | None = None, max_bytes: int | str | None = None
     ) -> MapDataset[dict[str, Any]]:
         """Reads the arrays of `.npz` archives: dicts, one for each archive, or one for each row of its arrays.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.npz`) or URLs of any of these; one or a
                 list.
             rows: A record for each row, along the first dimension that all arrays of an archive share.
-            cache_bytes: Bytes of decompressed archives that are kept, where rows are read.
-            max_bytes: Bytes that the arrays of an archive may become when they are inflated; 64 times its file by default,
-                and 256 MiB at least.
+            cache_bytes: Memory for decompressed archives that are kept; only with `rows=True`. In bytes, or as text
+                such as `"512MiB"`. `"256MiB"` by default.
+            max_bytes: Memory that the arrays of an archive may become when inflated; 64 times its file by default, and
+                256 MiB at least. In bytes, or as text such as `"512MiB"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -481,8 +486,8 @@ class MapDataset(Generic[_T_co]):
         """Reads the tensors of safetensors files: dicts, one for each file, or one for each row of its tensors.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
-                list.
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.safetensors`) or URLs of any of these; one
+                or a list.
             columns: The tensors to read, all of them by default.
             rows: A record for each row, along the first dimension that all tensors of a file share.
             float8_as_u8: Read tensors of 8-bit floats as their bytes (`uint8`); else they are of `ml_dtypes`' types.
@@ -500,11 +505,11 @@ class MapDataset(Generic[_T_co]):
         """Reads files of token ids, one crop after the other: dicts of `tokens`.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.bin`) or URLs of any of these; one or a
                 list.
             seq_len: Tokens in a crop; what is left at the end of a file is left out.
-            layout: How ids lie in the files: as llm.c writes them, or bare `u16` or `u32`, little-endian; recognised by
-                default.
+            layout: How ids lie in the files: as llm.c writes them, or bare `"u16"` or `"u32"`, little-endian;
+                recognised by default.
             with_next: Add the token behind each crop: `seq_len + 1` ids, of which neighbours share one.
 
         Raises:
@@ -526,12 +531,13 @@ class MapDataset(Generic[_T_co]):
         """Reads files of token ids, crops that start anywhere: dicts of `tokens`.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.bin`) or URLs of any of these; one or a
                 list.
             seq_len: Tokens in a crop.
             seed: The seed of where they start, from 0 to 2^32 - 1.
-            layout: How ids lie in the files, as `crops` has it.
-            with_next: Add the token behind each crop.
+            layout: How ids lie in the files: as llm.c writes them, or bare `"u16"` or `"u32"`, little-endian;
+                recognised by default.
+            with_next: Add the token behind each crop: `seq_len + 1` ids.
             epoch: How many crops an epoch has; without it there is no end.
 
         Raises:
@@ -548,7 +554,7 @@ class MapDataset(Generic[_T_co]):
 
         Args:
             datasets: The datasets.
-            weights: A number for each, all alike by default.
+            weights: A number for each part, all alike by default.
 
         Raises:
             ConfigError: There are other numbers of weights than of datasets, or one is not above 0.
@@ -594,6 +600,9 @@ class MapDataset(Generic[_T_co]):
 
         Args:
             seed: From 0 to 2^32 - 1.
+
+        Raises:
+            OverflowError: It is none of these numbers.
         """
 
     def shuffle(self, seed: int | None = None) -> MapDataset[_T_co]:
@@ -626,10 +635,10 @@ class MapDataset(Generic[_T_co]):
         once per epoch, and the blocks of two windows are held at most.
 
         Args:
-            window_blocks: Blocks whose elements are shuffled together.
+            window_blocks: Blocks whose elements are shuffled together; those of two windows are held in memory at most.
             seed: The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
-            block_size: Elements of a block; by default the row groups of Parquet, record batches of Arrow, chunks
-                of ArrayRecord or shards of MDS.
+            block_size: Elements of a block; by default the row groups of Parquet, record batches of Arrow, chunks of
+                ArrayRecord or shards of MDS.
 
         Raises:
             ConfigError: The window is empty, the blocks are not known, the source's cache has no room for the
@@ -740,7 +749,7 @@ class MapDataset(Generic[_T_co]):
             column: The column that a native condition is about; of the conditions below those that are given must all
                 hold.
             min_length: The least length: bytes of text, rows of an array.
-            max_length: The greatest length.
+            max_length: The greatest length: bytes of text, rows of an array.
             min: The least number.
             max: The greatest number.
             equals: The text itself.
@@ -817,10 +826,10 @@ class MapDataset(Generic[_T_co]):
 
         Args:
             tokenizer: The path of the `tokenizer.json`.
-            column: The column of text. One of `column` and `columns` is needed.
-            columns: Several columns of text.
+            column: The column of text, which becomes `tokens`. One of `column` and `columns` is needed.
+            columns: Several columns of text, which become `<column>_tokens` each.
             into: Other names for the columns of ids, in the order of the columns.
-            keep_text: Whether the text stays in the element beside its ids.
+            keep_text: Whether the text stays in the element beside its ids, which else take its place.
             prepend_bos: A token in front of each text, by its name in the vocabulary or its id.
             append_eos: A token behind each text, by its name or its id.
             max_len: Tokens per text at most, those two included; no limit by default.
@@ -843,7 +852,7 @@ class MapDataset(Generic[_T_co]):
             features: `{"label": {"dtype": "int64", "shape": [], "default": 0}, "ids": "int64"}` declares them. A dtype
                 is `int64`, `float32`, `bytes` or `str`; without a shape the number of values varies. `True` infers
                 them: numbers as arrays of one dimension, one string as `bytes`, several as a list.
-            column: The column that holds the bytes.
+            column: The column that holds the bytes; `record` by default.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -861,7 +870,7 @@ class MapDataset(Generic[_T_co]):
             context: Features of the whole, as `parse_example` declares them.
             sequences: Features of each step. Those with a shape become arrays of shape `[time, …]`, others lists with
                 an array for each step; one that may be missing says `"allow_missing": True`.
-            column: The column that holds the bytes.
+            column: The column that holds the bytes; `record` by default.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -918,7 +927,7 @@ class MapDataset(Generic[_T_co]):
                 the report and the state.
             bad_record_limit: The most that are skipped in all; no limit by default.
             consecutive_bad_record_limit: The most that are skipped in a row; no limit by default.
-            warn: The share of 1000 elements that filters may drop before `logging` hears of it; 0.9 by default.
+            warn: The share of 1000 elements that filters may drop before a warning is logged. `0.9` by default.
             thresholds: `raise`, which Python can only pass as `**{"raise": 0.99}`: the share from which on it is an
                 error.
 
@@ -984,6 +993,8 @@ class MapDataset(Generic[_T_co]):
         buffer: int = 2,
         writable: bool = False,
         workers: bool = True,
+        part: Part | tuple[int, int] | str | None = None,
+        deal: Literal["even"] | Deal = "even",
     ) -> DatasetIterator[_T_co]:
         """Starts a pass over one epoch.
 
@@ -997,6 +1008,11 @@ class MapDataset(Generic[_T_co]):
                 else as a copy. Arrays that Python functions made are handed on as they are.
             workers: Whether `mp_prefetch` has processes started. Without them this process evaluates everything: to
                 look at a few elements, or at the state.
+            part: Rows of every batch that are delivered here, where several hosts read one pipeline: `(3, 64)` are those
+                of the fourth of 64. `batch` makes global batches; states know nothing of parts, and any part goes on
+                from the state of any other.
+            deal: Which rows are whose: those that follow one another, or a `Deal` that balances what rows cost. Batches are
+                the same; each host evaluates all rows of them then, since it has to know what all of them cost.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.
@@ -1088,12 +1104,11 @@ class IterDataset(Generic[_T_co]):
                 list.
             columns: The columns to read, all of them by default.
             repeated_names: What becomes of a record in which an object has a name twice, among the columns that are
-                read: with `"last"` the last value stands, as in Python's `json`, and the report counts such records;
-                with `"error"` it is a bad record.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
-                `"off"`, or a folder.
-            lanes: How many compressed files are read at a time, one record of each in turn; it is part of the data's
-                order. 1 by default.
+                read: the last value stands, and the report counts such records, or it is a bad record.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
+                `"beside"` by default.
+            lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
+                `lanes`; it is part of the data's order. One stream by default.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1114,14 +1129,15 @@ class IterDataset(Generic[_T_co]):
         with one `column` of text, without line ends.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.txt`) or URLs of any of these; one or a
                 list.
-            column: The name of that column.
-            blank_lines: Whether lines of nothing but white space are records, too.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
-                `"off"`, or a folder.
-            lanes: How many compressed files are read at a time, one record of each in turn; it is part of the data's
-                order. 1 by default.
+            column: The name of the column of text.
+            blank_lines: Whether lines of nothing but white space are records, too; only of files that are not
+                compressed.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
+                `"beside"` by default.
+            lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
+                `lanes`; it is part of the data's order. One stream by default.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1148,20 +1164,21 @@ class IterDataset(Generic[_T_co]):
         of numbers and text, a field for each column.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.csv`) or URLs of any of these; one or a
                 list.
             columns: The columns to read, all of them by default.
             delimiter: One character; found in the first records if it is not given.
-            quote: The character around fields that hold delimiters; `""` for none.
-            header: Whether the first record of each file names the columns; so it does, unless `names` are given.
+            quote: The character around fields that hold delimiters, `"` by default; empty text for none.
+            header: Whether the first record of each file names the columns; so it does by default, unless `names` are
+                given.
             names: The names of the columns, where the files do not have them.
             types: Types of columns: `"str"`, `"bool"`, `"int64"`, `"float32"` and so on. Those of others are inferred.
             nulls: Fields that stand for `None`.
             infer_rows: Records by which the types of columns are inferred.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
-                `"off"`, or a folder.
-            lanes: How many compressed files are read at a time, one record of each in turn; it is part of the data's
-                order. 1 by default.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
+                `"beside"` by default.
+            lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
+                `lanes`; it is part of the data's order. One stream by default.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1184,17 +1201,17 @@ class IterDataset(Generic[_T_co]):
         Without `field`, `examples` and `sequence_examples` a record is `bytes`; with any of them it is a dict.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
-                list.
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.tfrecord`) or URLs of any of these; one or
+                a list.
             field: The name under which the bytes of a record are put into a dict, which native stages take; plain
                 `bytes` by default.
             examples: Parse records as `tf.train.Example`s: `True`, or features as `parse_example` declares them.
             sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
                 `parse_sequence_example` declares them.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
-                `"off"`, or a folder.
-            lanes: How many compressed files are read at a time, one record of each in turn; it is part of the data's
-                order. 1 by default.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
+                `"beside"` by default.
+            lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
+                `lanes`; it is part of the data's order. One stream by default.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1216,16 +1233,16 @@ class IterDataset(Generic[_T_co]):
         streams: dicts of `__key__` and a field for each extension.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.tar`) or URLs of any of these; one or a
                 list.
             columns: The extensions to read, all of them by default.
             decode: Decode fields by their extension: text, numbers, what JSON holds, arrays of `.npy`, images (`uint8`,
-                height × width × channels). Without it they are `bytes`.
-            url: Add the path of the shard as `__url__`.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, which is the default,
-                `"off"`, or a folder.
-            lanes: How many compressed files are read at a time, one record of each in turn; it is part of the data's
-                order. 1 by default.
+                height × width × channels). Without it they are bytes.
+            url: Add the path of the shard as the column `__url__`.
+            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
+                `"beside"` by default.
+            lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
+                `lanes`; it is part of the data's order. One stream by default.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1254,7 +1271,7 @@ class IterDataset(Generic[_T_co]):
 
         Args:
             datasets: The streams.
-            strict: Whether it is an error if one ends before the others; else it ends with the shortest.
+            strict: Whether it is an error if one part ends before the others; else it ends with the shortest.
 
         Raises:
             DataError: One ended before the others.
@@ -1266,7 +1283,7 @@ class IterDataset(Generic[_T_co]):
 
         Args:
             datasets: The streams.
-            weights: A number for each, all alike by default.
+            weights: A number for each part, all alike by default.
 
         Raises:
             ConfigError: There are other numbers of weights than of streams, or one is not above 0.
@@ -1291,6 +1308,9 @@ class IterDataset(Generic[_T_co]):
 
         Args:
             seed: From 0 to 2^32 - 1.
+
+        Raises:
+            OverflowError: It is none of these numbers.
         """
 
     def window_shuffle(self, window_size: int, seed: int | None = None) -> IterDataset[_T_co]:
@@ -1320,7 +1340,7 @@ class IterDataset(Generic[_T_co]):
         """Ends behind the first `count` elements.
 
         Args:
-            count: How many.
+            count: How many elements.
 
         Raises:
             ConfigError: It is 0.
@@ -1330,7 +1350,7 @@ class IterDataset(Generic[_T_co]):
         """Ends behind the first `count` elements: `limit` by the name that other libraries have for it.
 
         Args:
-            count: How many.
+            count: How many elements.
 
         Raises:
             ConfigError: It is 0.
@@ -1343,7 +1363,10 @@ class IterDataset(Generic[_T_co]):
         no cost.
 
         Args:
-            count: How many; 0 for none.
+            count: How many elements; 0 for none.
+
+        Raises:
+            OverflowError: It is below 0.
         """
 
     @overload
@@ -1444,7 +1467,7 @@ class IterDataset(Generic[_T_co]):
             column: The column that a native condition is about; of the conditions below those that are given must all
                 hold.
             min_length: The least length: bytes of text, rows of an array.
-            max_length: The greatest length.
+            max_length: The greatest length: bytes of text, rows of an array.
             min: The least number.
             max: The greatest number.
             equals: The text itself.
@@ -1490,7 +1513,7 @@ class IterDataset(Generic[_T_co]):
             remainder: What becomes of the last elements if they do not fill a batch: they are a smaller one (`"keep"`,
                 the default), are left out, or are filled up to `batch_size`. With `"pad"` every batch has a column of
                 truth values that says which rows are real; elements are dicts of arrays then.
-            pad_value: The number in every padded array, 0 by default.
+            pad_value: The number in every padded array, 0 by default; only with `remainder="pad"`.
             mask: The name of the column of truth values, `batch_mask` by default.
 
         Raises:
@@ -1533,10 +1556,10 @@ class IterDataset(Generic[_T_co]):
 
         Args:
             tokenizer: The path of the `tokenizer.json`.
-            column: The column of text. One of `column` and `columns` is needed.
-            columns: Several columns of text.
+            column: The column of text, which becomes `tokens`. One of `column` and `columns` is needed.
+            columns: Several columns of text, which become `<column>_tokens` each.
             into: Other names for the columns of ids, in the order of the columns.
-            keep_text: Whether the text stays in the element beside its ids.
+            keep_text: Whether the text stays in the element beside its ids, which else take its place.
             prepend_bos: A token in front of each text, by its name in the vocabulary or its id.
             append_eos: A token behind each text, by its name or its id.
             max_len: Tokens per text at most, those two included; no limit by default.
@@ -1562,7 +1585,7 @@ class IterDataset(Generic[_T_co]):
             features: `{"label": {"dtype": "int64", "shape": [], "default": 0}, "ids": "int64"}` declares them. A dtype
                 is `int64`, `float32`, `bytes` or `str`; without a shape the number of values varies. `True` infers
                 them: numbers as arrays of one dimension, one string as `bytes`, several as a list.
-            column: The column that holds the bytes.
+            column: The column that holds the bytes; `record` by default.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1580,7 +1603,7 @@ class IterDataset(Generic[_T_co]):
             context: Features of the whole, as `parse_example` declares them.
             sequences: Features of each step. Those with a shape become arrays of shape `[time, …]`, others lists with
                 an array for each step; one that may be missing says `"allow_missing": True`.
-            column: The column that holds the bytes.
+            column: The column that holds the bytes; `record` by default.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1721,7 +1744,7 @@ class IterDataset(Generic[_T_co]):
         Args:
             length: The columns to pack, and the cells of a row that each has: `{"tokens": 1024}`. A row has the
                 columns, and of each `_segment_ids` (1, 2, …; 0 is padding) and `_positions` (from 0 in each segment).
-            window: Sequences that are looked ahead, which are held in memory; 1024 by default.
+            window: Sequences that are looked ahead, which are held in memory. `1024` by default.
             max_sequences_per_bin: The most sequences in a row; no limit by default.
             over_long: What becomes of a sequence that is longer than a row: it is an error, is split, or is left out
                 and counted.
@@ -1760,7 +1783,7 @@ class IterDataset(Generic[_T_co]):
                 a row of its own.
             positions: Where the positions of a sequence that goes on in the next row start: at 0, or where they were.
             bos_handling: Whether the first token of every sequence, and of every piece that continues one, is replaced.
-            bos_features: The columns in which it is.
+            bos_features: The columns in which the first token is replaced.
             bos_token_id: The token that takes its place.
             padding: Numbers for the cells without a token, by column; 0 by default.
             meta_features: Columns without segment ids and positions. Of those that are not in `length` a row has the
@@ -1793,8 +1816,8 @@ class IterDataset(Generic[_T_co]):
             batch: Elements in a batch: a number, `{"per_bucket": [64, 32]}`, or `{"tokens": 32768}` for as many as have
                 so many cells.
             padding: Numbers for the cells behind the end of a sequence, by column; 0 by default.
-            window: The most elements that are held; 8192 by default. When the oldest would have to wait longer, its
-                batch comes out short.
+            window: The most elements that are held. When the oldest would have to wait longer, its batch comes out
+                short. `8192` by default.
             remainder: What becomes of batches that are not full: they come out as they are, are left out, or are filled
                 up with rows of padding.
             drop_over_long: Whether elements longer than the last boundary are left out and counted; else they are an
@@ -1864,6 +1887,8 @@ class IterDataset(Generic[_T_co]):
         buffer: int = 2,
         writable: bool = False,
         workers: bool = True,
+        part: Part | tuple[int, int] | str | None = None,
+        deal: Literal["even"] | Deal = "even",
     ) -> DatasetIterator[_T_co]:
         """Starts a pass.
 
@@ -1877,6 +1902,11 @@ class IterDataset(Generic[_T_co]):
                 else as a copy. Arrays that Python functions made are handed on as they are.
             workers: Whether `mp_prefetch` has processes started. Without them this process evaluates everything: to
                 look at a few elements, or at the state.
+            part: Rows of every batch that are delivered here, where several hosts read one pipeline: `(3, 64)` are those
+                of the fourth of 64. `batch` makes global batches; states know nothing of parts, and any part goes on
+                from the state of any other.
+            deal: Which rows are whose: those that follow one another, or a `Deal` that balances what rows cost. Batches are
+                the same; each host evaluates all rows of them then, since it has to know what all of them cost.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.
@@ -1920,6 +1950,147 @@ class IterDataset(Generic[_T_co]):
         """Starts a pass without threads: `loader()`."""
 
 @final
+class Part:
+    """Rows of every global batch that one consumer takes: an equal share, or rows that are listed.
+
+    Consumers that compute on the same rows, such as tensor- and pipeline-parallel peers, have the same part.
+    """
+
+    def __new__(cls, index: int, count: int) -> Part:
+        """Share `index` of `count` equal ones.
+
+        Args:
+            index: This one of them, from 0 on.
+            count: How many they are.
+
+        Raises:
+            ConfigError: There is no such share.
+        """
+
+    @staticmethod
+    def listed(rows: Sequence[int], global_batch: int) -> Part:
+        """Rows of these numbers, in this order: what the devices of one process hold of a sharded array.
+
+        Args:
+            rows: The numbers.
+            global_batch: Rows of every global batch.
+
+        Raises:
+            ConfigError: There are none, or one that such a batch does not have.
+        """
+
+    def rows(self, global_batch: int) -> list[int]:
+        """The numbers of its rows in a global batch.
+
+        Args:
+            global_batch: Rows of the batch.
+
+        Raises:
+            ConfigError: They do not divide, or the part was listed for another number.
+        """
+
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+
+@final
+class Cost:
+    """Cost of a row of a batch: `per_token` for each of its tokens, and `per_square` times the squared lengths of its
+    sequences.
+
+    Lengths are read from the column that `segments` or `lengths` names, else from the first one whose name ends in
+    `segment_ids` or `segmentation`: what packing writes. The report says which it is. Padding costs nothing, and only
+    ratios matter, so the unit is free.
+    """
+
+    def __new__(
+        cls,
+        per_token: int,
+        per_square: int = 0,
+        window: int | None = None,
+        segments: str | None = None,
+        lengths: str | None = None,
+    ) -> Cost:
+        """The cost with these factors.
+
+        Args:
+            per_token: Cost of a token.
+            per_square: Cost of a squared length.
+            window: How many tokens a token sees to a side, itself among them; of a longer sequence, the square is 2 ·
+                length · window - window².
+            segments: A column of integers of shape `[rows, cells]`: sequences are runs of equal ids, and 0 is padding.
+            lengths: A column of integers of shape `[rows]` or `[rows, sequences]`: lengths of sequences; 0 is none.
+
+        Raises:
+            ConfigError: Both columns are given.
+        """
+
+    @staticmethod
+    def attention(
+        d_model: int,
+        *,
+        window: int | None = None,
+        causal: bool = True,
+        segments: str | None = None,
+        lengths: str | None = None,
+    ) -> Cost:
+        """The cost of a layer of a transformer, in `d_model` floating-point operations of its forward pass: 24 · `d_model`
+        a token, and 2 times the squared lengths, or 4 times where attention is not causal.
+
+        Args:
+            d_model: The width of the model.
+            window: How many tokens a token sees to a side, itself among them; all of its sequence by default.
+            causal: Whether a token sees those up to itself alone.
+            segments: A column of segment ids, as for `Cost`.
+            lengths: A column of lengths, as for `Cost`.
+
+        Raises:
+            ConfigError: Both columns are given.
+        """
+
+    @staticmethod
+    def column(name: str) -> Cost:
+        """The cost that stands in a column, one integer a row: patches of images, frames of sound.
+
+        Args:
+            name: The column.
+        """
+
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+
+@final
+class Deal:
+    """How the rows of every global batch are dealt among equal parts, by what they cost.
+
+    The batch is the same however its rows are dealt, and so is the state.
+    """
+
+    @staticmethod
+    def balanced(cost: Cost, micro_steps: int = 1) -> Deal:
+        """Rows that take all ranks equally long: heavy rows in the first micro-steps, light ones in the last, and in each of them
+        as evenly over ranks as it goes.
+
+        Args:
+            cost: The cost of a row.
+            micro_steps: Steps into which each rank cuts its rows, one behind the other.
+        """
+
+    @staticmethod
+    def shadow(cost: Cost, micro_steps: int = 1) -> Deal:
+        """Rows that follow one another, while the report says what a balanced deal would save.
+
+        Args:
+            cost: The cost of a row.
+            micro_steps: Steps into which each rank cuts its rows, one behind the other.
+        """
+
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+
+@final
 class DatasetIterator(Iterator[_T_co], Generic[_T_co]):
     """A pass over a dataset, which knows where it is and where its time went.
 
@@ -1948,6 +2119,30 @@ class DatasetIterator(Iterator[_T_co], Generic[_T_co]):
         With threads a pass has begun when it was started, and without them nobody could: there is nothing to do, and it
         can be said of any pass.
         """
+
+    def repart(self, part: Part | tuple[int, int] | str) -> None:
+        """Delivers the rows of another part from the next batch on, without a restart: where hosts have come or gone.
+
+        Args:
+            part: The part, as for `loader`.
+
+        Raises:
+            ConfigError: There is no such part; the present one stays.
+        """
+
+    def back(self, count: int = 1) -> None:
+        """Gives the last batches back: they are delivered again, after a step that was not committed.
+
+        Args:
+            count: How many; 2 at most, of those since the start or a `set_state`.
+
+        Raises:
+            StateError: There are not so many.
+        """
+
+    @property
+    def rows(self) -> list[int] | None:
+        """Numbers of the rows of its global batch that the last batch is; `None` before it, and without a part."""
 
     def save(self, directory: Any) -> Coroutine[Any, Any, Awaitable[None]]:
         """Saves the state by Orbax's protocol of objects that save themselves: see `gristmill.orbax`.

@@ -1,17 +1,20 @@
 """How worker processes are used."""
 
 import dataclasses
-import re
+from collections.abc import Callable
 from typing import Any, Literal
 
+from gristmill import _gristmill
 from gristmill._errors import ConfigError
 
 #: Processes, and threads of one: more than any machine has use for.
-_MOST_WORKERS = 4096
+_MOST_WORKERS: int = getattr(_gristmill, "_MOST_WORKERS")
+#: Bytes of the smallest budget.
+_LEAST_BUDGET: int = getattr(_gristmill, "_LEAST_BUDGET")
+#: Bytes of text such as "2GiB", as pipeline files and the command line have it.
+_parse_amount: Callable[[str], float | None] = getattr(_gristmill, "_parse_amount")
 #: Seconds of thirty years.
 _LONGEST = 1_000_000_000
-_UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
-_BINARY = {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,39 +22,48 @@ class MpOptions:
     """How `mp_prefetch` uses worker processes. None of it changes an element.
 
     `num_workers` and `per_worker_buffer_size` are Grain's. Sizes are numbers of bytes, or text such as `"2GiB"`.
+
+    Args:
+        num_workers: Worker processes; 0 evaluates on threads of this process. If it is not given: one with a thread for
+            every core where all stages are native, else one for every core at the start, and as many as pay then.
+        workers: The same under another name.
+        per_worker_buffer_size: Elements, or batches, kept ready for each worker.
+        max_workers: Begin with one process, and let tuning find out whether up to so many pay.
+        threads_per_worker: Threads that evaluate in each worker. Where there are Python functions and the number of
+            workers is given, one. Where it is not, one at the start, and more where functions wait and let others have
+            the interpreter meanwhile: then, as with Grain's read threads, several threads call them at once, which 1
+            rules out.
+        ram_budget: Bytes that shared memory and the private memory of all workers take together at most; a quarter of
+            what is available. It does not limit shared memory that functions map themselves (such as `mmap.mmap(-1,
+            n)`), nor processes that they start, of which each may have as much private memory as a worker. Where those
+            are seen to exceed it, a warning says so. Nor is in it what this process holds itself: elements of a batch,
+            a window or rows that are put together here.
+        worker_heap: Bytes of private memory of each worker; half of the budget divided by the workers, but 192 MiB at
+            least where they run Python functions, else 64 MiB.
+        max_element: Bytes that one element or batch may have; a quarter of the shared memory.
+        deadline: Seconds that a range of elements may take before its worker counts as hanging; `None` for ever. To
+            start a worker is not in them: it may take 20 s, and 5 s more once, where the process that forks workers
+            does not answer.
+        retries: How many workers a range may kill before the element that does it is sought.
+        on_poison: What becomes of an element that kills every worker: it ends the run, or is left out and counted in
+            the report.
+        tune: Whether the number of threads at work, and how far they work ahead, follow what the consumer needs.
+
+    Raises:
+        ConfigError: A value is impossible, or `workers` and `num_workers` differ.
     """
 
-    #: Worker processes; 0 evaluates on threads of this process. If it is not given: one with a thread for every core where
-    #: all stages are native, else one for every core at the start, and as many as pay then.
     num_workers: int | None = None
-    #: The same under another name.
     workers: int | Literal["auto"] = "auto"
-    #: Elements, or batches, kept ready for each worker.
     per_worker_buffer_size: int = 1
-    #: Begin with one process, and let tuning find out whether up to so many pay.
     max_workers: int | None = None
-    #: Threads that evaluate in each worker. Where there are Python functions and the number of workers is given, one. Where it
-    #: is not, one at the start, and more where functions wait and let others have the interpreter meanwhile: then, as with
-    #: Grain's read threads, several threads call them at once, which 1 rules out.
     threads_per_worker: int | None = None
-    #: Bytes that shared memory and the private memory of all workers take together at most; a quarter of what is available.
-    #: It does not limit shared memory that functions map themselves (such as `mmap.mmap(-1, n)`), nor processes that they
-    #: start, of which each may have as much private memory as a worker. Where those are seen to exceed it, a warning says so.
-    #: Nor is in it what this process holds itself: elements of a batch, a window or rows that are put together here.
     ram_budget: int | str | None = None
-    #: Bytes of private memory of each worker; half of the budget divided by the workers, but 192 MiB at least where they run
-    #: Python functions, else 64 MiB.
     worker_heap: int | str | None = None
-    #: Bytes that one element or batch may have; a quarter of the shared memory.
     max_element: int | str | None = None
-    #: Seconds that a range of elements may take before its worker counts as hanging; `None` for ever. To start a worker is not
-    #: in them: it may take 20 s, and 5 s more once, where the process that forks workers does not answer.
     deadline: float | None = 300.0
-    #: How many workers a range may kill before the element that does it is sought.
     retries: int = 3
-    #: What becomes of an element that kills every worker: it ends the run, or is left out and counted in the report.
     on_poison: Literal["error", "skip"] = "error"
-    #: Whether the number of threads at work, and how far they work ahead, follow what the consumer needs.
     tune: bool = True
 
     def __post_init__(self) -> None:
@@ -99,23 +111,18 @@ def size(name: str, value: int | str | None) -> int | None:
     """So many bytes: `"1.5GiB"`, `"200MB"`, or a number."""
     if value is None:
         return None
-    bytes = value if isinstance(value, int) and value > 0 else _parsed(name, value)
-    if bytes >= 1 << 60:
+    amount = value if isinstance(value, int) else _parse_amount(str(value))
+    if amount is None or amount <= 0:
+        raise ConfigError(f'{name} is {value!r}, and must be a number of bytes, or text such as "2GiB"')
+    if amount >= 1 << 60:
         raise ConfigError(f"{name} is {value!r}, and must be less than 1 EiB")
-    if name == "ram_budget" and bytes < 1 << 20:
+    bytes = int(amount)
+    if name == "ram_budget" and bytes < _LEAST_BUDGET:
         error = ConfigError(f"ram_budget is {bytes} bytes, and must be 1 MiB or more")
         error.help = f'a number without a unit counts bytes: did you mean "{bytes}MiB"?'
         error.add_note(f"help: {error.help}")
         raise error
     return bytes
-
-
-def _parsed(name: str, value: int | str) -> int:
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(value).lower())
-    unit = match and {**_UNITS, **_BINARY}.get(match[2])
-    if not match or not unit or float(match[1]) <= 0:
-        raise ConfigError(f'{name} is {value!r}, and must be a number of bytes, or text such as "2GiB"')
-    return int(float(match[1]) * unit)
 
 
 def given(options: Any = None, **keywords: Any) -> MpOptions:

@@ -15,11 +15,14 @@ from gristmill._tree import registered
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ArraySpec:
-    """The shape and dtype of an array: `int32[8, 1024]`."""
+    """The shape and dtype of an array: `int32[8, 1024]`.
 
-    #: The length of each dimension.
+    Args:
+        shape: The length of each dimension.
+        dtype: The type of its numbers; that of JAX's and PyTorch's arrays as those have it.
+    """
+
     shape: tuple[int, ...]
-    #: The type of its numbers; that of JAX's and PyTorch's arrays as those have it.
     dtype: Any
 
     def __str__(self) -> str:

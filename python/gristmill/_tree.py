@@ -39,6 +39,36 @@ def stack(items: Sequence[Any], path: str = "") -> Any:
     return _stack_arrays([np.asarray(item) for item in items], path)
 
 
+def walk(tree: Any, convert: Callable[[str, Any], Any], path: str = "") -> Any:
+    """One tree like `tree`, whose leaves are what `convert` makes of each and of where it lies; a list of text or numbers is a leaf."""
+    if tree is None:
+        return None
+    if isinstance(tree, Mapping):
+        return {key: walk(part, convert, _below(path, key)) for key, part in cast("Any", tree).items()}
+    if isinstance(tree, (list, tuple)) and not _is_column(cast("Sequence[Any]", tree)):
+        parts = cast("Sequence[Any]", tree)
+        names = getattr(parts, "_fields", range(len(parts)))
+        walked = [walk(part, convert, _below(path, name)) for part, name in zip(parts, names, strict=True)]
+        kind: Any = type(parts)
+        if isinstance(tree, list):
+            return walked
+        # A named tuple takes its fields one by one.
+        return kind(*walked) if hasattr(kind, "_fields") else tuple(walked)
+    node: Any = cast("Any", tree)
+    if dataclasses.is_dataclass(node) and not isinstance(node, type):
+        names = [field.name for field in dataclasses.fields(node) if field.init]
+        return dataclasses.replace(
+            node, **{name: walk(getattr(node, name), convert, _below(path, name)) for name in names}
+        )
+    if (known := registered(node)) is not None:
+        return known[1]([walk(part, convert, _below(path, at)) for at, part in enumerate(known[0])])
+    return convert(path, tree)
+
+
+def _is_column(tree: Sequence[Any]) -> bool:
+    return isinstance(tree, list) and bool(tree) and all(isinstance(part, (str, bytes, int, float)) for part in tree)
+
+
 def _stack_arrays(arrays: list[np.ndarray[Any, Any]], path: str) -> np.ndarray[Any, Any]:
     """What `np.stack` makes; where shapes differ it says which do."""
     try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gristmill._errors import ConfigError
 from gristmill._gristmill import IterDataset
 from gristmill._by_value import largest, pickled
-from gristmill._options import MpOptions, given, size
+from gristmill._options import MpOptions, given
 from gristmill._recipe import Plan, datasets_in, recipe
 
 if TYPE_CHECKING:
@@ -25,27 +25,6 @@ if TYPE_CHECKING:
 LARGE = 16 << 20
 #: How a payload was written.
 MARSHALLED, PICKLED = b"m", b"p"
-
-
-@dataclasses.dataclass
-class Choices:
-    """The options with every size in bytes."""
-
-    workers: int | None
-    max_workers: int | None
-    threads_per_worker: int | None
-    ram_budget: int | None
-    worker_heap: int | None
-    max_element: int | None
-    deadline: float | None
-    retries: int
-    on_poison: str
-    tune: bool
-    #: Whether workers run Python functions.
-    interpreted: bool
-    #: Of those that are tuned, how many there are at the start.
-    start_workers: int | None = None
-    start_threads: int | None = None
 
 
 @dataclasses.dataclass
@@ -61,7 +40,14 @@ class Launch:
     folder: str | None
     #: The arguments of a process that forks workers, where they take long to start otherwise.
     to_fork: list[str] | None
-    options: Choices
+    #: The options, with the numbers of workers and threads that follow from what workers run.
+    options: MpOptions
+    #: Whether workers run Python functions.
+    interpreted: bool
+    #: Workers at the start, and threads of each, where their numbers are tuned and not left to the machine.
+    start_workers: int | None
+    start_threads: int | None
+    #: Elements that are kept ready.
     buffer: int
 
 
@@ -73,12 +59,22 @@ def launch(dataset: Dataset) -> Launch | None:
     evaluated, options, init = found
     plan = Plan(evaluated)
     native = not plan.foreign and init is None
-    chosen = _chosen(options, native, counts=init is not None)
-    forks = not native and chosen.workers != 0
-    buffer = options.per_worker_buffer_size * max(1, chosen.workers or chosen.start_workers or 1)
-    payload = partial(_native, plan) if native else partial(_pickled, plan, init, chosen)
-    to_fork = _to_fork() if forks else None
-    return Launch(evaluated, payload, _interpreter(), _arguments(native), _folder(), to_fork, chosen, buffer)
+    start_workers = start_threads = None
+    if not native:
+        options, start_workers, start_threads = _of_functions(options, counts=init is not None)
+    return Launch(
+        dataset=evaluated,
+        payload=partial(_native, plan) if native else partial(_pickled, plan, init, options),
+        program=_interpreter(),
+        arguments=_arguments(native),
+        folder=_folder(),
+        to_fork=None if native or options.count == 0 else _to_fork(),
+        options=options,
+        interpreted=not native,
+        start_workers=start_workers,
+        start_threads=start_threads,
+        buffer=options.per_worker_buffer_size * max(1, options.count or start_workers or 1),
+    )
 
 
 def _find(last: Dataset) -> tuple[IterDataset, MpOptions, Any] | None:
@@ -110,36 +106,28 @@ def _asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[MpOptions, An
 MOST_WORKERS = 64
 
 
-def _chosen(options: MpOptions, native: bool, *, counts: bool) -> Choices:
-    """The choices; `counts` is whether each worker is told how many there are."""
+def _of_functions(options: MpOptions, *, counts: bool) -> tuple[MpOptions, int | None, int | None]:
+    """The options where workers run Python functions, and how many workers, and threads of each, there are at the start.
+
+    `counts` is whether each worker is told how many there are.
+    """
     workers, most, threads = options.count, options.max_workers, options.threads_per_worker
     start_workers = start_threads = None
-    if not native:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        if workers is None and most is None:
-            if options.tune and not counts:
-                most, start_workers = max(cores, MOST_WORKERS), cores
-            else:
-                workers = cores
-        if workers is None and threads is None and options.tune:
-            # Until it is seen whether functions let others have the interpreter while they wait.
-            start_threads = 1
-        elif workers != 0 and threads is None:
-            threads = 1
-    sizes = {name: size(name, getattr(options, name)) for name in ("ram_budget", "worker_heap", "max_element")}
-    return Choices(
-        workers=workers,
-        max_workers=most,
-        start_workers=start_workers,
-        start_threads=start_threads,
-        threads_per_worker=threads,
-        deadline=options.deadline,
-        retries=options.retries,
-        on_poison=options.on_poison,
-        tune=options.tune,
-        interpreted=not native,
-        **sizes,
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if workers is None and most is None:
+        if options.tune and not counts:
+            most, start_workers = max(cores, MOST_WORKERS), cores
+        else:
+            workers = cores
+    if workers is None and threads is None and options.tune:
+        # Until it is seen whether functions let others have the interpreter while they wait.
+        start_threads = 1
+    elif workers != 0 and threads is None:
+        threads = 1
+    chosen = dataclasses.replace(
+        options, num_workers=workers, workers="auto", max_workers=most, threads_per_worker=threads
     )
+    return chosen, start_workers, start_threads
 
 
 #: Ctrl-C is the trainer's to answer: a worker that is still being loaded has nothing to say of it.
@@ -185,12 +173,12 @@ def _native(plan: Plan) -> tuple[bytes, list[str], None]:
     return MARSHALLED + marshal.dumps(plan.steps), [], None
 
 
-def _pickled(plan: Plan, init: Any, chosen: Choices) -> tuple[bytes, list[str], str | None]:
-    if chosen.workers == 0:
+def _pickled(plan: Plan, init: Any, options: MpOptions) -> tuple[bytes, list[str], str | None]:
+    if options.count == 0:
         # The functions that are here are called here.
         return PICKLED, [], None
     values = [*plan.foreign, ("worker_init_fn", init)]
-    payload = pickled((plan.steps, init, chosen.workers or chosen.max_workers or 1), values, PICKLED)
+    payload = pickled((plan.steps, init, options.count or options.max_workers or 1), values, PICKLED)
     # What functions refer to is loaded once for all workers.
     modules = [name for name in ("cloudpickle", "numpy") if name.encode() in payload]
     return payload, modules, largest(values) if len(payload) >= LARGE else None

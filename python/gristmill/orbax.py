@@ -62,7 +62,12 @@ def _read(directory: Any, like: Any) -> Any:
 
 
 async def save(iterator: Stateful, directory: Any) -> Awaitable[None]:
-    """Takes the state now, and writes it when what this returns is awaited: training goes on meanwhile."""
+    """Takes the state now, and writes it when what this returns is awaited: training goes on meanwhile.
+
+    Args:
+        iterator: The pass.
+        directory: A path, or what Orbax hands out for one, where each process writes a file of its own.
+    """
     text = _written(iterator.get_state())
 
     async def write() -> None:
@@ -75,7 +80,15 @@ async def save(iterator: Stateful, directory: Any) -> Awaitable[None]:
 
 
 async def load(iterator: Stateful, directory: Any) -> Awaitable[None]:
-    """Goes to the state that `save` wrote into `directory`, when what this returns is awaited."""
+    """Goes to the state that `save` wrote into `directory`, when what this returns is awaited.
+
+    Args:
+        iterator: The pass, of the same pipeline.
+        directory: The path that it was saved to.
+
+    Raises:
+        StateError: There is no state of this process.
+    """
 
     async def read() -> None:
         iterator.set_state(await asyncio.to_thread(_read, directory, iterator.get_state()))
@@ -90,12 +103,12 @@ class CheckpointHandler(Generic[_Iterator]):
     """
 
     def save(self, directory: Any, item: _Iterator | None = None, args: Any = None) -> None:
-        """Writes the state of `item`."""
+        """Writes the state of `item`, or of that of Orbax's `args`, into `directory`."""
         iterator = cast("Stateful", item if args is None else args.item)
         _file(directory).write_text(_written(iterator.get_state()))
 
     def restore(self, directory: Any, item: _Iterator | None = None, args: Any = None) -> _Iterator:
-        """Sets `item` to the state in `directory`, has it begin to read ahead, and returns it."""
+        """Sets `item`, or that of `args`, to the state in `directory`, has it begin to read ahead, and returns it."""
         iterator = cast("_Iterator", item if args is None else args.item)
         iterator.set_state(_read(directory, iterator.get_state()))
         begin: Callable[[], None] | None = getattr(iterator, "start_prefetch", None)
@@ -104,14 +117,14 @@ class CheckpointHandler(Generic[_Iterator]):
         return iterator
 
     def structure(self, directory: Any) -> None:
-        """A state has no structure that Orbax must know."""
+        """Says nothing of `directory`: a state has no structure that Orbax must know."""
 
     def metadata(self, directory: Any) -> Mapping[str, Any]:
-        """The state itself, as it was saved."""
+        """Returns the state itself, as it was saved in `directory`."""
         return {"state": json.loads(_file(directory).read_text())}
 
     def finalize(self, directory: Any) -> None:
-        """Nothing is left to do when all processes have saved."""
+        """Does nothing more in `directory` when all processes have saved."""
 
     def close(self) -> None:
         """Holds nothing open."""

@@ -14,7 +14,7 @@ import numpy as np
 from gristmill import _errors, _optional
 from gristmill._closing import Closing
 from gristmill._fork import Origin
-from gristmill._gristmill import DatasetIterator, MapDataset, Report
+from gristmill._gristmill import DatasetIterator, Deal, MapDataset, Part, Report
 from gristmill._gristmill import IterDataset as _IterDataset
 
 try:
@@ -80,12 +80,34 @@ def _pinned(array: np.ndarray[Any, Any]) -> Any:
     return tensor
 
 
+def part(group: Any = None) -> Part:
+    """The part of every global batch that this process takes, by its place in a group of data-parallel processes.
+
+    Args:
+        group: A device mesh of one dimension, such as `mesh["dp"]`, whose peers in other dimensions have the same part; a
+            process group; or nothing for all processes.
+
+    Raises:
+        ConfigError: The mesh has several dimensions, or this process is not in the group.
+    """
+    if hasattr(group, "get_local_rank"):
+        if group.ndim != 1:
+            message = f"a mesh of {group.ndim} dimensions says of none who shares rows"
+            raise _errors.make("config", message, 'name one of them: gm.torch.part(mesh["dp"])')
+        return Part(group.get_local_rank(), group.size())
+    rank, count = _torch.distributed.get_rank(group), _torch.distributed.get_world_size(group)
+    if rank < 0:
+        raise _errors.make("config", "this process is not in the group", "give it a group that it is in")
+    return Part(rank, count)
+
+
 class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[reportUntypedBaseClass, reportUnknownMemberType]
     """The elements of a gristmill dataset as tensors, for `torch.utils.data.DataLoader` or a plain loop.
 
     `ds` makes its batches itself, so the usual way is `DataLoader(IterableDataset(ds, threads=4), batch_size=None)`.
-    `threads` and `buffer` are those of `ds.loader`. Tensors share memory wherever nobody else views it; see `to_tensors`
-    for the rest and for `pin_memory`.
+    `threads`, `buffer`, `part` and `deal` are those of `ds.loader`: where `ds` makes global batches, `part=gm.torch.part()`
+    are the rows of this process, and states are the same on all. Tensors share memory wherever nobody else views it; see
+    `to_tensors` for the rest and for `pin_memory`.
 
     With `num_workers` of PyTorch's own, the stream stays the same: of n workers the i-th delivers elements i, i + n, …,
     which the `DataLoader` puts back in order. Each of them evaluates the whole pipeline for that, and says so; `threads`
@@ -102,19 +124,25 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         threads: int | Literal["auto"] = 0,
         buffer: int = 2,
         pin_memory: bool = False,
+        part: Part | tuple[int, int] | str | None = None,
+        deal: Literal["even"] | Deal = "even",
     ) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._ds = ds
         self._threads: int | Literal["auto"] = threads
         self._buffer = buffer
         self._pin_memory = pin_memory
+        self._part = part
+        self._deal: Literal["even"] | Deal = deal
         self._running: TensorIterator | None = None
         self._next_state: dict[str, Any] | None = None
 
     def __iter__(self) -> "TensorIterator":
         # A worker's memory is not the trainer's, and a worker leaves the device alone.
         pin = self._pin_memory and _data.get_worker_info() is None
-        source = self._ds.loader(threads=self._threads, buffer=self._buffer, writable=not pin)
+        source = self._ds.loader(
+            threads=self._threads, buffer=self._buffer, writable=not pin, part=self._part, deal=self._deal
+        )
         self._running = TensorIterator(source, pin, *_place())
         state, self._next_state = self._next_state, None
         if state is not None:
@@ -191,6 +219,26 @@ class TensorIterator(Closing):
             raise _errors.make("state", message, "use as many workers as before")
         self._source.set_state(state_dict["state"])
         self._skip = int(state_dict["skip"])
+
+    def repart(self, part: Part | tuple[int, int] | str) -> None:
+        """Delivers the rows of another part from the next batch on: where processes have come or gone.
+
+        Args:
+            part: The part, as for `IterableDataset`.
+        """
+        self._check_process()
+        self._source.repart(part)
+
+    def back(self, count: int = 1) -> None:
+        """Gives the last batches back: they are delivered again, after a step that was not committed.
+
+        Args:
+            count: How many; 2 at most.
+        """
+        self._check_process()
+        if self._count > 1:
+            raise _errors.make("config", "a worker of a DataLoader has only some of the batches", "use num_workers=0")
+        self._source.back(count)
 
     def report(self) -> Report:
         """Where the time went so far."""

@@ -80,6 +80,27 @@ def agree() -> Any:
     return seen
 
 
+def parts() -> Any:
+    """One pipeline on all processes, that makes global batches; nothing in it says who reads them."""
+    ds = gm.MapDataset.range(1, 41).shuffle(7).map(lambda x: {"x": np.float32(x), "y": np.full(2, x, np.int32)})
+    ds = ds.filter(lambda element: element["x"] % 5 != 0).to_iter_dataset().window_shuffle(6, 1).batch(4)
+    part = gm.jax.part_for(ROWS, 4)
+    batches = gm.jax.device_put(ds.loader(part=part), ROWS, global_batch=4)
+    first = [next(batches) for _ in range(3)]
+    state = batches.get_state()
+    model = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 2).T, ("data", "model"))
+    shared = jax.sharding.NamedSharding(model, jax.sharding.PartitionSpec("data"))
+    apart = jax.sharding.Mesh(np.array(jax.devices())[[0, 2, 1, 3]], ("data",))
+    crossed = jax.sharding.NamedSharding(apart, jax.sharding.PartitionSpec("data"))
+    return {
+        "part": repr(part),
+        "peers": repr(gm.jax.part_for(shared, 4)),
+        "crossed": gm.jax.part_for(crossed, 8).rows(8),
+        "state": state,
+        "sums": steps(iter(first)) + steps(batches),
+    }
+
+
 def failing() -> Any:
     def bad(element: Any) -> Any:
         if HOST == 1 and element["x"] > 12:
@@ -156,7 +177,7 @@ def mixed() -> Any:
     return shapes, [sent["own"][0].tolist(), sent["own"][0].devices() == {jax.local_devices()[1]}, int(sent["own"][1])]
 
 
-PARTS = {part.__name__: part for part in (drop, agree, failing, pad, settings, memory, mixed)}
+PARTS = {part.__name__: part for part in (drop, agree, parts, failing, pad, settings, memory, mixed)}
 
 try:
     print(json.dumps(PARTS[sys.argv[3]]()), flush=True)

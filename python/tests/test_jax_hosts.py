@@ -7,11 +7,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import gristmill as gm
+import numpy as np
+import parts_pipeline
 import pytest
 
 pytest.importorskip("jax", reason="JAX is not installed: pip install jax")
@@ -22,20 +25,26 @@ LIMIT_S = 60
 
 def run(part: str) -> list[Any]:
     """What the two processes of `jax_hosts.py` saw."""
+    return [json.loads(text.splitlines()[-1]) for text in together("jax_hosts.py", 2, 2, lambda process: [str(process), part])]
+
+
+def together(program: str, count: int, devices: int, arguments: Callable[[int], list[str]]) -> list[str]:
+    """What so many processes of a program print, each with so many devices."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    environment = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=2", JAX_PLATFORMS="cpu")
-    program = [sys.executable, str(Path(__file__).with_name("jax_hosts.py")), address]
+    flags = f"--xla_force_host_platform_device_count={devices}"
+    environment = dict(os.environ, XLA_FLAGS=flags, JAX_PLATFORMS="cpu")
+    start = [sys.executable, str(Path(__file__).with_name(program)), address]
     running: list[subprocess.Popen[str]] = []
     with tempfile.TemporaryDirectory() as folder, ExitStack() as files:
-        for process in range(2):
+        for process in range(count):
             out, err = (files.enter_context(open(f"{folder}/{name}{process}", "w+")) for name in ("out", "err"))
-            command = [*program, str(process), part]
+            command = [*start, *arguments(process)]
             running.append(subprocess.Popen(command, stdout=out, stderr=err, text=True, env=environment))
         try:
             until = time.monotonic() + LIMIT_S
-            # One that fails leaves the other waiting.
+            # One that fails leaves the others waiting.
             while any(one.poll() is None for one in running) and not any(one.poll() for one in running):
                 assert time.monotonic() < until, f"they are at it for {LIMIT_S} s"
                 time.sleep(0.02)
@@ -44,11 +53,11 @@ def run(part: str) -> list[Any]:
             for one in running:
                 one.kill()
                 one.wait()
-        out, err = ([Path(f"{folder}/{name}{process}").read_text() for process in range(2)] for name in ("out", "err"))
+        out, err = ([Path(f"{folder}/{name}{at}").read_text() for at in range(count)] for name in ("out", "err"))
     for code, complaint in zip(codes, err, strict=True):
-        # The other one did not end by itself.
+        # The others did not end by themselves.
         assert code in (0, None), complaint
-    return [json.loads(text.splitlines()[-1]) for text in out]
+    return out
 
 
 def sums(*batches: list[int]) -> list[list[float]]:
@@ -147,3 +156,26 @@ def test_no_steps_of_nothing() -> None:
     for length, batch in [(-1, 4), (3, 0)]:
         with pytest.raises(gm.ConfigError, match=f"{length} elements in batches of {batch} rows"):
             gm.jax.steps_for(length, batch)
+
+
+def test_parts_of_one_pipeline_are_its_global_batches() -> None:
+    first, second = run("parts")
+    assert (first["part"], second["part"]) == ("gristmill.Part(0, 2)", "gristmill.Part(1, 2)")
+    # Each process has a device of both halves of the batch, and so all of it.
+    assert first["peers"] == second["peers"] == "gristmill.Part(0, 1)"
+    assert (first["crossed"], second["crossed"]) == ([0, 1, 4, 5], [2, 3, 6, 7])
+    assert first["state"] == second["state"] and first["sums"] == second["sums"]
+
+    ds = gm.MapDataset.range(1, 41).shuffle(7).filter(lambda x: x % 5 != 0)
+    whole = ds.to_iter_dataset().window_shuffle(6, 1).batch(4)
+    assert first["sums"] == sums(*(batch.tolist() for batch in whole))
+
+
+def test_four_processes_go_on_as_two_then_three_then_one(tmp_path: Path) -> None:
+    state, seen = tmp_path / "state.json", list[list[int]]()
+    for count, steps in [(4, 5), (2, 4), (3, 3), (1, 1000)]:
+        said = together("jax_parts.py", count, 1, lambda process: [str(process), str(count), str(state), str(steps)])
+        seen += json.loads(said[0].splitlines()[-1])
+    rows = [batch["ids"].sum(axis=1) for batch in parts_pipeline.pipeline()]
+    assert seen == [[int(row.sum()), int((row * np.arange(1, parts_pipeline.BATCH + 1)).sum())] for row in rows]
+    assert len(seen) > 14

@@ -1,5 +1,6 @@
 """Native stages: behind native sources, behind Python functions, and what crosses between them."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -91,10 +92,8 @@ def test_packing_between_python_functions() -> None:
 
 
 def test_every_stage_of_a_pipeline_file_is_a_method() -> None:
-    text = (REPOSITORY / "src" / "spec" / "mod.rs").read_text()
-    table = text.split("//! | stage | arguments |")[1].split("\nmod ")[0]
-    rows = [line.split(" | ")[1] for line in table.splitlines() if line.startswith("//! | `")]
-    names = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    schema = json.loads((REPOSITORY / "python" / "gristmill" / "pipeline.schema.json").read_text())
+    names = schema["$defs"]["stage"]["anyOf"][0]["properties"]
     assert len(names) > 15
     for name in names:
         assert hasattr(gm.MapDataset, name) or hasattr(gm.IterDataset, name), name

@@ -213,6 +213,12 @@ def test_a_budget_without_a_unit_is_asked_about() -> None:
     assert 'did you mean "16384MiB"?' in str(raised.value.help)
 
 
+@pytest.mark.parametrize("budget", ["50MiB", "50M", "50Mi", "0.048828125GiB", "52428800", 50 << 20])
+def test_a_budget_is_read_as_the_command_line_reads_it(budget: int | str) -> None:
+    with pytest.raises(gm.ConfigError, match=r"ram_budget is 50 MiB; 2 x \(64 MiB of heap"):
+        iter(numbers().mp_prefetch(num_workers=2, ram_budget=budget))
+
+
 def test_a_budget_beyond_the_machine_is_remarked(caplog: pytest.LogCaptureFixture) -> None:
     with gm.MapDataset.range(9).mp_prefetch(ram_budget="500TiB", worker_heap="64MiB").loader() as it:
         assert next(it) == 0

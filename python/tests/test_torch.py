@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 import warnings
 from itertools import islice
 from pathlib import Path
@@ -10,6 +12,8 @@ from typing import Any, NamedTuple
 import gristmill as gm
 import numpy as np
 import pytest
+
+from parts_pipeline import pipeline
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch, which is large")
 data = torch.utils.data
@@ -185,3 +189,39 @@ def test_the_example_of_the_readme_runs_as_it_is_shown(tmp_path: Path, monkeypat
     exec(program, names)
     assert len(trained) == 10 and trained[0]["data"].shape == (64, 8)
     assert json.dumps(names["state"])
+
+
+def test_processes_leave_and_come_back_and_take_the_batches_of_one(tmp_path: Path) -> None:
+    program = [sys.executable, str(Path(__file__).with_name("torch_hosts.py")), str(tmp_path / "store")]
+    running: list[subprocess.Popen[bytes]] = []
+    for rank in range(3):
+        with (tmp_path / f"out{rank}").open("w") as out:
+            running.append(subprocess.Popen([*program, str(rank)], stdout=out, stderr=subprocess.STDOUT))
+    try:
+        codes = [one.wait(timeout=120) for one in running]
+    finally:
+        for one in running:
+            one.kill()
+            one.wait()
+    said = [(tmp_path / f"out{rank}").read_text() for rank in range(3)]
+    assert codes == [0, 0, 0], said
+    whole = [batch["ids"].tolist() for batch in islice(pipeline(), 7)]
+    assert json.loads(said[0].splitlines()[-1]) == whole
+
+
+def test_a_part_follows_from_a_mesh_or_a_group() -> None:
+    class Mesh:
+        """As `torch.distributed.device_mesh` has them, of which there are none without processes."""
+
+        def __init__(self, ndim: int) -> None:
+            self.ndim = ndim
+
+        def get_local_rank(self) -> int:
+            return 2
+
+        def size(self) -> int:
+            return 4
+
+    assert gm.torch.part(Mesh(1)) == gm.Part(2, 4)
+    with pytest.raises(gm.ConfigError, match="2 dimensions"):
+        gm.torch.part(Mesh(2))

@@ -21,17 +21,22 @@ def address(array: Any) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def delivered(function: Callable[[int], Any], count: int = 60, workers: int = 1, **options: Any) -> list[Any]:
-    """What comes of the first numbers, all of it held at a time."""
-    ds = gm.MapDataset.range(count).map(function).to_iter_dataset().mp_prefetch(num_workers=workers, **(WORKERS | options))
-    with ds.loader() as it:
+def delivered(function: Callable[[int], Any], count: int = 60, workers: int = 1, batch: int = 0, **options: Any) -> list[Any]:
+    """What comes of the first numbers, one by one or in batches, all of it held at a time."""
+    ds = gm.MapDataset.range(count).map(function).to_iter_dataset()
+    ds = ds.batch(batch) if batch else ds
+    with ds.mp_prefetch(num_workers=workers, **(WORKERS | options)).loader() as it:
         return list(it)
 
 
 def in_place(elements: list[Any], field: str = "x") -> int:
-    """Elements whose array lies where the function made it: both processes have the slab at one distance from each other."""
-    distances = [element["at"] - address(element[field]) for element in elements]
-    return max(distances.count(distance) for distance in set(distances))
+    """Elements whose array lies where the function made it: both processes have the slab at one distance from each other.
+    Those of batches lie there row by row."""
+    rows = [np.atleast_1d(element["at"]) for element in elements]
+    follow = [np.all(np.diff(at) == element[field].nbytes // at.size) for at, element in zip(rows, elements, strict=True)]
+    distances = [int(at[0]) - address(element[field]) for at, element in zip(rows, elements, strict=True)]
+    counted = [distance for distance, whole in zip(distances, follow, strict=True) if whole]
+    return max((counted.count(distance) for distance in set(counted)), default=0)
 
 
 def full(x: int) -> Any:
@@ -73,6 +78,56 @@ def test_zeroed_memory_and_arrays_in_lists() -> None:
 def test_arrays_in_between_are_no_part_of_what_is_delivered() -> None:
     elements = delivered(computed)
     assert all((element["x"] == np.arange(NUMBERS) * 2 + x).all() for x, element in enumerate(elements))
+
+
+def fraction(x: int) -> Any:
+    """A row with a larger array in between."""
+    array = (np.arange(NUMBERS) % 251).astype(np.float32) + x
+    return {"x": array, "at": address(array), "name": str(x)}
+
+
+@pytest.mark.parametrize("function", [full, reshaped, fraction])
+def test_rows_of_batches_are_delivered_where_they_were_made(function: Callable[[int], Any]) -> None:
+    batches = delivered(function, 240, batch=4)
+    assert len(batches) == 60
+    for b, batch in enumerate(batches):
+        for row, x in enumerate(range(4 * b, 4 * b + 4)):
+            assert np.array_equal(batch["x"][row], function(x)["x"]), f"row {row} of batch {b}"
+    assert in_place(batches) > 30
+
+
+def two_rows(x: int) -> Any:
+    return {"x": np.full(NUMBERS, x), "y": np.full(NUMBERS, -x), "at": 0}
+
+
+def odd_rows(x: int) -> Any:
+    return {"x": np.full(NUMBERS + 1, x), "at": 0}
+
+
+def uneven(x: int) -> Any:
+    """A row with arrays in between, now larger and now smaller, which leaves room where the next row has not enough."""
+    array = (np.zeros(NUMBERS, np.uint16 if x % 2 else np.int64)).astype(np.int32) + np.int32(x)
+    return {"x": array, "at": 0}
+
+
+class KeepsRow:
+    """Rows, of which one is kept for good."""
+
+    def __init__(self) -> None:
+        self.kept: Any = None
+
+    def __call__(self, x: int) -> Any:
+        array = np.full(NUMBERS, x)
+        if x == 101:
+            self.kept = array
+        return {"x": array, "at": 0}
+
+
+@pytest.mark.parametrize("function", [two_rows, odd_rows, uneven, KeepsRow()])
+def test_rows_that_are_not_the_batch_as_they_lie_are_copied(function: Callable[[int], Any]) -> None:
+    batches = delivered(function, 240, batch=4)
+    assert all((batch["x"] == np.arange(4 * b, 4 * b + 4)[:, None]).all() for b, batch in enumerate(batches))
+    assert all((batch["y"] == -batch["x"]).all() for batch in batches if "y" in batch)
 
 
 def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,6 +284,15 @@ def test_what_functions_do_later_changes_nothing(function: type[Keeps], workers:
     assert len(elements) == 60
     for x, element in enumerate(elements):
         assert (element["x"] == x).all(), f"element {x}"
+
+
+@pytest.mark.parametrize("function", [function for function in CHANGES if function is not Pickled])
+def test_what_functions_do_later_changes_no_row_of_a_batch(function: type[Keeps]) -> None:
+    batches = delivered(function(), 60, batch=3)
+    time.sleep(0.6 if function is Later else 0)
+    assert len(batches) == 20
+    for b, batch in enumerate(batches):
+        assert (batch["x"] == np.arange(3 * b, 3 * b + 3)[:, None]).all(), f"batch {b}"
 
 
 # Threads that keep arrays for long are no matter of shared memory: those lie in the heap by then.

@@ -5,16 +5,17 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use crate::element::OrderHash;
-use crate::{BoxIter, Element, Error, Loader, LoaderBuilder, Report, Result};
+use crate::{BoxIter, Element, Error, Loader, LoaderBuilder, Part, Report, Result};
 use serde::Serialize;
 
 use crate::cli::format::{count, grouped, percent, time};
+use crate::cli::hash::Rows;
 use crate::cli::progress::Progress;
 use crate::cli::saved::{RunState, States};
 use crate::cli::tokens::TokenCount;
 use crate::cli::{interrupt, output};
 
-/// How to run a pipeline.
+/// A way to run a pipeline.
 pub(crate) struct Plan {
     /// Stop after so many batches.
     pub(crate) steps: Option<u64>,
@@ -22,14 +23,15 @@ pub(crate) struct Plan {
     pub(crate) indices: Option<u64>,
     /// Time that the stand-in for a training step takes.
     pub(crate) step_time: Duration,
-    /// Where the state goes, at the end too if `save_at_end`.
+    /// The place where the state goes, at the end too if `save_at_end`.
     pub(crate) states: States,
     pub(crate) save_at_end: bool,
+    pub(crate) save_if_interrupted: bool,
     pub(crate) every: Option<u64>,
     pub(crate) resume: Option<RunState>,
 }
 
-/// Why a run stopped.
+/// The reason why a run stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Stopped {
@@ -43,7 +45,7 @@ pub(crate) enum Stopped {
     Unsaved,
 }
 
-/// What a run gave.
+/// The figures of a run.
 #[derive(Serialize)]
 pub(crate) struct Summary {
     pub(crate) stopped: Stopped,
@@ -56,6 +58,10 @@ pub(crate) struct Summary {
     /// `None` if the batches hold no tokens.
     real_token_share: Option<f64>,
     pub(crate) order_hash: OrderHash,
+    /// Rows delivered, those before a resume too where all of each batch is: they are added up by [`hash`](crate::cli::hash).
+    rows: Rows,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<String>,
     consumer_wait_share: f64,
     verdict: String,
     seconds: f64,
@@ -65,20 +71,22 @@ pub(crate) struct Summary {
     /// The file with the state, if one was written.
     pub(crate) state_file: Option<PathBuf>,
     pub(crate) report: Report,
-    /// Why the state is not saved, if it was to be.
+    /// The reason why the state is not saved, if it was to be.
     #[serde(skip)]
     pub(crate) unsaved: Option<Error>,
 }
 
 /// Runs a pipeline to its end, to the number of steps, or until somebody interrupts.
 pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Plan) -> Result<Summary> {
-    let mut position = Position::default();
-    let resumed = plan.resume.is_some();
-    if let Some(state) = plan.resume.take() {
-        position = Position { hash: state.order_hash, tokens: state.tokens };
-        builder = builder.resume(state.checkpoint);
+    let resume = plan.resume.take();
+    if let Some(state) = &resume {
+        builder = builder.resume(state.checkpoint.clone());
     }
     let mut loader = builder.build()?;
+    let resumed = resume.is_some();
+    // A part begins with the state of all: its hashes and tokens are those of this run alone.
+    let before = resume.filter(|_| loader.part().is_none());
+    let mut position = before.map(Position::behind).unwrap_or_default();
     interrupt::listen();
     let before = (loader.delivered(), position.tokens.real);
     let mut progress = Progress::new(plan.steps, plan.indices, position.tokens);
@@ -105,7 +113,7 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
                 return Err(error);
             }
         };
-        position.take(&batch);
+        position.take(&batch, &loader);
         if !plan.step_time.is_zero() {
             std::thread::sleep(plan.step_time);
         }
@@ -122,7 +130,7 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
     };
     let seconds = start.elapsed().as_secs_f64();
     progress.finish();
-    let is_due = plan.save_at_end || stopped == Stopped::Interrupted;
+    let is_due = plan.save_at_end || plan.save_if_interrupted && stopped == Stopped::Interrupted;
     // Of a run that delivered nothing there is nothing to go on with.
     if is_due && unsaved.is_none() && (loader.delivered() > 0 || stopped == Stopped::End) {
         match position.save(&loader, &mut plan.states, stopped == Stopped::End) {
@@ -145,6 +153,8 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
         batches_per_s: per_s(batches_this_run),
         real_token_share: position.tokens.share(),
         order_hash: position.hash,
+        rows: position.rows,
+        part: loader.part().map(Part::to_string),
         consumer_wait_share: report.consumer_wait_share,
         verdict: report.verdict.bottleneck.clone(),
         seconds,
@@ -173,25 +183,43 @@ fn next_index(state: &serde_json::Value) -> Option<u64> {
     }
 }
 
-/// What the command line knows of the stream so far.
+/// The part of the stream's state that the command line keeps.
 #[derive(Default)]
 struct Position {
     hash: OrderHash,
     tokens: TokenCount,
+    rows: Rows,
 }
 
 impl Position {
-    fn take(&mut self, batch: &Element) {
+    fn behind(state: RunState) -> Self {
+        Self { hash: state.order_hash, tokens: state.tokens, rows: state.rows.unwrap_or_default() }
+    }
+
+    fn take(&mut self, batch: &Element, loader: &Loader<BoxIter<Element>>) {
         self.hash.update(batch);
         self.tokens.add(batch);
+        self.rows.take(loader.delivered() - 1, batch, loader.rows());
     }
 
     fn save(&self, loader: &Loader<BoxIter<Element>>, states: &mut States, finished: bool) -> Result<PathBuf> {
-        states.save(&RunState::new(loader.state()?, self.hash, self.tokens, finished))
+        // What a part has delivered is no part of the state of all.
+        let (hash, rows) = match loader.part() {
+            Some(_) => (OrderHash::default(), Rows::default()),
+            None => (self.hash, self.rows),
+        };
+        let mut state = RunState::new(loader.state()?, hash, self.tokens, finished);
+        state.rows = Some(rows);
+        states.save(&state)
     }
 }
 
 impl Summary {
+    /// Whether nothing was delivered, before a resume neither.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.batches == 0
+    }
+
     /// The report for people, on stdout.
     pub(crate) fn print(&self) {
         let mut text = format!("{}\n", self.report);
@@ -211,6 +239,8 @@ impl Summary {
         };
         text += &format!("batches     {}{run} · {}/s{step}\n", grouped(self.batches), count(self.batches_per_s));
         text += &format!("order hash  {}\n", self.order_hash);
+        let of = self.part.as_ref().map_or_else(String::new, |part| format!(", part {part}"));
+        text += &format!("row digest  {} · {} rows{of}\n", self.rows.digest, grouped(self.rows.count));
         output::data(&text);
     }
 }

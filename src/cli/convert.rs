@@ -73,3 +73,18 @@ fn is_pipeline(path: &Path) -> bool {
     path.extension()
         .is_some_and(|ending| ["yaml", "yml", "toml"].iter().any(|known| ending.eq_ignore_ascii_case(known)))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+
+    use super::*;
+
+    #[test]
+    fn help_names_every_format_that_is_written() {
+        let command = <Args as clap::Args>::augment_args(Command::new("convert"));
+        let to = command.get_arguments().find(|argument| argument.get_id() == "to").unwrap();
+        let named: Vec<String> = to.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+        assert_eq!(named, SinkFormat::ALL.iter().map(ToString::to_string).collect::<Vec<_>>());
+    }
+}

@@ -89,6 +89,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         step_time: args.step.time().unwrap_or_default(),
         states: States::new(args.folder.join("checkpoints")),
         save_at_end: false,
+        save_if_interrupted: true,
         every: None,
         resume: None,
     };

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// How something is.
+/// The state of something.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Health {
@@ -38,7 +38,7 @@ struct Check {
     what: String,
     health: Health,
     found: String,
-    /// What to do about it.
+    /// Advice on what to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<String>,
 }

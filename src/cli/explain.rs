@@ -4,10 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::checkpoint::fingerprint;
+use crate::dataset::iter::plan_in_words;
 use crate::dataset::{Role, Sample, StageMemory, estimate};
 use crate::report::REMEDY;
 use crate::spec::Pipeline;
-use crate::{Element, ElementSpec, Executor, Load, Result, Stage};
+use crate::{Element, ElementSpec, Executor, IterDataset, Load, Part, Result, Runtime, Stage};
 use serde::Serialize;
 
 use crate::cli::format::{bytes, cut, grouped};
@@ -37,15 +38,17 @@ pub(crate) struct Explanation {
     /// Path, and dtype with shape or the kind of value; `None` if the pipeline is empty.
     element_spec: Option<Vec<(String, String)>>,
     element_bytes: Option<usize>,
-    /// What the stages may hold together, without those in `memory_unknown`.
+    /// Bytes that the stages may hold together, without those in `memory_unknown`.
     memory_bytes: u64,
     /// Whether sizes of elements went into it, which were measured on the first few.
     memory_measured: bool,
     /// Stateful stages of which it is not known.
     memory_unknown: Vec<String>,
-    /// How well the order mixes where it is not that of a shuffle of everything; sources that are dear to read in the order that the
-    /// pipeline asks for.
+    /// Remarks on how well the order mixes, where it is not that of a shuffle of everything; and on sources that are dear to read
+    /// in the order that the pipeline asks for.
     notes: Vec<String>,
+    /// Work of each of several hosts that take parts of its batches, in words.
+    hosts: String,
     /// Threads that hold what is held per thread.
     threads: usize,
     /// Batches that wait in the buffer, all together.
@@ -64,7 +67,7 @@ struct Row {
     role: &'static str,
     /// Whether it runs on any number of threads.
     parallel: bool,
-    /// What it may hold; `None` if that is not known.
+    /// Bytes that it may hold; `None` if that is not known.
     memory_bytes: Option<u64>,
     /// Whether sizes of elements went into it, which were measured on the first few.
     memory_measured: bool,
@@ -101,7 +104,7 @@ pub(super) fn main(args: &Args) -> Result<Outcome> {
     let explanation = Explanation {
         name: settings.name.clone(),
         executor: settings.executor.map(|e| e.to_string()),
-        ..Explanation::new(&dataset, first.as_ref().map(First::of), threads, settings.buffer.unwrap_or(BUFFER))
+        ..Explanation::new(&dataset, first.as_ref().map(First::of), threads, settings.buffer.unwrap_or(BUFFER))?
     };
     if args.json {
         output::json(&explanation);
@@ -112,14 +115,24 @@ pub(super) fn main(args: &Args) -> Result<Outcome> {
 }
 
 impl Explanation {
-    /// What there is to say of a pipeline with that first element, run by so many threads with so many batches kept ready.
-    pub(crate) fn new(pipeline: &dyn Stage, first: Option<First>, threads: usize, buffer: usize) -> Self {
+    /// Explains a pipeline with that first element, run by so many threads with so many batches kept ready.
+    ///
+    /// # Errors
+    /// A stage that cannot work.
+    pub(crate) fn new<D: IterDataset>(
+        dataset: &D,
+        first: Option<First>,
+        threads: usize,
+        buffer: usize,
+    ) -> Result<Self> {
+        let pipeline: &dyn Stage = dataset;
+        let by_rows = dataset.iter_part(&Runtime::inline(), &Part::whole())?.is_some();
         let (element_spec, element_bytes) = first.map(|first| (first.leaves, first.nbytes)).unzip();
         let buffer_bytes = element_bytes.map(|size| size.saturating_mul(buffer));
         let stages = rows(pipeline, threads);
         let store_bytes = crate::store::memory().map_or(0, |(_, most)| most);
         let memory_bytes = stages.iter().filter_map(|row| row.memory_bytes).sum();
-        Self {
+        Ok(Self {
             name: None,
             fingerprint: fingerprint(pipeline),
             executor: None,
@@ -127,6 +140,7 @@ impl Explanation {
             memory_measured: stages.iter().any(|row| row.memory_measured),
             memory_bytes,
             notes: orders(pipeline),
+            hosts: plan_in_words(pipeline, by_rows),
             threads,
             buffer_bytes,
             store_bytes,
@@ -134,7 +148,7 @@ impl Explanation {
             stages,
             element_spec,
             element_bytes,
-        }
+        })
     }
 }
 
@@ -210,6 +224,7 @@ fn text(e: &Explanation) -> String {
         text += &format!("executor     {executor}\n");
     }
     text += &memory(e);
+    text += &output::wrapped(&format!("hosts        each of several {}", e.hosts), 13);
     for note in &e.notes {
         text += &output::wrapped(&format!("note         {note}"), 13);
     }
@@ -224,7 +239,7 @@ fn text(e: &Explanation) -> String {
     text
 }
 
-/// What is held at most, where it comes from, and what is not in it.
+/// Says what is held at most, where it comes from, and what is not in it.
 fn memory(e: &Explanation) -> String {
     let about = if e.memory_measured { "about " } else { "" };
     let mut text = format!("memory       {about}{}: stages {}", bytes(e.total_bytes), bytes(e.memory_bytes));

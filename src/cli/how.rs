@@ -1,8 +1,8 @@
-//! Who evaluates a pipeline: threads of this process, or worker processes.
+//! Evaluators of a pipeline: threads of this process, or worker processes.
 
 use crate::spec::{Pipeline, parse_bytes};
 use crate::units::check_budget;
-use crate::{BoxIter, Element, Error, Executor, Load, LoaderBuilder, Result};
+use crate::{BoxIter, Element, Error, Executor, Load, LoaderBuilder, Part, Result};
 
 /// Who evaluates the pipeline. The choice never changes what is delivered.
 #[derive(Clone, Default, clap::Args)]
@@ -26,6 +26,10 @@ pub(crate) struct How {
     /// Everything on one thread, nothing ahead of the consumer
     #[arg(long)]
     inline: bool,
+    /// Deliver only these rows of every batch: INDEX/COUNT, such as 3/64 for the fourth of 64 hosts [default: what the pipeline file says, or
+    /// all]
+    #[arg(long, value_name = "I/N", value_parser = part)]
+    part: Option<Part>,
     /// Batches kept ready for the consumer [default: what the pipeline file says, or 2]
     #[arg(long, value_name = "N")]
     buffer: Option<usize>,
@@ -36,12 +40,17 @@ pub(crate) fn memory(text: &str) -> std::result::Result<u64, String> {
     parse_bytes(text).ok_or_else(|| "an amount of memory is needed, such as 512MiB or 2GiB".to_owned())
 }
 
-/// So many threads, or as many as pay.
+/// Parses a number of threads, or as many as pay.
 pub(crate) fn threads(text: &str) -> std::result::Result<Executor, String> {
     match text {
         "auto" => Ok(Executor::Auto),
         _ => text.parse().map(Executor::Threads).map_err(|_| "a number of threads is needed, or `auto`".to_owned()),
     }
+}
+
+/// A part of every batch.
+fn part(text: &str) -> std::result::Result<Part, String> {
+    text.parse().map_err(|e: Error| format!("{}; {}", e.message(), e.help_text().unwrap_or_default()))
 }
 
 /// Bytes of a RAM budget.
@@ -54,7 +63,10 @@ fn budget(text: &str) -> std::result::Result<u64, String> {
 impl How {
     /// Whether `key` names a choice that is made here: one that never changes the data.
     pub(crate) fn has(key: &str) -> bool {
-        matches!(key, "workers" | "max_workers" | "threads_per_worker" | "ram" | "threads" | "inline" | "buffer")
+        matches!(
+            key,
+            "workers" | "max_workers" | "threads_per_worker" | "ram" | "threads" | "inline" | "buffer" | "part"
+        )
     }
 
     /// These choices with others in their place, each a name and a value; names that are not [`has`](Self::has) are left
@@ -67,12 +79,13 @@ impl How {
         let mut kinds: Vec<&str> = Vec::new();
         for (key, value) in choices.iter().filter(|(key, _)| Self::has(key)) {
             let kind = match key.as_str() {
-                "threads" | "inline" | "buffer" => key,
+                "threads" | "inline" | "buffer" | "part" => key,
                 _ => "workers",
             };
-            if kind != "buffer" && !(kind == "inline" && value == "false") && !kinds.contains(&kind) {
+            let counts = !matches!(kind, "buffer" | "part") && (kind != "inline" || value != "false");
+            if counts && !kinds.contains(&kind) {
                 if kinds.is_empty() && !how.is(kind) {
-                    how = Self { buffer: how.buffer, ..Self::default() };
+                    how = Self { buffer: how.buffer, part: how.part, ..Self::default() };
                 }
                 kinds.push(kind);
             }
@@ -114,6 +127,7 @@ impl How {
             }
             "inline" => self.inline = value.parse().map_err(|_| wrong("true or false"))?,
             "buffer" => self.buffer = Some(number(1)?),
+            "part" => self.part = Some(value.parse()?),
             _ => {}
         }
         Ok(())
@@ -137,10 +151,20 @@ impl How {
             Some(executor) => builder.executor(executor),
             None => self.in_workers(builder, pipeline)?,
         };
-        Ok(match self.buffer.or(settings.buffer) {
+        let builder = match self.buffer.or(settings.buffer) {
             Some(batches) => builder.buffer(batches),
             None => builder,
+        };
+        Ok(match self.part(pipeline) {
+            Some(part) => builder.part(part),
+            None => builder,
         })
+    }
+
+    /// The part of every batch that is delivered, if it is not all.
+    pub(crate) fn part(&self, pipeline: &Pipeline) -> Option<Part> {
+        let part = self.part.clone().or_else(|| pipeline.settings().part.clone());
+        part.filter(|part| *part != Part::whole())
     }
 
     #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -150,20 +174,14 @@ impl How {
         pipeline: &Pipeline,
     ) -> Result<LoaderBuilder<BoxIter<Element>>> {
         use crate::workers::MpOptions;
-        let settings = pipeline.settings();
-        let mut options = MpOptions::auto();
-        if let Some(n) = self.workers.or(settings.workers.filter(|_| self.max_workers.is_none())) {
-            options = options.workers(n);
-        }
-        if let Some(n) = self.max_workers.or(settings.max_workers) {
-            options = options.max_workers(n);
-        }
-        if let Some(n) = self.threads_per_worker.or(settings.threads_per_worker) {
-            options = options.threads_per_worker(n);
-        }
-        if let Some(bytes) = self.ram.or(settings.ram_budget) {
-            options = options.ram_budget(bytes);
-        }
+        let (settings, auto) = (pipeline.settings(), MpOptions::auto());
+        let options = MpOptions {
+            workers: self.workers.or(settings.workers.filter(|_| self.max_workers.is_none())).into(),
+            max_workers: self.max_workers.or(settings.max_workers).unwrap_or(auto.max_workers),
+            threads_per_worker: self.threads_per_worker.or(settings.threads_per_worker).into(),
+            ram_budget: self.ram.or(settings.ram_budget),
+            ..auto
+        };
         builder.mp_prefetch(|pipeline: Pipeline| pipeline.build(), pipeline, options)
     }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use crate::Result;
+use crate::place::{self, Location};
 use crate::source::{IndexCache, TokenLayout, detect, size};
 use crate::spec::Data;
-use crate::{Result, place};
 use serde::Serialize;
 
 use crate::cli::format::{bytes, grouped, plural};
@@ -82,14 +83,14 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// What is opened together: each file alone, but for the small files of a folder that have one index.
+/// Groups what is opened together: each file alone, but for the small files of a folder that have one index.
 fn parts(files: Vec<PathBuf>) -> Result<Vec<Vec<PathBuf>>> {
     let (mut parts, mut small) = (Vec::new(), BTreeMap::<_, (u64, Vec<PathBuf>)>::new());
     for file in files {
         let format = detect(&file)?;
         let bytes = if format.is_indexed() { size(&file)? } else { IndexCache::MIN_BYTES };
         if bytes < IndexCache::MIN_BYTES {
-            let (total, files) = small.entry((folder_of(&file), format.source())).or_default();
+            let (total, files) = small.entry((place::folder_of(&file), format.source())).or_default();
             *total += bytes;
             files.push(file);
         } else {
@@ -105,18 +106,14 @@ fn parts(files: Vec<PathBuf>) -> Result<Vec<Vec<PathBuf>>> {
     Ok(parts)
 }
 
-/// The folder of a file, as it may be shown: signatures may have slashes.
-fn folder_of(file: &Path) -> PathBuf {
-    place::shown(file).parent().map_or_else(PathBuf::new, Path::to_owned)
-}
-
 fn index(files: &[PathBuf], layout: TokenLayout, folder: Option<&Path>) -> Result<Indexed> {
     let start = Instant::now();
     let data = Data::open_indexed(files, layout, folder)?;
     let cache = folder.map_or(IndexCache::Beside, |folder| IndexCache::Folder(folder.to_owned()));
+    let first = Location::from(&files[0]);
     let (file, path) = match files {
-        [file] => (place::shown(file).into_owned(), cache.path_for(file)),
-        _ => (folder_of(&files[0]), cache.path_for_small(&folder_of(&files[0]))),
+        [_] => (place::shown(&files[0]).into_owned(), cache.path_for(&first)),
+        _ => (place::folder_of(&files[0]), cache.path_for_small(&first.beside(place::folder_of))),
     };
     let index_bytes = path.and_then(|path| Some(std::fs::metadata(path).ok()?.len()));
     let (format, records) = (data.format(), data.records());

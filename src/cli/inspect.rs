@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::place::{self, Location};
+use crate::source;
 use crate::spec::Data;
 use crate::{Element, ElementSpec, Error, Executor, Load, Result, Value};
-use crate::{place, source};
 use serde::Serialize;
 
 use crate::cli::format::{bytes, cut, grouped, plural};
@@ -76,7 +77,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     for file in data.files() {
         inspection.bytes += size(file)?;
     }
-    if inspection.format == "tokens" && !data.files().iter().any(|file| place::is_remote(file)) {
+    if inspection.format == "tokens" && !data.files().iter().any(|file| Location::from(file).is_object()) {
         let each = Data::open_with(&args.data, None, args.layout.of(&args.data)?)?.stream().loader().build()?;
         inspection.tokens = Some(each.map(|file| file.map(|file| ids(&file))).sum::<Result<u64>>()?);
     }
@@ -105,7 +106,7 @@ fn ids(file: &Element) -> u64 {
 
 /// Bytes of a file, or of the files of a folder that is a data set.
 fn size(path: &Path) -> Result<u64> {
-    if place::is_remote(path) {
+    if Location::from(path).is_object() {
         return source::size(path);
     }
     let bytes = |path: &Path| std::fs::metadata(path).map(|found| (found.is_dir(), found.len()));

@@ -1,4 +1,4 @@
-//! How token files that do not say so themselves are laid out.
+//! Layout of token files that do not say themselves how they are laid out.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ fn layout() -> impl TypedValueParser<Value = TokenLayout> {
 }
 
 impl Layout {
-    /// That of these files: as it was chosen, or as the manifest of their folder has it.
+    /// Returns the layout of these files: as it was chosen, or as the manifest of their folder has it.
     ///
     /// # Errors
     /// As [`Manifest::of`].

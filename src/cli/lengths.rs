@@ -13,7 +13,7 @@ use crate::cli::progress::Counter;
 /// Bytes of text that are taken for a token where no tokenizer is given: about what GPT-2's vocabulary needs for English.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// What was measured.
+/// The lengths that were measured.
 pub(crate) struct Lengths {
     pub(crate) column: String,
     pub(crate) unit: &'static str,

@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 pub(crate) mod explain;
 mod format;
+mod hash;
 mod how;
 mod index;
 mod inspect;
@@ -20,6 +21,7 @@ mod padding;
 mod progress;
 mod run;
 mod saved;
+mod schema;
 mod shown;
 mod stages;
 mod step_time;
@@ -89,6 +91,8 @@ enum Command {
     Tokenise(tokenise::Args),
     /// Builds the indices by which records of text, TFRecord and tar files are found
     Index(index::Args),
+    /// Adds up digests of rows that several hosts or runs delivered
+    Hash(hash::Args),
     /// Reads everything, and lists what is damaged
     Verify(verify::Args),
     /// Finds out with how many threads and how much memory a pipeline should run
@@ -97,11 +101,13 @@ enum Command {
     Doctor(doctor::Args),
     /// Lists the sources and stages that a pipeline file can name
     Stages(stages::Args),
+    /// Prints the JSON Schema of pipeline files, for editors
+    Schema(schema::Args),
     /// Prints what a shell completes
     Completions(completions::Args),
 }
 
-/// How a command ended, besides errors.
+/// The end of a command, besides errors.
 enum Outcome {
     Done,
     /// It ran, and told of what is wrong.
@@ -146,10 +152,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Convert(args) => (convert::main(args), args.json),
         Command::Tokenise(args) => (tokenise::main(args), args.json),
         Command::Index(args) => (index::main(args), args.json),
+        Command::Hash(args) => (hash::main(args), args.json),
         Command::Verify(args) => (verify::main(args), args.json),
         Command::Tune(args) => (tune::main(args), args.json),
         Command::Doctor(args) => (doctor::main(args), args.json),
         Command::Stages(args) => (stages::main(args), args.json),
+        Command::Schema(args) => (schema::main(args), false),
         Command::Completions(args) => (completions::main(args, Cli::command()), false),
     };
     match result {
@@ -180,7 +188,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches)
 }
 
-/// What the parser of arguments says as an object like that of other errors: its first line is what is wrong.
+/// Makes an object like that of other errors of what the parser of arguments says: its first line is what is wrong.
 fn argument_error(text: &str) -> serde_json::Value {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let message = lines.next().unwrap_or_default().trim_start_matches("error: ");

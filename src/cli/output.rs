@@ -50,7 +50,7 @@ pub(crate) fn say(line: &str) {
 }
 
 /// Nobody reading is fine.
-fn always(line: &str) {
+pub(crate) fn always(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn set_program(name: &OsStr) {
     let _ = PROGRAM.set(shell_word(Path::new(name)));
 }
 
-/// What the user typed to start this program, to print commands that work.
+/// Returns what the user typed to start this program, to print commands that work.
 pub(crate) fn program() -> &'static str {
     PROGRAM.get().map_or("gristmill", String::as_str)
 }

@@ -1,4 +1,4 @@
-//! How far a run is: a bar on a terminal, a plain line now and then elsewhere.
+//! Progress of a run: a bar on a terminal, a plain line now and then elsewhere.
 
 use std::time::{Duration, Instant};
 
@@ -102,7 +102,7 @@ impl Counter {
         Self { bar }
     }
 
-    /// So many so far.
+    /// Shows that there are `count` so far.
     pub(crate) fn show(&mut self, count: u64) {
         if count.is_multiple_of(1024)
             && let Some(bar) = &self.bar
@@ -124,12 +124,12 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// So many were there before.
+    /// Begins where there were `before` already.
     pub(crate) fn new(before: u64) -> Self {
         Self { display: Display::new(|| bar(None, None)), before }
     }
 
-    /// So many are there, of so many bytes since it began, if it is time to say so.
+    /// Shows so many records, and so many bytes since it began, if it is time to.
     pub(crate) fn show(&mut self, records: u64, bytes: impl FnOnce() -> u64) {
         // A look at the clock takes as long as a small record.
         if !records.is_multiple_of(16) {
@@ -178,7 +178,7 @@ impl Steps {
         Self { bar, shown: std::cell::Cell::new(Instant::now()) }
     }
 
-    /// So many so far.
+    /// Shows that there are `count` so far.
     pub(crate) fn show(&self, count: u64) {
         let Some(bar) = &self.bar else { return };
         if self.shown.get().elapsed() >= BAR_EVERY {

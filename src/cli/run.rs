@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::Result;
 use crate::spec::Pipeline;
+use crate::{Part, Result};
 
 use crate::cli::consume::{Plan, Stopped, Summary, consume};
 use crate::cli::how::How;
@@ -15,6 +15,9 @@ use crate::cli::{Outcome, output};
 ///
 /// Prints the report, the share of real tokens and the order hash: a digest of every delivered byte in order, the same
 /// for any number of threads and after any interruption. Ctrl-C saves the state and says how to resume.
+///
+/// Several hosts read one pipeline with --part 0/4 to 3/4: each delivers its rows of every batch, the state that the first saves is that of all,
+/// and any number of hosts goes on from it. The row digests of all add up to that of one: see `gristmill hash`.
 #[derive(clap::Args)]
 #[command(after_help = crate::cli::EXIT_CODES)]
 pub(crate) struct Args {
@@ -47,7 +50,10 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let pipeline = Pipeline::from_file(&args.pipeline)?;
     let settings = pipeline.settings();
     let declared = settings.checkpoint.as_ref().map(|c| pipeline.folder().join(&c.folder));
-    let save_at_end = args.resume || args.checkpoint.is_some() || declared.is_some();
+    let part = args.how.part(&pipeline);
+    // One state is that of all hosts: the first of them saves it.
+    let saves = args.checkpoint.is_some() || part.as_ref().is_none_or(Part::is_first);
+    let save_at_end = saves && (args.resume || args.checkpoint.is_some() || declared.is_some());
     let folder = args.checkpoint.clone().or(declared).unwrap_or_else(|| default_folder(&args.pipeline));
     let mut states = States::new(folder);
     if save_at_end {
@@ -63,6 +69,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         // The first start of a job that always asks for it.
         None if args.resume => output::say(&format!("no state in {folder}: starts from the beginning")),
         None if args.restart => {}
+        None if !saves => {}
         None => states.check_free()?,
     }
     let (dataset, indices) = pipeline.build_counted()?;
@@ -72,7 +79,8 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         step_time: Duration::ZERO,
         states,
         save_at_end,
-        every: settings.checkpoint.as_ref().and_then(|c| c.every),
+        save_if_interrupted: saves,
+        every: settings.checkpoint.as_ref().and_then(|c| c.every).filter(|_| saves),
         resume,
     };
     let mut summary = consume(args.how.loader(dataset, &pipeline)?, plan)?;
@@ -94,7 +102,7 @@ fn print(args: &Args, summary: &Summary) {
         summary.print();
     }
     let Some(file) = &summary.state_file else {
-        if summary.stopped == Stopped::Interrupted && summary.unsaved.is_none() {
+        if summary.stopped == Stopped::Interrupted && summary.unsaved.is_none() && summary.is_empty() {
             output::say("interrupted before the first batch: there is nothing to save");
         }
         return;

@@ -9,9 +9,10 @@ use crate::store::{self, Alone};
 use crate::{Checkpoint, Error, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::cli::hash::Rows;
 use crate::cli::tokens::TokenCount;
 
-/// Where a run is: the pipeline's checkpoint, and what the command line adds to it.
+/// The position of a run: the pipeline's checkpoint, and what the command line adds to it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunState {
@@ -20,6 +21,9 @@ pub(crate) struct RunState {
     pub(crate) checkpoint: Checkpoint,
     pub(crate) order_hash: OrderHash,
     pub(crate) tokens: TokenCount,
+    /// Absent in states from before it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rows: Option<Rows>,
     /// Whether the run came to its end: then nothing is lost by beginning anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     finished: bool,
@@ -32,7 +36,7 @@ const KEPT: usize = 3;
 
 impl RunState {
     pub(crate) fn new(checkpoint: Checkpoint, order_hash: OrderHash, tokens: TokenCount, finished: bool) -> Self {
-        Self { gristmill_run: FORMAT, checkpoint, order_hash, tokens, finished }
+        Self { gristmill_run: FORMAT, checkpoint, order_hash, tokens, rows: None, finished }
     }
 
     fn parse(text: &str) -> Result<Self> {
@@ -75,7 +79,7 @@ impl States {
         self.folder.join(FILE)
     }
 
-    /// Where an older state is kept, from 1 on.
+    /// Returns where an older state is kept, from 1 on.
     fn older(&self, age: usize) -> PathBuf {
         self.folder.join(format!("run-state.{age}.json"))
     }
@@ -128,7 +132,7 @@ impl States {
         })
     }
 
-    /// That no state is here which a run that begins anew would put aside.
+    /// Checks that no state is here which a run that begins anew would put aside.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if one is; [`ErrorKind::State`](crate::ErrorKind::State) for a file that is none.

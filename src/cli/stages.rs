@@ -3,68 +3,113 @@
 use serde::Serialize;
 
 use crate::cli::{Outcome, output};
+use crate::spec::arguments::About;
+use crate::spec::reference::{Described, entries, line, nature};
 use crate::{Error, Result};
 
 /// Lists the sources and stages that a pipeline file can name, with their arguments; `?` stands behind those that may be left out.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only those whose names contain this
+    /// The source or stage to show with its arguments; or a part of names, to list
     name: Option<String>,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// A row of the reference.
+/// A source or a stage in JSON.
 #[derive(Serialize)]
 struct Row {
     /// `source` or `stage`.
     kind: &'static str,
-    names: Vec<&'static str>,
+    names: [&'static str; 1],
+    doc: &'static str,
+    /// All of them in a line.
     arguments: String,
+    options: Vec<Argument>,
+}
+
+#[derive(Serialize)]
+struct Argument {
+    name: &'static str,
+    kind: String,
+    required: bool,
+    /// As a file would have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<&'static str>,
+    doc: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    options: Vec<Argument>,
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
-    let wanted = args.name.as_deref().unwrap_or_default();
-    let mut rows = rows();
-    rows.retain(|row| row.names.iter().any(|name| name.contains(wanted)));
-    if rows.is_empty() {
-        return Err(Error::config(format!("no source or stage has a name with `{wanted}` in it"))
-            .help("`gristmill stages` lists them all"));
-    }
+    let found = found(args.name.as_deref().unwrap_or_default());
     if args.json {
+        let rows: Vec<_> = found.iter().map(row).collect();
         output::json(&serde_json::json!({"entries": rows}));
         return Ok(Outcome::Done);
     }
-    let mut text = String::new();
-    for row in &rows {
-        text += &format!("{} {}\n", row.kind, row.names.join(", "));
-        if !row.arguments.is_empty() {
-            text += &output::wrapped(&format!("    {}", row.arguments), 4);
+    let text: String = match found.as_slice() {
+        [] => {
+            let wanted = args.name.as_deref().unwrap_or_default();
+            return Err(Error::config(format!("no source or stage has a name with `{wanted}` in it"))
+                .help("`gristmill stages` lists them all"));
         }
-    }
+        [one] => shown(one),
+        many => many.iter().map(listed).collect(),
+    };
     output::data(&text);
     Ok(Outcome::Done)
 }
 
-/// The tables of the module's documentation, which a test holds to what there is.
-fn rows() -> Vec<Row> {
-    let mut kind = "";
-    let mut rows = Vec::new();
-    for line in include_str!("../spec/mod.rs").lines().filter_map(|line| line.strip_prefix("//! |")) {
-        let Some((names, arguments)) = line.trim_end_matches('|').split_once(" | ") else { continue };
-        match names.trim() {
-            "source" => kind = "source",
-            "stage" => kind = "stage",
-            names if names.starts_with('`') && !kind.is_empty() => rows.push(Row {
-                kind,
-                names: names.split(", ").map(|name| name.trim_matches('`')).collect(),
-                arguments: arguments.trim().trim_matches('|').replace('`', "").trim().to_owned(),
-            }),
-            _ => {}
+/// The one of that name, or all with this in their names.
+fn found(wanted: &str) -> Vec<(&'static str, Described)> {
+    let mut found = entries();
+    let is_name = found.iter().any(|(_, entry)| entry.name == wanted);
+    found.retain(|(_, entry)| if is_name { entry.name == wanted } else { entry.name.contains(wanted) });
+    found
+}
+
+fn listed((kind, entry): &(&str, Described)) -> String {
+    let line = line(entry.about);
+    let arguments = if line.is_empty() { line } else { output::wrapped(&format!("    {line}"), 4) };
+    format!("{kind} {}\n{arguments}", entry.name)
+}
+
+/// All that there is to say of it.
+fn shown((kind, entry): &(&str, Described)) -> String {
+    let head = output::wrapped(&format!("    {}", entry.doc), 4);
+    format!("{kind} {}\n{head}{}", entry.name, arguments(entry.about, 4))
+}
+
+fn arguments(about: &About, indent: usize) -> String {
+    let mut out = String::new();
+    for arg in about.all() {
+        let (name, deep) = (" ".repeat(indent), " ".repeat(indent + 4));
+        out += &output::wrapped(&format!("\n{name}{}: {}", arg.name, nature(arg)), indent + 4);
+        out += &output::wrapped(&format!("{deep}{}", arg.doc()), indent + 4);
+        for section in arg.kind.sections() {
+            out += &arguments(section, indent + 4);
         }
     }
-    rows
+    out
+}
+
+fn row((kind, entry): &(&'static str, Described)) -> Row {
+    let options = options(entry.about);
+    Row { kind, names: [entry.name], doc: entry.doc, arguments: line(entry.about), options }
+}
+
+fn options(about: &About) -> Vec<Argument> {
+    let one = |arg: &crate::spec::arguments::Arg| Argument {
+        name: arg.name,
+        kind: arg.kind.to_string(),
+        required: arg.is_required(),
+        default: arg.default,
+        doc: arg.doc(),
+        options: arg.kind.sections().into_iter().flat_map(options).collect(),
+    };
+    about.all().into_iter().map(one).collect()
 }
 
 #[cfg(test)]
@@ -72,15 +117,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_have_names_and_arguments() {
-        let rows = rows();
-        let of = |name: &str| rows.iter().find(|row| row.names.contains(&name)).unwrap();
-        assert_eq!((of("shuffle").kind, of("mix").kind), ("stage", "source"));
-        assert_eq!(
-            (of("limit").arguments.as_str(), &of("take").names),
-            ("count: the first so many", &of("limit").names)
+    fn a_name_shows_one_and_a_part_of_names_lists_several() {
+        assert!(entries().len() > 50);
+        assert_eq!(found("shuffle").len(), 1);
+        assert_eq!(found("shuf").len(), 3);
+        let text = shown(&found("window_shuffle")[0]);
+        assert!(
+            text.contains("\n    window_size: whole number from 1 on; needed\n        Elements in a window"),
+            "{text}"
         );
-        assert!(of("jsonl").arguments.starts_with("paths, columns?"));
-        assert!(rows.len() > 30, "{}", rows.len());
+        let text = shown(&found("length_buckets")[0]);
+        assert!(
+            text.contains("\n        per_bucket: whole number, or a list of these\n            A number"),
+            "{text}"
+        );
+        assert_eq!(listed(&found("limit")[0]), "stage limit\n    count\n");
+        assert!(listed(&found("jsonl")[0]).starts_with("source jsonl\n    paths, repeated_names?: last or error, "));
+    }
+
+    #[test]
+    fn json_has_every_argument() {
+        let row = serde_json::to_value(row(&found("rebatch")[0])).unwrap();
+        assert_eq!(row["options"][1]["default"], "\"keep\"");
+        assert_eq!(row["options"][0]["required"], true);
     }
 }

@@ -117,7 +117,7 @@ fn is_gone(error: &Error) -> bool {
     io.is_some_and(|io| io.kind() == io::ErrorKind::NotFound)
 }
 
-/// What is wrong so far.
+/// The damage found so far.
 struct Found {
     most: usize,
     problems: Vec<Problem>,

@@ -1,4 +1,4 @@
-//! What this build is.
+//! Description of this build.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! What commands that write shards have in common: where to, how, progress, and Ctrl-C.
+//! Parts that commands that write shards have in common: where to, how, progress, and Ctrl-C.
 
 use std::path::{Path, PathBuf};
 use std::task::Poll;
@@ -60,7 +60,7 @@ pub(crate) struct Shards {
     resume: bool,
 }
 
-/// How it ended.
+/// The end of a write.
 pub(crate) struct Ended {
     report: SinkReport,
     interrupted: bool,
@@ -74,7 +74,7 @@ struct Tokens {
     tokens_per_s: f64,
 }
 
-/// What a command prints as JSON.
+/// The figures that a command prints as JSON.
 #[derive(Serialize)]
 struct Summary<'a> {
     stopped: &'static str,

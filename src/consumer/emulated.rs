@@ -12,7 +12,7 @@ use crate::error::Result;
 #[derive(Clone, Copy, Debug)]
 pub struct Emulated {
     step_time: Duration,
-    /// When the last step that was submitted ends.
+    /// Time at which the last step that was submitted ends.
     free_at: Option<Instant>,
 }
 

@@ -61,12 +61,12 @@ pub trait Handle {
     fn wait(self) -> Result<Ran>;
 }
 
-/// When a step ran.
+/// The times of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// When it could begin, were the device free: the batch lay in its memory, and the step had been asked for.
+    /// Time at which it could begin, were the device free: the batch lay in its memory, and the step had been asked for.
     pub ready_at: Instant,
-    /// When it had ended.
+    /// Time at which it had ended.
     pub done_at: Instant,
 }
 

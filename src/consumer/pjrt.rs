@@ -52,7 +52,7 @@ enum StepKind {
 #[must_use = "a step is not over before it has been waited for"]
 pub struct PjrtStep {
     submitted_at: Instant,
-    /// When the step had been asked for.
+    /// Time at which the step had been asked for.
     asked_at: Instant,
     transfers: Vec<Stamp>,
     results: Vec<Stamp>,
@@ -159,7 +159,7 @@ impl Handle for PjrtStep {
     }
 }
 
-/// When all of `stamps` were there; no earlier than `from`.
+/// Returns the time at which all of `stamps` were there; no earlier than `from`.
 fn last(stamps: Vec<Stamp>, from: Instant) -> Result<Instant> {
     stamps.into_iter().try_fold(from, |last, stamp| Ok(last.max(stamp.wait()?)))
 }

@@ -1,4 +1,4 @@
-//! When a training loop did what.
+//! Times of a training loop: what it did, and when.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use serde::Serialize;
 /// One step of a training loop; all times are since the start of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// When the loop asked for the batch.
+    /// Time at which the loop asked for the batch.
     pub asked: Duration,
-    /// When it had the batch.
+    /// Time at which it had the batch.
     pub got: Duration,
-    /// When the device could begin with it, were it free; never before `got`.
+    /// Time at which the device could begin with it, were it free; never before `got`.
     pub ready: Duration,
-    /// When the device was done with it.
+    /// Time at which the device was done with it.
     pub done: Duration,
     /// Samples in the batch; 0 where nobody counts.
     pub samples: u64,

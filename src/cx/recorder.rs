@@ -39,7 +39,7 @@ impl Counts {
         Duration::from_nanos(self.self_ns)
     }
 
-    /// So many of [`self_ns`](Self::self_ns) as `part` is of what was looked at, in seconds; 0 where nothing was.
+    /// Returns the share of [`self_ns`](Self::self_ns) that `part` is of what was looked at, in seconds; 0 where nothing was.
     pub(crate) fn seconds_of(&self, part: u64) -> f64 {
         if self.looked_ns > 0 { self.self_ns as f64 / 1e9 * (part as f64 / self.looked_ns as f64) } else { 0.0 }
     }

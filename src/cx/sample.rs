@@ -1,4 +1,4 @@
-//! Which elements are measured.
+//! Choice of the elements that are measured.
 
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -19,7 +19,7 @@ pub(super) const SHARE: u64 = 400;
 /// However cheap elements are, one in this many is measured.
 const MAX_STRIDE: u64 = 1024;
 
-/// Which elements, or chunks of them, are measured, and how many each of them stands for.
+/// A choice of the elements, or chunks of them, that are measured, and how many each of them stands for.
 #[derive(Debug)]
 pub(super) struct Sample {
     /// Whether the present one is measured.

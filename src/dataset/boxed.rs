@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value as Json;
 
-use super::iter::{DatasetIterator, IterDataset, NextStacked};
-use super::map::{GetStacked, Many, MapDataset};
+use super::iter::{DatasetIterator, Dealt, IterDataset, NextStacked, PartPassOf};
+use super::map::{MapDataset, same_dataset};
 use super::memory::Sample;
 use super::sample;
 use super::stage::{Stage, same_stage};
@@ -17,17 +17,19 @@ use crate::cx::{Cx, StageId};
 use crate::element::{Name, Ragged, Stack};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
+use crate::part::Part;
 
 /// A [`MapDataset`] whose type is hidden. Cloning shares it.
+#[must_use = "datasets are lazy and do nothing until read"]
 pub struct BoxMap<T>(Arc<dyn ErasedMap<T>>);
 
 trait ErasedMap<T>: MapDataset<Item = T> {
-    fn erased_for_pass(&self, run: &Runtime, border: StageId) -> Option<BoxMap<T>>;
+    fn erased_for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<BoxMap<T>>>;
 }
 
 impl<D: MapDataset + 'static> ErasedMap<D::Item> for D {
-    fn erased_for_pass(&self, run: &Runtime, border: StageId) -> Option<BoxMap<D::Item>> {
-        self.for_pass(run, border).map(BoxMap::new)
+    fn erased_for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<BoxMap<D::Item>>> {
+        Some(self.for_pass(run, border)?.map(BoxMap::new))
     }
 }
 
@@ -47,36 +49,16 @@ impl<T> Clone for BoxMap<T> {
 impl<T: 'static> MapDataset for BoxMap<T> {
     type Item = T;
 
-    fn len(&self) -> u64 {
-        self.0.len()
-    }
+    same_dataset!(.0);
 
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<T>> {
-        self.0.get(index, cx)
-    }
-
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<T> {
-        self.0.get_many(indices, cx)
-    }
-
-    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<T>
-    where
-        T: Stack,
-    {
-        self.0.get_stacked(indices, cx)
-    }
-
-    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        self.0.get_ragged(indices, names, cx)
-    }
-
-    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
         // Of what is inside: the pointer to it is a dataset, too.
         (*self.0).erased_for_pass(run, border)
     }
 }
 
 /// An [`IterDataset`] whose type is hidden. Cloning shares it.
+#[must_use = "datasets are lazy and do nothing until read"]
 pub struct BoxIter<T>(Arc<dyn ErasedDataset<T>>);
 
 impl<T: Send + 'static> BoxIter<T> {
@@ -98,6 +80,11 @@ impl<T: Send + 'static> IterDataset for BoxIter<T> {
 
     fn iter(&self, run: &Runtime) -> Result<BoxIterator<T>> {
         Ok(BoxIterator(self.0.erased_iter(run)?))
+    }
+
+    fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
+        let pass = self.0.erased_iter_part(run, part)?;
+        Ok(pass.map(|pass| Box::new(BoxIterator(pass)) as _))
     }
 }
 
@@ -123,11 +110,16 @@ forward_stage!(BoxIter, [Send + 'static], sample::of_stream);
 
 trait ErasedDataset<T>: Stage + Send + Sync {
     fn erased_iter(&self, run: &Runtime) -> Result<Box<dyn ErasedIterator<T>>>;
+    fn erased_iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<Box<dyn ErasedIterator<Dealt<T>>>>>;
 }
 
 impl<D: IterDataset + 'static> ErasedDataset<D::Item> for D {
     fn erased_iter(&self, run: &Runtime) -> Result<Box<dyn ErasedIterator<D::Item>>> {
         Ok(Box::new(self.iter(run)?))
+    }
+
+    fn erased_iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<Box<dyn ErasedIterator<Dealt<D::Item>>>>> {
+        Ok(self.iter_part(run, part)?.map(|pass| Box::new(pass) as _))
     }
 }
 

@@ -1,12 +1,12 @@
-//! What the stages of a pipeline hold in memory: they count elements, the first of which are measured.
+//! Memory that the stages of a pipeline hold: they count elements, the first of which are measured.
 
 use super::memory::{Held, Memory, Sample};
 use super::stage::{Role, Stage};
 
-/// What [`estimate`] knows of one stage.
+/// Knowledge that [`estimate`] has of one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageMemory {
-    /// What it says itself.
+    /// The stage's own words.
     pub memory: Option<Memory>,
     /// The same in bytes; `None` if it does not say, or if too little is known of its elements.
     pub bytes: Option<u64>,
@@ -14,7 +14,7 @@ pub struct StageMemory {
     pub measured: bool,
 }
 
-/// What every stage of `pipeline` may hold on `threads` threads, by stage id. Reads some first elements, several times.
+/// Estimates what every stage of `pipeline` may hold on `threads` threads, by stage id. Reads some first elements, several times.
 ///
 /// ```
 /// use gristmill::dataset::{Held, estimate, map::Range};
@@ -128,7 +128,7 @@ mod tests {
         (Range::new(0, count).map(move |i| tracked(cells[i as usize % cells.len()], &of)).boxed(), live)
     }
 
-    /// What `dataset` says of itself.
+    /// Asks `dataset` what it says of itself.
     fn said(dataset: &dyn Stage, threads: usize) -> StageMemory {
         estimate(dataset, threads).pop().unwrap()
     }
@@ -208,6 +208,9 @@ mod tests {
         let (source, _) = elements(100, &[10]);
         let stream = source.to_iter().boxed().flat_map(halves).boxed();
         assert_eq!(said(&stream, 1).bytes, Some(40));
+        let (source, _) = elements(100, &[10]);
+        let seeded = source.to_iter().seed(1).flat_map(halves).boxed();
+        assert_eq!(said(&seeded, 1).bytes, Some(40));
         let (source, _) = elements(100, &[10]);
         let fan = source.to_iter().try_flat_map(halves).boxed();
         assert_eq!(said(&fan, 4).bytes, Some(40));

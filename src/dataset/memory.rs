@@ -1,6 +1,6 @@
-//! What a stage says of the memory it needs.
+//! Words in which a stage says what memory it needs.
 
-/// What a stage may hold while it runs, besides the element it works on.
+/// Memory that a stage may hold while it runs, besides the element it works on.
 ///
 /// Mostly that is elements, and how large those are only the data tells: so a stage counts them, and
 /// [`estimate`](super::estimate) multiplies.
@@ -16,7 +16,7 @@ pub struct Memory {
     pub per_thread: bool,
 }
 
-/// How many elements.
+/// Number of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Held {
@@ -43,7 +43,7 @@ impl Memory {
     /// Nothing, which is more than not saying it.
     pub const NOTHING: Self = Self { bytes: 0, inputs: Held::NONE, outputs: Held::NONE, per_thread: false };
 
-    /// So many bytes, whatever the elements are.
+    /// Makes an amount of so many bytes, whatever the elements are.
     pub fn bytes(bytes: u64) -> Self {
         Self { bytes, ..Self::NOTHING }
     }
@@ -63,11 +63,11 @@ impl Memory {
 /// The size of the first elements of a dataset: see [`Stage::sample`](super::Stage::sample).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// How many were read: at most [`MOST`](Self::MOST), and fewer where they are slow.
+    /// Number of elements that were read: at most [`MOST`](Self::MOST), and fewer where they are slow.
     pub elements: u64,
     /// Their payload.
     pub bytes: u64,
-    /// How many of them one element became in the stages that make many of one; 1 if none does.
+    /// Number of elements that one became in the stages that make many of one; 1 if none does.
     pub fan_out: f64,
     /// The most elements in one pass, where it is known: of random access, or of a stream that was read to its end.
     pub pass: Option<u64>,

@@ -6,9 +6,11 @@
 mod blocks;
 mod boxed;
 mod estimate;
+mod facts;
 pub mod iter;
 pub mod map;
 mod memory;
+mod records;
 mod remainder;
 pub(crate) mod run;
 mod sample;
@@ -17,14 +19,15 @@ mod stage;
 pub use blocks::Blocks;
 pub use boxed::{AnyState, BoxIter, BoxIterator, BoxMap};
 pub use estimate::{StageMemory, estimate};
+pub use facts::Facts;
 pub use iter::{DatasetIterator, IterDataset};
 pub use map::MapDataset;
 pub use memory::{Held, Memory, Sample};
+pub use records::{index_of, record_in, record_of};
 pub use remainder::Remainder;
 pub use run::upcoming::{Record, Upcoming};
-#[cfg(any(feature = "spec", feature = "compress"))]
 pub(crate) use stage::same_stage;
-pub use stage::{Role, Stage, StageSeed, chain, default_seed, label, record_in, record_of, stage_after};
+pub use stage::{Role, Stage, StageSeed, chain, default_seed, label, stage_after};
 
 /// The length of a dataset that never ends: Grain's `sys.maxsize`.
 pub const INFINITE: u64 = i64::MAX as u64;

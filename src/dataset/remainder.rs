@@ -1,4 +1,4 @@
-/// What becomes of elements that do not fill a batch.
+/// Policy for elements that do not fill a batch.
 ///
 /// Filling them up is a method of its own, because it changes what a batch is: [`batch_padded`], [`batch_masked`] and
 /// [`LengthBucketOptions::pad_remainder`].

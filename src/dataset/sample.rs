@@ -45,7 +45,7 @@ impl Meter {
     }
 }
 
-/// What fails to be read is no element: it fails again, with its place, when the pipeline runs.
+/// Samples a dataset. What fails to be read is no element: it fails again, with its place, when the pipeline runs.
 pub(super) fn of_map<D: MapDataset<Item: 'static>>(dataset: &D) -> Option<Sample> {
     let (mut meter, mut cx) = (Meter::start(), Cx::default());
     let mut indices = 0..dataset.len();
@@ -86,7 +86,10 @@ fn fan_out(stage: &dyn Stage, totals: &[StageTally], elements: u64) -> f64 {
     // The parent of a stage that has one comes right before it.
     for tally in totals.iter().rev().skip(1) {
         let [parent] = parents.as_slice() else { break };
-        fewest = fewest.min(tally.counts.elements);
+        // The seed of a stream passes elements on without seeing them.
+        if parent.seed_root().is_none() {
+            fewest = fewest.min(tally.counts.elements);
+        }
         parents = parent.parents();
     }
     elements as f64 / fewest.max(1) as f64

@@ -112,6 +112,13 @@ pub trait Stage {
         }
     }
 
+    /// The index of its element that is made of `record`, the `epoch`th time that the source is read; `None` where it is left out, and where
+    /// it cannot be told. It is the inverse of [`will_read`](Self::will_read), and [`index_of`](super::index_of) asks for it.
+    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
+        let keeps_places = matches!(self.role(), Role::Elementwise | Role::MayDrop);
+        self.parents().iter().filter(|_| keeps_places).find_map(|parent| parent.comes_at(record, epoch))
+    }
+
     /// Whether it gives batches without making their elements, see [`MapDataset::get_stacked`](super::MapDataset::get_stacked):
     /// a source that has columns, or an elementwise stage that does to a batch what it does to elements.
     fn has_columns(&self) -> bool {
@@ -137,7 +144,7 @@ pub trait Stage {
     /// The runs of its elements that its source fetches or decodes together, where its elements are those of the source in their order:
     /// what [`block_shuffle`](super::MapDataset::block_shuffle) moves as one.
     fn blocks(&self) -> Option<Blocks> {
-        let keeps_places = matches!(self.role(), Role::Elementwise | Role::MayDrop) || self.seed_root().is_some();
+        let keeps_places = matches!(self.role(), Role::Elementwise | Role::MayDrop);
         match self.parents().as_slice() {
             [parent] if keeps_places => parent.blocks(),
             _ => None,
@@ -157,6 +164,16 @@ pub trait Stage {
     /// A remark for the user, in the report: that it works, but slower than it could, and why.
     fn remark(&self) -> Option<String> {
         None
+    }
+
+    /// Whether elements can leave worker processes wherever such would evaluate them, here and in its parents; asked before any is
+    /// started.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) that names the type that cannot.
+    #[doc(hidden)]
+    fn check_crossing(&self) -> Result<()> {
+        self.parents().iter().try_for_each(|parent| parent.check_crossing())
     }
 
     /// Whether its own arguments make sense; asked before the first element is read.
@@ -248,6 +265,12 @@ impl dyn Stage + '_ {
         }
     }
 
+    /// Whether an executor evaluates only a part of it: see [`is_cut`](Stage::is_cut).
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(in crate::dataset) fn any_cut(&self) -> bool {
+        self.is_cut() || self.parents().iter().any(|p| p.any_cut())
+    }
+
     /// Checks every node, naming the one that fails.
     pub fn check_all(&self) -> Result<()> {
         let mut result = Ok(());
@@ -314,30 +337,6 @@ fn side_by_side(parents: &[&dyn Stage], nested: usize) -> Option<String> {
     Some(format!("[{}]", texts.join(", ")))
 }
 
-/// The record of a source that element `index` of a dataset of random access is made of, whatever shuffles, slices and mixes lie
-/// between.
-///
-/// `None` where it is made of several, or where stages of one's own do not say what they [will read](Stage::will_read). Nothing is
-/// read for it.
-pub fn record_of(dataset: &dyn Stage, index: u64) -> Option<Record> {
-    match Upcoming::trace(index, |next| dataset.will_read(next)).as_slice() {
-        [record] => Some(record.clone()),
-        _ => None,
-    }
-}
-
-/// [`record_of`] the dataset that a stream reads and that stage number `stage` is part of: the index of an error of that stage is one
-/// of that dataset. `None` for a stage behind the border, which counts for itself.
-pub fn record_in(stream: &dyn Stage, stage: StageId, index: u64) -> Option<Record> {
-    let (stage, mut read) = (stage.0 as usize, None);
-    stream.walk(&mut |id, node| {
-        if node.is_border() && read.is_none() && stage < id && id < stage + node.count() {
-            read = node.parents().pop();
-        }
-    });
-    record_of(read?, index)
-}
-
 /// The id of a stage on top of `parents`: post-order puts it right after all of them.
 pub fn stage_after(parents: &[&dyn Stage]) -> StageId {
     StageId(parents.iter().map(|p| p.count()).sum::<usize>() as u32)
@@ -400,68 +399,40 @@ impl fmt::Display for StageSeed {
     }
 }
 
-/// What a [`Stage`] says of itself that is another one in another shape; how it is [sampled](Stage::sample) is its own.
+/// Passes on what a [`Stage`] says of itself that is another one in another shape; how it is [sampled](Stage::sample) is its own.
 macro_rules! same_stage {
+    (@call $this:ident [$($inner:tt)+] $method:ident $args:tt) => {
+        $this$($inner)+.$method $args
+    };
+    (@of $inner:tt $($method:ident($($arg:ident: $type:ty),*) $(-> $out:ty)?;)*) => {$(
+        fn $method(&self $(, $arg: $type)*) $(-> $out)? {
+            $crate::dataset::same_stage!(@call self $inner $method ($($arg),*))
+        }
+    )*};
     ($($inner:tt)+) => {
-        fn name(&self) -> &'static str {
-            self$($inner)+.name()
-        }
-        fn params(&self) -> String {
-            self$($inner)+.params()
-        }
-        fn role(&self) -> $crate::dataset::Role {
-            self$($inner)+.role()
-        }
-        fn parents(&self) -> Vec<&dyn $crate::dataset::Stage> {
-            self$($inner)+.parents()
-        }
-        fn seed_root(&self) -> Option<u32> {
-            self$($inner)+.seed_root()
-        }
-        fn is_border(&self) -> bool {
-            self$($inner)+.is_border()
-        }
-        fn is_cut(&self) -> bool {
-            self$($inner)+.is_cut()
-        }
-        fn is_native(&self) -> bool {
-            self$($inner)+.is_native()
-        }
-        fn reads_together(&self) -> bool {
-            self$($inner)+.reads_together()
-        }
-        fn reads_far(&self) -> bool {
-            self$($inner)+.reads_far()
-        }
-        fn looks_ahead(&self) -> Option<u64> {
-            self$($inner)+.looks_ahead()
-        }
-        fn will_read(&self, next: $crate::dataset::Upcoming<'_>) {
-            self$($inner)+.will_read(next);
-        }
-        fn has_columns(&self) -> bool {
-            self$($inner)+.has_columns()
-        }
-        fn has_every_index(&self) -> bool {
-            self$($inner)+.has_every_index()
-        }
-        fn memory(&self) -> Option<$crate::dataset::Memory> {
-            self$($inner)+.memory()
-        }
-        fn blocks(&self) -> Option<$crate::dataset::Blocks> {
-            self$($inner)+.blocks()
-        }
-        fn mixing(&self) -> Option<String> {
-            self$($inner)+.mixing()
-        }
-        fn if_shuffled(&self) -> Option<$crate::dataset::map::Shuffled> {
-            self$($inner)+.if_shuffled()
-        }
-        fn remark(&self) -> Option<String> {
-            self$($inner)+.remark()
-        }
-        fn check(&self) -> $crate::error::Result<()> {
-            self$($inner)+.check()
+        $crate::dataset::same_stage! { @of [$($inner)+]
+            name() -> &'static str;
+            params() -> String;
+            role() -> $crate::dataset::Role;
+            parents() -> Vec<&dyn $crate::dataset::Stage>;
+            seed_root() -> Option<u32>;
+            is_border() -> bool;
+            is_cut() -> bool;
+            is_native() -> bool;
+            reads_together() -> bool;
+            reads_far() -> bool;
+            looks_ahead() -> Option<u64>;
+            will_read(next: $crate::dataset::Upcoming<'_>);
+            comes_at(record: &$crate::dataset::Record, epoch: u64) -> Option<u64>;
+            has_columns() -> bool;
+            has_every_index() -> bool;
+            memory() -> Option<$crate::dataset::Memory>;
+            blocks() -> Option<$crate::dataset::Blocks>;
+            mixing() -> Option<String>;
+            if_shuffled() -> Option<$crate::dataset::map::Shuffled>;
+            remark() -> Option<String>;
+            check_crossing() -> $crate::error::Result<()>;
+            check() -> $crate::error::Result<()>;
         }
     };
 }
@@ -477,30 +448,6 @@ mod tests {
     fn a_chain_names_its_stages_from_the_first_to_the_last() {
         let ds = Range::new(0, 9).map(|x| x + 1).shuffle(3).to_iter().skip(2).batch(4);
         assert_eq!(chain(&ds), "range(0, 9, 1) → map → shuffle(seed=3) → to_iter → skip(2) → batch(4, remainder=keep)");
-    }
-
-    #[test]
-    fn an_index_is_followed_to_its_record() {
-        let ds = Range::new(0, 1000).map(Ok::<_, ()>).shuffle(7).slice(10..900).repeat(3);
-        for index in [0, 5, 889, 890, 2000] {
-            let number = ds.get(index, &mut crate::cx::Cx::default()).unwrap().unwrap();
-            let record = record_of(&ds, index).unwrap();
-            assert_eq!((record.source, record.index), ("range", number.unwrap() as u64), "{index}");
-        }
-        let mixed = Mix::new(vec![Range::new(0, 10).boxed(), Range::new(0, 20).shuffle(1).boxed()]);
-        assert!(record_of(&mixed, 3).is_some());
-        assert_eq!(record_of(&Range::new(0, 10).batch(4), 0), None, "of four");
-    }
-
-    #[test]
-    fn in_a_stream_that_is_known_of_stages_in_front_of_the_border() {
-        let ds = Range::new(0, 10).shuffle(1).to_iter().skip(2).zip(Range::new(0, 10).to_iter());
-        let expected = record_of(&Range::new(0, 10).shuffle(1), 4);
-        assert!(expected.is_some());
-        assert_eq!(record_in(&ds, StageId(0), 4), expected);
-        assert_eq!(record_in(&ds, StageId(1), 4), expected);
-        assert_eq!(record_in(&ds, StageId(4), 4).map(|record| record.index), Some(4), "the other one's");
-        assert_eq!(record_in(&ds, StageId(3), 4), None, "behind the border");
     }
 
     #[test]

@@ -7,12 +7,12 @@ use super::grammar::{Grammar, SplitMix64};
 /// Median length of a document.
 pub const MEDIAN_BYTES: usize = 600;
 
-/// What a document holds.
+/// The content of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     /// Prose or code, in UTF-8.
     pub text: String,
-    /// What it is about: `mills`, `weather`, `machines`, `mathematics`, `code`, `letters`.
+    /// The subject: `mills`, `weather`, `machines`, `mathematics`, `code`, `letters`.
     pub source: &'static str,
 }
 
@@ -60,7 +60,7 @@ impl Iterator for Documents {
     }
 }
 
-/// How much [`write_jsonl`] wrote.
+/// The amount that [`write_jsonl`] wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Lines.

@@ -1,4 +1,4 @@
-//! What `gristmill demo` runs on: a seeded corpus of any size and a small tokenizer trained on it.
+//! Data of `gristmill demo`: a seeded corpus of any size and a small tokenizer trained on it.
 
 pub mod corpus;
 mod grammar;

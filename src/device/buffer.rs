@@ -88,10 +88,10 @@ impl Device {
     }
 }
 
-/// When the host's memory is let go.
+/// The time at which the host's memory is let go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Release {
-    /// When the plugin has done with it.
+    /// Once the plugin has done with it.
     #[default]
     WhenDone,
     /// A bug on purpose, which the race test must find: right after the call.

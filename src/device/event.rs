@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytemuck::Zeroable;
@@ -13,7 +13,7 @@ use super::abi::{EventAwait, EventDestroy, EventError, EventIsReady, EventOnRead
 use super::callback;
 use super::client::Client;
 use crate::error::{Error, Result};
-use crate::sync::Locked;
+use crate::sync::{Locked, Regardless};
 
 /// Something that a plugin does in the background: a transfer, a computation. Clones are the same event.
 #[derive(Clone)]
@@ -182,7 +182,7 @@ impl Signal {
     fn wait(&self, patience: Duration) -> bool {
         let is_set = self.is_set.locked();
         let waited = self.changed.wait_timeout_while(is_set, patience, |is_set| !*is_set);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
+        *waited.regardless().0
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) struct SlotPool {
     made: usize,
     free: Receiver<Pages>,
     home: Sender<Pages>,
-    /// Whose devices are to read them by themselves.
+    /// The client whose devices are to read them by themselves.
     pin_for: Option<Client>,
 }
 

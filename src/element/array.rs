@@ -192,6 +192,24 @@ impl Array {
         Some(Self { dtype: self.dtype, shape: Shape::new(&shape), data })
     }
 
+    /// Rows of these numbers of the outermost dimension, in this order, copied; `None` if they do not all exist or it is a scalar.
+    pub fn rows_at(&self, rows: &[usize]) -> Option<Self> {
+        let (&len, inner) = self.shape().split_first()?;
+        let row = inner.iter().product::<usize>() * self.dtype.size();
+        if rows.iter().any(|&at| at >= len) {
+            return None;
+        }
+        let mut shape = self.shape().to_vec();
+        shape[0] = rows.len();
+        let mut out = Self::builder(self.dtype, &shape).ok()?;
+        if row > 0 {
+            for (to, &at) in out.bytes_mut().chunks_exact_mut(row).zip(rows) {
+                to.copy_from_slice(&self.bytes()[at * row..][..row]);
+            }
+        }
+        Some(out.freeze())
+    }
+
     /// Row `row` of the outermost dimension without that dimension, sharing the memory.
     pub fn row(&self, row: usize) -> Option<Self> {
         let rows = self.rows(row..row.checked_add(1)?)?;

@@ -130,7 +130,7 @@ impl ListMut {
         self.put_anywhere(row, value)
     }
 
-    /// Where rows do not come in order.
+    /// Puts a value at any row, where rows do not come in order.
     fn put_anywhere(&mut self, row: usize, value: Value) -> Option<()> {
         if self.values.len() < self.rows {
             self.values.resize(self.rows, Value::Null);

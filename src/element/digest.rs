@@ -16,6 +16,14 @@ pub trait Digest {
 pub struct StreamHasher(Xxh3);
 
 impl StreamHasher {
+    pub(crate) fn new() -> Self {
+        Self(Xxh3::new())
+    }
+
+    pub(crate) fn finish(&self) -> u128 {
+        self.0.digest128()
+    }
+
     /// Feeds bytes, preceded by their length.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
@@ -125,10 +133,10 @@ pub struct OrderHash(u128);
 impl OrderHash {
     /// Takes the next element in.
     pub fn update(&mut self, element: &impl Digest) {
-        let mut hasher = StreamHasher(Xxh3::new());
+        let mut hasher = StreamHasher::new();
         hasher.0.update(&self.0.to_le_bytes());
         element.digest(&mut hasher);
-        self.0 = hasher.0.digest128();
+        self.0 = hasher.finish();
     }
 }
 
@@ -148,11 +156,14 @@ impl TryFrom<String> for OrderHash {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        match u128::from_str_radix(&text, 16) {
-            Ok(value) if text.len() == 32 => Ok(Self(value)),
-            _ => Err(format!("an order hash is 32 hexadecimal digits, got {text:?}")),
-        }
+        read_hex("an order hash", &text).map(Self)
     }
+}
+
+/// Reads a digest as it is written, or says what it is to be.
+pub(crate) fn read_hex(what: &str, text: &str) -> Result<u128, String> {
+    let number = u128::from_str_radix(text, 16).ok().filter(|_| text.len() == 32);
+    number.ok_or_else(|| format!("{what} is 32 hexadecimal digits, got {text:?}"))
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ pub(crate) use batch_mut::Run;
 #[cfg(any(feature = "arrow", feature = "csv", feature = "parquet"))]
 pub(crate) use batch_mut::{BatchMut, ColumnMut};
 pub use buffer::{Buffer, BufferMut, Owner};
+pub(crate) use digest::read_hex;
 pub use digest::{Digest, OrderHash, StreamHasher};
 pub use dtype::{DType, Scalar};
 pub(crate) use many::Around;

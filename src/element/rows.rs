@@ -45,6 +45,27 @@ impl Element {
         Ok(rows)
     }
 
+    /// Rows of these numbers, in this order, copied.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a leaf does not have one of them.
+    pub fn rows_at(&self, rows: &[usize]) -> Result<Self> {
+        let mut taken = Self::with_capacity(self.len());
+        for (name, value) in self.iter() {
+            let part = match value {
+                Value::Array(array) => array.rows_at(rows).map(Value::Array),
+                Value::List(list) => {
+                    rows.iter().map(|&row| list.get(row).cloned()).collect::<Option<_>>().map(Value::List)
+                }
+                Value::Tree(tree) => Some(Value::Tree(tree.rows_at(rows)?)),
+                _ => None,
+            };
+            let part = part.ok_or_else(|| Error::data(format!("field {name:?}, {value:?}, has no rows {rows:?}")))?;
+            taken.fields.push((name.into(), part));
+        }
+        Ok(taken)
+    }
+
     /// Row `row` of this batch: its arrays without their leading dimension, and the items of its lists.
     ///
     /// # Errors

@@ -100,7 +100,7 @@ fn stack_elements(items: &[&Element]) -> Result<Element> {
 
 /// The target of a batch: its fields in order, those of a tree in it between [`open`](Self::open) and [`close`](Self::close).
 pub(crate) trait StackSink {
-    /// Why it takes no more.
+    /// The reason why it takes no more.
     type Stop: From<Error>;
 
     /// The batch itself begins, or the tree `name` in it: one field for every field of `first`.

@@ -33,7 +33,7 @@ impl Packed {
         Self { message, bytes }
     }
 
-    /// What was made of it there.
+    /// Returns the exception as it was made there.
     #[cfg(feature = "python")]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -54,6 +54,12 @@ impl From<&Error> for Told {
 }
 
 impl Told {
+    /// The error in words alone, none of them without end: its context is part of its message, and its causes stay behind.
+    pub(crate) fn in_words(error: &Error) -> Self {
+        let help = error.help_text().map(shorten);
+        Self::from(&help.into_iter().fold(Error::new(error.kind(), shorten(&error.to_string())), Error::help))
+    }
+
     /// The error again.
     pub(crate) fn into_error(self) -> Error {
         let context = Context {
@@ -78,7 +84,17 @@ impl Told {
     }
 }
 
-/// What an error behind another one said, where it came from.
+/// Keeps words without end out of messages.
+fn shorten(text: &str) -> String {
+    const LIMIT: usize = 16 << 10;
+    if text.len() <= LIMIT {
+        return text.to_owned();
+    }
+    let end = (0..=LIMIT).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    format!("{}…", &text[..end])
+}
+
+/// Words of an error behind another one, as they were where it came from.
 #[derive(Debug)]
 struct Cause {
     message: String,
@@ -115,6 +131,15 @@ mod tests {
             |e: &Error| std::iter::successors(e.source(), |&c| c.source()).map(|c| c.to_string()).collect::<Vec<_>>();
         assert_eq!(causes(&again), ["inner: disk on fire", "disk on fire"]);
         assert_eq!(causes(&again), causes(&error));
+    }
+
+    #[test]
+    fn words_alone_say_where_and_end() {
+        let error = Error::data("é".repeat(1 << 20)).path("a.json").help("x".repeat(1 << 20));
+        let short = Told::in_words(&error.caused_by(Error::data("behind"))).into_error();
+        assert!(short.to_string().starts_with("a.json: é") && short.to_string().ends_with("é…"));
+        assert!(short.to_string().len() < 20_000 && short.help_text().unwrap().len() < 20_000);
+        assert!(short.kind() == ErrorKind::Data && short.file().is_none() && short.source().is_none());
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub(crate) struct Demand {
     waited_ns: AtomicU64,
     /// Since when it has been waiting, in nanoseconds after `start`; 0 if it is not.
     since_ns: AtomicU64,
-    /// When it last got something; the longest time since then for which it did something else; and how often it did.
+    /// Time at which it last got something; the longest time since then for which it did something else; and how often it did.
     got_ns: AtomicU64,
     longest_ns: AtomicU64,
     steps: AtomicU64,

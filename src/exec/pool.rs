@@ -1,7 +1,7 @@
 //! Threads that take chunks of elements from one queue.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::cx::clock::thread_cpu;
 use crate::cx::turn::OwnTime;
 use crate::error::{Error, Result};
 use crate::fork::Ours;
-use crate::sync::Locked;
+use crate::sync::{Locked, Regardless};
 
 /// A piece of work, which is told whether it is to go on. It sends its result wherever its maker waits for it; where it is
 /// dropped, or stops early, its maker sees that nothing will come.
@@ -32,7 +32,7 @@ pub(crate) const MOST_THREADS: usize = 4096;
 
 /// Threads and the queue they take from, first come first served. Their number may change.
 ///
-/// Whoever submits bounds what it has in the queue, so the queue itself needs no bound. Tasks may hold their pool: it is
+/// The submitter bounds what it has in the queue, so the queue itself needs no bound. Tasks may hold their pool: it is
 /// therefore ended by whoever has started it, [`cancel`](Self::cancel) and [`join`](Self::join), and not by the last holder.
 /// In a fork it drops every task.
 #[derive(Debug)]
@@ -210,7 +210,7 @@ impl Shared {
     fn is_wanted(&self, index: usize) -> bool {
         let mut active = self.active();
         while self.open.get() && index >= *active {
-            active = self.changed.wait(active).unwrap_or_else(PoisonError::into_inner);
+            active = self.changed.wait(active).regardless();
         }
         self.open.get()
     }

@@ -13,8 +13,21 @@ use crate::element::Owner;
 use crate::error::Result;
 use crate::sync::Locked;
 
-/// A stage of the whole pipeline whose elements are evaluated elsewhere: its id, shifted by those of its neighbours.
-pub(crate) type Border = u32;
+/// A stage of the whole pipeline whose elements are evaluated elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Border {
+    /// The id of the stage, shifted by those of its neighbours.
+    pub(crate) stage: u32,
+    /// The share of each batch, its index and their number, where only the elements of that are counted through.
+    pub(crate) share: Option<(u32, u32)>,
+}
+
+#[cfg(test)]
+impl From<u32> for Border {
+    fn from(stage: u32) -> Self {
+        Self { stage, share: None }
+    }
+}
 
 /// Somebody who evaluates ranges of root indices in other processes.
 pub(crate) trait Remote: Debug + Send + Sync {
@@ -42,7 +55,7 @@ pub(crate) trait Remote: Debug + Send + Sync {
     /// Ends everything that is under way: whoever waits is told.
     fn cancel(&self);
 
-    /// Who they are and what they use, as of the last [`sync`](Self::sync).
+    /// Tells who they are and what they use, as of the last [`sync`](Self::sync).
     fn figures(&self) -> WorkersReport;
 
     /// Time in which those processes were at work, summed over their threads.
@@ -88,7 +101,7 @@ pub(crate) trait Deliver: Send {
     /// Takes the elements of the next indices; of a lane, returns where it is then.
     ///
     /// # Errors
-    /// Where `delivery` is not what a worker of this build writes. Nothing was delivered then.
+    /// `delivery` is not what a worker of this build writes. Nothing was delivered then.
     fn part(&mut self, delivery: &Delivery) -> Result<Option<Point>>;
 
     /// The next index has no element: one that no worker survives, left out.
@@ -101,13 +114,11 @@ pub(crate) trait Deliver: Send {
 /// Elements of some indices, as they lie in memory.
 pub(crate) struct Delivery {
     pub(crate) bytes: Arc<dyn Owner>,
-    pub(crate) used: usize,
-    pub(crate) indices: u64,
+    pub(crate) evaluated: Evaluated,
+    /// The time that it took, without that to open a lane.
     pub(crate) took: Duration,
     /// The task that it came of.
     pub(crate) task: u64,
-    /// Whether the lane ends here, or cannot go on.
-    pub(crate) last: bool,
 }
 
 /// In a worker: the borders of its pipeline, which tell it by themselves how their elements are evaluated.
@@ -133,10 +144,12 @@ pub(crate) trait ServeLanes: Debug + Send + Sync {
     fn read_on(&self, task: u64, range: Range<u64>, from: &Segment, extent: &mut [u8]) -> Result<Evaluated>;
 }
 
-/// Outcome of a range.
-#[derive(Clone, Copy, Debug, Default)]
+/// Outcome of a range, as it is sent to the parent: a figure that workers send back is a field here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Evaluated {
+    /// Indices of which there is something; fewer than were asked for where the extent is full.
     pub(crate) indices: u64,
+    /// Bytes of the extent that were written.
     pub(crate) used: usize,
     /// Bytes that the next slot or group needs, if it was what ended the range early.
     pub(crate) need: Option<usize>,
@@ -173,6 +186,6 @@ fn find<S: ?Sized>(entries: &Entries<S>, border: Border) -> Option<Arc<S>> {
     all.iter().find(|(b, _)| *b == border).map(|(_, serve)| serve.clone())
 }
 
-pub(super) fn border(base: usize, stage: StageId) -> Border {
-    u32::try_from(base + stage.index()).expect("a pipeline has fewer stages than that")
+pub(super) fn border(base: usize, stage: StageId, share: Option<(u32, u32)>) -> Border {
+    Border { stage: u32::try_from(base + stage.index()).expect("a pipeline has fewer stages than that"), share }
 }

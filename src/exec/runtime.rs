@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::fork::Ours;
 use crate::tune::Decision;
 
-/// Who evaluates the elementwise part of a pipeline, and where its stateful part runs.
+/// The evaluator of the elementwise part of a pipeline, and the place where its stateful part runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Executor {
@@ -57,9 +57,15 @@ pub struct Runtime {
     demand: Arc<Demand>,
     tuning: Option<Arc<Ours<Tuning>>>,
     base: usize,
+    /// The share of each batch that is evaluated, if it is not all: its index, and their number.
+    #[cfg_attr(
+        not(all(feature = "workers", target_os = "linux")),
+        expect(dead_code, reason = "only workers have to be told of it")
+    )]
+    share: Option<(u32, u32)>,
 }
 
-/// Who evaluates elements.
+/// The evaluator of elements.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Engine {
     /// The consumer, as it asks for them.
@@ -125,6 +131,14 @@ impl Runtime {
         Self { base: self.base + stages, ..self.clone() }
     }
 
+    /// The same for the elements of one part of every batch: a share, its index and how many there are, or another; `None` for one that those who
+    /// evaluate elements cannot be told of.
+    pub(crate) fn for_part(&self, share: Option<(usize, usize)>) -> Option<Self> {
+        let number = |number: usize| u32::try_from(number).ok();
+        let share = share.and_then(|(index, count)| Some((number(index)?, number(count)?)));
+        (share.is_some() || self.reads_here()).then(|| Self { share, ..self.clone() })
+    }
+
     /// A context for this part of the pipeline.
     pub fn cx(&self) -> Cx {
         Cx::at(self.recorder.as_ref(), self.base)
@@ -170,7 +184,7 @@ impl Runtime {
     /// The name of a stage across processes.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn border(&self, stage: crate::cx::StageId) -> Border {
-        super::remote::border(self.base, stage)
+        super::remote::border(self.base, stage, self.share)
     }
 
     /// Has everything counted that happens elsewhere.

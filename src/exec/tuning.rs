@@ -18,7 +18,7 @@ use crate::tune::{Bounds, Decision, Setting, Totals, Tuner};
 const MOST_THREADS: usize = 64;
 /// Ranges that may be under way or ready. What they hold is memory of this process.
 const MOST_WINDOW: usize = 4 * MOST_THREADS;
-/// How often it is looked whether threads have nothing to do, and how often it is tuned.
+/// Time between two looks whether threads have nothing to do, and between two steps of tuning.
 const LOOK: Duration = Duration::from_millis(20);
 const TICK: Duration = Duration::from_secs(1);
 

@@ -28,7 +28,6 @@ pub(super) struct Ahead<T, S> {
     thread: Option<JoinHandle<()>>,
     /// State that the thread is sent to; `None` once it has nothing more to do.
     orders: Option<Sender<Order<T, S>>>,
-    #[cfg(feature = "python")]
     buffer: usize,
     run: Runtime,
     /// Since when the consumer waits, if it gave up waiting in between.
@@ -43,7 +42,6 @@ struct Order<T, S> {
 }
 
 /// So long it is waited for a thread that is sent elsewhere: it may be busy with an element.
-#[cfg(feature = "python")]
 const ORDER_TIME: Duration = Duration::from_secs(1);
 
 impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
@@ -66,7 +64,6 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
             current: Vec::new().into_iter(),
             thread: Some(thread),
             orders: Some(orders),
-            #[cfg(feature = "python")]
             buffer,
             run: run.clone(),
             waiting: None,
@@ -95,7 +92,6 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
     }
 
     /// Has the thread go on at `state`, and returns where it is then; `None` if it does not follow in time, or no more.
-    #[cfg(feature = "python")]
     pub(super) fn restore(&mut self, state: S) -> Option<Result<S>> {
         let orders = self.orders.as_ref()?;
         let ((sender, packets), (answer, answered)) = (bounded(self.buffer), bounded(1));

@@ -8,7 +8,7 @@ use super::feature::Feature;
 use crate::element::{BufferMut, Owner};
 use crate::error::{Error, Result};
 
-/// Where one output array lies: rows of `stride` bytes from byte `start`.
+/// Place of one output array: rows of `stride` bytes from byte `start`.
 #[derive(Clone, Copy, Debug)]
 struct Plane {
     start: usize,
@@ -28,7 +28,7 @@ impl Plane {
     }
 }
 
-/// Which array of a feature.
+/// An array of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The packed cells.
@@ -46,7 +46,7 @@ pub enum Part {
     TargetPositions,
 }
 
-/// Where everything lies in an [`Arena`]: per feature, values, then segment ids and positions, each `[rows, length]`.
+/// Layout of an [`Arena`]: per feature, values, then segment ids and positions, each `[rows, length]`.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     features: Vec<Feature>,
@@ -97,7 +97,7 @@ impl Layout {
 
 /// Rows of every feature in one piece of memory, written in place.
 ///
-/// Where nothing was written yet it holds whatever was there before: padding is written where a row ends.
+/// Parts that nothing was written to yet hold whatever was there before: padding is written where a row ends.
 #[derive(Debug)]
 pub struct Arena {
     layout: Arc<Layout>,
@@ -189,7 +189,7 @@ impl Arena {
         &mut self.memory.as_mut_bytes()[range]
     }
 
-    /// Where `rows` of an array of feature number `feature` lie in [`bytes`](Owner::bytes); empty for the segment ids and positions
+    /// Finds `rows` of an array of feature number `feature` in [`bytes`](Owner::bytes); empty for the segment ids and positions
     /// of a meta feature.
     ///
     /// # Panics
@@ -223,7 +223,7 @@ impl Owner for Arena {
     }
 }
 
-/// How the cells of a sequence are marked.
+/// Marks of the cells of a sequence.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) len: usize,

@@ -1,8 +1,8 @@
-//! Which open bin takes a sequence: a search over free space, not over bins.
+//! Choice of the open bin that takes a sequence: a search over free space, not over bins.
 
 use super::bit_tree::BitTree;
 
-/// How a bin is chosen among those with room.
+/// Rule by which a bin is chosen among those with room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fit {
     /// The lowest bin that has room.

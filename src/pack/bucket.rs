@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::held::{Held, HeldState};
 use crate::error::{Error, Result};
 
-/// How many sequences make a batch.
+/// Number of sequences that make a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BatchSize {
     /// The same number in every bucket.
@@ -16,7 +16,7 @@ pub enum BatchSize {
     Tokens(usize),
 }
 
-/// How a [`BucketPlanner`] sorts.
+/// Rules by which a [`BucketPlanner`] sorts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketOptions {
     /// The longest sequence of each bucket, ascending.
@@ -88,11 +88,11 @@ pub struct BucketPlanner {
 /// A batch of a [`BucketPlanner`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket<'a> {
-    /// Which bucket: its boundary is the length to pad to.
+    /// Number of the bucket: its boundary is the length to pad to.
     pub bucket: usize,
     /// The sequences, oldest first.
     pub ordinals: &'a [u64],
-    /// How many there are if it is full.
+    /// Number of sequences in a full batch.
     pub full: usize,
 }
 
@@ -172,7 +172,7 @@ impl BucketPlanner {
         self.held.oldest()
     }
 
-    /// Where it is, to go on from later.
+    /// Takes the position, to go on from later.
     pub fn state(&self) -> HeldState {
         self.held.state()
     }

@@ -1,4 +1,4 @@
-//! What each way of making batches would do with given lengths: padding, cuts and cost, from lengths alone.
+//! Comparison of what each way of making batches would do with given lengths: padding, cuts and cost, from lengths alone.
 
 use serde::Serialize;
 
@@ -55,11 +55,11 @@ impl Strategy {
     }
 }
 
-/// What a [`Strategy`] does with the lengths.
+/// Outcome of a [`Strategy`] for the lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// Which.
+    /// The strategy.
     pub strategy: Strategy,
     /// Share of cells that hold padding.
     pub padding_share: f64,

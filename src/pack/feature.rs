@@ -1,4 +1,4 @@
-//! What is packed: features, their lengths, and what happens to a sequence that is longer than a row.
+//! Features that are packed: their lengths, and what happens to a sequence that is longer than a row.
 
 use crate::element::Name;
 use crate::error::{Error, Result};
@@ -40,7 +40,7 @@ impl Feature {
         if self.align > self.length { self.length } else { self.length - self.length % self.align }
     }
 
-    /// How many cells `bytes` are.
+    /// Counts the cells that `bytes` are.
     ///
     /// # Errors
     /// `Data` if they are no whole number of cells, or more than positions can count.
@@ -119,7 +119,7 @@ fn wrong_count(features: &[Feature], got: usize) -> Error {
     Error::data(format!("an element of {got} features where {} are packed", features.len()))
 }
 
-/// What happens to a sequence that is longer than a row.
+/// Policy for a sequence that is longer than a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OverLong {
     /// It is an error, as in Grain.

@@ -1,4 +1,4 @@
-//! Which of the sequences read so far are still held: a range of ordinals and a bit for each.
+//! Sequences read so far that are still held: a range of ordinals and a bit for each.
 
 use std::fmt;
 
@@ -21,13 +21,13 @@ pub(crate) struct Held {
     known: u64,
 }
 
-/// Where a window is, to read it again: positions only.
+/// Position of a window, to read it again: positions only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeldState {
     /// The oldest sequence that was not put out yet.
     pub oldest: u64,
-    /// Which of the sequences from it on were put out already.
+    /// The sequences from it on that were put out already.
     pub gone: Bits,
 }
 

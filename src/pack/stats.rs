@@ -1,4 +1,4 @@
-//! What packing did, for the report.
+//! Figures of packing, for the report.
 
 use std::ops::AddAssign;
 

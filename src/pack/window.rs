@@ -6,14 +6,14 @@ use super::held::{Held, HeldState};
 use super::stats::PackStats;
 use crate::error::{Error, Result};
 
-/// How a [`WindowPacker`] packs.
+/// Rules by which a [`WindowPacker`] packs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowOptions {
     /// Sequences looked ahead: a row takes its sequences from this many consecutive ones.
     pub window: usize,
     /// The most sequences in one row.
     pub max_sequences: Option<usize>,
-    /// What happens to a sequence longer than a row.
+    /// Policy for a sequence longer than a row.
     pub over_long: OverLong,
 }
 
@@ -92,7 +92,7 @@ impl WindowPacker {
         })
     }
 
-    /// How many sequences an element of `lens` cells becomes; each is pushed with the lengths that
+    /// Counts the sequences that an element of `lens` cells becomes; each is pushed with the lengths that
     /// [`OverLong::Split`] gives it. Counts what is dropped or split.
     ///
     /// # Errors
@@ -254,7 +254,7 @@ impl WindowPacker {
         self.slots.tokens(slot)
     }
 
-    /// Where it is, to go on from later.
+    /// Takes the position, to go on from later.
     pub fn state(&self) -> HeldState {
         self.held.state()
     }
@@ -275,13 +275,13 @@ impl WindowPacker {
         self.held.oldest()
     }
 
-    /// What was packed so far.
+    /// Counts what was packed so far.
     pub fn stats(&self) -> PackStats {
         self.stats
     }
 }
 
-/// What is known of each sequence, side by side: the slot behind it among those of its length, the oldest first; its
+/// Facts about each sequence, side by side: the slot behind it among those of its length, the oldest first; its
 /// tokens; and the cells that each feature takes.
 #[derive(Debug)]
 struct Slots {

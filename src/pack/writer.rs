@@ -13,7 +13,7 @@ use crate::error::Result;
 pub struct Group {
     /// Their memory.
     pub arena: Arc<Arena>,
-    /// Which of its rows were filled.
+    /// The rows of it that were filled.
     pub rows: Range<usize>,
 }
 
@@ -128,7 +128,7 @@ impl RowWriter {
         Some(Group { arena: self.pool.lend(arena), rows: 0..rows })
     }
 
-    /// What was written in the rows put out so far.
+    /// Counts what was written in the rows put out so far.
     pub(crate) fn stats(&self) -> PackStats {
         self.stats
     }

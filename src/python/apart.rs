@@ -1,15 +1,22 @@
 //! Batches of Python objects whose rows still lie apart.
 //!
-//! In a worker a batch is copied into shared memory right after it was made. There its rows are not stacked before: arrays
-//! that are alike are only put together, and each is copied once, to where the batch leaves from. What becomes of it is
-//! what `gristmill._tree.stack` makes, which also does all that is not as simple.
+//! In a worker a batch goes into shared memory right after it was made. There its rows are not stacked before: arrays
+//! that are alike are only put together, and each is copied once, to where the batch leaves from, unless all of them lie there,
+//! one behind the other. What becomes of it is what `gristmill._tree.stack` makes, which also does all that is not as simple.
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use std::ops::Range;
 
 use numpy::PyUntypedArray;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use numpy::{PyArrayDescrMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use super::buffer;
 use crate::element::DType;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use crate::wire::foreign::LEAST;
 
 /// Trees in each other deeper than this are left to Python.
 const MOST_DEEP: usize = 64;
@@ -19,13 +26,13 @@ const MOST_DEEP: usize = 64;
 pub(crate) enum Apart {
     /// Arrays that make one with a dimension more.
     Rows(Rows),
-    /// What Python has stacked.
+    /// A batch that Python has stacked.
     Whole(Py<PyAny>),
     Parts(Sequence, Vec<Apart>),
     Dict(Vec<(Box<str>, Apart)>),
 }
 
-/// What parts are in.
+/// Sequence that parts are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sequence {
     List,
@@ -65,6 +72,17 @@ impl Apart {
         Ok(Self::Whole(stack(objects)?.unbind()))
     }
 
+    /// Bytes of a row of each column that is not stacked.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn row_sizes(&self, py: Python<'_>) -> Vec<usize> {
+        match self {
+            Self::Rows(rows) => rows.first_bytes(py).into_iter().collect(),
+            Self::Whole(_) => Vec::new(),
+            Self::Parts(_, parts) => parts.iter().flat_map(|part| part.row_sizes(py)).collect(),
+            Self::Dict(fields) => fields.iter().flat_map(|(_, part)| part.row_sizes(py)).collect(),
+        }
+    }
+
     /// The batch as Python has it.
     pub(crate) fn stacked<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(match self {
@@ -89,7 +107,7 @@ impl Apart {
 }
 
 impl Rows {
-    /// Those of `objects`, if they are arrays that are alike.
+    /// Takes `objects` as rows, if they are arrays that are alike.
     fn of(objects: &Bound<'_, PyList>) -> PyResult<Option<Self>> {
         if !buffer::is_loaded(objects.py())? {
             return Ok(None);
@@ -99,10 +117,39 @@ impl Rows {
         Ok(rows.view(objects.py(), |_, _, _| ()).map(|()| rows))
     }
 
-    /// What `read` makes of their dtype, their shape and the bytes of each; `None` if they are not alike (any more).
+    /// Has `read` look at their dtype, their shape and the bytes of each; `None` if they are not alike (any more).
     pub(crate) fn view<T>(&self, py: Python<'_>, read: impl FnOnce(DType, &[usize], &[&[u8]]) -> T) -> Option<T> {
         let arrays = self.0.bind(py).iter().map(|object| object.cast_into_exact::<PyUntypedArray>().ok());
         buffer::alike(&arrays.collect::<Option<Vec<_>>>()?, read)
+    }
+
+    /// Bytes of the first.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    fn first_bytes(&self, py: Python<'_>) -> Option<usize> {
+        let first = self.0.bind(py).get_item(0).ok()?.cast_into::<PyUntypedArray>().ok()?;
+        Some(first.len() * first.dtype().itemsize())
+    }
+
+    /// The addresses of their bytes behind dtype and shape of the batch, if they are large, nobody else has them, and they lie one
+    /// behind the other.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn run(&self, py: Python<'_>) -> Option<(DType, Vec<usize>, Range<usize>)> {
+        self.first_bytes(py).filter(|&bytes| bytes >= LEAST)?;
+        let rows = self.0.bind(py);
+        let mut run: Option<(DType, Vec<usize>, Range<usize>)> = None;
+        for row in rows.iter() {
+            // The list's own reference, and this one.
+            let row = row.cast_into_exact::<PyUntypedArray>().ok().filter(|row| buffer::references(row) == 2)?;
+            let (dtype, bytes) = buffer::own_memory(&row)?;
+            match &mut run {
+                None => run = Some((dtype, [&[rows.len()], row.shape()].concat(), bytes)),
+                Some((same, shape, run)) => {
+                    let follows = *same == dtype && shape[1..] == *row.shape() && run.end == bytes.start;
+                    run.end = follows.then_some(bytes.end)?;
+                }
+            }
+        }
+        run
     }
 }
 

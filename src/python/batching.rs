@@ -18,7 +18,7 @@ pub(super) enum Batching {
     Padded(Tree),
 }
 
-/// What becomes of elements that do not fill a batch, as Python says it.
+/// Policy for elements that do not fill a batch, as Python says it.
 pub(super) struct Rest {
     pub(super) drop: bool,
     pub(super) remainder: Option<String>,

@@ -27,7 +27,7 @@ pub(crate) struct Memory {
     writable: bool,
 }
 
-/// What may be done with an array that leaves.
+/// Rights to an array that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
@@ -134,7 +134,7 @@ pub(crate) fn share_numpy(array: &Bound<'_, PyUntypedArray>) -> Result<Array> {
 /// A read-only array of Python's, whose memory a buffer views.
 struct Kept {
     _array: Py<PyUntypedArray>,
-    /// Where its bytes lie, all `len` of them.
+    /// Address of its bytes, `len` of them.
     data: usize,
     len: usize,
 }
@@ -273,7 +273,7 @@ pub(crate) fn own_memory(array: &Bound<'_, PyUntypedArray>) -> Option<(DType, st
     (flags & OWNS_DATA != 0).then(|| (dtype, data..data + array.len() * dtype.size()))
 }
 
-/// What `read` makes of an array; `None` if native stages have no arrays of its dtype.
+/// Has `read` look at an array; `None` if native stages have no arrays of its dtype.
 #[cfg_attr(
     not(all(feature = "workers", target_os = "linux")),
     expect(dead_code, reason = "only what crosses to or from workers needs it")
@@ -300,7 +300,7 @@ pub(crate) fn view<T>(
     Ok(Some(read(dtype, array.shape(), unsafe { std::slice::from_raw_parts(data, len) })))
 }
 
-/// What `read` makes of the dtype, shape and bytes of several arrays, if all have one dtype and one shape, and are contiguous.
+/// Has `read` look at the dtype, shape and bytes of several arrays, if all have one dtype and one shape, and are contiguous.
 pub(crate) fn alike<T>(
     arrays: &[Bound<'_, PyUntypedArray>],
     read: impl FnOnce(DType, &[usize], &[&[u8]]) -> T,
@@ -328,7 +328,7 @@ pub(crate) fn alike<T>(
     Some(read(native, first.shape(), &rows))
 }
 
-/// What `read` makes of the bytes behind any object with a contiguous buffer.
+/// Has `read` look at the bytes behind any object with a contiguous buffer.
 #[cfg_attr(
     not(all(feature = "workers", target_os = "linux")),
     expect(dead_code, reason = "only what crosses to or from workers needs it")
@@ -359,7 +359,7 @@ pub(crate) fn to_str<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, Py
     PyString::from_bytes(py, text.as_bytes())
 }
 
-/// What keeps the memory of an array, if that is the crate and nobody may write to it: behind any number of views of views.
+/// Finds what keeps the memory of an array, if that is the crate and nobody may write to it: behind any number of views of views.
 fn memory_of<'py>(array: &Bound<'py, PyUntypedArray>) -> Option<Bound<'py, Memory>> {
     let mut array = array.clone();
     loop {
@@ -401,7 +401,7 @@ fn to_dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyArrayDescr>> {
     Ok(descr.cast_into()?)
 }
 
-/// That of a type of NumPy's own, without making its name.
+/// Finds the dtype of a type of NumPy's own, without making its name.
 fn builtin(kind: u8, size: usize) -> Option<DType> {
     Some(match (kind, size) {
         (b'b', 1) => DType::Bool,

@@ -45,7 +45,7 @@ impl Callable {
         &self.0
     }
 
-    /// What it returns for one item.
+    /// Calls the function for one item.
     pub(crate) fn map(&self, item: Item) -> Result<Item> {
         self.attached(|py, function| function.call1((item.into_python(py)?,)).and_then(Item::of_result))
     }
@@ -75,7 +75,7 @@ impl Callable {
             .together(move |many| self.filter_many(many, shown))
     }
 
-    /// What it returns for each of many items.
+    /// Calls the function for each of many items.
     fn map_many(&self, many: Many<Item>) -> Many<Item> {
         attach(|py| {
             let mut objects = Vec::with_capacity(many.items().len());
@@ -99,7 +99,7 @@ impl Callable {
         })
     }
 
-    /// What becomes of each of `many` and what the function returns for the object that belongs to it. The interpreter's own
+    /// Makes of each of `many`, and of what the function returns for the object that belongs to it, what it `becomes`. The interpreter's own
     /// `map` calls it: that makes no tuple for each call.
     fn called<'py, T, U>(
         &self,
@@ -135,12 +135,12 @@ impl Callable {
         map.bind(py).call1((self.0.bind(py), objects))?.try_iter()
     }
 
-    /// What it returns for an item and its index.
+    /// Calls the function for an item and its index.
     pub(crate) fn map_with_index(&self, index: u64, item: Item) -> Result<Item> {
         self.attached(|py, function| function.call1((index, item.into_python(py)?)).and_then(Item::of_result))
     }
 
-    /// What it returns for an item and another object, such as random numbers.
+    /// Calls the function for an item and another object, such as random numbers.
     pub(crate) fn map_with(
         &self,
         item: Item,
@@ -159,7 +159,7 @@ impl Callable {
         self.attached(|py, function| owned::owned_all(function.call1((item.into_python(py)?,))?))
     }
 
-    /// What it returns for a list of items.
+    /// Calls the function for a list of items.
     pub(crate) fn batch(&self, items: Vec<Item>) -> Result<Item> {
         self.attached(|py, function| {
             let items = items.into_iter().map(|item| item.into_python(py)).collect::<PyResult<Vec<_>>>()?;

@@ -33,7 +33,7 @@ impl Computed {
         Ok(Self { len: object.len()? as u64, object: Callable::of(object), kind, dense })
     }
 
-    /// What it reads.
+    /// The object that is read.
     pub(crate) fn object(&self) -> Callable {
         self.object.clone()
     }

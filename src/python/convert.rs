@@ -9,11 +9,13 @@ use super::interpreter::released;
 use super::item::Item;
 use super::native::Native;
 use crate::cx::{Cx, StageId};
+use crate::dataset::iter::{Dealt, PartPassOf};
 use crate::dataset::map::Many;
 use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Sample, Stage, same_stage};
 use crate::element::{Element, Tree, Value};
 use crate::error::Result;
 use crate::exec::Runtime;
+use crate::part::Part;
 use crate::spec::chain::Chain;
 
 /// A dataset or a pass whose items are turned into others, under the name of the stage that made them.
@@ -27,7 +29,7 @@ pub(crate) struct Converted<D, F> {
 }
 
 impl<D, F> Converted<D, F> {
-    /// What `read` gives of the dataset inside.
+    /// Has `read` look at the dataset inside.
     fn read<R: Send>(&self, read: impl FnOnce(&D) -> R + Send) -> R
     where
         D: Sync,
@@ -65,9 +67,10 @@ where
         many.filter_map(|_, item| (self.convert)(item).map(Some))
     }
 
-    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
         let inner = self.inner.for_pass(run, border)?;
-        Some(Self { inner, convert: self.convert.clone(), releases: self.releases, object: self.object.clone() })
+        let (convert, object) = (self.convert.clone(), self.object.clone());
+        Some(inner.map(|inner| Self { inner, convert, releases: self.releases, object }))
     }
 }
 
@@ -83,6 +86,13 @@ where
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
         let inner = self.inner.iter(run)?;
         Ok(Converted { inner, convert: self.convert, releases: self.releases, object: self.object.clone() })
+    }
+
+    fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
+        let (convert, releases, object) = (self.convert, self.releases, self.object.clone());
+        let of_part = move |batch: Dealt<D::Item>| batch.try_map(convert);
+        let pass = self.inner.iter_part(run, part)?;
+        Ok(pass.map(|inner| Box::new(Converted { inner, convert: of_part, releases, object }) as _))
     }
 }
 
@@ -136,12 +146,12 @@ pub(crate) fn chain<T: Send + 'static, U: Send + 'static>(
     convert_chain(chain, convert, false)
 }
 
-/// What native stages yield, as items.
+/// Turns what native stages yield into items.
 pub(crate) fn native_map(ds: BoxMap<Element>) -> BoxMap<Item> {
     Native(ds).boxed()
 }
 
-/// What native sources of one field of bytes yield, as Python's `bytes`.
+/// Turns what native sources of one field of bytes yield into Python's `bytes`.
 pub(crate) fn native_bytes(ds: BoxMap<Element>) -> BoxMap<Item> {
     Converted { inner: ds, convert: to_bytes, releases: true, object: None }.boxed()
 }

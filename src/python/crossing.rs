@@ -14,7 +14,7 @@ use crate::wire::tree::{
     self, BYTES, DICT, FALSE, FLOAT, INT, LIST, NONE, PICKLED, STR, TRUE, TUPLE, pair, write_array, write_bytes,
     write_rows,
 };
-use crate::wire::{Cross, Crossing, Entry, In, Out, Stop};
+use crate::wire::{Cross, Crossing, Entry, In, Out, Stop, foreign};
 
 /// An item, and the pieces that one element becomes.
 pub(crate) const CROSSINGS: &[Entry] = &[&Crossing::<Item>::OF, &Crossing::<Vec<Item>>::OF];
@@ -44,7 +44,10 @@ impl Cross for Item {
             }
             Self::Tree(tree) => tree.write(out),
             Self::Python(object) => Python::attach(|py| write_object(object.bind(py), Some(1), out)),
-            Self::Apart(batch) => Python::attach(|py| write_batch(py, batch, out)),
+            Self::Apart(batch) => Python::attach(|py| {
+                foreign::rows_were(&batch.row_sizes(py));
+                write_batch(py, batch, out)
+            }),
         }
     }
 
@@ -62,10 +65,10 @@ impl Cross for Item {
     }
 }
 
-/// How many references to an object there are here, if nobody else has what it is in.
+/// Number of references to an object that there are here, if nobody else has what it is in.
 type Holders = Option<isize>;
 
-/// So many references to each item of what nobody else has: its own, and that of the list that it was taken out to.
+/// Counts the references to each item of what nobody else has: its own, and that of the list that it was taken out to.
 fn items_of(value: &Bound<'_, PyAny>, holders: Holders) -> Holders {
     holders.filter(|&holders| buffer::references(value) == holders).map(|_| 2)
 }
@@ -164,11 +167,16 @@ fn write_dict(dict: &Bound<'_, PyDict>, holders: Holders, out: &mut Out<'_>) -> 
     Ok(())
 }
 
-/// A batch, each row of it copied once, to its place.
+/// Writes a batch: rows that lie in the extent one behind the other are it already, of others each is copied once, to its place.
 fn write_batch(py: Python<'_>, batch: &Apart, out: &mut Out<'_>) -> Result<(), Stop> {
     match batch {
         Apart::Whole(object) => write_object(object.bind(py), Some(1), out),
         Apart::Rows(rows) => {
+            if let Some((dtype, shape, bytes)) = rows.run(py)
+                && tree::give_array(out, dtype, &shape, bytes)?
+            {
+                return Ok(());
+            }
             let written = rows.view(py, |dtype, shape, rows| write_rows(out, dtype, shape, rows));
             written.unwrap_or_else(|| Err(changed().into()))
         }

@@ -37,7 +37,7 @@ struct Handler {
     allocator: Allocator,
 }
 
-/// What NumPy calls the capsules of handlers.
+/// Name that NumPy gives the capsules of handlers.
 const NAME: &CStr = c"mem_handler";
 /// The version of the struct above.
 const VERSION: u8 = 1;

@@ -65,7 +65,7 @@ struct Versioned {
     tensor: Tensor,
 }
 
-/// What a consumer holds the address of: first what it reads, then what that points into.
+/// Block whose address a consumer holds: first what it reads, then what that points into.
 #[repr(C)]
 struct Lent<H> {
     header: H,
@@ -200,7 +200,7 @@ fn type_of(dtype: DType) -> Type {
     Type { code, bits: 8 * dtype.size() as u8, lanes: 1 }
 }
 
-/// What a consumer calls when it is done, on any thread: it touches no Python.
+/// Frees the block, called by a consumer when it is done, on any thread: it touches no Python.
 ///
 /// # Safety
 /// `header` is that of a [`Lent`] that came of [`lend`], and not used any more.

@@ -9,6 +9,24 @@ macro_rules! docs {
     (IterDataset) => {
         r#"A stream: read in order, small in state. Who evaluates it is chosen last, by `loader`, and changes no element."#
     };
+    (Part) => {
+        r#"Rows of every global batch that one consumer takes: an equal share, or rows that are listed.
+
+Consumers that compute on the same rows, such as tensor- and pipeline-parallel peers, have the same part."#
+    };
+    (Cost) => {
+        r#"Cost of a row of a batch: `per_token` for each of its tokens, and `per_square` times the squared lengths of its
+sequences.
+
+Lengths are read from the column that `segments` or `lengths` names, else from the first one whose name ends in
+`segment_ids` or `segmentation`: what packing writes. The report says which it is. Padding costs nothing, and only
+ratios matter, so the unit is free."#
+    };
+    (Deal) => {
+        r#"How the rows of every global batch are dealt among equal parts, by what they cost.
+
+The batch is the same however its rows are dealt, and so is the state."#
+    };
     (DatasetIterator) => {
         r#"A pass over a dataset, which knows where it is and where its time went.
 
@@ -135,10 +153,10 @@ Args:
         (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
     columns (str | Sequence[str] | None): The columns to read, all of them by default.
     repeated_names (Literal['last', 'error']): What becomes of a record in which an object has a
-        name twice, among the columns that are read: with `"last"` the last value stands, as in
-        Python's `json`, and the report counts such records; with `"error"` it is a bad record.
+        name twice, among the columns that are read: the last value stands, and the report counts
+        such records, or it is a bad record.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, which is the default, `"off"`, or a folder.
+        file, `"off"`, or a folder. `"beside"` by default.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -163,7 +181,8 @@ Args:
     paths (str | PathLike | Sequence[str | PathLike] | ArrowStream | ArrowArray | HuggingFace):
         Files, folders, globs or URLs, one or a list; or the table.
     columns (str | Sequence[str] | None): The columns to read, all of them by default.
-    cache_bytes (int | None): Bytes of decompressed batches that are kept. Only of files.
+    cache_bytes (int | str | None): Bytes, or text such as `"512MiB"`, of decompressed batches that
+        are kept. Only of files.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -179,11 +198,12 @@ Raises:
 
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
-        (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
-    column (str): The name of that column.
-    blank_lines (bool): Whether lines of nothing but white space are records, too.
+        (`train-{000..127}.txt`) or URLs of any of these; one or a list.
+    column (str): The name of the column of text.
+    blank_lines (bool): Whether lines of nothing but white space are records, too; only of files
+        that are not compressed.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, which is the default, `"off"`, or a folder.
+        file, `"off"`, or a folder. `"beside"` by default.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -198,19 +218,20 @@ Raises:
 
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
-        (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
+        (`train-{000..127}.csv`) or URLs of any of these; one or a list.
     columns (str | Sequence[str] | None): The columns to read, all of them by default.
     delimiter (str | None): One character; found in the first records if it is not given.
-    quote (str): The character around fields that hold delimiters; `""` for none.
-    header (bool | None): Whether the first record of each file names the columns; so it does,
-        unless `names` are given.
+    quote (str): The character around fields that hold delimiters, `"` by default; empty text for
+        none.
+    header (bool | None): Whether the first record of each file names the columns; so it does by
+        default, unless `names` are given.
     names (str | Sequence[str] | None): The names of the columns, where the files do not have them.
     types (Mapping[str, str] | None): Types of columns: `"str"`, `"bool"`, `"int64"`, `"float32"`
         and so on. Those of others are inferred.
     nulls (str | Sequence[str] | None): Fields that stand for `None`.
     infer_rows (int): Records by which the types of columns are inferred.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, which is the default, `"off"`, or a folder.
+        file, `"off"`, or a folder. `"beside"` by default.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -225,13 +246,14 @@ Raises:
 
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
-        (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
+        (`train-{000..127}.parquet`) or URLs of any of these; one or a list.
     columns (str | Sequence[str] | None): The columns to read, all of them by default. `"meta.url"`
         is one field of a struct.
     row_groups (Mapping[str, str | float] | None): Leaves out the row groups that cannot hold such a
         row, by their statistics: `{"column": "id", "min": 3, "max": 9}`, or `equals`. A `filter`
         drops the other rows of those that are read.
-    cache_bytes (int | None): Bytes of decoded row groups that are kept.
+    cache_bytes (int | str | None): Memory for decoded row groups that are kept. In bytes, or as
+        text such as `"512MiB"`. `"256MiB"` by default.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -248,7 +270,7 @@ Without `field`, `examples` and `sequence_examples` a record is `bytes`; with an
 
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
-        (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
+        (`train-{000..127}.array_record`) or URLs of any of these; one or a list.
     field (str | None): The name under which the bytes of a record are put into a dict, which native
         stages take; plain `bytes` by default.
     examples (bool | Mapping[str, str | Mapping[str, Any]] | None): Parse records as
@@ -256,8 +278,8 @@ Args:
     sequence_examples (bool | Mapping[str, Mapping[str, str | Mapping[str, Any]]] | None): Parse
         records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
         `parse_sequence_example` declares them.
-    cache_bytes (int | None): Bytes of decoded chunks that are kept, where chunks hold several
-        records.
+    cache_bytes (int | str | None): Memory for decoded chunks that are kept, where chunks hold
+        several records. In bytes, or as text such as `"512MiB"`. `"256MiB"` by default.
     recover (bool): Read files that were cut off as far as their chunks are whole; what was lost is
         logged.
 
@@ -276,7 +298,7 @@ Without `field`, `examples` and `sequence_examples` a record is `bytes`; with an
 
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
-        (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
+        (`train-{000..127}.tfrecord`) or URLs of any of these; one or a list.
     field (str | None): The name under which the bytes of a record are put into a dict, which native
         stages take; plain `bytes` by default.
     examples (bool | Mapping[str, str | Mapping[str, Any]] | None): Parse records as
@@ -285,7 +307,7 @@ Args:
         records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
         `parse_sequence_example` declares them.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, which is the default, `"off"`, or a folder.
+        file, `"off"`, or a folder. `"beside"` by default.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -303,7 +325,7 @@ Without `field`, `examples` and `sequence_examples` a record is `bytes`; with an
 
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
-        (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
+        (`train-{000..127}.bagz`) or URLs of any of these; one or a list.
     field (str | None): The name under which the bytes of a record are put into a dict, which native
         stages take; plain `bytes` by default.
     examples (bool | Mapping[str, str | Mapping[str, Any]] | None): Parse records as
@@ -312,8 +334,8 @@ Args:
         records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
         `parse_sequence_example` declares them.
     interleaved (bool): Whether the records were dealt out to the files in turn.
-    compressed (bool | None): Whether records are frames of zstd, where the name of a file says
-        otherwise.
+    compressed (bool | None): Whether records are frames of zstd; by default the name of a file says
+        it.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -347,13 +369,13 @@ extension.
 
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
-        (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
+        (`train-{000..127}.tar`) or URLs of any of these; one or a list.
     columns (str | Sequence[str] | None): The extensions to read, all of them by default.
     decode (bool): Decode fields by their extension: text, numbers, what JSON holds, arrays of
-        `.npy`, images (`uint8`, height × width × channels). Without it they are `bytes`.
-    url (bool): Add the path of the shard as `__url__`.
+        `.npy`, images (`uint8`, height × width × channels). Without it they are bytes.
+    url (bool): Add the path of the shard as the column `__url__`.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, which is the default, `"off"`, or a folder.
+        file, `"off"`, or a folder. `"beside"` by default.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -370,9 +392,10 @@ Args:
     paths (str | PathLike | Sequence[str | PathLike]): Folders or their URLs; one or a list.
     columns (str | Sequence[str] | None): The columns to read, all of them by default.
     images (bool): Decode JPEG and PNG to arrays (`uint8`, height × width × channels); else they are
-        `bytes`.
+        bytes.
     check_hashes (bool): Hold each shard against the hash that its index has of it.
-    cache_bytes (int | None): Bytes of decompressed shards that are kept.
+    cache_bytes (int | str | None): Memory for decompressed shards that are kept. In bytes, or as
+        text such as `"512MiB"`. `"512MiB"` by default.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -387,9 +410,9 @@ Raises:
 
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
-        (`train-{000..127}.jsonl`) or URLs of any of these; one or a list. All have one type and one
+        (`train-{000..127}.npy`) or URLs of any of these; one or a list. All have one type and one
         shape of a row.
-    field (str): The name of the array in the dict.
+    field (str): The name of the column.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -404,12 +427,13 @@ Raises:
 
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
-        (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
+        (`train-{000..127}.npz`) or URLs of any of these; one or a list.
     rows (bool): A record for each row, along the first dimension that all arrays of an archive
         share.
-    cache_bytes (int | None): Bytes of decompressed archives that are kept, where rows are read.
-    max_bytes (int | None): Bytes that the arrays of an archive may become when they are inflated;
-        64 times its file by default, and 256 MiB at least.
+    cache_bytes (int | str | None): Memory for decompressed archives that are kept; only with
+        `rows=True`. In bytes, or as text such as `"512MiB"`. `"256MiB"` by default.
+    max_bytes (int | str | None): Memory that the arrays of an archive may become when inflated; 64
+        times its file by default, and 256 MiB at least. In bytes, or as text such as `"512MiB"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -424,7 +448,7 @@ Raises:
 
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
-        (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
+        (`train-{000..127}.safetensors`) or URLs of any of these; one or a list.
     columns (str | Sequence[str] | None): The tensors to read, all of them by default.
     rows (bool): A record for each row, along the first dimension that all tensors of a file share.
     float8_as_u8 (bool): Read tensors of 8-bit floats as their bytes (`uint8`); else they are of
@@ -443,10 +467,10 @@ Raises:
 
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
-        (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
+        (`train-{000..127}.bin`) or URLs of any of these; one or a list.
     seq_len (int): Tokens in a crop; what is left at the end of a file is left out.
     layout (Literal['detect', 'llm_c', 'u16', 'u32']): How ids lie in the files: as llm.c writes
-        them, or bare `u16` or `u32`, little-endian; recognised by default.
+        them, or bare `"u16"` or `"u32"`, little-endian; recognised by default.
     with_next (bool): Add the token behind each crop: `seq_len + 1` ids, of which neighbours share
         one.
 
@@ -463,11 +487,12 @@ Raises:
 
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
-        (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
+        (`train-{000..127}.bin`) or URLs of any of these; one or a list.
     seq_len (int): Tokens in a crop.
     seed (int): The seed of where they start, from 0 to 2^32 - 1.
-    layout (Literal['detect', 'llm_c', 'u16', 'u32']): How ids lie in the files, as `crops` has it.
-    with_next (bool): Add the token behind each crop.
+    layout (Literal['detect', 'llm_c', 'u16', 'u32']): How ids lie in the files: as llm.c writes
+        them, or bare `"u16"` or `"u32"`, little-endian; recognised by default.
+    with_next (bool): Add the token behind each crop: `seq_len + 1` ids.
     epoch (int | None): How many crops an epoch has; without it there is no end.
 
 Raises:
@@ -485,7 +510,7 @@ It ends where one of them would have to give more than it has.
 
 Args:
     datasets (Sequence[MapDataset[Any]]): The datasets.
-    weights (Sequence[float] | None): A number for each, all alike by default.
+    weights (Sequence[float] | None): A number for each part, all alike by default.
 
 Raises:
     ConfigError: There are other numbers of weights than of datasets, or one is not above 0."#
@@ -535,7 +560,10 @@ Raises:
         r#"Sets the seed from which random stages behind it derive theirs, unless they are given their own.
 
 Args:
-    seed (int): From 0 to 2^32 - 1."#
+    seed (int): From 0 to 2^32 - 1.
+
+Raises:
+    OverflowError: It is none of these numbers."#
     };
     (signature MapDataset.seed) => {
         concat!(r#"seed($self, seed)"#, "\n--\n\n", docs!(MapDataset.seed))
@@ -574,7 +602,8 @@ For sources that fetch or decode many records together, as row groups of Parquet
 once per epoch, and the blocks of two windows are held at most.
 
 Args:
-    window_blocks (int): Blocks whose elements are shuffled together.
+    window_blocks (int): Blocks whose elements are shuffled together; those of two windows are held
+        in memory at most.
     seed (int | None): The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed`
         in front of it.
     block_size (int | None): Elements of a block; by default the row groups of Parquet, record
@@ -695,7 +724,7 @@ Args:
     column (str | None): The column that a native condition is about; of the conditions below those
         that are given must all hold.
     min_length (int | None): The least length: bytes of text, rows of an array.
-    max_length (int | None): The greatest length.
+    max_length (int | None): The greatest length: bytes of text, rows of an array.
     min (float | None): The least number.
     max (float | None): The greatest number.
     equals (str | None): The text itself.
@@ -767,11 +796,14 @@ text, which goes unless `keep_text` is true.
 
 Args:
     tokenizer (str | PathLike): The path of the `tokenizer.json`.
-    column (str | None): The column of text. One of `column` and `columns` is needed.
-    columns (str | Sequence[str] | None): Several columns of text.
+    column (str | None): The column of text, which becomes `tokens`. One of `column` and `columns`
+        is needed.
+    columns (str | Sequence[str] | None): Several columns of text, which become `<column>_tokens`
+        each.
     into (str | Sequence[str] | None): Other names for the columns of ids, in the order of the
         columns.
-    keep_text (bool): Whether the text stays in the element beside its ids.
+    keep_text (bool): Whether the text stays in the element beside its ids, which else take its
+        place.
     prepend_bos (str | int | None): A token in front of each text, by its name in the vocabulary or
         its id.
     append_eos (str | int | None): A token behind each text, by its name or its id.
@@ -800,7 +832,7 @@ Args:
         [], "default": 0}, "ids": "int64"}` declares them. A dtype is `int64`, `float32`, `bytes` or
         `str`; without a shape the number of values varies. `True` infers them: numbers as arrays of
         one dimension, one string as `bytes`, several as a list.
-    column (str): The column that holds the bytes.
+    column (str): The column that holds the bytes; `record` by default.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -820,7 +852,7 @@ Args:
     sequences (Mapping[str, str | Mapping[str, Any]] | None): Features of each step. Those with a
         shape become arrays of shape `[time, …]`, others lists with an array for each step; one that
         may be missing says `"allow_missing": True`.
-    column (str): The column that holds the bytes.
+    column (str): The column that holds the bytes; `record` by default.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -882,8 +914,8 @@ Args:
     bad_record_limit (int | None): The most that are skipped in all; no limit by default.
     consecutive_bad_record_limit (int | None): The most that are skipped in a row; no limit by
         default.
-    warn (float | None): The share of 1000 elements that filters may drop before `logging` hears of
-        it; 0.9 by default.
+    warn (float | None): The share of 1000 elements that filters may drop before a warning is
+        logged. `0.9` by default.
     thresholds (float | None): `raise`, which Python can only pass as `**{"raise": 0.99}`: the share
         from which on it is an error.
 
@@ -951,6 +983,13 @@ Args:
         are.
     workers (bool): Whether `mp_prefetch` has processes started. Without them this process evaluates
         everything: to look at a few elements, or at the state.
+    part (Part | tuple[int, int] | str | None): Rows of every batch that are delivered here, where
+        several hosts read one pipeline: `(3, 64)` are those of the fourth of 64. `batch` makes
+        global batches; states know nothing of parts, and any part goes on from the state of any
+        other.
+    deal (Literal['even'] | Deal): Which rows are whose: those that follow one another, or a `Deal`
+        that balances what rows cost. Batches are the same; each host evaluates all rows of them
+        then, since it has to know what all of them cost.
 
 Returns:
     The pass: an iterator, and a context manager that closes it.
@@ -960,7 +999,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature MapDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True)"#, "\n--\n\n", docs!(MapDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even')"#, "\n--\n\n", docs!(MapDataset.loader))
     };
     (MapDataset.explain) => {
         r#"Explains the pipeline: its stages, which of them run in parallel, what they hold in memory, what comes out.
@@ -1018,12 +1057,12 @@ Args:
         (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
     columns (str | Sequence[str] | None): The columns to read, all of them by default.
     repeated_names (Literal['last', 'error']): What becomes of a record in which an object has a
-        name twice, among the columns that are read: with `"last"` the last value stands, as in
-        Python's `json`, and the report counts such records; with `"error"` it is a bad record.
+        name twice, among the columns that are read: the last value stands, and the report counts
+        such records, or it is a bad record.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, which is the default, `"off"`, or a folder.
-    lanes (int | None): How many compressed files are read at a time, one record of each in turn; it
-        is part of the data's order. 1 by default.
+        file, `"off"`, or a folder. `"beside"` by default.
+    lanes (int | None): How many compressed files are read at a time, one record of each in turn,
+        file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1039,13 +1078,14 @@ with one `column` of text, without line ends.
 
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
-        (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
-    column (str): The name of that column.
-    blank_lines (bool): Whether lines of nothing but white space are records, too.
+        (`train-{000..127}.txt`) or URLs of any of these; one or a list.
+    column (str): The name of the column of text.
+    blank_lines (bool): Whether lines of nothing but white space are records, too; only of files
+        that are not compressed.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, which is the default, `"off"`, or a folder.
-    lanes (int | None): How many compressed files are read at a time, one record of each in turn; it
-        is part of the data's order. 1 by default.
+        file, `"off"`, or a folder. `"beside"` by default.
+    lanes (int | None): How many compressed files are read at a time, one record of each in turn,
+        file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1061,21 +1101,22 @@ of numbers and text, a field for each column.
 
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
-        (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
+        (`train-{000..127}.csv`) or URLs of any of these; one or a list.
     columns (str | Sequence[str] | None): The columns to read, all of them by default.
     delimiter (str | None): One character; found in the first records if it is not given.
-    quote (str): The character around fields that hold delimiters; `""` for none.
-    header (bool | None): Whether the first record of each file names the columns; so it does,
-        unless `names` are given.
+    quote (str): The character around fields that hold delimiters, `"` by default; empty text for
+        none.
+    header (bool | None): Whether the first record of each file names the columns; so it does by
+        default, unless `names` are given.
     names (str | Sequence[str] | None): The names of the columns, where the files do not have them.
     types (Mapping[str, str] | None): Types of columns: `"str"`, `"bool"`, `"int64"`, `"float32"`
         and so on. Those of others are inferred.
     nulls (str | Sequence[str] | None): Fields that stand for `None`.
     infer_rows (int): Records by which the types of columns are inferred.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, which is the default, `"off"`, or a folder.
-    lanes (int | None): How many compressed files are read at a time, one record of each in turn; it
-        is part of the data's order. 1 by default.
+        file, `"off"`, or a folder. `"beside"` by default.
+    lanes (int | None): How many compressed files are read at a time, one record of each in turn,
+        file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1092,7 +1133,7 @@ Without `field`, `examples` and `sequence_examples` a record is `bytes`; with an
 
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
-        (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
+        (`train-{000..127}.tfrecord`) or URLs of any of these; one or a list.
     field (str | None): The name under which the bytes of a record are put into a dict, which native
         stages take; plain `bytes` by default.
     examples (bool | Mapping[str, str | Mapping[str, Any]] | None): Parse records as
@@ -1101,9 +1142,9 @@ Args:
         records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
         `parse_sequence_example` declares them.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, which is the default, `"off"`, or a folder.
-    lanes (int | None): How many compressed files are read at a time, one record of each in turn; it
-        is part of the data's order. 1 by default.
+        file, `"off"`, or a folder. `"beside"` by default.
+    lanes (int | None): How many compressed files are read at a time, one record of each in turn,
+        file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1119,15 +1160,15 @@ streams: dicts of `__key__` and a field for each extension.
 
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
-        (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
+        (`train-{000..127}.tar`) or URLs of any of these; one or a list.
     columns (str | Sequence[str] | None): The extensions to read, all of them by default.
     decode (bool): Decode fields by their extension: text, numbers, what JSON holds, arrays of
-        `.npy`, images (`uint8`, height × width × channels). Without it they are `bytes`.
-    url (bool): Add the path of the shard as `__url__`.
+        `.npy`, images (`uint8`, height × width × channels). Without it they are bytes.
+    url (bool): Add the path of the shard as the column `__url__`.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, which is the default, `"off"`, or a folder.
-    lanes (int | None): How many compressed files are read at a time, one record of each in turn; it
-        is part of the data's order. 1 by default.
+        file, `"off"`, or a folder. `"beside"` by default.
+    lanes (int | None): How many compressed files are read at a time, one record of each in turn,
+        file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1158,7 +1199,7 @@ Raises:
 
 Args:
     datasets (Sequence[IterDataset[Any]]): The streams.
-    strict (bool): Whether it is an error if one ends before the others; else it ends with the
+    strict (bool): Whether it is an error if one part ends before the others; else it ends with the
         shortest.
 
 Raises:
@@ -1172,7 +1213,7 @@ Raises:
 
 Args:
     datasets (Sequence[IterDataset[Any]]): The streams.
-    weights (Sequence[float] | None): A number for each, all alike by default.
+    weights (Sequence[float] | None): A number for each part, all alike by default.
 
 Raises:
     ConfigError: There are other numbers of weights than of streams, or one is not above 0."#
@@ -1198,7 +1239,10 @@ Raises:
         r#"Sets the seed from which random stages behind it derive theirs, unless they are given their own.
 
 Args:
-    seed (int): From 0 to 2^32 - 1."#
+    seed (int): From 0 to 2^32 - 1.
+
+Raises:
+    OverflowError: It is none of these numbers."#
     };
     (signature IterDataset.seed) => {
         concat!(r#"seed($self, seed)"#, "\n--\n\n", docs!(IterDataset.seed))
@@ -1235,7 +1279,7 @@ Raises:
         r#"Ends behind the first `count` elements.
 
 Args:
-    count (int): How many.
+    count (int): How many elements.
 
 Raises:
     ConfigError: It is 0."#
@@ -1247,7 +1291,7 @@ Raises:
         r#"Ends behind the first `count` elements: `limit` by the name that other libraries have for it.
 
 Args:
-    count (int): How many.
+    count (int): How many elements.
 
 Raises:
     ConfigError: It is 0."#
@@ -1262,7 +1306,10 @@ They are evaluated, once in each pass. In front of `to_iter_dataset` a slice, `d
 no cost.
 
 Args:
-    count (int): How many; 0 for none."#
+    count (int): How many elements; 0 for none.
+
+Raises:
+    OverflowError: It is below 0."#
     };
     (signature IterDataset.skip) => {
         concat!(r#"skip($self, count)"#, "\n--\n\n", docs!(IterDataset.skip))
@@ -1363,7 +1410,7 @@ Args:
     column (str | None): The column that a native condition is about; of the conditions below those
         that are given must all hold.
     min_length (int | None): The least length: bytes of text, rows of an array.
-    max_length (int | None): The greatest length.
+    max_length (int | None): The greatest length: bytes of text, rows of an array.
     min (float | None): The least number.
     max (float | None): The greatest number.
     equals (str | None): The text itself.
@@ -1411,7 +1458,8 @@ Args:
         not fill a batch: they are a smaller one (`"keep"`, the default), are left out, or are
         filled up to `batch_size`. With `"pad"` every batch has a column of truth values that says
         which rows are real; elements are dicts of arrays then.
-    pad_value (float | None): The number in every padded array, 0 by default.
+    pad_value (float | None): The number in every padded array, 0 by default; only with
+        `remainder="pad"`.
     mask (str | None): The name of the column of truth values, `batch_mask` by default.
 
 Raises:
@@ -1444,11 +1492,14 @@ text, which goes unless `keep_text` is true.
 
 Args:
     tokenizer (str | PathLike): The path of the `tokenizer.json`.
-    column (str | None): The column of text. One of `column` and `columns` is needed.
-    columns (str | Sequence[str] | None): Several columns of text.
+    column (str | None): The column of text, which becomes `tokens`. One of `column` and `columns`
+        is needed.
+    columns (str | Sequence[str] | None): Several columns of text, which become `<column>_tokens`
+        each.
     into (str | Sequence[str] | None): Other names for the columns of ids, in the order of the
         columns.
-    keep_text (bool): Whether the text stays in the element beside its ids.
+    keep_text (bool): Whether the text stays in the element beside its ids, which else take its
+        place.
     prepend_bos (str | int | None): A token in front of each text, by its name in the vocabulary or
         its id.
     append_eos (str | int | None): A token behind each text, by its name or its id.
@@ -1477,7 +1528,7 @@ Args:
         [], "default": 0}, "ids": "int64"}` declares them. A dtype is `int64`, `float32`, `bytes` or
         `str`; without a shape the number of values varies. `True` infers them: numbers as arrays of
         one dimension, one string as `bytes`, several as a list.
-    column (str): The column that holds the bytes.
+    column (str): The column that holds the bytes; `record` by default.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1497,7 +1548,7 @@ Args:
     sequences (Mapping[str, str | Mapping[str, Any]] | None): Features of each step. Those with a
         shape become arrays of shape `[time, …]`, others lists with an array for each step; one that
         may be missing says `"allow_missing": True`.
-    column (str): The column that holds the bytes.
+    column (str): The column that holds the bytes; `record` by default.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1619,7 +1670,8 @@ Args:
     length (Mapping[str, int]): The columns to pack, and the cells of a row that each has:
         `{"tokens": 1024}`. A row has the columns, and of each `_segment_ids` (1, 2, …; 0 is
         padding) and `_positions` (from 0 in each segment).
-    window (int | None): Sequences that are looked ahead, which are held in memory; 1024 by default.
+    window (int | None): Sequences that are looked ahead, which are held in memory. `1024` by
+        default.
     max_sequences_per_bin (int | None): The most sequences in a row; no limit by default.
     over_long (Literal['error', 'split', 'drop']): What becomes of a sequence that is longer than a
         row: it is an error, is split, or is left out and counted.
@@ -1653,7 +1705,7 @@ Args:
         the next row start: at 0, or where they were.
     bos_handling (Literal['do_nothing', 'replace_first_token_with_bos']): Whether the first token of
         every sequence, and of every piece that continues one, is replaced.
-    bos_features (str | Sequence[str] | None): The columns in which it is.
+    bos_features (str | Sequence[str] | None): The columns in which the first token is replaced.
     bos_token_id (int | None): The token that takes its place.
     padding (Mapping[str, float] | None): Numbers for the cells without a token, by column; 0 by
         default.
@@ -1681,8 +1733,8 @@ Args:
         [64, 32]}`, or `{"tokens": 32768}` for as many as have so many cells.
     padding (Mapping[str, float] | None): Numbers for the cells behind the end of a sequence, by
         column; 0 by default.
-    window (int | None): The most elements that are held; 8192 by default. When the oldest would
-        have to wait longer, its batch comes out short.
+    window (int | None): The most elements that are held. When the oldest would have to wait longer,
+        its batch comes out short. `8192` by default.
     remainder (Literal['keep', 'drop', 'pad']): What becomes of batches that are not full: they come
         out as they are, are left out, or are filled up with rows of padding.
     drop_over_long (bool): Whether elements longer than the last boundary are left out and counted;
@@ -1754,6 +1806,13 @@ Args:
         are.
     workers (bool): Whether `mp_prefetch` has processes started. Without them this process evaluates
         everything: to look at a few elements, or at the state.
+    part (Part | tuple[int, int] | str | None): Rows of every batch that are delivered here, where
+        several hosts read one pipeline: `(3, 64)` are those of the fourth of 64. `batch` makes
+        global batches; states know nothing of parts, and any part goes on from the state of any
+        other.
+    deal (Literal['even'] | Deal): Which rows are whose: those that follow one another, or a `Deal`
+        that balances what rows cost. Batches are the same; each host evaluates all rows of them
+        then, since it has to know what all of them cost.
 
 Returns:
     The pass: an iterator, and a context manager that closes it.
@@ -1763,7 +1822,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature IterDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True)"#, "\n--\n\n", docs!(IterDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even')"#, "\n--\n\n", docs!(IterDataset.loader))
     };
     (IterDataset.explain) => {
         r#"Explains the pipeline: its stages, which of them run in parallel, what they hold in memory, what comes out.
@@ -1799,6 +1858,79 @@ Args:
     (signature IterDataset.apply) => {
         concat!(r#"apply($self, transform)"#, "\n--\n\n", docs!(IterDataset.apply))
     };
+    (Part.listed) => {
+        r#"Rows of these numbers, in this order: what the devices of one process hold of a sharded array.
+
+Args:
+    rows (Sequence[int]): The numbers.
+    global_batch (int): Rows of every global batch.
+
+Raises:
+    ConfigError: There are none, or one that such a batch does not have."#
+    };
+    (signature Part.listed) => {
+        concat!(r#"listed(rows, global_batch)"#, "\n--\n\n", docs!(Part.listed))
+    };
+    (Part.rows) => {
+        r#"The numbers of its rows in a global batch.
+
+Args:
+    global_batch (int): Rows of the batch.
+
+Raises:
+    ConfigError: They do not divide, or the part was listed for another number."#
+    };
+    (signature Part.rows) => {
+        concat!(r#"rows($self, global_batch)"#, "\n--\n\n", docs!(Part.rows))
+    };
+    (Cost.attention) => {
+        r#"The cost of a layer of a transformer, in `d_model` floating-point operations of its forward pass: 24 · `d_model`
+a token, and 2 times the squared lengths, or 4 times where attention is not causal.
+
+Args:
+    d_model (int): The width of the model.
+    window (int | None): How many tokens a token sees to a side, itself among them; all of its
+        sequence by default.
+    causal (bool): Whether a token sees those up to itself alone.
+    segments (str | None): A column of segment ids, as for `Cost`.
+    lengths (str | None): A column of lengths, as for `Cost`.
+
+Raises:
+    ConfigError: Both columns are given."#
+    };
+    (signature Cost.attention) => {
+        concat!(r#"attention(d_model, *, window=None, causal=True, segments=None, lengths=None)"#, "\n--\n\n", docs!(Cost.attention))
+    };
+    (Cost.column) => {
+        r#"The cost that stands in a column, one integer a row: patches of images, frames of sound.
+
+Args:
+    name (str): The column."#
+    };
+    (signature Cost.column) => {
+        concat!(r#"column(name)"#, "\n--\n\n", docs!(Cost.column))
+    };
+    (Deal.balanced) => {
+        r#"Rows that take all ranks equally long: heavy rows in the first micro-steps, light ones in the last, and in each of them
+as evenly over ranks as it goes.
+
+Args:
+    cost (Cost): The cost of a row.
+    micro_steps (int): Steps into which each rank cuts its rows, one behind the other."#
+    };
+    (signature Deal.balanced) => {
+        concat!(r#"balanced(cost, micro_steps=1)"#, "\n--\n\n", docs!(Deal.balanced))
+    };
+    (Deal.shadow) => {
+        r#"Rows that follow one another, while the report says what a balanced deal would save.
+
+Args:
+    cost (Cost): The cost of a row.
+    micro_steps (int): Steps into which each rank cuts its rows, one behind the other."#
+    };
+    (signature Deal.shadow) => {
+        concat!(r#"shadow(cost, micro_steps=1)"#, "\n--\n\n", docs!(Deal.shadow))
+    };
     (DatasetIterator.get_state) => {
         r#"Says where the consumer is, whatever was read ahead: positions, which JSON can hold."#
     };
@@ -1826,6 +1958,36 @@ can be said of any pass."#
     };
     (signature DatasetIterator.start_prefetch) => {
         concat!(r#"start_prefetch($self)"#, "\n--\n\n", docs!(DatasetIterator.start_prefetch))
+    };
+    (DatasetIterator.repart) => {
+        r#"Delivers the rows of another part from the next batch on, without a restart: where hosts have come or gone.
+
+Args:
+    part (Part | tuple[int, int] | str): The part, as for `loader`.
+
+Raises:
+    ConfigError: There is no such part; the present one stays."#
+    };
+    (signature DatasetIterator.repart) => {
+        concat!(r#"repart($self, part)"#, "\n--\n\n", docs!(DatasetIterator.repart))
+    };
+    (DatasetIterator.back) => {
+        r#"Gives the last batches back: they are delivered again, after a step that was not committed.
+
+Args:
+    count (int): How many; 2 at most, of those since the start or a `set_state`.
+
+Raises:
+    StateError: There are not so many."#
+    };
+    (signature DatasetIterator.back) => {
+        concat!(r#"back($self, count=1)"#, "\n--\n\n", docs!(DatasetIterator.back))
+    };
+    (DatasetIterator.rows) => {
+        r#"Numbers of the rows of its global batch that the last batch is; `None` before it, and without a part."#
+    };
+    (signature DatasetIterator.rows) => {
+        concat!(r#"rows($self)"#, "\n--\n\n", docs!(DatasetIterator.rows))
     };
     (DatasetIterator.save) => {
         r#"Saves the state by Orbax's protocol of objects that save themselves: see `gristmill.orbax`.

@@ -41,7 +41,7 @@ pub(crate) fn of_record(bytes: Buffer) -> Element {
     Element::with_capacity(1).with(RECORD, Value::Bytes(bytes))
 }
 
-/// What happens to the memory of arrays that come in.
+/// Policy for the memory of arrays that come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Taking {
     Copies,
@@ -142,7 +142,7 @@ fn from_list(list: &Bound<'_, PyAny>, taking: Taking, depth: usize) -> Result<Va
     Ok(Value::List(items.iter().map(|item| from_value(item, taking, depth + 1)).collect::<Result<_>>()?))
 }
 
-/// Whatever NumPy makes an array of: its own scalars, arrays of other libraries.
+/// Makes a value of whatever NumPy makes an array of: its own scalars, arrays of other libraries.
 fn from_array_like(value: &Bound<'_, PyAny>, taking: Taking) -> Result<Value> {
     let has = |method: &str| value.hasattr(method).map_err(error::caught);
     let make = if has("__array__")? {

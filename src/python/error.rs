@@ -43,7 +43,7 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     exception
 }
 
-/// What was added to what the exception itself says, such as a limit of bad records.
+/// Takes out what was added to what the exception itself says, such as a limit of bad records.
 fn said_since(error: &Error) -> String {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     cause.and_then(|cause| error.message().strip_prefix(&cause).map(str::to_owned)).unwrap_or_default()
@@ -119,7 +119,7 @@ fn of_package(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     Ok(PyErr::from_value(exception))
 }
 
-/// What a method of the package returns.
+/// Results that a method of the package returns or raises.
 pub(crate) trait OrRaise<T> {
     /// The value, or the exception.
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;

@@ -2,10 +2,12 @@
 
 use pyo3::prelude::*;
 
+use super::error::OrRaise;
 use super::interpreter::detached;
+use super::item::Item;
 use super::report::as_dict;
 use crate::cli::explain::{Explanation, First};
-use crate::dataset::Stage;
+use crate::dataset::BoxIter;
 use crate::report::html::notebook;
 
 #[doc = docs!(Explanation)]
@@ -16,17 +18,17 @@ pub(crate) struct PyExplanation(Explanation);
 /// A first element as Python describes it: its leaves, and their bytes.
 type Leaves = Option<(Vec<(String, String)>, usize)>;
 
-/// Explains `dataset`, whose stages are those of `pipeline`.
+/// Explains `dataset`, which `pipeline` is the stream of.
 pub(super) fn explain(
     dataset: &Bound<'_, PyAny>,
-    pipeline: &(dyn Stage + Sync),
+    pipeline: &BoxIter<Item>,
     threads: usize,
     buffer: usize,
 ) -> PyResult<PyExplanation> {
     let py = dataset.py();
     let first: Leaves = py.import("gristmill._spec")?.call_method1("first", (dataset,))?.extract()?;
     let first = first.map(|(leaves, nbytes)| First { leaves, nbytes });
-    Ok(PyExplanation(detached(py, || Explanation::new(pipeline, first, threads.max(1), buffer))))
+    detached(py, || Explanation::new(pipeline, first, threads.max(1), buffer)).or_raise(py).map(PyExplanation)
 }
 
 #[pymethods]

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use super::error::OrRaise;
 use crate::rng::IndexShuffle;
 
-/// What makes a permutation: the highest index, the seed and the rounds.
+/// Parameters of a permutation: the highest index, the seed and the rounds.
 type Key = (u64, u32, u32);
 
 thread_local! {

@@ -1,4 +1,4 @@
-//! Who holds the interpreter while a pipeline runs.
+//! Holders of the interpreter while a pipeline runs.
 //!
 //! A pass whose elements Python functions make, evaluated by the consumer itself, keeps the interpreter: taking it for each
 //! function would cost more than a small function does. It is let go of wherever such a pass reads from native stages.

@@ -1,4 +1,4 @@
-//! What a pipeline of the Python package yields.
+//! Elements of pipelines of the Python package.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ pub(crate) enum Item {
     Element(Element),
     /// One of each of several datasets.
     Tuple(Vec<Item>),
-    /// What came from a worker process, and was a Python object there.
+    /// An object that came from a worker process, and was Python's there.
     Tree(Box<Tree>),
-    /// What a Python function returned or a Python source gave.
+    /// An object that a Python function returned or a Python source gave.
     Python(Py<PyAny>),
     /// A batch of those, which is about to leave a worker.
     Apart(Arc<Apart>),
@@ -45,7 +45,7 @@ impl Item {
         Self::Python(object.unbind())
     }
 
-    /// What a function or a source of the user returned: nothing that is done to what they keep of it changes it.
+    /// Takes what a function or a source of the user returned: nothing that is done to what they keep of it changes it.
     pub(crate) fn of_result(object: Bound<'_, PyAny>) -> PyResult<Self> {
         let py = object.py();
         match Self::from_python(object) {
@@ -108,7 +108,7 @@ impl Item {
         }
     }
 
-    /// What native stages take; bytes are a record.
+    /// Makes what native stages take; bytes are a record.
     pub(crate) fn into_element(self) -> Result<Element> {
         match self {
             Self::Element(element) => Ok(element),

@@ -9,6 +9,7 @@ use super::arguments;
 use super::batching::{Batching, Rest};
 use super::callable::Callable;
 use super::convert;
+use super::deal::GivenDeal;
 use super::error::OrRaise;
 #[cfg(feature = "cli")]
 use super::explain::{self, PyExplanation};
@@ -17,6 +18,7 @@ use super::item::Item;
 use super::iterator::{How, PyDatasetIterator, Threads};
 use super::map_dataset::PyMapDataset;
 use super::missing::missing;
+use super::part::Given;
 use super::recipe::{self, Recipe};
 use super::stream_source::PythonStream;
 use super::streams::{Streams, behind};
@@ -51,18 +53,18 @@ impl PyIterDataset {
         Ok(Self(streams.checked(py)?, Recipe::default()))
     }
 
-    /// What calls a Python function.
+    /// Makes a dataset that calls a Python function.
     fn calling(py: Python<'_>, streams: Streams, function: Callable) -> PyResult<Self> {
         Ok(Self(streams.checked(py)?, Recipe::new(vec![function], Vec::new())))
     }
 
-    /// What is made of several.
+    /// Makes a dataset of several.
     fn over_all(py: Python<'_>, streams: Streams, parts: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let parts = parts.into_iter().map(|part| Py::from(part).into_any()).collect();
         Ok(Self(streams.checked(py)?, Recipe::new(Vec::new(), parts)))
     }
 
-    /// What a loader runs.
+    /// The dataset that a loader runs.
     #[cfg_attr(
         not(all(feature = "workers", target_os = "linux")),
         expect(dead_code, reason = "only what crosses to or from workers needs it")
@@ -374,8 +376,8 @@ impl PyIterDataset {
 
     #[doc = docs!(IterDataset.loader)]
     #[pyo3(
-        signature = (*, threads=Threads::NONE, buffer=2, writable=false, workers=true),
-        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True)"
+        signature = (*, threads=Threads::NONE, buffer=2, writable=false, workers=true, part=None, deal=GivenDeal::default()),
+        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even')"
     )]
     fn loader<'py>(
         slf: &Bound<'py, Self>,
@@ -383,12 +385,20 @@ impl PyIterDataset {
         buffer: usize,
         writable: bool,
         workers: bool,
+        part: Option<Given>,
+        deal: GivenDeal,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        PyDatasetIterator::start(slf.as_any(), &slf.get().0, How { threads, buffer, writable, workers })
+        PyDatasetIterator::start(
+            slf.as_any(),
+            &slf.get().0,
+            How { threads, buffer, writable, workers },
+            part.map(|part| part.0),
+            deal.0,
+        )
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        Self::loader(slf, Threads::NONE, 2, false, true)
+        Self::loader(slf, Threads::NONE, 2, false, true, None, GivenDeal::default())
     }
 
     /// Whether the next elementwise stage runs inside lanes, behind `mp_prefetch` too.
@@ -425,7 +435,7 @@ impl PyIterDataset {
         explain::explain(slf.as_any(), &slf.get().0.dataset(), threads, buffer)
     }
 
-    /// How it was made.
+    /// The recipe by which it was made.
     #[getter]
     fn _recipe(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.1.get(py)

@@ -1,7 +1,7 @@
 //! A pipeline that runs.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use super::generic;
 use super::interpreter::{detached, held};
 use super::item::Item;
 use super::json;
+use super::part::Given;
 use super::report::PyReport;
 use super::streams::Streams;
 use super::warnings;
@@ -23,9 +24,9 @@ use super::workers::Workers;
 use crate::dataset::BoxIter;
 use crate::fork::{Origin, ThreadOf};
 use crate::report::ConsumerMeter;
-use crate::sync::Locked;
+use crate::sync::{Locked, Regardless};
 use crate::units::Bytes;
-use crate::{Checkpoint, Error, Executor, Load, Loader, Report, Result};
+use crate::{Checkpoint, Deal, Error, ErrorKind, Executor, Load, Loader, Part, Report, Result};
 
 /// Threads that evaluate the elementwise part: how many, or `"auto"`.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +57,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Threads {
     }
 }
 
-/// How a pipeline is run.
+/// Way to run a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
     pub(crate) threads: Threads,
@@ -67,7 +68,7 @@ pub(crate) struct How {
     pub(crate) workers: bool,
 }
 
-/// How long a consumer waits before it sees to signals, such as Ctrl-C, and goes on waiting.
+/// Time that a consumer waits before it sees to signals, such as Ctrl-C, and goes on waiting.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// The same where worker processes may come to wait for memory that only it can give back, and while they do.
 const WITH_WORKERS: Duration = Duration::from_millis(5);
@@ -90,13 +91,13 @@ pub(crate) struct PyDatasetIterator {
     origin: Origin,
     /// Whether threads may call Python functions, until it is closed.
     threaded: bool,
-    /// What the loop sees: with the wait for the interpreter, and what it takes to make objects of Python.
+    /// Times as the loop sees them: with the wait for the interpreter, and what it takes to make objects of Python.
     meter: Mutex<ConsumerMeter>,
-    /// Whose pass it is. It outlives the loader: the functions are shown to the garbage collector there.
+    /// The dataset whose pass it is. It outlives the loader: the functions are shown to the garbage collector there.
     object: Py<PyAny>,
 }
 
-/// What whoever asks an iterator is told that is closed.
+/// Makes the error of asking an iterator that is closed.
 #[cold]
 fn closed(py: Python<'_>) -> PyErr {
     let told = py.import("gristmill._exit").and_then(|exit| exit.call_method0("closed"));
@@ -104,13 +105,19 @@ fn closed(py: Python<'_>) -> PyErr {
 }
 
 impl PyDatasetIterator {
-    /// Starts a pass over `object`, which holds `streams`.
-    pub(crate) fn start<'py>(object: &Bound<'py, PyAny>, streams: &Streams, how: How) -> PyResult<Bound<'py, Self>> {
+    /// Starts a pass over `object`, which holds `streams`: over the rows of `part`, as `deal` says, or of all.
+    pub(crate) fn start<'py>(
+        object: &Bound<'py, PyAny>,
+        streams: &Streams,
+        how: How,
+        part: Option<Part>,
+        deal: Deal,
+    ) -> PyResult<Bound<'py, Self>> {
         let (py, dataset) = (object.py(), streams.dataset());
         let workers = if how.workers { Workers::of(object)? } else { None };
         let threaded = how.threads.0 != Executor::Inline || workers.is_some();
         let holds = !threaded && streams.is_python();
-        let loader = detached(py, || load(&dataset, how, workers.as_ref(), None)).or_raise(py)?;
+        let loader = detached(py, || load(&dataset, how, workers.as_ref(), part, deal, None)).or_raise(py)?;
         let (loader, owner, origin) = (Mutex::new(Some(loader)), AtomicU64::new(0), Origin::here());
         let meter = Mutex::default();
         let iterator = Bound::new(
@@ -206,10 +213,16 @@ impl PyDatasetIterator {
     /// A function that was interrupted has not failed: its element is the next one again.
     fn go_on(&self, py: Python<'_>) -> PyResult<()> {
         self.running(py, |loader| {
-            *loader = load(&self.dataset, self.how, self.workers.as_ref(), Some(loader.state()?))?;
+            *loader = self.another(loader, loader.state()?)?;
             Ok(())
         })?
         .or_raise(py)
+    }
+
+    /// A pass over the same rows as `loader`, from `checkpoint` on.
+    fn another(&self, loader: &Loader<BoxIter<Item>>, checkpoint: Checkpoint) -> Result<Loader<BoxIter<Item>>> {
+        let (part, deal) = (loader.part().cloned(), loader.deal().cloned().unwrap_or_default());
+        load(&self.dataset, self.how, self.workers.as_ref(), part, deal, Some(checkpoint))
     }
 
     /// The thread that has the loader locked.
@@ -256,7 +269,7 @@ impl PyDatasetIterator {
     }
 }
 
-/// What is known of a pass when it has been asked for an element.
+/// Knowledge of a pass that has been asked for an element.
 struct Seen {
     delivered: u64,
     short: bool,
@@ -266,10 +279,6 @@ struct Seen {
 /// Python collects, and those of the youngest cycles. It takes a microsecond where there is nothing.
 fn nudge(py: Python<'_>) -> PyResult<()> {
     py.import("gc")?.call_method1("collect", (0,)).map(drop)
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.locked()
 }
 
 /// Marks the thread that has the loader, until it is dropped.
@@ -292,11 +301,16 @@ fn load(
     dataset: &BoxIter<Item>,
     how: How,
     workers: Option<&Workers>,
+    part: Option<Part>,
+    deal: Deal,
     resume: Option<Checkpoint>,
 ) -> Result<Loader<BoxIter<Item>>> {
-    let mut builder = dataset.clone().loader().executor(how.threads.0).buffer(how.buffer);
+    let mut builder = dataset.clone().loader().executor(how.threads.0).buffer(how.buffer).deal(deal);
     if let Some(workers) = workers {
         builder = workers.run(builder, how.buffer)?;
+    }
+    if let Some(part) = part {
+        builder = builder.part(part);
     }
     match resume {
         Some(checkpoint) => builder.resume(checkpoint).build(),
@@ -320,7 +334,7 @@ impl PyDatasetIterator {
         // Each call, however short: one that seemed to be may have had to wait for the interpreter.
         let start = Instant::now();
         let next = self.next_object(py);
-        locked(&self.meter).end(start);
+        self.meter.locked().end(start);
         next
     }
 
@@ -347,12 +361,11 @@ impl PyDatasetIterator {
             Err(_) => json::text_of(state)?,
         };
         let checkpoint = Checkpoint::from_json(&json).or_raise(py)?;
-        let load = |checkpoint| load(&self.dataset, self.how, self.workers.as_ref(), Some(checkpoint));
         self.running(py, |loader| {
             let (before, was_over) = (loader.state(), loader.is_over());
             let moved = match loader.restore(&checkpoint) {
                 Ok(true) => return Ok(()),
-                Ok(false) => load(checkpoint),
+                Ok(false) => self.another(loader, checkpoint),
                 Err(error) => Err(error),
             };
             match moved {
@@ -360,7 +373,7 @@ impl PyDatasetIterator {
                 Err(error) => {
                     // It stays where it was.
                     if let (false, true, Ok(before)) = (was_over, loader.is_over(), before) {
-                        *loader = load(before)?;
+                        *loader = self.another(loader, before)?;
                     }
                     return Err(error);
                 }
@@ -368,6 +381,31 @@ impl PyDatasetIterator {
             Ok(())
         })?
         .or_raise(py)
+    }
+
+    #[doc = docs!(DatasetIterator.repart)]
+    fn repart(&self, py: Python<'_>, part: Given) -> PyResult<()> {
+        self.running(py, |loader| loader.repart(part.0))?.or_raise(py)
+    }
+
+    #[doc = docs!(DatasetIterator.back)]
+    #[pyo3(signature = (count=1))]
+    fn back(&self, py: Python<'_>, count: usize) -> PyResult<()> {
+        self.running(py, |loader| match loader.back(count) {
+            // Its thread was busy, or had ended.
+            Err(error) if error.kind() == ErrorKind::Worker => {
+                *loader = self.another(loader, loader.state()?)?;
+                Ok(())
+            }
+            done => done,
+        })?
+        .or_raise(py)
+    }
+
+    #[doc = docs!(DatasetIterator.rows)]
+    #[getter]
+    fn rows(&self, py: Python<'_>) -> PyResult<Option<Vec<usize>>> {
+        self.running(py, |loader| loader.rows().map(|rows| rows.iter().collect()))
     }
 
     #[doc = docs!(DatasetIterator.save)]
@@ -383,7 +421,7 @@ impl PyDatasetIterator {
     #[doc = docs!(DatasetIterator.report)]
     fn report(&self, py: Python<'_>) -> PyResult<PyReport> {
         self.check_process(py)?;
-        let around = locked(&self.meter).clone();
+        let around = self.meter.locked().clone();
         self.running(py, |loader| loader.report_around(Some(&around))).map(PyReport)
     }
 
@@ -422,7 +460,7 @@ impl Drop for PyDatasetIterator {
     /// Threads that are about to call Python get the interpreter, so that they can end.
     fn drop(&mut self) {
         let is_ours = !self.is_of_another_process();
-        let loader = self.loader.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let loader = self.loader.get_mut().regardless().take();
         if !is_ours {
             // A thread may have been half-way through a change of it.
             return std::mem::forget(loader);

@@ -8,10 +8,11 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyDict, PySlice, PyTuple, PyType};
 
 use super::arguments;
-use super::batching::{Batching, Rest};
+use super::batching::Rest;
 use super::callable::Callable;
 use super::computed::Computed;
 use super::convert;
+use super::deal::GivenDeal;
 use super::error::OrRaise;
 #[cfg(feature = "cli")]
 use super::explain::{self, PyExplanation};
@@ -21,12 +22,12 @@ use super::iterator::{How, PyDatasetIterator, Threads};
 use super::maps::{Maps, Several, over};
 use super::missing::missing;
 use super::numbers::Numbers;
+use super::part::Given;
 use super::recipe::{self, Recipe};
 use super::source::{PythonSource, Selection};
 use super::streams::Streams;
 use crate::dataset::map::{Concatenate, Mix, Range, Select, Source, ZipAll};
 use crate::dataset::{INFINITE, MapDataset};
-use crate::error::Error;
 use crate::spec::by_name;
 use crate::spec::chain::Border;
 
@@ -339,20 +340,7 @@ impl PyMapDataset {
         batch_fn: Option<&Bound<'_, PyAny>>,
         remainder: Option<String>,
     ) -> PyResult<Self> {
-        let rest = Rest { drop: drop_remainder, remainder, pad_value: None, mask: None };
-        match Batching::new(py, batch_size, rest, batch_fn)? {
-            Batching::Stacked(remainder) => Self::new(py, over!(&self.0, ds => ds.batch_with(batch_size, remainder))),
-            Batching::Made(remainder, function) => {
-                let called = function.clone();
-                let make = move |items| called.batch(items);
-                let made = self.0.items().batch_with_fn(batch_size, remainder, make).boxed();
-                Self::calling(py, Maps::Items(made), function)
-            }
-            Batching::Padded(_) => {
-                Err(Error::config("`remainder: pad` is for the batches of a stream: it goes behind to_iter_dataset()"))
-                    .or_raise(py)
-            }
-        }
+        self.batched(py, batch_size, Rest { drop: drop_remainder, remainder, pad_value: None, mask: None }, batch_fn)
     }
 
     #[doc = docs!(signature MapDataset.tokenise)]
@@ -418,8 +406,8 @@ impl PyMapDataset {
 
     #[doc = docs!(MapDataset.loader)]
     #[pyo3(
-        signature = (*, threads=Threads::NONE, buffer=2, writable=false, workers=true),
-        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True)"
+        signature = (*, threads=Threads::NONE, buffer=2, writable=false, workers=true, part=None, deal=GivenDeal::default()),
+        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even')"
     )]
     fn loader<'py>(
         slf: &Bound<'py, Self>,
@@ -427,13 +415,21 @@ impl PyMapDataset {
         buffer: usize,
         writable: bool,
         workers: bool,
+        part: Option<Given>,
+        deal: GivenDeal,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
         let streams = Streams::of(&slf.get().0, Border::default());
-        PyDatasetIterator::start(slf.as_any(), &streams, How { threads, buffer, writable, workers })
+        PyDatasetIterator::start(
+            slf.as_any(),
+            &streams,
+            How { threads, buffer, writable, workers },
+            part.map(|part| part.0),
+            deal.0,
+        )
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        Self::loader(slf, Threads::NONE, 2, false, true)
+        Self::loader(slf, Threads::NONE, 2, false, true, None, GivenDeal::default())
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -477,7 +473,7 @@ impl PyMapDataset {
         explain::explain(slf.as_any(), &streams.dataset(), threads, buffer)
     }
 
-    /// How it was made.
+    /// The recipe by which it was made.
     #[getter]
     fn _recipe(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.1.get(py)

@@ -1,4 +1,4 @@
-//! What a `MapDataset` of the package holds.
+//! Contents of a `MapDataset` of the package.
 
 use pyo3::prelude::*;
 

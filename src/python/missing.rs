@@ -8,7 +8,7 @@ use super::map_dataset::PyMapDataset;
 
 const AHEAD: &str = "elements are read ahead by loader(threads=…), or in other processes behind mp_prefetch()";
 
-/// What random access has in place of methods that others know.
+/// Names that random access has in place of methods that others know.
 const OF_MAPS: &[(&str, &str)] = &[
     ("prefetch", AHEAD),
     ("take", "the first elements are a slice: ds[:count]"),

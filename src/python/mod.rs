@@ -22,6 +22,7 @@ mod convert;
 mod crossing;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 mod data_memory;
+mod deal;
 mod dlpack;
 mod element;
 mod error;
@@ -40,11 +41,13 @@ mod missing;
 mod native;
 mod numbers;
 mod owned;
+mod part;
 mod process;
 mod random;
 mod recipe;
 mod report;
 mod sink;
+mod sizes;
 mod source;
 mod stream_source;
 mod streams;
@@ -74,7 +77,7 @@ fn function_argument(
     }
 }
 
-/// What `MapDataset[int]` is: a type for annotations.
+/// Makes `MapDataset[int]`, a type for annotations.
 fn generic<'py>(class: &Bound<'py, PyType>, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     class.py().import("types")?.getattr("GenericAlias")?.call1((class, item))
 }
@@ -114,6 +117,9 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<map_dataset::PyMapDataset>()?;
     module.add_class::<iter_dataset::PyIterDataset>()?;
     module.add_class::<iterator::PyDatasetIterator>()?;
+    module.add_class::<part::PyPart>()?;
+    module.add_class::<deal::PyCost>()?;
+    module.add_class::<deal::PyDeal>()?;
     #[cfg(feature = "cli")]
     module.add_function(wrap_pyfunction!(cli::cli, module)?)?;
     #[cfg(any(feature = "arrow", feature = "parquet"))]
@@ -123,6 +129,7 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(all(feature = "tf_record", feature = "compress"))]
     module.add_class::<tf_record::PyTfRecordReader>()?;
     module.add_class::<dlpack::Lease>()?;
+    sizes::add_to(module)?;
     module.add_function(wrap_pyfunction!(index_shuffle::index_shuffle, module)?)?;
     #[cfg(feature = "cli")]
     module.add_class::<explain::PyExplanation>()?;

@@ -1,4 +1,4 @@
-//! What native stages yield, as items of the package.
+//! Elements of native stages, as items of the package.
 
 use std::fmt;
 
@@ -43,8 +43,8 @@ impl MapDataset for Native {
         Some(InPlace { batch: Item::Element(batch), len, bytes })
     }
 
-    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
-        self.0.for_pass(run, border).map(Self)
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
+        Some(self.0.for_pass(run, border)?.map(Self))
     }
 }
 

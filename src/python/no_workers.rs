@@ -1,4 +1,4 @@
-//! Where there are no worker processes, what `mp_prefetch` asks of them is done in this one.
+//! Stand-in for worker processes where there are none: what `mp_prefetch` asks of them is done in this one.
 
 use pyo3::prelude::*;
 

@@ -38,7 +38,7 @@ pub(super) fn owned_all(many: Bound<'_, PyAny>) -> PyResult<Vec<Item>> {
     together.try_iter()?.map(|one| one.map(Item::from_python)).collect()
 }
 
-/// What an object is to the search for what others refer to.
+/// Role of an object in the search for what others refer to.
 enum Kind<'a, 'py> {
     /// Immutable, or nothing that is looked into.
     Leaf,
@@ -119,11 +119,11 @@ struct Node<'py> {
     value: Bound<'py, PyAny>,
     /// References to it from within the graph.
     inside: isize,
-    /// What it refers to.
+    /// Nodes that it refers to.
     to: Vec<usize>,
     /// Whether it can be reached from elsewhere.
     outside: bool,
-    /// What stands in its place.
+    /// Object that stands in its place.
     made: Option<Bound<'py, PyAny>>,
 }
 
@@ -216,7 +216,7 @@ impl<'py> Graph<'py> {
         }
     }
 
-    /// What stands in the place of a node.
+    /// Makes what stands in the place of a node.
     fn made(&mut self, at: usize, depth: usize) -> PyResult<Bound<'py, PyAny>> {
         if let Some(made) = &self.nodes[at].made {
             return Ok(made.clone());

@@ -1,4 +1,4 @@
-//! What kind of process this is.
+//! Kinds of processes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! How a dataset was made, so that another process can make it again; and what that holds, for the garbage collector.
+//! Recipe by which a dataset was made, so that another process can make it again; and what that holds, for the garbage collector.
 //!
 //! Functions lie deep inside pipelines that datasets share, and one reference to each is all there is, while the collector must
 //! see every reference exactly once. So a dataset shows the functions that it was itself given, and its parents: those that
@@ -67,7 +67,7 @@ impl Drop for Recipe {
     }
 }
 
-/// What `pickle` asks of a dataset.
+/// Answers what `pickle` asks of a dataset.
 pub(crate) fn reduce<'py>(dataset: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     dataset.py().import("gristmill._recipe")?.call_method1("reduce", (dataset,))
 }

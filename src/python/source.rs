@@ -10,7 +10,7 @@ use super::error;
 use super::interpreter::attach;
 use super::item::Item;
 use super::owned;
-use crate::dataset::map::{Many, RandomAccess, SelectionMap};
+use crate::dataset::map::{Many, RandomAccess, SelectionMap, SourceFacts};
 use crate::error::{Error, Result};
 
 /// Anything with `__len__` and `__getitem__`, and optionally `__getitems__`, which is given a list of indices.
@@ -32,7 +32,7 @@ impl PythonSource {
         Ok(Self { len: object.len()? as u64, object: Callable::of(object), kind, together })
     }
 
-    /// What it reads.
+    /// The object that is read.
     pub(crate) fn object(&self) -> Callable {
         self.object.clone()
     }
@@ -71,12 +71,9 @@ impl RandomAccess for PythonSource {
         })
     }
 
-    fn reads_together(&self) -> bool {
-        self.together
-    }
-
-    fn identity(&self) -> String {
-        format!("{}, {} records", self.kind, self.len)
+    fn facts(&self) -> SourceFacts {
+        let identity = format!("{}, {} records", self.kind, self.len);
+        SourceFacts { reads_together: self.together, ..SourceFacts::new("source", identity) }
     }
 }
 

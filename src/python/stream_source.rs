@@ -37,7 +37,7 @@ impl PythonStream {
         Ok(Self { object: Callable::of(object), kind })
     }
 
-    /// What it reads.
+    /// The object that is read.
     pub(crate) fn object(&self) -> Callable {
         self.object.clone()
     }
@@ -106,13 +106,13 @@ impl PythonPass {
     }
 }
 
-/// Where a [`PythonPass`] is.
+/// Position of a [`PythonPass`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PassState {
-    /// So many elements were given: of a stream without a state of its own, which is read again up to there.
+    /// Number of elements that were given: of a stream without a state of its own, which is read again up to there.
     Given(u64),
-    /// What its `get_state` returned.
+    /// State that its `get_state` returned.
     Python(Json),
     /// Its `get_state` failed, or returned what JSON cannot hold.
     #[serde(skip_deserializing, serialize_with = "refuse")]

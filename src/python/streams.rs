@@ -1,4 +1,4 @@
-//! What an `IterDataset` of the package holds.
+//! Contents of an `IterDataset` of the package.
 
 use std::path::PathBuf;
 
@@ -54,9 +54,9 @@ fn each<T: Send + 'static, U: Send + 'static>(chain: Chain<T>, function: NamedFn
         Chain::Map(ds) => Chain::Map(function.after(ds).boxed()),
         Chain::Stream(ds, border) => Chain::Stream(function.after(ds).boxed(), border),
         Chain::Lanes(parts, count) => {
-            Chain::Lanes(parts.into_iter().map(|part| function.clone().after(part).boxed()).collect(), count)
+            Chain::Lanes(parts.into_iter().map(|part| function.clone().in_order(part).boxed()).collect(), count)
         }
-        Chain::Iter(ds) => Chain::Iter(function.after(ds).boxed()),
+        Chain::Iter(ds) => Chain::Iter(function.in_order(ds).boxed()),
     }
 }
 
@@ -260,7 +260,7 @@ impl Streams {
         found
     }
 
-    /// What a loader runs.
+    /// The dataset that a loader runs.
     pub(crate) fn dataset(&self) -> BoxIter<Item> {
         self.items().into_iter()
     }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::fork::PerProcess;
 
-/// What is kept at the most: a program that asks for nothing hears of nothing.
+/// Number of warnings that are kept at the most: a program that asks for nothing hears of nothing.
 const MOST: usize = 100;
 
 static WAITING: AtomicBool = AtomicBool::new(false);

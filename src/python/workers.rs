@@ -15,24 +15,24 @@ use crate::dataset::{BoxIter, Stage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::loader::LoaderBuilder;
 use crate::sync::Locked;
-use crate::units::Bytes;
+use crate::units::{Bytes, parse_bytes};
 use crate::workers::control::Session;
 use crate::workers::launch::{Starter, WorkerCommand};
 use crate::workers::start::Launch;
 use crate::workers::sys::limits;
-use crate::workers::{Count, MpOptions, Poison};
+use crate::workers::{MpOptions, Poison};
 
-/// How to start the workers of a pipeline.
+/// Recipe by which the workers of a pipeline start.
 #[derive(Clone, Debug)]
 pub(crate) struct Workers {
-    /// What `gristmill._worker` makes the pipeline of.
+    /// Bytes of which `gristmill._worker` makes the pipeline.
     payload: Arc<Vec<u8>>,
-    /// Which function makes it large, if it is.
+    /// The function that makes it large, if one does.
     largest: Option<String>,
     command: WorkerCommand,
-    /// What the process that forks workers has loaded.
+    /// Modules that the process which forks workers has loaded.
     modules: Vec<String>,
-    /// What starts those of the first pass: begun while the payload was written.
+    /// Starter of the workers of the first pass: begun while the payload was written.
     begun: Arc<Mutex<Option<Starter>>>,
     /// The stages of that pipeline, a line each.
     stages: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) struct Workers {
     buffer: usize,
 }
 
-/// What `gristmill._workers` finds out.
+/// Findings of `gristmill._workers`.
 #[derive(FromPyObject)]
 struct Found<'py> {
     dataset: Bound<'py, PyIterDataset>,
@@ -50,30 +50,15 @@ struct Found<'py> {
     arguments: Vec<String>,
     folder: Option<PathBuf>,
     to_fork: Option<Vec<String>>,
-    options: Choices,
-    buffer: usize,
-}
-
-/// `gristmill.MpOptions`, with sizes in bytes and times in seconds.
-#[derive(FromPyObject)]
-struct Choices {
-    workers: Option<usize>,
-    max_workers: Option<usize>,
-    threads_per_worker: Option<usize>,
-    ram_budget: Option<u64>,
-    worker_heap: Option<u64>,
-    max_element: Option<u64>,
-    deadline: Option<f64>,
-    retries: u32,
-    on_poison: String,
-    tune: bool,
+    options: Bound<'py, PyAny>,
     interpreted: bool,
     start_workers: Option<usize>,
     start_threads: Option<usize>,
+    buffer: usize,
 }
 
 impl Workers {
-    /// Those that `mp_prefetch` asked for somewhere in front of `dataset`, if it did.
+    /// Finds the workers that `mp_prefetch` asked for somewhere in front of `dataset`, if it did.
     pub(crate) fn of(dataset: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = dataset.py();
         // What is asked of every pass must not cost an import that few need.
@@ -82,12 +67,18 @@ impl Workers {
         }
         let found = py.import("gristmill._workers")?.call_method1("launch", (dataset,))?;
         let Some(found) = found.extract::<Option<Found<'_>>>()? else { return Ok(None) };
-        let Found { dataset, payload, program, arguments, folder, to_fork, options, buffer } = found;
+        let Found { dataset, payload, program, arguments, folder, to_fork, buffer, .. } = found;
+        let options = MpOptions {
+            interpreted: found.interpreted,
+            start_workers: found.start_workers,
+            start_threads: found.start_threads,
+            ..chosen(&found.options)?
+        };
         let stages = (&dataset.get().dataset() as &dyn Stage).lines();
         let arguments = arguments.into_iter().map(Into::into).collect();
         let to_fork = to_fork.map(|arguments| arguments.into_iter().map(Into::into).collect());
         let command = WorkerCommand { program, arguments, folder, to_fork };
-        let (options, starter) = (options.chosen()?, Starter::new(command.clone()));
+        let starter = Starter::new(command.clone());
         starter.begin();
         let (payload, modules, largest): (Vec<u8>, Vec<String>, Option<String>) = payload.call0()?.extract()?;
         starter.load(&modules);
@@ -108,7 +99,7 @@ impl Workers {
 }
 
 impl Workers {
-    /// What starts the workers of one pass: a process that forks them ends with it.
+    /// Makes what starts the workers of one pass: a process that forks them ends with it.
     fn starter(&self) -> Starter {
         let begun = self.begun.locked().take();
         begun.unwrap_or_else(|| {
@@ -119,40 +110,35 @@ impl Workers {
     }
 }
 
-impl Choices {
-    fn chosen(self) -> PyResult<MpOptions> {
-        let count = |n: Option<usize>| n.map_or(Count::Auto, Count::Fixed);
-        let poison = if self.on_poison == "skip" { Poison::Skip } else { Poison::Error };
-        let deadline = self.deadline.map(Duration::try_from_secs_f64).transpose();
-        let deadline = deadline.map_err(|e| PyValueError::new_err(format!("deadline: {e}")))?;
-        let mut options = MpOptions::auto()
-            .workers(count(self.workers))
-            .threads_per_worker(count(self.threads_per_worker))
-            .deadline(deadline)
-            .retries(self.retries)
-            .on_poison(poison)
-            .tune(self.tune)
-            .interpreted(self.interpreted);
-        if let Some(most) = self.max_workers {
-            options = options.max_workers(most);
-        }
-        if let Some(workers) = self.start_workers {
-            options = options.start_workers(workers);
-        }
-        if let Some(threads) = self.start_threads {
-            options = options.start_threads(threads);
-        }
-        if let Some(bytes) = self.ram_budget {
-            options = options.ram_budget(bytes);
-        }
-        if let Some(bytes) = self.worker_heap {
-            options = options.worker_heap(bytes);
-        }
-        if let Some(bytes) = self.max_element {
-            options = options.max_element(bytes);
-        }
-        Ok(options)
+/// The options that a `gristmill.MpOptions` stands for, which has checked them.
+fn chosen(asked: &Bound<'_, PyAny>) -> PyResult<MpOptions> {
+    let count = |name: &str| asked.getattr(name)?.extract::<Option<usize>>();
+    let bytes = |name: &str| size(&asked.getattr(name)?);
+    let deadline = asked.getattr("deadline")?.extract::<Option<f64>>()?.map(Duration::try_from_secs_f64).transpose();
+    let auto = MpOptions::auto();
+    Ok(MpOptions {
+        workers: count("count")?.into(),
+        max_workers: count("max_workers")?.unwrap_or(auto.max_workers),
+        threads_per_worker: count("threads_per_worker")?.into(),
+        ram_budget: bytes("ram_budget")?,
+        worker_heap: bytes("worker_heap")?,
+        max_element: bytes("max_element")?,
+        deadline: deadline.map_err(|e| PyValueError::new_err(format!("deadline: {e}")))?,
+        retries: asked.getattr("retries")?.extract()?,
+        poison: if asked.getattr("on_poison")?.eq("skip")? { Poison::Skip } else { Poison::Error },
+        tune: asked.getattr("tune")?.is_truthy()?,
+        ..auto
+    })
+}
+
+/// Bytes of a number or of text such as `2GiB`.
+fn size(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+    if let Ok(bytes) = value.extract() {
+        return Ok(bytes);
     }
+    let text = value.str()?;
+    let bytes = parse_bytes(text.to_str()?);
+    bytes.map(Some).ok_or_else(|| PyValueError::new_err(format!("{text} is no number of bytes")))
 }
 
 /// In a worker: the pipeline again.

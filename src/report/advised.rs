@@ -5,7 +5,7 @@ use crate::dataset::Role;
 use crate::report::WorkersReport;
 use crate::tune::world::{NOTHING, World};
 
-/// Who evaluates: threads of all processes, and processes; 0 processes are this one, 0 threads the consumer.
+/// The evaluator: threads of all processes, and processes; 0 processes are this one, 0 threads the consumer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Crew(usize, usize);
 
@@ -40,6 +40,7 @@ fn report(world: &World, Crew(threads, processes): Crew) -> Report {
         (processes > 0).then(|| WorkersReport { workers: vec![Default::default(); processes], ..Default::default() });
     let mut report = Report {
         executor: String::new(),
+        part: None,
         threads,
         threads_busy_share: busy_s / threads.max(1) as f64 * steady_s / wall_s,
         cores: world.cores,

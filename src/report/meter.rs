@@ -95,7 +95,7 @@ impl ConsumerMeter {
         now
     }
 
-    /// When the consumer asked for the first element, and when it had it.
+    /// Returns when the consumer asked for the first element, and when it had it.
     pub(crate) fn first(&self) -> Option<(Instant, Instant)> {
         self.started.map(|started| (started, started + self.first_wait))
     }

@@ -42,8 +42,11 @@ use crate::units::Bytes;
 /// that keeps up says so.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Who evaluated the pipeline, in words.
+    /// The evaluator of the pipeline, in words.
     pub executor: String,
+    /// The part of every batch that was delivered, if not all, and what was evaluated for it, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
     /// Threads that evaluate the elementwise part; 0 for the consumer's own.
     pub threads: usize,
     /// Share of their time for which those threads had work, 0 to 1.
@@ -62,8 +65,8 @@ pub struct Report {
     pub first_wait_s: f64,
     /// Share of that wait.
     pub startup_share: f64,
-    /// What is known of where it went: what was made meanwhile, in this process or a worker, or the stage that worked on the first
-    /// element.
+    /// Causes of that wait, as far as they are known: what was made meanwhile, in this process or a worker, or the stage that worked
+    /// on the first element.
     pub startup: Vec<String>,
     /// Share of waiting for an element that was there: until a loop in Python had the interpreter's lock again, and the element was
     /// an object of Python's.
@@ -93,7 +96,7 @@ pub struct Report {
 /// View that the consumer had of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
-    /// When the first element came.
+    /// The wait for the first element.
     pub(crate) first: &'a First,
     /// By the loader.
     pub(crate) meter: &'a ConsumerMeter,
@@ -191,6 +194,7 @@ impl Report {
         let stages_share: f64 = stages.iter().map(|stage| stage.wait_share).sum();
         let mut report = Self {
             executor: executor.to_string(),
+            part: None,
             threads,
             threads_busy_share: if threads > 0 && wall > 0.0 { (busy / (wall * threads as f64)).min(1.0) } else { 0.0 },
             cores: std::thread::available_parallelism().map_or(1, usize::from),

@@ -12,7 +12,7 @@ pub(super) const MOST_GAIN: f64 = 10.0;
 /// Functions that have the interpreter's lock for this share of the time wait for nothing so much as for each other.
 const LOCKED: f64 = 0.7;
 
-/// Who evaluates the elementwise part.
+/// The evaluator of the elementwise part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Crew {
     /// Threads of all processes together; 0 where it is evaluated inside `next`.

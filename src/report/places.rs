@@ -52,8 +52,8 @@ impl<D: MapDataset> MapDataset for Slow<D> {
         Ok(element)
     }
 
-    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
-        Some(Self { parent: self.parent.for_pass(run, border)?, ..*self })
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
+        Some(self.parent.for_pass(run, border)?.map(|parent| Self { parent, ..*self }))
     }
 }
 

@@ -21,6 +21,9 @@ impl fmt::Display for Report {
             self.executor,
             if self.threads > 0 { format!(" {:.0} % busy", self.threads_busy_share * 100.0) } else { String::new() }
         )?;
+        if let Some(part) = &self.part {
+            wrapped(f, "part ", part)?;
+        }
         let fill =
             self.buffer_fill.map_or_else(String::new, |fill| format!(" · buffer {:.0}{NO_BREAK}% full", fill * 100.0));
         let waited = format!(

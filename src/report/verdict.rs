@@ -35,7 +35,7 @@ pub struct Verdict {
 /// One thing to do.
 #[derive(Clone, Debug, Serialize)]
 pub struct Advice {
-    /// What.
+    /// The finding, in words.
     pub text: String,
     /// The same for programs.
     pub change: Change,

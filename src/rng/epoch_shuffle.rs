@@ -1,11 +1,12 @@
 //! The order of a dataset over its epochs: a new permutation for each.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use crossbeam_utils::sync::ShardedLock;
 
 use super::IndexShuffle;
 use super::small_block::BLOCK;
+use crate::sync::Regardless;
 
 /// Epochs whose tables are found without a lock: most runs have no more.
 const FIRST: usize = 8;
@@ -117,12 +118,12 @@ impl EpochShuffle {
     fn look_up(&self, slots: &[ShardedLock<Table>; SLOTS], epoch: u64, offset: u64) -> u64 {
         let slot = &slots[epoch as usize % SLOTS];
         {
-            let table = slot.read().unwrap_or_else(PoisonError::into_inner);
+            let table = slot.read().regardless();
             if table.epoch == epoch {
                 return table.shuffle.get(offset);
             }
         }
-        let mut table = slot.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = slot.write().regardless();
         if table.epoch != epoch {
             *table = Table { epoch, shuffle: of_epoch(self.len, self.seed, epoch) };
         }

@@ -83,7 +83,7 @@ impl IndexShuffle {
         Self { max_index, half_bits, keys, table: OnceLock::new() }
     }
 
-    /// Where `index` goes.
+    /// Returns where `index` goes.
     ///
     /// An index above `max_index` comes back as it is.
     #[inline]
@@ -181,7 +181,7 @@ impl IndexShuffle {
         self.max_index
     }
 
-    /// Where each index goes; for the shuffle of less than 2^16 + 1 elements only.
+    /// Returns where each index goes; for the shuffle of less than 2^16 + 1 elements only.
     #[inline]
     fn table(&self) -> &[u16] {
         self.table.get_or_init(|| small_block::table(self.max_index as usize + 1, self.keys.as_slice()))
@@ -244,7 +244,7 @@ impl Keys {
     }
 }
 
-/// Where each of `0..n` goes under [`IndexShuffle::new`]`(n - 1, seed, rounds)`: the order of one window.
+/// Returns where each of `0..n` goes under [`IndexShuffle::new`]`(n - 1, seed, rounds)`: the order of one window.
 ///
 /// # Errors
 /// As [`IndexShuffle::new`].

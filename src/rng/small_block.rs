@@ -13,7 +13,7 @@ const LANES: usize = 64;
 /// Walks to run at least, so that all lanes are busy until near the end.
 const MIN_WALKS: usize = 1024;
 
-/// Where each of `0..n` goes, for `n <= 2^16`; `keys` come in pairs, and their low 8 bits count.
+/// Returns where each of `0..n` goes, for `n <= 2^16`; `keys` come in pairs, and their low 8 bits count.
 pub(crate) fn table(n: usize, keys: &[u32]) -> Box<[u16]> {
     debug_assert!(n <= BLOCK);
     let mut next = first_returns(n.next_multiple_of(256).max(MIN_WALKS), keys);

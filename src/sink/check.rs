@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::manifest::{FileEntry, MANIFEST, Manifest};
 use crate::cores;
 use crate::error::{Error, Result};
-use crate::place;
+use crate::place::{self, Location};
 use crate::source::Access;
 use crate::source::content::Content;
 use crate::store::{Folder, description};
@@ -20,18 +20,16 @@ impl Manifest {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read, [`ErrorKind::State`](crate::ErrorKind::State) if it is damaged or of
     /// another version.
     pub fn of(folder: impl AsRef<Path>) -> Result<Option<Self>> {
-        let folder = folder.as_ref();
-        if place::is_remote(folder) {
-            let Some(text) = Folder::open(folder)?.read(MANIFEST)? else { return Ok(None) };
-            let path = place::shown(folder).join(MANIFEST);
-            return Self::of_text(&String::from_utf8_lossy(&text)).map_err(|e| e.path(path));
-        }
-        let path = place::local(folder).join(MANIFEST);
-        if !place::local(folder).is_dir() {
-            return Ok(None);
-        }
-        let Some(text) = description(&path)?.and_then(|text| String::from_utf8(text).ok()) else { return Ok(None) };
-        Self::of_text(&text).map_err(|e| e.path(&path))
+        let folder = Location::from(folder.as_ref());
+        let text = match &folder {
+            Location::Object(url) => Folder::open(url)?.read(MANIFEST)?,
+            Location::Local(folder) if folder.is_dir() => {
+                description(&folder.join(MANIFEST))?.filter(|text| str::from_utf8(text).is_ok())
+            }
+            Location::Local(_) => None,
+        };
+        let Some(text) = text else { return Ok(None) };
+        Self::of_text(&String::from_utf8_lossy(&text)).map_err(|e| e.path(place::shown(folder.as_ref()).join(MANIFEST)))
     }
 
     /// `None`: the name of the file is not ours alone.
@@ -65,7 +63,7 @@ const PIECE: u64 = 4 << 20;
 
 /// The length and the hash of a file.
 fn hash(path: &Path) -> Result<(u64, String)> {
-    let (content, mut hash) = (Content::open(path, Access::Sequential)?, Xxh3::new());
+    let (content, mut hash) = (Content::open(&path.into(), Access::Sequential)?, Xxh3::new());
     let bytes = content.len();
     for start in (0..bytes).step_by(PIECE as usize) {
         hash.update(content.read(start..bytes.min(start + PIECE))?.as_bytes());

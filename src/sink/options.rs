@@ -6,6 +6,7 @@ use super::compression::Compression;
 use super::format::SinkFormat;
 use super::manifest::{FORMAT, Manifest};
 use super::schema::Schema;
+use super::writers::Facts;
 use crate::error::{Error, Result};
 use crate::exec::MOST_THREADS;
 use crate::source::TokenType;
@@ -149,10 +150,12 @@ impl SinkOptions {
         self
     }
 
-    pub(super) fn check(&self) -> Result<()> {
+    /// Checks that a sink can be opened with them, and gives the facts of the format.
+    pub(super) fn check(&self) -> Result<&'static Facts> {
         self.format.check(self.compression)?;
         self.schema.check(self.format)?;
-        if !self.sequences.is_empty() && !self.format.holds_examples() {
+        let facts = self.format.facts()?;
+        if !self.sequences.is_empty() && !facts.holds_examples {
             return Err(Error::config(format!("{} has no sequences", self.format))
                 .help("tfrecord and array_record have them, as `tf.train.SequenceExample`"));
         }
@@ -164,17 +167,17 @@ impl SinkOptions {
         if self.threads > MOST_THREADS {
             return Err(Error::config(format!("threads is {}, and must be {MOST_THREADS} or less", self.threads)));
         }
-        Ok(())
+        Ok(facts)
     }
 
     /// The manifest of an empty folder.
-    pub(super) fn manifest(&self) -> Manifest {
+    pub(super) fn manifest(&self, facts: &Facts) -> Manifest {
         Manifest {
             gristmill_manifest: FORMAT,
             crate_version: env!("CARGO_PKG_VERSION").to_owned(),
             format: self.format,
             compression: self.compression,
-            options: self.shape(),
+            options: self.shape(facts),
             schema: None,
             unsettled: false,
             pipeline: None,
@@ -191,15 +194,12 @@ impl SinkOptions {
     }
 
     /// The options that decide what is in which shard.
-    fn shape(&self) -> Map<String, Json> {
+    fn shape(&self, facts: &Facts) -> Map<String, Json> {
         let mut shape = Map::new();
         shape.insert("prefix".to_owned(), json!(self.prefix));
         shape.insert("shard_bytes".to_owned(), json!(self.shard_bytes));
         shape.insert("shard_records".to_owned(), json!(self.shard_records));
         shape.insert("group".to_owned(), json!(self.group));
-        if self.format == SinkFormat::Parquet {
-            shape.insert("byte_stream_split".to_owned(), json!(self.byte_stream_split));
-        }
         if !self.schema.is_empty() {
             shape.insert("schema".to_owned(), json!(self.schema));
         }
@@ -209,10 +209,7 @@ impl SinkOptions {
         if !self.sequences.is_empty() {
             shape.insert("sequences".to_owned(), json!(self.sequences));
         }
-        if self.format.holds_tokens() {
-            shape.insert("token_type".to_owned(), json!(self.token_type.dtype().name()));
-            shape.insert("bare".to_owned(), json!(self.bare));
-        }
+        shape.extend((facts.options)(self).into_iter().map(|(name, value)| (name.to_owned(), value)));
         shape
     }
 }

@@ -7,11 +7,10 @@ use rayon::ThreadPool;
 
 use super::compression::Compression;
 use super::folder::Folder;
-use super::format::SinkFormat;
 use super::options::SinkOptions;
 use super::schema::{Fit, Schema};
 use super::shard_file::ShardFile;
-use super::writers::{self, ShardWriter, Shared};
+use super::writers::{Facts, NewShard, ShardWriter};
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -19,6 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) options: SinkOptions,
+    pub(super) facts: &'static Facts,
     pub(super) folder: Folder,
     columns: OnceLock<Columns>,
     pool: Option<Arc<ThreadPool>>,
@@ -32,16 +32,15 @@ struct Columns {
 }
 
 impl Plan {
-    pub(super) fn new(options: SinkOptions, folder: Folder) -> Result<Self> {
-        let SinkOptions { format, compression, .. } = options;
-        let has_parts = format == SinkFormat::Parquet || format.packs_files() && compression != Compression::None;
+    pub(super) fn new(options: SinkOptions, facts: &'static Facts, folder: Folder) -> Result<Self> {
+        let has_parts = facts.has_parts || facts.packs_files && options.compression != Compression::None;
         let pool = if has_parts { pool(options.threads)? } else { None };
-        Ok(Self { options, folder, columns: OnceLock::new(), pool })
+        Ok(Self { options, facts, folder, columns: OnceLock::new(), pool })
     }
 
     /// Says what the columns of all shards are, before the first is begun.
     pub(super) fn settle(&self, schema: Schema) -> Result<()> {
-        let fit = Fit::new(self.options.format, &schema, &self.options.schema)?;
+        let fit = Fit::new(self.facts.columns, &schema, &self.options.schema)?;
         // They are said once.
         let _ = self.columns.set(Columns { schema, fit });
         Ok(())
@@ -55,13 +54,13 @@ impl Plan {
     /// Begins the shard of this number, and of this record.
     pub(super) fn shard(&self, number: u64, first_record: u64) -> Result<Box<dyn ShardWriter>> {
         let schema = self.columns.get().map(|columns| &columns.schema);
-        let shared = Shared { schema, pool: self.pool.as_ref() };
-        writers::open(&self.options, shared, first_record, &mut |ending| self.file(number, ending))
+        let shard = NewShard { options: &self.options, schema, pool: self.pool.as_ref(), first_record };
+        (self.facts.open)(&shard, &mut |ending| self.file(number, ending))
     }
 
     /// The name of the file of a shard that has one.
     pub(super) fn name(&self, number: u64) -> String {
-        self.named(number, &self.options.format.ending(self.options.compression))
+        self.named(number, &self.facts.ending(self.options.compression))
     }
 
     /// Whether a file in the folder is of a shard of this number or a later one.
@@ -76,8 +75,7 @@ impl Plan {
 
     /// Begins a file of a shard; the ending is that of the format, or of a second file.
     fn file(&self, number: u64, ending: Option<&str>) -> Result<ShardFile> {
-        let SinkOptions { format, compression, .. } = &self.options;
-        let of_file = if format.packs_files() { *compression } else { Compression::None };
+        let of_file = if self.facts.packs_files { self.options.compression } else { Compression::None };
         let name = ending.map_or_else(|| self.name(number), |ending| self.named(number, ending));
         ShardFile::create(&self.folder, name, of_file, self.pool.as_ref())
     }

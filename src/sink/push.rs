@@ -17,7 +17,8 @@ use super::plan::Plan;
 use super::report::{Figures, SinkReport};
 use super::resume::{Resumed, again, found};
 use super::schema::Inference;
-use super::writers;
+use super::shard_file::ShardFile;
+use super::writers::Beside;
 use crate::checkpoint::Checkpoint;
 use crate::element::{Batch, Element};
 use crate::error::{Error, Result};
@@ -44,8 +45,8 @@ impl Sink {
     }
 
     pub(super) fn open(options: SinkOptions, folder: &Path) -> Result<Self> {
-        options.check()?;
-        let plan = Plan::new(options, Folder::open(folder)?)?;
+        let facts = options.check()?;
+        let plan = Plan::new(options, facts, Folder::open(folder)?)?;
         let (mut manifest, is_new) = found(&plan)?;
         let resumed = Resumed::of(&manifest);
         if !is_new {
@@ -54,10 +55,7 @@ impl Sink {
         let again = if is_new { None } else { again(&plan, &mut manifest)? };
         let inference = match &manifest.schema {
             Some(schema) => plan.settle(schema.clone()).map(|()| None)?,
-            None => {
-                let SinkOptions { format, column, schema, .. } = &plan.options;
-                Inference::of(*format, column.clone(), schema.clone())
-            }
+            None => facts.columns.map(|rules| Inference::new(rules, &plan.options)),
         };
         let plan = Arc::new(plan);
         let crew = Crew::new(plan.clone(), manifest);
@@ -160,7 +158,9 @@ impl Sink {
         intake.flush(state)?;
         let report = self.settle(until)?;
         let Intake { plan, crew, .. } = self.intake()?;
-        let files = writers::beside(&plan.folder, &crew.publisher().manifest)?;
+        let beside = (plan.facts.beside)(&crew.publisher().manifest)?;
+        let write = |(name, bytes): &Beside| ShardFile::write_whole(&plan.folder, name, bytes);
+        let files = beside.iter().map(write).collect::<Result<_>>()?;
         crew.publisher().complete(&plan.folder, files)?;
         Ok(report)
     }

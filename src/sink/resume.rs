@@ -72,7 +72,7 @@ pub(super) fn again(plan: &Plan, manifest: &mut Manifest) -> Result<Option<Again
 
 /// The manifest of the folder, and whether there was none.
 pub(super) fn found(plan: &Plan) -> Result<(Manifest, bool)> {
-    let new = plan.options.manifest();
+    let new = plan.options.manifest(plan.facts);
     let Some(text) = plan.folder.manifest()? else {
         // Before its first shard, a folder has a manifest: these are somebody else's.
         return match plan.folder.files()?.keys().find(|name| plan.is_shard_from(name, 0)) {

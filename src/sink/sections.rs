@@ -109,7 +109,7 @@ impl<W: Write> Write for Sections<W> {
         Ok(now)
     }
 
-    /// What is compressed is not cut short for it.
+    /// Does nothing: what is compressed is not cut short for it.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

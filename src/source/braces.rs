@@ -27,7 +27,7 @@ pub(super) fn expand(pattern: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// What is before the first braces, in them, and behind them.
+/// Splits text into what is before the first braces, in them, and behind them.
 fn next(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once('{')?;
     let (inside, behind) = rest.split_once('}')?;

@@ -10,7 +10,7 @@ pub(crate) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) 
     measured.filter(|&(d, _)| d <= near).min_by_key(|&(d, _)| d).map(|(_, other)| other)
 }
 
-/// What there is instead of column `name`, in words.
+/// Says what there is instead of column `name`.
 pub(crate) fn instead<'a>(name: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> String {
     const SHOWN: usize = 20;
     if let Some(near) = nearest(name, names.clone()) {
@@ -24,7 +24,7 @@ pub(crate) fn instead<'a>(name: &str, names: impl IntoIterator<Item = &'a str> +
     }
 }
 
-/// That some columns are chosen, and none of them twice.
+/// Checks that some columns are chosen, and none of them twice.
 ///
 /// # Errors
 /// [`ErrorKind::Config`](crate::ErrorKind::Config) that says which it is.

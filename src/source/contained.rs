@@ -18,7 +18,7 @@ pub(crate) fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 thread_local! {
-    /// How many calls of [`contained`] this thread is in.
+    /// Number of calls of [`contained`] that this thread is in.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -64,7 +64,7 @@ mod tests {
 
     const CHILD: &str = "GRISTMILL_TEST_CONTAINED";
 
-    /// What the test below runs in a process of its own, as hooks belong to all of a process.
+    /// Part that the test below runs in a process of its own, as hooks belong to all of a process.
     #[test]
     fn a_process_that_panics() {
         if std::env::var_os(CHILD).is_none() {

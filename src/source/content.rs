@@ -5,19 +5,20 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::files::{self, FileId, Patterns};
-use super::format::Format;
+use super::formats::Format;
 use super::mmap::{Access, Mapping};
 use super::signs::compression;
 use crate::cores;
 use crate::dataset::Upcoming;
 use crate::element::Buffer;
 use crate::error::{Error, ErrorKind, Result};
-use crate::place;
+use crate::place::Location;
 #[cfg(feature = "store")]
 use crate::store::{BLOCK, Object};
 
@@ -35,10 +36,13 @@ enum Kind {
 
 impl Content {
     /// Maps a file, or asks a store for its size and version.
-    pub(crate) fn open(path: &Path, access: Access) -> Result<Self> {
-        if place::is_remote(path) {
-            return Self::open_far(&[path.to_owned()]).pop().unwrap_or_else(|| Err(Error::config("no file")));
-        }
+    pub(crate) fn open(location: &Location, access: Access) -> Result<Self> {
+        let path = match location {
+            Location::Local(path) => path,
+            Location::Object(url) => {
+                return Self::open_far(slice::from_ref(url)).pop().unwrap_or_else(|| Err(Error::config("no file")));
+            }
+        };
         let (mapping, file) = Mapping::open_file(path, access)?;
         check_begun(path, mapping.bytes().len() as u64)?;
         let hash = files::sample_file(&file, mapping.bytes().len());
@@ -97,17 +101,6 @@ impl Content {
     fn outside(&self, range: &Range<u64>) -> Error {
         let text = format!("bytes {} to {} of a file of {}", range.start, range.end, self.len());
         Error::data(text).offset(range.start.min(self.len())).help("the file is cut or damaged")
-    }
-
-    /// At least these bytes, without a copy where they are in memory or mapped: there it is all of the file.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read), of what lies far away.
-    pub(crate) fn view(&self, range: Range<u64>) -> Result<View<'_>> {
-        match self.here() {
-            Some(all) => Ok(View::All(all)),
-            None => Ok(View::Part { at: range.start, bytes: self.read(range)? }),
-        }
     }
 
     /// These bytes as they lie in memory, without a copy.
@@ -169,17 +162,13 @@ impl Content {
     }
 
     /// Its part in the identity of a source.
-    pub(crate) fn id(&self, path: &Path) -> Result<FileId> {
-        match &self.0 {
-            Kind::Here(bytes, None) => Ok(FileId::new(path, bytes.as_bytes())),
-            Kind::Here(bytes, Some(hash)) => {
-                Ok(FileId { name: files::file_name(path).into_owned(), size: bytes.len() as u64, hash: *hash })
-            }
+    pub(crate) fn id(&self, path: impl AsRef<Path>) -> FileId {
+        let (size, hash) = match &self.0 {
+            Kind::Here(bytes, hash) => (bytes.len() as u64, hash.unwrap_or_else(|| files::sample(bytes.as_bytes()))),
             #[cfg(feature = "store")]
-            Kind::Far(object) => {
-                Ok(FileId { name: files::file_name(path).into_owned(), size: object.len(), hash: object.hash() })
-            }
-        }
+            Kind::Far(object) => (object.len(), object.hash()),
+        };
+        FileId { name: files::file_name(path.as_ref()).into_owned(), size, hash }
     }
 
     /// The key of an object of a store: its URL and its version, where the server tells one. Files are known otherwise.
@@ -201,29 +190,6 @@ impl Content {
     }
 }
 
-/// A part of a file, or all of it.
-pub(crate) enum View<'a> {
-    All(&'a [u8]),
-    Part { bytes: Buffer, at: u64 },
-}
-
-impl View<'_> {
-    pub(crate) fn bytes(&self) -> &[u8] {
-        match self {
-            Self::All(bytes) => bytes,
-            Self::Part { bytes, .. } => bytes.as_bytes(),
-        }
-    }
-
-    /// The byte of the file at which they begin.
-    pub(crate) fn at(&self) -> u64 {
-        match self {
-            Self::All(_) => 0,
-            Self::Part { at, .. } => *at,
-        }
-    }
-}
-
 /// A part of a file as it lies in memory.
 pub(crate) enum Pieces<'a> {
     /// All of it, in one piece.
@@ -234,7 +200,7 @@ pub(crate) enum Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// Which of the file's bytes they are.
+    /// Returns the range of the file's bytes that they are.
     pub(crate) fn range(&self) -> Range<u64> {
         match self {
             Self::All(bytes) => 0..bytes.len() as u64,
@@ -404,21 +370,21 @@ fn check_begun(path: &Path, len: u64) -> Result<()> {
 
 /// Opens what lies beside another file, if it is there.
 #[cfg_attr(not(feature = "compress"), allow(dead_code, reason = "one format has files beside others"))]
-pub(crate) fn beside(path: &Path, access: Access) -> Result<Option<Content>> {
-    #[cfg(feature = "store")]
-    if place::is_remote(path) && !Object::is_there(path)? {
-        return Ok(None);
-    }
-    if !place::is_remote(path) && !path.exists() {
-        return Ok(None);
-    }
-    Content::open(path, access).map(Some)
+pub(crate) fn beside(location: &Location, access: Access) -> Result<Option<Content>> {
+    let is_there = match location {
+        Location::Local(path) => path.exists(),
+        #[cfg(feature = "store")]
+        Location::Object(url) => Object::is_there(url)?,
+        #[cfg(not(feature = "store"))]
+        Location::Object(_) => true,
+    };
+    is_there.then(|| Content::open(location, access)).transpose()
 }
 
 /// Bytes of an object.
 #[cfg(feature = "cli")]
 pub(crate) fn size(path: &Path) -> Result<u64> {
-    Ok(Content::open(path, Access::Normal).map_err(|e| e.path(path))?.len())
+    Ok(Content::open(&path.into(), Access::Normal).map_err(|e| e.path(path))?.len())
 }
 
 /// The error that a [`Stream`] put into one of the standard library.
@@ -430,25 +396,21 @@ pub(crate) fn untold(error: io::Error) -> Error {
 }
 
 /// Files that are open, in their order.
-pub(crate) type Contents = Vec<(PathBuf, Content)>;
+pub(crate) type Contents = Vec<(Location, Content)>;
 
 /// The files that `patterns` name, in their order, opened.
-pub(crate) fn open_all(
-    patterns: impl Patterns,
-    extensions: &[&str],
-    access: Access,
-) -> Result<Vec<(PathBuf, Content)>> {
-    let paths = files::find(patterns, extensions)?;
-    let contents = open_each(&paths, access);
-    paths.into_iter().zip(contents).map(|(path, content)| Ok((path, content?))).collect()
+pub(crate) fn open_all(patterns: impl Patterns, extensions: &[&str], access: Access) -> Result<Contents> {
+    let files = files::locate(patterns, extensions)?;
+    let contents = open_each(&files, access);
+    files.into_iter().zip(contents).map(|(file, content)| Ok((file, content?))).collect()
 }
 
-/// Files by their names, opened, many at a time.
-pub(crate) fn open_each(paths: &[PathBuf], access: Access) -> Vec<Result<Content>> {
-    let far: Vec<PathBuf> = paths.iter().filter(|path| place::is_remote(path)).cloned().collect();
-    let mut far = Content::open_far(&far).into_iter();
-    let here = |path: &PathBuf| (!place::is_remote(path)).then(|| Content::open(path, access));
-    let here: Vec<Option<Result<Content>>> = cores::on_all(|| paths.par_iter().map(here).collect());
+/// Files, opened, many at a time.
+pub(crate) fn open_each(files: &[Location], access: Access) -> Vec<Result<Content>> {
+    let far = files.iter().filter(|file| file.is_object()).cloned().map(Location::into_path);
+    let mut far = Content::open_far(&far.collect::<Vec<_>>()).into_iter();
+    let here = |file: &Location| (!file.is_object()).then(|| Content::open(file, access));
+    let here: Vec<Option<Result<Content>>> = cores::on_all(|| files.par_iter().map(here).collect());
     let missing = || Err(Error::config("no file"));
     here.into_iter().map(|content| content.or_else(|| far.next()).unwrap_or_else(missing)).collect()
 }
@@ -462,7 +424,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let open = |name: &str| {
             std::fs::write(dir.path().join(name), b"").unwrap();
-            Content::open(&dir.path().join(name), Access::Normal).map(|content| content.len())
+            Content::open(&dir.path().join(name).into(), Access::Normal).map(|content| content.len())
         };
         for name in ["a.jsonl.gz", "A.CSV.ZST", "a.tar.lz4", "a.tgz", "a.tfrecord.zlib"] {
             let error = open(name).unwrap_err().to_string();

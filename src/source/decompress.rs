@@ -1,4 +1,4 @@
-//! What was compressed in one piece: chunks, frames, shards.
+//! Decompression of what was compressed in one piece: chunks, frames, shards.
 //!
 //! Memory grows with what comes out, not with what a file says of it.
 
@@ -10,13 +10,13 @@ use zstd::bulk::Decompressor;
 #[cfg(any(feature = "array_record", feature = "mds"))]
 use crate::units::Bytes;
 
-/// So much of a size that is stated is believed at once, and so many times what is there; more only as it comes.
+/// Bytes of a stated size that are believed at once, beside so many times what is there; more only as it comes.
 const AT_ONCE: usize = 16 << 20;
 const AT_ONCE_RATIO: usize = 256;
 /// 32 MiB, which every level of zstd but the `--long` ones keeps to.
 const WINDOW_LOG: u32 = 25;
 
-/// What compressed it.
+/// Codec that compressed it.
 #[cfg(any(feature = "array_record", feature = "mds"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Codec {
@@ -54,19 +54,19 @@ impl Codec {
     }
 }
 
-/// What is believed at once of the size that is stated of `packed`.
+/// Computes what is believed at once of the size that is stated of `packed`.
 fn believed(packed: &[u8]) -> usize {
     packed.len().saturating_mul(AT_ONCE_RATIO).saturating_add(AT_ONCE)
 }
 
-/// What `stream` yields, of which a byte more than `most` is read, so that it is seen.
+/// Reads what `stream` yields, of which a byte more than `most` is read, so that it is seen.
 fn drain(stream: impl Read, most: usize, at_once: usize) -> io::Result<Vec<u8>> {
     let mut out = Vec::with_capacity(at_once.min(most));
     stream.take((most as u64).saturating_add(1)).read_to_end(&mut out)?;
     Ok(out)
 }
 
-/// What a frame of zstd was made of, which says that it was `length` bytes.
+/// Decodes what a frame of zstd was made of, which says that it was `length` bytes.
 pub(crate) fn zstd(frame: &[u8], length: usize) -> io::Result<Vec<u8>> {
     match believed(frame) {
         believed if length > believed => drain(zstd_stream(frame)?, length, believed),
@@ -74,7 +74,7 @@ pub(crate) fn zstd(frame: &[u8], length: usize) -> io::Result<Vec<u8>> {
     }
 }
 
-/// What a frame of zstd was made of, which does not say how much that was; a byte more than `most` where it was more.
+/// Decodes what a frame of zstd was made of, which does not say how much that was; a byte more than `most` where it was more.
 #[cfg(feature = "bagz")]
 pub(crate) fn zstd_unsized(frame: &[u8], most: usize) -> io::Result<Vec<u8>> {
     drain(zstd_stream(frame)?, most, 0)

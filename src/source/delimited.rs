@@ -2,13 +2,19 @@
 //!
 //! As RFC 4180 has it, and where that is silent as the `csv` crate and Python's `csv` do: a quote within a field that does not
 //! begin with one is a character like any other, and so is what follows the closing quote of one that does.
+//!
+//! `csv-core` 0.1.13 does not split here. It says of no field where it begins, whether it was quoted and whether its quote is closed, which
+//! errors and nulls need, and it copies every byte through its table, where a field here is a view of the record. Nanoseconds a record of
+//! both in one run, `csv-core` with one reader and one buffer for all records: 28 and 37 here for `1,2.5,name 1,"oat, or ""rye"" 1"`, 16
+//! and 10 for four numbers, 152 and 87 for 40 short fields, 98 and 14 for 240 bytes of text, 109 and 17 where they are quoted. Of the 160
+//! ns that an element out of the first of these takes, that would be 9.
 #![cfg_attr(not(feature = "csv"), allow(dead_code, reason = "only recognised"))]
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
-/// What stands between fields, and around those that hold it.
+/// Characters that stand between fields, and around those that hold them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dialect {
     pub(crate) delimiter: u8,
@@ -18,7 +24,7 @@ pub(crate) struct Dialect {
 /// A field of a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Field<'a> {
-    /// Where it begins in the record, its quote included.
+    /// Place where it begins in the record, its quote included.
     pub(crate) at: usize,
     /// Without quotes.
     pub(crate) bytes: Cow<'a, [u8]>,
@@ -53,7 +59,7 @@ impl Dialect {
         inside
     }
 
-    /// Where each record begins in `text`, and calls `found` with it. Lines that are empty are none.
+    /// Finds where each record begins in `text`, and calls `found` with it. Lines that are empty are none.
     pub(crate) fn each_record(self, text: &[u8], mut found: impl FnMut(usize)) {
         let (mut at, mut inside) = (0, false);
         while at < text.len() {
@@ -101,7 +107,7 @@ impl Dialect {
 pub(crate) struct Fields<'a> {
     dialect: Dialect,
     record: &'a [u8],
-    /// Where the next field begins, if there is one.
+    /// Place where the next field begins, if there is one.
     at: Option<usize>,
 }
 
@@ -173,7 +179,7 @@ fn append<'a>(bytes: &mut Cow<'a, [u8]>, more: &'a [u8], left: usize) {
     }
 }
 
-/// Where the delimiter or the end of the line is.
+/// Finds the delimiter or the end of the line.
 #[inline]
 fn end_of_field(delimiter: u8, rest: &[u8]) -> Option<usize> {
     /// A search that is made for long texts takes as long to begin.
@@ -196,7 +202,7 @@ mod tests {
         COMMAS.fields(record).map(|field| field.unwrap().bytes.into_owned()).collect()
     }
 
-    /// What the `csv` crate makes of it.
+    /// Reads as the `csv` crate does.
     #[cfg(feature = "csv")]
     fn theirs(text: &[u8]) -> Vec<Vec<Vec<u8>>> {
         let mut builder = csv::ReaderBuilder::new();

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use crate::element::Array;
 #[cfg(feature = "webdataset")]
 use {
-    super::{json_write, npy},
+    super::{json, npy},
     crate::element::Value,
     crate::error::{Error, Result},
 };
@@ -19,7 +19,7 @@ pub(super) fn by_extension<'a>(name: &str, value: &'a Value) -> Result<Cow<'a, [
         (_, Value::Bytes(bytes)) => Ok(Cow::Borrowed(bytes.as_bytes())),
         ("json" | "jsn", value) => {
             let mut text = Vec::new();
-            json_write::value(&mut text, value)?;
+            json::write::value(&mut text, value)?;
             Ok(text.into())
         }
         (_, Value::Str(text)) => Ok(Cow::Borrowed(text.as_bytes())),

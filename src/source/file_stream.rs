@@ -1,12 +1,12 @@
 //! Files read front to back, one behind the other: what the streams of all formats share.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::content::Content;
+use super::content::{Content, Contents};
 use super::files::{self, FileId};
 use crate::cx::{Cx, StageId};
 use crate::dataset::{Role, Stage};
@@ -50,17 +50,17 @@ pub(super) struct FileStream<F> {
 }
 
 struct Shared<F> {
-    files: Vec<(PathBuf, Content)>,
+    files: Contents,
     format: F,
     identity: String,
 }
 
 impl<F: Forward> FileStream<F> {
     /// Files in their order, and how they are read.
-    pub(super) fn of(files: Vec<(PathBuf, Content)>, format: F) -> Result<Self> {
-        let ids = files.iter().map(|(path, file)| file.id(path)).collect::<Result<Vec<FileId>>>()?;
+    pub(super) fn of(files: Contents, format: F) -> Self {
+        let ids: Vec<FileId> = files.iter().map(|(path, file)| file.id(path)).collect();
         let identity = files::identity(&ids) + &format.params();
-        Ok(Self { shared: Arc::new(Shared { files, format, identity }) })
+        Self { shared: Arc::new(Shared { files, format, identity }) }
     }
 
     /// A pass from the first record of the first file on.
@@ -141,12 +141,12 @@ impl<F: Forward> FilePass<F> {
             let reader = match &mut self.reader {
                 Some(reader) => reader,
                 none => {
-                    let opened = format.open(path, file, 0, 0);
+                    let opened = format.open(path.as_ref(), file, 0, 0);
                     self.at += usize::from(opened.is_err());
                     none.insert(opened.map_err(|e| e.path(path))?)
                 }
             };
-            if let Some(record) = format.next(reader, path).map_err(|e| e.path(path))? {
+            if let Some(record) = format.next(reader, path.as_ref()).map_err(|e| e.path(path))? {
                 return Ok(Some(record));
             }
             self.at += 1;
@@ -183,7 +183,7 @@ impl<F: Forward> FilePass<F> {
         self.reader = match files.get(self.at) {
             _ if place.byte == 0 => None,
             Some((path, file)) => {
-                let opened = format.open(path, file, place.byte, place.record);
+                let opened = format.open(path.as_ref(), file, place.byte, place.record);
                 Some(opened.map_err(|e| e.path(path))?)
             }
             None => return Err(Error::state(format!("byte {} behind the last file", place.byte))),

@@ -1,4 +1,4 @@
-//! Which files: names, globs, directories; and what tells one set of files from another.
+//! Sets of files: names, globs, directories; and what tells one set from another.
 
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use super::braces;
 use super::globs;
 use crate::error::{Error, Result};
-use crate::place;
 pub(crate) use crate::place::file_name;
+use crate::place::{self, Location};
 use crate::store::listed;
 
-/// What names files: a path, a glob, a directory, or a list of those.
+/// Names of files: a path, a glob, a directory, or a list of those.
 pub trait Patterns {
     /// The paths, globs and directories, in order.
     fn patterns(&self) -> Vec<PathBuf>;
@@ -28,6 +28,12 @@ macro_rules! one_pattern {
     };
 }
 one_pattern!(str, String, Path, PathBuf);
+
+impl Patterns for Location {
+    fn patterns(&self) -> Vec<PathBuf> {
+        vec![self.as_ref().to_owned()]
+    }
+}
 
 impl<P: Patterns> Patterns for [P] {
     fn patterns(&self) -> Vec<PathBuf> {
@@ -65,15 +71,20 @@ impl<P: Patterns + ?Sized> Patterns for &P {
 /// # Errors
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) that names the pattern if nothing matches it, and whatever the system reports while looking.
 pub fn find(patterns: impl Patterns, extensions: &[&str]) -> Result<Vec<PathBuf>> {
+    Ok(locate(patterns, extensions)?.into_iter().map(Location::into_path).collect())
+}
+
+/// The same, parsed.
+pub(crate) fn locate(patterns: impl Patterns, extensions: &[&str]) -> Result<Vec<Location>> {
     let patterns = patterns.patterns();
     if patterns.is_empty() {
         return Err(Error::config("no files: the list of paths is empty"));
     }
-    let mut files: Vec<PathBuf> = Vec::new();
+    let mut files: Vec<Location> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for pattern in &patterns {
-        for pattern in &expanded(pattern)? {
-            let found = find_one(pattern, extensions)?;
+        for location in &expanded(pattern)? {
+            let found = find_one(location, extensions)?;
             files.extend(found.into_iter().filter(|file| seen.insert(file.clone())));
         }
     }
@@ -81,46 +92,39 @@ pub fn find(patterns: impl Patterns, extensions: &[&str]) -> Result<Vec<PathBuf>
 }
 
 /// The names that braces stand for, unless there is a file of the very name.
-fn expanded(pattern: &Path) -> Result<Vec<PathBuf>> {
+fn expanded(pattern: &Path) -> Result<Vec<Location>> {
     match pattern.to_str().filter(|text| text.contains('{')) {
-        Some(text) if place::is_remote(pattern) || !pattern.exists() => {
-            Ok(braces::expand(text)?.into_iter().map(PathBuf::from).collect())
-        }
-        _ => Ok(vec![pattern.to_owned()]),
+        Some(text) if !pattern.exists() => Ok(braces::expand(text)?.into_iter().map(Location::from).collect()),
+        _ => Ok(vec![pattern.into()]),
     }
 }
 
-#[cfg(feature = "store")]
-use crate::store::find as find_far;
-
-#[cfg(not(feature = "store"))]
-fn find_far(url: &Path, _: &[&str]) -> Result<Vec<PathBuf>> {
-    Err(crate::store::lacking(url))
-}
-
-fn find_one(pattern: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
-    if place::is_remote(pattern) {
-        return find_far(pattern, extensions);
-    }
-    let pattern = &*place::local(pattern);
+fn find_one(location: &Location, extensions: &[&str]) -> Result<Vec<Location>> {
+    let pattern = match location {
+        Location::Local(pattern) => pattern,
+        #[cfg(feature = "store")]
+        Location::Object(url) => return crate::store::find(url, extensions),
+        #[cfg(not(feature = "store"))]
+        Location::Object(url) => return Err(crate::store::lacking(url)),
+    };
     if pattern.is_dir() {
-        let listed = listed(pattern, extensions)?;
+        let listed = listed(location, extensions)?;
         return listed.map_or_else(|| in_directory(pattern, extensions), Ok);
     }
     match pattern.metadata() {
-        Ok(_) => Ok(vec![pattern.to_owned()]),
+        Ok(_) => Ok(vec![location.clone()]),
         Err(error) if !globs::is_glob(pattern) => Err(Error::io(error, pattern)),
         Err(_) => match globs::matching(pattern)? {
             files if files.is_empty() => {
                 let text = format!("no file matches the pattern {:?}", place::shown(pattern).display().to_string());
                 Err(Error::new(crate::ErrorKind::Io, text))
             }
-            files => Ok(files),
+            files => Ok(files.into_iter().map(Location::Local).collect()),
         },
     }
 }
 
-fn in_directory(dir: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
+fn in_directory(dir: &Path, extensions: &[&str]) -> Result<Vec<Location>> {
     let entries = std::fs::read_dir(dir).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
     let is_wanted = |entry: &&DirEntry| {
         let name = entry.file_name();
@@ -128,7 +132,7 @@ fn in_directory(dir: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
         !name.starts_with('.') && extensions.iter().any(|ext| name.ends_with(ext)) && is_file(entry)
     };
     let entries = entries.map_err(|e| Error::io(e, dir))?;
-    let mut files: Vec<PathBuf> = entries.iter().filter(is_wanted).map(DirEntry::path).collect();
+    let mut files: Vec<_> = entries.iter().filter(is_wanted).map(|entry| Location::Local(entry.path())).collect();
     files.sort();
     if files.is_empty() {
         let text = format!("no file in this directory ends with {}", extensions.join(" or "));
@@ -150,14 +154,7 @@ pub(crate) struct FileId {
     pub(crate) hash: u64,
 }
 
-impl FileId {
-    /// Of a file's name and content, of which [`sample`] is hashed.
-    pub(crate) fn new(path: &Path, bytes: &[u8]) -> Self {
-        Self { name: file_name(path).into_owned(), size: bytes.len() as u64, hash: sample(bytes) }
-    }
-}
-
-/// What tells files from others, on any machine: names without folders, sizes, and a hash of what each [`FileId`] hashed.
+/// Makes what tells files from others, on any machine: names without folders, sizes, and a hash of what each [`FileId`] hashed.
 pub(crate) fn identity(files: &[FileId]) -> String {
     let mut hasher = Xxh3::new();
     for file in files {
@@ -190,7 +187,7 @@ pub(crate) fn sample(bytes: &[u8]) -> u64 {
     hasher.digest()
 }
 
-/// Where the pages begin that are hashed of a file of so many bytes, more than they are.
+/// Lists where the pages begin that are hashed of a file of so many bytes, more than they are.
 fn sampled(len: usize) -> impl Iterator<Item = usize> {
     let last = (len - SAMPLE_BYTES) as u128;
     (0..SAMPLES).map(move |i| (last * i as u128 / (SAMPLES as u128 - 1)) as usize)
@@ -221,6 +218,8 @@ pub(crate) fn sample_file(_: &std::fs::File, _: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::element::Buffer;
+    use crate::source::content::Content;
 
     fn names(files: &[PathBuf]) -> Vec<String> {
         files.iter().map(|f| file_name(f).into_owned()).collect()
@@ -262,7 +261,7 @@ mod tests {
     #[test]
     fn identity_has_no_folders_and_sees_the_content() {
         let mut bytes = vec![7u8; 1 << 20];
-        let id = |bytes: &[u8]| identity(&[FileId::new(Path::new("/data/secret/a.jsonl"), bytes)]);
+        let id = |bytes: &[u8]| identity(&[Content::from(Buffer::copy_from(bytes)).id("/data/secret/a.jsonl")]);
         let one = id(&bytes);
         assert!(one.starts_with("a.jsonl, bytes=1048576, hash="), "{one}");
         assert!(!one.contains("secret"));

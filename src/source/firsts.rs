@@ -1,9 +1,9 @@
-//! Which part holds a record, where records are numbered over many: files, row groups, shards, chunks.
+//! Search for the part that holds a record, where records are numbered over many: files, row groups, shards, chunks.
 #![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use crate::error::{Error, Result};
 
-/// How many records are before each part.
+/// Counts of the records before each part.
 #[derive(Clone, Debug)]
 pub(crate) struct Firsts {
     before: Before,
@@ -12,7 +12,7 @@ pub(crate) struct Firsts {
 
 #[derive(Clone, Debug)]
 enum Before {
-    /// So many records in each part, but for the last: nothing to hold, and nothing to search.
+    /// The same number in each part, but for the last: nothing to hold, and nothing to search.
     Even(u64),
     Uneven(Vec<u64>),
 }

@@ -42,7 +42,7 @@ pub(super) fn matching(pattern: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Where the search begins, and what is to be matched below it.
+/// Finds where the search begins, and what is to be matched below it.
 fn parts(pattern: &Path) -> Result<(PathBuf, Vec<Part>)> {
     let (mut root, mut parts) = (PathBuf::new(), Vec::new());
     for component in pattern.components() {
@@ -91,7 +91,7 @@ fn walk(at: &Path, parts: &[Part], files: &mut Vec<PathBuf>) -> Result<()> {
     }
 }
 
-/// What lies in a folder and is not hidden; nothing if it is none.
+/// Lists what lies in a folder and is not hidden; nothing if it is none.
 fn children(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
     let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     if !here.is_dir() {

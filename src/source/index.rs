@@ -1,4 +1,4 @@
-//! Where the lines of a text file start: found once, in parallel.
+//! Places at which the lines of a text file start: found once, in parallel.
 
 use std::ops::Range;
 
@@ -44,7 +44,7 @@ impl LineIndex {
         self.0.memory_bytes()
     }
 
-    /// Where line `line` starts, and its bytes without the line end; `None` if there is none, or if the index is not of these bytes.
+    /// Finds where line `line` starts, and its bytes without the line end; `None` if there is none, or if the index is not of these bytes.
     pub(crate) fn line<'a>(&self, line: u64, bytes: &'a [u8]) -> Option<(usize, &'a [u8])> {
         let place = self.place(line, bytes.len() as u64)?;
         let start = usize::try_from(place.start).ok()?;
@@ -55,7 +55,7 @@ impl LineIndex {
         is_line.then_some((start, line))
     }
 
-    /// Where line `line` of a file of `size` bytes lies, with its line end and blank lines that may follow.
+    /// Finds line `line` of a file of `size` bytes, with its line end and blank lines that may follow.
     pub(crate) fn place(&self, line: u64, size: u64) -> Option<Range<u64>> {
         let start = self.0.get(line)?;
         Some(start..self.0.get(line + 1).unwrap_or(size))

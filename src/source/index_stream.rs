@@ -27,7 +27,7 @@ struct Finder {
     keep_blank: bool,
     /// Bytes so far.
     at: u64,
-    /// Where a line starts of which nothing but white space was seen.
+    /// Start of a line of which nothing but white space was seen.
     begun: Option<u64>,
 }
 

@@ -93,7 +93,7 @@ impl Decoder {
         Ok(got)
     }
 
-    /// What an error of [`read`](Self::read) means, and where.
+    /// Says what an error of [`read`](Self::read) means, and where.
     #[cold]
     pub(super) fn fault(&self, error: io::Error) -> Error {
         let error = match error.downcast::<Error>() {
@@ -152,7 +152,7 @@ pub(super) struct LineReader {
     decoder: Decoder,
     bounds: Bounds,
     buffer: Vec<u8>,
-    /// What of the buffer is read and not yet handed out.
+    /// Beginning of what is read into the buffer and not yet handed out.
     from: usize,
     to: usize,
     /// Place of `buffer[from]` in the decompressed text.

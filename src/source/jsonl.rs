@@ -1,26 +1,23 @@
 //! JSON Lines: an object a line.
 
 use std::fmt;
-#[cfg(feature = "spec")]
-use std::path::PathBuf;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::columns::{check_choice, instead};
-#[cfg(feature = "spec")]
-use super::content::Content;
+use super::content::{self, Contents};
 use super::files::Patterns;
+use super::formats::Format;
+use super::index::LineIndex;
 use super::index_cache::IndexCache;
-use super::json::{self, RecordFault, RepeatedNames, Wanted};
-use super::json_text::Fault;
-use super::lines::{LineFiles, LineOptions};
-use super::mmap::Access;
-use crate::dataset::Upcoming;
-use crate::dataset::map::{Many, RandomAccess};
+use super::json::{self, Fault, RecordFault, RepeatedNames, Wanted};
+use super::lines::LineOptions;
+use super::numbered::{File, Files, Numbered, named_source, source_options};
 use crate::element::{Element, Name};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
-/// Records of JSON Lines files, by number: a [`RandomAccess`] source of [`Element`].
+/// Records of JSON Lines files, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`].
 ///
 /// | JSON | value |
 /// |---|---|
@@ -57,11 +54,7 @@ use crate::error::Result;
 ///
 /// # Cost
 /// Opening: see [`Lines`](super::Lines). Reading goes once over the line; only chosen columns are built.
-pub struct Jsonl {
-    files: LineFiles,
-    parser: RecordParser,
-    identity: String,
-}
+pub struct Jsonl(Files<RecordParser>);
 
 impl Jsonl {
     /// Opens files, globs or directories (of `.jsonl`, `.ndjson` and `.json` files), all columns.
@@ -71,19 +64,9 @@ impl Jsonl {
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
-
-    /// The options, to change before opening.
-    pub fn options() -> JsonlOptions {
-        JsonlOptions::default()
-    }
-
-    fn new(files: LineFiles, parser: RecordParser) -> Self {
-        let identity = files.identity().to_owned() + &parser.identity();
-        Self { files, parser, identity }
-    }
 }
 
-/// How [`Jsonl`] files are opened.
+/// Options with which [`Jsonl`] files are opened.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
 pub struct JsonlOptions {
@@ -92,6 +75,8 @@ pub struct JsonlOptions {
     names: RepeatedNames,
 }
 
+source_options!(JsonlOptions of Jsonl, access at lines.access);
+
 impl JsonlOptions {
     /// The fields to read, in this order; all of them at first.
     pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
@@ -99,21 +84,15 @@ impl JsonlOptions {
         self
     }
 
-    /// What becomes of records in which an object has a name twice, among the fields that are read; [`RepeatedNames::Last`] at first.
+    /// Sets what becomes of records in which an object has a name twice, among the fields that are read; [`RepeatedNames::Last`] at first.
     pub fn repeated_names(mut self, names: RepeatedNames) -> Self {
         self.names = names;
         self
     }
 
-    /// Where the line index is kept; beside the file at first.
+    /// Sets where the line index is kept; beside the file at first.
     pub fn cache(mut self, cache: IndexCache) -> Self {
         self.lines.cache = cache;
-        self
-    }
-
-    /// How the files will be read.
-    pub fn access(mut self, access: Access) -> Self {
-        self.lines.access = access;
         self
     }
 
@@ -122,79 +101,24 @@ impl JsonlOptions {
     /// # Errors
     /// As [`Jsonl::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is named twice or none is.
     pub fn open(self, patterns: impl Patterns) -> Result<Jsonl> {
-        let parser = RecordParser::new(self.columns, self.names)?;
-        Ok(Jsonl::new(LineFiles::open(patterns, &[".jsonl", ".ndjson", ".json"], &self.lines)?, parser))
+        let access = self.lines.access;
+        self.open_by(|| content::open_all(patterns, Format::Jsonl.endings(), access))
     }
 
     /// The same of files that are open.
     #[cfg(feature = "spec")]
-    pub(crate) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<Jsonl> {
+    pub(crate) fn open_contents(self, contents: Contents) -> Result<Jsonl> {
+        self.open_by(|| Ok(contents))
+    }
+
+    /// Opens files once it is known that the options are good.
+    fn open_by(self, contents: impl FnOnce() -> Result<Contents>) -> Result<Jsonl> {
         let parser = RecordParser::new(self.columns, self.names)?;
-        Ok(Jsonl::new(LineFiles::of(contents, &self.lines)?, parser))
+        self.lines.open(parser, contents()?).map(Jsonl)
     }
 }
 
-impl RandomAccess for Jsonl {
-    type Record = Element;
-
-    fn len(&self) -> u64 {
-        self.files.len()
-    }
-
-    #[inline]
-    fn is_native(&self) -> bool {
-        true
-    }
-
-    fn read(&self, index: u64) -> Result<Element> {
-        let line = self.files.line(index)?;
-        self.parser.parse(line.text()?).map_err(|fault| line.fault(fault.at, fault.message))
-    }
-
-    fn read_many(&self, indices: &[u64]) -> Many<Element> {
-        self.files.fetch(indices);
-        Many::one_by_one(indices, |index| self.read(index).map(Some))
-    }
-
-    fn reads_together(&self) -> bool {
-        self.files.is_far()
-    }
-
-    fn reads_far(&self) -> bool {
-        self.files.is_far()
-    }
-
-    fn will_read(&self, next: Upcoming<'_>) {
-        self.files.will_read(next);
-    }
-
-    fn name(&self) -> &'static str {
-        "jsonl"
-    }
-
-    fn identity(&self) -> String {
-        self.identity.clone()
-    }
-
-    #[inline]
-    fn take_note(&self) -> Option<(&'static str, u64)> {
-        self.parser.take_note()
-    }
-
-    fn record_bytes(&self, record: &Element) -> u64 {
-        record.nbytes() as u64
-    }
-
-    fn memory_bytes(&self) -> Option<u64> {
-        Some(self.files.memory_bytes())
-    }
-}
-
-impl fmt::Debug for Jsonl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Jsonl({:?}, {:?})", self.files, self.parser)
-    }
-}
+named_source!(Jsonl of Element);
 
 /// Turns lines into elements.
 #[derive(Clone)]
@@ -217,18 +141,6 @@ impl RecordParser {
         Ok(Self { wanted, names, repeated: Arc::default() })
     }
 
-    /// What of it shapes the data, to follow the identity of the files.
-    pub(crate) fn identity(&self) -> String {
-        let columns = match &self.wanted {
-            Wanted::All => String::new(),
-            Wanted::Columns(columns) => format!(", columns=[{}]", columns.join(", ")),
-        };
-        match self.names {
-            RepeatedNames::Last => columns,
-            RepeatedNames::Error => columns + ", repeated_names=error",
-        }
-    }
-
     #[inline]
     pub(crate) fn parse(&self, line: &str) -> Result<Element, Fault> {
         match json::record(line, &self.wanted, self.names) {
@@ -242,10 +154,50 @@ impl RecordParser {
             Err(RecordFault::Missing(column)) => Err(missing(line, &column)),
         }
     }
+}
 
-    /// Records with a repeated name since this was last asked.
+impl Numbered for RecordParser {
+    type Record = Element;
+    type Index = LineIndex;
+
+    const NAME: &'static str = "jsonl";
+
+    fn len(&self, file: &File<LineIndex>) -> u64 {
+        file.index.len()
+    }
+
     #[inline]
-    pub(crate) fn take_note(&self) -> Option<(&'static str, u64)> {
+    fn read(&self, file: &File<LineIndex>, record: u64) -> Result<Element> {
+        let line = file.line(record)?;
+        self.parse(line.text()?).map_err(|fault| line.fault(fault.at, fault.message))
+    }
+
+    fn ranges(&self, file: &File<LineIndex>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
+        file.line_range(record)
+    }
+
+    /// Lines say themselves where they are.
+    fn locate(&self, _: &File<LineIndex>, _: u64, error: Error) -> Error {
+        error
+    }
+
+    fn params(&self) -> String {
+        let columns = match &self.wanted {
+            Wanted::All => String::new(),
+            Wanted::Columns(columns) => format!(", columns=[{}]", columns.join(", ")),
+        };
+        match self.names {
+            RepeatedNames::Last => columns,
+            RepeatedNames::Error => columns + ", repeated_names=error",
+        }
+    }
+
+    fn index_bytes(index: &LineIndex) -> Option<u64> {
+        Some(index.memory_bytes())
+    }
+
+    #[inline]
+    fn take_note(&self) -> Option<(&'static str, u64)> {
         if self.repeated.load(Ordering::Relaxed) == 0 {
             return None;
         }
@@ -253,7 +205,7 @@ impl RecordParser {
     }
 }
 
-/// What the report calls records in which an object has a name twice.
+/// Name in the report of records in which an object has a name twice.
 pub(crate) const REPEATED: &str = "records with a repeated name";
 
 impl fmt::Debug for RecordParser {
@@ -271,7 +223,7 @@ fn missing(line: &str, column: &str) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::map::Source;
+    use crate::dataset::map::{RandomAccess, Source};
     use crate::{Load, MapDataset};
 
     #[test]
@@ -295,12 +247,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.jsonl");
         std::fs::write(&path, "{\"a\": 1, \"b\": 2}\n").unwrap();
-        let id = |columns: &[&str]| Jsonl::options().columns(columns).open(&path).unwrap().identity();
+        let id = |columns: &[&str]| Jsonl::options().columns(columns).open(&path).unwrap().facts().identity;
         assert_ne!(id(&["a"]), id(&["b"]));
         assert!(Jsonl::options().columns(["a", "a"]).open(&path).unwrap_err().message().contains("\"a\" again"));
         assert!(Jsonl::options().columns([""; 0]).open(&path).is_err());
-        let of = |names: RepeatedNames| Jsonl::options().repeated_names(names).open(&path).unwrap().identity();
-        assert_eq!(of(RepeatedNames::Last), Jsonl::open(&path).unwrap().identity());
+        let of = |names: RepeatedNames| Jsonl::options().repeated_names(names).open(&path).unwrap().facts().identity;
+        assert_eq!(of(RepeatedNames::Last), Jsonl::open(&path).unwrap().facts().identity);
         assert_ne!(of(RepeatedNames::Last), of(RepeatedNames::Error));
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::Write;
 
-use super::json_write::object;
+use super::json::write::object;
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
 

@@ -1,23 +1,22 @@
 //! Text files, a record a line.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::path::Path;
 
-use super::content::{self, Content, check_plain};
-use super::files::{self, Patterns};
-use super::firsts::Firsts;
+use super::content::{self, Content, Contents, check_plain};
+use super::files::Patterns;
+use super::formats::Format;
 use super::index::LineIndex;
-use super::index_cache::{IndexCache, Records, load_or_find};
+use super::index_cache::{IndexCache, Records};
 use super::index_stream;
 use super::mmap::Access;
+use super::numbered::{File, Files, Numbered, named_source, source_options};
 use super::starts::Starts;
 use super::utf8;
-use crate::dataset::Upcoming;
-use crate::dataset::map::{Many, RandomAccess};
 use crate::element::Buffer;
 use crate::error::{Error, Result};
 
-/// How text files are opened: the part that [`Lines`] and [`Jsonl`](super::Jsonl) share.
+/// Options with which text files are opened: the part that [`Lines`] and [`Jsonl`](super::Jsonl) share.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LineOptions {
     pub(crate) cache: IndexCache,
@@ -25,24 +24,23 @@ pub(crate) struct LineOptions {
     pub(crate) keep_blank: bool,
 }
 
-/// Text files that are mapped and indexed: lines by number, over all of them.
-pub(crate) struct LineFiles {
-    files: Vec<LineFile>,
-    firsts: Firsts,
-    /// Whether some come from far away.
-    far: bool,
-    identity: String,
+impl LineOptions {
+    /// Text files with their lines, each made a record by `format`.
+    pub(crate) fn open<F: Numbered<Index = LineIndex>>(&self, format: F, contents: Contents) -> Result<Files<F>> {
+        let records = if self.keep_blank { Records::AllLines } else { Records::Lines };
+        Files::indexed(format, contents, records, &self.cache, |file| starts(file, self.keep_blank))
+    }
 }
 
-struct LineFile {
-    path: PathBuf,
-    content: Content,
-    index: LineIndex,
+impl From<Starts> for LineIndex {
+    fn from(starts: Starts) -> Self {
+        Self(starts)
+    }
 }
 
 /// One line, and where it is.
 pub(crate) struct Line<'a> {
-    file: &'a LineFile,
+    file: &'a File<LineIndex>,
     record: u64,
     start: usize,
     bytes: Bytes<'a>,
@@ -54,80 +52,23 @@ enum Bytes<'a> {
     Read(Buffer),
 }
 
-impl LineFiles {
-    pub(crate) fn open(patterns: impl Patterns, extensions: &[&str], options: &LineOptions) -> Result<Self> {
-        Self::of(content::open_all(patterns, extensions, options.access)?, options)
-    }
-
-    /// The same of files that are open.
-    pub(crate) fn of(contents: Vec<(PathBuf, Content)>, options: &LineOptions) -> Result<Self> {
-        let records = if options.keep_blank { Records::AllLines } else { Records::Lines };
-        let find = |at: usize| starts(&contents[at].1, options.keep_blank);
-        let (starts, ids) = load_or_find(&contents, records, &options.cache, find)?;
-        let file = |((path, content), starts)| LineFile { path, content, index: LineIndex(starts) };
-        let files: Vec<LineFile> = contents.into_iter().zip(starts).map(file).collect();
-        let firsts = Firsts::of(files.iter().map(|file| file.index.len()))?;
-        let far = content::any_far(files.iter().map(|file| &file.content));
-        Ok(Self { files, firsts, far, identity: files::identity(&ids) })
-    }
-
-    pub(crate) fn len(&self) -> u64 {
-        self.firsts.len()
-    }
-
+impl File<LineIndex> {
     #[inline]
-    pub(crate) fn line(&self, index: u64) -> Result<Line<'_>> {
-        let (at, record) = self.firsts.find(index)?;
-        self.files[at].line(record)
-    }
-
-    /// Whether lines come from far away, so that many at once come in less time than one after the other.
-    pub(crate) fn is_far(&self) -> bool {
-        self.far
-    }
-
-    /// Begins to fetch these lines, where they lie far away.
-    pub(crate) fn fetch(&self, indices: &[u64]) {
-        if self.far {
-            content::fetch_all(self.parts(indices), |at| &self.files[at].content);
-        }
-    }
-
-    /// Says that these lines will be read.
-    pub(crate) fn will_read(&self, next: Upcoming<'_>) {
-        content::will_read(self.parts(next.indices()), next, |at| &self.files[at].content);
-    }
-
-    /// The files and ranges where these lines lie.
-    fn parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
-        indices.iter().filter_map(|&index| {
-            let (at, record) = self.firsts.find(index).ok()?;
-            let file = &self.files[at];
-            Some((at, file.index.place(record, file.content.len())?))
-        })
-    }
-
-    pub(crate) fn identity(&self) -> &str {
-        &self.identity
-    }
-
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        self.files.iter().map(|f| f.index.memory_bytes()).sum()
-    }
-}
-
-impl LineFile {
-    #[inline]
-    fn line(&self, record: u64) -> Result<Line<'_>> {
-        let other = || other_file(&self.path, record);
+    pub(crate) fn line(&self, record: u64) -> Result<Line<'_>> {
+        let other = || other_file(self.path.as_ref(), record);
         if let Some(all) = self.content.here() {
             let (start, bytes) = self.index.line(record, all).ok_or_else(other)?;
             return Ok(Line { file: self, record, start, bytes: Bytes::Here(bytes) });
         }
-        let place = self.index.place(record, self.content.len()).ok_or_else(other)?;
+        let place = self.line_range(record).ok_or_else(other)?;
         let start = place.start as usize;
         let bytes = self.content.read(place).map_err(|e| e.path(&self.path).record(record))?;
         Ok(Line { file: self, record, start, bytes: Bytes::Read(bytes) })
+    }
+
+    /// Finds the bytes of a line, with its end and blank lines that may follow.
+    pub(crate) fn line_range(&self, record: u64) -> Option<Range<u64>> {
+        self.index.place(record, self.content.len())
     }
 }
 
@@ -138,7 +79,7 @@ pub(super) fn other_file(path: &Path, record: u64) -> Error {
     error.help("open it again; where that does not help, delete the index, `.gmi` or `.NAME.gmi` beside it")
 }
 
-/// Where the lines of a file start.
+/// Finds where the lines of a file start.
 fn starts(file: &Content, keep_blank: bool) -> Result<Starts> {
     let head = file.read(0..file.len().min(4))?;
     check_plain(head.as_bytes(), "read it as a stream (`JsonlStream`, `LineStream`), or decompress it")?;
@@ -147,12 +88,6 @@ fn starts(file: &Content, keep_blank: bool) -> Result<Starts> {
         None => index_stream::build(file.stream(), keep_blank).map_err(content::untold)?,
     };
     Ok(index.0)
-}
-
-impl fmt::Debug for LineFiles {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} lines in {} files", self.len(), self.files.len())
-    }
 }
 
 impl Line<'_> {
@@ -184,7 +119,7 @@ impl Line<'_> {
     }
 }
 
-/// Lines of text files, by number: a [`RandomAccess`] source of `String`.
+/// Lines of text files, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of `String`.
 ///
 /// Lines end with LF or CRLF, which is not part of the record; the last needs no end. Lines of nothing but white space
 /// are left out unless [`LinesOptions::blank_lines`] keeps them. A byte order mark at the start of a file is dropped.
@@ -208,10 +143,7 @@ impl Line<'_> {
 /// # Cost
 /// Opening maps the files and finds their lines in parallel, or takes them from the [`IndexCache`]; 4 bytes a line are
 /// held. Reading copies one line. See [`Mapping`](super::Mapping) for what must not be done to the files meanwhile.
-pub struct Lines {
-    files: LineFiles,
-    identity: String,
-}
+pub struct Lines(Files<Plain>);
 
 impl Lines {
     /// Opens files, globs or directories (of `.txt` files) with the default options.
@@ -221,28 +153,19 @@ impl Lines {
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
-
-    /// The options, to change before opening.
-    pub fn options() -> LinesOptions {
-        LinesOptions::default()
-    }
 }
 
-/// How [`Lines`] are opened.
+/// Options with which [`Lines`] are opened.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
 pub struct LinesOptions(LineOptions);
 
+source_options!(LinesOptions of Lines, access at 0.access);
+
 impl LinesOptions {
-    /// Where the line index is kept; beside the file at first.
+    /// Sets where the line index is kept; beside the file at first.
     pub fn cache(mut self, cache: IndexCache) -> Self {
         self.0.cache = cache;
-        self
-    }
-
-    /// How the files will be read.
-    pub fn access(mut self, access: Access) -> Self {
-        self.0.access = access;
         self
     }
 
@@ -257,82 +180,59 @@ impl LinesOptions {
     /// # Errors
     /// As [`Lines::open`].
     pub fn open(self, patterns: impl Patterns) -> Result<Lines> {
-        LineFiles::open(patterns, &[".txt"], &self.0).map(|files| self.of(files))
+        let contents = content::open_all(patterns, Format::Lines.endings(), self.0.access)?;
+        self.open_contents(contents)
     }
 
     /// The same of files that are open.
-    #[cfg(feature = "spec")]
-    pub(crate) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<Lines> {
-        LineFiles::of(contents, &self.0).map(|files| self.of(files))
-    }
-
-    fn of(&self, files: LineFiles) -> Lines {
-        let identity = match self.0.keep_blank {
-            true => format!("{}, blank_lines=true", files.identity()),
-            false => files.identity().to_owned(),
-        };
-        Lines { files, identity }
+    pub(crate) fn open_contents(self, contents: Contents) -> Result<Lines> {
+        self.0.open(Plain { keep_blank: self.0.keep_blank }, contents).map(Lines)
     }
 }
 
-impl RandomAccess for Lines {
+/// Lines as they are.
+struct Plain {
+    keep_blank: bool,
+}
+
+impl Numbered for Plain {
     type Record = String;
+    type Index = LineIndex;
 
-    fn len(&self) -> u64 {
-        self.files.len()
+    const NAME: &'static str = "lines";
+
+    fn len(&self, file: &File<LineIndex>) -> u64 {
+        file.index.len()
     }
 
-    fn is_native(&self) -> bool {
-        true
+    fn read(&self, file: &File<LineIndex>, record: u64) -> Result<String> {
+        file.line(record)?.text().map(str::to_owned)
     }
 
-    fn read(&self, index: u64) -> Result<String> {
-        self.files.line(index)?.text().map(str::to_owned)
+    fn ranges(&self, file: &File<LineIndex>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
+        file.line_range(record)
     }
 
-    fn read_many(&self, indices: &[u64]) -> Many<String> {
-        self.files.fetch(indices);
-        Many::one_by_one(indices, |index| self.read(index).map(Some))
+    /// Lines say themselves where they are.
+    fn locate(&self, _: &File<LineIndex>, _: u64, error: Error) -> Error {
+        error
     }
 
-    fn reads_together(&self) -> bool {
-        self.files.is_far()
+    fn params(&self) -> String {
+        if self.keep_blank { ", blank_lines=true".to_owned() } else { String::new() }
     }
 
-    fn reads_far(&self) -> bool {
-        self.files.is_far()
-    }
-
-    fn will_read(&self, next: Upcoming<'_>) {
-        self.files.will_read(next);
-    }
-
-    fn name(&self) -> &'static str {
-        "lines"
-    }
-
-    fn identity(&self) -> String {
-        self.identity.clone()
-    }
-
-    fn record_bytes(&self, record: &String) -> u64 {
-        record.len() as u64
-    }
-
-    fn memory_bytes(&self) -> Option<u64> {
-        Some(self.files.memory_bytes())
+    fn index_bytes(index: &LineIndex) -> Option<u64> {
+        Some(index.memory_bytes())
     }
 }
 
-impl fmt::Debug for Lines {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lines({:?})", self.files)
-    }
-}
+named_source!(Lines of String);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::map::RandomAccess;
 
     #[test]
     fn files_follow_each_other_and_errors_say_where() {
@@ -347,12 +247,12 @@ mod tests {
         let error = lines.read(2).unwrap_err().to_string();
         assert!(error.ends_with("c.txt: line 3: byte 6: byte 0xff is not UTF-8"), "{error}");
         assert!(lines.read(4).is_err());
-        assert!(lines.identity().starts_with("a.txt … c.txt, files=3, bytes="), "{}", lines.identity());
+        assert!(lines.facts().identity.starts_with("a.txt … c.txt, files=3, bytes="), "{}", lines.facts().identity);
 
         let all = Lines::options().blank_lines(true).open(dir.path()).unwrap();
         assert_eq!(all.len(), 7);
         assert_eq!(all.read(2).unwrap(), "");
-        assert_ne!(all.identity(), lines.identity());
+        assert_ne!(all.facts().identity, lines.facts().identity);
     }
 
     #[cfg(feature = "compress")]

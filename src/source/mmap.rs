@@ -11,7 +11,7 @@ use crate::element::Owner;
 use crate::error::{Error, ErrorKind, Result};
 use crate::units::Bytes;
 
-/// How a mapped file will be read: a hint to the system, without effect on the data.
+/// Way in which a mapped file will be read: a hint to the system, without effect on the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {

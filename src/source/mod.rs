@@ -23,7 +23,7 @@
 //! | WebDataset of gzip, zstd and LZ4 | [`WebDatasetStream`] | in order | `webdataset` |
 //! | MDS, read and written | [`Mds`] | by number | `mds` |
 //!
-//! What is read by number is a [`RandomAccess`](crate::dataset::map::RandomAccess), which
+//! Sources that are read by number are a [`RandomAccess`](crate::dataset::map::RandomAccess), which
 //! [`Source::new`](crate::dataset::map::Source::new) makes a dataset; crops and streams are datasets themselves. Paths
 //! may be files, globs, folders, URLs of [stores](crate::store) or lists of them: see [`find`].
 //!
@@ -69,7 +69,7 @@ mod example;
 mod file_stream;
 mod files;
 pub(crate) mod firsts;
-mod format;
+mod formats;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(crate) mod fuzzing;
 mod globs;
@@ -79,8 +79,6 @@ mod index_stream;
 #[cfg(feature = "compress")]
 mod inflate;
 mod json;
-mod json_text;
-mod json_write;
 mod jsonl;
 mod jsonl_writer;
 mod lines;
@@ -93,6 +91,7 @@ mod mmap;
 mod npy;
 #[cfg(feature = "compress")]
 mod npz;
+mod numbered;
 #[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(feature = "safetensors")]
@@ -147,8 +146,11 @@ pub use example::{
 };
 #[cfg(feature = "compress")]
 pub use file_stream::FileState;
+#[cfg(feature = "spec")]
+pub(crate) use files::locate;
 pub use files::{Patterns, find};
-pub use format::Format;
+pub use formats::Format;
+pub(crate) use formats::lacking;
 pub use index_cache::IndexCache;
 pub use json::RepeatedNames;
 #[cfg(feature = "cli")]

@@ -1,4 +1,4 @@
-//! Where the records of a file start, 4 bytes a record.
+//! Places where the records of a file start, 4 bytes a record.
 #![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use xxhash_rust::xxh3::Xxh3;
@@ -15,12 +15,12 @@ pub(crate) struct Starts {
     pages: Vec<u64>,
     /// Low half of every start, `u32`: on the heap, or mapped from a cache file.
     lows: Buffer,
-    /// What else tells one index from another.
+    /// Facts that tell one index from another besides.
     facts: Facts,
     hash: u64,
 }
 
-/// What an index was made of, besides the places it found.
+/// Facts that an index was made of, besides the places it found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// Bytes in the file.
@@ -48,7 +48,7 @@ impl Starts {
         (self.lows.len() / 4) as u64
     }
 
-    /// Where a record starts, or `None` if there is none of that number.
+    /// Finds where a record starts, or `None` if there is none of that number.
     #[inline]
     pub(crate) fn get(&self, record: u64) -> Option<u64> {
         let low = *self.lows.as_slice::<u32>()?.get(usize::try_from(record).ok()?)?;
@@ -73,7 +73,7 @@ impl Starts {
         (self.lows.len() + self.pages.len() * 8) as u64
     }
 
-    /// What is written of it: pages, and low halves.
+    /// Takes apart what is written of it: pages, and low halves.
     pub(super) fn parts(&self) -> (&[u64], &Buffer) {
         (&self.pages, &self.lows)
     }
@@ -110,7 +110,7 @@ impl StartsBuilder {
         }
     }
 
-    /// Those told so far.
+    /// Counts those told so far.
     pub(crate) fn len(&self) -> u64 {
         self.lows.len() as u64
     }

@@ -7,11 +7,13 @@ use serde::{Deserialize, Serialize};
 use super::content::{self, Content};
 use super::file_stream::{FileState, FileStream, Forward, file_stream};
 use super::files::Patterns;
+use super::formats::Format;
 use super::index::is_space;
 use super::inflate::{Bounds, LineReader, RawLine};
 use super::json::RepeatedNames;
 use super::jsonl::RecordParser;
 use super::mmap::Access;
+use super::numbered::Numbered;
 use super::utf8;
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
@@ -76,7 +78,7 @@ impl LineParser for JsonLines {
     }
 
     fn params(&self) -> String {
-        self.0.identity()
+        self.0.params()
     }
 
     fn parse(&self, line: &str) -> Result<Element, (usize, String)> {
@@ -144,7 +146,7 @@ impl StreamOptions {
     /// # Errors
     /// If nothing is found, or a file cannot be mapped.
     pub fn lines(self, patterns: impl Patterns) -> Result<LineStream> {
-        TextStream::open(patterns, &[".txt.gz", ".txt.zst", ".txt.lz4", ".txt"], self.bounds, PlainLines)
+        TextStream::open(patterns, &Format::endings_of("lines"), self.bounds, PlainLines)
     }
 
     /// Opens JSON Lines files, globs, or directories (of `.jsonl.gz`, `.jsonl.zst`, `.jsonl.lz4`, `.jsonl` and the like).
@@ -152,22 +154,8 @@ impl StreamOptions {
     /// # Errors
     /// As [`lines`](Self::lines); [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is named twice or none is.
     pub fn jsonl(self, patterns: impl Patterns) -> Result<JsonlStream> {
-        let extensions = [
-            ".jsonl.gz",
-            ".jsonl.zst",
-            ".jsonl.lz4",
-            ".jsonl",
-            ".ndjson.gz",
-            ".ndjson.zst",
-            ".ndjson.lz4",
-            ".ndjson",
-            ".json.gz",
-            ".json.zst",
-            ".json.lz4",
-            ".json",
-        ];
         let parser = JsonLines(RecordParser::new(self.columns, self.names)?);
-        TextStream::open(patterns, &extensions, self.bounds, parser)
+        TextStream::open(patterns, &Format::endings_of("jsonl"), self.bounds, parser)
     }
 }
 
@@ -218,7 +206,7 @@ struct TextLines<P> {
 impl<P: LineParser> TextStream<P> {
     fn open(patterns: impl Patterns, extensions: &[&str], bounds: Bounds, parser: P) -> Result<Self> {
         let files = content::open_all(patterns, extensions, Access::Sequential)?;
-        FileStream::of(files, TextLines { bounds, parser }).map(Self)
+        Ok(Self(FileStream::of(files, TextLines { bounds, parser })))
     }
 
     /// Lines of text files, each made a record by `parser`.
@@ -226,7 +214,7 @@ impl<P: LineParser> TextStream<P> {
     /// # Errors
     /// As [`StreamOptions::lines`].
     pub fn with_parser(patterns: impl Patterns, options: StreamOptions, parser: P) -> Result<Self> {
-        Self::open(patterns, &[".txt.gz", ".txt.zst", ".txt.lz4", ".txt"], options.bounds, parser)
+        Self::open(patterns, &Format::endings_of("lines"), options.bounds, parser)
     }
 }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::content;
 use super::firsts::Firsts;
+use super::mmap::{prefetch, prefetch_pages};
 use super::tokens::{TokenFile, Tokens};
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::InPlace;
@@ -17,10 +18,13 @@ use crate::rng::PhiloxKey;
 /// The field of a crop.
 const TOKENS: Name = Name::new_static("tokens");
 
-/// So many crops of a batch ahead, the pages of a crop are looked up; its ids are brought from memory one crop ahead.
+/// Stored bytes by which the crops of a batch are brought from memory ahead, and the most crops that those are.
+const AHEAD: usize = 4 << 10;
+const MOST_AHEAD: usize = 16;
+/// Crops by which the pages of one are looked up before that.
 const PAGES_AHEAD: usize = 4;
 
-/// What a crop looks like, consecutive or random.
+/// Shape of a crop, consecutive or random.
 #[derive(Clone)]
 struct Shape {
     tokens: Tokens,
@@ -79,19 +83,25 @@ impl Shape {
     /// Stacks the crops that start at `places`, writing every id once, in its place; `None` where one of them cannot be read.
     fn stack(&self, places: &[(usize, u64)]) -> GetStacked<Element> {
         content::fetch_all(self.far(places.iter().copied()), |at| self.tokens.files()[at].content());
-        let mut batch = Array::of_rows(DType::I32, &[places.len(), self.width()]).ok()?;
-        for (at, &(file, from)) in places.iter().enumerate() {
-            // Each lies where no processor can guess, in a page of its own.
-            if let Some(&(file, from)) = places.get(at + PAGES_AHEAD) {
-                self.tokens.files().get(file)?.prefetch_pages(from, self.width());
-            }
-            if let Some(&(file, from)) = places.get(at + 1) {
-                self.prefetch(file, from);
-            }
-            self.tokens.files().get(file)?.read_into(from, batch.next_row()?).ok()?;
+        let crops: Option<Vec<_>> = places.iter().map(|&(file, from)| self.stored(file, from)).collect();
+        let crops = crops?;
+        let mut batch = Array::of_rows(DType::I32, &[crops.len(), self.width()]).ok()?;
+        let ahead = crops.first().map_or(1, Stored::ahead);
+        // Each lies where no processor can guess, in a page of its own.
+        let later = |at: usize| crops.get(at).and_then(|crop| crop.here).unwrap_or_default();
+        for (at, crop) in crops.iter().enumerate() {
+            prefetch_pages(later(at + ahead + PAGES_AHEAD));
+            prefetch(later(at + ahead));
+            crop.read_into(batch.next_row()?).ok()?;
         }
         let batch = Element::from_unique(vec![(TOKENS, batch.freeze().into())]);
         Some(InPlace { len: places.len(), bytes: batch.nbytes(), batch })
+    }
+
+    #[inline]
+    fn stored(&self, file: usize, from: u64) -> Option<Stored<'_>> {
+        let file = self.tokens.files().get(file)?;
+        Some(Stored { file, from, here: file.here(from, self.width()) })
     }
 
     fn view(&self, file: &TokenFile, from: u64) -> Result<Array> {
@@ -110,6 +120,29 @@ impl Shape {
     /// Says that the crops that start at `places` will be read.
     fn will_read(&self, places: impl Iterator<Item = (usize, u64)>, next: Upcoming<'_>) {
         content::will_read(self.far(places), next, |at| self.tokens.files()[at].content());
+    }
+}
+
+/// A crop as it lies in its file.
+struct Stored<'a> {
+    file: &'a TokenFile,
+    from: u64,
+    /// Its bytes, where they are mapped.
+    here: Option<&'a [u8]>,
+}
+
+impl Stored<'_> {
+    /// Crops of this length by which one is brought from memory ahead.
+    fn ahead(&self) -> usize {
+        AHEAD.checked_div(self.here.map_or(0, <[u8]>::len)).unwrap_or(1).clamp(1, MOST_AHEAD)
+    }
+
+    #[inline]
+    fn read_into(&self, out: &mut [i32]) -> Result<()> {
+        match self.here {
+            Some(bytes) => self.file.widen(self.from, bytes, out),
+            None => self.file.read_into(self.from, out),
+        }
     }
 }
 
@@ -446,7 +479,8 @@ mod tests {
     fn a_batch_of_crops_is_their_stack() {
         let dir = tempfile::tempdir().unwrap();
         let tokens = tokens(dir.path());
-        let indices = [5, 0, 3, 3, 11];
+        // More than are asked for ahead.
+        let indices: Vec<u64> = [5, 0, 3, 3, 11].into_iter().chain(0..40).collect();
         fn check(ds: &impl MapDataset<Item = Element>, indices: &[u64]) {
             let mut cx = Cx::default();
             let items = indices.iter().map(|&index| ds.get(index, &mut cx).unwrap().unwrap()).collect();
@@ -461,6 +495,12 @@ mod tests {
         assert!(tokens.crops(2).has_columns() && !tokens.crops(2).as_stored(true).has_columns());
         assert!(tokens.crops(11).get_stacked(&[0], &mut Cx::default()).is_none());
         assert!(tokens.random_crops(11, 0).get_stacked(&[0], &mut Cx::default()).is_none());
+        // Of an id that is too large the element tells.
+        let path = dir.path().join("large.bin");
+        std::fs::write(&path, [1, 2, u32::MAX, 4].map(u32::to_le_bytes).concat()).unwrap();
+        let large = Tokens::open(&path, TokenLayout::Bare(TokenType::U32)).unwrap();
+        assert!(large.crops(2).get_stacked(&[0], &mut Cx::default()).is_some());
+        assert!(large.crops(2).get_stacked(&[0, 1], &mut Cx::default()).is_none());
     }
 
     #[test]

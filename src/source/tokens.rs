@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::content::Content;
-use super::files::{FileId, Patterns, find, identity};
+use super::content::{self, Content};
+use super::files::{FileId, Patterns, identity};
+use super::formats::Format;
 use super::megatron;
-use super::mmap::{Access, prefetch, prefetch_pages};
+use super::mmap::{Access, prefetch};
 use super::npy::{Header, aligned};
 use crate::cores;
 use crate::element::{Array, DType};
 use crate::error::{Error, Result};
+use crate::place::Location;
 
 /// The width of a stored token id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +45,7 @@ impl TokenType {
     }
 }
 
-/// How a `.bin` file is laid out. A `.npy` file says so itself.
+/// Layout of a `.bin` file. A `.npy` file says so itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenLayout {
@@ -94,12 +96,12 @@ pub struct Tokens {
 pub(super) struct TokenFile {
     path: PathBuf,
     content: Content,
-    /// Where the ids begin in it.
+    /// Place at which the ids begin in it.
     start: usize,
     coding: Coding,
 }
 
-/// How one id is stored.
+/// Type in which one id is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding {
     U16,
@@ -149,9 +151,10 @@ impl Tokens {
     /// if `layout` leaves open what the ids are.
     pub fn open(patterns: impl Patterns, layout: TokenLayout) -> Result<Self> {
         let named: Vec<PathBuf> = patterns.patterns().iter().map(|path| megatron::ids_of(path)).collect();
-        let paths = find(named, &[".bin", ".npy"])?;
-        let open = |path| TokenFile::open(path, layout);
-        let opened = cores::on_all(|| paths.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
+        let contents =
+            content::open_all(named, &[Format::Tokens.endings(), Format::Npy.endings()].concat(), Access::Normal)?;
+        let open = |(file, content): (Location, _)| TokenFile::open(file.into_path(), content, layout);
+        let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
         let (files, ids): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
         let codings: Vec<String> = files.iter().map(|f| format!("{:?}@{}", f.coding, f.start)).collect();
         let same = codings.iter().all(|c| *c == codings[0]);
@@ -194,12 +197,11 @@ impl fmt::Debug for Tokens {
 }
 
 impl TokenFile {
-    fn open(path: PathBuf, layout: TokenLayout) -> Result<(Self, FileId)> {
-        let content = Content::open(&path, Access::Normal)?;
-        let id = content.id(&path)?;
+    fn open(path: PathBuf, content: Content, layout: TokenLayout) -> Result<(Self, FileId)> {
+        let id = content.id(&path);
         let size = usize::try_from(content.len()).unwrap_or(usize::MAX);
-        let head = content.view(0..content.len().min(HEAD)).map_err(|e| e.path(&path))?;
-        let head = File { head: head.bytes(), size };
+        let head = content.read(0..content.len().min(HEAD)).map_err(|e| e.path(&path))?;
+        let head = File { head: content.here().unwrap_or(head.as_bytes()), size };
         let npy = path.extension().is_some_and(|ext| ext.eq_ignore_ascii_case("npy"));
         let stored = (layout == TokenLayout::Detect && !npy).then(|| megatron::stored_type(&path)).flatten();
         let (start, coding) = match stored {
@@ -215,7 +217,7 @@ impl TokenFile {
         (self.content.len() - self.start as u64) / self.coding.size() as u64
     }
 
-    /// Where ids lie in the file.
+    /// Finds ids in the file.
     fn place(&self, from: u64, count: usize) -> Result<Range<u64>> {
         let end = from.checked_add(count as u64).filter(|&end| end <= self.len());
         let end = end.ok_or_else(|| {
@@ -225,10 +227,12 @@ impl TokenFile {
         Ok(at(from)..at(end))
     }
 
-    /// The ids of a mapped file.
-    fn here(&self, from: u64, count: usize) -> Option<&[u8]> {
-        let place = self.place(from, count).ok()?;
-        self.content.here()?.get(place.start as usize..place.end as usize)
+    /// The bytes of ids of a mapped file.
+    #[inline]
+    pub(super) fn here(&self, from: u64, count: usize) -> Option<&[u8]> {
+        let (all, size) = (self.content.here()?, self.coding.size());
+        let start = usize::try_from(from).ok()?.checked_mul(size)?.checked_add(self.start)?;
+        all.get(start..)?.get(..count.checked_mul(size)?)
     }
 
     /// Asks for the bytes of ids that will be read soon.
@@ -237,17 +241,11 @@ impl TokenFile {
         prefetch(self.here(from, count).unwrap_or_default());
     }
 
-    /// Asks for the places of pages with ids that will be read a little later.
-    #[inline]
-    pub(super) fn prefetch_pages(&self, from: u64, count: usize) {
-        prefetch_pages(self.here(from, count).unwrap_or_default());
-    }
-
     pub(super) fn content(&self) -> &Content {
         &self.content
     }
 
-    /// Where ids lie, if that is far away.
+    /// Finds ids, if they lie far away.
     pub(super) fn far(&self, from: u64, count: usize) -> Option<Range<u64>> {
         let is_far = self.content.here().is_none();
         is_far.then(|| self.place(from, count).ok()).flatten()
@@ -258,10 +256,19 @@ impl TokenFile {
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset of an id above `i32::MAX`.
     pub(super) fn read_into(&self, from: u64, out: &mut [i32]) -> Result<()> {
-        let place = self.place(from, out.len())?;
-        let view = self.content.view(place.clone()).map_err(|e| e.path(&self.path))?;
-        let begin = (place.start - view.at()) as usize;
-        let bytes = view.bytes().get(begin..begin + (place.end - place.start) as usize).unwrap_or_default();
+        if let Some(bytes) = self.here(from, out.len()) {
+            return self.widen(from, bytes, out);
+        }
+        let far = self.content.read(self.place(from, out.len())?).map_err(|e| e.path(&self.path))?;
+        self.widen(from, far.as_bytes(), out)
+    }
+
+    /// The ids from `from` on, whose bytes are these.
+    ///
+    /// # Errors
+    /// As for [`read_into`](Self::read_into).
+    #[inline]
+    pub(super) fn widen(&self, from: u64, bytes: &[u8], out: &mut [i32]) -> Result<()> {
         match self.coding {
             Coding::U16 => widen(bytes, out, |b| u16::from_le_bytes(b).into()),
             Coding::U16Big => widen(bytes, out, |b| u16::from_be_bytes(b).into()),

@@ -26,7 +26,7 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// What a field of a message holds.
+/// Contents of a field of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field<'a> {
     Number(u64),
@@ -48,7 +48,7 @@ pub(super) struct Fields<'a> {
     rest: &'a [u8],
 }
 
-/// What is no message of protocol buffers.
+/// Error of what is no message of protocol buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Damaged;
 

@@ -24,7 +24,7 @@ pub(crate) fn stage(chain: Chain, name: &str, arguments: Tree, context: &Context
     Ok((chain, context))
 }
 
-/// What `to_iter` is told by these arguments.
+/// Reads what `to_iter` is told by these arguments.
 #[cfg(feature = "python")]
 pub(crate) fn border(arguments: Tree) -> Result<Border> {
     registry::border(&argument("to_iter", arguments))

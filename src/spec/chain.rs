@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use super::decode::{Decode, Fields, nearest};
 use super::node::Node;
+use super::suggest::nearest;
+use super::values::{Decode, Given};
 use crate::cx::Cx;
 use crate::dataset::INFINITE;
 use crate::dataset::iter::{BadRecords, FilterThresholds, Stream, lanes};
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Stage};
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::place;
+use crate::place::Location;
 
 /// The stages so far.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ pub(crate) enum Chain<T: Send + 'static = Element> {
     Iter(BoxIter<T>),
 }
 
-/// What `to_iter` was told.
+/// Arguments of `to_iter`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Border {
     pub(crate) bad: BadRecords,
@@ -77,7 +78,7 @@ impl<T: Send + 'static> Chain<T> {
         }
     }
 
-    /// What becomes of bad records of the stages so far, and of the elementwise ones behind them as long as they are in front of
+    /// Policy for bad records of the stages so far, and of the elementwise ones behind them as long as they are in front of
     /// the border.
     pub(crate) fn on_bad_record(self, bad: BadRecords) -> Self {
         match self.into_stream() {
@@ -99,10 +100,10 @@ impl<T: Send + 'static> Chain<T> {
     }
 }
 
-/// How many indices are tried to learn what elements look like; a filter may have dropped the first.
+/// Number of indices that are tried to learn what elements look like; a filter may have dropped the first.
 const PEEK: u64 = 64;
 
-/// What a stage needs to know besides its arguments.
+/// Surroundings that a stage needs to know besides its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     /// Relative paths start here.
@@ -128,9 +129,14 @@ impl Context {
         Self { looks: false, is_draft: true, ..Self::new(folder) }
     }
 
-    /// That of a part of a pipeline, which has a source of its own.
+    /// Makes the context of a part of a pipeline, which has a source of its own.
     pub(crate) fn of_part(&self) -> Self {
         Self { looks: self.looks, is_draft: self.is_draft, ..Self::new(self.folder.clone()) }
+    }
+
+    /// Makes the context of something whose elements have these columns.
+    pub(crate) fn of_columns(&self, columns: Vec<String>) -> Self {
+        Self { columns: Some(columns), ..Self::new(self.folder.clone()) }
     }
 
     /// Nothing is known of the elements, and nothing is read to learn it.
@@ -170,11 +176,10 @@ impl Context {
     }
 
     /// The column that an argument names.
-    pub(crate) fn column(&self, fields: &Fields<'_>, name: &'static str) -> Result<Option<String>> {
-        let Some(node) = fields.node(name) else { return Ok(None) };
-        let column: String = Decode::decode(node)?;
-        self.check_column(node, &column)?;
-        Ok(Some(column))
+    pub(crate) fn column(&self, given: &Given<String>) -> Result<String> {
+        let column = given.get()?;
+        self.check_column(given, &column)?;
+        Ok(column)
     }
 
     /// The columns that a list names.
@@ -188,20 +193,18 @@ impl Context {
     }
 
     /// A path of the pipeline file, seen from here; a URL as it is.
-    pub(crate) fn resolve(&self, path: &str) -> PathBuf {
-        let url = Path::new(path);
-        if place::scheme(url).is_some() {
-            return place::local(url).into_owned();
+    pub(crate) fn resolve(&self, path: &str) -> Location {
+        match Location::from(path) {
+            // `join` takes an absolute path as it is.
+            Location::Local(path) => Location::Local(self.folder.join(path)),
+            object => object,
         }
-        // `join` takes an absolute path as it is.
-        self.folder.join(path)
     }
 
     /// The path of a file that must be there.
-    pub(crate) fn existing(&self, node: &Node) -> Result<PathBuf> {
-        let given: String = Decode::decode(node)?;
-        let path = self.resolve(&given);
-        if place::is_remote(&path) || path.exists() { Ok(path) } else { Err(missing(node, &path)) }
+    pub(crate) fn existing(&self, node: &Node) -> Result<Location> {
+        let file = self.resolve(&String::decode(node)?);
+        if file.may_exist() { Ok(file) } else { Err(missing(node, file.as_ref())) }
     }
 }
 

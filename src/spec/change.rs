@@ -1,8 +1,8 @@
 //! Changes of single parameters of a parsed file: what a sweep over settings is made of.
 
-use super::decode::nearest;
 use super::node::{Field, Node, Tree};
 use super::registry::main_argument;
+use super::suggest::nearest;
 use super::yaml;
 use crate::error::{Error, Result};
 

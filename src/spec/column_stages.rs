@@ -1,34 +1,45 @@
 //! Stages that see each element on its own: filters, and changes of columns.
 
-use super::chain::Context;
+use super::arguments::{About, Arguments, arguments};
+use super::build::{Filter, Of, OfNames, Site};
 use super::columns::NamedFn;
-use super::decode::{Decode, Fields};
-use super::entry::{StageEntry, each_of_names};
-use crate::dataset::iter::FilterThresholds;
-use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
+use super::decode::Fields;
+use super::entry::StageEntry;
+use super::node::Field;
+use super::values::{Decode, Given};
 use crate::element::{Element, Value};
 use crate::error::{Error, Result};
 
 pub(super) const STAGES: &[StageEntry] = &[
-    StageEntry::each("filter", None, filter, filter_iter),
-    StageEntry::each("select_columns", Some("columns"), select, select_iter).new_columns(),
-    StageEntry::each("drop_columns", Some("columns"), drop_columns, drop_columns_iter).new_columns(),
-    StageEntry::each("rename", None, rename, rename_iter).new_columns(),
+    StageEntry::each(
+        "filter",
+        "Keeps the elements of which a condition on a column holds; of several conditions, all.",
+        &Of(filter),
+    ),
+    StageEntry::each("select_columns", "Keeps only these columns, in this order.", &Of(select_columns)).new_columns(),
+    StageEntry::each("drop_columns", "Keeps all but these columns.", &Of(drop_columns)).new_columns(),
+    StageEntry::each("rename", "Gives columns other names: old names and the new, `{text: document}`.", &Of(rename))
+        .new_columns(),
 ];
 
-each_of_names!(select_fn, select, select_iter);
-each_of_names!(drop_fn, drop_columns, drop_columns_iter);
-each_of_names!(rename_fn, rename, rename_iter);
-
-fn filter(ds: BoxMap<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxMap<Element>> {
-    Ok(filter_fn(fields, context)?.after(ds).boxed())
+arguments! {
+    struct FilterArgs {
+        /// The column that the conditions are about.
+        column: Given<String>,
+        /// The least length: bytes of text, rows of an array.
+        min_length: Option<u64>,
+        /// The greatest length: bytes of text, rows of an array.
+        max_length: Option<u64>,
+        /// The least number.
+        min: Option<f64>,
+        /// The greatest number.
+        max: Option<f64>,
+        /// The text itself.
+        equals: Option<String>,
+    }
 }
 
-fn filter_iter(ds: BoxIter<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxIter<Element>> {
-    Ok(filter_fn(fields, context)?.watched(ds, FilterThresholds::default()).boxed())
-}
-
-/// What `filter` can ask of a column.
+/// Conditions that `filter` can ask of a column.
 #[derive(Clone, Debug, Default)]
 struct Condition {
     min_length: Option<u64>,
@@ -38,22 +49,16 @@ struct Condition {
     equals: Option<String>,
 }
 
-/// `filter: {column: text, min_length: 10}`. The length of text is in bytes, that of an array in rows.
-fn filter_fn(fields: &Fields<'_>, context: &Context) -> Result<NamedFn<Element>> {
-    fields.required_node("column")?;
-    let column = context.column(fields, "column")?.unwrap_or_default();
-    let condition = Condition {
-        min_length: fields.optional("min_length")?,
-        max_length: fields.optional("max_length")?,
-        min: fields.optional("min")?,
-        max: fields.optional("max")?,
-        equals: fields.optional("equals")?,
-    };
+fn filter(args: FilterArgs, at: &Site<'_>) -> Result<Filter> {
+    let FilterArgs { column, min_length, max_length, min, max, equals } = args;
+    let column = at.column(&column)?;
+    let condition = Condition { min_length, max_length, min, max, equals };
     let params = condition.params(&column);
     if params.len() == column.len() {
-        return Err(fields.error("needs a condition: one of min_length, max_length, min, max, equals"));
+        return Err(at.error("needs a condition: one of min_length, max_length, min, max, equals"));
     }
-    Ok(NamedFn::filter("filter", params, move |element: &Element| condition.holds(&column, element.field(&column)?)))
+    let keep = move |element: &Element| condition.holds(&column, element.field(&column)?);
+    Ok(Filter(NamedFn::filter("filter", params, keep)))
 }
 
 impl Condition {
@@ -122,41 +127,58 @@ fn wrong(column: &str, want: &str, got: &Value) -> Error {
     Error::data(format!("column `{column}` is {got:?} where {want} is needed"))
 }
 
-fn select_fn(fields: &Fields<'_>, context: &Context) -> Result<NamedFn<Element>> {
-    let columns = context.columns_in(fields.required_node("columns")?)?;
-    Ok(NamedFn::map("select_columns", columns.join(", "), move |element: Element| {
+arguments! {
+    struct ColumnsArgs(columns) {
+        /// A name, or a list of names.
+        columns: Given<Vec<String>>,
+    }
+}
+
+fn select_columns(args: ColumnsArgs, at: &Site<'_>) -> Result<OfNames> {
+    let columns = at.columns_in(&args.columns)?;
+    Ok(OfNames(NamedFn::map("select_columns", columns.join(", "), move |element: Element| {
         let mut kept = Element::with_capacity(columns.len());
         for name in &columns {
             kept.insert(name, element.field(name)?.clone());
         }
         Ok(kept)
-    }))
+    })))
 }
 
-fn drop_fn(fields: &Fields<'_>, context: &Context) -> Result<NamedFn<Element>> {
-    let columns = context.columns_in(fields.required_node("columns")?)?;
-    Ok(NamedFn::map("drop_columns", columns.join(", "), move |mut element: Element| {
+fn drop_columns(args: ColumnsArgs, at: &Site<'_>) -> Result<OfNames> {
+    let columns = at.columns_in(&args.columns)?;
+    Ok(OfNames(NamedFn::map("drop_columns", columns.join(", "), move |mut element: Element| {
         columns.iter().for_each(|name| drop(element.remove(name)));
         Ok(element)
-    }))
+    })))
 }
 
-/// `rename: {text: document}`: from the old name to the new.
-fn rename_fn(fields: &Fields<'_>, context: &Context) -> Result<NamedFn<Element>> {
+/// From the old names to the new.
+struct RenameArgs(Vec<Field>);
+
+impl Arguments for RenameArgs {
+    const ABOUT: About = About { free: Some(String::KIND), ..About::NONE };
+
+    fn read(fields: &Fields<'_>) -> Result<Self> {
+        Ok(Self(fields.free_entries().to_vec()))
+    }
+}
+
+fn rename(RenameArgs(names): RenameArgs, at: &Site<'_>) -> Result<OfNames> {
     let mut pairs = Vec::new();
-    for field in fields.free_entries() {
+    for field in names {
         let new = String::decode(&field.value)?;
-        context.check_column(&field.value, &field.key)?;
+        at.check_column(&field.value, &field.key)?;
         if pairs.iter().any(|(_, taken)| *taken == new) {
             return Err(field.value.error(format!("`{new}` is the new name of two columns")));
         }
-        pairs.push((field.key.clone(), new));
+        pairs.push((field.key, new));
     }
     if pairs.is_empty() {
-        return Err(fields.error("needs a column and its new name"));
+        return Err(at.error("needs a column and its new name"));
     }
     let params: Vec<_> = pairs.iter().map(|(old, new)| format!("{old}={new}")).collect();
-    Ok(NamedFn::map("rename", params.join(", "), move |element| renamed(element, &pairs)))
+    Ok(OfNames(NamedFn::map("rename", params.join(", "), move |element| renamed(element, &pairs))))
 }
 
 fn renamed(element: Element, pairs: &[(String, String)]) -> Result<Element> {

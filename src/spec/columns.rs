@@ -1,36 +1,19 @@
-//! The elementwise functions that a file can name, as one stage that carries its name and arguments.
+//! The elementwise functions that a file can name, each with its name and arguments: closures alone would leave the fingerprint blind.
 
 mod names;
-mod watched;
 
-use std::fmt;
 use std::sync::Arc;
 
-use crate::cx::{Cx, StageId};
-use crate::dataset::map::Many;
-use crate::dataset::{DatasetIterator, IterDataset, MapDataset, Role, Stage, stage_after};
+use crate::dataset::iter::{FilterThresholds, Flowing, InOrder, IterMapped, Watch};
+use crate::dataset::map::{Each, Many, Mapped};
+use crate::dataset::{Facts, Role, Stage};
 use crate::element::Element;
-use crate::error::Result;
-use crate::exec::Runtime;
+use crate::error::{Error, Result};
 
-/// What is done with each element; `None` drops it.
+/// Function that is called for each element; `None` drops it.
 type Function<T, U> = dyn Fn(T) -> Result<Option<U>> + Send + Sync;
 /// The same done with many.
 type Together<T, U> = dyn Fn(Many<T>) -> Many<U> + Send + Sync;
-
-/// An elementwise stage made of a function with a name: a closure alone would leave the fingerprint blind.
-pub(crate) struct Named<D, T, U = Element> {
-    parent: D,
-    name: &'static str,
-    params: String,
-    role: Role,
-    function: Arc<Function<T, U>>,
-    together: Option<Arc<Together<T, U>>>,
-    native: bool,
-    /// Whether it does to a batch what it does to elements.
-    of_names: bool,
-    stage: StageId,
-}
 
 /// A function, its name, and the arguments that shape what it does.
 pub(crate) struct NamedFn<T, U = Element> {
@@ -73,11 +56,14 @@ impl<T: 'static, U: 'static> NamedFn<T, U> {
         Self { together: Some(Arc::new(together)), ..self }
     }
 
-    /// As a stage behind `parent`.
-    pub(crate) fn after<D: Stage>(self, parent: D) -> Named<D, T, U> {
-        let stage = stage_after(&[&parent]);
-        let Self { name, params, role, function, together, native } = self;
-        Named { parent, name, params, role, function, together, native, of_names: false, stage }
+    /// Makes a stage of random access behind `parent`.
+    pub(crate) fn after<D: Stage>(self, parent: D) -> Mapped<D, Self> {
+        Mapped::new(parent, |_| self)
+    }
+
+    /// Makes a stage of the stream `parent`.
+    pub(crate) fn in_order<D: Stage>(self, parent: D) -> IterMapped<D, Self, ()> {
+        Flowing::new(parent, |_| InOrder::new(self, ()))
     }
 }
 
@@ -91,9 +77,14 @@ impl<T: 'static> NamedFn<T, T> {
         let function = move |e: T| Ok(keep(&e)?.then_some(e));
         Self { name, params, role: Role::MayDrop, function: Arc::new(function), together: None, native: true }
     }
+
+    /// Makes a filter of the stream `parent`, which warns and fails where it drops too much, as those in front of the border do.
+    pub(crate) fn watched<D: Stage>(self, parent: D, thresholds: FilterThresholds) -> IterMapped<D, Self, Watch> {
+        Flowing::new(parent, |_| InOrder::new(self, Watch::new(thresholds)))
+    }
 }
 
-impl<D: Stage, T, U> Stage for Named<D, T, U> {
+impl<T, U> Facts for NamedFn<T, U> {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -106,106 +97,51 @@ impl<D: Stage, T, U> Stage for Named<D, T, U> {
     fn is_native(&self) -> bool {
         self.native
     }
-    fn has_columns(&self) -> bool {
-        self.of_names
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
 }
 
-fn run<T, U>(f: &Function<T, U>, stage: StageId, name: &str, element: T, cx: &mut Cx) -> Result<Option<U>> {
-    match cx.consumed(stage, || f(element)) {
-        Ok(Some(element)) => {
-            cx.produced(stage, 1, 0);
-            Ok(Some(element))
-        }
-        Ok(None) => Ok(None),
-        Err(error) => Err(cx.blame(stage, name, error)),
-    }
-}
+impl<T, U> Each<T> for NamedFn<T, U> {
+    type Out = U;
 
-impl<D: MapDataset, U> MapDataset for Named<D, D::Item, U> {
-    type Item = U;
-
-    fn len(&self) -> u64 {
-        self.parent.len()
+    fn apply(&self, _: u64, element: T) -> Result<Option<U>> {
+        (self.function)(element)
     }
 
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<U>> {
-        match self.parent.get(index, cx)? {
-            Some(element) => run(&*self.function, self.stage, self.name, element, cx),
-            None => Ok(None),
+    fn apply_many(&self, _: &[u64], many: Many<T>, blame: impl Fn(Error) -> Error + Copy) -> Many<U> {
+        match &self.together {
+            // An error that came in names the stage that it came from, and goes on doing so.
+            Some(together) => together(many).map_errors(|_, error| blame(error)),
+            None => many.filter_map(|_, element| (self.function)(element).map_err(blame)),
         }
     }
 
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
-        let many = self.parent.get_many(indices, cx);
-        let many = cx.consumed_many(self.stage, many.items().len(), || match &self.together {
-            Some(together) => together(many),
-            None => many.filter_map(|_, element| (self.function)(element)),
-        });
-        cx.produced(self.stage, many.items().len() as u64, 0);
-        let blame = cx.blamer(self.stage, self.name);
-        // An error that came in names the stage that it came from, and goes on doing so.
-        many.map_errors(|_, error| blame(error))
-    }
-
-    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
-        let parent = self.parent.for_pass(run, border)?;
-        let (params, function, together) = (self.params.clone(), self.function.clone(), self.together.clone());
-        Some(Self { parent, params, function, together, ..*self })
+    fn again(&self) -> Option<Self> {
+        Some(self.clone())
     }
 }
 
-impl<D: IterDataset, U: Send + 'static> IterDataset for Named<D, D::Item, U> {
-    type Item = U;
-    type Iter = NamedIter<D::Iter, D::Item, U>;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::iter::laws;
+    use crate::dataset::map::Range;
+    use crate::{ErrorKind, IterDataset, MapDataset};
 
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        let (function, stage, name) = (self.function.clone(), self.stage, self.name);
-        Ok(NamedIter { parent: self.parent.iter(run)?, function, stage, name })
-    }
-}
-
-/// A pass over a stream of [`Named`].
-pub(crate) struct NamedIter<I, T, U = Element> {
-    parent: I,
-    function: Arc<Function<T, U>>,
-    stage: StageId,
-    name: &'static str,
-}
-
-impl<I: DatasetIterator, U> DatasetIterator for NamedIter<I, I::Item, U> {
-    type Item = U;
-    type State = I::State;
-
-    fn next(&mut self, cx: &mut Cx) -> Result<Option<U>> {
-        while let Some(element) = self.parent.next(cx)? {
-            if let Some(element) = run(&*self.function, self.stage, self.name, element, cx)? {
-                return Ok(Some(element));
-            }
-        }
-        Ok(None)
+    fn odd(share: Option<f64>) -> IterMapped<impl IterDataset<Item = i64>, NamedFn<i64, i64>, Watch> {
+        let thresholds = FilterThresholds { warn: None, raise: share };
+        NamedFn::filter("filter", "odd".into(), |x| Ok(x % 2 == 1)).watched(Range::new(0, 2500).to_iter(), thresholds)
     }
 
-    fn state(&self) -> I::State {
-        self.parent.state()
+    #[test]
+    fn it_keeps_what_a_filter_keeps() {
+        assert_eq!(laws::check(&odd(Some(0.9))), (1..2500).step_by(2).collect::<Vec<_>>());
+        assert_eq!((&odd(Some(0.5)) as &dyn Stage).lines()[2], "filter(odd, raise=0.5)");
     }
 
-    fn restore(&mut self, state: I::State, cx: &mut Cx) -> Result<()> {
-        self.parent.restore(state, cx)
-    }
-}
-
-impl<D, T, U> fmt::Debug for Named<D, T, U> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}({})", self.name, self.params)
-    }
-}
-
-impl<I, T, U> fmt::Debug for NamedIter<I, T, U> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NamedIter({})", self.name)
+    #[test]
+    fn it_fails_at_its_threshold() {
+        let error = odd(Some(0.5)).collect().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Data);
+        assert!(error.message().starts_with("50.0 % of the last 1000"), "{error}");
+        assert!(odd(Some(1.5)).check().is_err());
     }
 }

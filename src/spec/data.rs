@@ -40,7 +40,7 @@ impl Data {
     /// The same, whose indices, where the format needs some, are kept in `folder`, if it is given.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open).
+    /// Errors of [`open`](Self::open).
     #[cfg(feature = "cli")]
     pub(crate) fn open_indexed(patterns: impl Patterns, layout: TokenLayout, folder: Option<&Path>) -> Result<Self> {
         Self::open_as(patterns, None, layout, folder)
@@ -49,7 +49,7 @@ impl Data {
     /// The same, where `.bin` files are laid out so. Each of them is one record, as an `.npz` file is.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open); [`ErrorKind::Config`](crate::ErrorKind::Config) if `layout` leaves open what the ids are.
+    /// Errors of [`open`](Self::open); [`ErrorKind::Config`](crate::ErrorKind::Config) if `layout` leaves open what the ids are.
     pub fn open_with(patterns: impl Patterns, column: Option<&str>, layout: TokenLayout) -> Result<Self> {
         Self::open_as(patterns, column, layout, None)
     }
@@ -94,7 +94,7 @@ impl Data {
         Ok(files.iter().filter(|file| !has_index(file)).cloned().collect())
     }
 
-    /// What a pipeline makes of the files that it names.
+    /// Opens the files that a pipeline names, as it would.
     ///
     /// # Errors
     /// As [`build`](super::Pipeline::build).
@@ -125,7 +125,7 @@ impl Data {
         &self.files
     }
 
-    /// How many records, where the format says so without reading all of it.
+    /// Counts the records, where the format says so without reading all of it.
     pub fn records(&self) -> Option<u64> {
         match &self.chain {
             Chain::Map(ds) | Chain::Stream(ds, _) => Some(ds.len()),

@@ -1,87 +1,13 @@
-//! From the tree to typed arguments, with errors that say where and what was probably meant.
+//! From the tree to the arguments of a stage, with errors that say where and what was probably meant.
 
 use std::cell::{Cell, RefCell};
 
+use super::arguments::About;
 use super::node::{Field, Node, Tree, at, join};
+use super::suggest::{nearest, suggest};
+use super::values::{Decode, wrong};
+use super::yaml;
 use crate::error::{Error, Result};
-
-/// A type that an argument can have.
-pub(crate) trait Decode: Sized {
-    /// Reads it.
-    fn decode(node: &Node) -> Result<Self>;
-}
-
-fn wrong(node: &Node, want: &str) -> Error {
-    let error = node.error(format!("needs {want}, got {}", node.kind()));
-    match &node.value {
-        Tree::Str(text) if want == "true or false" && matches!(text.as_str(), "yes" | "on" | "no" | "off") => {
-            error.help("in YAML 1.2 yes, no, on and off are text: write true or false")
-        }
-        Tree::Str(text) if want.contains("number") && text.contains('_') => {
-            error.help("YAML and JSON numbers are written without underscores")
-        }
-        Tree::Str(text) if want.contains("number") && text.parse::<f64>().is_ok() => error.help("remove the quotes"),
-        _ => error,
-    }
-}
-
-impl Decode for bool {
-    fn decode(node: &Node) -> Result<Self> {
-        match node.value {
-            Tree::Bool(value) => Ok(value),
-            _ => Err(wrong(node, "true or false")),
-        }
-    }
-}
-
-impl Decode for String {
-    fn decode(node: &Node) -> Result<Self> {
-        match &node.value {
-            Tree::Str(text) => Ok(text.clone()),
-            _ => Err(wrong(node, "text")),
-        }
-    }
-}
-
-impl Decode for f64 {
-    fn decode(node: &Node) -> Result<Self> {
-        match node.value {
-            Tree::Float(number) if number.is_finite() => Ok(number),
-            Tree::Int(number) => Ok(number as Self),
-            _ => Err(wrong(node, "a number")),
-        }
-    }
-}
-
-macro_rules! decode_integer {
-    ($($type:ty),*) => {
-        $(impl Decode for $type {
-            fn decode(node: &Node) -> Result<Self> {
-                let Tree::Int(number) = node.value else { return Err(wrong(node, "a whole number")) };
-                Self::try_from(number)
-                    .map_err(|_| node.error(format!("{number} is outside {} to {}", <$type>::MIN, <$type>::MAX)))
-            }
-        })*
-    };
-}
-decode_integer!(u32, u64, usize, i32, i64);
-
-/// A list; a single value stands for a list of one.
-impl<T: Decode> Decode for Vec<T> {
-    fn decode(node: &Node) -> Result<Self> {
-        match &node.value {
-            Tree::List(items) => items.iter().map(T::decode).collect(),
-            Tree::Map(_) | Tree::Null => Err(wrong(node, "a list")),
-            _ => Ok(vec![T::decode(node)?]),
-        }
-    }
-}
-
-impl Decode for Node {
-    fn decode(node: &Node) -> Result<Self> {
-        Ok(node.clone())
-    }
-}
 
 /// The arguments of one stage or section. Every name that is asked for is a valid one; [`finish`](Self::finish) refuses the rest.
 #[derive(Debug)]
@@ -99,11 +25,12 @@ pub(crate) struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// The arguments in `node`: a mapping, or nothing.
     pub(crate) fn new(node: &'a Node) -> Result<Self> {
-        Self::with_short(node, None)
+        Self::of(node, &About::NONE)
     }
 
-    /// The same, where a value that is no mapping stands for the argument `main`.
-    pub(crate) fn with_short(node: &'a Node, main: Option<&'static str>) -> Result<Self> {
+    /// The same, where a value that is no mapping stands for the argument that `about` says.
+    pub(crate) fn of(node: &'a Node, about: &About) -> Result<Self> {
+        let main = about.main;
         let (fields, short) = match (&node.value, main) {
             (Tree::Map(fields), _) => (fields.as_slice(), None),
             (Tree::Null, _) => (&[][..], None),
@@ -129,55 +56,25 @@ impl<'a> Fields<'a> {
         self.find(name).filter(|node| node.value != Tree::Null)
     }
 
-    /// An argument that may be left out.
-    pub(crate) fn optional<T: Decode>(&self, name: &'static str) -> Result<Option<T>> {
-        self.node(name).map(T::decode).transpose()
-    }
-
-    /// An argument with a default.
-    pub(crate) fn or<T: Decode>(&self, name: &'static str, default: T) -> Result<T> {
-        Ok(self.optional(name)?.unwrap_or(default))
-    }
-
-    /// An argument that must be there.
-    pub(crate) fn required<T: Decode>(&self, name: &'static str) -> Result<T> {
-        T::decode(self.required_node(name)?)
-    }
-
-    /// The value of an argument that must be there.
-    pub(crate) fn required_node(&self, name: &'static str) -> Result<&'a Node> {
-        let Some(node) = self.node(name) else {
-            // A key nearly of that name is more likely a slip than a key left out.
-            let slip = self.fields.iter().find(|f| !self.is_asked(&f.key) && nearest(&f.key, [name]).is_some());
-            return Err(match slip {
-                Some(field) => self.unknown(field),
-                None => at(&self.path, self.line, format!("needs `{name}`")),
-            });
-        };
-        Ok(node)
-    }
-
-    /// One of a few words, by its place in `choices`.
-    pub(crate) fn choice(&self, name: &'static str, choices: &[&'static str]) -> Result<Option<usize>> {
-        let Some(node) = self.node(name) else { return Ok(None) };
-        let word = String::decode(node)?;
-        match choices.iter().position(|c| *c == word) {
-            Some(at) => Ok(Some(at)),
-            None => {
-                let error = node.error(format!("`{word}` is none of {}", choices.join(", ")));
-                Err(suggest(error, &word, choices.iter().copied()))
-            }
+    /// An argument of type `T`; where it is left out, `default` as a file would have it.
+    pub(crate) fn get<T: Decode>(&self, name: &'static str, default: Option<&str>) -> Result<T> {
+        match (self.node(name), default) {
+            (Some(node), _) => T::decode(node),
+            (None, Some(default)) => T::decode(&yaml::parse(default)?),
+            (None, None) if T::IS_OPTIONAL => T::decode(&Node::new(Tree::Null, 0, 0)),
+            (None, None) => Err(self.missing(name)),
         }
     }
 
-    /// Refuses a number below `limit`.
-    pub(crate) fn at_least(&self, name: &'static str, limit: u64) -> Result<Option<u64>> {
-        let Some(node) = self.node(name) else { return Ok(None) };
-        let number = u64::decode(node)?;
-        if number < limit {
-            return Err(node.error(format!("is {number}, and must be at least {limit}")));
+    /// The error of an argument that must be there.
+    #[cold]
+    pub(crate) fn missing(&self, name: &'static str) -> Error {
+        // A key nearly of that name is more likely a slip than a key left out.
+        let slip = self.fields.iter().find(|f| !self.is_asked(&f.key) && nearest(&f.key, [name]).is_some());
+        match slip {
+            Some(field) => self.unknown(field),
+            None => at(&self.path, self.line, format!("needs `{name}`")),
         }
-        Ok(Some(number))
     }
 
     /// The whole mapping, where the keys are names that the user chooses.
@@ -190,6 +87,12 @@ impl<'a> Fields<'a> {
     #[cold]
     pub(crate) fn error(&self, message: impl std::fmt::Display) -> Error {
         at(&self.path, self.line, message)
+    }
+
+    /// The names that were asked for.
+    #[cfg(test)]
+    pub(crate) fn asked(&self) -> Vec<&'static str> {
+        self.asked.borrow().clone()
     }
 
     /// Refuses every key that nobody asked for.
@@ -231,35 +134,11 @@ pub(crate) fn variant(node: &Node) -> Result<(String, usize, Node)> {
     }
 }
 
-/// Adds the nearest valid name, or all of them.
-pub(crate) fn suggest(error: Error, got: &str, valid: impl IntoIterator<Item = &'static str>) -> Error {
-    let valid: Vec<_> = valid.into_iter().collect();
-    match (nearest(got, valid.iter().copied()), valid.is_empty()) {
-        (Some(name), _) => error.help(format!("did you mean `{name}`?")),
-        (None, false) => error.help(format!("valid here: {}", valid.join(", "))),
-        (None, true) => error,
-    }
-}
-
-/// The name that `got` is probably a slip of.
-pub(crate) fn nearest<'n>(got: &str, valid: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    let plain = |s: &str| s.to_lowercase().replace(['-', ' '], "_");
-    let got = plain(got);
-    let near = |name: &str| {
-        let name = plain(name);
-        let slips = strsim::osa_distance(&got, &name);
-        let score = strsim::jaro_winkler(&got, &name);
-        // Swapped letters make short words look far apart to the one measure, a missing suffix long ones to the other.
-        (score > 0.8 || (got.len() >= 3 && slips <= 1 + got.len() / 5)).then_some(score - slips as f64)
-    };
-    let candidates = valid.into_iter().filter_map(|name| Some((near(name)?, name)));
-    Some(candidates.max_by(|a, b| a.0.total_cmp(&b.0))?.1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::yaml;
+    use crate::spec::arguments::{Arguments, arguments};
+    use crate::spec::values::Amount;
 
     fn node(text: &str) -> Node {
         let mut node = yaml::parse(text).unwrap();
@@ -271,18 +150,45 @@ mod tests {
         format!("{error} | {}", error.help_text().unwrap_or("-"))
     }
 
+    arguments! {
+        struct BatchArgs(batch_size) {
+            /// Elements in a batch.
+            batch_size: u64,
+            /// Whether it stays.
+            keep: Option<bool>,
+        }
+    }
+
     fn batch(yaml: &str) -> Result<(u64, Option<bool>)> {
         let node = node(yaml);
-        let fields = Fields::with_short(&node, Some("batch_size"))?;
-        let result = (fields.required("batch_size")?, fields.optional("keep")?);
+        let fields = Fields::of(&node, &BatchArgs::ABOUT)?;
+        let BatchArgs { batch_size, keep } = BatchArgs::read(&fields)?;
         fields.finish()?;
-        Ok(result)
+        Ok((batch_size, keep))
     }
 
     #[test]
     fn arguments_decode() {
         assert_eq!(batch("{batch_size: 3, keep: true}").unwrap(), (3, Some(true)));
         assert_eq!(batch("4").unwrap(), (4, None));
+    }
+
+    #[test]
+    fn amounts_of_memory_are_bytes_or_text() {
+        let bytes = |yaml: &str| {
+            let node = node(yaml);
+            let amount: Option<Amount> = Fields::new(&node)?.get("cache_bytes", None)?;
+            Ok::<_, Error>(amount.map(u64::from))
+        };
+        assert_eq!(bytes("{}").unwrap(), None);
+        assert_eq!(bytes("cache_bytes: 20").unwrap(), Some(20));
+        assert_eq!(bytes("cache_bytes: 20MiB").unwrap(), Some(20 << 20));
+        let refused = |yaml| text(&bytes(yaml).unwrap_err());
+        assert_eq!(
+            refused("cache_bytes: much"),
+            "line 1: cache_bytes: `much` is no amount of memory | such as 512MiB or 2GiB"
+        );
+        assert_eq!(refused("cache_bytes: true"), "line 1: cache_bytes: needs a whole number, got true | -");
     }
 
     #[test]

@@ -1,36 +1,35 @@
-//! What a name in a pipeline file stands for.
+//! Entries that names in a pipeline file stand for.
 
+use super::arguments::{About, Arguments};
+use super::build::{Build, Builder, Takes};
 use super::chain::{Chain, Context};
 use super::decode::Fields;
 use crate::dataset::iter::Stream;
 use crate::dataset::{BoxIter, BoxMap};
 use crate::element::Element;
 use crate::error::Result;
-use crate::source::Format;
+use crate::source::lacking;
 
-/// Builds a stage of random access.
-pub(crate) type MapFn = fn(BoxMap<Element>, &Fields<'_>, &Context) -> Result<BoxMap<Element>>;
-/// Builds a stage of a stream.
-pub(crate) type IterFn = fn(BoxIter<Element>, &Fields<'_>, &Context) -> Result<BoxIter<Element>>;
-/// Builds a stage straight behind the border, where it can do more than behind another stage.
-pub(crate) type StreamFn = fn(Stream<BoxMap<Element>>, &Fields<'_>, &Context) -> Result<BoxIter<Element>>;
-/// Builds a stage that stands in either world.
-pub(crate) type ChainFn = fn(Chain, &Fields<'_>, &Context) -> Result<Chain>;
-/// Builds a source, or a combination of sources.
-pub(crate) type SourceFn = fn(&Fields<'_>, &Context) -> Result<Chain>;
+/// A dataset of random access.
+type Map = BoxMap<Element>;
+/// A stream.
+type Iter = BoxIter<Element>;
+/// A stream straight behind the border, where stages can do more than behind another stage.
+type AtBorder = Stream<BoxMap<Element>>;
 
 /// A stage that a file can name.
 pub(crate) struct StageEntry {
     /// The name of the method.
     pub(crate) name: &'static str,
-    /// The argument that a bare value stands for: `limit: 100`.
-    pub(crate) main: Option<&'static str>,
-    pub(crate) map: Option<MapFn>,
+    /// Says in a sentence what it does.
+    pub(crate) doc: &'static str,
+    pub(crate) about: &'static About,
+    pub(crate) map: Option<Builder<Map, Map>>,
     /// Elementwise: behind `to_iter` it may still run in front of the border.
     pub(crate) elementwise: bool,
-    pub(crate) iter: Option<IterFn>,
-    pub(crate) stream: Option<StreamFn>,
-    pub(crate) chain: Option<ChainFn>,
+    pub(crate) iter: Option<Builder<Iter, Iter>>,
+    pub(crate) stream: Option<Builder<AtBorder, Iter>>,
+    pub(crate) chain: Option<Builder<Chain, Chain>>,
     /// Of two worlds it belongs to the stream, unless a later `to_iter` says where that begins.
     pub(crate) starts_stream: bool,
     /// Whether a stream has the same columns behind it.
@@ -38,10 +37,11 @@ pub(crate) struct StageEntry {
 }
 
 impl StageEntry {
-    const fn new(name: &'static str, main: Option<&'static str>) -> Self {
+    const fn new<A: Arguments>(name: &'static str, doc: &'static str) -> Self {
         Self {
             name,
-            main,
+            doc,
+            about: &A::ABOUT,
             map: None,
             elementwise: false,
             iter: None,
@@ -53,33 +53,54 @@ impl StageEntry {
     }
 
     /// A stage of random access only.
-    pub(crate) const fn map(name: &'static str, main: Option<&'static str>, build: MapFn) -> Self {
-        Self { map: Some(build), ..Self::new(name, main) }
+    pub(crate) const fn map<B: Takes + Build<Map, Map>>(
+        name: &'static str,
+        doc: &'static str,
+        build: &'static B,
+    ) -> Self {
+        Self { map: Some(build), ..Self::new::<B::Args>(name, doc) }
     }
 
     /// A stage of streams only.
-    pub(crate) const fn iter(name: &'static str, main: Option<&'static str>, build: IterFn) -> Self {
-        Self { iter: Some(build), ..Self::new(name, main) }
+    pub(crate) const fn iter<B: Takes + Build<Iter, Iter>>(
+        name: &'static str,
+        doc: &'static str,
+        build: &'static B,
+    ) -> Self {
+        Self { iter: Some(build), ..Self::new::<B::Args>(name, doc) }
     }
 
-    /// A stage that either world has.
-    pub(crate) const fn both(name: &'static str, main: Option<&'static str>, map: MapFn, iter: IterFn) -> Self {
-        Self { map: Some(map), iter: Some(iter), ..Self::new(name, main) }
+    /// A stage that either world has, with the arguments that it has in random access.
+    pub(crate) const fn both<M: Takes + Build<Map, Map>, I: Build<Iter, Iter>>(
+        name: &'static str,
+        doc: &'static str,
+        map: &'static M,
+        iter: &'static I,
+    ) -> Self {
+        Self { map: Some(map), iter: Some(iter), ..Self::new::<M::Args>(name, doc) }
     }
 
     /// A stage that sees each element on its own, in either world.
-    pub(crate) const fn each(name: &'static str, main: Option<&'static str>, map: MapFn, iter: IterFn) -> Self {
-        Self { elementwise: true, ..Self::both(name, main, map, iter) }
+    pub(crate) const fn each<B: Takes + Build<Map, Map> + Build<Iter, Iter>>(
+        name: &'static str,
+        doc: &'static str,
+        build: &'static B,
+    ) -> Self {
+        Self { elementwise: true, map: Some(build), iter: Some(build), ..Self::new::<B::Args>(name, doc) }
     }
 
-    /// Straight behind the border it is built by `build`.
-    pub(crate) const fn at_border(self, build: StreamFn) -> Self {
-        Self { stream: Some(build), ..self }
+    /// Straight behind the border it is built by `build`, whose arguments are those that are described.
+    pub(crate) const fn at_border<B: Takes + Build<AtBorder, Iter>>(self, build: &'static B) -> Self {
+        Self { stream: Some(build), about: &B::Args::ABOUT, ..self }
     }
 
     /// A stage that finds its place itself.
-    pub(crate) const fn chain(name: &'static str, main: Option<&'static str>, build: ChainFn) -> Self {
-        Self { chain: Some(build), ..Self::new(name, main) }
+    pub(crate) const fn chain<B: Takes + Build<Chain, Chain>>(
+        name: &'static str,
+        doc: &'static str,
+        build: &'static B,
+    ) -> Self {
+        Self { chain: Some(build), ..Self::new::<B::Args>(name, doc) }
     }
 
     /// A stage of either world that begins the stream, unless a later `to_iter` does.
@@ -93,59 +114,38 @@ impl StageEntry {
     }
 }
 
-/// The two builders of a stage made of a named function.
-macro_rules! each {
-    ($function:ident, $map:ident, $iter:ident) => {
-        fn $map(ds: BoxMap<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxMap<Element>> {
-            Ok($function(fields, context)?.after(ds).boxed())
-        }
-
-        fn $iter(ds: BoxIter<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxIter<Element>> {
-            Ok($function(fields, context)?.after(ds).boxed())
-        }
-    };
-}
-pub(super) use each;
-
-/// The same, of a function that sees nothing but the names of columns.
-macro_rules! each_of_names {
-    ($function:ident, $map:ident, $iter:ident) => {
-        fn $map(ds: BoxMap<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxMap<Element>> {
-            Ok($function(fields, context)?.of_names(ds).boxed())
-        }
-
-        fn $iter(ds: BoxIter<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxIter<Element>> {
-            Ok($function(fields, context)?.after(ds).boxed())
-        }
-    };
-}
-pub(super) use each_of_names;
-
 /// A source that a file can name.
 pub(crate) struct SourceEntry {
     pub(crate) name: &'static str,
-    pub(crate) main: Option<&'static str>,
+    /// Says in a sentence what it does.
+    pub(crate) doc: &'static str,
+    pub(crate) about: &'static About,
     /// The argument by which columns are chosen, where they can be.
     pub(crate) columns: Option<&'static str>,
-    build: Build,
+    origin: Origin,
 }
 
-enum Build {
-    By(SourceFn),
-    /// The feature of this format is off.
-    Lacks(Format),
+enum Origin {
+    By(Builder<(), Chain>),
+    /// This feature is off.
+    Lacks(&'static str),
 }
 
 impl SourceEntry {
     /// A source that this build has.
-    pub(crate) const fn new(name: &'static str, main: Option<&'static str>, build: SourceFn) -> Self {
-        Self { name, main, columns: None, build: Build::By(build) }
+    pub(crate) const fn of<B: Takes + Build<(), Chain>>(
+        name: &'static str,
+        doc: &'static str,
+        build: &'static B,
+    ) -> Self {
+        Self { name, doc, about: &B::Args::ABOUT, columns: None, origin: Origin::By(build) }
     }
 
-    /// One that it lacks, and says so.
+    /// A source that this build lacks, and says so.
     #[allow(dead_code, reason = "not where every feature is on")]
-    pub(crate) const fn lacking(name: &'static str, format: Format) -> Self {
-        Self { name, main: None, columns: None, build: Build::Lacks(format) }
+    pub(crate) const fn lacking(name: &'static str, feature: &'static str) -> Self {
+        let doc = "Not in this build, which lacks the feature for it.";
+        Self { name, doc, about: &About::NONE, columns: None, origin: Origin::Lacks(feature) }
     }
 
     /// The argument by which it reads some columns only.
@@ -153,11 +153,16 @@ impl SourceEntry {
         Self { columns: Some(columns), ..self }
     }
 
-    /// What the arguments describe.
+    /// Whether this build can read it.
+    pub(crate) const fn is_there(&self) -> bool {
+        !matches!(self.origin, Origin::Lacks(_))
+    }
+
+    /// Builds what the arguments describe.
     pub(crate) fn build(&self, fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-        match self.build {
-            Build::By(build) => build(fields, context),
-            Build::Lacks(format) => Err(format.lacking()),
+        match self.origin {
+            Origin::By(build) => build.build((), fields, context),
+            Origin::Lacks(feature) => Err(lacking(self.name, feature)),
         }
     }
 }

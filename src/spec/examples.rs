@@ -1,87 +1,134 @@
 //! Examples in records: what a file declares of their features, and the stages that parse them.
 
-use super::chain::Context;
+use super::arguments::{Arguments, Kind, arguments};
+use super::build::{Of, Site};
 use super::columns::NamedFn;
-use super::decode::{Decode, Fields};
-use super::entry::{StageEntry, each};
+use super::decode::Fields;
+use super::entry::StageEntry;
 use super::node::{Node, Tree};
-use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
+use super::values::{Decode, Given, Map, word};
 use crate::element::{Buffer, Element, Name, Value};
 use crate::error::{Error, Result};
 use crate::source::{ExampleParser, FeatureSpec, FeatureType, FeatureValues};
 
 pub(super) const STAGES: &[StageEntry] = &[
-    StageEntry::each("parse_example", Some("features"), parse_map, parse_iter).new_columns(),
-    StageEntry::each("parse_sequence_example", None, parse_sequence_map, parse_sequence_iter).new_columns(),
+    StageEntry::each(
+        "parse_example",
+        "Turns records of bytes into the features of the `tf.train.Example` that each of them is.",
+        &Of(parse_example),
+    )
+    .new_columns(),
+    StageEntry::each(
+        "parse_sequence_example",
+        "Turns records of bytes into the features of the `tf.train.SequenceExample` that each of them is; without both \
+         declarations everything is inferred.",
+        &Of(parse_sequence_example),
+    )
+    .new_columns(),
 ];
 
 /// The field that holds a record of bytes, unless it is given another name.
 pub(crate) const RECORD: &str = "record";
 
-/// `examples: true`, `examples: {label: {dtype: int64, shape: []}, tokens: int64}`, and `sequence_examples` with `context` and
-/// `sequences`: what a source makes of its records.
+/// Features by their names, or `true` for all there are.
+pub(super) struct Declared(pub(super) Option<ExampleParser>);
+
+impl Decode for Declared {
+    const KIND: Kind = Kind::Either(&[Kind::Bool, Map::<FeatureSpec>::KIND]);
+
+    fn decode(node: &Node) -> Result<Self> {
+        if let Tree::Bool(all) = node.value {
+            return Ok(Self(all.then(ExampleParser::inferred)));
+        }
+        ExampleParser::new(features(node)?).map(|parser| Self(Some(parser))).map_err(|e| at(node, e))
+    }
+}
+
+/// `context` and `sequences`, or `true` for all there is.
 #[cfg(any(feature = "array_record", feature = "bagz", feature = "tf_record"))]
-pub(super) fn parser(fields: &Fields<'_>) -> Result<Option<ExampleParser>> {
-    let examples = fields.node("examples").map(example).transpose()?.flatten();
-    let sequences = fields.node("sequence_examples").map(sequence_example).transpose()?.flatten();
-    match (examples, sequences) {
-        (Some(_), Some(_)) => Err(fields.error("`examples` and `sequence_examples` exclude each other")),
-        (examples, sequences) => Ok(examples.or(sequences)),
-    }
-}
-
-fn example(node: &Node) -> Result<Option<ExampleParser>> {
-    match node.value {
-        Tree::Bool(all) => Ok(all.then(ExampleParser::inferred)),
-        _ => ExampleParser::new(features(node)?).map_err(|e| at(node, e)).map(Some),
-    }
-}
+pub(super) struct DeclaredSequences(pub(super) Option<ExampleParser>);
 
 #[cfg(any(feature = "array_record", feature = "bagz", feature = "tf_record"))]
-fn sequence_example(node: &Node) -> Result<Option<ExampleParser>> {
-    if let Tree::Bool(all) = node.value {
-        return Ok(all.then(ExampleParser::inferred_sequences));
+impl Decode for DeclaredSequences {
+    const KIND: Kind = Kind::Either(&[Kind::Bool, Kind::Section(&SequenceArgs::ABOUT)]);
+
+    fn decode(node: &Node) -> Result<Self> {
+        if let Tree::Bool(all) = node.value {
+            return Ok(Self(all.then(ExampleParser::inferred_sequences)));
+        }
+        let fields = Fields::new(node)?;
+        let parser = sequences(SequenceArgs::read(&fields)?, |error| fields.error(error.message()))?;
+        fields.finish()?;
+        Ok(Self(Some(parser)))
     }
-    let fields = Fields::new(node)?;
-    let parser = sequences(&fields)?;
-    fields.finish()?;
-    Ok(Some(parser))
 }
 
-/// `context: {…}, sequences: {…}`; all there is without both.
-fn sequences(fields: &Fields<'_>) -> Result<ExampleParser> {
-    let given = |name| fields.node(name).map(features).transpose();
-    match (given("context")?, given("sequences")?) {
+arguments! {
+    struct SequenceArgs {
+        /// Features of the whole, as `parse_example` declares them.
+        context: Option<Given<Map<FeatureSpec>>>,
+        /// Features of each step. Those with a shape become arrays of shape `[time, …]`, others lists with an array for each step.
+        sequences: Option<Given<Map<FeatureSpec>>>,
+    }
+}
+
+fn sequences(args: SequenceArgs, placed: impl FnOnce(Error) -> Error) -> Result<ExampleParser> {
+    let SequenceArgs { context, sequences } = args;
+    let given = |declared: Option<Given<_>>| declared.map(|node| features(&node)).transpose();
+    match (given(context)?, given(sequences)?) {
         (None, None) => Ok(ExampleParser::inferred_sequences()),
-        (context, sequences) => ExampleParser::sequences(context.unwrap_or_default(), sequences.unwrap_or_default())
-            .map_err(|e| fields.error(e.message())),
+        (context, sequences) => {
+            ExampleParser::sequences(context.unwrap_or_default(), sequences.unwrap_or_default()).map_err(placed)
+        }
     }
 }
 
 /// Names of features and what they are.
 fn features(node: &Node) -> Result<Vec<(Name, FeatureSpec)>> {
-    let fields = Fields::new(node)?;
-    fields.free_entries().iter().map(|field| Ok((Name::new(&field.key), feature(&field.value)?))).collect()
+    let Map(features) = Map::decode(node)?;
+    Ok(features.into_iter().map(|(name, spec)| (Name::new(name), spec)).collect())
 }
 
-/// `int64`, or `{dtype: int64, shape: [2], default: [0, 0]}`.
-fn feature(node: &Node) -> Result<FeatureSpec> {
-    let fields = Fields::with_short(node, Some("dtype"))?;
-    fields.required_node("dtype")?;
-    let dtype = fields.choice("dtype", &FeatureType::NAMES.map(|(name, _)| name))?;
-    let dtype = FeatureType::NAMES[dtype.unwrap_or_default()].1;
-    let mut spec = match fields.optional::<Vec<usize>>("shape")? {
-        Some(shape) => FeatureSpec::fixed(dtype, &shape),
-        None => FeatureSpec::variable(dtype),
-    };
-    if let Some(node) = fields.node("default") {
-        spec = spec.default(default(dtype, node)?);
+arguments! {
+    struct FeatureArgs(dtype) {
+        /// The type of its values.
+        dtype: FeatureType,
+        /// Its shape; without one the number of values varies.
+        shape: Option<Vec<usize>>,
+        /// The values of a record that lacks it.
+        default: Option<Node>,
+        /// Whether a step may lack it; only of features of `sequences`.
+        allow_missing: bool = false,
     }
-    if fields.or("allow_missing", false)? {
-        spec = spec.allow_missing();
+}
+
+impl Decode for FeatureType {
+    const KIND: Kind = Kind::Words(&{
+        let [a, b, c, d] = Self::NAMES;
+        [a.0, b.0, c.0, d.0]
+    });
+
+    fn decode(node: &Node) -> Result<Self> {
+        Ok(Self::NAMES[word(node, &Self::NAMES.map(|(name, _)| name))?].1)
     }
-    fields.finish()?;
-    Ok(spec)
+}
+
+impl Decode for FeatureSpec {
+    const KIND: Kind = Kind::Section(&FeatureArgs::ABOUT);
+
+    fn decode(node: &Node) -> Result<Self> {
+        let fields = Fields::of(node, &FeatureArgs::ABOUT)?;
+        let FeatureArgs { dtype, shape, default: values, allow_missing } = FeatureArgs::read(&fields)?;
+        fields.finish()?;
+        let mut spec = match shape {
+            Some(shape) => Self::fixed(dtype, &shape),
+            None => Self::variable(dtype),
+        };
+        if let Some(node) = values {
+            spec = spec.default(default(dtype, &node)?);
+        }
+        Ok(if allow_missing { spec.allow_missing() } else { spec })
+    }
 }
 
 fn default(dtype: FeatureType, node: &Node) -> Result<FeatureValues> {
@@ -106,24 +153,40 @@ fn at(node: &Node, error: Error) -> Error {
     }
 }
 
-/// `parse_example: {column: record, features: {…}}`.
-fn parse_fn(fields: &Fields<'_>, context: &Context) -> Result<NamedFn<Element>> {
-    let parser = fields.node("features").map(example).transpose()?.flatten();
-    stage("parse_example", parser.unwrap_or_else(ExampleParser::inferred), fields, context)
+arguments! {
+    struct ParseArgs(features) {
+        /// `{label: {dtype: int64, shape: [], default: 0}, ids: int64}` declares features. `true`, which is the default, infers them:
+        /// numbers as arrays of one dimension, one string as bytes, several as a list.
+        features: Option<Declared>,
+        /// The column that holds the bytes; `record` by default.
+        column: Option<Given<String>>,
+    }
 }
 
-/// `parse_sequence_example: {column: record, context: {…}, sequences: {…}}`.
-fn parse_sequence_fn(fields: &Fields<'_>, context: &Context) -> Result<NamedFn<Element>> {
-    stage("parse_sequence_example", sequences(fields)?, fields, context)
+fn parse_example(ParseArgs { features, column }: ParseArgs, at: &Site<'_>) -> Result<NamedFn<Element>> {
+    let parser = features.and_then(|declared| declared.0);
+    stage("parse_example", parser.unwrap_or_else(ExampleParser::inferred), column, at)
+}
+
+arguments! {
+    struct ParseSequenceArgs with SequenceArgs as declared {
+        /// The column that holds the bytes; `record` by default.
+        column: Option<Given<String>>,
+    }
+}
+
+fn parse_sequence_example(args: ParseSequenceArgs, at: &Site<'_>) -> Result<NamedFn<Element>> {
+    let parser = sequences(args.declared, |error| at.error(error.message()))?;
+    stage("parse_sequence_example", parser, args.column, at)
 }
 
 fn stage(
     name: &'static str,
     parser: ExampleParser,
-    fields: &Fields<'_>,
-    context: &Context,
+    column: Option<Given<String>>,
+    at: &Site<'_>,
 ) -> Result<NamedFn<Element>> {
-    let column = context.column(fields, "column")?.unwrap_or_else(|| RECORD.to_owned());
+    let column = column.map_or_else(|| Ok(RECORD.to_owned()), |given| at.column(&given))?;
     Ok(NamedFn::map(name, format!("{column}, {parser}"), move |element| parsed(element, &column, &parser)))
 }
 
@@ -145,6 +208,3 @@ fn parsed(mut element: Element, column: &str, parser: &ExampleParser) -> Result<
     }
     Ok(element)
 }
-
-each!(parse_fn, parse_map, parse_iter);
-each!(parse_sequence_fn, parse_sequence_map, parse_sequence_iter);

@@ -1,107 +1,190 @@
 //! Stages of streams: batches, limits, epochs of a stream.
 
-use super::chain::{Chain, Context};
-use super::decode::Fields;
+use super::arguments::{arguments, words};
+use super::build::{Behind, Site};
+use super::chain::Chain;
 use super::entry::StageEntry;
+use super::values::Positive;
 use crate::dataset::iter::{BadRecords, ENUMERATE, IterMapWithIndex, Padding, Stream};
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Remainder};
 use crate::element::{Array, Element, Name};
 use crate::error::{Error, Result};
 
 pub(super) const STAGES: &[StageEntry] = &[
-    StageEntry::both("batch", Some("batch_size"), map_batch, batch).at_border(stream_batch).starts_stream(),
-    StageEntry::iter("rebatch", Some("batch_size"), rebatch),
-    StageEntry::chain("skip_bad_records", Some("limit"), skip_bad_records),
-    StageEntry::iter("limit", Some("count"), limit),
-    StageEntry::iter("take", Some("count"), limit),
-    StageEntry::iter("skip", Some("count"), skip),
-    StageEntry::iter("enumerate", Some("column"), enumerate).new_columns(),
-    StageEntry::iter("cache", None, cache),
-    StageEntry::both("repeat", Some("num_epochs"), map_repeat, repeat),
+    StageEntry::both(
+        "batch",
+        "Stacks consecutive elements into batches. It begins the stream unless a later `to_iter` does; before that, any thread \
+         makes any batch, and nothing can be padded.",
+        &Behind(map_batch),
+        &Behind(batch),
+    )
+    .at_border(&Behind(stream_batch))
+    .starts_stream(),
+    StageEntry::iter(
+        "rebatch",
+        "Cuts batches anew into so many rows; what lies within one batch is not copied.",
+        &Behind(rebatch),
+    ),
+    StageEntry::chain(
+        "skip_bad_records",
+        "Leaves out records that the stages before it cannot use; straight behind random access it begins the stream.",
+        &Behind(skip_bad_records),
+    ),
+    StageEntry::iter("limit", "Ends behind the first `count` elements.", &Behind(limit)),
+    StageEntry::iter("take", "Ends behind the first `count` elements, as `limit` does.", &Behind(limit)),
+    StageEntry::iter("skip", "Leaves out the first `count` elements.", &Behind(skip)),
+    StageEntry::iter(
+        "enumerate",
+        "Puts its number in this stream beside each element, as a column.",
+        &Behind(enumerate),
+    )
+    .new_columns(),
+    StageEntry::iter(
+        "cache",
+        "Keeps every element in memory for the next epoch of a `repeat` behind it.",
+        &Behind(cache),
+    ),
+    StageEntry::both(
+        "repeat",
+        "Makes several epochs one, or goes on without end. Before `to_iter` epochs differ, behind it they are the same.",
+        &Behind(map_repeat),
+        &Behind(repeat),
+    ),
 ];
 
-const REMAINDERS: &[&str] = &["keep", "drop", "pad"];
+words!(Remainder { "keep" => Remainder::Keep, "drop" => Remainder::Drop });
 
-/// How elements are batched.
+/// What becomes of the last elements, which may also be padded.
+#[derive(Clone, Copy)]
+pub(super) enum RemainderOrPad {
+    Left(Remainder),
+    Padded,
+}
+
+words!(RemainderOrPad {
+    "keep" => RemainderOrPad::Left(Remainder::Keep),
+    "drop" => RemainderOrPad::Left(Remainder::Drop),
+    "pad" => RemainderOrPad::Padded,
+});
+
+/// Way in which elements are batched.
 enum Batching {
     Stacked(Remainder),
     Masked(Padding),
 }
 
-/// `batch: {batch_size: 8, remainder: drop}`; `remainder: pad` adds a mask.
-fn batching(fields: &Fields<'_>) -> Result<(usize, Batching)> {
-    let size = fields.required("batch_size")?;
-    let (value, mask) = (fields.optional("pad_value")?, fields.optional::<String>("mask")?);
-    let Some(remainder) = remainder_or_pad(fields)? else {
-        let mut padding = Padding { value: value.unwrap_or(0.0), ..Padding::default() };
-        if let Some(mask) = mask {
-            padding.mask = Name::new(mask);
-        }
-        return Ok((size, Batching::Masked(padding)));
-    };
-    if value.is_some() || mask.is_some() {
-        return Err(fields.error("`pad_value` and `mask` belong to `remainder: pad`"));
+arguments! {
+    struct BatchArgs(batch_size) {
+        /// Elements in a batch.
+        batch_size: Positive<usize>,
+        /// The number in every padded array, 0 by default; only with `remainder: pad`.
+        pad_value: Option<f64>,
+        /// The name of the column of truth values that says which rows are real, `batch_mask` by default; only with
+        /// `remainder: pad`.
+        mask: Option<String>,
+        /// What becomes of the last elements if they do not fill a batch: they are a smaller one, are left out, or are filled up to
+        /// `batch_size`.
+        remainder: RemainderOrPad = "keep",
     }
-    Ok((size, Batching::Stacked(remainder)))
 }
 
-fn batch(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
-    Ok(match batching(fields)? {
+fn batching(args: BatchArgs, at: &Site<'_>) -> Result<(usize, Batching)> {
+    let BatchArgs { batch_size: Positive(size), pad_value, mask, remainder } = args;
+    match remainder {
+        RemainderOrPad::Padded => {
+            let mut padding = Padding { value: pad_value.unwrap_or(0.0), ..Padding::default() };
+            if let Some(mask) = mask {
+                padding.mask = Name::new(mask);
+            }
+            Ok((size, Batching::Masked(padding)))
+        }
+        RemainderOrPad::Left(_) if pad_value.is_some() || mask.is_some() => {
+            Err(at.error("`pad_value` and `mask` belong to `remainder: pad`"))
+        }
+        RemainderOrPad::Left(remainder) => Ok((size, Batching::Stacked(remainder))),
+    }
+}
+
+fn batch(ds: BoxIter<Element>, args: BatchArgs, at: &Site<'_>) -> Result<BoxIter<Element>> {
+    Ok(match batching(args, at)? {
         (size, Batching::Stacked(remainder)) => ds.batch_with(size, remainder).boxed(),
         (size, Batching::Masked(padding)) => ds.batch_masked_with(size, padding).boxed(),
     })
 }
 
 /// Straight behind the border: stacked where the elements are evaluated.
-fn stream_batch(ds: Stream<BoxMap<Element>>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
-    Ok(match batching(fields)? {
+fn stream_batch(ds: Stream<BoxMap<Element>>, args: BatchArgs, at: &Site<'_>) -> Result<BoxIter<Element>> {
+    Ok(match batching(args, at)? {
         (size, Batching::Stacked(remainder)) => ds.batch_with(size, remainder).boxed(),
         (size, Batching::Masked(padding)) => ds.batch_masked_with(size, padding).boxed(),
     })
 }
 
-/// Before `to_iter`: batches of fixed places, stacked on any thread.
-fn map_batch(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
-    let size = fields.required("batch_size")?;
-    Ok(ds.batch_with(size, remainder(fields)?).boxed())
+arguments! {
+    struct RebatchArgs(batch_size) {
+        /// Rows of a batch.
+        batch_size: Positive<usize>,
+        /// What becomes of the last rows if they do not fill a batch: they are a smaller one, or are left out.
+        remainder: Remainder = "keep",
+    }
 }
 
-fn rebatch(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
-    let size = fields.required("batch_size")?;
-    Ok(ds.rebatch(size, remainder(fields)?).boxed())
+/// Before `to_iter`: batches of fixed places, stacked on any thread, and never padded.
+fn map_batch(ds: BoxMap<Element>, args: RebatchArgs, _: &Site<'_>) -> Result<BoxMap<Element>> {
+    Ok(ds.batch_with(args.batch_size.0, args.remainder).boxed())
 }
 
-fn remainder(fields: &Fields<'_>) -> Result<Remainder> {
-    Ok(kept(fields.choice("remainder", &REMAINDERS[..2])?))
+fn rebatch(ds: BoxIter<Element>, args: RebatchArgs, _: &Site<'_>) -> Result<BoxIter<Element>> {
+    Ok(ds.rebatch(args.batch_size.0, args.remainder).boxed())
 }
 
-/// `None` for `remainder: pad`.
-pub(super) fn remainder_or_pad(fields: &Fields<'_>) -> Result<Option<Remainder>> {
-    let choice = fields.choice("remainder", REMAINDERS)?;
-    Ok((choice != Some(2)).then(|| kept(choice)))
+arguments! {
+    struct SkipBadRecordsArgs(limit) {
+        /// The most that are left out in all; no limit by default.
+        limit: Option<u64>,
+        /// The most that are left out in a row; no limit by default.
+        consecutive: Option<u64>,
+    }
 }
 
-fn kept(choice: Option<usize>) -> Remainder {
-    if choice == Some(1) { Remainder::Drop } else { Remainder::Keep }
-}
-
-/// `skip_bad_records: {limit: 100, consecutive: 10}`.
-fn skip_bad_records(chain: Chain, fields: &Fields<'_>, _: &Context) -> Result<Chain> {
-    let (limit, consecutive) = (fields.optional("limit")?, fields.optional("consecutive")?);
+fn skip_bad_records(chain: Chain, args: SkipBadRecordsArgs, _: &Site<'_>) -> Result<Chain> {
+    let SkipBadRecordsArgs { limit, consecutive } = args;
     Ok(chain.on_bad_record(BadRecords::Skip { limit, consecutive }))
 }
 
-fn limit(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
-    Ok(ds.limit(fields.required("count")?).boxed())
+arguments! {
+    struct LimitArgs(count) {
+        /// How many elements.
+        count: Positive<u64>,
+    }
 }
 
-fn skip(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
-    Ok(ds.skip(fields.required("count")?).boxed())
+fn limit(ds: BoxIter<Element>, LimitArgs { count }: LimitArgs, _: &Site<'_>) -> Result<BoxIter<Element>> {
+    Ok(ds.limit(count.0).boxed())
 }
 
-/// `enumerate: {column: index, start: 1}`: each element's number in this stream, as a column of its own.
-fn enumerate(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
-    let (column, start) = (fields.required::<String>("column")?, fields.or("start", 0_i64)?);
+arguments! {
+    struct SkipArgs(count) {
+        /// How many elements; 0 for none.
+        count: u64,
+    }
+}
+
+fn skip(ds: BoxIter<Element>, SkipArgs { count }: SkipArgs, _: &Site<'_>) -> Result<BoxIter<Element>> {
+    Ok(ds.skip(count).boxed())
+}
+
+arguments! {
+    struct EnumerateArgs(column) {
+        /// The name of the column for the number.
+        column: String,
+        /// The first number.
+        start: i64 = 0,
+    }
+}
+
+fn enumerate(ds: BoxIter<Element>, args: EnumerateArgs, _: &Site<'_>) -> Result<BoxIter<Element>> {
+    let EnumerateArgs { column, start } = args;
     let params = format!("start={start}, column={column}");
     let column = Name::new(column);
     let number = move |index: u64, element: Element| {
@@ -115,16 +198,35 @@ fn enumerate(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<B
     Ok(IterMapWithIndex::named(ds, ENUMERATE, params, number).boxed())
 }
 
-fn cache(ds: BoxIter<Element>, _: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
+arguments! {
+    struct CacheArgs {}
+}
+
+fn cache(ds: BoxIter<Element>, _: CacheArgs, _: &Site<'_>) -> Result<BoxIter<Element>> {
     Ok(ds.cache().boxed())
 }
 
-/// `repeat: {num_epochs: 2}`; without a number, for ever. A stream gives the same epoch again.
-fn repeat(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
-    Ok(ds.repeat(fields.optional::<u64>("num_epochs")?).boxed())
+arguments! {
+    struct RepeatArgs(num_epochs) {
+        /// How many epochs; without end by default.
+        num_epochs: Option<Positive<u64>>,
+        /// Whether each is shuffled anew; only before `to_iter`.
+        reseed_each_epoch: bool = true,
+    }
 }
 
-fn map_repeat(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
-    let epochs = fields.optional::<u64>("num_epochs")?;
-    Ok(ds.repeat(epochs).reseed_each_epoch(fields.or("reseed_each_epoch", true)?).boxed())
+arguments! {
+    /// Arguments of a stream, which gives the same epoch again.
+    struct StreamRepeatArgs(num_epochs) {
+        /// How many epochs; without end by default.
+        num_epochs: Option<Positive<u64>>,
+    }
+}
+
+fn repeat(ds: BoxIter<Element>, args: StreamRepeatArgs, _: &Site<'_>) -> Result<BoxIter<Element>> {
+    Ok(ds.repeat(args.num_epochs.map(|count| count.0)).boxed())
+}
+
+fn map_repeat(ds: BoxMap<Element>, args: RepeatArgs, _: &Site<'_>) -> Result<BoxMap<Element>> {
+    Ok(ds.repeat(args.num_epochs.map(|count| count.0)).reseed_each_epoch(args.reseed_each_epoch).boxed())
 }

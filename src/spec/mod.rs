@@ -25,60 +25,13 @@
 //! shape the number of values varies. `sequence_examples` has `true`, or `context` and `sequences`; a feature of `sequences` has its shape
 //! in every step, and may be missing with `allow_missing: true`. See [`ExampleParser`](crate::source::ExampleParser).
 //!
-//! A stage whose one argument says all may be given it directly: `limit: 100` for `limit: {count: 100}`. In the tables,
-//! `a?` may be left out.
+//! A stage whose one argument says all may be given it directly: `limit: 100` for `limit: {count: 100}`. [`schema`] gives all of
+//! this to editors.
 //!
-//! | source | arguments |
-//! |---|---|
-//! | `jsonl` | `paths`, `columns?`, `repeated_names?`: `last` (of a name that an object has twice, the last value stands) or `error`, `index_cache?`: `beside`, `off` or a folder; `.gz`, `.zst` and `.lz4` are read as streams, file `k` in lane `k` modulo `lanes?` |
-//! | `lines` | `paths`, `column?`: `text`, `blank_lines?`, `index_cache?`, `lanes?` |
-//! | `csv` | `paths`, `columns?`, `delimiter?`, `quote?`, `header?`, `names?`, `types?`: `{id: int64, text: str}`, `nulls?`, `infer_rows?`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `csv` |
-//! | `parquet` | `paths`, `columns?`, `row_groups?`: those that may hold such a row, by `column` and of `min`, `max`, `equals` those that must hold; `cache_bytes?`; with the feature `parquet` |
-//! | `arrow` | `paths`: files, or folders of Hugging Face; `columns?`, `cache_bytes?`; with the feature `arrow` |
-//! | `array_record` | `paths`, `field?`: `record`, or `examples` or `sequence_examples`, `cache_bytes?`, `recover?`; with the feature `array_record` |
-//! | `tfrecord` | `paths`, `field?`: `record`, or `examples` or `sequence_examples`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `tf_record` |
-//! | `bagz` | `paths`, `field?`: `record`, or `examples` or `sequence_examples`, `interleaved?`, `compressed?`; `x@4.bagz` names four files; with the feature `bagz` |
-//! | `webdataset` | `paths`, `columns?`, `decode?`: by extension, else bytes, `url?`: a column `__url__`, `index_cache?`; compressed files: `lanes?` as `jsonl` has it; with the feature `webdataset` |
-//! | `mds` | `paths`: folders, `columns?`, `images?`: decoded, `check_hashes?`, `cache_bytes?`; with the feature `mds` |
-//! | `npy` | `paths` (or `path`), `field?`: `data` |
-//! | `npz` | `paths`: a record for each archive, its arrays the columns; `rows?`: for each row of them, `cache_bytes?`; `max_bytes?` |
-//! | `safetensors` | `paths`, `columns?`, `rows?`: a record for each file, or for each row of its tensors, `float8_as_u8?`; with the feature `safetensors` |
-//! | `megatron` | `paths`, `by?`: `sequence` or `document`; a dataset by its `.idx`, its `.bin`, or what their names share |
-//! | `tokens` | `paths`, `layout?`: a record for each file |
-//! | `crops` | `paths`, `seq_len`, `layout?`: `detect`, `llm_c`, `u16` or `u32`, `with_next?` |
-//! | `random_crops` | as `crops`, and `seed`, `epoch?` |
-//! | `memory` | `records`: a list of mappings |
-//! | `range` | `start?`, `stop`, `step?`, `column?`: `index` |
-//! | `concatenate`, `mix`, `zip`, `interleave`, `lanes` | `parts`: sources, or `{source: …, stages: […]}`; `mix`: `weights?`, `exact?`; `zip`: `strict?`; `interleave`: `cycle`; `lanes`: `count` |
-//!
-//! | stage | arguments |
-//! |---|---|
-//! | `seed`, `shuffle` | `seed` (for `shuffle`: `seed?`) |
-//! | `window_shuffle` | `window_size`, `seed?` |
-//! | `block_shuffle` | `window_blocks`, `block_size?`, `seed?` |
-//! | `slice` | `start?`, `stop?`, `step?` |
-//! | `shard` | `index`, `count` |
-//! | `select_indices` | `indices` |
-//! | `repeat` | `num_epochs?`, `reseed_each_epoch?`; before `to_iter` epochs differ, behind it they are the same |
-//! | `filter` | `column`, and of `min_length`, `max_length` (bytes of text, rows of arrays), `min`, `max`, `equals` those that must hold |
-//! | `select_columns`, `drop_columns` | `columns` |
-//! | `parse_example` | `features?`: as `examples` has them, `column?`: `record` |
-//! | `parse_sequence_example` | `context?`, `sequences?`, `column?`: `record` |
-//! | `rename` | old names and the new: `{text: document}` |
-//! | `tokenise` | `tokenizer`, `column` or `columns`, `into?`, `keep_text?`, `prepend_bos?`, `append_eos?`, `max_len?`, `overflow?`: `truncate`, `chunk` or `error`, `special_in_text?`, `engine?`: `auto`, `fast` or `compat` |
-//! | `to_iter` | `on_bad_record?`: `error` or `skip`, `bad_record_limit?`, `consecutive_bad_record_limit?`, `warn?`, `raise?` |
-//! | `skip_bad_records` | `limit?`, `consecutive?`: bad records of the stages before it, anywhere in a stream; straight behind random access it begins the stream |
-//! | `first_fit_pack`, `best_fit_pack` | `length`: `{column: cells}`, `num_packing_bins`, `seed?`, `shuffle_bins?`, `shuffle_bins_group_by_feature?`, `max_sequences_per_bin?`, `over_long?`: `error`, `split` or `drop`, `padding?`, `align?`, `meta_features?`, `names?`: `grain` or `maxtext` |
-//! | `window_pack` | `length`, `window?`, `max_sequences_per_bin?`, `over_long?`, `padding?`, `align?`, `meta_features?`, `names?` |
-//! | `concat_then_split_pack` | `length`, `split_full_length_features?`, `positions?`: `restart` or `continue`, `bos_handling?`: `do_nothing` or `replace_first_token_with_bos`, `bos_features?`, `bos_token_id?`, `padding?`, `meta_features?`, `names?` |
-//! | `length_buckets` | `features`, `boundaries`, `batch`: a number, `{per_bucket: […]}` or `{tokens: n}`, `padding?`, `window?`, `remainder?`: `keep`, `drop` or `pad`, `drop_over_long?` |
-//! | `batch` | `batch_size`, `remainder?`: `keep`, `drop` or `pad`, `pad_value?`, `mask?`; begins the stream unless a later `to_iter` does |
-//! | `rebatch` | `batch_size`, `remainder?`: `keep` or `drop` |
-//! | `limit`, `take` | `count`: the first so many |
-//! | `skip` | `count`: all but the first so many |
-//! | `enumerate` | `column`: where the number of each element in this stream goes, `start?` |
-//! | `cache` | |
+#![doc = include_str!("reference.md")]
 
+pub(crate) mod arguments;
+pub(crate) mod build;
 pub(crate) mod by_name;
 pub(crate) mod chain;
 mod change;
@@ -94,11 +47,16 @@ mod json;
 pub(crate) mod node;
 mod order_stages;
 mod pack_stages;
+#[cfg(any(feature = "cli", all(test, feature = "formats")))]
+pub(crate) mod reference;
 mod registry;
+mod schema;
 mod settings;
 mod sources;
+mod suggest;
 mod text_stages;
 mod toml;
+mod values;
 mod yaml;
 
 use std::fmt;
@@ -111,17 +69,18 @@ use self::change::Change;
 pub use self::data::Data;
 #[cfg(feature = "cli")]
 pub(crate) use self::data::{Checked, Watch};
-use self::decode::{Decode, Fields};
 #[cfg(feature = "python")]
 pub(crate) use self::examples::RECORD;
 use self::node::{MAX_BYTES, Node, Tree};
+pub use self::schema::schema;
+use self::settings::FileArgs;
 pub use self::settings::{CheckpointSettings, Settings, parse_bytes};
 use crate::dataset::BoxIter;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::units::Bytes;
 
-/// How a pipeline file is written.
+/// Syntax of a pipeline file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -165,7 +124,7 @@ pub struct Pipeline {
     settings: Settings,
 }
 
-/// What is written of a [`Pipeline`].
+/// Form in which a [`Pipeline`] is written.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wire {
@@ -173,7 +132,7 @@ struct Wire {
     format: Format,
     /// The file it came from, for errors.
     file: Option<PathBuf>,
-    /// Where relative paths start.
+    /// Folder from which relative paths start.
     folder: PathBuf,
     /// Parameters that were changed since.
     changes: Vec<Change>,
@@ -230,11 +189,7 @@ impl Pipeline {
 
     fn parse(wire: Wire) -> Result<Self> {
         let parsed = tree(&wire).and_then(|root| {
-            let fields = Fields::new(&root)?;
-            let settings = Settings::decode(&fields)?;
-            fields.required_node("source")?;
-            fields.node("stages");
-            fields.finish()?;
+            let settings = Settings::of(&FileArgs::of(&root)?);
             Ok((root, settings))
         });
         let (root, settings) = parsed.map_err(|e| in_file(e, &wire))?;
@@ -261,7 +216,7 @@ impl Pipeline {
     /// The whole file is checked before anything in it is opened or loaded: what is wrong with the last stage is not told after a
     /// tokenizer was read, or an index built.
     fn chain(&self) -> Result<(BoxIter<Element>, Option<u64>)> {
-        self.assemble(Context::draft(self.folder()))?;
+        drop(self.assemble(Context::draft(self.folder()))?);
         if let Some(options) = &self.settings.store {
             options.clone().below(&self.folder()).apply();
         }
@@ -269,14 +224,16 @@ impl Pipeline {
     }
 
     fn assemble(&self, mut context: Context) -> Result<(BoxIter<Element>, Option<u64>)> {
-        let fields = Fields::new(&self.root)?;
-        let source = registry::source(fields.required_node("source")?, &mut context)?;
-        let stages: Vec<Node> = match fields.node("stages") {
-            Some(node) if matches!(node.value, Tree::List(_)) => Vec::decode(node)?,
-            Some(node) => return Err(node.error(format!("needs a list of stages, got {}", node.kind()))),
-            None => Vec::new(),
+        let FileArgs { source, stages, .. } = FileArgs::of(&self.root)?;
+        let source = registry::source(&source, &mut context)?;
+        let stages = match &stages {
+            None => &[][..],
+            Some(given) => match &given.value {
+                Tree::List(stages) => stages,
+                _ => return Err(given.error(format!("needs a list of stages, got {}", given.kind()))),
+            },
         };
-        let chain = registry::stages_of(source, &stages, &mut context)?;
+        let chain = registry::stages_of(source, stages, &mut context)?;
         let indices = chain.indices().or(context.indices);
         Ok((chain.into_iter(), indices))
     }
@@ -291,7 +248,7 @@ impl Pipeline {
         &self.wire.text
     }
 
-    /// Where relative paths start.
+    /// Folder from which relative paths start.
     pub fn folder(&self) -> PathBuf {
         self.wire.folder.clone()
     }
@@ -312,7 +269,7 @@ fn unreadable(error: std::io::Error, path: &Path) -> Error {
     }
 }
 
-/// That a file is data and not a pipeline, if it is: going by its ending, and its content where that could be a pipeline's.
+/// Makes the error that a file is data and not a pipeline, if it is: going by its ending, and its content where that could be a pipeline's.
 fn as_data(path: &Path) -> Option<Error> {
     use crate::source::Format as Data;
     let ending = path.extension()?.to_str()?.to_ascii_lowercase();

@@ -19,11 +19,11 @@ pub(crate) struct Node {
     pub(crate) line: usize,
     /// From 1, in characters.
     pub(crate) column: usize,
-    /// Where it is in the tree: `stages[2].tokenise.column`; empty for the whole file.
+    /// Path of the node in the tree: `stages[2].tokenise.column`; empty for the whole file.
     pub(crate) path: String,
 }
 
-/// What a pipeline file can hold.
+/// Values that a pipeline file can hold.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Tree {
     Null,
@@ -55,7 +55,7 @@ impl Node {
         at(&self.path, self.line, message)
     }
 
-    /// What it is, as the errors call it.
+    /// Names the kind of the value, as the errors call it.
     pub(crate) fn kind(&self) -> String {
         match &self.value {
             Tree::Null => "nothing".into(),

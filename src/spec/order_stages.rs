@@ -1,70 +1,150 @@
 //! Stages of random access that change which element is read when: seed, slice, shard.
 
-use super::chain::Context;
-use super::decode::Fields;
+use super::arguments::arguments;
+use super::build::{Behind, Site};
 use super::entry::StageEntry;
+use super::values::Positive;
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::Element;
 use crate::error::Result;
 
 pub(super) const STAGES: &[StageEntry] = &[
-    StageEntry::both("seed", Some("seed"), seed, seed_iter),
-    StageEntry::map("shuffle", Some("seed"), shuffle),
-    StageEntry::both("window_shuffle", Some("window_size"), window_shuffle, window_shuffle_iter),
-    StageEntry::map("block_shuffle", Some("window_blocks"), block_shuffle),
-    StageEntry::map("slice", None, slice),
-    StageEntry::map("shard", None, shard),
-    StageEntry::map("select_indices", Some("indices"), select_indices),
+    StageEntry::both(
+        "seed",
+        "Sets the seed from which random stages behind it derive theirs, unless they are given their own.",
+        &Behind(seed),
+        &Behind(seed_iter),
+    ),
+    StageEntry::map(
+        "shuffle",
+        "Puts the elements in a random order, another in every epoch, in constant memory; Grain's order.",
+        &Behind(shuffle),
+    ),
+    StageEntry::both(
+        "window_shuffle",
+        "Puts the elements of each window in a random order; the windows stay where they are.",
+        &Behind(window_shuffle),
+        &Behind(window_shuffle_iter),
+    ),
+    StageEntry::map(
+        "block_shuffle",
+        "Puts the blocks of the source in a random order, another in every epoch, and then the elements of each window of blocks.",
+        &Behind(block_shuffle),
+    ),
+    StageEntry::map("slice", "Takes the elements of a slice, as Python's `ds[start:stop:step]`.", &Behind(slice)),
+    StageEntry::map(
+        "shard",
+        "Takes every `count`-th element from `index` on: the part of one host of `count`.",
+        &Behind(shard),
+    ),
+    StageEntry::map("select_indices", "Takes the elements at these indices, in that order.", &Behind(select_indices)),
 ];
 
-fn seed(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
-    Ok(ds.seed(fields.required("seed")?).boxed())
+arguments! {
+    struct SeedArgs(seed) {
+        /// From 0 to 2^32 - 1.
+        seed: u32,
+    }
 }
 
-fn seed_iter(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
-    Ok(ds.seed(fields.required("seed")?).boxed())
+fn seed(ds: BoxMap<Element>, SeedArgs { seed }: SeedArgs, _: &Site<'_>) -> Result<BoxMap<Element>> {
+    Ok(ds.seed(seed).boxed())
 }
 
-/// `shuffle: {seed: 42}`; without a seed, that of the last `seed` stage.
-fn shuffle(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
-    Ok(ds.shuffle(fields.optional::<u32>("seed")?).boxed())
+fn seed_iter(ds: BoxIter<Element>, SeedArgs { seed }: SeedArgs, _: &Site<'_>) -> Result<BoxIter<Element>> {
+    Ok(ds.seed(seed).boxed())
 }
 
-/// `window_shuffle: {window_size: 1000, seed: 42}`.
-fn window_shuffle(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
-    Ok(ds.window_shuffle(fields.required("window_size")?, fields.optional::<u32>("seed")?).boxed())
+arguments! {
+    struct ShuffleArgs(seed) {
+        /// The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
+        seed: Option<u32>,
+    }
+}
+
+fn shuffle(ds: BoxMap<Element>, ShuffleArgs { seed }: ShuffleArgs, _: &Site<'_>) -> Result<BoxMap<Element>> {
+    Ok(ds.shuffle(seed).boxed())
+}
+
+arguments! {
+    struct WindowShuffleArgs(window_size) {
+        /// Elements in a window; of a stream they are held in memory.
+        window_size: Positive<usize>,
+        /// The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
+        seed: Option<u32>,
+    }
+}
+
+fn window_shuffle(ds: BoxMap<Element>, args: WindowShuffleArgs, _: &Site<'_>) -> Result<BoxMap<Element>> {
+    Ok(ds.window_shuffle(args.window_size.0 as u64, args.seed).boxed())
 }
 
 /// The same on a stream.
-fn window_shuffle_iter(ds: BoxIter<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxIter<Element>> {
-    Ok(ds.window_shuffle(fields.required("window_size")?, fields.optional::<u32>("seed")?).boxed())
+fn window_shuffle_iter(ds: BoxIter<Element>, args: WindowShuffleArgs, _: &Site<'_>) -> Result<BoxIter<Element>> {
+    Ok(ds.window_shuffle(args.window_size.0, args.seed).boxed())
 }
 
-/// `block_shuffle: {window_blocks: 16, block_size: 1000, seed: 42}`; without a size, the blocks of the source.
-fn block_shuffle(ds: BoxMap<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxMap<Element>> {
+arguments! {
+    struct BlockShuffleArgs(window_blocks) {
+        /// Blocks whose elements are shuffled together; those of two windows are held in memory at most.
+        window_blocks: Positive<usize>,
+        /// The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
+        seed: Option<u32>,
+        /// Elements of a block; by default the row groups of Parquet, record batches of Arrow, chunks of ArrayRecord or shards
+        /// of MDS.
+        block_size: Option<Positive<u64>>,
+    }
+}
+
+fn block_shuffle(ds: BoxMap<Element>, args: BlockShuffleArgs, at: &Site<'_>) -> Result<BoxMap<Element>> {
     // What stands for files while nothing is opened has more elements than anybody has.
-    let least = if context.is_draft { ds.len() >> 20 } else { 0 };
-    let shuffled = ds.block_shuffle(fields.required("window_blocks")?, fields.optional::<u32>("seed")?);
-    Ok(match fields.optional::<u64>("block_size")? {
-        Some(size) if size > 0 => shuffled.block_size(size.max(least)).boxed(),
-        Some(none) => shuffled.block_size(none).boxed(),
+    let least = if at.is_draft { ds.len() >> 20 } else { 0 };
+    let BlockShuffleArgs { window_blocks, seed, block_size } = args;
+    let shuffled = ds.block_shuffle(window_blocks.0, seed);
+    Ok(match block_size {
+        Some(Positive(size)) if size > 0 => shuffled.block_size(size.max(least)).boxed(),
+        Some(Positive(none)) => shuffled.block_size(none).boxed(),
         None => shuffled.boxed(),
     })
 }
 
-/// `slice: {start: 0, stop: 1000, step: 1}`: as Python's `ds[start:stop:step]`.
-fn slice(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
+arguments! {
+    struct SliceArgs {
+        /// Index of the first element; one below 0 counts from the end. The first by default.
+        start: Option<i64>,
+        /// Index behind the last element; one below 0 counts from the end. The end by default.
+        stop: Option<i64>,
+        /// From one index to the next; not 0.
+        step: i64 = 1,
+    }
+}
+
+fn slice(ds: BoxMap<Element>, SliceArgs { start, stop, step }: SliceArgs, _: &Site<'_>) -> Result<BoxMap<Element>> {
     use std::ops::Bound::{Excluded, Included, Unbounded};
-    let start = fields.optional::<i64>("start")?.map_or(Unbounded, Included);
-    let stop = fields.optional::<i64>("stop")?.map_or(Unbounded, Excluded);
-    Ok(ds.slice_step((start, stop), fields.or("step", 1)?).boxed())
+    let bounds = (start.map_or(Unbounded, Included), stop.map_or(Unbounded, Excluded));
+    Ok(ds.slice_step(bounds, step).boxed())
 }
 
-/// `shard: {index: 0, count: 4}`.
-fn shard(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
-    Ok(ds.shard(fields.required("index")?, fields.required("count")?).boxed())
+arguments! {
+    struct ShardArgs {
+        /// Which part, from 0 on.
+        index: u64,
+        /// How many parts there are.
+        count: Positive<u64>,
+    }
 }
 
-fn select_indices(ds: BoxMap<Element>, fields: &Fields<'_>, _: &Context) -> Result<BoxMap<Element>> {
-    Ok(ds.select_indices(fields.required::<Vec<u64>>("indices")?).boxed())
+fn shard(ds: BoxMap<Element>, ShardArgs { index, count }: ShardArgs, _: &Site<'_>) -> Result<BoxMap<Element>> {
+    Ok(ds.shard(index, count.0).boxed())
+}
+
+arguments! {
+    struct SelectIndicesArgs(indices) {
+        /// Indices from 0 on; one may come several times.
+        indices: Vec<u64>,
+    }
+}
+
+fn select_indices(ds: BoxMap<Element>, args: SelectIndicesArgs, _: &Site<'_>) -> Result<BoxMap<Element>> {
+    Ok(ds.select_indices(args.indices).boxed())
 }

@@ -1,10 +1,12 @@
 //! Packing in a pipeline file.
 
-use super::chain::Context;
-use super::decode::{Decode, Fields};
+use super::arguments::{Arguments, Kind, arguments, words};
+use super::build::{Behind, Site};
+use super::decode::Fields;
 use super::entry::StageEntry;
-use super::iter_stages::remainder_or_pad;
+use super::iter_stages::RemainderOrPad;
 use super::node::Node;
+use super::values::{Decode, Given, Map, Positive};
 use crate::dataset::{BoxIter, IterDataset};
 use crate::element::Element;
 use crate::error::Result;
@@ -14,127 +16,241 @@ use crate::pack::{
 };
 
 pub(super) const STAGES: &[StageEntry] = &[
-    StageEntry::iter("first_fit_pack", None, first_fit).new_columns(),
-    StageEntry::iter("best_fit_pack", None, best_fit).new_columns(),
-    StageEntry::iter("window_pack", None, window).new_columns(),
-    StageEntry::iter("concat_then_split_pack", None, concat_then_split).new_columns(),
-    StageEntry::iter("length_buckets", None, length_buckets).new_columns(),
+    StageEntry::iter(
+        "first_fit_pack",
+        "Packs sequences into rows, each into the first of `num_packing_bins` that has room; Grain's rows.",
+        &Behind(first_fit),
+    )
+    .new_columns(),
+    StageEntry::iter(
+        "best_fit_pack",
+        "Packs sequences into rows, each into the fullest of `num_packing_bins` that has room; Grain's rows.",
+        &Behind(best_fit),
+    )
+    .new_columns(),
+    StageEntry::iter(
+        "window_pack",
+        "Packs sequences into rows that are filled from a window of them, almost completely.",
+        &Behind(window),
+    )
+    .new_columns(),
+    StageEntry::iter(
+        "concat_then_split_pack",
+        "Puts sequences one behind the other and cuts them into rows; Grain's rows.",
+        &Behind(concat_then_split),
+    )
+    .new_columns(),
+    StageEntry::iter(
+        "length_buckets",
+        "Makes batches of sequences of nearly one length, padded to the length of their bucket.",
+        &Behind(length_buckets),
+    )
+    .new_columns(),
 ];
 
-fn first_fit(ds: BoxIter<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxIter<Element>> {
-    Ok(ds.first_fit_pack(bins(fields, context)?).boxed())
+words!(OverLong { "error" => OverLong::Error, "split" => OverLong::Split, "drop" => OverLong::Drop });
+words!(OutputNames { "grain" => OutputNames::Grain, "maxtext" => OutputNames::MaxText });
+words!(Positions { "restart" => Positions::Restart, "continue" => Positions::Continue });
+words!(BosHandling {
+    "do_nothing" => BosHandling::DoNothing,
+    "replace_first_token_with_bos" => BosHandling::ReplaceFirstTokenWithBos,
+});
+
+arguments! {
+    /// The rows of every packing stage.
+    struct RowArgs {
+        /// The columns to pack, and the cells of a row that each has: `{tokens: 1024}`. A row has the columns, and of each
+        /// `_segment_ids` (1, 2, …; 0 is padding) and `_positions` (from 0 in each segment).
+        length: Given<Map<usize>>,
+        /// Numbers for the cells without a token, by column; 0 by default.
+        padding: Option<Map<f64>>,
+        /// Columns without segment ids and positions. Of those that are not in `length` a row has the list of its sequences'
+        /// values. Columns that are named neither here nor in `length` are left out, and a warning names them once.
+        meta_features: Option<Given<Vec<String>>>,
+        /// The names of what comes out: Grain's, or MaxText's `inputs`, `inputs_segmentation`, `inputs_position` and `targets`.
+        names: OutputNames = "grain",
+    }
 }
 
-fn best_fit(ds: BoxIter<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxIter<Element>> {
-    Ok(ds.best_fit_pack(bins(fields, context)?).boxed())
+arguments! {
+    /// Rows in which sequences may be aligned.
+    struct AlignArgs {
+        /// Sequences of a column start at multiples of so many cells; the gaps have segment id 0.
+        align: Option<Map<usize>>,
+    }
 }
 
-/// `best_fit_pack: {length: {tokens: 1024}, num_packing_bins: 64}`.
-fn bins(fields: &Fields<'_>, context: &Context) -> Result<BinPackOptions> {
-    let mut options = BinPackOptions::new(rows(fields, context)?, fields.required("num_packing_bins")?);
-    options = options.shuffle_bins(fields.or("shuffle_bins", true)?).seed(fields.or("seed", 0)?);
-    if let Some(feature) = fields.optional::<String>("shuffle_bins_group_by_feature")? {
+arguments! {
+    struct BinArgs with RowArgs as rows, AlignArgs as align {
+        /// Rows that are filled at a time: they come out together, when an element fits into none of them.
+        num_packing_bins: Positive<usize>,
+        /// Whether they come out in a random order. Without it the last rows of each group hold the most padding.
+        shuffle_bins: bool = true,
+        /// The seed of the order in which the rows of a group come out.
+        seed: u64 = 0,
+        /// A column by whose mean rows stay apart when they are shuffled: with the number of the epoch, epochs do.
+        shuffle_bins_group_by_feature: Option<String>,
+        /// The most sequences in a row; no limit by default.
+        max_sequences_per_bin: Option<Positive<usize>>,
+        /// What becomes of a sequence that is longer than a row: it is an error, is split, or is left out and counted.
+        over_long: OverLong = "error",
+    }
+}
+
+fn first_fit(ds: BoxIter<Element>, args: BinArgs, at: &Site<'_>) -> Result<BoxIter<Element>> {
+    Ok(ds.first_fit_pack(bins(args, at)?).boxed())
+}
+
+fn best_fit(ds: BoxIter<Element>, args: BinArgs, at: &Site<'_>) -> Result<BoxIter<Element>> {
+    Ok(ds.best_fit_pack(bins(args, at)?).boxed())
+}
+
+fn bins(args: BinArgs, at: &Site<'_>) -> Result<BinPackOptions> {
+    let rows = rows(args.rows, args.align, at)?;
+    let mut options = BinPackOptions::new(rows, args.num_packing_bins.0)
+        .shuffle_bins(args.shuffle_bins)
+        .seed(args.seed)
+        .over_long(args.over_long);
+    if let Some(feature) = args.shuffle_bins_group_by_feature {
         options = options.shuffle_bins_group_by_feature(feature);
     }
-    if let Some(most) = fields.optional("max_sequences_per_bin")? {
+    if let Some(Positive(most)) = args.max_sequences_per_bin {
         options = options.max_sequences_per_bin(most);
     }
-    Ok(options.over_long(over_long(fields)?))
+    Ok(options)
 }
 
-/// `window_pack: {length: {tokens: 1024}, window: 1024}`.
-fn window(ds: BoxIter<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxIter<Element>> {
-    let mut options = WindowPackOptions::new(rows(fields, context)?).over_long(over_long(fields)?);
-    if let Some(window) = fields.optional("window")? {
-        options = options.window(window);
+arguments! {
+    struct WindowArgs with RowArgs as rows, AlignArgs as align {
+        /// What becomes of a sequence that is longer than a row: it is an error, is split, or is left out and counted.
+        over_long: OverLong = "error",
+        /// Sequences that are looked ahead, which are held in memory.
+        window: Positive<usize> = 1024,
+        /// The most sequences in a row; no limit by default.
+        max_sequences_per_bin: Option<Positive<usize>>,
     }
-    if let Some(most) = fields.optional("max_sequences_per_bin")? {
+}
+
+fn window(ds: BoxIter<Element>, args: WindowArgs, at: &Site<'_>) -> Result<BoxIter<Element>> {
+    let rows = rows(args.rows, args.align, at)?;
+    let mut options = WindowPackOptions::new(rows).over_long(args.over_long).window(args.window.0);
+    if let Some(Positive(most)) = args.max_sequences_per_bin {
         options = options.max_sequences_per_bin(most);
     }
     Ok(ds.window_pack(options).boxed())
 }
 
-/// `concat_then_split_pack: {length: {tokens: 1024}}`.
-fn concat_then_split(ds: BoxIter<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxIter<Element>> {
-    let mut options = ConcatPackOptions::new(rows(fields, context)?)
-        .split_full_length_features(fields.or("split_full_length_features", true)?)
-        .bos_features(fields.or("bos_features", Vec::<String>::new())?);
-    if fields.choice("positions", &["restart", "continue"])? == Some(1) {
-        options = options.positions(Positions::Continue);
+arguments! {
+    struct ConcatArgs with RowArgs as rows {
+        /// Whether a sequence that fills a row by itself is cut like any other, or becomes a row of its own.
+        split_full_length_features: bool = true,
+        /// The columns in which the first token is replaced.
+        bos_features: Option<Vec<String>>,
+        /// Where the positions of a sequence that goes on in the next row start: at 0, or where they were.
+        positions: Positions = "restart",
+        /// Whether the first token of every sequence, and of every piece that continues one, is replaced.
+        bos_handling: BosHandling = "do_nothing",
+        /// The token that takes its place.
+        bos_token_id: Option<i64>,
     }
-    if fields.choice("bos_handling", &["do_nothing", "replace_first_token_with_bos"])? == Some(1) {
-        options = options.bos_handling(BosHandling::ReplaceFirstTokenWithBos);
-    }
-    if let Some(token) = fields.optional("bos_token_id")? {
+}
+
+fn concat_then_split(ds: BoxIter<Element>, args: ConcatArgs, at: &Site<'_>) -> Result<BoxIter<Element>> {
+    let rows = rows(args.rows, at.undescribed()?, at)?;
+    let mut options = ConcatPackOptions::new(rows)
+        .split_full_length_features(args.split_full_length_features)
+        .bos_features(args.bos_features.unwrap_or_default())
+        .positions(args.positions)
+        .bos_handling(args.bos_handling);
+    if let Some(token) = args.bos_token_id {
         options = options.bos_token_id(token);
     }
     Ok(ds.concat_then_split_pack(options).boxed())
 }
 
-/// `length_buckets: {features: [tokens], boundaries: [256, 512, 1024], batch: {tokens: 32768}}`.
-fn length_buckets(ds: BoxIter<Element>, fields: &Fields<'_>, context: &Context) -> Result<BoxIter<Element>> {
-    let features = context.columns_in(fields.required_node("features")?)?;
-    let boundaries: Vec<usize> = fields.required("boundaries")?;
-    let mut options = LengthBucketOptions::new(features, boundaries, batch_size(fields.required_node("batch")?)?);
-    if let Some(node) = fields.node("padding") {
-        for field in Fields::new(node)?.free_entries() {
-            options = options.padding(&field.key, f64::decode(&field.value)?);
+arguments! {
+    struct BucketArgs {
+        /// The columns to pad; the longest of an element says how long it is.
+        features: Given<Vec<String>>,
+        /// The lengths of the buckets, rising.
+        boundaries: Vec<usize>,
+        /// Elements in a batch: a number, `{per_bucket: [64, 32]}`, or `{tokens: 32768}` for as many as have so many cells.
+        batch: BatchSize,
+        /// Numbers for the cells behind the end of a sequence, by column; 0 by default.
+        padding: Option<Map<f64>>,
+        /// The most elements that are held. When the oldest would have to wait longer, its batch comes out short.
+        window: Positive<usize> = 8192,
+        /// What becomes of batches that are not full: they come out as they are, are left out, or are filled up with rows of
+        /// padding.
+        remainder: RemainderOrPad = "keep",
+        /// Whether elements longer than the last boundary are left out and counted; else they are an error.
+        drop_over_long: bool = false,
+    }
+}
+
+fn length_buckets(ds: BoxIter<Element>, args: BucketArgs, at: &Site<'_>) -> Result<BoxIter<Element>> {
+    let features = at.columns_in(&args.features)?;
+    let mut options = LengthBucketOptions::new(features, args.boundaries, args.batch)
+        .window(args.window.0)
+        .drop_over_long(args.drop_over_long);
+    for (feature, value) in args.padding.into_iter().flat_map(|map| map.0) {
+        options = options.padding(feature, value);
+    }
+    options = match args.remainder {
+        RemainderOrPad::Left(remainder) => options.remainder(remainder),
+        RemainderOrPad::Padded => options.pad_remainder(),
+    };
+    Ok(ds.length_buckets(options).boxed())
+}
+
+arguments! {
+    struct BatchSizeArgs(fixed) {
+        /// The same number in every bucket.
+        fixed: Option<Positive<usize>>,
+        /// A number for each bucket.
+        per_bucket: Option<Vec<usize>>,
+        /// As many as have so many cells, padding included, and one at least.
+        tokens: Option<Positive<usize>>,
+    }
+}
+
+impl Decode for BatchSize {
+    const KIND: Kind = Kind::Section(&BatchSizeArgs::ABOUT);
+
+    fn decode(node: &Node) -> Result<Self> {
+        let fields = Fields::of(node, &BatchSizeArgs::ABOUT)?;
+        let BatchSizeArgs { fixed, per_bucket, tokens } = BatchSizeArgs::read(&fields)?;
+        fields.finish()?;
+        match (fixed, per_bucket, tokens) {
+            (Some(Positive(size)), None, None) => Ok(Self::Fixed(size)),
+            (None, Some(sizes), None) => Ok(Self::PerBucket(sizes)),
+            (None, None, Some(Positive(tokens))) => Ok(Self::Tokens(tokens)),
+            _ => Err(fields.error("needs one of `fixed`, `per_bucket` and `tokens`")),
         }
     }
-    if let Some(window) = fields.optional("window")? {
-        options = options.window(window);
-    }
-    options = match remainder_or_pad(fields)? {
-        Some(remainder) => options.remainder(remainder),
-        None => options.pad_remainder(),
-    };
-    Ok(ds.length_buckets(options.drop_over_long(fields.or("drop_over_long", false)?)).boxed())
 }
 
-/// `batch: 32`, `batch: {per_bucket: [64, 32]}` or `batch: {tokens: 32768}`.
-fn batch_size(node: &Node) -> Result<BatchSize> {
-    let fields = Fields::with_short(node, Some("fixed"))?;
-    let (fixed, sizes) = (fields.optional("fixed")?, fields.optional("per_bucket")?);
-    let tokens = fields.optional("tokens")?;
-    fields.finish()?;
-    match (fixed, sizes, tokens) {
-        (Some(size), None, None) => Ok(BatchSize::Fixed(size)),
-        (None, Some(sizes), None) => Ok(BatchSize::PerBucket(sizes)),
-        (None, None, Some(tokens)) => Ok(BatchSize::Tokens(tokens)),
-        _ => Err(fields.error("needs one of `fixed`, `per_bucket` and `tokens`")),
-    }
-}
-
-/// The features of a row: `length: {tokens: 1024}`, and what else is said of them.
-fn rows(fields: &Fields<'_>, context: &Context) -> Result<RowSpec> {
-    let lengths = Fields::new(fields.required_node("length")?)?;
+/// The features of a row, and what else is said of them. Stages that cannot align refuse it themselves.
+fn rows(args: RowArgs, AlignArgs { align }: AlignArgs, at: &Site<'_>) -> Result<RowSpec> {
+    let RowArgs { length, padding, meta_features, names } = args;
+    let lengths = Fields::new(&length)?;
     let mut features = Vec::new();
     for field in lengths.free_entries() {
-        context.check_column(&field.value, &field.key)?;
+        at.check_column(&field.value, &field.key)?;
         features.push((field.key.clone(), usize::decode(&field.value)?));
     }
     if features.is_empty() {
         return Err(lengths.error("needs a column and its length in a row: `length: {tokens: 1024}`"));
     }
-    let mut rows = RowSpec::new(features);
-    if let Some(node) = fields.node("padding") {
-        for field in Fields::new(node)?.free_entries() {
-            rows = rows.padding(&field.key, f64::decode(&field.value)?);
-        }
+    let mut rows = RowSpec::new(features).names(names);
+    for (feature, value) in padding.into_iter().flat_map(|map| map.0) {
+        rows = rows.padding(feature, value);
     }
-    if let Some(node) = fields.node("align") {
-        for field in Fields::new(node)?.free_entries() {
-            rows = rows.align(&field.key, usize::decode(&field.value)?);
-        }
+    for (feature, cells) in align.into_iter().flat_map(|map| map.0) {
+        rows = rows.align(feature, cells);
     }
-    if let Some(node) = fields.node("meta_features") {
-        rows = rows.meta_features(context.columns_in(node)?);
+    match meta_features {
+        Some(features) => Ok(rows.meta_features(at.columns_in(&features)?)),
+        None => Ok(rows),
     }
-    let names = fields.choice("names", &["grain", "maxtext"])?;
-    Ok(rows.names(if names == Some(1) { OutputNames::MaxText } else { OutputNames::Grain }))
-}
-
-fn over_long(fields: &Fields<'_>) -> Result<OverLong> {
-    let choice = fields.choice("over_long", &["error", "split", "drop"])?;
-    Ok(choice.map_or_else(OverLong::default, |at| [OverLong::Error, OverLong::Split, OverLong::Drop][at]))
 }

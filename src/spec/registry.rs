@@ -1,9 +1,12 @@
 //! Every source and stage that a pipeline file can name. Adding one is one entry and one small function.
 
+use super::arguments::{About, Arguments, Kind, arguments, words};
 use super::chain::{Border, Chain, Context};
-use super::decode::{Fields, suggest, variant};
+use super::decode::{Fields, variant};
 use super::entry::{SourceEntry, StageEntry};
 use super::node::{Node, at, on_line};
+use super::suggest::suggest;
+use super::values::Decode;
 use super::{column_stages, examples, files, iter_stages, order_stages, pack_stages, sources, text_stages};
 use crate::dataset::iter::{BadRecords, FilterThresholds};
 use crate::error::{Error, Result};
@@ -20,6 +23,49 @@ const SOURCES: &[&[SourceEntry]] = &[files::SOURCES, sources::SOURCES];
 /// The border between the worlds, handled here.
 const BORDER: &str = "to_iter";
 
+/// A source or a stage, described.
+pub(crate) struct Described {
+    pub(crate) name: &'static str,
+    /// Says in a sentence what it does.
+    pub(crate) doc: &'static str,
+    pub(crate) about: &'static About,
+    /// Whether this build has what it needs.
+    pub(crate) is_there: bool,
+}
+
+/// Every source.
+pub(crate) fn described_sources() -> impl Iterator<Item = Described> {
+    source_entries().map(|e| Described { name: e.name, doc: e.doc, about: e.about, is_there: e.is_there() })
+}
+
+/// Every stage.
+pub(crate) fn described_stages() -> impl Iterator<Item = Described> {
+    let of = |name, doc, about| Described { name, doc, about, is_there: true };
+    stages().map(move |e| of(e.name, e.doc, e.about)).chain([of(BORDER, BORDER_DOC, &BorderArgs::ABOUT)])
+}
+
+/// A source in a file, which [`source`] reads.
+pub(crate) struct Source;
+
+impl Decode for Source {
+    const KIND: Kind = Kind::Source;
+
+    fn decode(_: &Node) -> Result<Self> {
+        Ok(Self)
+    }
+}
+
+/// A list of stages in a file, which [`stages_of`] reads.
+pub(crate) struct Stages;
+
+impl Decode for Stages {
+    const KIND: Kind = Kind::Stages;
+
+    fn decode(_: &Node) -> Result<Self> {
+        Ok(Self)
+    }
+}
+
 fn stages() -> impl Iterator<Item = &'static StageEntry> {
     STAGES.iter().flat_map(|group| group.iter())
 }
@@ -30,8 +76,8 @@ fn source_entries() -> impl Iterator<Item = &'static SourceEntry> {
 
 /// The argument that a bare value behind the name of a stage or a source stands for.
 pub(crate) fn main_argument(name: &str) -> Option<&'static str> {
-    let stage = stages().find(|e| e.name == name).and_then(|e| e.main);
-    stage.or_else(|| source_entries().find(|e| e.name == name).and_then(|e| e.main))
+    let stage = stages().find(|e| e.name == name).and_then(|e| e.about.main);
+    stage.or_else(|| source_entries().find(|e| e.name == name).and_then(|e| e.about.main))
 }
 
 /// The source that `node` names.
@@ -41,7 +87,7 @@ pub(crate) fn source(node: &Node, context: &mut Context) -> Result<Chain> {
         let error = at(&node.path, line, format!("unknown source `{name}`"));
         return Err(suggest(error, &name, source_entries().map(|e| e.name)));
     };
-    let fields = Fields::with_short(&args, entry.main)?;
+    let fields = Fields::of(&args, entry.about)?;
     let chain = entry.build(&fields, context).map_err(|e| on_line(e, line))?;
     fields.finish()?;
     chain.check().map_err(|e| on_line(e, line))?;
@@ -67,7 +113,7 @@ pub(crate) fn stages_of(mut chain: Chain, list: &[Node], context: &mut Context) 
     Ok(chain)
 }
 
-/// That there is a stage of this name.
+/// Checks that there is a stage of this name.
 fn known(node: &Node) -> Result<()> {
     let (name, line, _) = variant(node)?;
     let is_known = name == BORDER || stages().any(|entry| entry.name == name);
@@ -91,7 +137,7 @@ pub(crate) fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: 
         };
     }
     let Some(entry) = stages().find(|e| e.name == name) else { return Err(unknown(node, &name, line)) };
-    let fields = Fields::with_short(&args, entry.main)?;
+    let fields = Fields::of(&args, entry.about)?;
     if entry.starts_stream && !border_ahead {
         chain = chain.into_stream();
     }
@@ -110,46 +156,72 @@ pub(crate) fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: 
     Ok(chain)
 }
 
-/// `to_iter: {on_bad_record: skip, bad_record_limit: 100, consecutive_bad_record_limit: 10, warn: 0.9, raise: 0.99}`.
+const BORDER_DOC: &str = "Makes a stream of one epoch, and says what becomes of bad records and when filters drop too much. It may be \
+                          left out: it then stands before the first stage that needs a stream.";
+
+#[derive(Clone, Copy, PartialEq)]
+enum OnBadRecord {
+    Error,
+    Skip,
+}
+
+words!(OnBadRecord { "error" => OnBadRecord::Error, "skip" => OnBadRecord::Skip });
+
+arguments! {
+    struct BorderArgs {
+        /// Whether a record that sources and native stages cannot use ends the run, or is skipped, and counted in the report and the
+        /// state.
+        on_bad_record: OnBadRecord = "error",
+        /// The most that are skipped in all; no limit by default.
+        bad_record_limit: Option<u64>,
+        /// The most that are skipped in a row; no limit by default.
+        consecutive_bad_record_limit: Option<u64>,
+        /// The share of 1000 elements that filters may drop before a warning is logged.
+        warn: f64 = 0.9,
+        /// The share of 1000 elements from which on it is an error; no share by default.
+        raise: Option<f64>,
+    }
+}
+
+/// Reads the arguments of `to_iter`.
 pub(crate) fn border(args: &Node) -> Result<Border> {
     let fields = Fields::new(args)?;
-    let skip = fields.choice("on_bad_record", &["error", "skip"])? == Some(1);
-    let (limit, consecutive) = (fields.optional("bad_record_limit")?, fields.optional("consecutive_bad_record_limit")?);
-    let bad = match (skip, limit.or(consecutive)) {
-        (true, _) => BadRecords::Skip { limit, consecutive },
-        (false, None) => BadRecords::Error,
-        (false, Some(_)) => {
+    let args = BorderArgs::read(&fields)?;
+    let (limit, consecutive) = (args.bad_record_limit, args.consecutive_bad_record_limit);
+    let bad = match (args.on_bad_record, limit.or(consecutive)) {
+        (OnBadRecord::Skip, _) => BadRecords::Skip { limit, consecutive },
+        (OnBadRecord::Error, None) => BadRecords::Error,
+        (OnBadRecord::Error, Some(_)) => {
             let name = if limit.is_some() { "bad_record_limit" } else { "consecutive_bad_record_limit" };
             return Err(fields.error(format!("`{name}` belongs to `on_bad_record: skip`")));
         }
     };
-    let mut thresholds = FilterThresholds::default();
-    thresholds.warn = fields.optional("warn")?.or(thresholds.warn);
-    thresholds.raise = fields.optional("raise")?;
     fields.finish()?;
+    let mut thresholds = FilterThresholds::default();
+    (thresholds.warn, thresholds.raise) = (Some(args.warn), args.raise);
     Ok(Border { bad, thresholds })
 }
 
 fn apply(chain: Chain, entry: &StageEntry, fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     if let Some(build) = entry.chain {
-        return build(chain, fields, context);
+        return build.build(chain, fields, context);
     }
     let chain = match (chain, entry.stream) {
         (Chain::Stream(ds, border), Some(build)) => {
-            return Ok(Chain::Iter(build(border.open(ds), fields, context)?));
+            return Ok(Chain::Iter(build.build(border.open(ds), fields, context)?));
         }
         (chain, _) => chain,
     };
     match (chain, entry.map, entry.iter) {
-        (Chain::Map(ds), Some(build), _) => Ok(Chain::Map(build(ds, fields, context)?)),
+        (Chain::Map(ds), Some(build), _) => Ok(Chain::Map(build.build(ds, fields, context)?)),
         (Chain::Stream(ds, border), Some(build), _) if entry.elementwise => {
-            Ok(Chain::Stream(build(ds, fields, context)?, border))
+            Ok(Chain::Stream(build.build(ds, fields, context)?, border))
         }
         (Chain::Lanes(parts, count), _, Some(build)) if entry.elementwise => {
-            let parts = parts.into_iter().map(|part| build(part, fields, context)).collect::<Result<_>>()?;
+            let parts = parts.into_iter().map(|part| build.build(part, fields, context)).collect::<Result<_>>()?;
             Ok(Chain::Lanes(parts, count))
         }
-        (chain, _, Some(build)) => Ok(Chain::Iter(build(chain.into_iter(), fields, context)?)),
+        (chain, _, Some(build)) => Ok(Chain::Iter(build.build(chain.into_iter(), fields, context)?)),
         (_, _, None) => Err(needs_random_access(entry.name, fields)),
     }
 }
@@ -161,20 +233,4 @@ fn needs_random_access(name: &str, fields: &Fields<'_>) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_name_is_documented_and_given_once() {
-        let docs = include_str!("mod.rs");
-        let names: Vec<_> = stages().map(|e| e.name).chain(source_entries().map(|e| e.name)).chain([BORDER]).collect();
-        for (i, name) in names.iter().enumerate() {
-            let row = |line: &str| {
-                line.starts_with("//! |")
-                    && line.split(" | ").nth(1).is_some_and(|cell| cell.contains(&format!("`{name}`")))
-            };
-            assert!(docs.lines().any(row), "{name} is not in the tables of the module");
-            assert!(!names[..i].contains(name), "{name} is registered twice");
-        }
-    }
-}
+mod tests;

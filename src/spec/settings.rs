@@ -3,15 +3,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::decode::{Decode, Fields};
+use super::arguments::{Arguments, Kind, arguments};
+use super::decode::Fields;
 use super::node::{Node, Tree};
+use super::registry::{Source, Stages};
+use super::values::{Amount, AtLeast, Decode, Given};
 use crate::error::Result;
 use crate::exec::Executor;
+use crate::part::Part;
 use crate::store::StoreOptions;
 use crate::units::check_budget;
 pub use crate::units::parse_bytes;
 
-/// What a pipeline file says besides its source and stages.
+/// Settings of a pipeline file besides its source and stages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
@@ -29,6 +33,8 @@ pub struct Settings {
     pub ram_budget: Option<u64>,
     /// `executor: {buffer: 2}`: batches kept ready.
     pub buffer: Option<usize>,
+    /// `executor: {part: {index: 3, count: 64}}`: the rows of every batch that are delivered.
+    pub part: Option<Part>,
     /// `checkpoint`, if it is given.
     pub checkpoint: Option<CheckpointSettings>,
     /// `store: {cache_dir: cache, cache_size: 100GiB}`, if it is given: how stores are read; folders as they are written.
@@ -45,122 +51,263 @@ pub struct CheckpointSettings {
     pub every: Option<u64>,
 }
 
-impl Settings {
-    pub(super) fn decode(fields: &Fields<'_>) -> Result<Self> {
-        let mut settings = Self {
-            name: fields.optional("name")?,
-            executor: None,
-            workers: None,
-            max_workers: None,
-            threads_per_worker: None,
-            ram_budget: None,
-            buffer: None,
-            checkpoint: None,
-            store: None,
-        };
-        if let Some(node) = fields.node("executor") {
-            settings.decode_executor(node)?;
-        }
-        settings.checkpoint = fields.node("checkpoint").map(CheckpointSettings::decode).transpose()?;
-        settings.store = fields.node("store").map(store).transpose()?;
-        Ok(settings)
+arguments! {
+    /// The whole file.
+    pub(super) struct FileArgs {
+        /// A name for people; it changes nothing.
+        name: Option<String>,
+        /// Who evaluates the pipeline; it never changes the data. Without it, `gristmill run` starts a worker process with a thread for
+        /// every core.
+        executor: Option<Executors>,
+        /// Where runs save their state: a folder, or `folder` and `every`.
+        checkpoint: Option<CheckpointSettings>,
+        /// How files of object stores and web servers are read: a folder for blocks, or the keys of `store`.
+        store: Option<Store>,
+        /// One source, or a combination of several.
+        pub(super) source: Given<Source>,
+        /// Stages in their order, each its name with its arguments; where one argument says all, it stands alone: `batch: 32`.
+        pub(super) stages: Option<Given<Stages>>,
     }
+}
 
-    fn decode_executor(&mut self, node: &Node) -> Result<()> {
-        if let Tree::Str(word) = &node.value {
-            self.executor = match word.as_str() {
-                "inline" => Some(Executor::Inline),
-                _ => {
-                    return Err(node
-                        .error(format!("`{word}` is no executor"))
-                        .help("`executor: inline`, `executor: {threads: 2}` or `executor: {workers: 1}`"));
-                }
-            };
-            return Ok(());
-        }
-        let fields = Fields::new(node)?;
-        let count = |key: &'static str, least| fields.at_least(key, least).map(|n| n.map(|n| n as usize));
-        let threads = match fields.node("threads") {
-            Some(Node { value: Tree::Str(word), .. }) if word.as_str() == "auto" => Some(Executor::Auto),
-            _ => count("threads", 1)?.map(Executor::Threads),
-        };
-        let inline = fields.or("inline", false)?.then_some(Executor::Inline);
-        self.buffer = count("buffer", 1)?;
-        self.workers = count("workers", 0)?;
-        self.max_workers = count("max_workers", 1)?;
-        self.threads_per_worker = count("threads_per_worker", 1)?;
-        self.ram_budget = fields.node("ram_budget").map(budget).transpose()?;
+impl FileArgs {
+    pub(super) fn of(root: &Node) -> Result<Self> {
+        let fields = Fields::new(root)?;
+        let args = Self::read(&fields)?;
         fields.finish()?;
-        let in_workers =
-            self.workers.or(self.max_workers).or(self.threads_per_worker).is_some() || self.ram_budget.is_some();
-        if usize::from(threads.is_some()) + usize::from(inline.is_some()) + usize::from(in_workers) > 1 {
+        Ok(args)
+    }
+}
+
+impl Settings {
+    pub(super) fn of(file: &FileArgs) -> Self {
+        let executors = file.executor.clone().unwrap_or_default();
+        Self {
+            name: file.name.clone(),
+            executor: executors.executor,
+            workers: executors.workers,
+            max_workers: executors.max_workers,
+            threads_per_worker: executors.threads_per_worker,
+            ram_budget: executors.ram_budget,
+            buffer: executors.buffer,
+            part: executors.part,
+            checkpoint: file.checkpoint.clone(),
+            store: file.store.as_ref().map(|store| store.0.clone()),
+        }
+    }
+}
+
+arguments! {
+    pub(super) struct ExecutorArgs {
+        /// Threads of this process, or `auto`.
+        threads: Option<Threads>,
+        /// One thread, and nothing ahead of the consumer.
+        inline: bool = false,
+        /// Batches kept ready for the consumer, 2 at first.
+        buffer: Option<AtLeast<1>>,
+        /// Worker processes; 0 for none.
+        workers: Option<AtLeast<0>>,
+        /// Worker processes at most, where their number is tuned.
+        max_workers: Option<AtLeast<1>>,
+        /// Threads of each worker process.
+        threads_per_worker: Option<AtLeast<1>>,
+        /// Memory for worker processes and what they share with this one: `2GiB`.
+        ram_budget: Option<Budget>,
+        /// Rows of every batch that are delivered here, where several hosts read it; all of them at first.
+        part: Option<Share>,
+    }
+}
+
+arguments! {
+    pub(super) struct ShareArgs {
+        /// This one of them, from 0 on.
+        index: AtLeast<0>,
+        /// Equal parts of each batch.
+        count: AtLeast<1>,
+    }
+}
+
+/// A part of every batch.
+struct Share(Part);
+
+impl Decode for Share {
+    const KIND: Kind = Kind::Section(&ShareArgs::ABOUT);
+
+    fn decode(node: &Node) -> Result<Self> {
+        let fields = Fields::new(node)?;
+        let args = ShareArgs::read(&fields)?;
+        fields.finish()?;
+        // Whether there is one of that number is checked where the pass is started.
+        let number = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        Ok(Self(Part::of(number(args.index.0), number(args.count.0))))
+    }
+}
+
+/// A number of threads, or `auto`.
+struct Threads(Executor);
+
+impl Decode for Threads {
+    const KIND: Kind = Kind::Either(&[AtLeast::<1>::KIND, Kind::Words(&["auto"])]);
+
+    fn decode(node: &Node) -> Result<Self> {
+        match &node.value {
+            Tree::Str(word) if word.as_str() == "auto" => Ok(Self(Executor::Auto)),
+            _ => AtLeast::<1>::decode(node).map(|AtLeast(count)| Self(Executor::Threads(count as usize))),
+        }
+    }
+}
+
+/// The executor as the file describes it.
+#[derive(Clone, Default)]
+struct Executors {
+    executor: Option<Executor>,
+    workers: Option<usize>,
+    max_workers: Option<usize>,
+    threads_per_worker: Option<usize>,
+    ram_budget: Option<u64>,
+    buffer: Option<usize>,
+    part: Option<Part>,
+}
+
+impl Decode for Executors {
+    const KIND: Kind = Kind::Either(&[Kind::Words(&["inline"]), Kind::Section(&ExecutorArgs::ABOUT)]);
+
+    fn decode(node: &Node) -> Result<Self> {
+        match &node.value {
+            Tree::Str(word) if word.as_str() == "inline" => {
+                Ok(Self { executor: Some(Executor::Inline), ..Self::default() })
+            }
+            Tree::Str(word) => Err(node
+                .error(format!("`{word}` is no executor"))
+                .help("`executor: inline`, `executor: {threads: 2}` or `executor: {workers: 1}`")),
+            _ => Self::of(&Fields::new(node)?),
+        }
+    }
+}
+
+impl Executors {
+    fn of(fields: &Fields<'_>) -> Result<Self> {
+        let args = ExecutorArgs::read(fields)?;
+        fields.finish()?;
+        let in_workers = args.workers.is_some()
+            || args.max_workers.is_some()
+            || args.threads_per_worker.is_some()
+            || args.ram_budget.is_some();
+        if usize::from(args.threads.is_some()) + usize::from(args.inline) + usize::from(in_workers) > 1 {
             return Err(fields.error("`inline`, `threads` and what is about workers exclude each other"));
         }
-        if self.workers.is_some() && self.max_workers.is_some() {
+        if args.workers.is_some() && args.max_workers.is_some() {
             return Err(fields
                 .error("`workers` and `max_workers` exclude each other")
                 .help("`max_workers` leaves their number to tuning"));
         }
-        self.executor = threads.or(inline);
-        Ok(())
+        Ok(Self {
+            executor: args.threads.map(|threads| threads.0).or(args.inline.then_some(Executor::Inline)),
+            workers: args.workers.map(|count| count.0 as usize),
+            max_workers: args.max_workers.map(|count| count.0 as usize),
+            threads_per_worker: args.threads_per_worker.map(|count| count.0 as usize),
+            ram_budget: args.ram_budget.map(|budget| budget.0),
+            buffer: args.buffer.map(|count| count.0 as usize),
+            part: args.part.map(|share| share.0),
+        })
     }
 }
 
-/// `store: {cache_dir: cache, cache_size: 100GiB, memory: 1GiB, requests: 32, attempts: 10, timeout: 180, stall: 20}`.
-fn store(node: &Node) -> Result<StoreOptions> {
-    let fields = Fields::with_short(node, Some("cache_dir"))?;
-    let mut options = StoreOptions::from_env();
-    let amount = |key: &'static str| fields.node(key).map(bytes).transpose();
-    let seconds = |key: &'static str| -> Result<Option<Duration>> {
-        let Some(node) = fields.node(key) else { return Ok(None) };
-        let time = Duration::try_from_secs_f64(f64::decode(node)?);
-        time.map(Some).map_err(|_| node.error("needs a number of seconds"))
-    };
-    if let Some(folder) = fields.optional::<String>("cache_dir")? {
-        options = options.cache_dir(folder);
-    }
-    if let Some(bytes) = amount("cache_size")? {
-        options = options.cache_bytes(bytes);
-    }
-    if let Some(bytes) = amount("memory")? {
-        options = options.memory_bytes(bytes);
-    }
-    if let Some(count) = fields.at_least("requests", 1)? {
-        options = options.requests(usize::try_from(count).unwrap_or(usize::MAX));
-    }
-    if let Some(count) = fields.at_least("attempts", 1)? {
-        options = options.attempts(u32::try_from(count).unwrap_or(u32::MAX));
-    }
-    if let Some(time) = seconds("timeout")? {
-        options = options.timeout(time);
-    }
-    if let Some(time) = seconds("stall")? {
-        options = options.stall(time);
-    }
-    fields.finish()?;
-    Ok(options)
-}
+/// Bytes for worker processes.
+struct Budget(u64);
 
-fn budget(node: &Node) -> Result<u64> {
-    let bytes = bytes(node)?;
-    check_budget(bytes).map_err(|e| node.error(e.message()).help(e.help_text().unwrap_or_default()))?;
-    Ok(bytes)
-}
+impl Decode for Budget {
+    const KIND: Kind = Kind::Memory;
 
-fn bytes(node: &Node) -> Result<u64> {
-    match &node.value {
-        Tree::Str(text) => parse_bytes(text)
-            .ok_or_else(|| node.error(format!("`{text}` is no amount of memory")).help("such as 512MiB or 2GiB")),
-        _ => u64::decode(node),
-    }
-}
-
-impl CheckpointSettings {
     fn decode(node: &Node) -> Result<Self> {
-        let fields = Fields::with_short(node, Some("folder"))?;
-        let folder = PathBuf::from(String::decode(fields.required_node("folder")?)?);
-        let every = fields.at_least("every", 1)?;
+        let bytes = Amount::decode(node)?.into();
+        check_budget(bytes).map_err(|e| node.error(e.message()).help(e.help_text().unwrap_or_default()))?;
+        Ok(Self(bytes))
+    }
+}
+
+arguments! {
+    pub(super) struct StoreArgs(cache_dir) {
+        /// A folder on a local disk where blocks are kept.
+        cache_dir: Option<PathBuf>,
+        /// How much of it they may take, 10 GiB by default.
+        cache_size: Option<Amount>,
+        /// How much is kept in memory by each process, 256 MiB by default.
+        memory: Option<Amount>,
+        /// Requests at a time, 16 by default.
+        requests: Option<AtLeast<1>>,
+        /// How often a request is made before it fails, 10 times by default.
+        attempts: Option<AtLeast<1>>,
+        /// Seconds that a request may take with all its attempts, 180 by default.
+        timeout: Option<Seconds>,
+        /// Seconds without a byte after which a request is made again, 20 by default.
+        stall: Option<Seconds>,
+    }
+}
+
+/// Options of reading stores.
+struct Store(StoreOptions);
+
+impl Decode for Store {
+    const KIND: Kind = Kind::Section(&StoreArgs::ABOUT);
+
+    fn decode(node: &Node) -> Result<Self> {
+        let fields = Fields::of(node, &StoreArgs::ABOUT)?;
+        let args = StoreArgs::read(&fields)?;
         fields.finish()?;
-        Ok(Self { folder, every })
+        let mut options = StoreOptions::from_env();
+        if let Some(folder) = args.cache_dir {
+            options = options.cache_dir(folder);
+        }
+        if let Some(bytes) = args.cache_size {
+            options = options.cache_bytes(bytes.into());
+        }
+        if let Some(bytes) = args.memory {
+            options = options.memory_bytes(bytes.into());
+        }
+        if let Some(AtLeast(count)) = args.requests {
+            options = options.requests(usize::try_from(count).unwrap_or(usize::MAX));
+        }
+        if let Some(AtLeast(count)) = args.attempts {
+            options = options.attempts(u32::try_from(count).unwrap_or(u32::MAX));
+        }
+        if let Some(Seconds(time)) = args.timeout {
+            options = options.timeout(time);
+        }
+        if let Some(Seconds(time)) = args.stall {
+            options = options.stall(time);
+        }
+        Ok(Self(options))
+    }
+}
+
+struct Seconds(Duration);
+
+impl Decode for Seconds {
+    const KIND: Kind = Kind::Seconds;
+
+    fn decode(node: &Node) -> Result<Self> {
+        let time = Duration::try_from_secs_f64(f64::decode(node)?);
+        time.map(Self).map_err(|_| node.error("needs a number of seconds"))
+    }
+}
+
+arguments! {
+    pub(super) struct CheckpointArgs(folder) {
+        /// Where the state is saved.
+        folder: PathBuf,
+        /// Batches between two states; without it one is saved at the end, and when the run is interrupted.
+        every: Option<AtLeast<1>>,
+    }
+}
+
+impl Decode for CheckpointSettings {
+    const KIND: Kind = Kind::Section(&CheckpointArgs::ABOUT);
+
+    fn decode(node: &Node) -> Result<Self> {
+        let fields = Fields::of(node, &CheckpointArgs::ABOUT)?;
+        let CheckpointArgs { folder, every } = CheckpointArgs::read(&fields)?;
+        fields.finish()?;
+        Ok(Self { folder, every: every.map(|count| count.0) })
     }
 }

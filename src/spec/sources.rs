@@ -1,30 +1,59 @@
-//! Where elements come from: files, memory, ranges, and combinations of these.
+//! Sources of elements: files, memory, ranges, and combinations of these.
 
+use super::arguments::{Arguments, Kind, arguments};
+use super::build::{Of, Site};
 use super::chain::{Chain, Context};
 use super::columns::NamedFn;
-use super::decode::{Decode, Fields};
+use super::decode::Fields;
 use super::entry::SourceEntry;
 use super::node::{Field, Node, Tree};
 use super::registry;
+use super::values::{Decode, Given, Positive};
 use crate::dataset::iter::{ZipLength, interleave, mix as mix_streams, zip_all};
-use crate::dataset::map::{Concatenate, Mix, RandomAccess, Range, Source, ZipAll};
+use crate::dataset::map::{Concatenate, Mix, RandomAccess, Range, Source, SourceFacts, ZipAll};
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::{Array, Element, Value};
 use crate::error::{Error, Result};
 
 pub(super) const SOURCES: &[SourceEntry] = &[
-    SourceEntry::new("concatenate", Some("parts"), concatenate),
-    SourceEntry::new("mix", Some("parts"), mix),
-    SourceEntry::new("interleave", None, interleave_parts),
-    SourceEntry::new("lanes", None, lanes_of_parts),
-    SourceEntry::new("zip", Some("parts"), zip),
-    SourceEntry::new("memory", Some("records"), memory),
-    SourceEntry::new("range", Some("stop"), range),
+    SourceEntry::of("concatenate", "Puts one part behind the other.", &Of(concatenate)),
+    SourceEntry::of("mix", "Takes elements of several parts in proportion to the weights, in Grain's order.", &Of(mix)),
+    SourceEntry::of(
+        "interleave",
+        "Takes one element of each of `cycle` parts in turn; one that ends makes room for the next.",
+        &Of(interleave_parts),
+    ),
+    SourceEntry::of(
+        "lanes",
+        "Reads part `k` in lane `k` modulo `count`, one element of each lane in turn; lanes are read by several threads or workers, \
+         and elementwise stages behind it run inside them.",
+        &Of(lanes_of_parts),
+    ),
+    SourceEntry::of("zip", "Puts the columns of all parts side by side.", &Of(zip)),
+    SourceEntry::of("memory", "Records written in the file itself, for tests and small tables.", &Of(memory)),
+    SourceEntry::of("range", "Counts whole numbers, as Python's `range`: one `int64` column.", &Of(range)),
 ];
 
-/// `concatenate: {parts: [{jsonl: {paths: a.jsonl}}, {source: {jsonl: {paths: b.jsonl}}, stages: [{shuffle: 1}]}]}`.
-fn concatenate(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let parts = parts(fields, context)?;
+/// A source of its own, or `source` and `stages`.
+struct Part;
+
+impl Decode for Part {
+    const KIND: Kind = Kind::Part;
+
+    fn decode(_: &Node) -> Result<Self> {
+        Ok(Self)
+    }
+}
+
+arguments! {
+    struct PartsArgs(parts) {
+        /// Sources, or `{source: …, stages: […]}`.
+        parts: Given<Vec<Part>>,
+    }
+}
+
+fn concatenate(args: PartsArgs, at: &Site<'_>) -> Result<Chain> {
+    let parts = parts(&args, at)?;
     match random_access(parts) {
         Ok(maps) => Ok(Chain::Map(Concatenate::new(maps).boxed())),
         // One lane at a time is one stream behind the other.
@@ -32,15 +61,22 @@ fn concatenate(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     }
 }
 
-/// `mix: {parts: [...], weights: [0.7, 0.3], exact: true}`: in these proportions, in Grain's order.
-fn mix(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let parts = parts(fields, context)?;
-    let exact = fields.or("exact", false)?;
-    let weights = fields.or("weights", vec![1.0; parts.len()])?;
-    if weights.len() != parts.len() {
-        return Err(fields.error(format!("{} weights for {} parts", weights.len(), parts.len())));
+arguments! {
+    struct MixArgs(parts) with PartsArgs as parts {
+        /// Whether the proportions are kept as exactly as can be, in place of Grain's way.
+        exact: bool = false,
+        /// A number for each part, all alike by default.
+        weights: Option<Vec<f64>>,
     }
-    Ok(match (random_access(parts), exact) {
+}
+
+fn mix(args: MixArgs, at: &Site<'_>) -> Result<Chain> {
+    let parts = parts(&args.parts, at)?;
+    let weights = args.weights.unwrap_or_else(|| vec![1.0; parts.len()]);
+    if weights.len() != parts.len() {
+        return Err(at.error(format!("{} weights for {} parts", weights.len(), parts.len())));
+    }
+    Ok(match (random_access(parts), args.exact) {
         (Ok(maps), false) => Chain::Map(Mix::new(maps).weights(weights).boxed()),
         (Ok(maps), true) => Chain::Map(Mix::new(maps).exact_weights(weights).boxed()),
         (Err(streams), false) => Chain::Iter(mix_streams(streams).weights(weights).boxed()),
@@ -48,39 +84,54 @@ fn mix(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
     })
 }
 
-/// `interleave: {parts: [...], cycle: 4}`: one element of each of `cycle` parts in turn.
-fn interleave_parts(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let cycle = fields.required("cycle")?;
-    let streams: Vec<_> = parts(fields, context)?.into_iter().map(Chain::into_iter).collect();
-    Ok(Chain::Iter(interleave(streams, cycle).boxed()))
-}
-
-/// `lanes: {parts: [...], count: 4}`: part `k` is read in lane `k` modulo `count`, and lanes by several at a time. Elementwise
-/// stages behind it run inside the lanes.
-fn lanes_of_parts(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let count = fields.required("count")?;
-    let parts: Vec<_> = parts(fields, context)?.into_iter().map(Chain::into_iter).collect();
-    if parts.is_empty() {
-        return Err(fields.error("needs a part at least"));
+arguments! {
+    struct InterleaveArgs with PartsArgs as parts {
+        /// Parts that are open at a time.
+        cycle: Positive<usize>,
     }
-    Ok(Chain::Lanes(parts, count))
 }
 
-/// `zip: {parts: [...], strict: true}`: the columns of all parts side by side.
-fn zip(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let length = if fields.or("strict", true)? { ZipLength::Equal } else { ZipLength::Shortest };
+fn interleave_parts(args: InterleaveArgs, at: &Site<'_>) -> Result<Chain> {
+    let streams: Vec<_> = parts(&args.parts, at)?.into_iter().map(Chain::into_iter).collect();
+    Ok(Chain::Iter(interleave(streams, args.cycle.0).boxed()))
+}
+
+arguments! {
+    struct LanesArgs with PartsArgs as parts {
+        /// How many lanes; it is part of the data's order.
+        count: Positive<usize>,
+    }
+}
+
+fn lanes_of_parts(args: LanesArgs, at: &Site<'_>) -> Result<Chain> {
+    let parts: Vec<_> = parts(&args.parts, at)?.into_iter().map(Chain::into_iter).collect();
+    if parts.is_empty() {
+        return Err(at.error("needs a part at least"));
+    }
+    Ok(Chain::Lanes(parts, args.count.0))
+}
+
+arguments! {
+    struct ZipArgs(parts) with PartsArgs as parts {
+        /// Whether it is an error if one part ends before the others; else it ends with the shortest.
+        strict: bool = true,
+    }
+}
+
+fn zip(args: ZipArgs, at: &Site<'_>) -> Result<Chain> {
+    let length = if args.strict { ZipLength::Equal } else { ZipLength::Shortest };
     let merged = NamedFn::map("merge_columns", String::new(), merge);
-    match (random_access(parts(fields, context)?), length) {
+    match (random_access(parts(&args.parts, at)?), length) {
         // Of files that are not opened it is not known whether they are equally long.
-        (Ok(maps), ZipLength::Equal) if context.is_draft => {
+        (Ok(maps), ZipLength::Equal) if at.is_draft => {
             Ok(Chain::Map(merged.after(ZipAll::new(maps.into_iter().take(1).collect())).boxed()))
         }
         (Ok(maps), ZipLength::Equal) => Ok(Chain::Map(merged.after(ZipAll::new(maps)).boxed())),
         (Ok(maps), _) => {
             let streams = maps.into_iter().map(|ds| ds.to_iter().boxed());
-            Ok(Chain::Iter(merged.after(zip_all(streams, length)).boxed()))
+            Ok(Chain::Iter(merged.in_order(zip_all(streams, length)).boxed()))
         }
-        (Err(streams), _) => Ok(Chain::Iter(merged.after(zip_all(streams, length)).boxed())),
+        (Err(streams), _) => Ok(Chain::Iter(merged.in_order(zip_all(streams, length)).boxed())),
     }
 }
 
@@ -95,8 +146,17 @@ fn merge(parts: Vec<Element>) -> Result<Element> {
 }
 
 /// The pipelines in a list: each a source, or `source` and `stages`.
-fn parts(fields: &Fields<'_>, context: &Context) -> Result<Vec<Chain>> {
-    Vec::<Node>::decode(fields.required_node("parts")?)?.iter().map(|node| part(node, context)).collect()
+fn parts(args: &PartsArgs, context: &Context) -> Result<Vec<Chain>> {
+    Vec::<Node>::decode(&args.parts)?.iter().map(|node| part(node, context)).collect()
+}
+
+arguments! {
+    pub(super) struct PartArgs {
+        /// A source, or a combination of several.
+        source: Given<registry::Source>,
+        /// Stages, in their order.
+        stages: Option<Given<registry::Stages>>,
+    }
 }
 
 fn part(node: &Node, context: &Context) -> Result<Chain> {
@@ -106,8 +166,9 @@ fn part(node: &Node, context: &Context) -> Result<Chain> {
         return registry::source(node, &mut context);
     }
     let fields = Fields::new(node)?;
-    let chain = registry::source(fields.required_node("source")?, &mut context)?;
-    let stages = fields.or("stages", Vec::<Node>::new())?;
+    let PartArgs { source, stages } = PartArgs::read(&fields)?;
+    let stages = stages.map(|given| Vec::<Node>::decode(&given)).transpose()?.unwrap_or_default();
+    let chain = registry::source(&source, &mut context)?;
     fields.finish()?;
     registry::stages_of(chain, &stages, &mut context)
 }
@@ -124,30 +185,51 @@ fn random_access(parts: Vec<Chain>) -> Result<Vec<BoxMap<Element>>, Vec<BoxIter<
     Ok(parts.into_iter().filter_map(map).collect())
 }
 
-/// `range: {start: 0, stop: 10, step: 1, column: index}`: one scalar `int64` column.
-fn range(fields: &Fields<'_>, _: &Context) -> Result<Chain> {
-    let (start, stop) = (fields.or("start", 0)?, fields.required("stop")?);
-    let column = fields.or("column", "index".to_owned())?;
-    let range = Range::with_step(start, stop, fields.or("step", 1)?)?;
+arguments! {
+    struct RangeArgs(stop) {
+        /// The first number.
+        start: i64 = 0,
+        /// The end, which is not reached.
+        stop: i64,
+        /// The name of the column.
+        column: String = "index",
+        /// From one number to the next; not 0.
+        step: i64 = 1,
+    }
+}
+
+fn range(RangeArgs { start, stop, column, step }: RangeArgs, _: &Site<'_>) -> Result<Chain> {
+    let range = Range::with_step(start, stop, step)?;
     let name = column.clone();
     let to_element =
         NamedFn::map("to_element", column, move |number: i64| Ok(Element::new().with(&name, Array::scalar(number))));
     Ok(Chain::Map(to_element.after(range).boxed()))
 }
 
-/// `memory: {records: [{text: a}, {text: b}]}`: for tests and small tables.
-fn memory(fields: &Fields<'_>, _: &Context) -> Result<Chain> {
-    let node = fields.required_node("records")?;
-    let records = Vec::<Node>::decode(node)?;
-    let elements = records.iter().map(record).collect::<Result<Vec<_>>>()?;
-    Ok(Chain::Map(Source::new(Records(elements)).boxed()))
+/// A record: a mapping of columns.
+struct Record(Element);
+
+impl Decode for Record {
+    const KIND: Kind = Kind::Map(&Kind::Any);
+
+    fn decode(node: &Node) -> Result<Self> {
+        match &node.value {
+            Tree::Map(fields) => element(fields).map(Self),
+            _ => Err(node.error(format!("a record is a mapping of columns, got {}", node.kind()))),
+        }
+    }
 }
 
-fn record(node: &Node) -> Result<Element> {
-    match &node.value {
-        Tree::Map(fields) => element(fields),
-        _ => Err(node.error(format!("a record is a mapping of columns, got {}", node.kind()))),
+arguments! {
+    struct MemoryArgs(records) {
+        /// The records: each a mapping of columns. Lists of numbers become arrays.
+        records: Vec<Record>,
     }
+}
+
+fn memory(args: MemoryArgs, _: &Site<'_>) -> Result<Chain> {
+    let elements = args.records.into_iter().map(|record| record.0).collect();
+    Ok(Chain::Map(Source::new(Records(elements)).boxed()))
 }
 
 fn element(fields: &[Field]) -> Result<Element> {
@@ -192,29 +274,19 @@ impl RandomAccess for Records {
         self.0.len() as u64
     }
 
-    fn is_native(&self) -> bool {
-        true
-    }
-
     fn read(&self, index: u64) -> Result<Element> {
         Ok(self.0[index as usize].clone())
     }
 
-    fn name(&self) -> &'static str {
-        "memory"
-    }
-
-    fn identity(&self) -> String {
+    fn facts(&self) -> SourceFacts {
         let mut hash = crate::element::OrderHash::default();
         self.0.iter().for_each(|e| hash.update(e));
-        format!("{} records, digest={hash}", self.0.len())
+        let identity = format!("{} records, digest={hash}", self.0.len());
+        let bytes = self.0.iter().map(Element::nbytes).sum::<usize>() as u64;
+        SourceFacts { is_native: true, memory_bytes: Some(bytes), ..SourceFacts::new("memory", identity) }
     }
 
     fn record_bytes(&self, record: &Element) -> u64 {
         record.nbytes() as u64
-    }
-
-    fn memory_bytes(&self) -> Option<u64> {
-        Some(self.0.iter().map(Element::nbytes).sum::<usize>() as u64)
     }
 }

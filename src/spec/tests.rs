@@ -3,8 +3,12 @@ use crate::dataset::{IterDataset, Role, Stage, estimate};
 use crate::exec::Executor;
 use crate::loader::Load;
 
+/// Builds a pipeline, which the schema then accepts, too.
 fn build(text: &str) -> Result<Vec<Element>> {
-    Pipeline::from_text(text, Format::Yaml, ".")?.build()?.collect()
+    let pipeline = Pipeline::from_text(text, Format::Yaml, ".")?;
+    let dataset = pipeline.build()?;
+    assert!(schema::tests::accepts_file(&pipeline.root), "{text}");
+    dataset.collect()
 }
 
 fn index(elements: &[Element]) -> Vec<i64> {
@@ -366,7 +370,7 @@ mod mutations {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
-        /// Whatever is done to a file: it is understood or refused, and never a panic.
+        /// Damages a file: it is understood or refused, and never a panic.
         #[test]
         fn nothing_panics(
             format in prop::sample::select(vec![Format::Yaml, Format::Toml, Format::Json]),
@@ -381,15 +385,17 @@ mod mutations {
             let text: String = text.into_iter().collect();
             if let Ok(pipeline) = Pipeline::from_text(text, format, ".") {
                 // Only what reads no files and stays small.
-                if let Err(error) = pipeline.build() {
-                    prop_assert!(!error.message().is_empty());
+                match pipeline.build() {
+                    Err(error) => prop_assert!(!error.message().is_empty()),
+                    Ok(_) => prop_assert!(schema::tests::accepts_file(&pipeline.root)),
                 }
             }
         }
     }
 }
 
-/// What is wrong anywhere in a file is told before what takes long is loaded: here both the files of data and the tokenizer could not be.
+/// Shows that what is wrong anywhere in a file is told before what takes long is loaded: here both the files of data and the tokenizer could not be.
+#[cfg(all(feature = "parquet", feature = "compress"))]
 #[test]
 fn the_whole_file_is_checked_before_anything_is_loaded() {
     let dir = tempfile::tempdir().unwrap();

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::chain::{Chain, Context};
-use super::decode::{Decode, Fields};
+use super::arguments::{Kind, arguments, words};
+use super::build::{Behind, Site};
+use super::chain::Chain;
 use super::entry::StageEntry;
 use super::node::{Node, Tree};
+use super::values::{Decode, Given};
 use crate::dataset::{BoxIter, IterDataset, MapDataset};
 use crate::element::Element;
 use crate::error::Result;
@@ -14,12 +16,47 @@ use crate::text::{
     TokenizerOptions,
 };
 
-pub(super) const STAGES: &[StageEntry] = &[StageEntry::chain("tokenise", None, tokenise).new_columns()];
+pub(super) const STAGES: &[StageEntry] = &[StageEntry::chain(
+    "tokenise",
+    "Turns columns of text into columns of token ids, `int32` of one dimension, by a `tokenizer.json`.",
+    &Behind(tokenise),
+)
+.new_columns()];
 
-/// `tokenise: {tokenizer: gpt2.tokenizer.json, column: text, append_eos: "<|endoftext|>"}`.
-fn tokenise(chain: Chain, fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let overflow = overflow(fields)?;
-    let Some(op) = operation(fields, context, overflow)? else {
+words!(Overflow { "truncate" => Overflow::Truncate, "chunk" => Overflow::Chunk, "error" => Overflow::Error });
+words!(EngineChoice { "auto" => EngineChoice::Auto, "fast" => EngineChoice::Fast, "compat" => EngineChoice::Compat });
+
+arguments! {
+    struct TokeniseArgs {
+        /// What becomes of texts that are longer than `max_len`: the beginning is kept, they are cut into several elements, or it is
+        /// an error.
+        overflow: Overflow = "truncate",
+        /// The column of text, which becomes `tokens`. One of `column` and `columns` is needed.
+        column: Option<Given<String>>,
+        /// Several columns of text, which become `<column>_tokens` each.
+        columns: Option<Given<Vec<String>>>,
+        /// Other names for the columns of ids, in the order of the columns.
+        into: Option<Vec<String>>,
+        /// A token in front of each text, by its name in the vocabulary or its id.
+        prepend_bos: Option<TokenName>,
+        /// A token behind each text, by its name or its id.
+        append_eos: Option<TokenName>,
+        /// Tokens per text at most, those two included; no limit by default.
+        max_len: Option<usize>,
+        /// Whether the text stays in the element beside its ids, which else take its place.
+        keep_text: bool = false,
+        /// The path of the `tokenizer.json`.
+        tokenizer: Given<PathBuf>,
+        /// Whether a special token that is written out in a text becomes that token. By default it is text like any other.
+        special_in_text: bool = false,
+        /// The fast engine, the compatible one, or the fast one wherever both agree.
+        engine: EngineChoice = "auto",
+    }
+}
+
+fn tokenise(chain: Chain, args: TokeniseArgs, at: &Site<'_>) -> Result<Chain> {
+    let overflow = args.overflow;
+    let Some(op) = operation(args, at)? else {
         return Ok(if overflow == Overflow::Chunk { in_chunks(chain) } else { chain });
     };
     if overflow == Overflow::Chunk {
@@ -53,61 +90,37 @@ fn in_chunks(chain: Chain) -> Chain {
     }
 }
 
-/// What tokenises; nothing where a pipeline is only checked.
-fn operation(fields: &Fields<'_>, context: &Context, overflow: Overflow) -> Result<Option<Tokenise>> {
-    let columns = columns(fields, context)?;
-    let into: Vec<String> = fields.or("into", Vec::new())?;
+/// Makes what tokenises; nothing where a pipeline is only checked.
+fn operation(args: TokeniseArgs, at: &Site<'_>) -> Result<Option<Tokenise>> {
+    let columns = match (&args.column, &args.columns) {
+        (Some(column), None) => vec![at.column(column)?],
+        (None, Some(columns)) => at.columns_in(columns)?,
+        (Some(_), Some(_)) => return Err(at.error("`column` and `columns` exclude each other")),
+        (None, None) => return Err(at.error("needs `column`")),
+    };
+    let into = args.into.unwrap_or_default();
     if into.len() > columns.len() {
-        return Err(fields.error(format!("`into` names {} columns of ids for {} of text", into.len(), columns.len())));
+        return Err(at.error(format!("`into` names {} columns of ids for {} of text", into.len(), columns.len())));
     }
-    let (options, keep_text) = (options(fields, overflow)?, fields.or("keep_text", false)?);
-    let (path, how) = tokenizer(fields, context)?;
-    if context.is_draft {
+    let path = at.existing(&args.tokenizer)?;
+    if at.is_draft {
         return Ok(None);
     }
+    let how = TokenizerOptions::default().special_in_text(args.special_in_text).engine(args.engine);
+    let mut options = TokeniseOptions::default().overflow(args.overflow);
+    (options.bos, options.eos, options.max_len) = (args.prepend_bos, args.append_eos, args.max_len);
     let encoder = TextEncoder::new(Tokenizer::from_file_with(path, how)?, &options)?;
     let op = match columns.as_slice() {
         [one] => Tokenise::column(encoder, one),
         many => Tokenise::columns(encoder, many),
     };
-    Ok(Some(op.named(into).keep_text(keep_text)))
-}
-
-/// `column: text`, or `columns: [question, answer]`.
-fn columns(fields: &Fields<'_>, context: &Context) -> Result<Vec<String>> {
-    match (context.column(fields, "column")?, fields.node("columns")) {
-        (Some(column), None) => Ok(vec![column]),
-        (None, Some(node)) => context.columns_in(node),
-        (Some(_), Some(_)) => Err(fields.error("`column` and `columns` exclude each other")),
-        (None, None) => Err(fields.error("needs `column`")),
-    }
-}
-
-/// The file of a tokenizer, and how it is used.
-fn tokenizer(fields: &Fields<'_>, context: &Context) -> Result<(PathBuf, TokenizerOptions)> {
-    let path = context.existing(fields.required_node("tokenizer")?)?;
-    let mut options = TokenizerOptions::default().special_in_text(fields.or("special_in_text", false)?);
-    if let Some(engine) = fields.choice("engine", &["auto", "fast", "compat"])? {
-        options = options.engine([EngineChoice::Auto, EngineChoice::Fast, EngineChoice::Compat][engine]);
-    }
-    Ok((path, options))
-}
-
-fn options(fields: &Fields<'_>, overflow: Overflow) -> Result<TokeniseOptions> {
-    let mut options = TokeniseOptions::default().overflow(overflow);
-    options.bos = fields.optional("prepend_bos")?;
-    options.eos = fields.optional("append_eos")?;
-    options.max_len = fields.optional("max_len")?;
-    Ok(options)
-}
-
-fn overflow(fields: &Fields<'_>) -> Result<Overflow> {
-    let choice = fields.choice("overflow", &["truncate", "chunk", "error"])?;
-    Ok(choice.map_or_else(Overflow::default, |at| [Overflow::Truncate, Overflow::Chunk, Overflow::Error][at]))
+    Ok(Some(op.named(into).keep_text(args.keep_text)))
 }
 
 /// A name of the vocabulary, or an id.
 impl Decode for TokenName {
+    const KIND: Kind = Kind::Either(&[Kind::Text, u32::KIND]);
+
     fn decode(node: &Node) -> Result<Self> {
         match node.value {
             Tree::Int(_) => u32::decode(node).map(Self::Id),

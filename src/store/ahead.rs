@@ -1,4 +1,4 @@
-//! What will be read, in order: as much of it is fetched as there is memory for.
+//! Ranges that will be read, in order: as much of them is fetched as there is memory for.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -25,7 +25,7 @@ struct Next {
     wanted: Weak<()>,
 }
 
-/// What is told beyond that is read when it is read.
+/// Ranges that are kept at most: what is told beyond that is read when it is read.
 const MOST: usize = 1 << 17;
 
 impl Ahead {

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 
 use super::limit;
 use super::retry::Failure;
 use crate::element::Buffer;
-use crate::sync::Locked;
+use crate::sync::{Locked, Regardless};
 
 /// Bytes of a block; the last of an object is shorter. What is fetched beside a record that is read alone is at most two of these.
 pub(crate) const BLOCK: u64 = 128 << 10;
@@ -65,7 +65,7 @@ impl Blocks {
         Self { shards: (0..SHARDS).map(|_| Shard::default()).collect(), most: budget, unread: AtomicU64::new(0) }
     }
 
-    /// How many more blocks may be fetched before they are asked for: half of the memory is for those. More would be gone before
+    /// Returns how many more blocks may be fetched before they are asked for: half of the memory is for those. More would be gone before
     /// they are read, however many read at a time.
     pub(super) fn room(&self) -> u64 {
         (self.budget() / BLOCK / 2).saturating_sub(self.unread.load(Relaxed))
@@ -116,7 +116,7 @@ impl Blocks {
         let shard = self.shard(key);
         let is_coming = |state: &mut State| matches!(state.entries.get(&key), Some(Entry::Coming));
         let state = shard.landed.wait_while(shard.lock(), is_coming);
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let mut state = state.regardless();
         match state.entries.get(&key) {
             Some(Entry::Failed(failure)) => Err(failure.clone()),
             _ => Ok(state.get(key, &self.unread)),

@@ -1,4 +1,4 @@
-//! Where an object lies, and the client that speaks with its store.
+//! Addresses of objects, and the clients that speak with their stores.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -27,9 +27,9 @@ pub(super) struct Bucket {
     pub(super) patient: Arc<dyn ObjectStore>,
 }
 
-/// An object, or a folder of some, by name.
+/// Address of an object, or of a folder of some: a name in a bucket.
 #[derive(Clone, Debug)]
-pub(super) struct Location {
+pub(super) struct Address {
     pub(super) bucket: Bucket,
     /// `s3://bucket`.
     root: Arc<str>,
@@ -42,7 +42,7 @@ pub(super) struct Location {
 /// Bytes of the longest URL that is asked for: three times as many, as where each is escaped, are still sent by every client.
 pub(super) const LONGEST: usize = 16 << 10;
 
-impl Location {
+impl Address {
     /// # Errors
     /// [`ErrorKind::Unsupported`] if the feature of the store is off, [`ErrorKind::Config`] if it is no URL or one of more than 16 KiB,
     /// or its store is not configured.
@@ -108,7 +108,7 @@ impl Location {
     }
 }
 
-/// What decides how a bucket is spoken with: its root, the environment, and how often and how long something is tried.
+/// Facts that decide how a bucket is spoken with: its root, the environment, and how often and how long something is tried.
 type Known = (String, u64, u32, Duration);
 
 /// The client for a bucket: one for all its objects, so that connections are used again.

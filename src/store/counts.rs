@@ -1,10 +1,10 @@
-//! What is counted of stores, for the report.
+//! Counts of stores, for the report.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::cx::Cx;
 
-/// What happened since it was last told, in this process.
+/// Counts of this process since they were last told.
 pub(super) static COUNTS: Counts = Counts::new();
 
 #[derive(Debug)]

@@ -149,7 +149,7 @@ impl Disk {
         Ok(())
     }
 
-    /// What nobody without the key can tell of a block.
+    /// Returns the hash of a block that nobody without the key can tell.
     fn hash(&self, key: Key, bytes: &[u8]) -> [u8; 16] {
         let words = self.secret.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
         let mut secret = [0; 4];

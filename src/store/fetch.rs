@@ -56,7 +56,7 @@ impl Run {
         self.begun = spare::room(self.len);
     }
 
-    /// What is still to come.
+    /// Returns the range that is still to come.
     fn missing(&self) -> Range<u64> {
         let end = self.object.range_of(self.blocks.end - 1).end;
         self.blocks.start * BLOCK + self.begun.len() as u64..end

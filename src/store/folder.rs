@@ -5,11 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 #[cfg(feature = "store")]
-use super::bucket::Location;
+use super::bucket::Address;
 use super::local::{self, Alone, LocalOutput};
 use super::output::Output;
 use crate::error::{Error, Result};
-use crate::place;
+use crate::place::Location;
 use crate::temporary::is_temporary;
 
 /// A folder of this machine, or all objects of a store whose names begin so.
@@ -34,7 +34,7 @@ pub struct Folder(Kind);
 enum Kind {
     Local(PathBuf),
     #[cfg(feature = "store")]
-    Remote(Location),
+    Remote(Address),
 }
 
 /// A version of a file: of one that lies in a store, there may be others.
@@ -77,26 +77,19 @@ impl Folder {
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the folder cannot be made, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the feature for the store is off.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        if place::is_remote(path) {
-            return Self::remote(path);
+        match Location::from(path.as_ref()) {
+            Location::Local(path) => {
+                fs::create_dir_all(&path).map_err(|e| Error::io(e, &path))?;
+                Ok(Self(Kind::Local(path)))
+            }
+            #[cfg(feature = "store")]
+            Location::Object(url) => Ok(Self(Kind::Remote(Address::parse(&url)?))),
+            #[cfg(not(feature = "store"))]
+            Location::Object(url) => Err(super::lacking(&url)),
         }
-        let path = place::local(path).into_owned();
-        fs::create_dir_all(&path).map_err(|e| Error::io(e, &path))?;
-        Ok(Self(Kind::Local(path)))
     }
 
-    #[cfg(feature = "store")]
-    fn remote(path: &Path) -> Result<Self> {
-        Ok(Self(Kind::Remote(Location::parse(path)?)))
-    }
-
-    #[cfg(not(feature = "store"))]
-    fn remote(path: &Path) -> Result<Self> {
-        Err(super::lacking(path))
-    }
-
-    /// Where a file of it lies: a path or a URL, as sources take it.
+    /// Returns where a file of it lies: a path or a URL, as sources take it.
     pub fn path(&self, name: &str) -> PathBuf {
         match &self.0 {
             Kind::Local(folder) => folder.join(name),

@@ -11,7 +11,7 @@ use object_store::{GetOptions, GetRange, ObjectStoreExt, PutMode, PutOptions, Pu
 use serde::{Deserialize, Serialize};
 use tokio::time::{sleep, timeout};
 
-use super::bucket::Location;
+use super::bucket::Address;
 use super::options::StoreOptions;
 use super::process::Process;
 use super::retry::{Attempts, Failure, Fault, given_up, patiently};
@@ -42,7 +42,7 @@ pub(crate) struct Lease(Arc<Held>);
 
 #[derive(Debug)]
 struct Held {
-    at: Location,
+    at: Address,
     owner: Owner,
     state: Mutex<State>,
 }
@@ -57,7 +57,7 @@ struct State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Owner {
     gristmill_writer: u32,
-    /// What tells it from all others, of the same process too.
+    /// A name that tells it from all others, of the same process too.
     id: String,
     process: Process,
 }
@@ -76,7 +76,7 @@ impl Lease {
     ///
     /// # Errors
     /// [`ErrorKind::Config`] if another writes there; [`ErrorKind::Io`] if the store cannot be asked.
-    pub(super) fn take(folder: &Location) -> Result<Option<Self>> {
+    pub(super) fn take(folder: &Address) -> Result<Option<Self>> {
         use object_store::Error as E;
         if folder.is_web() {
             return Ok(None);
@@ -102,7 +102,7 @@ impl Lease {
         Err(Error::config("others want to write to this folder").path(folder.path()).help("name another folder"))
     }
 
-    fn new(at: Location, owner: Owner) -> Self {
+    fn new(at: Address, owner: Owner) -> Self {
         let state = State { renewed: Instant::now(), is_lost: false };
         let held = Arc::new(Held { at, owner, state: Mutex::new(state) });
         let kept = Arc::downgrade(&held);
@@ -135,7 +135,7 @@ impl Lease {
     }
 }
 
-/// That a folder belongs to another writer by now.
+/// Makes the error that a folder belongs to another writer by now.
 #[cold]
 pub(super) fn taken_over() -> Error {
     Error::state("another sink has taken over this folder, and what it writes stands")
@@ -205,20 +205,20 @@ impl Found {
     }
 }
 
-async fn put(at: &Location, owner: &Owner, mode: PutMode) -> object_store::Result<PutResult> {
+async fn put(at: &Address, owner: &Owner, mode: PutMode) -> object_store::Result<PutResult> {
     // Strings and numbers.
     let text = serde_json::to_vec(owner).expect("an owner serialises");
     let options = PutOptions { mode, ..PutOptions::default() };
     at.bucket.patient.put_opts(&at.key, PutPayload::from(text), options).await
 }
 
-fn found(at: &Location) -> Result<Option<Found>> {
+fn found(at: &Address) -> Result<Option<Found>> {
     let asked = at.clone();
     let found = runtime::wait(async move { read(&asked).await })?;
     found.map_err(|failure| failure.error().path(at.path()))
 }
 
-async fn read(at: &Location) -> Result<Option<Found>, Failure> {
+async fn read(at: &Address) -> Result<Option<Found>, Failure> {
     let mut attempts = Attempts::new(&StoreOptions::current());
     loop {
         let attempt = attempts.begin();

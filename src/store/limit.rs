@@ -1,4 +1,4 @@
-//! How much memory blocks may take: no more than a part of what the process may have.
+//! Limit of the memory for blocks: no more than a part of what the process may have.
 
 /// Of the bytes that are allowed for blocks, as many as leave the rest of the process enough: an eighth, where the memory of the process
 /// is limited, as that of a worker is by its part of the RAM budget. The limit may be lowered at any time.

@@ -1,23 +1,23 @@
-//! Which objects there are.
+//! Listings of objects.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use futures_util::TryStreamExt;
 use glob::{MatchOptions, Pattern};
 use object_store::{ObjectMeta, ObjectStoreExt};
 
-use super::bucket::{LONGEST, Location};
+use super::bucket::{Address, LONGEST};
 use super::folder::Entry;
 use super::listed::{MANIFEST, listed};
 use super::retry::{given_up, patiently};
 use super::runtime;
 use super::service::listing;
 use crate::error::{Error, ErrorKind, Result};
-use crate::place;
+use crate::place::{self, Location};
 
 /// The objects that a URL names: itself, those that match it as a glob, or, where it is a folder, those directly in it that
 /// end with one of `extensions`, sorted. A name without any ending may be a folder.
-pub(crate) fn find(url: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
+pub(crate) fn find(url: &Path, extensions: &[&str]) -> Result<Vec<Location>> {
     let text = url.to_str().unwrap_or_default();
     let is_web = place::scheme(url).is_some_and(place::is_web);
     // A query has question marks and may have anything else.
@@ -32,15 +32,15 @@ pub(crate) fn find(url: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     }
     match may_be_folder.then(|| in_folder(url, extensions)) {
         Some(Ok(files)) => Ok(files),
-        _ => Ok(vec![url.to_owned()]),
+        _ => Ok(vec![Location::Object(url.to_owned())]),
     }
 }
 
-fn in_folder(url: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
-    let folder = Location::parse(url)?;
+fn in_folder(url: &Path, extensions: &[&str]) -> Result<Vec<Location>> {
+    let folder = Address::parse(url)?;
     let children = children(&folder)?;
     if children.iter().any(|meta| meta.location.filename() == Some(MANIFEST))
-        && let Some(files) = listed(url, extensions)?
+        && let Some(files) = listed(&Location::Object(url.to_owned()), extensions)?
     {
         return Ok(files);
     }
@@ -52,10 +52,10 @@ fn in_folder(url: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     paths(&folder, found).ok_or_else(|| Error::new(ErrorKind::Io, text()).path(url))
 }
 
-fn by_glob(url: &Path, text: &str) -> Result<Vec<PathBuf>> {
+fn by_glob(url: &Path, text: &str) -> Result<Vec<Location>> {
     let at = text.find(['*', '?', '[']).unwrap_or(text.len());
     let folder = text[..at].rfind('/').map_or(at, |slash| slash + 1);
-    let folder = Location::parse(Path::new(&text[..folder]))?;
+    let folder = Address::parse(Path::new(&text[..folder]))?;
     // Behind the scheme and the host.
     let pattern = text.splitn(4, '/').nth(3).unwrap_or_default();
     let options =
@@ -69,14 +69,14 @@ fn by_glob(url: &Path, text: &str) -> Result<Vec<PathBuf>> {
 }
 
 /// Sorted, and at least one.
-fn paths(folder: &Location, metas: impl Iterator<Item = ObjectMeta>) -> Option<Vec<PathBuf>> {
-    let mut paths: Vec<_> = metas.map(|meta| folder.at(meta.location).path()).collect();
+fn paths(folder: &Address, metas: impl Iterator<Item = ObjectMeta>) -> Option<Vec<Location>> {
+    let mut paths: Vec<_> = metas.map(|meta| Location::Object(folder.at(meta.location).path())).collect();
     paths.sort_unstable();
     (!paths.is_empty()).then_some(paths)
 }
 
-/// What lies directly in a folder.
-pub(super) fn entries(folder: &Location) -> Result<Vec<Entry>> {
+/// Lists what lies directly in a folder.
+pub(super) fn entries(folder: &Address) -> Result<Vec<Entry>> {
     let entry = |meta: ObjectMeta| {
         let name = meta.location.filename()?.to_owned();
         Some(Entry { name, bytes: meta.size })
@@ -84,20 +84,20 @@ pub(super) fn entries(folder: &Location) -> Result<Vec<Entry>> {
     Ok(children(folder)?.into_iter().filter_map(entry).collect())
 }
 
-fn children(folder: &Location) -> Result<Vec<ObjectMeta>> {
+fn children(folder: &Address) -> Result<Vec<ObjectMeta>> {
     let (client, key) = (folder.bucket.patient.clone(), folder.key.clone());
     let listed = runtime::wait(listing(async move { client.list_with_delimiter(Some(&key)).await }))?;
     checked(folder, listed.map(|listed| listed.objects))
 }
 
-fn descendants(folder: &Location) -> Result<Vec<ObjectMeta>> {
+fn descendants(folder: &Address) -> Result<Vec<ObjectMeta>> {
     let (client, key) = (folder.bucket.patient.clone(), folder.key.clone());
     let listed = runtime::wait(listing(async move { client.list(Some(&key)).try_collect().await }))?;
     checked(folder, listed)
 }
 
-/// What a store has listed, if it can be asked for.
-fn checked(folder: &Location, listed: object_store::Result<Vec<ObjectMeta>>) -> Result<Vec<ObjectMeta>> {
+/// Returns what a store has listed, if it can be asked for.
+fn checked(folder: &Address, listed: object_store::Result<Vec<ObjectMeta>>) -> Result<Vec<ObjectMeta>> {
     let metas = listed.map_err(|e| given_up(&e).path(folder.path()))?;
     match metas.iter().map(|meta| meta.location.as_ref().len()).find(|&len| len > LONGEST) {
         Some(len) => {
@@ -109,7 +109,7 @@ fn checked(folder: &Location, listed: object_store::Result<Vec<ObjectMeta>>) -> 
 }
 
 /// Stores say of an object that is not there that it is deleted.
-pub(super) fn delete(at: &Location) -> Result<bool> {
+pub(super) fn delete(at: &Address) -> Result<bool> {
     let (client, key) = (at.bucket.patient.clone(), at.key.clone());
     match patiently(async move { client.delete(&key).await })? {
         Ok(()) => Ok(true),
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn names_that_no_client_can_send_are_refused_as_they_are_listed() {
-        let folder = Location::parse(Path::new("http://127.0.0.1:1/in/")).unwrap();
+        let folder = Address::parse(Path::new("http://127.0.0.1:1/in/")).unwrap();
         let meta = |len: usize| ObjectMeta {
             location: "a".repeat(len).into(),
             last_modified: SystemTime::UNIX_EPOCH.into(),

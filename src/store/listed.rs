@@ -2,18 +2,18 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 
 use super::{Folder, description};
 use crate::error::{Error, Result};
-use crate::place;
+use crate::place::Location;
 
 /// The name of the file by which a [sink](crate::sink) says which shards count.
 pub(crate) const MANIFEST: &str = "manifest.json";
 
-/// What is needed of a manifest: see [`Manifest`](crate::sink::Manifest).
+/// The part of a manifest that is needed: see [`Manifest`](crate::sink::Manifest).
 #[derive(Deserialize)]
 struct Manifest {
     shards: Vec<Shard>,
@@ -32,7 +32,7 @@ struct Name {
     name: String,
 }
 
-/// How a manifest begins: files of that name may be anything.
+/// The beginning of a manifest: files of that name may be anything.
 const BEGINNING: &[u8] = b"{\n  \"gristmill_manifest\":";
 
 /// The files with one of these endings that the manifest of a folder lists, where it has one: a shard that is not listed does
@@ -40,11 +40,11 @@ const BEGINNING: &[u8] = b"{\n  \"gristmill_manifest\":";
 ///
 /// # Errors
 /// [`ErrorKind::State`](crate::ErrorKind::State) for a manifest that is damaged, or that lists what is not in the folder.
-pub(crate) fn listed(folder: &Path, endings: &[&str]) -> Result<Option<Vec<PathBuf>>> {
-    let path = folder.join(MANIFEST);
-    let text = match place::is_remote(folder) {
-        true => Folder::open(folder)?.read(MANIFEST)?.filter(|text| text.starts_with(BEGINNING)),
-        false => manifest(&path)?,
+pub(crate) fn listed(folder: &Location, endings: &[&str]) -> Result<Option<Vec<Location>>> {
+    let path = folder.as_ref().join(MANIFEST);
+    let text = match folder {
+        Location::Local(_) => manifest(&path)?,
+        Location::Object(url) => Folder::open(url)?.read(MANIFEST)?.filter(|text| text.starts_with(BEGINNING)),
     };
     let Some(text) = text else { return Ok(None) };
     let damaged = |what: String| Error::state(format!("a damaged manifest: {what}")).path(&path);
@@ -58,7 +58,7 @@ pub(crate) fn listed(folder: &Path, endings: &[&str]) -> Result<Option<Vec<PathB
     names.map(file).collect::<Result<_>>().map(Some)
 }
 
-/// What is in the file, if it is there and a manifest.
+/// Returns what is in the file, if it is there and a manifest.
 fn manifest(path: &Path) -> Result<Option<Vec<u8>>> {
     let mut beginning = [0; BEGINNING.len()];
     let begun = File::open(path).and_then(|mut file| file.read_exact(&mut beginning));
@@ -79,9 +79,10 @@ mod tests {
     fn a_manifest_says_which_files_count() {
         let temp = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(temp.path().join(name), text).unwrap();
-        assert!(listed(temp.path(), &[".jsonl"]).unwrap().is_none());
+        let listed = |endings: &[&str]| listed(&temp.path().into(), endings);
+        assert!(listed(&[".jsonl"]).unwrap().is_none());
         write("manifest.json", "{\"audio\": 1}\n");
-        assert!(listed(temp.path(), &[".jsonl"]).unwrap().is_none());
+        assert!(listed(&[".jsonl"]).unwrap().is_none());
         let of = |name: &str| {
             format!("{{\n  \"gristmill_manifest\": 1, \"shards\": [{{\"files\": [{{\"name\": {name:?}}}]}}]}}")
         };
@@ -91,7 +92,7 @@ mod tests {
         assert_eq!(crate::source::find(temp.path(), &[".jsonl", ".json"]).unwrap(), [temp.path().join("b.jsonl")]);
         for outside in ["../b.jsonl", "/b.jsonl", "..", ""] {
             write("manifest.json", &of(outside));
-            assert!(listed(temp.path(), &[""]).unwrap_err().message().contains("is no name"), "{outside}");
+            assert!(listed(&[""]).unwrap_err().message().contains("is no name"), "{outside}");
         }
     }
 }

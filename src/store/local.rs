@@ -62,7 +62,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     output.finish().map(drop)
 }
 
-/// That [`replace`] could begin: nothing is left of the attempt.
+/// Checks that [`replace`] could begin: nothing is left of the attempt.
 ///
 /// # Errors
 /// As [`replace`].

@@ -174,7 +174,7 @@ pub(crate) fn memory() -> Option<(u64, u64)> {
     None
 }
 
-/// That no store is built in.
+/// Makes the error of a build without stores.
 #[cfg(not(feature = "store"))]
 pub(crate) fn lacking(path: &Path) -> Error {
     options::lacking(crate::place::scheme(path).unwrap_or_default()).path(path)

@@ -10,7 +10,7 @@ use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStoreExt};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::blocks::{BLOCK, Key};
-use super::bucket::Location;
+use super::bucket::Address;
 use super::counts::{COUNTS, count};
 use super::disk::Disk;
 use super::fetch;
@@ -25,7 +25,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// A version of an object.
 #[derive(Debug)]
 pub(crate) struct Object {
-    pub(super) at: Location,
+    pub(super) at: Address,
     pub(super) meta: ObjectMeta,
     /// Of the URL and everything that tells versions apart.
     pub(super) key: u128,
@@ -74,7 +74,7 @@ impl Object {
     /// Whether there is an object. Servers that let nobody know what there is say that it may not be read.
     pub(crate) fn is_there(path: &Path) -> Result<bool> {
         use object_store::Error as E;
-        let at = Location::parse(path)?;
+        let at = Address::parse(path)?;
         let (client, key) = (at.bucket.patient.clone(), at.key.clone());
         match patiently(async move { client.head(&key).await })? {
             Ok(_) => Ok(true),
@@ -84,7 +84,7 @@ impl Object {
     }
 
     pub(super) async fn open(path: &Path, shared: Arc<Shared>) -> Result<Arc<Self>> {
-        let at = Location::parse(path)?;
+        let at = Address::parse(path)?;
         let (meta, place) = head(&at, &shared).await.map_err(Failure::error)?;
         let is_versioned = meta.e_tag.is_some() || meta.version.is_some() || meta.last_modified.timestamp_millis() != 0;
         let key = key(place, &meta, is_versioned);
@@ -319,7 +319,7 @@ fn same(error: &Error) -> Error {
 const LARGEST: u64 = 1 << 62;
 
 /// Asks for size and version, and says which place was asked.
-async fn head(at: &Location, shared: &Shared) -> Result<(ObjectMeta, u128), Failure> {
+async fn head(at: &Address, shared: &Shared) -> Result<(ObjectMeta, u128), Failure> {
     let mut attempts = Attempts::new(&shared.options);
     // Signed URLs are for one method, and some servers know no other than GET.
     let mut options = GetOptions { head: true, ..GetOptions::default() };

@@ -5,10 +5,11 @@ use std::ffi::OsString;
 #[cfg(feature = "spec")]
 use std::path::Path;
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::sync::Regardless;
 
 /// Options of reading stores, for every source of this process and its workers.
 ///
@@ -139,12 +140,12 @@ impl StoreOptions {
 
     /// From now on, whatever is opened is read so; what is open already stays as it is.
     pub fn apply(self) {
-        *APPLIED.write().unwrap_or_else(PoisonError::into_inner) = Some(self);
+        *APPLIED.write().regardless() = Some(self);
     }
 
     /// The options that count now.
     pub(super) fn current() -> Self {
-        APPLIED.read().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(Self::from_env)
+        APPLIED.read().regardless().clone().unwrap_or_else(Self::from_env)
     }
 }
 
@@ -164,7 +165,7 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
 
 #[cfg(all(feature = "workers", target_os = "linux"))]
 fn applied_variables() -> Vec<(&'static str, OsString)> {
-    let applied = APPLIED.read().unwrap_or_else(PoisonError::into_inner);
+    let applied = APPLIED.read().regardless();
     let Some(options) = &*applied else { return Vec::new() };
     let seconds = |time: Duration| time.as_secs_f64().to_string().into();
     vec![

@@ -13,7 +13,7 @@ pub(super) struct Process {
     /// The run of the machine, and the namespace of its numbers: `None` where the system has no such thing.
     boot: Option<String>,
     namespace: Option<String>,
-    /// When it began, in ticks since the machine did: numbers are given again.
+    /// Time at which it began, in ticks since the machine did: numbers are given again.
     began: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for Process {
     }
 }
 
-/// When a process began, if it runs.
+/// Returns when a process began, if it runs.
 fn began(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // Its name may hold anything, brackets too.

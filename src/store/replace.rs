@@ -2,13 +2,13 @@
 
 use object_store::{GetResult, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion};
 
-use super::bucket::Location;
+use super::bucket::Address;
 use super::lease::taken_over;
 use super::retry::{given_up, patiently};
 use crate::error::Result;
 
 /// All of an object, and which version of it; `None` where there is none.
-pub(super) fn read(at: &Location) -> Result<Option<(Vec<u8>, UpdateVersion)>> {
+pub(super) fn read(at: &Address) -> Result<Option<(Vec<u8>, UpdateVersion)>> {
     let (client, key) = (at.bucket.patient.clone(), at.key.clone());
     let read = patiently(async move {
         match client.get(&key).await {
@@ -30,7 +30,7 @@ async fn whole(answer: GetResult) -> object_store::Result<(Vec<u8>, UpdateVersio
 /// # Errors
 /// [`ErrorKind::State`](crate::ErrorKind::State) if there is another version by now, where the store heeds that;
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
-pub(super) fn replace(at: &Location, bytes: &[u8], version: Option<UpdateVersion>) -> Result<UpdateVersion> {
+pub(super) fn replace(at: &Address, bytes: &[u8], version: Option<UpdateVersion>) -> Result<UpdateVersion> {
     use object_store::Error as E;
     let mode = match version {
         _ if at.is_web() => PutMode::Overwrite,
@@ -53,7 +53,7 @@ pub(super) fn replace(at: &Location, bytes: &[u8], version: Option<UpdateVersion
     }
 }
 
-fn put(at: &Location, bytes: &[u8], mode: PutMode) -> Result<object_store::Result<UpdateVersion>> {
+fn put(at: &Address, bytes: &[u8], mode: PutMode) -> Result<object_store::Result<UpdateVersion>> {
     let (client, key, payload) = (at.bucket.patient.clone(), at.key.clone(), PutPayload::from(bytes.to_vec()));
     let options = PutOptions { mode, ..PutOptions::default() };
     let put = patiently(async move { client.put_opts(&key, payload, options).await })?;

@@ -11,7 +11,7 @@ use super::runtime;
 use super::service::Told;
 use crate::error::{Error, ErrorKind};
 
-/// Why something failed for good: an [`Error`] that several threads may be told of.
+/// The reason why something failed for good: an [`Error`] that several threads may be told of.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub(super) kind: ErrorKind,
@@ -34,7 +34,7 @@ impl Failure {
     }
 }
 
-/// Why one attempt failed.
+/// The reason why one attempt failed.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// Another may not.

@@ -1,4 +1,4 @@
-//! What stands between a store's client and the network: it hears what servers say, which clients keep to themselves.
+//! Service between a store's client and the network: it hears what servers say, which clients keep to themselves.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,14 +19,14 @@ use super::client::{Redirects, client};
 use super::options::StoreOptions;
 use crate::sync::Locked;
 
-/// What the last answer to a request said.
+/// Facts that the last answer to a request told.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Told {
     /// Whether anything was sent at all.
     pub(super) sent: bool,
     pub(super) status: Option<u16>,
     pub(super) retry_after: Option<Duration>,
-    /// What time it was for the server.
+    /// The time that it was for the server.
     pub(super) date: Option<SystemTime>,
     /// A hash of the URL that was asked for: the server, the object, and whatever else decides which bytes come.
     pub(super) place: u128,

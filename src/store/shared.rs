@@ -1,4 +1,4 @@
-//! What all objects that are read with the same options have in common.
+//! State that all objects read with the same options have in common.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -56,7 +56,7 @@ pub(crate) fn let_go() {
 }
 
 impl Shared {
-    /// That of the options that count now.
+    /// Returns the state of the options that count now.
     ///
     /// # Errors
     /// As [`Disk::open`].

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};
 
-use super::bucket::Location;
+use super::bucket::Address;
 use super::retry::{given_up, patiently};
 use super::runtime;
 use crate::error::{Error, ErrorKind, Result};
@@ -19,7 +19,7 @@ const IN_FLIGHT: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Upload {
-    at: Location,
+    at: Address,
     part: Vec<u8>,
     written: u64,
     parts: Option<Parts>,
@@ -34,7 +34,7 @@ struct Parts {
 
 impl Upload {
     /// Nothing is sent before there is a part.
-    pub(super) fn create(at: Location) -> Result<Self> {
+    pub(super) fn create(at: Address) -> Result<Self> {
         Ok(Self { at, part: Vec::new(), written: 0, parts: None })
     }
 

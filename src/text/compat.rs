@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 pub(super) const NAME: &str = "tokenizers 0.23.2";
 
-/// How many times slower it is than the fast engine on English text, measured with GPT-2's vocabulary: 195 to 228 MB/s
+/// Factor by which it is slower than the fast engine on English text, measured with GPT-2's vocabulary: 195 to 228 MB/s
 /// against 4.2 to 4.9 MB/s on one core.
 const SLOWDOWN: f64 = 40.0;
 

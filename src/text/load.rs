@@ -15,7 +15,7 @@ use super::probe;
 use super::vocab::{AddedToken, Vocabulary};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Why a tokenizer runs on the engine that it runs on.
+/// The reason why a tokenizer runs on the engine that it runs on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum EngineReason {
@@ -43,13 +43,13 @@ pub enum EngineReason {
     Asked,
 }
 
-/// Which engine a tokenizer runs on, why, and what that costs.
+/// The engine that a tokenizer runs on, why, and what that costs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EngineReport {
     /// Name and version of the engine.
     pub engine: String,
-    /// Why this one.
+    /// The reason for this one.
     pub reason: EngineReason,
     /// Typical slowdown against the fast engine on English text: 1 for the fast engine itself.
     pub slowdown: f64,

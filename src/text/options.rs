@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which engine to use.
+/// A choice of the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum EngineChoice {
@@ -22,7 +22,7 @@ pub struct TokenizerOptions {
     /// Whether a special token written out in a text, such as `<|endoftext|>`, becomes that token. By default it is
     /// text like any other: a document that quotes the token must not end there.
     pub special_in_text: bool,
-    /// Which engine to use.
+    /// The engine to use.
     pub engine: EngineChoice,
 }
 

@@ -156,8 +156,8 @@ impl<D: MapDataset<Item = Element>, M: Mode> MapDataset for Tokenised<D, M> {
         many
     }
 
-    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
-        Some(Self { parent: self.parent.for_pass(run, border)?, op: self.op.clone(), ..*self })
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
+        Some(self.parent.for_pass(run, border)?.map(|parent| Self { parent, op: self.op.clone(), ..*self }))
     }
 }
 

@@ -157,7 +157,7 @@ impl Tokenizer {
         &self.loaded.fingerprint
     }
 
-    /// Which engine does the work, why, and what that costs.
+    /// Tells the engine that does the work, why it does, and what that costs.
     pub fn engine_report(&self) -> &EngineReport {
         &self.loaded.report
     }

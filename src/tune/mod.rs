@@ -72,7 +72,7 @@ pub struct Decision {
     pub from: usize,
     /// Its value from now on.
     pub to: usize,
-    /// Why, in words.
+    /// The reason, in words.
     pub reason: String,
     /// Elements per second before; the effect is the rate of the next decision, or of the end.
     pub rate_before: f64,

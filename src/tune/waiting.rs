@@ -56,7 +56,7 @@ fn it_is_there_within_twenty_seconds() {
     }
 }
 
-/// Where a function holds the interpreter's lock, threads of a process gain nothing, and nobody has to find that out.
+/// Threads of a process gain nothing where a function holds the interpreter's lock, and nobody has to find that out.
 #[test]
 fn functions_that_hold_the_lock_get_processes() {
     let held = World { blocked_s: 0.005, cpu_s: 100e-6, locks: true, locks_while_blocked: true, ..NOTHING };

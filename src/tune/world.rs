@@ -128,7 +128,7 @@ pub(crate) struct Shared {
     /// Until when others take half of the machine.
     others_until_s: f64,
     ready: usize,
-    /// When those processes are ready that start.
+    /// Times at which the processes that start are ready.
     starting: Vec<f64>,
 }
 

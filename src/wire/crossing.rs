@@ -1,7 +1,7 @@
 //! The codec of a type that is only known when the program runs.
 
 use std::any::Any;
-use std::sync::OnceLock;
+use std::sync::Mutex;
 
 use super::cross::Cross;
 use super::input::In;
@@ -9,7 +9,8 @@ use super::output::{Out, Stop};
 use super::rows::AsRows;
 use crate::element::Element;
 use crate::element::Padded;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::sync::Locked;
 
 /// The way in which items of one type cross.
 pub(crate) struct Crossing<T> {
@@ -35,19 +36,33 @@ impl<T: Cross> Crossing<T> {
 /// The crossing of `T`, or `None` if it is a type that only the program itself knows.
 pub(crate) fn crossing<T: 'static>() -> Option<Crossing<T>> {
     let entries = ELEMENTS.into_iter().chain(LONE.into_iter().flatten()).chain(PAIRS.into_iter().flatten().flatten());
-    let mut entries = entries.chain(MORE.get().copied().unwrap_or_default().iter().copied());
+    let more = MORE.locked();
+    let mut entries = entries.chain(more.iter().copied());
     entries.find_map(|entry| (entry as &dyn Any).downcast_ref()).copied()
+}
+
+/// The same, where elements have to cross; `place` is where they could still become others.
+///
+/// # Errors
+/// [`ErrorKind::Config`] for a type without one.
+pub(crate) fn needed<T: 'static>(place: &str) -> Result<Crossing<T>> {
+    crossing().ok_or_else(|| {
+        let what = std::any::type_name::<T>();
+        Error::new(ErrorKind::Config, format!("elements of type {what} cannot leave a worker process")).help(format!(
+            "make an `Element` of each {place} (numbers, text, lists and pairs of them travel too, and types that \
+             `workers::crosses` is told of), or use threads"
+        ))
+    })
 }
 
 pub(crate) type Entry = &'static (dyn Any + Sync);
 
 /// The [`Crossing`]s of types that are not known here.
-static MORE: OnceLock<&'static [Entry]> = OnceLock::new();
+static MORE: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
 /// Items of more types cross from now on; what was said first stands.
-#[cfg(feature = "python")]
-pub(crate) fn also(crossings: &'static [Entry]) {
-    let _ = MORE.set(crossings);
+pub(crate) fn also(crossings: &[Entry]) {
+    MORE.locked().extend_from_slice(crossings);
 }
 
 /// Batches of elements are elements.

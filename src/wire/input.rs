@@ -169,7 +169,7 @@ impl<'a> In<'a> {
         }
     }
 
-    /// Who has the bytes.
+    /// Returns the owner of the bytes.
     #[inline]
     pub(super) fn owner(&self) -> &'a Arc<dyn Owner> {
         self.owner

@@ -59,7 +59,7 @@ impl ChunkWriter<'_> {
     /// Adds that the lane ends here, or why it cannot be read on.
     ///
     /// # Errors
-    /// Where there is no room.
+    /// There is no room.
     pub(crate) fn push_end(&mut self, failure: Option<&Error>) -> Result<(), Full> {
         let failure = failure.map(told);
         let written = self.record(0, |out| match &failure {

@@ -17,6 +17,7 @@
 //! reading takes time and memory in proportion to the bytes: every value takes up a word at least.
 
 mod cross;
+mod crosses;
 mod crossing;
 mod element;
 #[cfg_attr(not(feature = "python"), allow(dead_code, reason = "no other language has arrays of its own"))]
@@ -41,7 +42,8 @@ mod write;
 
 #[cfg(any(feature = "python", test, fuzzing))]
 pub(crate) use cross::Cross;
-pub(crate) use crossing::{Crossing, crossing};
+pub use crosses::crosses;
+pub(crate) use crossing::{Crossing, crossing, needed};
 #[cfg(feature = "python")]
 pub(crate) use crossing::{Entry, also};
 #[cfg(all(any(test, fuzzing), feature = "compress"))]

@@ -8,7 +8,7 @@ use super::structure::Structures;
 use super::{ALIGN, HEADER, INLINE, MAX_DEPTH, block_bytes};
 use crate::error::Error;
 
-/// Why a record is not written to its end.
+/// The reason why a record is not written to its end.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// The extent has no room for it.
@@ -205,8 +205,8 @@ impl<'a> Out<'a> {
         self.word(start as u64)
     }
 
-    /// Makes bytes at these addresses, which foreign code has written, part of what is written, without a copy: the word for them.
-    /// `None` where they do not lie in this extent, or are a part of it already.
+    /// Makes bytes at these addresses, which foreign code has written into one block or several that follow each other, part of what is
+    /// written, without a copy: the word for them. `None` where they do not lie in this extent, or are a part of it already.
     #[cfg_attr(
         not(any(feature = "python", test)),
         expect(dead_code, reason = "no other language has arrays of its own")

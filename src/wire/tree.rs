@@ -95,7 +95,7 @@ pub(crate) fn write_array(out: &mut Out<'_>, dtype: DType, shape: &[usize], byte
     out.bytes(ALIGN, bytes)
 }
 
-/// The same of an array that has its bytes at these addresses, where they lie in the extent and nobody else has them; `false` if
+/// Writes the array that has its bytes at these addresses, where they lie in the extent and nobody else has them; `false` if
 /// nothing was written, because they are to be copied.
 #[cfg_attr(not(any(feature = "python", test)), allow(dead_code, reason = "no other language has arrays"))]
 pub(crate) fn give_array(out: &mut Out<'_>, dtype: DType, shape: &[usize], bytes: Range<usize>) -> Result<bool, Stop> {

@@ -49,7 +49,7 @@ impl<'a> ChunkWriter<'a> {
     /// Adds a slot of a type that is known here.
     ///
     /// # Errors
-    /// Where there is no room. An item that cannot be written anywhere becomes an error in its place.
+    /// There is no room. An item that cannot be written anywhere becomes an error in its place.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn push<T: Cross>(&mut self, slot: &Result<Option<T>>) -> Result<(), Full> {
         self.push_with(slot, Crossing::OF)
@@ -117,7 +117,7 @@ impl<'a> ChunkWriter<'a> {
     /// copied once, into its place.
     ///
     /// # Errors
-    /// Those of stacking, without their stage; then, and in the inner result where there is no room, nothing was added.
+    /// Errors of stacking, without their stage; then, and in the inner result where there is no room, nothing was added.
     pub(crate) fn push_stacked(&mut self, items: &[&Element]) -> Result<Result<(), Full>> {
         let indices = items.len() as u64;
         self.record(indices, |out| {

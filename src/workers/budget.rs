@@ -3,7 +3,7 @@
 //! `budget >= slab + workers x (heap + extra)`, and every term is held by construction: the slab has one size, each of its
 //! pages has memory in one worker's file at most, and the kernel refuses a worker more private memory than its heap.
 //!
-//! What workers do not need of their part does not go to the slab. Views keep memory of the slab for as long as they
+//! Memory that workers do not need of their part does not go to the slab. Views keep memory of the slab for as long as they
 //! like, so it could not be had back for an element that needs a large heap after all; workers can be sent home. So
 //! their part stays one pool: shared by as many as pay, or all of it for one that is by itself.
 
@@ -15,20 +15,36 @@ use crate::units::Bytes;
 /// Memory that a worker needs, by what it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// Beside its heap, what it has that its limit does not see: relocated pages of the program, the main stack.
-    pub(crate) extra: u64,
-    /// It cannot do anything with a smaller heap.
-    least_heap: u64,
+    /// Bytes beside its heap, which the limit of the heap does not see: relocated pages of the program, the main stack.
+    pub(crate) beside_heap_bytes: u64,
+    /// Bytes of the smallest heap that it can do anything with.
+    least_heap_bytes: u64,
     /// Bytes of its heap that are taken once the pipeline is loaded.
-    loaded: u64,
-    /// Bytes that all of them need once: a process that forks them.
-    once: u64,
+    loaded_bytes: u64,
+    /// Bytes of a process that forks workers, of which there is one for all of them.
+    forker_bytes: u64,
 }
 
 impl Needs {
-    const RUST: Self = Self { extra: 2 << 20, least_heap: 64 << 20, loaded: 16 << 20, once: 0 };
+    const RUST: Self =
+        Self { beside_heap_bytes: 2 << 20, least_heap_bytes: 64 << 20, loaded_bytes: 16 << 20, forker_bytes: 0 };
     /// An interpreter, and libraries such as NumPy.
-    const PYTHON: Self = Self { extra: 10 << 20, least_heap: 192 << 20, loaded: 128 << 20, once: 64 << 20 };
+    const PYTHON: Self = Self {
+        beside_heap_bytes: 10 << 20,
+        least_heap_bytes: 192 << 20,
+        loaded_bytes: 128 << 20,
+        forker_bytes: 64 << 20,
+    };
+
+    /// Bytes of so many workers with a heap of `heap_bytes` each.
+    fn of_workers(&self, workers: usize, heap_bytes: u64) -> u64 {
+        (workers as u64).saturating_mul(heap_bytes.saturating_add(self.beside_heap_bytes))
+    }
+
+    /// Bytes that must be left beside all workers: for the forker, and the smallest slab.
+    fn beside_workers(&self) -> u64 {
+        LEAST_SLAB + self.forker_bytes
+    }
 }
 
 /// Room for a few extents.
@@ -49,109 +65,72 @@ const THREAD: u64 = 4 << 20;
 /// The budget, divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Most that there may be.
+    /// Worker processes at most.
     pub(crate) workers: usize,
-    /// Workers at the start.
+    /// Worker processes at the start.
     pub(crate) start_workers: usize,
-    /// Of the machine.
+    /// Cores of the machine.
     pub(crate) cores: usize,
-    /// Of each worker, at most.
-    pub(crate) threads: usize,
-    /// Of all workers together, at most.
-    pub(crate) most_threads: usize,
+    /// Threads of each worker at most.
+    pub(crate) threads_per_worker: usize,
+    /// Threads of all workers together at most.
+    pub(crate) threads_in_all: usize,
     /// Threads of each worker that work at a time.
-    pub(crate) active: usize,
-    /// Whether that is tuned.
+    pub(crate) active_threads: usize,
+    /// Whether the numbers of active threads and of workers are tuned.
     pub(crate) tuned: bool,
-    pub(crate) budget: u64,
-    pub(crate) slab: u64,
-    /// Of all workers, with what they have beside their heaps.
-    pub(crate) pool: u64,
+    /// Bytes of everything together.
+    pub(crate) budget_bytes: u64,
+    /// Bytes of shared memory.
+    pub(crate) slab_bytes: u64,
+    /// Bytes of private memory of all workers, beside their heaps too.
+    pub(crate) pool_bytes: u64,
     pub(crate) needs: Needs,
-    /// Of each worker, if there are as many as may be.
-    pub(crate) heap: u64,
-    /// Of one that is by itself.
-    pub(crate) widest: u64,
-    /// The largest element, and the part of the slab that is kept for the head of the line.
-    pub(crate) max_element: u64,
+    /// Heap bytes of a worker where there are as many as there may be.
+    pub(crate) heap_bytes: u64,
+    /// Heap bytes of a worker that runs alone.
+    pub(crate) solo_heap_bytes: u64,
+    /// Bytes of the largest element, and of the part of the slab that is kept for the head of the line.
+    pub(crate) max_element_bytes: u64,
 }
 
 impl Plan {
-    /// Divides the budget of `options` on a machine with `cores` and `available` bytes.
+    /// Divides the budget of `options` on a machine with `cores` and `available_bytes`.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the arithmetic, if it is too small.
-    pub(crate) fn new(options: &MpOptions, cores: usize, available: u64) -> Result<Self> {
-        let count = |count, auto| if let Count::Fixed(n) = count { n } else { auto };
-        let budget = options.ram_budget.unwrap_or(available / 4);
+    pub(crate) fn new(options: &MpOptions, cores: usize, available_bytes: u64) -> Result<Self> {
+        let budget_bytes = options.ram_budget.unwrap_or(available_bytes / 4);
         let needs = if options.interpreted { Needs::PYTHON } else { Needs::RUST };
-        let Needs { extra, least_heap, once, .. } = needs;
-        let workers = match (options.workers, options.worker_heap) {
-            (Count::Fixed(n), _) => n,
-            (Count::Auto, _) if !options.tune => 1,
-            (Count::Auto, None) => options.max_workers.min(most_that_fit(budget / 2, needs, least_heap)),
-            (Count::Auto, Some(heap)) => options.max_workers.min(most_that_fit(budget / 2, needs, heap)),
-        };
-        let start_workers = match options.workers {
-            Count::Auto => workers.min(options.start_workers.unwrap_or(1)),
-            Count::Fixed(n) => n,
-        };
-        // As many as keep the cores busy, if elements are work; more if they come from far away, or tuning finds that they wait.
-        let least = if options.far && workers > 0 { cores.max(FAR_THREADS) } else { cores };
-        let busy = count(options.threads_per_worker, least.div_ceil(start_workers.max(1))).max(1);
-        let n = workers as u64;
-        let spare = budget.saturating_sub(LEAST_SLAB.saturating_add(once)).saturating_sub(n.saturating_mul(extra));
-        let heap = options.worker_heap.unwrap_or_else(|| (budget / 2 / n.max(1)).max(least_heap));
-        let pool = n.saturating_mul(heap.saturating_add(extra));
-        let widest = if options.worker_heap.is_some() { heap } else { pool.saturating_sub(extra).max(heap) };
-        let (threads, most_threads) = match options.threads_per_worker {
-            Count::Auto if options.tune && workers > 0 => {
-                let fit = usize::try_from(widest / 2 / THREAD).unwrap_or(MANY_THREADS);
-                let most = cores.max(workers).max(busy * start_workers).max(fit.clamp(FAR_THREADS, MANY_THREADS));
-                (if start_workers == workers { most.div_ceil(workers) } else { most }, most)
-            }
-            _ => (busy, busy.saturating_mul(workers)),
-        };
-        let slab = budget.checked_sub(pool.saturating_add(once)).filter(|&slab| slab >= LEAST_SLAB);
-        let Some(slab) = slab else {
-            return Err(Error::config(format!(
-                "ram_budget is {}; {workers} x ({} of heap + {} beside it) + {} of shared memory need {}",
-                Bytes(budget),
-                Bytes(heap),
-                Bytes(extra),
-                Bytes(LEAST_SLAB + once),
-                Bytes(pool.saturating_add(LEAST_SLAB + once)),
-            ))
-            .help(remedies(workers, pool.saturating_add(LEAST_SLAB + once), spare / n.max(1), needs)));
-        };
-        let slab = slab.min(MOST_SLAB) / PAGE as u64 * PAGE as u64;
-        let max_element = options.max_element.unwrap_or(slab / 4);
-        if max_element > slab / 2 {
-            return Err(Error::config(format!(
-                "max_element is {}, and half of the shared memory of {} is {}",
-                Bytes(max_element),
-                Bytes(slab),
-                Bytes(slab / 2)
-            ))
-            .help("raise ram_budget, or lower worker_heap"));
-        }
-        let active = options.start_threads.unwrap_or(busy).clamp(1, threads);
-        let tuned = options.tune;
+        let (workers, start_workers) = processes(options, budget_bytes, needs);
+        let given = options.worker_heap;
+        let heap_bytes =
+            given.unwrap_or_else(|| (budget_bytes / 2 / workers.max(1) as u64).max(needs.least_heap_bytes));
+        let pool_bytes = needs.of_workers(workers, heap_bytes);
+        let solo_heap_bytes =
+            given.unwrap_or_else(|| pool_bytes.saturating_sub(needs.beside_heap_bytes).max(heap_bytes));
+        let slab_bytes = budget_bytes
+            .checked_sub(pool_bytes.saturating_add(needs.forker_bytes))
+            .filter(|&left| left >= LEAST_SLAB)
+            .map(|left| left.min(MOST_SLAB) / PAGE as u64 * PAGE as u64)
+            .ok_or_else(|| too_small(budget_bytes, workers, heap_bytes, needs))?;
+        let (threads_per_worker, threads_in_all, active_threads) =
+            threads(options, cores, (workers, start_workers), solo_heap_bytes);
         Ok(Self {
             workers,
             start_workers,
             cores,
-            threads,
-            most_threads,
-            active,
-            tuned,
-            budget,
-            slab,
-            pool,
+            threads_per_worker,
+            threads_in_all,
+            active_threads,
+            tuned: options.tune,
+            budget_bytes,
+            slab_bytes,
+            pool_bytes,
             needs,
-            heap,
-            widest,
-            max_element,
+            heap_bytes,
+            solo_heap_bytes,
+            max_element_bytes: max_element(options, slab_bytes)?,
         })
     }
 
@@ -161,7 +140,7 @@ impl Plan {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the arithmetic, and what is the `largest` of it.
     pub(crate) fn check_cfg(&self, bytes: u64, largest: Option<&str>) -> Result<()> {
         let heap = self.share(self.start_workers);
-        let needed = bytes.saturating_mul(2).saturating_add(self.needs.loaded);
+        let needed = bytes.saturating_mul(2).saturating_add(self.needs.loaded_bytes);
         if needed <= heap {
             return Ok(());
         }
@@ -170,17 +149,17 @@ impl Plan {
             |largest| format!("{largest} to each worker"),
         );
         // As `new` divides it: half of the budget is for heaps.
-        let budget = needed.saturating_add(self.needs.extra).saturating_mul(2 * self.start_workers as u64);
+        let budget = needed.saturating_add(self.needs.beside_heap_bytes).saturating_mul(2 * self.start_workers as u64);
         Err(Error::config(format!(
             "{what}; with the copy that is made of it and {} of its own a worker needs {} of heap, and has {}",
-            Bytes(self.needs.loaded),
+            Bytes(self.needs.loaded_bytes),
             Bytes(needed),
             Bytes(heap)
         ))
         .help(format!(
             "open large data inside the function, once in each worker, by its path (or in worker_init_fn); or raise \
              ram_budget from {} to {} or more, or set worker_heap, or use fewer workers",
-            Bytes(self.budget),
+            Bytes(self.budget_bytes),
             Bytes::at_least(budget)
         )))
     }
@@ -188,9 +167,12 @@ impl Plan {
     /// The heap of each of so many workers.
     pub(crate) fn share(&self, workers: usize) -> u64 {
         if self.start_workers == self.workers {
-            return self.heap;
+            return self.heap_bytes;
         }
-        (self.pool / workers.max(1) as u64).saturating_sub(self.needs.extra).min(self.widest).max(self.heap)
+        (self.pool_bytes / workers.max(1) as u64)
+            .saturating_sub(self.needs.beside_heap_bytes)
+            .min(self.solo_heap_bytes)
+            .max(self.heap_bytes)
     }
 
     /// Counts the workers that can have a heap of `least` bytes each: one in any case.
@@ -198,52 +180,114 @@ impl Plan {
         if self.start_workers == self.workers {
             return self.workers;
         }
-        (1..=self.workers).rev().find(|&n| self.share(n) >= least.max(self.needs.least_heap)).unwrap_or(1)
+        (1..=self.workers).rev().find(|&n| self.share(n) >= least.max(self.needs.least_heap_bytes)).unwrap_or(1)
     }
 
     /// Bytes of an extent, unless one element takes more: small enough that each of so many threads can have two.
     pub(crate) fn part_bytes(&self, threads: usize) -> usize {
-        PART.min((self.slab - self.max_element) / (2 * (1 + threads.max(FAR_THREADS) as u64))) as usize
+        PART.min((self.slab_bytes - self.max_element_bytes) / (2 * (1 + threads.max(FAR_THREADS) as u64))) as usize
     }
 
     /// Bytes of the slab that a worker may keep, for arrays that functions in it keep: all workers together no more than half of
     /// what is not for the head of the line.
     pub(crate) fn keep(&self) -> u64 {
-        (self.slab - self.max_element) / 2 / self.workers.max(1) as u64
+        (self.slab_bytes - self.max_element_bytes) / 2 / self.workers.max(1) as u64
     }
 
     /// Whether there is a number of threads or workers to be found.
     pub(crate) fn has_choice(&self) -> bool {
-        self.tuned && (self.threads > self.active || self.workers > self.start_workers)
+        self.tuned && (self.threads_per_worker > self.active_threads || self.workers > self.start_workers)
     }
 
     /// Bytes of the largest group that comes as one: every thread that has a core can be at one, and none is larger than an
     /// element may be.
     pub(crate) fn most_group(&self) -> u64 {
-        let threads = self.most_threads.min(self.cores.max(self.start_workers));
-        ((self.slab - self.max_element) / (1 + threads as u64)).min(self.max_element)
+        let threads = self.threads_in_all.min(self.cores.max(self.start_workers));
+        ((self.slab_bytes - self.max_element_bytes) / (1 + threads as u64)).min(self.max_element_bytes)
     }
 }
 
-/// Names the ways out of a budget that is too small, of those that lead somewhere.
-fn remedies(workers: usize, need: u64, heap: u64, needs: Needs) -> String {
-    let mut ways = vec![format!("raise ram_budget (`--ram`) to {} or more", Bytes::at_least(need))];
+/// Divides half of the budget among worker processes: how many there are at most, and at the start.
+fn processes(options: &MpOptions, budget_bytes: u64, needs: Needs) -> (usize, usize) {
+    let most = match options.workers {
+        Count::Fixed(workers) => return (workers, workers),
+        Count::Auto if !options.tune => 1,
+        Count::Auto => {
+            let each = needs.of_workers(1, options.worker_heap.unwrap_or(needs.least_heap_bytes));
+            let fit = usize::try_from(budget_bytes / 2 / each).unwrap_or(usize::MAX);
+            options.max_workers.min(fit.max(1))
+        }
+    };
+    (most, most.min(options.start_workers.unwrap_or(1)))
+}
+
+/// Counts threads: those of each worker at most, of all workers at most, and those of each worker that work at the start.
+fn threads(
+    options: &MpOptions,
+    cores: usize,
+    (workers, start_workers): (usize, usize),
+    solo_heap_bytes: u64,
+) -> (usize, usize, usize) {
+    // As many as keep the cores busy, if elements are work; more if they come from far away, or tuning finds that they wait.
+    let busy_in_all = if options.far && workers > 0 { cores.max(FAR_THREADS) } else { cores };
+    let busy = match options.threads_per_worker {
+        Count::Fixed(threads) => threads,
+        Count::Auto => busy_in_all.div_ceil(start_workers.max(1)),
+    }
+    .max(1);
+    let (each, in_all) = match options.threads_per_worker {
+        Count::Auto if options.tune && workers > 0 => {
+            let fit = usize::try_from(solo_heap_bytes / 2 / THREAD).unwrap_or(MANY_THREADS);
+            let most = cores.max(workers).max(busy * start_workers).max(fit.clamp(FAR_THREADS, MANY_THREADS));
+            (if start_workers == workers { most.div_ceil(workers) } else { most }, most)
+        }
+        _ => (busy, busy.saturating_mul(workers)),
+    };
+    (each, in_all, options.start_threads.unwrap_or(busy).clamp(1, each))
+}
+
+/// Bytes of the largest element that a slab may hold.
+fn max_element(options: &MpOptions, slab_bytes: u64) -> Result<u64> {
+    let bytes = options.max_element.unwrap_or(slab_bytes / 4);
+    if bytes <= slab_bytes / 2 {
+        return Ok(bytes);
+    }
+    Err(Error::config(format!(
+        "max_element is {}, and half of the shared memory of {} is {}",
+        Bytes(bytes),
+        Bytes(slab_bytes),
+        Bytes(slab_bytes / 2)
+    ))
+    .help("raise ram_budget, or lower worker_heap"))
+}
+
+/// Tells that the budget does not hold workers with such heaps, with the arithmetic and the ways out that lead somewhere.
+#[cold]
+fn too_small(budget_bytes: u64, workers: usize, heap_bytes: u64, needs: Needs) -> Error {
+    let needed_bytes = needs.of_workers(workers, heap_bytes).saturating_add(needs.beside_workers());
+    let mut ways = vec![format!("raise ram_budget (`--ram`) to {} or more", Bytes::at_least(needed_bytes))];
     if workers > 1 {
         ways.push("use fewer workers".to_owned());
     }
+    let left_bytes = budget_bytes.saturating_sub(needs.beside_workers()).saturating_sub(needs.of_workers(workers, 0));
+    let smaller_heap_bytes = left_bytes / workers.max(1) as u64;
     // With less than half of what workers have at least, none would come far.
-    if heap >= needs.least_heap / 2 {
-        ways.push(format!("set worker_heap to {} or less", Bytes::at_most(heap)));
+    if smaller_heap_bytes >= needs.least_heap_bytes / 2 {
+        ways.push(format!("set worker_heap to {} or less", Bytes::at_most(smaller_heap_bytes)));
     }
-    match ways.split_last() {
+    let help = match ways.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{}, or {last}", rest.join(", ")),
         _ => ways.concat(),
-    }
-}
-
-/// Workers with a heap of so many bytes that fit in `bytes`: one in any case.
-fn most_that_fit(bytes: u64, needs: Needs, heap: u64) -> usize {
-    usize::try_from(bytes / heap.saturating_add(needs.extra)).unwrap_or(usize::MAX).max(1)
+    };
+    Error::config(format!(
+        "ram_budget is {}; {workers} x ({} of heap + {} beside it) + {} of shared memory need {}",
+        Bytes(budget_bytes),
+        Bytes(heap_bytes),
+        Bytes(needs.beside_heap_bytes),
+        Bytes(needs.beside_workers()),
+        Bytes(needed_bytes),
+    ))
+    .help(help)
 }
 
 /// All memory of this machine, or of this control group.
@@ -289,8 +333,11 @@ mod tests {
         for workers in [0, 1, 2, 5] {
             for budget in [700, 1000, 2048, 100_000].map(|mib| mib * MIB) {
                 let plan = Plan::new(&MpOptions::auto().workers(workers).ram_budget(budget), 8, 0).unwrap();
-                assert!(plan.slab + workers as u64 * (plan.heap + plan.needs.extra) <= budget, "{plan:?}");
-                assert!(plan.threads >= 1 && plan.max_element <= plan.slab / 2);
+                assert!(
+                    plan.slab_bytes + workers as u64 * (plan.heap_bytes + plan.needs.beside_heap_bytes) <= budget,
+                    "{plan:?}"
+                );
+                assert!(plan.threads_per_worker >= 1 && plan.max_element_bytes <= plan.slab_bytes / 2);
             }
         }
     }
@@ -301,30 +348,35 @@ mod tests {
             let options = MpOptions::auto().max_workers(6).ram_budget(budget);
             let plan = Plan::new(&options, 4, 0).unwrap();
             // As many as half of a heap has room for.
-            let most = ((plan.widest / 2 / THREAD) as usize).min(64);
-            assert_eq!((plan.start_workers, plan.active, plan.threads, plan.most_threads), (1, 4, most, most));
-            assert!(plan.widest >= budget / 2 && plan.slab + plan.pool <= budget, "{plan:?}");
+            let most = ((plan.solo_heap_bytes / 2 / THREAD) as usize).min(64);
+            assert_eq!(
+                (plan.start_workers, plan.active_threads, plan.threads_per_worker, plan.threads_in_all),
+                (1, 4, most, most)
+            );
+            assert!(plan.solo_heap_bytes >= budget / 2 && plan.slab_bytes + plan.pool_bytes <= budget, "{plan:?}");
             for n in 1..=plan.workers {
                 assert!(
-                    n as u64 * (plan.share(n) + plan.needs.extra) <= plan.pool
-                        && plan.share(n) >= plan.needs.least_heap,
+                    n as u64 * (plan.share(n) + plan.needs.beside_heap_bytes) <= plan.pool_bytes
+                        && plan.share(n) >= plan.needs.least_heap_bytes,
                     "{plan:?}"
                 );
             }
             assert_eq!(plan.workers_with(0), plan.workers);
-            assert_eq!(plan.workers_with(plan.widest), 1);
+            assert_eq!(plan.workers_with(plan.solo_heap_bytes), 1);
             assert_eq!(plan.workers_with(plan.share(2)), 2);
             assert_eq!(Plan::new(&options.clone().workers(2), 4, 0).unwrap().start_workers, 2);
             let given = Plan::new(&options.worker_heap(100 * MIB), 4, 0).unwrap();
-            assert_eq!((given.share(1), given.widest), (100 * MIB, 100 * MIB));
-            assert!(given.workers <= 6 && given.slab + given.pool <= budget);
+            assert_eq!((given.share(1), given.solo_heap_bytes), (100 * MIB, 100 * MIB));
+            assert!(given.workers <= 6 && given.slab_bytes + given.pool_bytes <= budget);
         }
     }
 
     #[test]
     fn threads_are_as_many_as_were_asked_for_or_as_tuning_may_find_to_pay() {
         let plan = |options: MpOptions| Plan::new(&options.ram_budget(4096 * MIB), 4, 0).unwrap();
-        let threads = |options| Some(plan(options)).map(|plan| (plan.active, plan.threads, plan.most_threads)).unwrap();
+        let threads = |options| {
+            Some(plan(options)).map(|plan| (plan.active_threads, plan.threads_per_worker, plan.threads_in_all)).unwrap()
+        };
         assert_eq!(threads(MpOptions::auto()), (4, 64, 64));
         assert_eq!(threads(MpOptions::auto().workers(3)), (2, 22, 64));
         assert_eq!(threads(MpOptions::auto().start_threads(9)), (9, 64, 64));
@@ -335,7 +387,7 @@ mod tests {
         assert_eq!(threads(some), (1, 64, 64));
         assert_eq!(threads(MpOptions::auto().tune(false)), (4, 4, 4));
         assert_eq!(threads(MpOptions::auto().threads_per_worker(3).workers(2)), (3, 3, 6));
-        assert_eq!(plan(MpOptions::auto().workers(0)).threads, 4);
+        assert_eq!(plan(MpOptions::auto().workers(0)).threads_per_worker, 4);
         let far = |options| threads(MpOptions { far: true, ..options });
         assert_eq!(far(MpOptions::auto().workers(2)), (8, 32, 64));
         assert_eq!(far(MpOptions::auto().workers(2).tune(false)), (8, 8, 16));

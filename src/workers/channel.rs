@@ -45,7 +45,7 @@ struct Inbox {
     file: Option<OwnedFd>,
 }
 
-/// Why nothing more can be heard.
+/// The reason why nothing more can be heard.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Broken {
     /// The other end is closed.
@@ -57,7 +57,7 @@ pub(crate) enum Broken {
     /// The time is over.
     #[error("nothing came in time")]
     Late,
-    /// What came is no message.
+    /// The bytes that came are no message.
     #[error("{0}")]
     Nonsense(String),
     /// The system refuses.

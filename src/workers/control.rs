@@ -12,8 +12,8 @@ use super::channel::{Broken, Channel};
 use super::launch::Exit;
 use super::slab::{ExtentId, WorkerSlab};
 use crate::cx::Tally;
-use crate::error::{Error, ErrorKind, Result};
-use crate::exec::remote::Segment;
+use crate::error::{Error, ErrorKind, Result, Told};
+use crate::exec::remote::{Border, Evaluated, Segment};
 use crate::sync::Locked;
 
 /// From the parent to a worker.
@@ -54,7 +54,7 @@ pub(crate) struct Task {
     /// Names the task in the answer; never used twice in a run.
     pub(crate) id: u64,
     /// The stage whose output is wanted.
-    pub(crate) border: u32,
+    pub(crate) border: Border,
     /// The first root index.
     pub(crate) start: u64,
     /// One past the last root index.
@@ -81,7 +81,7 @@ pub(crate) enum FromWorker {
     /// Counts since the last ones were told.
     Told(Tally),
     /// The worker cannot go on, and ends: its factory refused, or it panicked.
-    Failed(Failure),
+    Failed(Told),
 }
 
 /// A worker that has built its pipeline.
@@ -96,18 +96,9 @@ pub(crate) struct Ready {
 pub(crate) struct Done {
     /// The task's.
     pub(crate) id: u64,
-    /// Indices of which there is something; fewer than were asked for where the extent is full.
-    pub(crate) indices: u64,
-    /// Bytes of the extent that were written.
-    pub(crate) used: u64,
-    /// Bytes that the next slot takes, if it was there and did not fit; else 0.
-    pub(crate) next_bytes: u64,
-    /// Whether a lane ends here, or cannot be read on.
-    pub(crate) last: bool,
-    /// Of the time, what it took to open a lane where it was, in nanoseconds.
-    pub(crate) opened_ns: u64,
-    /// Wall time, in nanoseconds.
-    pub(crate) took_ns: u64,
+    pub(crate) evaluated: Evaluated,
+    /// Wall time.
+    pub(crate) took: Duration,
     /// Counts of its stages since they last told, now and then.
     pub(crate) tally: Option<Tally>,
 }
@@ -121,41 +112,6 @@ pub(crate) struct Need {
     pub(crate) bytes: u64,
     /// Whether the worker keeps the extent, because something in it is in use, until it [says](FromWorker::Returned) otherwise.
     pub(crate) kept: bool,
-}
-
-/// An error on its way to the parent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Failure {
-    kind: String,
-    message: String,
-    help: Option<String>,
-}
-
-impl Failure {
-    pub(crate) fn of(error: &Error) -> Self {
-        let kind = error.kind().as_str().to_owned();
-        Self { kind, message: shorten(error.to_string()), help: error.help_text().map(|help| shorten(help.to_owned())) }
-    }
-
-    /// The error, with its context as part of its message.
-    pub(crate) fn into_error(self) -> Error {
-        let error = Error::new(ErrorKind::from_name(&self.kind).unwrap_or(ErrorKind::Worker), self.message);
-        match self.help {
-            Some(help) => error.help(help),
-            None => error,
-        }
-    }
-}
-
-/// Keeps words without end out of messages.
-fn shorten(mut text: String) -> String {
-    const LIMIT: usize = 16 << 10;
-    if text.len() > LIMIT {
-        let end = (0..=LIMIT).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-        text.truncate(end);
-        text.push('…');
-    }
-    text
 }
 
 /// Something that happened to a worker, as the parent hears it.
@@ -198,7 +154,7 @@ impl Session {
         Self { place, ..self }
     }
 
-    /// Which of several workers it is: of those that there are at a time, none is another's.
+    /// Its number among several workers: of those that there are at a time, none has another's.
     #[cfg(feature = "python")]
     pub(crate) fn place(&self) -> u64 {
         self.place

@@ -22,8 +22,18 @@
 //! ```
 //!
 //! # What may go where
-//! Elements that cross are [`Element`](crate::Element)s, numbers, text, and vectors and pairs of those. The function takes
-//! nothing but its argument along, which travels as JSON. Stateful stages run in this process, on one thread.
+//! Elements that cross are [`Element`](crate::Element)s, numbers, text, and vectors and pairs of those, and types of your own that
+//! [`crosses`] is told of; others are an error of `build`. The function takes nothing but its argument along, which travels as JSON.
+//! Stateful stages run in this process, on one thread.
+//!
+//! A function that captures something does not compile, as a worker would not have it:
+//! ```compile_fail,E0308
+//! # use gristmill::{IterDataset, MapDataset, dataset::map::Range, workers::{MpOptions, mp_prefetch}};
+//! let scale = 3;
+//! let pipeline = |len: i64| Ok(Range::new(0, len).map(move |x| x * scale).to_iter());
+//! mp_prefetch(pipeline, 42, MpOptions::default())?;
+//! # Ok::<(), gristmill::Error>(())
+//! ```
 //!
 //! So do streams without random access, such as compressed files, and all that is behind them; unless they are read as
 //! [`lanes`](crate::dataset::iter::lanes()). Then workers read different lanes, with all stages that are inside them, stateful
@@ -49,6 +59,8 @@ pub use launch::{init, set_worker_command};
 pub use options::{Count, MpOptions, Poison};
 pub use pick::{Measured, PerformanceConfig, PickLimits, pick_performance_config};
 pub use prefetch::mp_prefetch;
+
+pub use crate::wire::crosses;
 
 #[cfg(feature = "python")]
 pub(crate) use sys::process::end_with_parent;

@@ -22,6 +22,13 @@ impl From<usize> for Count {
     }
 }
 
+/// `None` leaves it to the machine.
+impl From<Option<usize>> for Count {
+    fn from(n: Option<usize>) -> Self {
+        n.map_or(Self::Auto, Self::Fixed)
+    }
+}
+
 /// The fate of an element that kills every worker that evaluates it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Poison {
@@ -37,27 +44,28 @@ pub enum Poison {
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until they are given to `mp_prefetch`"]
 pub struct MpOptions {
-    pub(super) workers: Count,
-    pub(super) max_workers: usize,
-    pub(super) threads_per_worker: Count,
-    pub(super) ram_budget: Option<u64>,
-    pub(super) worker_heap: Option<u64>,
-    pub(super) max_element: Option<u64>,
-    pub(super) deadline: Option<Duration>,
-    pub(super) retries: u32,
-    pub(super) poison: Poison,
-    pub(super) tune: bool,
-    pub(super) start_threads: Option<usize>,
-    pub(super) start_workers: Option<usize>,
-    pub(super) start_window: Option<usize>,
-    pub(super) tick: Duration,
-    pub(super) counted: bool,
-    /// Whether what a worker runs is an interpreter, with libraries of its own.
-    pub(super) interpreted: bool,
+    pub(crate) workers: Count,
+    pub(crate) max_workers: usize,
+    pub(crate) threads_per_worker: Count,
+    pub(crate) ram_budget: Option<u64>,
+    pub(crate) worker_heap: Option<u64>,
+    pub(crate) max_element: Option<u64>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) retries: u32,
+    pub(crate) poison: Poison,
+    pub(crate) tune: bool,
+    pub(crate) start_threads: Option<usize>,
+    /// Workers at the start, where their number is tuned; one at first.
+    pub(crate) start_workers: Option<usize>,
+    pub(crate) start_window: Option<usize>,
+    pub(crate) tick: Duration,
+    pub(crate) counted: bool,
+    /// Whether what a worker runs is an interpreter, with libraries of its own, which needs more memory than a pipeline in Rust.
+    pub(crate) interpreted: bool,
     /// Whether it reads from stores.
-    pub(super) far: bool,
+    pub(crate) far: bool,
     /// Whether arrays that functions make in a worker lie in shared memory from the start.
-    pub(super) arrays_in_slab: bool,
+    pub(crate) arrays_in_slab: bool,
 }
 
 /// Set to `0`, it has arrays that functions make in a worker lie in its heap, from where they are copied.
@@ -111,7 +119,7 @@ impl MpOptions {
 
     /// Threads that evaluate elements in each worker, at most where that is tuned.
     ///
-    /// Where it is not given, one worker begins with one for every core, and where elements come from a store all workers together with
+    /// If it is not given, one worker begins with one for every core, and where elements come from a store all workers together with
     /// at least 16; tuning goes up to 64 where elements wait for something else than a core, if the heap of a worker has room for
     /// them.
     pub fn threads_per_worker(mut self, threads: impl Into<Count>) -> Self {
@@ -195,20 +203,6 @@ impl MpOptions {
     #[doc(hidden)]
     pub fn counted(mut self, yes: bool) -> Self {
         self.counted = yes;
-        self
-    }
-
-    /// Workers at the start, where their number is tuned.
-    #[cfg(feature = "python")]
-    pub(crate) fn start_workers(mut self, workers: usize) -> Self {
-        self.start_workers = Some(workers);
-        self
-    }
-
-    /// Tells that workers run Python, which needs more memory than a pipeline in Rust.
-    #[cfg(feature = "python")]
-    pub(crate) fn interpreted(mut self, yes: bool) -> Self {
-        self.interpreted = yes;
         self
     }
 

@@ -13,10 +13,11 @@ use crate::loader::{Load, LoaderBuilder};
 ///
 /// `factory` is a function or a closure that captures nothing: the compiler refuses others. It is called here and in every
 /// worker, and must make the same pipeline each time. Nothing is started before
-/// [`build`](LoaderBuilder::build). See the [module](super).
+/// [`build`](LoaderBuilder::build), which fails where elements are of a type that cannot leave a worker: see
+/// [`crosses`](super::crosses) and the [module](super).
 ///
 /// # Errors
-/// Those of `factory`; [`ErrorKind::Config`](crate::ErrorKind::Config) for a `cfg` that does not survive the way through JSON.
+/// Errors of `factory`; [`ErrorKind::Config`](crate::ErrorKind::Config) for a `cfg` that does not survive the way through JSON.
 pub fn mp_prefetch<C, D>(factory: fn(C) -> Result<D>, cfg: C, options: MpOptions) -> Result<LoaderBuilder<D>>
 where
     C: Serialize + DeserializeOwned,

@@ -1,7 +1,7 @@
 //! The worker's loop: evaluates ranges of its pipeline's borders into extents, as the parent asks.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
@@ -11,9 +11,10 @@ use crate::cx::turn::OwnTime;
 use crate::cx::{Recorder, Tally};
 use crate::dataset::{IterDataset, Stage};
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::remote::{Evaluated, Served};
+use crate::exec::remote::{Border, Evaluated, Serve, Served};
 use crate::exec::{Engine, Runtime};
-use crate::sync::Locked;
+use crate::part::Part;
+use crate::sync::{Locked, Regardless};
 use crate::wire::foreign::{self, Settled};
 
 /// Counts are told to the parent this often at most: a few kilobytes each time.
@@ -22,7 +23,7 @@ const TELL_EVERY: Duration = Duration::from_millis(50);
 /// Serves `dataset` until the parent says stop.
 ///
 /// # Errors
-/// What the dataset reports when a pass over it starts, and a parent that talks nonsense.
+/// Errors that the dataset reports when a pass over it starts, and a parent that talks nonsense.
 pub(crate) fn serve<D: IterDataset>(dataset: D, mut session: Session) -> Result<()> {
     let slab = session.take_slab().ok_or_else(|| nonsense("no slab was given"))?;
     let begin = match session.recv()? {
@@ -39,7 +40,11 @@ pub(crate) fn serve<D: IterDataset>(dataset: D, mut session: Session) -> Result<
     server.run(begin)
 }
 
-struct Server {
+type OpenPart<'d> = dyn Fn(&Part) -> Result<()> + Send + Sync + 'd;
+
+struct Server<'d> {
+    /// Makes the elements of a part known, which tasks ask for.
+    open_part: Box<OpenPart<'d>>,
     session: Session,
     slab: Arc<WorkerSlab>,
     served: Arc<Served>,
@@ -59,23 +64,24 @@ struct Threads {
     result: Result<()>,
 }
 
-impl Server {
-    fn new<D: IterDataset>(dataset: &D, session: Session, slab: Arc<WorkerSlab>, begin: &Begin) -> Result<Self> {
+impl<'d> Server<'d> {
+    fn new<D: IterDataset>(dataset: &'d D, session: Session, slab: Arc<WorkerSlab>, begin: &Begin) -> Result<Self> {
         let served = Arc::<Served>::default();
         let recorder = begin.counted.then(|| Recorder::new((dataset as &dyn Stage).count()));
         let run = Runtime::of(Engine::Serving(served.clone()), recorder.clone());
         // The pass is never read; starting it makes every border known.
         drop(dataset.iter(&run)?);
+        let open_part = Box::new(move |part: &Part| dataset.iter_part(&run, part).map(drop));
         let (told, gate) = (Mutex::new(Instant::now()), Gate::new());
         let threads = Mutex::new(Threads { started: 0, most: 0, result: Ok(()) });
         let arrays = Arrays::new(begin.keep);
-        Ok(Self { session, slab, served, recorder, told, gate, threads, arrays })
+        Ok(Self { open_part, session, slab, served, recorder, told, gate, threads, arrays })
     }
 
     fn run(&self, begin: Begin) -> Result<()> {
-        lock(&self.threads).most = begin.threads as usize;
+        self.threads.locked().most = begin.threads as usize;
         std::thread::scope(|scope| self.activate(begin.active as usize, scope))?;
-        std::mem::replace(&mut lock(&self.threads).result, Ok(()))
+        std::mem::replace(&mut self.threads.locked().result, Ok(()))
     }
 
     /// Has so many threads work at a time.
@@ -83,7 +89,7 @@ impl Server {
     /// # Errors
     /// If there is none and none can be started; with fewer than were asked for, those do the work.
     fn activate<'s>(&'s self, active: usize, scope: &'s Scope<'s, '_>) -> Result<()> {
-        let mut threads = lock(&self.threads);
+        let mut threads = self.threads.locked();
         while threads.started < active.min(threads.most) {
             let name = format!("gristmill-{}.{}", self.session.worker(), threads.started);
             let started = std::thread::Builder::new().name(name).spawn_scoped(scope, || {
@@ -109,7 +115,7 @@ impl Server {
 
     fn work_and_tell<'s>(&'s self, scope: &'s Scope<'s, '_>) {
         let result = self.work(scope);
-        let mut threads = lock(&self.threads);
+        let mut threads = self.threads.locked();
         threads.result = std::mem::replace(&mut threads.result, Ok(())).and(result);
     }
 
@@ -138,13 +144,14 @@ impl Server {
 
     fn evaluate(&self, task: &Task) -> Result<FromWorker> {
         let mut extent = self.slab.extent_mut(task.extent).map_err(|e| nonsense(&e.to_string()))?;
-        let admits = task.lane.is_none() && task.groups_from.is_none() && self.arrays.admit(&extent);
+        let grouped = task.groups_from.is_some();
+        let admits = task.lane.is_none() && self.arrays.admit(&extent, grouped);
         let own = OwnTime::start();
-        let unknown = || nonsense(&format!("stage {} evaluates no such elements here", task.border));
+        let unknown = || nonsense(&format!("stage {} evaluates no such elements here", task.border.stage));
         let range = task.start..task.end;
         let evaluated = match &task.lane {
             None => {
-                let serve = self.served.find(task.border).ok_or_else(unknown)?;
+                let serve = self.find(task.border)?.ok_or_else(unknown)?;
                 serve.evaluate(range, task.groups_from, &mut extent)?
             }
             Some(from) => {
@@ -153,7 +160,7 @@ impl Server {
             }
         };
         let kept = if admits {
-            self.arrays.settle(extent, task.extent, &evaluated)
+            self.arrays.settle(extent, task.extent, grouped, &evaluated)
         } else {
             drop(extent);
             false
@@ -162,22 +169,22 @@ impl Server {
         if kept || need.is_some() {
             return Ok(FromWorker::Need(Need { id: task.id, bytes: need.unwrap_or(0) as u64, kept }));
         }
-        Ok(FromWorker::Done(Done {
-            id: task.id,
-            indices: evaluated.indices,
-            used: evaluated.used as u64,
-            next_bytes: evaluated.need.unwrap_or(0) as u64,
-            last: evaluated.last,
-            opened_ns: evaluated.opened.as_nanos() as u64,
-            took_ns: own.until(Instant::now()).as_nanos() as u64,
-            tally: self.tally(),
-        }))
+        Ok(FromWorker::Done(Done { id: task.id, evaluated, took: own.until(Instant::now()), tally: self.tally() }))
+    }
+
+    /// Finds who evaluates elements of a border, of a part, too, which no task was of before.
+    fn find(&self, border: Border) -> Result<Option<Arc<dyn Serve>>> {
+        if let (None, Some((index, count))) = (self.served.find(border), border.share) {
+            // Where two threads open it, the second is not used.
+            (self.open_part)(&Part::of(index as usize, count as usize))?;
+        }
+        Ok(self.served.find(border))
     }
 
     /// Counts, if it is time to tell them.
     fn tally(&self) -> Option<Tally> {
         let recorder = self.recorder.as_ref()?;
-        let mut told = lock(&self.told);
+        let mut told = self.told.locked();
         if told.elapsed() < TELL_EVERY {
             return None;
         }
@@ -196,6 +203,8 @@ struct Arrays {
     /// Tasks that have begun, and those that would have been better off without.
     tasks: AtomicU64,
     strikes: AtomicU32,
+    /// Whether a batch was made for nothing, because its rows lay in its extent and were to be copied there.
+    rows_were_in_vain: AtomicBool,
 }
 
 /// After so many tasks that would have been better off without it, a worker has arrays on the heap.
@@ -204,15 +213,20 @@ const MOST_STRIKES: u32 = 3;
 impl Arrays {
     fn new(keep: u64) -> Self {
         let (held, tasks, strikes) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU32::new(0));
-        Self { keep, held, kept: Mutex::default(), tasks, strikes }
+        Self { keep, held, kept: Mutex::default(), tasks, strikes, rows_were_in_vain: AtomicBool::new(false) }
     }
 
     /// Whether arrays that this thread makes are to lie in `extent`, for the task that it begins.
-    fn admit(&self, extent: &ExtentMut) -> bool {
+    ///
+    /// For batches that is worth it where rows are given together: copies of rows would have no room beside them.
+    fn admit(&self, extent: &ExtentMut, grouped: bool) -> bool {
         // What functions make once and keep they make when they are first called.
         let first = self.tasks.fetch_add(1, Ordering::Relaxed) == 0;
         let len = extent.len() as u64;
         if first || len > self.keep || self.strikes.load(Ordering::Relaxed) >= MOST_STRIKES {
+            return false;
+        }
+        if grouped && (self.rows_were_in_vain.load(Ordering::Relaxed) || !foreign::rows_fit()) {
             return false;
         }
         let held = self.held.fetch_add(len, Ordering::Relaxed) + len;
@@ -224,23 +238,24 @@ impl Arrays {
     }
 
     /// Ends a task. Returns whether its extent is kept: then it cannot be delivered.
-    fn settle(&self, extent: ExtentMut, id: ExtentId, evaluated: &Evaluated) -> bool {
+    fn settle(&self, extent: ExtentMut, id: ExtentId, grouped: bool, evaluated: &Evaluated) -> bool {
         let Settled { in_use, allocated, wasted } = foreign::settle(address(&extent));
         let in_vain = allocated && evaluated.indices == 0;
+        self.rows_were_in_vain.fetch_or(grouped && in_vain, Ordering::Relaxed);
         if in_use || in_vain || wasted > evaluated.used / 2 {
             self.strikes.fetch_add(1, Ordering::Relaxed);
         }
         if in_use {
-            lock(&self.kept).push((extent, id));
+            self.kept.locked().push((extent, id));
         } else {
             self.held.fetch_sub(extent.len() as u64, Ordering::Relaxed);
         }
         in_use
     }
 
-    /// Those of the extents that are kept in which there is nothing any more. They are kept no longer.
+    /// Takes the extents out of those that are kept in which there is nothing any more.
     fn unused(&self) -> Vec<ExtentId> {
-        let mut kept = lock(&self.kept);
+        let mut kept = self.kept.locked();
         if kept.is_empty() {
             return Vec::new();
         }
@@ -256,11 +271,6 @@ impl Arrays {
 /// The place at which an extent begins in this process.
 fn address(extent: &ExtentMut) -> usize {
     extent.as_ptr() as usize
-}
-
-/// Nothing is left half done under any of these locks.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.locked()
 }
 
 /// Lets so many threads work at a time.
@@ -280,19 +290,19 @@ impl Gate {
     }
 
     fn set(&self, most: usize) {
-        lock(&self.state).most = most.max(1);
+        self.state.locked().most = most.max(1);
         self.changed.notify_all();
     }
 
     fn pass<R>(&self, work: impl FnOnce() -> R) -> R {
-        let mut state = lock(&self.state);
+        let mut state = self.state.locked();
         while state.inside >= state.most {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).regardless();
         }
         state.inside += 1;
         drop(state);
         let result = work();
-        lock(&self.state).inside -= 1;
+        self.state.locked().inside -= 1;
         self.changed.notify_one();
         result
     }

@@ -63,11 +63,11 @@ impl Backend for Launch {
         self.options.far = pipeline.any_reads_far();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let plan = Plan::new(&self.options, cores, available())?;
-        if let Some(memory) = total().filter(|memory| plan.budget > *memory) {
-            tracing::warn!("ram_budget is {}, and there are {} of memory", Bytes(plan.budget), Bytes(memory));
+        if let Some(memory) = total().filter(|memory| plan.budget_bytes > *memory) {
+            tracing::warn!("ram_budget is {}, and there are {} of memory", Bytes(plan.budget_bytes), Bytes(memory));
         }
         if plan.workers == 0 {
-            let threads = Executor::Threads(plan.threads);
+            let threads = Executor::Threads(plan.threads_per_worker);
             return Ok((Runtime::new(threads, Some(recorder.clone()))?, threads.to_string()));
         }
         plan.check_cfg(self.program.cfg().len() as u64, self.largest.as_deref())?;
@@ -75,10 +75,11 @@ impl Backend for Launch {
             most if most > plan.start_workers => format!("{} to {most} workers", plan.start_workers),
             n => plural(n, "worker"),
         };
-        let threads = match plan.threads {
-            most if plan.tuned && most > plan.active => format!("{} to {most} threads", plan.active),
+        let threads = match plan.threads_per_worker {
+            most if plan.tuned && most > plan.active_threads => format!("{} to {most} threads", plan.active_threads),
             n => plural(n, "thread"),
         };
+        pipeline.check_crossing()?;
         let words = format!("{workers} of {threads}");
         let stages = self.stages.unwrap_or_else(|| pipeline.lines());
         let counting = self.options.counted.then(|| recorder.clone());

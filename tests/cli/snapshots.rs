@@ -28,20 +28,21 @@ fn report(text: &str) -> String {
                 let head = line.split(';').next().unwrap_or(line);
                 shape += &(without_figures(&head.split_whitespace().collect::<Vec<_>>()) + "\n");
             }
-            ["counted:" | "order" | "stage", ..] => shape += &format!("{line}\n"),
+            ["counted:" | "order" | "row" | "stage", ..] => shape += &format!("{line}\n"),
             _ => shape += &(without_figures(&words) + "\n"),
         }
     }
     shape
 }
 
-/// `#` for every word with a digit in it, and for the unit behind it.
+/// `#` for every word with a digit in it, for the unit behind it, and for the `<` before the shortest times.
 fn without_figures(words: &[&str]) -> String {
     const UNITS: &[&str] = &["s", "ms", "µs", "ns", "%", "k", "M", "G", "k/s", "M/s", "G/s"];
     let mut out: Vec<&str> = Vec::new();
     for word in words {
         match word.trim_start_matches('(') {
             unit if out.last() == Some(&"#") && UNITS.contains(&unit) => {}
+            "<" => {}
             figure if figure.contains(|c: char| c.is_ascii_digit()) => out.push("#"),
             _ => out.push(word),
         }
@@ -70,6 +71,7 @@ fn the_report() {
     tokens # # · # · # of all cells are real
     batches # · #
     order hash  beb4ff8773200cb4f359da144c0e329d
+    row digest  1ddf7510138de133f56b51a914aa4ff3 · 448 rows
     ");
     let inline = ok(folder.path(), &["run", PIPELINE, "--inline"]);
     let head: Vec<_> = report(&inline).lines().take(3).map(str::to_owned).collect();
@@ -98,6 +100,8 @@ fn what_explain_says() {
     fingerprint  0126cafa1b33c842
     memory       about 3.46 MiB: stages 1.96 MiB, buffer 1.5 MiB (4 batches of 384 KiB)
                  ~ by the first 64 elements; without tokenizers, mapped files and what threads work on
+    hosts        each of several evaluates all elements and takes its rows: window_pack (stage 4)
+                 decides by elements
     element      tokens                       int32[32, 1024]
                  tokens_segment_ids           int32[32, 1024]
                  tokens_positions             int32[32, 1024]
@@ -123,6 +127,8 @@ fn what_explain_says() {
     memory       about 545 B: stages 353 B, buffer 192 B (2 batches of 96 B)
                  and the data held by cache
                  ~ by the first 64 elements; without tokenizers, mapped files and what threads work on
+    hosts        each of several evaluates all elements and takes its rows: cache (stage 5) decides by
+                 elements
     element      t                            int64[2, 3]
                  t_segment_ids                int32[2, 3]
                  t_positions                  int32[2, 3]
@@ -136,6 +142,7 @@ fn what_explain_says() {
 
     fingerprint  a180722f575fd676
     memory       0 B: stages 0 B
+    hosts        each of several evaluates all elements and takes its rows: it does not end in `batch`
     element      none: the pipeline is empty
     ");
 }
@@ -264,10 +271,12 @@ fn what_the_commands_are() {
       convert          Writes data in another format, in shards
       tokenise         Writes text as token ids, in shards
       index            Builds the indices by which records of text, TFRecord and tar files are found
+      hash             Adds up digests of rows that several hosts or runs delivered
       verify           Reads everything, and lists what is damaged
       tune             Finds out with how many threads and how much memory a pipeline should run
       doctor           Checks whether this machine and this build can do what pipelines ask for
       stages           Lists the sources and stages that a pipeline file can name
+      schema           Prints the JSON Schema of pipeline files, for editors
       completions      Prints what a shell completes
       help             Print this message or the help of the given subcommand(s)
 

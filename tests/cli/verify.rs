@@ -123,6 +123,7 @@ fn an_index_is_built_once() {
 }
 
 /// Small files of a folder have an index together, if they are one data set.
+#[cfg(feature = "csv")]
 #[test]
 fn small_files_are_indexed_together() {
     let folder = tempfile::tempdir().unwrap();
@@ -146,6 +147,7 @@ fn small_files_are_indexed_together() {
     assert!(ok(folder, &["index", "small"]).contains("5 small files of small"));
 }
 
+#[cfg(feature = "csv")]
 #[test]
 fn formats_and_repeated_names_are_said() {
     let folder = tempfile::tempdir().unwrap();

@@ -16,4 +16,5 @@ from gristmill.jax._ends import steps_for as steps_for
 from gristmill.jax._iterator import DeviceIterator as DeviceIterator
 from gristmill.jax._iterator import device_put as device_put
 from gristmill.jax._share import share as share
+from gristmill.jax._shards import part_for as part_for
 from gristmill.jax._shards import shard_for as shard_for

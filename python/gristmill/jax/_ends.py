@@ -20,7 +20,13 @@ def steps_for(length: int, global_batch: int, end: Literal["drop", "pad"] = "dro
     no word between them: with `end="drop"` that of whole batches, which each shard has; with `end="pad"` as many as the
     longest shard fills, the last of them in part.
 
-    Raises `gristmill.ConfigError` for a negative length or a batch of less than 1 row.
+    Args:
+        length: Elements of the whole.
+        global_batch: Rows of a batch, those of all processes together.
+        end: What becomes of the last rows if they do not fill a batch: they are left out, or the batch is filled up.
+
+    Raises:
+        ConfigError: The length is negative, or a batch has less than 1 row.
     """
     if length < 0 or global_batch < 1:
         raise _errors.make("config", f"{length} elements in batches of {global_batch} rows", None)

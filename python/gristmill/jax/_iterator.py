@@ -70,6 +70,20 @@ def device_put(
 
     In one process, too, `max_steps` is the most batches that there are, those before a resume counted, and `"pad"` fills
     batches up to `global_batch` rows; without `max_steps` the data says how many.
+
+    Args:
+        ds: A dataset, or a pass that was started.
+        sharding: A device, a `jax.sharding.Sharding`, or a tree of them; JAX's default device if it is not given.
+        buffer: Batches that are sent ahead; 2 by default.
+        depth: Another name for `buffer`.
+        global_batch: Rows of a batch, those of all processes together.
+        end: The way in which processes come to the same number of batches; `"agree"` by default where there are several.
+        max_steps: The most batches, those before a resume counted; no limit by default.
+        pad_values: Numbers for rows of padding, by column; 0 by default.
+        weights: The name of the column that says which rows are data, with `end="pad"`.
+
+    Raises:
+        ConfigError: Arguments exclude each other or are impossible; raised here or where the first batch is due.
     """
     if buffer is not None and depth is not None:
         raise _errors.make("config", f"a buffer of {buffer} and a depth of {depth}, two names for one number", None)
@@ -285,11 +299,11 @@ class DeviceIterator(Closing):
         self._start_at({**place, _PADDING: padding} if padding else place)
 
     def save(self, directory: Any) -> Coroutine[Any, Any, Awaitable[None]]:
-        """Orbax's protocol of objects that save themselves: see `gristmill.orbax`."""
+        """Writes the state into `directory`, by Orbax's protocol of objects that save themselves: see `gristmill.orbax`."""
         return orbax.save(self, directory)
 
     def load(self, directory: Any) -> Coroutine[Any, Any, Awaitable[None]]:
-        """The way back."""
+        """Goes to the state that `save` wrote into `directory`."""
         return orbax.load(self, directory)
 
     def report(self) -> Report:

@@ -6,9 +6,37 @@ from typing import Any, cast
 import jax
 
 from gristmill import _errors
+from gristmill._gristmill import Part
 
 # Many of JAX's functions are typed in part, which strict checkers take for an error wherever they are called.
 _jax = cast("Any", jax)
+
+
+def part_for(sharding: jax.sharding.Sharding, global_batch: int) -> Part:
+    """The part of every global batch that this process takes: the rows that its devices hold, for `ds.loader(part=…)`.
+
+    It follows from the devices of `sharding` along the leading axis and not from `jax.process_index()`: processes whose
+    devices hold the same rows, such as tensor- and pipeline-parallel peers, have the same part. Where the rows of all
+    processes are blocks of one size it is a share, `Part(index, count)`; else the rows are listed in their order.
+
+    The pipeline is the same on every process and makes batches of `global_batch` rows; nothing in it says who reads it.
+
+    Args:
+        sharding: How batches lie on devices.
+        global_batch: Rows of a batch, those of all processes together.
+
+    Raises:
+        ConfigError: So many rows cannot be sharded, or this process has no device in `sharding`.
+    """
+    blocks = _blocks(sharding, global_batch)
+    process: int = _jax.process_index()
+    try:
+        return Part(*shard_of(process, global_batch, blocks))
+    except _errors.ConfigError:
+        if process not in blocks:
+            raise
+    rows = {row for start, stop in blocks[process] for row in range(start, stop)}
+    return Part.listed(sorted(rows), global_batch)
 
 
 def shard_for(sharding: jax.sharding.Sharding, global_batch: int | None = None) -> tuple[int, int]:
@@ -24,15 +52,21 @@ def shard_for(sharding: jax.sharding.Sharding, global_batch: int | None = None) 
     Raises `gristmill.ConfigError` where a process holds rows that are not one block, where the blocks of processes
     overlap or differ in size, and where this process has no device in `sharding`; on every process that asks alike.
     """
-    if global_batch is not None and global_batch < 1:
-        raise _errors.make("config", f"a global batch of {global_batch} rows; it has at least 1", None)
+    if global_batch is None:
+        # What a mesh divides an axis into divides the number of its devices.
+        global_batch = len(cast("Any", sharding).device_set)
+    return shard_of(_jax.process_index(), global_batch, _blocks(sharding, global_batch))
+
+
+def _blocks(sharding: jax.sharding.Sharding, rows: int) -> dict[int, set[tuple[int, int]]]:
+    """The blocks of so many rows that the devices of each process hold, from the first row to the one behind the last."""
+    if rows < 1:
+        raise _errors.make("config", f"a global batch of {rows} rows; it has at least 1", None)
     axes = 1
     if isinstance(sharding, jax.sharding.NamedSharding):
         axes = max(1, len(sharding.spec))
-    # What a mesh divides an axis into divides the number of its devices.
     where = cast("Any", sharding)
     devices = len(where.device_set)
-    rows = devices if global_batch is None else global_batch
     try:
         places = where.devices_indices_map((rows, *[devices] * (axes - 1)))
     except ValueError as refused:
@@ -41,7 +75,7 @@ def shard_for(sharding: jax.sharding.Sharding, global_batch: int | None = None) 
     for device, indices in places.items():
         start, stop, _ = indices[0].indices(rows) if indices else (0, rows, 1)
         blocks.setdefault(device.process_index, set()).add((start, stop))
-    return shard_of(_jax.process_index(), rows, blocks)
+    return blocks
 
 
 def shard_of(process: int, rows: int, blocks: Mapping[int, set[tuple[int, int]]]) -> tuple[int, int]:

@@ -48,7 +48,7 @@ impl Baseline {
         Ok(Self(read.rows))
     }
 
-    /// What has changed for `row`; `None` if it or its counterpart has no figures.
+    /// Finds what has changed for `row`; `None` if it or its counterpart has no figures.
     pub(super) fn change(&self, row: &Row) -> Option<Change> {
         let now = row.figures.as_ref()?;
         let settings: BTreeMap<_, _> = row.settings.iter().cloned().collect();

@@ -1,13 +1,13 @@
-//! How a row differs from an earlier one.
+//! Differences of a row from an earlier one.
 
 use serde::Serialize;
 
-/// How a row differs from the one with its settings in the baseline.
+/// Difference of a row from the one with its settings in the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Change {
     /// Batches per second then.
     pub(super) batches_per_s: f64,
-    /// What came since, as a share: 0.13 for 13 % more.
+    /// Growth since then, as a share: 0.13 for 13 % more.
     pub(super) change: f64,
     /// Whether that is more than the standard deviations of both together; `None` where one of them was a single run.
     pub(super) beyond_noise: Option<bool>,

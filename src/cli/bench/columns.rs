@@ -37,7 +37,7 @@ fn rate_text(rate: f64) -> String {
     if (1.0..1000.0).contains(&rate) { format!("{rate:.1}") } else { count(rate) }
 }
 
-/// How fast.
+/// Columns of speed.
 pub(super) const SPEED: [Column; 9] = [
     always("batches/s", |_, row| {
         some(row, |f| {
@@ -61,7 +61,7 @@ pub(super) const SPEED: [Column; 9] = [
     }),
 ];
 
-/// What it delivered, and what that took.
+/// Columns of what was delivered, and of what that took.
 pub(super) const REST: [Column; 5] = [
     optional("tokens/s", |_, row| some(row, |f| f.tokens_per_s.map(count))),
     optional("real", |_, row| some(row, |f| f.real_token_share.map(percent))),
@@ -79,7 +79,7 @@ fn metric(row: &Row, cell: impl Fn(&Metrics) -> Option<String>) -> String {
     row.accelerator().and_then(cell).unwrap_or_default()
 }
 
-/// How well the device was used; empty without one.
+/// Columns of how well the device was used; empty without one.
 pub(super) const DEVICE: [Column; 8] = [
     optional("AU", |_, row| metric(row, |m| Some(percent(m.utilisation)))),
     optional("step", |_, row| metric(row, |m| Some(time(m.step_ms * 1e3)))),

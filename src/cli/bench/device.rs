@@ -1,4 +1,4 @@
-//! What takes the batches: nothing that needs time, an emulated accelerator, or a device.
+//! Consumers of the batches: nothing that needs time, an emulated accelerator, or a device.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl Kind {
     }
 }
 
-/// What every run makes its consumer of.
+/// Recipe of which every run makes its consumer.
 #[derive(Clone, Debug)]
 pub(super) enum Device {
     /// Takes batches as fast as they come.
@@ -41,7 +41,7 @@ pub(super) enum Device {
 }
 
 impl Device {
-    /// What was asked for.
+    /// Makes the device that was asked for.
     ///
     /// # Errors
     /// For a consumer that this build does not have, an emulated one without its time, and what a plugin reports.
@@ -65,7 +65,7 @@ impl Device {
         }
     }
 
-    /// That [`new`](Self::new) is asked for something that may be, without a device.
+    /// Checks that [`new`](Self::new) is asked for something that may be, without a device.
     ///
     /// # Errors
     /// As [`new`](Self::new), but for what a plugin that is there reports.

@@ -12,7 +12,7 @@ const MOST_BYTES: usize = 256 << 20;
 /// The loop over the first batches of `dataset`, which are read before and repeat; `None` if there are none.
 ///
 /// # Errors
-/// Those of the pipeline.
+/// Errors of the pipeline.
 pub(super) fn run(dataset: BoxIter<Element>, shape: Shape<'_>) -> Result<Option<Run>> {
     let batches = first(dataset, shape.all())?;
     if batches.is_empty() {

@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use super::device::Device;
 use crate::cli::tokens::TokenCount;
 
-/// How long to run.
+/// Length of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape<'a> {
     /// Batches before it counts.
     pub(super) warmup: u64,
     /// Batches that count.
     pub(super) steps: u64,
-    /// What takes them.
+    /// Device that takes the batches.
     pub(super) device: &'a Device,
 }
 
@@ -29,7 +29,7 @@ impl Shape<'_> {
     }
 }
 
-/// What one run measured.
+/// Figures of one run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Run {
     /// From the start of the loader to its first batch.
@@ -58,7 +58,7 @@ impl Run {
     }
 }
 
-/// Where batches come from.
+/// Origin of batches.
 pub(super) struct Feed<'a> {
     next: Box<dyn FnMut() -> Option<Result<Element>> + 'a>,
     /// Whether none lay ready when the last was asked for, where they are made ahead.
@@ -105,7 +105,7 @@ const MOST_READY: u64 = 64;
 /// before, and would be measured as if they had been made in no time.
 ///
 /// # Errors
-/// Those of the batches; if they end within the warm-up.
+/// Errors of the batches; their end within the warm-up.
 pub(super) fn run(
     started: Instant,
     feed: &mut Feed<'_>,

@@ -132,7 +132,7 @@ fn tell(args: &Args, bench: &Bench) -> Result<()> {
     args.output.iter().try_for_each(|file| export::write(bench, file))
 }
 
-/// What is wrong where every point failed: the rows have said why, unless there is but one reason.
+/// Makes the error of a sweep in which every point failed: the rows have said why, unless there is but one reason.
 fn failed(mut errors: Vec<Error>) -> Error {
     let first = match errors.is_empty() {
         true => Error::config("nothing was measured"),

@@ -18,7 +18,7 @@ use crate::cli::{interrupt, output, own};
 use crate::spec::Pipeline;
 use crate::{Error, ErrorKind, Result};
 
-/// What the runs of a point gave.
+/// Outcome of the runs of a point.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Measured {
     pub(super) executor: String,
@@ -29,7 +29,7 @@ pub(super) struct Measured {
     pub(super) resident: Option<Run>,
 }
 
-/// Why there is nothing, from one process to the other.
+/// The reason why there is nothing, from one process to the other.
 #[derive(Serialize, Deserialize)]
 struct Failure {
     kind: ErrorKind,
@@ -37,7 +37,7 @@ struct Failure {
     help: Option<String>,
 }
 
-/// Which point a process is there for, and whether it also measures the headspace: `3` or `3+`.
+/// Variable that says which point a process is there for, and whether it also measures the headspace: `3` or `3+`.
 const POINT: &str = "GRISTMILL_BENCH_POINT";
 /// Between two looks whether the other process has ended.
 const LOOK: Duration = Duration::from_millis(10);
@@ -71,7 +71,7 @@ pub(super) fn of(number: usize, points: &[Point]) -> String {
 /// Has a point measured in a process of its own.
 ///
 /// # Errors
-/// Those of the point; [`ErrorKind::Worker`] where its process has died, such as of memory.
+/// Errors of the point; [`ErrorKind::Worker`] where its process has died, such as of memory.
 pub(super) fn apart(number: usize, headspace: bool) -> Result<Measured> {
     let mut command = own::command()?;
     command.env(POINT, format!("{number}{}", if headspace { "+" } else { "" }));

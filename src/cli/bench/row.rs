@@ -1,4 +1,4 @@
-//! What is known of one point of a sweep after its runs.
+//! Rows of the points of a sweep, after their runs.
 
 use crate::Error;
 use crate::element::OrderHash;
@@ -18,7 +18,7 @@ use crate::stats::Stats;
 pub(super) struct Row {
     #[serde(serialize_with = "as_map")]
     pub(super) settings: Vec<(String, String)>,
-    /// Those of them that change the data.
+    /// Settings that change the data.
     #[serde(serialize_with = "as_map")]
     pub(super) data: Vec<(String, String)>,
     pub(super) figures: Option<Figures>,
@@ -33,7 +33,7 @@ impl Row {
         self.figures.is_some() && self.data == point.data()
     }
 
-    /// How well the device was used, if there was one.
+    /// Figures of the device, if there was one.
     pub(super) fn accelerator(&self) -> Option<&Metrics> {
         self.figures.as_ref()?.accelerator.as_ref()
     }
@@ -45,7 +45,7 @@ pub(super) enum Best {
     This,
     /// No further away than both vary from run to run.
     AsGood,
-    /// So many times as fast.
+    /// Factor by which a point is faster.
     Faster(f64),
 }
 
@@ -68,7 +68,7 @@ fn as_map<S: serde::Serializer>(settings: &[(String, String)], serializer: S) ->
     serializer.collect_map(settings.iter().map(|(key, value)| (key, value)))
 }
 
-/// Why a point has no figures.
+/// The reason why a point has no figures.
 #[derive(Serialize)]
 pub(super) struct Failed {
     kind: &'static str,
@@ -85,7 +85,7 @@ impl Failed {
 /// The figures of a row. Rates are means over its runs; times of `next` are those of all runs together.
 #[derive(Serialize)]
 pub(super) struct Figures {
-    /// Who evaluated the pipeline, in words.
+    /// The evaluator of the pipeline, in words.
     pub(super) executor: String,
     /// Batches of each run, the warm-up too: what the order hash covers.
     pub(super) batches: u64,
@@ -98,7 +98,7 @@ pub(super) struct Figures {
     pub(super) bytes_per_s: f64,
     pub(super) first_batch_s: Stats,
     pub(super) peak: Option<Memory>,
-    /// How well the device was used, if there was one.
+    /// Figures of the device, if there was one.
     pub(super) accelerator: Option<Metrics>,
     /// Batches per second of the same loop over batches in memory.
     pub(super) headspace_batches_per_s: Option<f64>,
@@ -150,7 +150,7 @@ impl Figures {
         self.resident = Some(resident);
     }
 
-    /// How much faster a perfect pipeline would be, at most: 0.13 for 13 %.
+    /// Computes how much faster a perfect pipeline would be, at most: 0.13 for 13 %.
     pub(super) fn headspace(&self) -> Option<f64> {
         let rate = self.batches_per_s.mean;
         self.headspace_batches_per_s.filter(|_| rate > 0.0).map(|perfect| (perfect / rate - 1.0).max(0.0))

@@ -63,7 +63,7 @@ impl Point {
         Ok(points)
     }
 
-    /// What changes the data. Points that agree in it must deliver the same batches.
+    /// Lists the settings that change the data. Points that agree in it must deliver the same batches.
     pub(crate) fn data(&self) -> Vec<(String, String)> {
         self.0.iter().filter(|(key, _)| !How::has(key)).cloned().collect()
     }

@@ -187,7 +187,7 @@ impl Bench {
         text
     }
 
-    /// What the device says of the row that used it best.
+    /// Says how the device was used by the row that used it best.
     fn verdict(&self) -> String {
         let rows = self.rows.iter().filter_map(|row| Some((row, row.accelerator()?)));
         let best = rows.max_by(|(_, a), (_, b)| a.utilisation.total_cmp(&b.utilisation));
@@ -212,7 +212,7 @@ impl Bench {
         groups.iter().map(line).collect()
     }
 
-    /// What a row is called where its settings have no columns.
+    /// Names a row whose settings have no columns.
     pub(super) fn name(&self, row: &Row) -> String {
         match &row.figures {
             _ if !row.settings.is_empty() => label(&row.settings),

@@ -1,4 +1,4 @@
-//! What this process and its workers use, and what others use beside them, from `/proc`. Elsewhere nothing is known.
+//! Memory and time that this process and its workers use, and that others use beside them, from `/proc`. Elsewhere nothing is known.
 
 use std::collections::HashMap;
 use std::fs::read_to_string;

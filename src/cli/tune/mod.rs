@@ -4,6 +4,7 @@
 mod write;
 
 use std::path::PathBuf;
+#[cfg(all(feature = "workers", target_os = "linux"))]
 use std::time::Duration;
 
 use crate::Result;
@@ -56,7 +57,7 @@ fn seconds(text: &str) -> std::result::Result<f64, String> {
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let pipeline = Pipeline::from_file(&args.pipeline)?;
     // Before the time is spent: a file that cannot be built cannot be tuned.
-    pipeline.build()?;
+    drop(pipeline.build()?);
     output::say(&format!("{}: running for {} s", args.pipeline.display(), args.seconds));
     pick(args, &pipeline)
 }

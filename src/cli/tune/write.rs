@@ -21,7 +21,7 @@ pub(super) fn mebibytes(bytes: u64) -> String {
 #[derive(Debug)]
 pub(super) struct Change {
     text: String,
-    /// What goes, and what comes in its place.
+    /// The text that goes, and the one that comes in its place.
     removed: String,
     added: String,
     /// Line of the change, from 1.
@@ -56,7 +56,7 @@ impl Change {
         Ok(Self { text: new, removed, added, line })
     }
 
-    /// That [`write`](Self::write) may be: told before a pipeline runs for it.
+    /// Checks that [`write`](Self::write) may be: told before a pipeline runs for it.
     pub(super) fn check(file: &Path) -> Result<()> {
         let (target, permissions) = target(file)?;
         if permissions.readonly() {
@@ -72,7 +72,7 @@ impl Change {
         std::fs::set_permissions(&target, permissions).map_err(|e| Error::io(e, file))
     }
 
-    /// What comes in.
+    /// Returns the text that comes in.
     pub(super) fn added(&self) -> &str {
         self.added.trim().trim_matches(',')
     }
@@ -88,7 +88,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// What is replaced, as a link stays a link, and who may read it.
+/// Returns the file that is replaced, as a link stays a link, and who may read it.
 fn target(file: &Path) -> Result<(PathBuf, Permissions)> {
     let target = std::fs::canonicalize(file).map_err(|e| Error::io(e, file))?;
     let permissions = std::fs::metadata(&target).map_err(|e| Error::io(e, file))?.permissions();

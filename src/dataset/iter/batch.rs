@@ -1,5 +1,5 @@
 #[cfg(all(feature = "workers", target_os = "linux"))]
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
-/// What is batched how: all that the batches of a stream have in common.
+/// Rules by which elements become batches: all that the batches of a stream have in common.
 pub(super) struct Batching<M> {
     pub(super) size: usize,
     pub(super) remainder: Remainder,
@@ -31,6 +31,15 @@ pub(super) struct Batching<M> {
 impl<M> Batching<M> {
     pub(super) fn new(parent: &dyn Stage, size: usize, remainder: Remainder, make: M) -> Arc<Self> {
         Arc::new(Self { size, remainder, make, stacks: parent.stacks(), stage: stage_after(&[parent]) })
+    }
+
+    /// The same for batches of `size` rows of each, if the rows of a batch are made each by itself.
+    pub(super) fn of_rows<T>(&self, size: usize) -> Option<Self>
+    where
+        M: MakeBatch<T>,
+    {
+        let (make, remainder) = (self.make.of_rows()?, self.remainder);
+        Some(Self { size, remainder, make, stacks: self.stacks, stage: self.stage })
     }
 
     pub(super) fn params<T>(&self) -> String
@@ -95,6 +104,16 @@ impl<M> Batching<M> {
             cx.produced(self.stage, 1, batch.bytes as u64);
         }
         Some(Ok(batch.map(|batch| batch.batch)))
+    }
+
+    /// Whether [`stack`](Self::stack) stacks elements of this type.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(super) fn stacks<T>(&self) -> bool
+    where
+        T: 'static,
+        M: MakeBatch<T>,
+    {
+        TypeId::of::<T>() == TypeId::of::<Element>() && self.make.only_stacks()
     }
 
     /// The same, done by `stack`, where it is no more than stacking elements.
@@ -182,7 +201,7 @@ pub struct IterBatchIter<I: DatasetIterator, M> {
     items: Vec<I::Item>,
     /// Whether an error came while the parent wrote a batch, which waits there.
     interrupted: bool,
-    /// Where the parent was before them.
+    /// The parent's state before the elements of the present batch.
     start: I::State,
 }
 

@@ -1,50 +1,38 @@
 use serde::{Deserialize, Serialize};
 
-use super::{DatasetIterator, IterDataset};
+use super::DatasetIterator;
+use super::flow::{Flow, Flowing};
 use crate::cx::{Cx, StageId};
+use crate::dataset::facts::Facts;
 use crate::dataset::memory::{Held, Memory};
-use crate::dataset::run::opaque::{debug_name, debug_with_parent};
-use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::run::opaque::debug_name;
+use crate::dataset::stage::Role;
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 
-/// See [`IterDataset::cache`].
-#[must_use = "datasets are lazy and do nothing until read"]
-pub struct IterCache<D> {
-    parent: D,
-    stage: StageId,
-}
+/// See [`IterDataset::cache`](super::IterDataset::cache).
+pub type IterCache<D> = Flowing<D, CacheFlow>;
 
-impl<D: Stage> IterCache<D> {
-    pub(super) fn new(parent: D) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, stage }
-    }
-}
+/// The change of [`IterCache`].
+#[derive(Clone, Copy, Debug)]
+pub struct CacheFlow;
 
-impl<D: Stage> Stage for IterCache<D> {
+impl Facts for CacheFlow {
     fn name(&self) -> &'static str {
         "cache"
     }
     fn role(&self) -> Role {
         Role::Stateful
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
     fn memory(&self) -> Option<Memory> {
         Some(Memory::elements(Held::All, Held::NONE))
     }
 }
 
-impl<D: IterDataset<Item: Clone>> IterDataset for IterCache<D> {
-    type Item = D::Item;
-    type Iter = IterCacheIter<D::Iter>;
+impl<I: DatasetIterator<Item: Clone + Send + 'static>> Flow<I> for CacheFlow {
+    type Pass = IterCacheIter<I>;
 
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        let parent = self.parent.iter(run)?;
+    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
         let start = parent.state();
-        let stage = self.stage;
         Ok(IterCacheIter { parent, start, cached: Vec::new(), complete: false, has_gap: false, position: 0, stage })
     }
 }
@@ -61,7 +49,7 @@ pub struct IterCacheIter<I: DatasetIterator> {
     stage: StageId,
 }
 
-/// Where an [`IterCacheIter`] is.
+/// Position of an [`IterCacheIter`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheState {
@@ -120,7 +108,6 @@ impl<I: DatasetIterator<Item: Clone + Send + 'static>> DatasetIterator for IterC
     }
 }
 
-debug_with_parent!(IterCache<D>);
 debug_name!(IterCacheIter<I: DatasetIterator>);
 
 #[cfg(test)]
@@ -129,8 +116,9 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::dataset::iter::laws;
+    use crate::dataset::iter::{IterDataset, laws};
     use crate::dataset::map::Range;
+    use crate::exec::Runtime;
     use crate::{ErrorKind, MapDataset};
 
     #[test]

@@ -1,6 +1,6 @@
 //! A prefix in two parts: the front is evaluated by the executor, the stages behind it by whoever reads the stream.
 //!
-//! Where one ends and the other begins changes no element, no fingerprint and no state: the stages are the same ones in the
+//! The place of the border changes no element, no fingerprint and no state: the stages are the same ones in the
 //! same places, in front of the border.
 
 use std::fmt;
@@ -108,10 +108,11 @@ where
         }
     }
 
-    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
         // Workers make the front alone, and know it by the border behind that.
-        let roots = Roots::new(self.front.clone(), None, run, stage_after(&[&self.front])).waiting_at(border);
-        Some(Self { front: self.front.clone(), pass: Some(Mutex::new(roots)) })
+        let roots = Roots::new(self.front.clone(), None, run, stage_after(&[&self.front]));
+        let pass = |roots: Roots<D>| Some(Mutex::new(roots.waiting_at(border)));
+        Some(roots.map(|roots| Self { front: self.front.clone(), pass: pass(roots) }))
     }
 }
 

@@ -5,95 +5,65 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::stream::border_stage;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
-use crate::dataset::map::{Many, MapDataset};
+use crate::dataset::facts::Facts;
+use crate::dataset::map::{Each, MapDataset, Mapped};
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::prefix::{Prefix, PrefixOptions, StreamState};
 use crate::dataset::run::skipping::BadRecords;
 use crate::dataset::run::thresholds::FilterThresholds;
-use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
-/// What became of one element, in a stage of a [`FanStream`].
-type Each<T, U> = Arc<dyn Fn(T) -> Result<Vec<U>> + Send + Sync>;
-
 /// A stage of a [`FanStream`]: from what became of an element before to what becomes of it here.
-#[must_use = "datasets are lazy and do nothing until read"]
-pub struct FanOut<D: MapDataset, U> {
-    parent: D,
-    each: Each<D::Item, U>,
+pub type FanOut<D, U> = Mapped<D, FanFn<<D as MapDataset>::Item, U>>;
+
+/// The function of [`FanOut`]: the elements that one becomes.
+pub struct FanFn<T, U> {
+    each: Arc<dyn Fn(T) -> Result<Vec<U>> + Send + Sync>,
     name: &'static str,
     role: Role,
-    stage: StageId,
+}
+
+impl<T, U> FanFn<T, U> {
+    fn new(name: &'static str, role: Role, each: impl Fn(T) -> Result<Vec<U>> + Send + Sync + 'static) -> Self {
+        Self { each: Arc::new(each), name, role }
+    }
 }
 
 impl<D: MapDataset, U> FanOut<D, U> {
     pub(crate) fn flat_map(parent: D, each: impl Fn(D::Item) -> Result<Vec<U>> + Send + Sync + 'static) -> Self {
-        Self::new(parent, "flat_map", Role::FanOut, each)
-    }
-
-    fn new(
-        parent: D,
-        name: &'static str,
-        role: Role,
-        each: impl Fn(D::Item) -> Result<Vec<U>> + Send + Sync + 'static,
-    ) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, each: Arc::new(each), name, role, stage }
+        Self::new(parent, |_| FanFn::new("flat_map", Role::FanOut, each))
     }
 }
 
-impl<D: MapDataset, U> Stage for FanOut<D, U> {
+impl<T, U> Facts for FanFn<T, U> {
     fn name(&self) -> &'static str {
         self.name
     }
     fn role(&self) -> Role {
         self.role
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
-    /// Pieces have no index of their own here.
-    fn will_read(&self, next: Upcoming<'_>) {
-        self.parent.will_read(next);
-    }
 }
 
-impl<D: MapDataset, U> MapDataset for FanOut<D, U> {
-    type Item = Vec<U>;
+impl<T, U> Each<T> for FanFn<T, U> {
+    type Out = Vec<U>;
 
-    fn len(&self) -> u64 {
-        self.parent.len()
+    fn apply(&self, _: u64, element: T) -> Result<Option<Vec<U>>> {
+        (self.each)(element).map(Some)
     }
 
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Vec<U>>> {
-        let Some(element) = self.parent.get(index, cx)? else { return Ok(None) };
-        match cx.consumed(self.stage, || (self.each)(element)) {
-            Ok(pieces) => {
-                cx.produced(self.stage, pieces.len() as u64, 0);
-                Ok(Some(pieces))
-            }
-            Err(error) => Err(cx.blame(self.stage, self.name, error)),
-        }
+    fn count(&self, made: &[Vec<U>]) -> u64 {
+        made.iter().map(|pieces| pieces.len() as u64).sum()
     }
 
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<Vec<U>> {
-        let many = self.parent.get_many(indices, cx);
-        let blame = cx.blamer(self.stage, self.name);
-        let apply = |_, element| (self.each)(element).map(Some).map_err(blame);
-        let fanned = cx.consumed_many(self.stage, many.items().len(), || many.filter_map(apply));
-        cx.produced(self.stage, fanned.items().iter().map(|pieces| pieces.len() as u64).sum(), 0);
-        fanned
-    }
-
-    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self> {
-        let parent = self.parent.for_pass(run, border)?;
-        Some(Self { parent, each: self.each.clone(), ..*self })
+    fn again(&self) -> Option<Self> {
+        Some(Self { each: self.each.clone(), ..*self })
     }
 }
 
@@ -130,7 +100,7 @@ where
         role: Role,
         each: impl Fn(Vec<T>) -> Result<Vec<U>> + Send + Sync + 'static,
     ) -> FanStream<FanOut<Arc<D>, U>> {
-        FanStream::with_options(Arc::new(FanOut::new(self.dataset, name, role, each)), self.options)
+        FanStream::with_options(Arc::new(Mapped::new(self.dataset, |_| FanFn::new(name, role, each))), self.options)
     }
 
     /// Applies `f` to every element, in parallel where the executor has threads.
@@ -186,14 +156,14 @@ where
         })
     }
 
-    /// What becomes of records that the stages before this point cannot use: as
+    /// Decides what becomes of records that the stages before this point cannot use: as
     /// [`Stream::on_bad_record`](super::Stream::on_bad_record).
     pub fn on_bad_record(mut self, policy: BadRecords) -> Self {
         self.options.bad = policy;
         self
     }
 
-    /// How many records may vanish before a warning or an error: as
+    /// Limits how many records may vanish before a warning or an error: as
     /// [`Stream::filter_thresholds`](super::Stream::filter_thresholds). One that has become no element at all has vanished.
     pub fn filter_thresholds(mut self, thresholds: FilterThresholds) -> Self {
         self.options.thresholds = thresholds;
@@ -201,29 +171,11 @@ where
     }
 }
 
-impl<D: Stage> Stage for FanStream<D> {
-    fn name(&self) -> &'static str {
-        "to_iter"
-    }
-    fn params(&self) -> String {
-        self.options.params()
-    }
-    fn role(&self) -> Role {
-        Role::Order
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.dataset]
-    }
-    fn is_border(&self) -> bool {
-        true
-    }
+border_stage!(FanStream {
     fn memory(&self) -> Option<Memory> {
         Some(Memory::elements(Held::NONE, Held::Pieces))
     }
-    fn check(&self) -> Result<()> {
-        self.options.thresholds.check()
-    }
-}
+});
 
 impl<D, T> IterDataset for FanStream<D>
 where
@@ -234,7 +186,7 @@ where
     type Iter = FanStreamIter<D, T>;
 
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        let prefix = Prefix::new(Roots::new(self.dataset.clone(), None, run, self.stage), self.options);
+        let prefix = Prefix::new(Roots::new(self.dataset.clone(), None, run, self.stage)?, self.options);
         Ok(FanStreamIter { prefix, pieces: Vec::new().into_iter(), given: 0, stage: self.stage })
     }
 }
@@ -248,11 +200,11 @@ pub struct FanStreamIter<D: MapDataset, T> {
     stage: StageId,
 }
 
-/// Where a [`FanStreamIter`] is.
+/// Position of a [`FanStreamIter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FanState {
-    /// Where the stream is before the record that is given out in pieces.
+    /// The stream's position before the record that is given out in pieces.
     #[serde(alias = "parent")]
     pub stream: StreamState,
     /// Pieces of it that were given out.
@@ -313,11 +265,7 @@ where
     }
 }
 
-impl<D: MapDataset + fmt::Debug, U> fmt::Debug for FanOut<D, U> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FanOut").field("name", &self.name).field("parent", &self.parent).finish_non_exhaustive()
-    }
-}
+debug_name!(FanFn<T, U>);
 
 impl<D> fmt::Debug for FanStream<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,87 +1,26 @@
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::{DatasetIterator, IterDataset};
-use crate::cx::{Cx, StageId};
-use crate::dataset::run::opaque::{debug_name, debug_with_parent};
-use crate::dataset::run::thresholds::{FilterThresholds, Watch};
-use crate::dataset::stage::{Role, Stage, stage_after};
-use crate::error::Result;
-use crate::exec::Runtime;
+use super::each::{IterMapped, IterMappedIter};
+use crate::dataset::map::FilterFn;
+use crate::dataset::run::thresholds::Watch;
 
-/// See [`IterDataset::filter`].
-#[must_use = "datasets are lazy and do nothing until read"]
-pub struct IterFilter<D, P> {
-    parent: D,
-    predicate: Arc<P>,
-    thresholds: FilterThresholds,
-    stage: StageId,
-}
-
-impl<D: Stage, P> IterFilter<D, P> {
-    pub(super) fn new(parent: D, predicate: P, thresholds: FilterThresholds) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, predicate: Arc::new(predicate), thresholds, stage }
-    }
-}
-
-impl<D: Stage, P> Stage for IterFilter<D, P> {
-    fn name(&self) -> &'static str {
-        "filter"
-    }
-    fn params(&self) -> String {
-        self.thresholds.params()
-    }
-    fn role(&self) -> Role {
-        Role::MayDrop
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
-    fn check(&self) -> Result<()> {
-        self.thresholds.check()
-    }
-}
-
-impl<D, P> IterDataset for IterFilter<D, P>
-where
-    D: IterDataset,
-    P: Fn(&D::Item) -> bool + Send + Sync + 'static,
-{
-    type Item = D::Item;
-    type Iter = IterFilterIter<D::Iter, P>;
-
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        let watch = Watch::new(self.thresholds);
-        Ok(IterFilterIter {
-            parent: self.parent.iter(run)?,
-            predicate: self.predicate.clone(),
-            watch,
-            stage: self.stage,
-        })
-    }
-}
+/// See [`IterDataset::filter`](super::IterDataset::filter).
+pub type IterFilter<D, P> = IterMapped<D, FilterFn<P>, Watch>;
 
 /// A pass over [`IterFilter`].
-pub struct IterFilterIter<I, P> {
-    parent: I,
-    predicate: Arc<P>,
-    watch: Watch,
-    stage: StageId,
-}
+pub type IterFilterIter<I, P> = IterMappedIter<I, FilterFn<P>, Watch>;
 
-/// Where a filter of a stream is.
+/// Position of a filter in a stream.
 ///
 /// The state of its parent alone is read as one with an empty window: so it was written before filters counted everywhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written<S>")]
 pub struct FilterState<S> {
-    /// Where the parent is.
+    /// The parent's position.
     pub parent: S,
     /// Elements seen in the present window of the thresholds.
     pub seen: u64,
-    /// Those of them that were dropped.
+    /// Elements of that window that were dropped.
     pub dropped: u64,
 }
 
@@ -110,44 +49,14 @@ impl<S> From<Written<S>> for FilterState<S> {
     }
 }
 
-impl<I, P> DatasetIterator for IterFilterIter<I, P>
-where
-    I: DatasetIterator,
-    P: Fn(&I::Item) -> bool + Send + Sync,
-{
-    type Item = I::Item;
-    type State = FilterState<I::State>;
-
-    fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
-        while let Some(element) = self.parent.next(cx)? {
-            let keep = cx.consumed(self.stage, || (self.predicate)(&element));
-            self.watch.count(!keep, cx).map_err(|e| cx.blame(self.stage, "filter", e))?;
-            if keep {
-                cx.produced(self.stage, 1, 0);
-                return Ok(Some(element));
-            }
-        }
-        Ok(None)
-    }
-
-    fn state(&self) -> Self::State {
-        self.watch.state(self.parent.state())
-    }
-
-    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
-        self.watch.restore(state.seen, state.dropped).map_err(|e| cx.blame(self.stage, "filter", e))?;
-        self.parent.restore(state.parent, cx)
-    }
-}
-
-debug_with_parent!(IterFilter<D, P>);
-debug_name!(IterFilterIter<I, P>);
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::dataset::iter::laws;
+    use super::FilterState;
+    use crate::cx::Cx;
+    use crate::dataset::Stage;
+    use crate::dataset::iter::{DatasetIterator, FilterThresholds, IterDataset, laws};
     use crate::dataset::map::Range;
+    use crate::exec::Runtime;
     use crate::{ErrorKind, MapDataset};
 
     #[test]
@@ -176,6 +85,17 @@ mod tests {
             assert!(error.to_string().starts_with("stage 2 filter: 95.0 % of the last 1000"), "{error}");
             assert_eq!(iter.next(&mut cx).unwrap(), Some(2000));
         }
+    }
+
+    #[test]
+    fn a_state_from_before_it_counted_is_read() {
+        let ds = IterDataset::filter(Range::new(0, 9).to_iter(), |x| x % 2 == 1);
+        let mut iter = ds.iter(&Runtime::inline()).unwrap();
+        let whole = serde_json::to_value(iter.state()).unwrap();
+        let state: FilterState<_> = serde_json::from_value(whole["parent"].clone()).unwrap();
+        assert_eq!((state.seen, state.dropped), (0, 0));
+        iter.restore(state, &mut Cx::default()).unwrap();
+        assert_eq!(iter.next(&mut Cx::default()).unwrap(), Some(1));
     }
 
     #[test]

@@ -2,56 +2,49 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DatasetIterator, IterDataset};
+use super::DatasetIterator;
+use super::flow::{Flow, Flowing};
 use crate::cx::{Cx, StageId};
+use crate::dataset::facts::Facts;
 use crate::dataset::memory::{Held, Memory};
-use crate::dataset::run::opaque::{debug_name, debug_with_parent};
-use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::run::opaque::debug_name;
+use crate::dataset::stage::Role;
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 
-/// See [`IterDataset::flat_map`].
-#[must_use = "datasets are lazy and do nothing until read"]
-pub struct IterFlatMap<D, F> {
-    parent: D,
-    f: Arc<F>,
-    stage: StageId,
-}
+/// See [`IterDataset::flat_map`](super::IterDataset::flat_map).
+pub type IterFlatMap<D, F> = Flowing<D, FlatMapFlow<F>>;
 
-impl<D: Stage, F> IterFlatMap<D, F> {
-    pub(super) fn new(parent: D, f: F) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, f: Arc::new(f), stage }
+/// The change of [`IterFlatMap`].
+pub struct FlatMapFlow<F>(Arc<F>);
+
+impl<F> FlatMapFlow<F> {
+    pub(super) fn new(f: F) -> Self {
+        Self(Arc::new(f))
     }
 }
 
-impl<D: Stage, F> Stage for IterFlatMap<D, F> {
+impl<F: Send + Sync> Facts for FlatMapFlow<F> {
     fn name(&self) -> &'static str {
         "flat_map"
     }
     fn role(&self) -> Role {
         Role::FanOut
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
     fn memory(&self) -> Option<Memory> {
         Some(Memory::elements(Held::NONE, Held::Pieces))
     }
 }
 
-impl<D, C, F> IterDataset for IterFlatMap<D, F>
+impl<I, C, F> Flow<I> for FlatMapFlow<F>
 where
-    D: IterDataset,
-    C: IntoIterator<Item: Send + 'static, IntoIter: Send + 'static> + 'static,
-    F: Fn(D::Item) -> Result<C> + Send + Sync + 'static,
+    I: DatasetIterator,
+    C: IntoIterator<IntoIter: Send>,
+    F: Fn(I::Item) -> Result<C> + Send + Sync,
 {
-    type Item = C::Item;
-    type Iter = IterFlatMapIter<D::Iter, F, C>;
+    type Pass = IterFlatMapIter<I, F, C>;
 
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        let parent = self.parent.iter(run)?;
-        Ok(IterFlatMapIter { parent, f: self.f.clone(), open: None, stage: self.stage })
+    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+        Ok(IterFlatMapIter { parent, f: self.0.clone(), open: None, stage })
     }
 }
 
@@ -70,11 +63,11 @@ struct Open<S, P> {
     given: u64,
 }
 
-/// Where an [`IterFlatMapIter`] is.
+/// Position of an [`IterFlatMapIter`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlatMapState<S> {
-    /// Where the parent was before the element that is given out in pieces.
+    /// The parent's position before the element that is given out in pieces.
     pub parent: S,
     /// Pieces of it that were given out.
     pub given: u64,
@@ -150,14 +143,15 @@ fn too_few(stage: StageId, given: u64, cx: &Cx) -> Error {
     cx.blame(stage, "flat_map", error.help("the data or the function has changed since the checkpoint"))
 }
 
-debug_with_parent!(IterFlatMap<D, F>);
+debug_name!(FlatMapFlow<F>);
 debug_name!(IterFlatMapIter<I: DatasetIterator, F, C: IntoIterator>);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::iter::laws;
+    use crate::dataset::iter::{IterDataset, laws};
     use crate::dataset::map::Range;
+    use crate::exec::Runtime;
     use crate::{ErrorKind, MapDataset};
 
     fn repeated() -> impl IterDataset<Item = i64, Iter: DatasetIterator<State: Serialize>> {

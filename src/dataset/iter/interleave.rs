@@ -117,7 +117,7 @@ pub struct IterInterleaveIter<L: OpenLane> {
 /// A stream that does not begin at its start.
 type WaitingLane<L> = LaneState<Option<<<L as OpenLane>::Iter as DatasetIterator>::State>>;
 
-/// Where an [`IterInterleaveIter`] is.
+/// Position of an [`IterInterleaveIter`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterleaveState<S> {
@@ -132,13 +132,13 @@ pub struct InterleaveState<S> {
     pub waiting: Vec<LaneState<Option<S>>>,
 }
 
-/// Where one stream of an interleave is.
+/// Position of one stream of an interleave.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaneState<S> {
-    /// Which of the datasets it is.
+    /// Number of the dataset.
     pub lane: u64,
-    /// Where it is.
+    /// Position of the stream.
     pub state: S,
 }
 

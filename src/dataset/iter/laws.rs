@@ -1,4 +1,4 @@
-//! What every stream keeps, shown by running it: for the unit tests here and for `tests/laws.rs`.
+//! Laws that every stream keeps, shown by running it: for the unit tests here and for `tests/laws.rs`.
 
 use std::fmt::Debug;
 
@@ -81,7 +81,7 @@ where
 /// first error, and that.
 ///
 /// # Panics
-/// Where a law is broken, saying which.
+/// A law is broken: the text says which.
 pub(crate) fn check_to_error<D>(dataset: &D) -> (Vec<D::Item>, Option<String>)
 where
     D: IterDataset,

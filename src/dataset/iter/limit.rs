@@ -1,29 +1,24 @@
+use super::DatasetIterator;
+use super::dealt::PartPass;
+use super::flow::{Flow, Flowing, PartPassBy};
 use super::map_with_index::CounterState;
-use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::facts::Facts;
 use crate::dataset::memory::Memory;
 use crate::dataset::run::opaque::debug_name;
-use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::stage::Role;
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 
-/// See [`IterDataset::limit`].
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone, Debug)]
-pub struct IterLimit<D> {
-    parent: D,
-    count: u64,
-    stage: StageId,
+/// See [`IterDataset::limit`](super::IterDataset::limit).
+pub type IterLimit<D> = Flowing<D, LimitFlow>;
+
+/// The change of [`IterLimit`].
+#[derive(Clone, Copy, Debug)]
+pub struct LimitFlow {
+    pub(super) count: u64,
 }
 
-impl<D: Stage> IterLimit<D> {
-    pub(super) fn new(parent: D, count: u64) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, count, stage }
-    }
-}
-
-impl<D: Stage> Stage for IterLimit<D> {
+impl Facts for LimitFlow {
     fn name(&self) -> &'static str {
         "limit"
     }
@@ -33,9 +28,6 @@ impl<D: Stage> Stage for IterLimit<D> {
     fn role(&self) -> Role {
         Role::Stateful
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
     fn memory(&self) -> Option<Memory> {
         Some(Memory::NOTHING)
     }
@@ -44,12 +36,18 @@ impl<D: Stage> Stage for IterLimit<D> {
     }
 }
 
-impl<D: IterDataset> IterDataset for IterLimit<D> {
-    type Item = D::Item;
-    type Iter = IterLimitIter<D::Iter>;
+impl<I: DatasetIterator> Flow<I> for LimitFlow {
+    type Pass = IterLimitIter<I>;
 
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        Ok(IterLimitIter { parent: self.parent.iter(run)?, count: self.count, read: 0, stage: self.stage })
+    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+        Ok(IterLimitIter { parent, count: self.count, read: 0, stage })
+    }
+
+    fn start_part(&self, parent: PartPass<I::Item, I::State>, stage: StageId) -> Result<Option<PartPassBy<I, Self>>>
+    where
+        I::Item: 'static,
+    {
+        Ok(Some(Box::new(Flow::start(self, parent, stage)?)))
     }
 }
 
@@ -95,9 +93,8 @@ debug_name!(IterLimitIter<I>);
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::MapDataset;
-    use crate::dataset::iter::laws;
+    use crate::dataset::iter::{IterDataset, laws};
     use crate::dataset::map::Range;
 
     #[test]

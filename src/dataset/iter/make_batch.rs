@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// Makes one batch of its elements: what tells the `batch` methods apart.
 pub trait MakeBatch<T>: Send + Sync + 'static {
-    /// What a batch is.
+    /// Type of a batch.
     type Batch: Send + 'static;
 
     /// Makes a batch of `items`, of which there are 1 to `size`, in order.
@@ -19,7 +19,7 @@ pub trait MakeBatch<T>: Send + Sync + 'static {
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) where they do not go together.
     fn make(&self, items: Vec<T>, size: usize) -> Result<Self::Batch>;
 
-    /// What shapes the data, for the fingerprint; empty where there is nothing but the remainder.
+    /// Names what shapes the data, for the fingerprint; empty where there is nothing but the remainder.
     fn params(&self) -> String {
         String::new()
     }
@@ -34,6 +34,14 @@ pub trait MakeBatch<T>: Send + Sync + 'static {
     /// batch leaves a worker process.
     fn only_stacks(&self) -> bool {
         false
+    }
+
+    /// The same for some of the rows of whole batches, if those are the rows of the batch that is made of all.
+    fn of_rows(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
     }
 
     /// The next batch of up to `size` elements of `parent`, where that writes batches in place and they are what
@@ -76,6 +84,10 @@ pub struct Stacked;
 
 impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for Stacked {
     type Batch = T::Batch;
+
+    fn of_rows(&self) -> Option<Self> {
+        Some(*self)
+    }
 
     fn make(&self, items: Vec<T>, _: usize) -> Result<T::Batch> {
         T::stack(items)
@@ -130,6 +142,10 @@ pub struct StackedPadded;
 impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for StackedPadded {
     type Batch = Padded<T::Batch>;
 
+    fn of_rows(&self) -> Option<Self> {
+        Some(*self)
+    }
+
     fn make(&self, mut items: Vec<T>, size: usize) -> Result<Self::Batch> {
         let real = items.len();
         room_for(&mut items, size)?;
@@ -139,7 +155,7 @@ impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for StackedPadded {
         Ok(Padded { batch: T::stack(items)?, real, size })
     }
 
-    /// Where nothing is to be padded.
+    /// Stacks columns where nothing is to be padded.
     fn of_columns<D: MapDataset<Item = T>>(
         &self,
         dataset: &D,
@@ -160,7 +176,7 @@ impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for StackedPadded {
     }
 }
 
-/// How [`batch_masked_with`](crate::IterDataset::batch_masked_with) fills up a last batch.
+/// Values with which [`batch_masked_with`](crate::IterDataset::batch_masked_with) fills up a last batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Padding {
     /// The number in every padded array; it must fit the array's dtype. Text is empty there, and lists are.
@@ -191,6 +207,10 @@ impl Padding {
 impl MakeBatch<Element> for Padding {
     type Batch = Element;
 
+    fn of_rows(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+
     fn make(&self, mut items: Vec<Element>, size: usize) -> Result<Element> {
         let real = items.len();
         if real < size {
@@ -202,7 +222,7 @@ impl MakeBatch<Element> for Padding {
         self.masked(Element::stack(items)?, real, size)
     }
 
-    /// Where nothing is to be padded.
+    /// Stacks columns where nothing is to be padded.
     fn of_columns<D: MapDataset<Item = Element>>(
         &self,
         dataset: &D,

@@ -1,24 +1,18 @@
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::{DatasetIterator, IterDataset};
-use crate::cx::{Cx, StageId};
-use crate::dataset::memory::Memory;
-use crate::dataset::run::opaque::{debug_name, debug_with_parent};
-use crate::dataset::stage::{Role, Stage, stage_after};
+use super::IterDataset;
+use super::each::{Counter, InOrder, IterMapped, IterMappedIter};
+use crate::dataset::facts::Facts;
+use crate::dataset::map::Each;
+use crate::dataset::run::opaque::debug_name;
+use crate::dataset::stage::Stage;
 use crate::error::Result;
-use crate::exec::Runtime;
 
 /// See [`IterDataset::map_with_index`].
-#[must_use = "datasets are lazy and do nothing until read"]
-pub struct IterMapWithIndex<D, F> {
-    parent: D,
-    f: Arc<F>,
-    name: &'static str,
-    params: String,
-    stage: StageId,
-}
+pub type IterMapWithIndex<D, F> = IterMapped<D, NumberedFn<F>, Counter>;
+
+/// A pass over [`IterMapWithIndex`].
+pub type IterMapWithIndexIter<I, F> = IterMappedIter<I, NumberedFn<F>, Counter>;
 
 /// See [`IterDataset::enumerate`].
 pub type IterEnumerate<D> = IterMapWithIndex<D, fn(u64, <D as IterDataset>::Item) -> Result<Numbered<D>>>;
@@ -26,15 +20,17 @@ pub type IterEnumerate<D> = IterMapWithIndex<D, fn(u64, <D as IterDataset>::Item
 /// An element of `D` and its number in front of it.
 pub type Numbered<D> = (u64, <D as IterDataset>::Item);
 
-impl<D: Stage, F> IterMapWithIndex<D, F> {
-    pub(super) fn new(parent: D, f: F) -> Self {
-        Self::named(parent, "map_with_index", String::new(), f)
-    }
+/// The function of [`IterMapWithIndex`].
+pub struct NumberedFn<F> {
+    f: F,
+    name: &'static str,
+    params: String,
+}
 
-    /// The same under another name, where `params` say all that `f` does.
+impl<D: Stage, F: Send + Sync> IterMapWithIndex<D, F> {
+    /// The stage of this name, where `params` say all that `f` does.
     pub(crate) fn named(parent: D, name: &'static str, params: String, f: F) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, f: Arc::new(f), name, params, stage }
+        Self::new(parent, |_| InOrder::new(NumberedFn { f, name, params }, Counter::default()))
     }
 }
 
@@ -47,94 +43,41 @@ impl<D: IterDataset> IterEnumerate<D> {
 /// The name of the stage that puts numbers to elements.
 pub(crate) const ENUMERATE: &str = "enumerate";
 
-impl<D: Stage, F> Stage for IterMapWithIndex<D, F> {
+impl<F: Send + Sync> Facts for NumberedFn<F> {
     fn name(&self) -> &'static str {
         self.name
     }
     fn params(&self) -> String {
         self.params.clone()
     }
-    fn role(&self) -> Role {
-        Role::Stateful
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
-    fn memory(&self) -> Option<Memory> {
-        Some(Memory::NOTHING)
-    }
 }
 
-impl<D, U, F> IterDataset for IterMapWithIndex<D, F>
-where
-    D: IterDataset,
-    U: Send + 'static,
-    F: Fn(u64, D::Item) -> Result<U> + Send + Sync + 'static,
-{
-    type Item = U;
-    type Iter = IterMapWithIndexIter<D::Iter, F>;
+impl<T, U, F: Fn(u64, T) -> Result<U> + Send + Sync> Each<T> for NumberedFn<F> {
+    const IS_ONE: bool = true;
+    type Out = U;
 
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        let (parent, f) = (self.parent.iter(run)?, self.f.clone());
-        Ok(IterMapWithIndexIter { parent, f, counter: 0, name: self.name, stage: self.stage })
+    fn apply(&self, index: u64, element: T) -> Result<Option<U>> {
+        (self.f)(index, element).map(Some)
     }
 }
+debug_name!(NumberedFn<F>);
 
-/// A pass over [`IterMapWithIndex`].
-pub struct IterMapWithIndexIter<I, F> {
-    parent: I,
-    f: Arc<F>,
-    counter: u64,
-    name: &'static str,
-    stage: StageId,
-}
-
-/// Where a pass is that counts the elements it has seen.
+/// Position of a pass that counts the elements it has seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CounterState<S> {
-    /// Where the parent is.
+    /// The parent's position.
     pub parent: S,
     /// Elements seen.
     pub counter: u64,
 }
 
-impl<I, U, F> DatasetIterator for IterMapWithIndexIter<I, F>
-where
-    I: DatasetIterator,
-    F: Fn(u64, I::Item) -> Result<U> + Send + Sync,
-{
-    type Item = U;
-    type State = CounterState<I::State>;
-
-    fn next(&mut self, cx: &mut Cx) -> Result<Option<U>> {
-        let Some(element) = self.parent.next(cx)? else { return Ok(None) };
-        let index = self.counter;
-        self.counter = index.saturating_add(1);
-        match cx.timed(self.stage, || (self.f)(index, element)) {
-            Ok(mapped) => Ok(Some(mapped)),
-            Err(error) => Err(cx.blame(self.stage, self.name, error).index(index)),
-        }
-    }
-
-    fn state(&self) -> Self::State {
-        CounterState { parent: self.parent.state(), counter: self.counter }
-    }
-
-    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
-        self.counter = state.counter;
-        self.parent.restore(state.parent, cx)
-    }
-}
-
-debug_with_parent!(IterMapWithIndex<D, F>);
-debug_name!(IterMapWithIndexIter<I, F>);
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::dataset::iter::laws;
+    use crate::cx::Cx;
+    use crate::dataset::iter::{DatasetIterator, IterDataset, laws};
     use crate::dataset::map::Range;
+    use crate::exec::Runtime;
     use crate::{Error, MapDataset};
 
     #[test]

@@ -105,11 +105,11 @@ pub struct IterMixIter<I> {
     stage: StageId,
 }
 
-/// Where an [`IterMixIter`] is.
+/// Position of an [`IterMixIter`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MixState<S> {
-    /// Where each parent is.
+    /// Position of each parent.
     pub parents: Vec<S>,
     /// The position in the mix that is read next.
     pub index: u64,

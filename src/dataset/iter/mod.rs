@@ -4,9 +4,12 @@ mod batch;
 mod cache;
 #[cfg(any(all(test, feature = "spec"), feature = "python"))]
 mod cut;
+mod dealt;
+mod each;
 mod fan;
 mod filter;
 mod flat_map;
+mod flow;
 mod interleave;
 mod lanes;
 #[cfg(test)]
@@ -17,6 +20,7 @@ mod map;
 mod map_with_index;
 mod mix;
 mod open_lane;
+mod pass;
 mod random_map;
 mod rebatch;
 mod repeat;
@@ -27,51 +31,53 @@ mod stream_batch;
 mod window_shuffle;
 mod zip;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 pub use self::batch::{IterBatch, IterBatchIter};
-pub use self::cache::{CacheState, IterCache, IterCacheIter};
+pub use self::cache::{CacheFlow, CacheState, IterCache, IterCacheIter};
 #[cfg(any(all(test, feature = "spec"), feature = "python"))]
 pub(crate) use self::cut::Cut;
-pub use self::fan::{FanOut, FanState, FanStream, FanStreamIter};
+pub use self::dealt::{Dealt, PartPass, PartPassOf};
+pub(crate) use self::dealt::{left_out, plan_in_words};
+pub use self::each::{Counter, InOrder, IterMapped, IterMappedIter, Keep, Position};
+pub use self::fan::{FanFn, FanOut, FanState, FanStream, FanStreamIter};
 pub use self::filter::{FilterState, IterFilter, IterFilterIter};
-pub use self::flat_map::{FlatMapState, IterFlatMap, IterFlatMapIter};
+pub use self::flat_map::{FlatMapFlow, FlatMapState, IterFlatMap, IterFlatMapIter};
+pub use self::flow::{Flow, Flowing, PartPassBy};
 pub use self::interleave::{
     InterleaveState, IterInterleave, IterInterleaveIter, LaneState, interleave, interleave_from,
 };
 pub use self::lanes::{IterLanes, IterLanesIter, LaneMark, LanePosition, LanesState, lanes, lanes_from};
-pub use self::limit::{IterLimit, IterLimitIter};
+pub use self::limit::{IterLimit, IterLimitIter, LimitFlow};
 pub use self::make_batch::{BatchFn, MakeBatch, Padding, Stacked, StackedPadded};
 pub use self::map::{IterMap, IterMapIter};
 #[cfg(feature = "spec")]
 pub(crate) use self::map_with_index::ENUMERATE;
-pub use self::map_with_index::{CounterState, IterEnumerate, IterMapWithIndex, IterMapWithIndexIter, Numbered};
+pub use self::map_with_index::{
+    CounterState, IterEnumerate, IterMapWithIndex, IterMapWithIndexIter, Numbered, NumberedFn,
+};
 pub use self::mix::{IterMix, IterMixIter, MixState, mix};
 pub use self::open_lane::{Lanes, MadeLanes, OpenLane};
+pub use self::pass::{DatasetIterator, InPlace, NextStacked};
 pub use self::random_map::{IterRandomMap, IterRandomMapIter};
-pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchState};
-pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatState};
-pub use self::skip::{IterSkip, IterSkipIter};
-pub use self::skip_bad::{IterSkipBad, IterSkipBadIter, SkipBadState};
+pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchFlow, RebatchState};
+pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatFlow, RepeatState};
+pub use self::skip::{IterSkip, IterSkipIter, SkipFlow};
+pub use self::skip_bad::{IterSkipBad, IterSkipBadIter, SkipBadFlow, SkipBadState};
 pub use self::stream::{Stream, StreamIter};
 pub use self::stream_batch::{StreamBatch, StreamBatchIter};
-pub use self::window_shuffle::{IterWindowShuffle, IterWindowShuffleIter, WindowShuffleState};
+pub use self::window_shuffle::{IterWindowShuffle, IterWindowShuffleIter, WindowFlow, WindowShuffleState};
 pub use self::zip::{IterZip, IterZipAll, IterZipAllIter, IterZipIter, ZipLength, ZipState, zip_all};
 use super::boxed::BoxIter;
-use super::map::Seed;
+use super::map::{FilterFn, Ordered, Seed, SeedOrder, TryDrawFn, TryMapFn};
 use super::remainder::Remainder;
-use super::stage::Stage;
-use crate::cx::Cx;
+use super::stage::{Stage, StageSeed};
 pub use crate::dataset::run::prefix::StreamState;
 pub use crate::dataset::run::skipping::BadRecords;
-pub use crate::dataset::run::thresholds::FilterThresholds;
-#[cfg(feature = "spec")]
-pub(crate) use crate::dataset::run::thresholds::Watch;
+pub use crate::dataset::run::thresholds::{FilterThresholds, Watch};
 pub use crate::element::Padded;
-use crate::element::{Batch, Element, Name, Ragged, Stack};
+use crate::element::{Batch, Element, Stack};
 use crate::error::Result;
 use crate::exec::Runtime;
+use crate::part::Part;
 use crate::rng::ElementRng;
 
 /// Read in order. [`iter`](Self::iter) starts a pass; the dataset itself never changes.
@@ -79,7 +85,7 @@ use crate::rng::ElementRng;
 /// It is a recipe over a stream of root elements: who evaluates them is decided last, by the [`Runtime`], and
 /// never changes the elements.
 pub trait IterDataset: Stage + Send + Sync {
-    /// What it yields.
+    /// Elements of this type.
     type Item: Send + 'static;
     /// A pass over it.
     type Iter: DatasetIterator<Item = Self::Item> + 'static;
@@ -90,8 +96,20 @@ pub trait IterDataset: Stage + Send + Sync {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the stage cannot work as configured.
     fn iter(&self, run: &Runtime) -> Result<Self::Iter>;
 
-    /// Applies `f` to every element. One that may fail is for [`Stream::try_map`], before stateful stages: here a `Result` would be the
-    /// element.
+    /// Starts a pass that evaluates only what the rows of `part` of every batch need; `None` where the elements of other rows have to be
+    /// evaluated to know which rows are whose. Then a loader takes the rows out of whole batches.
+    ///
+    /// # Errors
+    /// As [`iter`](Self::iter), and [`ErrorKind::Config`](crate::ErrorKind::Config) where the rows of a batch do not divide.
+    fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>>
+    where
+        Self: Sized,
+    {
+        let _ = (run, part);
+        Ok(None)
+    }
+
+    /// Applies `f`, which may fail, to every element: `try_map` of [`MapDataset`](crate::MapDataset) and of [`Stream`].
     ///
     /// On a [`Stream`] (right after [`to_iter`](crate::MapDataset::to_iter)) the method of that type is used instead,
     /// which runs in parallel; behind a stateful stage it runs on the one thread of those.
@@ -101,7 +119,7 @@ pub trait IterDataset: Stage + Send + Sync {
         U: Send + 'static,
         F: Fn(Self::Item) -> Result<U> + Send + Sync + 'static,
     {
-        IterMap::new(self, f)
+        Flowing::new(self, |_| InOrder::new(TryMapFn(f), ()))
     }
 
     /// Applies `f` to every element and its index in this stream: a counter of what has arrived here, kept over a resume.
@@ -115,7 +133,7 @@ pub trait IterDataset: Stage + Send + Sync {
         U: Send + 'static,
         F: Fn(u64, Self::Item) -> Result<U> + Send + Sync + 'static,
     {
-        IterMapWithIndex::new(self, f)
+        IterMapWithIndex::named(self, "map_with_index", String::new(), f)
     }
 
     /// Applies `f` to every element and random numbers of its own: they depend on the seed and on how many elements came
@@ -138,7 +156,7 @@ pub trait IterDataset: Stage + Send + Sync {
         U: Send + 'static,
         F: Fn(Self::Item, &mut ElementRng) -> Result<U> + Send + Sync + 'static,
     {
-        IterRandomMap::new(self, seed.into(), f)
+        Flowing::new(self, |parent| InOrder::new(TryDrawFn::new(parent, seed.into(), f), Counter::default()))
     }
 
     /// Keeps the elements for which `predicate` holds; warns where it drops nearly all: see [`FilterThresholds`].
@@ -149,7 +167,7 @@ pub trait IterDataset: Stage + Send + Sync {
         Self: Sized,
         P: Fn(&Self::Item) -> bool + Send + Sync + 'static,
     {
-        IterFilter::new(self, predicate, FilterThresholds::default())
+        self.filter_with(predicate, FilterThresholds::default())
     }
 
     /// Keeps the elements for which `predicate` holds, with thresholds of your own.
@@ -162,7 +180,7 @@ pub trait IterDataset: Stage + Send + Sync {
         Self: Sized,
         P: Fn(&Self::Item) -> bool + Send + Sync + 'static,
     {
-        IterFilter::new(self, predicate, thresholds)
+        Flowing::new(self, |_| InOrder::new(FilterFn(predicate), Watch::new(thresholds)))
     }
 
     /// Replaces every element by what `f` makes of it: none, one or many.
@@ -175,7 +193,7 @@ pub trait IterDataset: Stage + Send + Sync {
         C: IntoIterator<Item: Send + 'static, IntoIter: Send + 'static> + 'static,
         F: Fn(Self::Item) -> Result<C> + Send + Sync + 'static,
     {
-        IterFlatMap::new(self, f)
+        Flowing::new(self, |_| FlatMapFlow::new(f))
     }
 
     /// Stacks `size` elements at a time into one batch; the last may be smaller.
@@ -270,7 +288,7 @@ pub trait IterDataset: Stage + Send + Sync {
     where
         Self: IterDataset<Item = Batch> + Sized,
     {
-        IterRebatch::new(self, size, remainder)
+        Flowing::new(self, |_| RebatchFlow { size, remainder })
     }
 
     /// Pairs of the elements of `self` and `other`, which must be equally many: [`zip_with`](Self::zip_with) says otherwise.
@@ -317,7 +335,7 @@ pub trait IterDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        IterWindowShuffle::new(self, window, seed.into())
+        Flowing::new(self, |parent| WindowFlow { window, seed: StageSeed::resolve(seed.into(), &[parent]) })
     }
 
     /// The first `count` elements.
@@ -328,7 +346,7 @@ pub trait IterDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        IterLimit::new(self, count)
+        Flowing::new(self, |_| LimitFlow { count })
     }
 
     /// The first `count` elements: [`limit`](Self::limit), by the name that iterators have for it.
@@ -339,7 +357,7 @@ pub trait IterDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        IterLimit::new(self, count)
+        self.limit(count)
     }
 
     /// All but the first `count` elements.
@@ -355,7 +373,7 @@ pub trait IterDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        IterSkip::new(self, count)
+        Flowing::new(self, |_| SkipFlow { count })
     }
 
     /// Pairs of each element's number in this stream, from 0 on and kept over a resume, and the element.
@@ -372,7 +390,7 @@ pub trait IterDataset: Stage + Send + Sync {
         IterEnumerate::enumerate(self)
     }
 
-    /// What becomes of records that the stages before it cannot use: behind a source that is read in order, or the last stage that
+    /// Decides what becomes of records that the stages before it cannot use: behind a source that is read in order, or the last stage that
     /// looks at each element on its own. What is skipped is counted in the report and in the state.
     ///
     /// Stages before it must go on behind an error, as those that see each element on its own, lanes, and the crate's sources do. One
@@ -389,7 +407,7 @@ pub trait IterDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        IterSkipBad::new(self, policy)
+        Flowing::new(self, |_| SkipBadFlow { policy })
     }
 
     /// The whole stream `epochs` times, or for ever if that is `None`; every epoch is the same, element by element.
@@ -407,7 +425,7 @@ pub trait IterDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        IterRepeat::new(self, epochs.into())
+        Flowing::new(self, |_| RepeatFlow { epochs: epochs.into() })
     }
 
     /// Keeps every element in memory; when the stream is started again, by [`repeat`](Self::repeat), they come from there.
@@ -420,7 +438,7 @@ pub trait IterDataset: Stage + Send + Sync {
         Self: Sized,
         Self::Item: Clone,
     {
-        IterCache::new(self)
+        Flowing::new(self, |_| CacheFlow)
     }
 
     /// Sets the seed from which random stages after it derive theirs; see [`default_seed`](super::default_seed).
@@ -428,7 +446,7 @@ pub trait IterDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        Seed::new(self, seed)
+        Ordered::new(self, |_| SeedOrder(seed))
     }
 
     /// Hides the type: what declared pipelines and Python hold.
@@ -477,81 +495,15 @@ pub trait IterDataset: Stage + Send + Sync {
     }
 }
 
-/// One pass over an [`IterDataset`].
-///
-/// # Laws
-/// `restore(state())` on a fresh pass continues with the element that [`next`](Self::next) would have given, whatever the
-/// executor; and `state()` after `restore(s)` equals `s`. A state holds positions, never elements: what a stage had in
-/// memory is read again.
-pub trait DatasetIterator: Send {
-    /// What it yields.
-    type Item;
-    /// Where it is. Small, and cheap to clone: the executor takes one for every element it hands over.
-    type State: Clone + Send + Sync + Serialize + DeserializeOwned + 'static;
-
-    /// The next element, or `None` at the end, again and again.
-    ///
-    /// # Errors
-    /// An error consumes the element that failed: calling again goes on behind it. [`Loader`](crate::Loader) never does.
-    fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>>;
-
-    /// The next elements, `count` of them or what is left, as the batch that [`Stack::stack`] makes of them: for a pass that
-    /// can write them in place, which costs less than stacking them. `None`, with nothing consumed, where it cannot; then
-    /// they are to be had one by one. At the end it is `Some(Ok(None))`.
-    ///
-    /// # Errors
-    /// As [`next`](Self::next). Elements in front of the one that failed wait: what comes next is to be this method again,
-    /// with the same `count`.
-    fn next_stacked(&mut self, count: usize, cx: &mut Cx) -> NextStacked<Self::Item>
-    where
-        Self::Item: Stack,
-    {
-        let _ = (count, cx);
-        None
-    }
-
-    /// The rows that stand for the next elements, at least one, without elements: the arrays of these names, which all of the elements
-    /// have, each of one dtype and inner shape in all rows. None of them is consumed: [`pass_ragged`](Self::pass_ragged) says how many are.
-    /// `None` where elements are needed: the next is then to be had by [`next`](Self::next).
-    fn next_ragged(&mut self, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        let _ = (names, cx);
-        None
-    }
-
-    /// Consumes so many elements, of those that [`next_ragged`](Self::next_ragged) gave last.
-    fn pass_ragged(&mut self, rows: usize) {
-        let _ = rows;
-    }
-
-    /// The position after what has been yielded so far.
-    fn state(&self) -> Self::State;
-
-    /// Goes to a position. Stages that had elements in memory read them again, through `cx`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) for a position that this pipeline cannot have been in, and whatever reading reports.
-    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()>;
-}
-
-/// What [`DatasetIterator::next_stacked`] gives, if the pass has it at all: a batch, an error or the end.
-pub type NextStacked<T> = Option<Result<Option<InPlace<<T as Stack>::Batch>>>>;
-
-/// A batch that a pass wrote in place: see [`DatasetIterator::next_stacked`].
-#[derive(Clone, Debug)]
-pub struct InPlace<B> {
-    /// The batch.
-    pub batch: B,
-    /// Elements in it.
-    pub len: usize,
-    /// Payload bytes of it, for the report.
-    pub bytes: usize,
-}
-
 impl<D: IterDataset> IterDataset for Seed<D> {
     type Item = D::Item;
     type Iter = D::Iter;
 
     fn iter(&self, run: &Runtime) -> Result<D::Iter> {
         self.parent.iter(run)
+    }
+
+    fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<D>>> {
+        self.parent.iter_part(run, part)
     }
 }

@@ -9,33 +9,33 @@ use crate::dataset::stage::Stage;
 use crate::error::Result;
 use crate::exec::Runtime;
 
-/// Where the streams of an [`interleave`](super::interleave()), or of [`lanes`](super::lanes()), come from.
+/// Origin of the streams of an [`interleave`](super::interleave()), or of [`lanes`](super::lanes()).
 pub trait OpenLane: Send + Sync + 'static {
     /// A pass over one.
     type Iter: DatasetIterator<Item: Send + 'static> + 'static;
 
-    /// How many there are.
+    /// Number of streams.
     fn count(&self) -> u64;
 
-    /// What stands before them in the pipeline.
+    /// Stages that stand before the streams in the pipeline.
     fn nodes(&self) -> Vec<&dyn Stage>;
 
     /// Starts a pass over stream `k`, or `None` where there is nothing in its place.
     ///
     /// # Errors
-    /// Where it cannot be opened.
+    /// The stream cannot be opened.
     fn open(&self, k: u64, run: &Runtime, cx: &mut Cx) -> Result<Option<Self::Iter>>;
 
     /// In a worker, which reads nothing in order, so that no stream's turn ever comes: starts a pass over each that has its
     /// place in the pipeline, because the parent asks for the elements in front of their borders.
     ///
     /// # Errors
-    /// Where one cannot be opened.
+    /// A stream cannot be opened.
     fn open_all(&self, _run: &Runtime) -> Result<()> {
         Ok(())
     }
 
-    /// What open streams hold that no stage in the pipeline says; `None` if that is not known.
+    /// Memory of open streams that no stage in the pipeline tells of; `None` if that is not known.
     fn memory(&self) -> Option<Memory> {
         None
     }

@@ -1,113 +1,18 @@
-use std::sync::Arc;
+use super::each::{Counter, IterMapped, IterMappedIter};
+use crate::dataset::map::TryDrawFn;
 
-use super::map_with_index::CounterState;
-use super::{DatasetIterator, IterDataset};
-use crate::cx::{Cx, StageId};
-use crate::dataset::memory::Memory;
-use crate::dataset::run::opaque::{debug_name, debug_with_parent};
-use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
-use crate::error::Result;
-use crate::exec::Runtime;
-use crate::rng::{ElementRng, PhiloxKey};
-
-/// See [`IterDataset::random_map`].
-#[must_use = "datasets are lazy and do nothing until read"]
-pub struct IterRandomMap<D, F> {
-    parent: D,
-    f: Arc<F>,
-    seed: StageSeed,
-    stage: StageId,
-}
-
-impl<D: Stage, F> IterRandomMap<D, F> {
-    pub(super) fn new(parent: D, seed: Option<u32>, f: F) -> Self {
-        let seed = StageSeed::resolve(seed, &[&parent]);
-        let stage = stage_after(&[&parent]);
-        Self { parent, f: Arc::new(f), seed, stage }
-    }
-}
-
-impl<D: Stage, F> Stage for IterRandomMap<D, F> {
-    fn name(&self) -> &'static str {
-        "random_map"
-    }
-    fn params(&self) -> String {
-        self.seed.to_string()
-    }
-    fn role(&self) -> Role {
-        Role::Stateful
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
-    fn memory(&self) -> Option<Memory> {
-        Some(Memory::NOTHING)
-    }
-    fn check(&self) -> Result<()> {
-        self.seed.get().map(drop)
-    }
-}
-
-impl<D, U, F> IterDataset for IterRandomMap<D, F>
-where
-    D: IterDataset,
-    U: Send + 'static,
-    F: Fn(D::Item, &mut ElementRng) -> Result<U> + Send + Sync + 'static,
-{
-    type Item = U;
-    type Iter = IterRandomMapIter<D::Iter, F>;
-
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        let key = PhiloxKey::from_seed(self.seed.get()?.into());
-        Ok(IterRandomMapIter { parent: self.parent.iter(run)?, f: self.f.clone(), key, counter: 0, stage: self.stage })
-    }
-}
+/// See [`IterDataset::random_map`](super::IterDataset::random_map).
+pub type IterRandomMap<D, F> = IterMapped<D, TryDrawFn<F>, Counter>;
 
 /// A pass over [`IterRandomMap`].
-pub struct IterRandomMapIter<I, F> {
-    parent: I,
-    f: Arc<F>,
-    key: PhiloxKey,
-    counter: u64,
-    stage: StageId,
-}
-
-impl<I, U, F> DatasetIterator for IterRandomMapIter<I, F>
-where
-    I: DatasetIterator,
-    F: Fn(I::Item, &mut ElementRng) -> Result<U> + Send + Sync,
-{
-    type Item = U;
-    type State = CounterState<I::State>;
-
-    fn next(&mut self, cx: &mut Cx) -> Result<Option<U>> {
-        let Some(element) = self.parent.next(cx)? else { return Ok(None) };
-        let index = self.counter;
-        self.counter = index.saturating_add(1);
-        match cx.timed(self.stage, || (self.f)(element, &mut self.key.element(index, 0))) {
-            Ok(mapped) => Ok(Some(mapped)),
-            Err(error) => Err(cx.blame(self.stage, "random_map", error).index(index)),
-        }
-    }
-
-    fn state(&self) -> Self::State {
-        CounterState { parent: self.parent.state(), counter: self.counter }
-    }
-
-    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
-        self.counter = state.counter;
-        self.parent.restore(state.parent, cx)
-    }
-}
-
-debug_with_parent!(IterRandomMap<D, F>);
-debug_name!(IterRandomMapIter<I, F>);
+pub type IterRandomMapIter<I, F> = IterMappedIter<I, TryDrawFn<F>, Counter>;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::dataset::iter::laws;
+    use crate::dataset::Stage;
+    use crate::dataset::iter::{IterDataset, laws};
     use crate::dataset::map::Range;
+    use crate::rng::PhiloxKey;
     use crate::{ErrorKind, MapDataset};
 
     #[test]

@@ -1,34 +1,28 @@
 use serde::{Deserialize, Serialize};
 
+use super::DatasetIterator;
 use super::batch::check_size;
-use super::{DatasetIterator, IterDataset};
+use super::flow::{Flow, Flowing};
 use crate::cx::{Cx, StageId};
 use crate::dataset::Remainder;
+use crate::dataset::facts::Facts;
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::run::opaque::debug_name;
-use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::stage::Role;
 use crate::element::{Batch, Element};
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 
-/// See [`IterDataset::rebatch`].
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone, Debug)]
-pub struct IterRebatch<D> {
-    parent: D,
-    size: usize,
-    remainder: Remainder,
-    stage: StageId,
+/// See [`IterDataset::rebatch`](super::IterDataset::rebatch).
+pub type IterRebatch<D> = Flowing<D, RebatchFlow>;
+
+/// The change of [`IterRebatch`].
+#[derive(Clone, Copy, Debug)]
+pub struct RebatchFlow {
+    pub(super) size: usize,
+    pub(super) remainder: Remainder,
 }
 
-impl<D: Stage> IterRebatch<D> {
-    pub(super) fn new(parent: D, size: usize, remainder: Remainder) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, size, remainder, stage }
-    }
-}
-
-impl<D: Stage> Stage for IterRebatch<D> {
+impl Facts for RebatchFlow {
     fn name(&self) -> &'static str {
         "rebatch"
     }
@@ -37,9 +31,6 @@ impl<D: Stage> Stage for IterRebatch<D> {
     }
     fn role(&self) -> Role {
         Role::Stateful
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
     }
     /// Views of the parent's batches that are whole in the batch under way, which are as large as that is; of two that
     /// reach out of it, at its ends; and the batch itself.
@@ -51,13 +42,11 @@ impl<D: Stage> Stage for IterRebatch<D> {
     }
 }
 
-impl<D: IterDataset<Item = Batch>> IterDataset for IterRebatch<D> {
-    type Item = Batch;
-    type Iter = IterRebatchIter<D::Iter>;
+impl<I: DatasetIterator<Item = Batch>> Flow<I> for RebatchFlow {
+    type Pass = IterRebatchIter<I>;
 
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        let parent = self.parent.iter(run)?;
-        let (size, remainder, stage) = (self.size.max(1), self.remainder, self.stage);
+    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+        let (size, remainder) = (self.size.max(1), self.remainder);
         Ok(IterRebatchIter { parent, size, remainder, open: None, parts: Vec::new(), part_rows: 0, held: None, stage })
     }
 }
@@ -71,7 +60,7 @@ pub struct IterRebatchIter<I: DatasetIterator> {
     /// Slices of the batch under way and the rows in them; after an error of the parent they wait here.
     parts: Vec<Element>,
     part_rows: usize,
-    /// Where the first of them begins.
+    /// Position of the first row that is held.
     held: Option<RebatchState<I::State>>,
     stage: StageId,
 }
@@ -84,13 +73,13 @@ struct Open<S> {
     next: usize,
 }
 
-/// Where an [`IterRebatchIter`] is.
+/// Position of an [`IterRebatchIter`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RebatchState<S> {
-    /// Where the parent was before the batch that is being cut up.
+    /// The parent's position before the batch that is being cut up.
     pub parent: S,
-    /// The next row of it.
+    /// The next row of that batch.
     pub row: usize,
 }
 
@@ -125,7 +114,7 @@ impl<I: DatasetIterator<Item = Batch>> IterRebatchIter<I> {
         Ok(())
     }
 
-    /// Where the next row is read from.
+    /// Position from which the next row is read.
     fn position(&self) -> RebatchState<I::State> {
         match &self.open {
             Some(open) => RebatchState { parent: open.before.clone(), row: open.next },
@@ -201,8 +190,9 @@ debug_name!(IterRebatchIter<I: DatasetIterator>);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::iter::laws;
+    use crate::dataset::iter::{IterDataset, laws};
     use crate::dataset::map::Range;
+    use crate::exec::Runtime;
     use crate::{Array, ErrorKind, MapDataset};
 
     /// Batches of the given sizes, rows numbered through.

@@ -1,30 +1,25 @@
 use serde::{Deserialize, Serialize};
 
-use super::{DatasetIterator, IterDataset};
+use super::DatasetIterator;
+use super::dealt::PartPass;
+use super::flow::{Flow, Flowing, PartPassBy};
 use crate::cx::{Cx, StageId};
+use crate::dataset::facts::Facts;
 use crate::dataset::memory::Memory;
 use crate::dataset::run::opaque::debug_name;
-use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::stage::Role;
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 
-/// See [`IterDataset::repeat`].
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone, Debug)]
-pub struct IterRepeat<D> {
-    parent: D,
-    epochs: Option<u64>,
-    stage: StageId,
+/// See [`IterDataset::repeat`](super::IterDataset::repeat).
+pub type IterRepeat<D> = Flowing<D, RepeatFlow>;
+
+/// The change of [`IterRepeat`].
+#[derive(Clone, Copy, Debug)]
+pub struct RepeatFlow {
+    pub(super) epochs: Option<u64>,
 }
 
-impl<D: Stage> IterRepeat<D> {
-    pub(super) fn new(parent: D, epochs: Option<u64>) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, epochs, stage }
-    }
-}
-
-impl<D: Stage> Stage for IterRepeat<D> {
+impl Facts for RepeatFlow {
     fn name(&self) -> &'static str {
         "repeat"
     }
@@ -33,9 +28,6 @@ impl<D: Stage> Stage for IterRepeat<D> {
     }
     fn role(&self) -> Role {
         Role::Stateful
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
     }
     fn memory(&self) -> Option<Memory> {
         Some(Memory::NOTHING)
@@ -48,15 +40,19 @@ impl<D: Stage> Stage for IterRepeat<D> {
     }
 }
 
-impl<D: IterDataset> IterDataset for IterRepeat<D> {
-    type Item = D::Item;
-    type Iter = IterRepeatIter<D::Iter>;
+impl<I: DatasetIterator> Flow<I> for RepeatFlow {
+    type Pass = IterRepeatIter<I>;
 
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        let parent = self.parent.iter(run)?;
-        let start = parent.state();
-        let last = self.epochs.map(|n| n.saturating_sub(1));
-        Ok(IterRepeatIter { parent, start, last, epoch: 0, empty: true, stage: self.stage })
+    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+        let (start, last) = (parent.state(), self.epochs.map(|n| n.saturating_sub(1)));
+        Ok(IterRepeatIter { parent, start, last, epoch: 0, empty: true, stage })
+    }
+
+    fn start_part(&self, parent: PartPass<I::Item, I::State>, stage: StageId) -> Result<Option<PartPassBy<I, Self>>>
+    where
+        I::Item: 'static,
+    {
+        Ok(Some(Box::new(Flow::start(self, parent, stage)?)))
     }
 }
 
@@ -71,11 +67,11 @@ pub struct IterRepeatIter<I: DatasetIterator> {
     stage: StageId,
 }
 
-/// Where an [`IterRepeatIter`] is.
+/// Position of an [`IterRepeatIter`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RepeatState<S> {
-    /// Where the parent is in this epoch.
+    /// The parent's position in this epoch.
     pub parent: S,
     /// The epoch, from 0.
     pub epoch: u64,
@@ -128,8 +124,9 @@ debug_name!(IterRepeatIter<I: DatasetIterator>);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::iter::laws;
+    use crate::dataset::iter::{IterDataset, laws};
     use crate::dataset::map::Range;
+    use crate::exec::Runtime;
     use crate::{ErrorKind, MapDataset};
 
     #[test]

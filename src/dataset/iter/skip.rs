@@ -1,29 +1,24 @@
+use super::DatasetIterator;
+use super::dealt::PartPass;
+use super::flow::{Flow, Flowing, PartPassBy};
 use super::map_with_index::CounterState;
-use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::facts::Facts;
 use crate::dataset::memory::Memory;
 use crate::dataset::run::opaque::debug_name;
-use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::stage::Role;
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 
-/// See [`IterDataset::skip`].
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone, Debug)]
-pub struct IterSkip<D> {
-    parent: D,
-    count: u64,
-    stage: StageId,
+/// See [`IterDataset::skip`](super::IterDataset::skip).
+pub type IterSkip<D> = Flowing<D, SkipFlow>;
+
+/// The change of [`IterSkip`].
+#[derive(Clone, Copy, Debug)]
+pub struct SkipFlow {
+    pub(super) count: u64,
 }
 
-impl<D: Stage> IterSkip<D> {
-    pub(super) fn new(parent: D, count: u64) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, count, stage }
-    }
-}
-
-impl<D: Stage> Stage for IterSkip<D> {
+impl Facts for SkipFlow {
     fn name(&self) -> &'static str {
         "skip"
     }
@@ -33,20 +28,23 @@ impl<D: Stage> Stage for IterSkip<D> {
     fn role(&self) -> Role {
         Role::Stateful
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
     fn memory(&self) -> Option<Memory> {
         Some(Memory::NOTHING)
     }
 }
 
-impl<D: IterDataset> IterDataset for IterSkip<D> {
-    type Item = D::Item;
-    type Iter = IterSkipIter<D::Iter>;
+impl<I: DatasetIterator> Flow<I> for SkipFlow {
+    type Pass = IterSkipIter<I>;
 
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        Ok(IterSkipIter { parent: self.parent.iter(run)?, count: self.count, skipped: 0, stage: self.stage })
+    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+        Ok(IterSkipIter { parent, count: self.count, skipped: 0, stage })
+    }
+
+    fn start_part(&self, parent: PartPass<I::Item, I::State>, stage: StageId) -> Result<Option<PartPassBy<I, Self>>>
+    where
+        I::Item: 'static,
+    {
+        Ok(Some(Box::new(Flow::start(self, parent, stage)?)))
     }
 }
 
@@ -96,8 +94,9 @@ debug_name!(IterSkipIter<I>);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::iter::laws;
+    use crate::dataset::iter::{IterDataset, laws};
     use crate::dataset::map::Range;
+    use crate::exec::Runtime;
     use crate::{ErrorKind, MapDataset};
 
     #[test]

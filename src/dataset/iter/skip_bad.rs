@@ -1,34 +1,28 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::{DatasetIterator, IterDataset};
+use super::DatasetIterator;
+use super::flow::{Flow, Flowing};
 use crate::cx::{Cx, StageId};
+use crate::dataset::facts::Facts;
 use crate::dataset::memory::Memory;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::skipping::{BadRecords, Skipping};
-use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::stage::Role;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::Runtime;
 
-/// See [`IterDataset::on_bad_record`].
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone, Debug)]
-pub struct IterSkipBad<D> {
-    parent: D,
-    policy: BadRecords,
-    stage: StageId,
-}
-
-impl<D: Stage> IterSkipBad<D> {
-    pub(super) fn new(parent: D, policy: BadRecords) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, policy, stage }
-    }
-}
+/// See [`IterDataset::on_bad_record`](super::IterDataset::on_bad_record).
+pub type IterSkipBad<D> = Flowing<D, SkipBadFlow>;
 
 const NAME: &str = "skip_bad_records";
 
-impl<D: Stage> Stage for IterSkipBad<D> {
+/// The change of [`IterSkipBad`].
+#[derive(Clone, Debug)]
+pub struct SkipBadFlow {
+    pub(super) policy: BadRecords,
+}
+
+impl Facts for SkipBadFlow {
     fn name(&self) -> &'static str {
         NAME
     }
@@ -38,21 +32,16 @@ impl<D: Stage> Stage for IterSkipBad<D> {
     fn role(&self) -> Role {
         Role::MayDrop
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
     fn memory(&self) -> Option<Memory> {
         Some(Memory::NOTHING)
     }
 }
 
-impl<D: IterDataset> IterDataset for IterSkipBad<D> {
-    type Item = D::Item;
-    type Iter = IterSkipBadIter<D::Iter>;
+impl<I: DatasetIterator> Flow<I> for SkipBadFlow {
+    type Pass = IterSkipBadIter<I>;
 
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        let bad = Skipping::new(self.policy);
-        Ok(IterSkipBadIter { parent: self.parent.iter(run)?, bad, stood: None, stage: self.stage })
+    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+        Ok(IterSkipBadIter { parent, bad: Skipping::new(self.policy), stood: None, stage })
     }
 }
 
@@ -60,16 +49,16 @@ impl<D: IterDataset> IterDataset for IterSkipBad<D> {
 pub struct IterSkipBadIter<I> {
     parent: I,
     bad: Skipping,
-    /// Where the parent was behind the last bad record, if none but those came since.
+    /// The parent's position behind the last bad record, if none but bad ones came since.
     stood: Option<Json>,
     stage: StageId,
 }
 
-/// Where an [`IterSkipBadIter`] is.
+/// Position of an [`IterSkipBadIter`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkipBadState<P> {
-    /// Where its parent is.
+    /// The parent's position.
     pub parent: P,
     /// Bad records skipped since the start.
     pub skipped: u64,
@@ -130,8 +119,10 @@ debug_name!(IterSkipBadIter<I>);
 mod tests {
     use super::*;
     use crate::MapDataset;
-    use crate::dataset::iter::{lanes, laws};
+    use crate::dataset::Stage;
+    use crate::dataset::iter::{IterDataset, lanes, laws};
     use crate::dataset::map::Range;
+    use crate::exec::Runtime;
 
     /// Behind a stateful stage, so that they are none of the border's.
     fn bad(len: i64, bad: fn(i64) -> bool) -> impl IterDataset<Item = i64> {

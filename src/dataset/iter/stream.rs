@@ -70,7 +70,7 @@ impl<D: MapDataset + 'static> Stream<D> {
 
     /// Keeps the elements for which `predicate` holds, in parallel where the executor has threads.
     ///
-    /// What it and the filters before it drop together is watched: see [`filter_thresholds`](Self::filter_thresholds).
+    /// The share that this and the filters before it drop together is watched: see [`filter_thresholds`](Self::filter_thresholds).
     pub fn filter<P>(self, predicate: P) -> Stream<Filter<Arc<D>, P>>
     where
         P: Fn(&D::Item) -> bool + Send + Sync + 'static,
@@ -103,7 +103,7 @@ impl<D: MapDataset + 'static> Stream<D> {
         self.fan(|dataset| FanOut::flat_map(dataset, move |element| Ok(f(element)?.into_iter().collect())))
     }
 
-    /// What becomes of records that the stages before this point cannot use; it holds for those put before it later, too.
+    /// Decides what becomes of records that the stages before this point cannot use; it holds for those put before it later, too.
     ///
     /// Whoever evaluates them, the same records are skipped. What was skipped counts as dropped for the thresholds.
     /// ```
@@ -117,7 +117,7 @@ impl<D: MapDataset + 'static> Stream<D> {
         self
     }
 
-    /// How much the stages before this point may drop before a warning or an error; it holds for those put before it
+    /// Limits how much the stages before this point may drop before a warning or an error; it holds for those put before it
     /// later, too.
     pub fn filter_thresholds(mut self, thresholds: FilterThresholds) -> Self {
         self.options.thresholds = thresholds;
@@ -125,26 +125,39 @@ impl<D: MapDataset + 'static> Stream<D> {
     }
 }
 
-impl<D: Stage> Stage for Stream<D> {
-    fn name(&self) -> &'static str {
-        "to_iter"
-    }
-    fn params(&self) -> String {
-        self.options.params()
-    }
-    fn role(&self) -> Role {
-        Role::Order
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.dataset]
-    }
-    fn is_border(&self) -> bool {
-        true
-    }
-    fn check(&self) -> Result<()> {
-        self.options.thresholds.check()
-    }
+/// The [`Stage`] of a border: a stream of `dataset` with `options`. What more it says of itself stands in braces.
+macro_rules! border_stage {
+    ($stream:ident { $($more:tt)* }) => {
+        impl<D: MapDataset<Item: 'static>> Stage for $stream<D> {
+            fn name(&self) -> &'static str {
+                "to_iter"
+            }
+            fn params(&self) -> String {
+                self.options.params()
+            }
+            fn role(&self) -> Role {
+                Role::Order
+            }
+            fn parents(&self) -> Vec<&dyn Stage> {
+                vec![&self.dataset]
+            }
+            fn is_border(&self) -> bool {
+                true
+            }
+            #[cfg(all(feature = "workers", target_os = "linux"))]
+            fn check_crossing(&self) -> Result<()> {
+                crate::dataset::run::remote::check_crossing::<D::Item>(&self.dataset)
+            }
+            fn check(&self) -> Result<()> {
+                self.options.thresholds.check()
+            }
+            $($more)*
+        }
+    };
 }
+pub(super) use border_stage;
+
+border_stage!(Stream {});
 
 impl<D> IterDataset for Stream<D>
 where
@@ -155,7 +168,7 @@ where
     type Iter = StreamIter<D>;
 
     fn iter(&self, run: &Runtime) -> Result<StreamIter<D>> {
-        let roots = Roots::new(self.dataset.clone(), None, run, self.stage);
+        let roots = Roots::new(self.dataset.clone(), None, run, self.stage)?;
         Ok(StreamIter { prefix: Prefix::new(roots, self.options), stage: self.stage })
     }
 }

@@ -1,33 +1,26 @@
 use serde::{Deserialize, Serialize};
 
-use super::{DatasetIterator, IterDataset};
+use super::DatasetIterator;
+use super::flow::{Flow, Flowing};
 use crate::cx::{Cx, StageId};
+use crate::dataset::facts::Facts;
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::run::opaque::debug_name;
-use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
+use crate::dataset::stage::{Role, StageSeed};
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 use crate::rng::{DEFAULT_ROUNDS, permutation};
 
-/// See [`IterDataset::window_shuffle`].
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone, Debug)]
-pub struct IterWindowShuffle<D> {
-    parent: D,
-    window: usize,
-    seed: StageSeed,
-    stage: StageId,
+/// See [`IterDataset::window_shuffle`](super::IterDataset::window_shuffle).
+pub type IterWindowShuffle<D> = Flowing<D, WindowFlow>;
+
+/// The change of [`IterWindowShuffle`].
+#[derive(Clone, Copy, Debug)]
+pub struct WindowFlow {
+    pub(super) window: usize,
+    pub(super) seed: StageSeed,
 }
 
-impl<D: Stage> IterWindowShuffle<D> {
-    pub(super) fn new(parent: D, window: usize, seed: Option<u32>) -> Self {
-        let seed = StageSeed::resolve(seed, &[&parent]);
-        let stage = stage_after(&[&parent]);
-        Self { parent, window, seed, stage }
-    }
-}
-
-impl<D: Stage> Stage for IterWindowShuffle<D> {
+impl Facts for WindowFlow {
     fn name(&self) -> &'static str {
         "window_shuffle"
     }
@@ -36,9 +29,6 @@ impl<D: Stage> Stage for IterWindowShuffle<D> {
     }
     fn role(&self) -> Role {
         Role::Stateful
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
     }
     fn memory(&self) -> Option<Memory> {
         Some(Memory::elements(Held::AtMost(self.window as u64), Held::NONE))
@@ -55,14 +45,11 @@ impl<D: Stage> Stage for IterWindowShuffle<D> {
     }
 }
 
-impl<D: IterDataset> IterDataset for IterWindowShuffle<D> {
-    type Item = D::Item;
-    type Iter = IterWindowShuffleIter<D::Iter>;
+impl<I: DatasetIterator<Item: Send>> Flow<I> for WindowFlow {
+    type Pass = IterWindowShuffleIter<I>;
 
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        let parent = self.parent.iter(run)?;
-        let (window, seed, stage) = (self.window.max(1), self.seed.get()?, self.stage);
-        let start = parent.state();
+    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+        let (window, seed, start) = (self.window.max(1), self.seed.get()?, parent.state());
         let (filling, shuffled) = (Vec::new(), Vec::new());
         Ok(IterWindowShuffleIter { parent, window, seed, start, number: 0, given: 0, filling, shuffled, stage })
     }
@@ -73,23 +60,23 @@ pub struct IterWindowShuffleIter<I: DatasetIterator> {
     parent: I,
     window: usize,
     seed: u32,
-    /// Where the parent was before the present window.
+    /// The parent's position before the present window.
     start: I::State,
     number: u64,
     /// Elements of it that were given out.
     given: u64,
     /// Elements of a window under way; after an error of the parent they wait here.
     filling: Vec<I::Item>,
-    /// What is left of a full window, the next element last.
+    /// Elements that are left of a full window, the next one last.
     shuffled: Vec<I::Item>,
     stage: StageId,
 }
 
-/// Where an [`IterWindowShuffleIter`] is.
+/// Position of an [`IterWindowShuffleIter`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WindowShuffleState<S> {
-    /// Where the parent was before the present window.
+    /// The parent's position before the present window.
     pub window_start: S,
     /// The number of the window, from 0.
     pub window: u64,
@@ -186,8 +173,9 @@ debug_name!(IterWindowShuffleIter<I: DatasetIterator>);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::iter::{StreamState, laws};
+    use crate::dataset::iter::{IterDataset, StreamState, laws};
     use crate::dataset::map::Range;
+    use crate::exec::Runtime;
     use crate::{ErrorKind, MapDataset};
 
     #[test]

@@ -9,7 +9,7 @@ use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
-/// What becomes of a zip whose datasets have different lengths.
+/// Policy for a zip whose datasets have different lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ZipLength {
     /// It fails where the shortest ends, naming it: Grain's `strict=True`.
@@ -84,11 +84,11 @@ pub struct IterZipIter<A, B> {
     stage: StageId,
 }
 
-/// Where a zip is.
+/// Position of a zip.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZipState<S> {
-    /// Where each parent is.
+    /// Position of each parent.
     pub parents: S,
     /// Whether one of them has ended: then no other is read on.
     pub stop: bool,

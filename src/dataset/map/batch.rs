@@ -8,7 +8,7 @@ use crate::dataset::blocks::Blocks;
 use crate::dataset::iter::InPlace;
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::run::pace::Pace;
-use crate::dataset::run::upcoming::Upcoming;
+use crate::dataset::run::upcoming::{Record, Upcoming};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::dataset::{INFINITE, Remainder};
 use crate::element::Stack;
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 
 /// Makes a batch of elements of `D`: [`Stacking`], or a function of the user.
 pub trait MakeFixed<D: MapDataset> {
-    /// What a batch is.
+    /// Type of a batch.
     type Batch;
 
     /// Makes a batch of `items`, of which there is at least one.
@@ -43,7 +43,7 @@ pub trait MakeFixed<D: MapDataset> {
     }
 }
 
-/// How [`MapDataset::batch`] makes a batch: by [`Stack`].
+/// Way in which [`MapDataset::batch`] makes a batch: by [`Stack`].
 #[derive(Clone, Copy, Debug)]
 pub struct Stacking;
 
@@ -128,7 +128,7 @@ impl<D: MapDataset, M> Batch<D, M> {
         Self { parent, size, remainder, make, parent_len, len, pace, stacks, stage }
     }
 
-    /// Where the elements of batch `index` are, or `None` where there is none.
+    /// Finds the elements of batch `index`, or `None` where there is no such batch.
     fn places(&self, index: u64) -> Result<Option<Range<u64>>> {
         let Some((epoch, k)) = epochs::split(index, self.len) else { return Ok(None) };
         // An epoch has its own last batch: none reaches into the next.
@@ -202,6 +202,11 @@ impl<D: MapDataset, M: MakeFixed<D>> Stage for Batch<D, M> {
             }
         }
     }
+    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
+        let (epoch, at) = epochs::split(self.parent.comes_at(record, epoch)?, self.parent_len)?;
+        let k = Some(at.checked_div(self.size as u64)?).filter(|&k| k < self.len)?;
+        epochs::join(epoch, self.len, k).ok()
+    }
     fn check(&self) -> Result<()> {
         if self.size == 0 {
             return Err(Error::config("a batch of 0 elements, and it must be 1 or more"));
@@ -221,7 +226,8 @@ impl<D: MapDataset, M: MakeFixed<D> + Send + Sync> MapDataset for Batch<D, M> {
     }
 
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<M::Batch>> {
-        let Some(indices) = self.places(index)? else { return Ok(None) };
+        let indices = self.places(index).map_err(|error| cx.blame(self.stage, "batch", error))?;
+        let Some(indices) = indices else { return Ok(None) };
         if self.stacks
             && let Some(whole) = self.make.of_columns(&self.parent, indices.clone(), cx)
         {
@@ -279,6 +285,8 @@ mod tests {
         assert_eq!(forever.get(4, &mut Cx::default()).unwrap(), Some(vec![8, 9]));
         assert_eq!(forever.get(INFINITE - 1, &mut Cx::default()).unwrap().map(|b| b.len()), Some(2));
         assert!(globals(3).repeat(None).batch_with(3, Remainder::Drop).get(INFINITE - 1, &mut Cx::default()).is_err());
+        let past = globals(5).batch(2).get(u64::MAX, &mut Cx::default()).unwrap_err();
+        assert_eq!(past.stage_name(), Some("2 batch"));
     }
 
     #[test]

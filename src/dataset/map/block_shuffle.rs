@@ -1,13 +1,11 @@
 use std::sync::Arc;
 
 use super::lanes::Lanes;
-use super::order::{self, through_places};
+use super::order::{Order, Ordered};
 use super::{MapDataset, epochs};
-use crate::cx::{Cx, StageId};
 use crate::dataset::blocks::Blocks;
 use crate::dataset::memory::Memory;
-use crate::dataset::run::upcoming::Upcoming;
-use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
+use crate::dataset::stage::StageSeed;
 use crate::dataset::{INFINITE, label};
 use crate::error::{Error, Result};
 use crate::fork::OwnLock;
@@ -15,22 +13,34 @@ use crate::rng::{IndexShuffle, SeedSequence};
 use crate::units;
 
 /// See [`MapDataset::block_shuffle`].
-#[must_use = "datasets are lazy and do nothing until read"]
+pub type BlockShuffle<D> = Ordered<D, BlockOrder>;
+
+/// The order of [`BlockShuffle`].
 #[derive(Clone, Debug)]
-pub struct BlockShuffle<D> {
-    parent: D,
+pub struct BlockOrder {
     window_blocks: usize,
     /// Elements of a block, where the source is not asked.
     block_size: Option<u64>,
     seed: StageSeed,
     len: u64,
-    /// None where they are not known, or too many.
-    blocks: Option<Blocks>,
+    blocks: Result<Blocks, Unknown>,
     /// The window that a thread reads.
     open: Lanes<Window>,
     /// The order of the blocks in two epochs: threads may be on both sides of the border between them.
     epochs: Arc<OwnLock<[Option<Arc<Epoch>>; 2]>>,
-    stage: StageId,
+}
+
+/// Reason why there are no blocks to shuffle.
+#[derive(Clone, Debug)]
+enum Unknown {
+    /// The dataset never ends.
+    Endless,
+    /// They were to have no elements.
+    Empty,
+    /// They are as many as this.
+    TooMany(u64),
+    /// The dataset of this label has none.
+    Of(String),
 }
 
 /// Blocks of a dataset at most: an epoch's order of as many takes a moment to make.
@@ -66,7 +76,7 @@ struct Part {
 }
 
 impl Window {
-    /// Where element `k` of the epoch is read, which is one of the window's.
+    /// Finds the place at which element `k` of the epoch is read, which is one of the window's.
     #[inline]
     fn place(&self, k: u64) -> u64 {
         let at = self.order.get(k - self.start);
@@ -75,42 +85,60 @@ impl Window {
     }
 }
 
-impl<D: MapDataset> BlockShuffle<D> {
-    pub(super) fn new(parent: D, window_blocks: usize, seed: Option<u32>) -> Self {
-        let (seed, stage, len) = (StageSeed::resolve(seed, &[&parent]), stage_after(&[&parent]), parent.len());
-        let blocks = parent.blocks().filter(|blocks| blocks.elements() == len && blocks.count() as u64 <= MOST_BLOCKS);
-        let epochs = Arc::default();
-        Self { parent, window_blocks, block_size: None, seed, len, blocks, open: Lanes::new(), epochs, stage }
-    }
-
+impl<D> BlockShuffle<D> {
     /// Takes runs of `block_size` elements for blocks, whatever those of the source are. For sources that have none.
-    pub fn block_size(self, block_size: u64) -> Self {
-        let is_countable =
-            self.len < INFINITE && self.len.checked_div(block_size).is_some_and(|count| count < MOST_BLOCKS);
-        let blocks = if is_countable { Blocks::even(block_size, self.len) } else { None };
-        Self { block_size: Some(block_size), blocks, open: Lanes::new(), epochs: Arc::default(), ..self }
+    pub fn block_size(mut self, block_size: u64) -> Self {
+        self.order = self.order.of_size(block_size);
+        self
     }
 
     /// The index at which element `index` of the parent comes: what the order turns into `index`.
     ///
     /// # Errors
-    /// As [`check`](Stage::check), and [`ErrorKind::Config`](crate::ErrorKind::Config) past the last epoch that has indices.
+    /// As [`check`](crate::Stage::check), and [`ErrorKind::Config`](crate::ErrorKind::Config) past the last epoch that has indices.
     pub fn index_of(&self, index: u64) -> Result<u64> {
-        self.check()?;
-        let (Some(blocks), Some((epoch, at))) = (&self.blocks, epochs::split(index, self.len)) else {
-            return Err(Error::config(format!("no element {index}: the dataset is empty")));
+        self.order.check()?;
+        let empty = || Error::config(format!("no element {index}: the dataset is empty"));
+        self.order.inverse(index)?.ok_or_else(empty)
+    }
+}
+
+impl BlockOrder {
+    pub(super) fn new(parent: &impl MapDataset, window_blocks: usize, seed: Option<u32>) -> Self {
+        let (seed, len) = (StageSeed::resolve(seed, &[parent]), parent.len());
+        let blocks = match parent.blocks() {
+            _ if len >= INFINITE => Err(Unknown::Endless),
+            Some(blocks) if blocks.count() as u64 > MOST_BLOCKS => Err(Unknown::TooMany(blocks.count() as u64)),
+            Some(blocks) if blocks.elements() == len => Ok(blocks),
+            _ => Err(Unknown::Of(label(parent))),
         };
-        let seed = self.seed.get()?;
-        let block = blocks.find(at);
-        let position = self.epoch(blocks, epoch, seed).order.index_of(block as u64);
-        let window = self.window(blocks, epoch, position as usize / self.window_blocks, seed);
-        let part = window.parts[position as usize % self.window_blocks];
-        let k = window.start + window.order.index_of(part.before + (at - part.first));
-        epochs::join(epoch, self.len, k)
+        Self { window_blocks, block_size: None, seed, len, blocks, open: Lanes::new(), epochs: Arc::default() }
     }
 
-    /// Where element `k` of `epoch` is read in that epoch.
-    fn place(&self, blocks: &Blocks, epoch: u64, k: u64, seed: u32) -> u64 {
+    /// The same of blocks of `size` elements each.
+    fn of_size(self, size: u64) -> Self {
+        let count = self.len.checked_next_multiple_of(size).map_or(0, |len| len / size);
+        let blocks = match self.len {
+            INFINITE.. => Err(Unknown::Endless),
+            _ if count > MOST_BLOCKS => Err(Unknown::TooMany(count)),
+            len => Blocks::even(size, len).ok_or(Unknown::Empty),
+        };
+        Self { block_size: Some(size), blocks, open: Lanes::new(), epochs: Arc::default(), ..self }
+    }
+
+    /// The blocks, the seed, and an index as an epoch and an index in it; `None` where there are no elements.
+    #[inline]
+    fn find(&self, index: u64) -> Result<Option<(&Blocks, u32, u64, u64)>> {
+        let seed = self.seed.get()?;
+        let Some((epoch, at)) = epochs::split(index, self.len) else { return Ok(None) };
+        match &self.blocks {
+            Ok(blocks) if self.window_blocks > 0 => Ok(Some((blocks, seed, epoch, at))),
+            _ => self.check().map(|()| None),
+        }
+    }
+
+    /// Finds the place at which element `k` of `epoch` is read in that epoch.
+    fn place_in(&self, blocks: &Blocks, epoch: u64, k: u64, seed: u32) -> u64 {
         let open = || {
             let windows = &self.epoch(blocks, epoch, seed).starts;
             self.window(blocks, epoch, windows.partition_point(|&start| start <= k) - 1, seed)
@@ -162,36 +190,19 @@ impl<D: MapDataset> BlockShuffle<D> {
         Window { epoch, start, end: start + before, parts, order }
     }
 
-    /// Where `indices` are found, if all are.
-    fn places(&self, indices: &[u64]) -> Option<Vec<u64>> {
-        let (seed, blocks) = (self.seed.get().ok()?, self.blocks.as_ref().filter(|_| self.window_blocks > 0)?);
-        order::places(indices, |index| {
-            let (epoch, k) = epochs::split(index, self.len)?;
-            epochs::join(epoch, self.len, self.place(blocks, epoch, k, seed)).ok()
-        })
-    }
-
     /// Checks that blocks are known, and few enough.
     fn check_blocks(&self) -> Result<&Blocks> {
-        if self.len >= INFINITE {
-            return Err(Error::config("it shuffles the blocks of a dataset that never ends")
-                .help("shuffle first, then `repeat`: each epoch gets an order of its own"));
-        }
-        if self.block_size == Some(0) {
-            return Err(Error::config("a block of 0 elements, and it must be 1 or more"));
-        }
-        if let Some(blocks) = &self.blocks {
-            return Ok(blocks);
-        }
-        let known = self.block_size.map(|size| self.len.div_ceil(size));
-        match known.or_else(|| self.parent.blocks().map(|blocks| blocks.count() as u64)) {
-            Some(count) if count > MOST_BLOCKS => Err(Error::config(format!(
+        self.blocks.as_ref().map_err(|unknown| match unknown {
+            Unknown::Endless => Error::config("it shuffles the blocks of a dataset that never ends")
+                .help("shuffle first, then `repeat`: each epoch gets an order of its own"),
+            Unknown::Empty => Error::config("a block of 0 elements, and it must be 1 or more"),
+            Unknown::TooMany(count) => Error::config(format!(
                 "{count} blocks, and {MOST_BLOCKS} are the most whose order is kept in memory"
             ))
-            .help(format!("give it a block_size of {} or more", self.len.div_ceil(MOST_BLOCKS)))),
-            _ => Err(Error::config(format!("it does not know the blocks of {}", label(&self.parent)))
-                .help("give it a block_size in elements, or put it straight behind a source that has row groups, chunks or shards")),
-        }
+            .help(format!("give it a block_size of {} or more", self.len.div_ceil(MOST_BLOCKS))),
+            Unknown::Of(parent) => Error::config(format!("it does not know the blocks of {parent}"))
+                .help("give it a block_size in elements, or put it straight behind a source that has row groups, chunks or shards"),
+        })
     }
 
     /// Checks that the source keeps two windows at a time: the one that is read, and the next, which is fetched.
@@ -225,42 +236,46 @@ fn key(numbers: &[u64]) -> u32 {
     key
 }
 
-impl<D: MapDataset> Stage for BlockShuffle<D> {
+impl Order for BlockOrder {
+    const IS_NATIVE: bool = true;
+
     fn name(&self) -> &'static str {
         "block_shuffle"
     }
     fn params(&self) -> String {
         match (self.block_size, &self.blocks) {
             (Some(size), _) => format!("{}, block_size={size}, {}", self.window_blocks, self.seed),
-            (None, Some(blocks)) => format!("{}, blocks={}, {}", self.window_blocks, blocks.count(), self.seed),
-            (None, None) => format!("{}, {}", self.window_blocks, self.seed),
+            (None, Ok(blocks)) => format!("{}, blocks={}, {}", self.window_blocks, blocks.count(), self.seed),
+            (None, Err(_)) => format!("{}, {}", self.window_blocks, self.seed),
         }
     }
-    fn role(&self) -> Role {
-        Role::Order
+    #[inline]
+    fn place(&self, index: u64) -> Result<Option<u64>> {
+        let Some((blocks, seed, epoch, k)) = self.find(index)? else { return Ok(None) };
+        epochs::join(epoch, self.len, self.place_in(blocks, epoch, k, seed)).map(Some)
     }
-    fn is_native(&self) -> bool {
-        true
+    fn inverse(&self, place: u64) -> Result<Option<u64>> {
+        let Some((blocks, seed, epoch, at)) = self.find(place)? else { return Ok(None) };
+        let block = blocks.find(at);
+        let position = self.epoch(blocks, epoch, seed).order.index_of(block as u64) as usize;
+        let window = self.window(blocks, epoch, position / self.window_blocks, seed);
+        let part = window.parts[position % self.window_blocks];
+        let k = window.start + window.order.index_of(part.before + (at - part.first));
+        epochs::join(epoch, self.len, k).map(Some)
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
+    fn keeps_blocks(&self) -> bool {
+        self.block_size.is_none()
     }
     fn memory(&self) -> Option<Memory> {
-        let Some(blocks) = &self.blocks else { return Some(Memory::NOTHING) };
+        let Ok(blocks) = &self.blocks else { return Some(Memory::NOTHING) };
         let mean = self.len / (blocks.count() as u64).max(1);
         let elements = mean.saturating_mul(self.window_blocks as u64).min(self.len);
         let order = if elements <= IndexShuffle::MOST_IN_TABLE { size_of::<u16>() as u64 * elements } else { 0 };
         let parts = size_of::<Part>() as u64 * self.window_blocks.min(blocks.count()) as u64;
         Some(Memory::bytes(order + parts).per_thread())
     }
-    fn will_read(&self, next: Upcoming<'_>) {
-        if let Some(places) = self.places(next.indices()) {
-            let next = if self.block_size.is_none() { next.in_blocks() } else { next };
-            self.parent.will_read(next.at(&places));
-        }
-    }
     fn mixing(&self) -> Option<String> {
-        let blocks = self.blocks.as_ref().filter(|blocks| blocks.count() > 0)?;
+        let blocks = self.blocks.as_ref().ok().filter(|blocks| blocks.count() > 0)?;
         let share = |window: u64| {
             let each = self.len as f64 / blocks.count() as f64;
             (each - 1.0).max(0.0) / (each * window as f64 - 1.0).max(1.0) * 100.0
@@ -286,36 +301,13 @@ impl<D: MapDataset> Stage for BlockShuffle<D> {
     }
 }
 
-impl<D: MapDataset> MapDataset for BlockShuffle<D> {
-    type Item = D::Item;
-
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
-        let seed = self.seed.get().map_err(|e| cx.blame(self.stage, "block_shuffle", e))?;
-        let Some((epoch, k)) = epochs::split(index, self.len) else { return Ok(None) };
-        let Some(blocks) = self.blocks.as_ref().filter(|_| self.window_blocks > 0) else {
-            return self.check().map(|()| None).map_err(|e| cx.blame(self.stage, "block_shuffle", e));
-        };
-        let at = cx.consumed(self.stage, || self.place(blocks, epoch, k, seed));
-        let element = self.parent.get(epochs::join(epoch, self.len, at)?, cx)?;
-        if element.is_some() {
-            cx.produced(self.stage, 1, 0);
-        }
-        Ok(element)
-    }
-
-    through_places!(timed);
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::cx::Cx;
+    use crate::dataset::Stage;
     use crate::dataset::map::{Concatenate, RandomAccess, Range, Source};
 
     /// Records in blocks of these lengths, of which so many elements have room.

@@ -4,7 +4,7 @@ use super::{Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::INFINITE;
 use crate::dataset::blocks::Blocks;
-use crate::dataset::run::upcoming::Upcoming;
+use crate::dataset::run::upcoming::{Record, Upcoming};
 use crate::dataset::stage::{Role, Stage};
 use crate::error::{Error, Result};
 
@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug)]
 pub struct Concatenate<D> {
     parents: Parents<D>,
-    /// Where each dataset ends.
+    /// Index at which each dataset ends.
     ends: Vec<u64>,
 }
 
@@ -54,7 +54,7 @@ impl<D: MapDataset> Concatenate<D> {
         Ok((which, epochs::join(epoch, self.ends[which] - start, k - start)?))
     }
 
-    /// Where all of `indices` are, if they are.
+    /// Finds all of `indices`, if all are there.
     fn places(&self, indices: &[u64]) -> Option<Vec<(usize, u64)>> {
         let place = |&index: &u64| {
             let (epoch, k) = epochs::split(index, self.len())?;
@@ -87,6 +87,13 @@ impl<D: MapDataset> Stage for Concatenate<D> {
         if let Some(places) = self.places(next.indices()) {
             self.parents.will_read(&places, next);
         }
+    }
+    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).zip(self.parents.stages()).find_map(|((start, end), part)| {
+            let (epoch, k) = epochs::split(part.comes_at(record, epoch)?, end - start)?;
+            epochs::join(epoch, self.len(), start + k).ok()
+        })
     }
     fn check(&self) -> Result<()> {
         if self.parents.count() == 0 {

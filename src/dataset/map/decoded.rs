@@ -1,8 +1,8 @@
-//! How often sources decode units of many records, for the report.
+//! Counts of how often sources decode units of many records, for the report.
 
 use crate::cx::Cx;
 
-/// How often a source has decoded units of many records: see [`RandomAccess::take_decoded`](super::RandomAccess::take_decoded).
+/// Count of how often a source has decoded units of many records: see [`RandomAccess::take_decoded`](super::RandomAccess::take_decoded).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decoded {
     /// Units that were decoded.
@@ -13,7 +13,7 @@ pub struct Decoded {
     pub read: u64,
 }
 
-/// What random order costs a source whose decoded units do not have room all together: see
+/// Cost of random order for a source whose decoded units do not have room all together: see
 /// [`Stage::if_shuffled`](crate::Stage::if_shuffled).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shuffled {
@@ -42,7 +42,7 @@ impl Decoded {
         }
     }
 
-    /// What was [noted](Self::note), by the names of sources.
+    /// Finds what was [noted](Self::note), by the names of sources.
     pub(crate) fn noted(notes: &[(String, u64)]) -> impl Iterator<Item = (&str, Self)> {
         notes.iter().filter_map(|(what, units)| {
             let source = what.strip_suffix(UNITS)?;

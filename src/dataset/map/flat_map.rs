@@ -28,7 +28,7 @@ pub struct TryFlatMap<D, F, U> {
 /// More slots than are looked at one by one: those that stay empty are passed over, too.
 const MOST_FAN_OUT: usize = 1 << 20;
 
-/// What both have in common: `max_fan_out` slots for every element.
+/// Slots of both kinds of `flat_map`: `max_fan_out` for every element.
 #[derive(Debug)]
 struct Slots<D, U> {
     parent: D,
@@ -44,7 +44,7 @@ struct Open<U> {
 }
 
 impl<U> Open<U> {
-    /// What is in `slot`: known (a piece, or nothing) unless its piece was taken before.
+    /// Takes what is in `slot`: known (a piece, or nothing) unless its piece was taken before.
     fn take(&mut self, slot: usize) -> Option<Option<U>> {
         match self.pieces.get_mut(slot) {
             None => Some(None),

@@ -1,134 +1,68 @@
-use std::fmt;
+use super::Many;
+use super::each::{Each, Mapped};
+use crate::dataset::facts::Facts;
+use crate::dataset::run::opaque::debug_name;
+use crate::error::{Error, Result};
 
-use super::{Many, MapDataset};
-use crate::cx::{Cx, StageId};
-use crate::dataset::stage::{Role, Stage, stage_after};
-use crate::error::Result;
+/// See [`MapDataset::map`](super::MapDataset::map).
+pub type Map<D, F> = Mapped<D, MapFn<F>>;
 
-/// See [`MapDataset::map`].
-#[must_use = "datasets are lazy and do nothing until read"]
+/// See [`MapDataset::try_map`](super::MapDataset::try_map).
+pub type TryMap<D, F> = Mapped<D, TryMapFn<F>>;
+
+/// The function of [`Map`].
 #[derive(Clone)]
-pub struct Map<D, F> {
-    parent: D,
-    f: F,
-    stage: StageId,
-}
+pub struct MapFn<F>(pub(super) F);
 
-impl<D: Stage, F> Map<D, F> {
-    pub(super) fn new(parent: D, f: F) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, f, stage }
-    }
-}
+/// The function of [`TryMap`].
+#[derive(Clone)]
+pub struct TryMapFn<F>(pub(in crate::dataset) F);
 
-impl<D: Stage, F> Stage for Map<D, F> {
+impl<F: Send + Sync> Facts for MapFn<F> {
     fn name(&self) -> &'static str {
         "map"
     }
-    fn role(&self) -> Role {
-        Role::Elementwise
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
 }
 
-impl<D, U, F> MapDataset for Map<D, F>
-where
-    D: MapDataset,
-    F: Fn(D::Item) -> U + Send + Sync,
-{
-    type Item = U;
+impl<T, U, F: Fn(T) -> U + Send + Sync> Each<T> for MapFn<F> {
+    const IS_ONE: bool = true;
+    type Out = U;
 
-    fn len(&self) -> u64 {
-        self.parent.len()
+    #[inline]
+    fn apply(&self, _: u64, element: T) -> Result<Option<U>> {
+        Ok(Some(self.0(element)))
     }
 
     #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<U>> {
-        let element = self.parent.get(index, cx)?;
-        Ok(element.map(|element| cx.timed(self.stage, || (self.f)(element))))
-    }
-
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
-        let many = self.parent.get_many(indices, cx);
-        cx.timed_many(self.stage, many.items().len(), || many.map(|_, element| (self.f)(element)))
+    fn apply_many(&self, _: &[u64], many: Many<T>, _: impl Fn(Error) -> Error + Copy) -> Many<U> {
+        many.map(|_, element| self.0(element))
     }
 }
 
-impl<D: fmt::Debug, F> fmt::Debug for Map<D, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Map").field("parent", &self.parent).finish_non_exhaustive()
-    }
-}
-
-/// See [`MapDataset::try_map`].
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone)]
-pub struct TryMap<D, F> {
-    parent: D,
-    f: F,
-    stage: StageId,
-}
-
-impl<D: Stage, F> TryMap<D, F> {
-    pub(super) fn new(parent: D, f: F) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, f, stage }
-    }
-}
-
-impl<D: Stage, F> Stage for TryMap<D, F> {
+impl<F: Send + Sync> Facts for TryMapFn<F> {
     fn name(&self) -> &'static str {
         "map"
     }
-    fn role(&self) -> Role {
-        Role::Elementwise
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
 }
 
-impl<D, U, F> MapDataset for TryMap<D, F>
-where
-    D: MapDataset,
-    F: Fn(D::Item) -> Result<U> + Send + Sync,
-{
-    type Item = U;
-
-    fn len(&self) -> u64 {
-        self.parent.len()
-    }
+impl<T, U, F: Fn(T) -> Result<U> + Send + Sync> Each<T> for TryMapFn<F> {
+    const IS_ONE: bool = true;
+    type Out = U;
 
     #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<U>> {
-        let Some(element) = self.parent.get(index, cx)? else { return Ok(None) };
-        match cx.timed(self.stage, || (self.f)(element)) {
-            Ok(mapped) => Ok(Some(mapped)),
-            Err(error) => Err(cx.blame(self.stage, "map", error)),
-        }
-    }
-
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
-        let many = self.parent.get_many(indices, cx);
-        let blame = cx.blamer(self.stage, "map");
-        let apply = |_, element| (self.f)(element).map(Some).map_err(blame);
-        cx.timed_many(self.stage, many.items().len(), || many.filter_map(apply))
+    fn apply(&self, _: u64, element: T) -> Result<Option<U>> {
+        self.0(element).map(Some)
     }
 }
 
-impl<D: fmt::Debug, F> fmt::Debug for TryMap<D, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TryMap").field("parent", &self.parent).finish_non_exhaustive()
-    }
-}
+debug_name!(MapFn<F>);
+debug_name!(TryMapFn<F>);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::map::Range;
-    use crate::error::Error;
+    use crate::cx::Cx;
+    use crate::dataset::map::{MapDataset, Range};
 
     #[test]
     fn an_error_names_the_stage() {

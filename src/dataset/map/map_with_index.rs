@@ -1,12 +1,11 @@
-use std::fmt;
-
-use super::{Many, MapDataset, epochs};
-use crate::cx::{Cx, StageId};
-use crate::dataset::stage::{Role, Stage, stage_after};
+use super::each::{Each, Mapped};
+use super::{Many, epochs};
+use crate::dataset::facts::Facts;
+use crate::dataset::run::opaque::debug_name;
 use crate::element::Around;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
-/// Where an element stands: what [`MapDataset::map_with_index`] hands over.
+/// Place of an element, as [`MapDataset::map_with_index`](super::MapDataset::map_with_index) hands it over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ElementIndex {
     /// The index that was asked for; it goes on over the epochs.
@@ -26,142 +25,98 @@ impl ElementIndex {
     }
 }
 
-/// See [`MapDataset::map_with_index`].
-#[must_use = "datasets are lazy and do nothing until read"]
+/// See [`MapDataset::map_with_index`](super::MapDataset::map_with_index).
+pub type MapWithIndex<D, F> = Mapped<D, IndexFn<F>>;
+
+/// See [`MapDataset::try_map_with_index`](super::MapDataset::try_map_with_index).
+pub type TryMapWithIndex<D, F> = Mapped<D, TryIndexFn<F>>;
+
+/// The function of [`MapWithIndex`].
 #[derive(Clone)]
-pub struct MapWithIndex<D, F> {
-    parent: D,
+pub struct IndexFn<F> {
     f: F,
     len: u64,
-    stage: StageId,
 }
 
-impl<D: MapDataset, F> MapWithIndex<D, F> {
-    pub(super) fn new(parent: D, f: F) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { len: parent.len(), parent, f, stage }
-    }
-}
-
-impl<D: Stage, F> Stage for MapWithIndex<D, F> {
-    fn name(&self) -> &'static str {
-        "map_with_index"
-    }
-    fn role(&self) -> Role {
-        Role::Elementwise
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
-}
-
-impl<D, U, F> MapDataset for MapWithIndex<D, F>
-where
-    D: MapDataset,
-    F: Fn(ElementIndex, D::Item) -> U + Send + Sync,
-{
-    type Item = U;
-
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<U>> {
-        let Some(element) = self.parent.get(index, cx)? else { return Ok(None) };
-        Ok(Some(cx.timed(self.stage, || (self.f)(ElementIndex::new(index, self.len), element))))
-    }
-
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
-        let many = self.parent.get_many(indices, cx);
-        let apply = |place: usize, element| (self.f)(ElementIndex::new(indices[place], self.len), element);
-        cx.timed_many(self.stage, many.items().len(), || many.map(apply))
-    }
-}
-
-impl<D: fmt::Debug, F> fmt::Debug for MapWithIndex<D, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MapWithIndex").field("parent", &self.parent).finish_non_exhaustive()
-    }
-}
-
-/// See [`MapDataset::try_map_with_index`].
-#[must_use = "datasets are lazy and do nothing until read"]
+/// The function of [`TryMapWithIndex`].
 #[derive(Clone)]
-pub struct TryMapWithIndex<D, F> {
-    parent: D,
+pub struct TryIndexFn<F> {
     f: F,
     len: u64,
     around: Around,
-    stage: StageId,
 }
 
-impl<D: MapDataset, F> TryMapWithIndex<D, F> {
-    pub(super) fn new(parent: D, f: F) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { len: parent.len(), parent, f, around: |calls| calls(), stage }
+impl<F> IndexFn<F> {
+    pub(super) fn new(len: u64, f: F) -> Self {
+        Self { f, len }
     }
+}
 
+impl<F> TryIndexFn<F> {
+    pub(super) fn new(len: u64, f: F) -> Self {
+        Self { f, len, around: |calls| calls() }
+    }
+}
+
+#[cfg(feature = "python")]
+impl<D, F> TryMapWithIndex<D, F> {
     /// The same, with the calls for a chunk of elements made inside of `around`.
-    #[cfg(feature = "python")]
-    pub(crate) fn around(self, around: Around) -> Self {
-        Self { around, ..self }
+    pub(crate) fn around(mut self, around: Around) -> Self {
+        self.each.around = around;
+        self
     }
 }
 
-impl<D: Stage, F> Stage for TryMapWithIndex<D, F> {
+impl<F: Send + Sync> Facts for IndexFn<F> {
     fn name(&self) -> &'static str {
         "map_with_index"
     }
-    fn role(&self) -> Role {
-        Role::Elementwise
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
 }
 
-impl<D, U, F> MapDataset for TryMapWithIndex<D, F>
-where
-    D: MapDataset,
-    F: Fn(ElementIndex, D::Item) -> Result<U> + Send + Sync,
-{
-    type Item = U;
+impl<T, U, F: Fn(ElementIndex, T) -> U + Send + Sync> Each<T> for IndexFn<F> {
+    const IS_ONE: bool = true;
+    type Out = U;
 
-    fn len(&self) -> u64 {
-        self.len
+    #[inline]
+    fn apply(&self, index: u64, element: T) -> Result<Option<U>> {
+        Ok(Some((self.f)(ElementIndex::new(index, self.len), element)))
     }
 
     #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<U>> {
-        let Some(element) = self.parent.get(index, cx)? else { return Ok(None) };
-        match cx.timed(self.stage, || (self.f)(ElementIndex::new(index, self.len), element)) {
-            Ok(mapped) => Ok(Some(mapped)),
-            Err(error) => Err(cx.blame(self.stage, "map_with_index", error)),
-        }
-    }
-
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
-        let many = self.parent.get_many(indices, cx);
-        let blame = cx.blamer(self.stage, "map_with_index");
-        let apply = |place: usize, element| {
-            (self.f)(ElementIndex::new(indices[place], self.len), element).map(Some).map_err(blame)
-        };
-        cx.timed_many(self.stage, many.items().len(), || many.filter_map_in(self.around, apply))
+    fn apply_many(&self, indices: &[u64], many: Many<T>, _: impl Fn(Error) -> Error + Copy) -> Many<U> {
+        many.map(|place, element| (self.f)(ElementIndex::new(indices[place], self.len), element))
     }
 }
 
-impl<D: fmt::Debug, F> fmt::Debug for TryMapWithIndex<D, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TryMapWithIndex").field("parent", &self.parent).finish_non_exhaustive()
+impl<F: Send + Sync> Facts for TryIndexFn<F> {
+    fn name(&self) -> &'static str {
+        "map_with_index"
     }
 }
+
+impl<T, U, F: Fn(ElementIndex, T) -> Result<U> + Send + Sync> Each<T> for TryIndexFn<F> {
+    const IS_ONE: bool = true;
+    type Out = U;
+
+    #[inline]
+    fn apply(&self, index: u64, element: T) -> Result<Option<U>> {
+        (self.f)(ElementIndex::new(index, self.len), element).map(Some)
+    }
+
+    #[inline]
+    fn apply_many(&self, indices: &[u64], many: Many<T>, blame: impl Fn(Error) -> Error + Copy) -> Many<U> {
+        many.filter_map_in(self.around, |place, element| self.apply(indices[place], element).map_err(blame))
+    }
+}
+
+debug_name!(IndexFn<F>);
+debug_name!(TryIndexFn<F>);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::map::Range;
-    use crate::error::Error;
+    use crate::cx::Cx;
+    use crate::dataset::map::{MapDataset, Range};
 
     #[test]
     fn the_index_goes_on_over_the_epochs() {

@@ -67,7 +67,7 @@ impl<D: MapDataset> Mix<D> {
         self.planned()
     }
 
-    /// What cannot be mixed is empty, and an error of `check`.
+    /// Plans the mix; one that cannot be is empty, and an error of `check`.
     fn planned(mut self) -> Self {
         self.plan = self.plan().ok();
         self

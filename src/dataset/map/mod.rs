@@ -4,7 +4,9 @@ mod batch;
 mod block_shuffle;
 mod concatenate;
 mod decoded;
+mod each;
 mod epochs;
+mod facts;
 mod filter;
 mod flat_map;
 mod lanes;
@@ -33,25 +35,30 @@ use std::sync::Arc;
 
 pub(super) use self::batch::stacked;
 pub use self::batch::{Batch, MakeFixed, Stacking};
-pub use self::block_shuffle::BlockShuffle;
+pub use self::block_shuffle::{BlockOrder, BlockShuffle};
 pub use self::concatenate::Concatenate;
 pub use self::decoded::{Decoded, Shuffled};
-pub use self::filter::Filter;
+pub(super) use self::each::apply;
+pub use self::each::{Each, Mapped};
+pub use self::facts::SourceFacts;
+pub use self::filter::{Filter, FilterFn};
 pub use self::flat_map::{FlatMap, TryFlatMap};
-pub use self::map::{Map, TryMap};
-pub use self::map_with_index::{ElementIndex, MapWithIndex, TryMapWithIndex};
+pub use self::map::{Map, MapFn, TryMap, TryMapFn};
+pub use self::map_with_index::{ElementIndex, IndexFn, MapWithIndex, TryIndexFn, TryMapWithIndex};
 pub use self::mix::Mix;
-pub use self::random_map::{RandomMap, TryRandomMap};
+pub use self::order::{Order, Ordered};
+pub(super) use self::pointers::same_dataset;
+pub use self::random_map::{DrawFn, RandomMap, TryDrawFn, TryRandomMap};
 pub use self::range::Range;
-pub use self::repeat::Repeat;
-pub use self::seed::Seed;
+pub use self::repeat::{Repeat, RepeatOrder};
+pub use self::seed::{Seed, SeedOrder};
 pub use self::select::{Select, SelectionMap};
-pub use self::select_indices::SelectIndices;
-pub use self::shuffle::Shuffle;
-pub use self::slice::Slice;
-pub use self::slots::Slots;
+pub use self::select_indices::{IndicesOrder, SelectIndices};
+pub use self::shuffle::{Shuffle, ShuffleOrder};
+pub use self::slice::{Slice, SliceOrder};
+pub use self::slots::{Slots, SlotsFn};
 pub use self::source::{RandomAccess, Source};
-pub use self::window_shuffle::WindowShuffle;
+pub use self::window_shuffle::{WindowOrder, WindowShuffle};
 pub use self::zip::{Zip, ZipAll};
 use super::boxed::BoxMap;
 use super::iter::{InPlace, Stream};
@@ -66,7 +73,7 @@ use crate::error::Result;
 use crate::exec::Runtime;
 use crate::rng::ElementRng;
 
-/// What [`MapDataset::get_stacked`] gives: a batch, or nothing.
+/// Answer of [`MapDataset::get_stacked`]: a batch, or nothing.
 pub type GetStacked<T> = Option<InPlace<<T as Stack>::Batch>>;
 
 /// Random access, without state: every [`get`](Self::get) stands alone, so any thread may call it, in any order.
@@ -80,7 +87,7 @@ pub type GetStacked<T> = Option<InPlace<<T as Stack>::Batch>>;
 /// [`stage_after`](super::stage_after) and run its own work inside [`Cx::timed`], so that the report sees it.
 /// `examples/custom_stage.rs` is a complete one; [`get_many`](Self::get_many) makes it quicker where elements are cheap. [`pipe`](Self::pipe) puts it into a chain.
 pub trait MapDataset: Stage + Send + Sync {
-    /// What it yields.
+    /// Elements of this type.
     type Item;
 
     /// Elements in one epoch, [`INFINITE`](super::INFINITE) if it never ends.
@@ -89,10 +96,10 @@ pub trait MapDataset: Stage + Send + Sync {
     /// The element at `index`, or `None` where a filter dropped it. Indices past [`len`](Self::len) belong to later epochs.
     ///
     /// # Errors
-    /// Whatever a source, a user's function or a check of the data reports, with the stage that failed.
+    /// Errors of a source, a user's function or a check of the data, with the stage that failed.
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Self::Item>>;
 
-    /// What [`get`](Self::get) gives for each of `indices`, in that order: a place for every index, whatever becomes of it.
+    /// Does what [`get`](Self::get) does for each of `indices`, in that order: a place for every index, whatever becomes of it.
     ///
     /// Executors ask for chunks where elements are cheap. A stage that does nothing here does what it does one by one; one
     /// that evaluates its parent by `get_many` and then runs over the elements in one loop, inside [`Cx::timed_many`], costs a
@@ -102,7 +109,7 @@ pub trait MapDataset: Stage + Send + Sync {
         Many::one_by_one(indices, |index| self.get(index, cx))
     }
 
-    /// What [`Stack::stack`] makes of the elements at `indices`, at least one, in that order, where that is to be had without
+    /// Makes what [`Stack::stack`] makes of the elements at `indices`, at least one, in that order, where that is to be had without
     /// making them: a source that has columns copies it out of those, and a stage that changes only the order passes it on.
     ///
     /// `None` where it is not to be had, and where an element is missing, bad or unlike the first: who asks then makes the
@@ -126,7 +133,7 @@ pub trait MapDataset: Stage + Send + Sync {
     /// The same for one pass behind `border`, where the executor of `run` evaluates only a part of it; `None` where all of it
     /// is evaluated in one place. A stage that says nothing here is evaluated with all in front of it.
     #[doc(hidden)]
-    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Self>
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>>
     where
         Self: Sized,
     {
@@ -152,7 +159,7 @@ pub trait MapDataset: Stage + Send + Sync {
         Self: Sized,
         F: Fn(Self::Item) -> U + Send + Sync,
     {
-        Map::new(self, f)
+        Mapped::new(self, |_| MapFn(f))
     }
 
     /// Applies `f`, which may fail, to every element.
@@ -164,7 +171,7 @@ pub trait MapDataset: Stage + Send + Sync {
         Self: Sized,
         F: Fn(Self::Item) -> Result<U> + Send + Sync,
     {
-        TryMap::new(self, f)
+        Mapped::new(self, |_| TryMapFn(f))
     }
 
     /// Keeps the elements for which `predicate` holds. The length stays: a dropped element leaves an empty slot, which
@@ -174,7 +181,7 @@ pub trait MapDataset: Stage + Send + Sync {
         Self: Sized,
         P: Fn(&Self::Item) -> bool + Send + Sync,
     {
-        Filter::new(self, predicate)
+        Mapped::new(self, |_| FilterFn(predicate))
     }
 
     /// The slots themselves, for what must have one for each index, as `batch`: `None` where an element was dropped.
@@ -189,7 +196,7 @@ pub trait MapDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        Slots::new(self)
+        Mapped::new(self, |_| SlotsFn)
     }
 
     /// Sets the seed from which random stages after it, unless given their own, derive theirs.
@@ -199,7 +206,7 @@ pub trait MapDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        Seed::new(self, seed)
+        Ordered::new(self, |_| SeedOrder(seed))
     }
 
     /// Applies `f` to every element and its [`ElementIndex`].
@@ -218,7 +225,7 @@ pub trait MapDataset: Stage + Send + Sync {
         Self: Sized,
         F: Fn(ElementIndex, Self::Item) -> U + Send + Sync,
     {
-        MapWithIndex::new(self, f)
+        Mapped::new(self, |parent| IndexFn::new(parent.len(), f))
     }
 
     /// [`map_with_index`](Self::map_with_index) with a function that may fail.
@@ -230,7 +237,7 @@ pub trait MapDataset: Stage + Send + Sync {
         Self: Sized,
         F: Fn(ElementIndex, Self::Item) -> Result<U> + Send + Sync,
     {
-        TryMapWithIndex::new(self, f)
+        Mapped::new(self, |parent| TryIndexFn::new(parent.len(), f))
     }
 
     /// Puts the elements in random order, another in every epoch: element `i` of epoch `e` is found by a permutation of
@@ -258,7 +265,7 @@ pub trait MapDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        Shuffle::new(self, seed.into())
+        Ordered::new(self, |parent| ShuffleOrder::new(parent, seed.into()))
     }
 
     /// Puts the elements of each window of `window_size` in random order, and leaves the windows where they are: for sources
@@ -286,7 +293,7 @@ pub trait MapDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        WindowShuffle::new(self, window_size, seed.into())
+        Ordered::new(self, |parent| WindowOrder::new(parent, window_size, seed.into()))
     }
 
     /// Puts the blocks of the source in random order, another in every epoch, and then the elements of each window of `window_blocks` of
@@ -324,7 +331,7 @@ pub trait MapDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        BlockShuffle::new(self, window_blocks, seed.into())
+        Ordered::new(self, |parent| BlockOrder::new(parent, window_blocks, seed.into()))
     }
 
     /// Applies `f` to every element and a generator of random numbers that belongs to its index.
@@ -350,7 +357,7 @@ pub trait MapDataset: Stage + Send + Sync {
         Self: Sized,
         F: Fn(Self::Item, &mut ElementRng) -> U + Send + Sync,
     {
-        RandomMap::new(self, seed.into(), f)
+        Mapped::new(self, |parent| DrawFn::new(parent, seed.into(), f))
     }
 
     /// [`random_map`](Self::random_map) with a function that may fail.
@@ -362,7 +369,7 @@ pub trait MapDataset: Stage + Send + Sync {
         Self: Sized,
         F: Fn(Self::Item, &mut ElementRng) -> Result<U> + Send + Sync,
     {
-        TryRandomMap::new(self, seed.into(), f)
+        Mapped::new(self, |parent| TryDrawFn::new(parent, seed.into(), f))
     }
 
     /// Makes up to `max_fan_out` elements of each: the length is `max_fan_out` times as large, and slots that `f` does not
@@ -419,7 +426,7 @@ pub trait MapDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        Slice::new(self, range, 1)
+        self.slice_step(range, 1)
     }
 
     /// Every `step`-th element of `range`, backwards from its start where `step` is negative: Python's `ds[a:b:step]`.
@@ -434,7 +441,7 @@ pub trait MapDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        Slice::new(self, range, step)
+        Ordered::new(self, |parent| SliceOrder::new(parent.len(), &range, step))
     }
 
     /// Every `count`-th element from `index` on: the part of host `index` where `count` hosts read one dataset.
@@ -452,7 +459,7 @@ pub trait MapDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        Slice::shard(self, index, count)
+        Ordered::new(self, |parent| SliceOrder::shard(parent.len(), index, count))
     }
 
     /// The elements at `indices`, in that order, as often as they are listed; in epoch `e` those of the parent's epoch `e`.
@@ -466,7 +473,7 @@ pub trait MapDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        SelectIndices::new(self, indices.into())
+        Ordered::new(self, |parent| IndicesOrder::new(parent.len(), indices.into()))
     }
 
     /// `num_epochs` epochs as one, or epochs without end for `None`.
@@ -485,7 +492,7 @@ pub trait MapDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        Repeat::new(self, num_epochs.into())
+        Ordered::new(self, |parent| RepeatOrder::new(parent.len(), num_epochs.into()))
     }
 
     /// Its elements and those of `other`, side by side; [`ZipAll`] takes any number of datasets of one type.

@@ -1,87 +1,275 @@
-//! Many indices of stages that change only the order.
+//! Stages that change only the order: each is an [`Order`], and [`Ordered`] does for all of them what a stage does.
+
+use std::borrow::Cow;
 
 use super::{GetStacked, Many, MapDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::blocks::Blocks;
+use crate::dataset::memory::Memory;
+use crate::dataset::run::upcoming::{Record, Upcoming};
+use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::element::{Name, Ragged, Stack};
+use crate::error::{Error, Result};
 
-/// The elements of `parent` at `places`, counted as those of `stage`.
-pub(super) fn passed<D: MapDataset>(parent: &D, places: &[u64], stage: StageId, cx: &mut Cx) -> Many<D::Item> {
-    let many = parent.get_many(places, cx);
-    cx.produced(stage, many.items().len() as u64, 0);
-    many
-}
+/// A change of order: the element of the parent that stands at each index. [`Ordered`] makes a stage of it.
+///
+/// Indices on both sides go on over the epochs: those past the length of the one or the other belong to later ones.
+///
+/// ```
+/// use gristmill::{MapDataset, Result, dataset::map::{Order, Ordered, Range}};
+///
+/// /// Neighbours change places.
+/// struct Swap;
+///
+/// impl Order for Swap {
+///     fn name(&self) -> &'static str {
+///         "swap"
+///     }
+///     fn place(&self, index: u64) -> Result<Option<u64>> {
+///         Ok(Some(index ^ 1))
+///     }
+///     fn inverse(&self, place: u64) -> Result<Option<u64>> {
+///         Ok(Some(place ^ 1))
+///     }
+/// }
+///
+/// let ds = Range::new(0, 4).pipe(|parent| Ordered::new(parent, |_| Swap));
+/// assert_eq!(ds.collect()?, [1, 0, 3, 2]);
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+pub trait Order: Send + Sync {
+    /// Whether it is the crate's own: see [`Stage::is_native`].
+    const IS_NATIVE: bool = false;
+    /// Whether finding places takes time that the report is to show.
+    const IS_WORK: bool = true;
 
-/// The batch of the elements of `parent` at `places`, if it is to be had, counted as those of `stage`.
-pub(super) fn stacked<D>(parent: &D, places: &[u64], stage: StageId, cx: &mut Cx) -> GetStacked<D::Item>
-where
-    D: MapDataset<Item: Stack>,
-{
-    let batch = parent.get_stacked(places, cx)?;
-    cx.produced(stage, batch.len as u64, 0);
-    Some(batch)
-}
+    /// The name of the stage: see [`Stage::name`].
+    fn name(&self) -> &'static str;
 
-/// The rows of `parent` at `places`, if they are to be had without elements, counted as those of `stage`.
-pub(super) fn ragged<D>(parent: &D, places: &[u64], names: &[Name], stage: StageId, cx: &mut Cx) -> Option<Ragged>
-where
-    D: MapDataset,
-{
-    let rows = parent.get_ragged(places, names, cx)?;
-    cx.produced(stage, rows.len() as u64, 0);
-    Some(rows)
-}
-
-/// Where `place` says that each index is found; `None` if it has no answer for one of them, so that none is left out
-/// by mistake: the stage then looks at them one by one.
-#[inline]
-pub(super) fn places(indices: &[u64], place: impl Fn(u64) -> Option<u64>) -> Option<Vec<u64>> {
-    let mut places = Vec::with_capacity(indices.len());
-    for &index in indices {
-        places.push(place(index)?);
+    /// The arguments that shape the order: see [`Stage::params`].
+    fn params(&self) -> String {
+        String::new()
     }
-    Some(places)
+
+    /// Elements in one epoch, where the parent has `parent`.
+    fn len(&self, parent: u64) -> u64 {
+        parent
+    }
+
+    /// The index of the parent's element that comes at `index`; `None` where an epoch has no elements. A pure function.
+    ///
+    /// # Errors
+    /// Arguments that [`check`](Self::check) refuses, and a place past the last index.
+    fn place(&self, index: u64) -> Result<Option<u64>>;
+
+    /// [`place`](Self::place) of each of `indices`, where that is quicker for many; `None` if one of them has none, so that none is left
+    /// out by mistake: they are then looked at one by one.
+    fn places<'a>(&self, indices: &'a [u64]) -> Option<Cow<'a, [u64]>> {
+        let mut places = Vec::with_capacity(indices.len());
+        for &index in indices {
+            places.push(self.place(index).ok()??);
+        }
+        Some(places.into())
+    }
+
+    /// The index at which the parent's element at `place` comes, the first if there are several; `None` where it never comes.
+    ///
+    /// # Errors
+    /// As [`place`](Self::place).
+    fn inverse(&self, place: u64) -> Result<Option<u64>>;
+
+    /// The memory that it holds: see [`Stage::memory`].
+    fn memory(&self) -> Option<Memory> {
+        None
+    }
+
+    /// The blocks of `parent` that stay together: see [`Stage::blocks`].
+    fn blocks(&self, parent: &dyn Stage) -> Option<Blocks> {
+        let _ = parent;
+        None
+    }
+
+    /// Whether it asks for all elements of a few blocks of the source before those of others: see [`Upcoming::in_blocks`].
+    fn keeps_blocks(&self) -> bool {
+        false
+    }
+
+    /// The quality of the order in words: see [`Stage::mixing`].
+    fn mixing(&self) -> Option<String> {
+        None
+    }
+
+    /// The seed that it sets for the stages behind it: see [`Stage::seed_root`].
+    fn seed_root(&self) -> Option<u32> {
+        None
+    }
+
+    /// Whether its arguments make sense: see [`Stage::check`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) that gives value and limit.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
-/// The methods of [`MapDataset`] for many indices, of a stage with a `parent`, a `stage` and `places(indices)`; `timed` where finding
-/// places is work that the report counts.
-macro_rules! through_places {
-    (timed) => {
-        through_places!(@methods |this: &Self, indices: &[u64], cx: &mut Cx| {
-            cx.consumed_many(this.stage, indices.len(), || this.places(indices))
-        });
-    };
-    (untimed) => {
-        through_places!(@methods |this: &Self, indices: &[u64], _: &mut Cx| this.places(indices));
-    };
-    (@methods $places:expr) => {
-        fn get_many(&self, indices: &[u64], cx: &mut $crate::cx::Cx) -> $crate::element::Many<Self::Item> {
-            match ($places)(self, indices, cx) {
-                Some(places) => $crate::dataset::map::order::passed(&self.parent, &places, self.stage, cx),
-                None => $crate::element::Many::one_by_one(indices, |index| self.get(index, cx)),
-            }
-        }
-
-        fn get_stacked(
-            &self,
-            indices: &[u64],
-            cx: &mut $crate::cx::Cx,
-        ) -> $crate::dataset::map::GetStacked<Self::Item>
-        where
-            Self::Item: $crate::element::Stack,
-        {
-            let places = ($places)(self, indices, cx)?;
-            $crate::dataset::map::order::stacked(&self.parent, &places, self.stage, cx)
-        }
-
-        fn get_ragged(
-            &self,
-            indices: &[u64],
-            names: &[$crate::element::Name],
-            cx: &mut $crate::cx::Cx,
-        ) -> Option<$crate::element::Ragged> {
-            let places = ($places)(self, indices, cx)?;
-            $crate::dataset::map::order::ragged(&self.parent, &places, names, self.stage, cx)
-        }
-    };
+/// The elements of `D` in the order `O`: `shuffle`, `slice`, `repeat` and all others of one parent.
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone, Debug)]
+pub struct Ordered<D, O> {
+    pub(in crate::dataset) parent: D,
+    pub(super) order: O,
+    stage: StageId,
 }
-pub(super) use through_places;
+
+impl<D: Stage, O: Order> Ordered<D, O> {
+    /// Puts the elements of `parent` in the order that `order` makes for it.
+    pub fn new(parent: D, order: impl FnOnce(&D) -> O) -> Self {
+        Self { stage: stage_after(&[&parent]), order: order(&parent), parent }
+    }
+
+    /// Finds a place, as work of the stage.
+    #[inline]
+    fn place(&self, index: u64, cx: &mut Cx) -> Result<Option<u64>> {
+        let find = || self.order.place(index);
+        let place = if O::IS_WORK { cx.consumed(self.stage, find) } else { find() };
+        place.map_err(|error| self.blamed(error, cx))
+    }
+
+    #[cold]
+    fn blamed(&self, error: Error, cx: &Cx) -> Error {
+        cx.blame(self.stage, self.order.name(), error)
+    }
+
+    /// Finds the places of many, if all have one, as work of the stage.
+    fn places<'a>(&self, indices: &'a [u64], cx: &mut Cx) -> Option<Cow<'a, [u64]>> {
+        let find = || self.order.places(indices);
+        if O::IS_WORK { cx.consumed_many(self.stage, indices.len(), find) } else { find() }
+    }
+}
+
+impl<D: Stage, O: Order> Stage for Ordered<D, O> {
+    fn name(&self) -> &'static str {
+        self.order.name()
+    }
+    fn params(&self) -> String {
+        self.order.params()
+    }
+    fn role(&self) -> Role {
+        Role::Order
+    }
+    fn is_native(&self) -> bool {
+        O::IS_NATIVE
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+    fn seed_root(&self) -> Option<u32> {
+        self.order.seed_root()
+    }
+    fn will_read(&self, next: Upcoming<'_>) {
+        if let Some(places) = self.order.places(next.indices()) {
+            let next = if self.order.keeps_blocks() { next.in_blocks() } else { next };
+            self.parent.will_read(next.at(&places));
+        }
+    }
+    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
+        self.order.inverse(self.parent.comes_at(record, epoch)?).ok()?
+    }
+    fn memory(&self) -> Option<Memory> {
+        self.order.memory()
+    }
+    fn blocks(&self) -> Option<Blocks> {
+        self.order.blocks(&self.parent)
+    }
+    fn mixing(&self) -> Option<String> {
+        self.order.mixing()
+    }
+    fn check(&self) -> Result<()> {
+        self.order.check()
+    }
+}
+
+impl<D: MapDataset, O: Order> MapDataset for Ordered<D, O> {
+    type Item = D::Item;
+
+    fn len(&self) -> u64 {
+        self.order.len(self.parent.len())
+    }
+
+    #[inline]
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
+        let Some(place) = self.place(index, cx)? else { return Ok(None) };
+        let element = self.parent.get(place, cx)?;
+        if element.is_some() {
+            cx.produced(self.stage, 1, 0);
+        }
+        Ok(element)
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
+        let Some(places) = self.places(indices, cx) else {
+            return Many::one_by_one(indices, |index| self.get(index, cx));
+        };
+        let many = self.parent.get_many(&places, cx);
+        cx.produced(self.stage, many.items().len() as u64, 0);
+        many
+    }
+
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<D::Item>
+    where
+        D::Item: Stack,
+    {
+        let batch = self.parent.get_stacked(&self.places(indices, cx)?, cx)?;
+        cx.produced(self.stage, batch.len as u64, 0);
+        Some(batch)
+    }
+
+    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        let rows = self.parent.get_ragged(&self.places(indices, cx)?, names, cx)?;
+        cx.produced(self.stage, rows.len() as u64, 0);
+        Some(rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::map::Range;
+
+    #[test]
+    fn an_index_past_the_last_is_blamed_on_its_stage() {
+        let ds = || Range::new(0, 100);
+        let (last, list) = (u64::MAX - 99..=u64::MAX, [7, 0, 7]);
+        let stages = [
+            ds().slice(..10).boxed(),
+            ds().shard(1, 3).boxed(),
+            ds().select_indices(list).boxed(),
+            ds().window_shuffle(50, 1).boxed(),
+            ds().block_shuffle(2, 1).block_size(9).boxed(),
+        ];
+        for ds in stages {
+            let indices: Vec<u64> = last.clone().collect();
+            let failed = |slot: Result<Option<i64>>| slot.err().and_then(|error| Some(error.stage_name()?.to_owned()));
+            let alone: Vec<_> = indices.iter().map(|&index| failed(ds.get(index, &mut Cx::default()))).collect();
+            let together: Vec<_> = ds.get_many(&indices, &mut Cx::default()).into_iter().map(failed).collect();
+            assert_eq!(alone, together);
+            let stage = format!("1 {}", ds.name());
+            assert!(alone.iter().flatten().any(|name| *name == stage), "{stage}");
+            let failures = indices.iter().filter(|&&index| ds.get(index, &mut Cx::default()).is_err()).count();
+            assert_eq!(failures, alone.iter().flatten().count(), "{stage}");
+        }
+    }
+
+    #[test]
+    fn what_passes_a_seed_is_counted() {
+        let recorder = crate::cx::Recorder::new(3);
+        let mut cx = Cx::new(&recorder);
+        let ds = Range::new(0, 9).seed(3).shuffle(None);
+        ds.get(0, &mut cx).unwrap();
+        ds.get_many(&[1, 2, 3], &mut cx);
+        cx.flush();
+        let counts: Vec<u64> = recorder.totals().iter().map(|tally| tally.counts.elements).collect();
+        assert_eq!(counts, [4, 4, 4]);
+    }
+}

@@ -83,7 +83,7 @@ impl<D: MapDataset> Parents<D> {
         indices
     }
 
-    /// What is at each of `places`, a dataset that exists and an index in it, counted as elements of the stage on top.
+    /// Reads each of `places`, a dataset that exists and an index in it, counted as elements of the stage on top.
     pub(super) fn pass_many(&self, places: &[(usize, u64)], cx: &mut Cx) -> Many<D::Item> {
         let mut parts = Vec::with_capacity(self.count());
         for (which, indices) in self.indices(places).iter().enumerate() {

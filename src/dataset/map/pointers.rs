@@ -2,12 +2,43 @@
 
 use std::sync::Arc;
 
-use super::{GetStacked, Many, MapDataset};
-use crate::cx::Cx;
+use super::MapDataset;
 use crate::dataset::Sample;
 use crate::dataset::stage::{Stage, same_stage};
-use crate::element::{Name, Ragged, Stack};
-use crate::error::Result;
+
+/// Passes on the elements of a [`MapDataset`] that is another one in another shape.
+macro_rules! same_dataset {
+    ($($inner:tt)+) => {
+        fn len(&self) -> u64 {
+            self$($inner)+.len()
+        }
+        fn get(&self, index: u64, cx: &mut $crate::cx::Cx) -> $crate::error::Result<Option<Self::Item>> {
+            self$($inner)+.get(index, cx)
+        }
+        fn get_many(&self, indices: &[u64], cx: &mut $crate::cx::Cx) -> $crate::element::Many<Self::Item> {
+            self$($inner)+.get_many(indices, cx)
+        }
+        fn get_stacked(
+            &self,
+            indices: &[u64],
+            cx: &mut $crate::cx::Cx,
+        ) -> $crate::dataset::map::GetStacked<Self::Item>
+        where
+            Self::Item: $crate::element::Stack,
+        {
+            self$($inner)+.get_stacked(indices, cx)
+        }
+        fn get_ragged(
+            &self,
+            indices: &[u64],
+            names: &[$crate::element::Name],
+            cx: &mut $crate::cx::Cx,
+        ) -> Option<$crate::element::Ragged> {
+            self$($inner)+.get_ragged(indices, names, cx)
+        }
+    };
+}
+pub(in crate::dataset) use same_dataset;
 
 macro_rules! forward_map_dataset {
     ($pointer:ty) => {
@@ -21,24 +52,8 @@ macro_rules! forward_map_dataset {
 
         impl<D: MapDataset + ?Sized> MapDataset for $pointer {
             type Item = D::Item;
-            fn len(&self) -> u64 {
-                (**self).len()
-            }
-            fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
-                (**self).get(index, cx)
-            }
-            fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
-                (**self).get_many(indices, cx)
-            }
-            fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<D::Item>
-            where
-                D::Item: Stack,
-            {
-                (**self).get_stacked(indices, cx)
-            }
-            fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-                (**self).get_ragged(indices, names, cx)
-            }
+
+            same_dataset!(.as_ref());
         }
     };
 }

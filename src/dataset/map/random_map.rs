@@ -1,167 +1,142 @@
-use std::fmt;
-
-use super::{Many, MapDataset};
-use crate::cx::{Cx, StageId};
-use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
+use super::Many;
+use super::each::{Each, Mapped};
+use crate::dataset::facts::Facts;
+use crate::dataset::run::opaque::debug_name;
+use crate::dataset::stage::{Stage, StageSeed};
 use crate::element::Around;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rng::{ElementRng, PhiloxKey};
 
-/// See [`MapDataset::random_map`].
-#[must_use = "datasets are lazy and do nothing until read"]
+/// See [`MapDataset::random_map`](super::MapDataset::random_map).
+pub type RandomMap<D, F> = Mapped<D, DrawFn<F>>;
+
+/// See [`MapDataset::try_random_map`](super::MapDataset::try_random_map).
+pub type TryRandomMap<D, F> = Mapped<D, TryDrawFn<F>>;
+
+/// The function of [`RandomMap`].
 #[derive(Clone)]
-pub struct RandomMap<D, F> {
-    parent: D,
+pub struct DrawFn<F> {
     f: F,
     draws: Draws,
 }
 
-/// See [`MapDataset::try_random_map`].
-#[must_use = "datasets are lazy and do nothing until read"]
+/// The function of [`TryRandomMap`].
 #[derive(Clone)]
-pub struct TryRandomMap<D, F> {
-    parent: D,
+pub struct TryDrawFn<F> {
     f: F,
     draws: Draws,
     around: Around,
 }
 
-impl<D, F> TryRandomMap<D, F> {
-    /// The same, with the calls for a chunk of elements made inside of `around`.
-    #[cfg(feature = "python")]
-    pub(crate) fn around(self, around: Around) -> Self {
-        Self { around, ..self }
+impl<F> DrawFn<F> {
+    pub(super) fn new(parent: &dyn Stage, seed: Option<u32>, f: F) -> Self {
+        Self { f, draws: Draws::new(parent, seed) }
     }
 }
 
-/// Where the random numbers of a stage come from.
+impl<F> TryDrawFn<F> {
+    pub(in crate::dataset) fn new(parent: &dyn Stage, seed: Option<u32>, f: F) -> Self {
+        Self { f, draws: Draws::new(parent, seed), around: |calls| calls() }
+    }
+}
+
+#[cfg(feature = "python")]
+impl<D, F> TryRandomMap<D, F> {
+    /// The same, with the calls for a chunk of elements made inside of `around`.
+    pub(crate) fn around(mut self, around: Around) -> Self {
+        self.each.around = around;
+        self
+    }
+}
+
+/// Origin of the random numbers of a stage.
 #[derive(Clone, Copy)]
 struct Draws {
     seed: StageSeed,
     /// None where there is no seed.
     key: Option<PhiloxKey>,
-    stage: StageId,
 }
 
 impl Draws {
-    fn new(given: Option<u32>, parent: &dyn Stage) -> Self {
+    fn new(parent: &dyn Stage, given: Option<u32>) -> Self {
         let seed = StageSeed::resolve(given, &[parent]);
-        let key = seed.get().ok().map(|seed| PhiloxKey::from_seed(u64::from(seed)));
-        Self { seed, key, stage: stage_after(&[parent]) }
+        Self { seed, key: seed.get().ok().map(|seed| PhiloxKey::from_seed(seed.into())) }
     }
 
     #[inline]
-    fn element(&self, index: u64, cx: &Cx) -> Result<ElementRng> {
+    fn element(&self, index: u64) -> Result<ElementRng> {
         match self.key {
             Some(key) => Ok(key.element(index, 0)),
-            None => Err(self.no_seed(cx)),
+            None => Err(self.no_seed()),
         }
     }
 
     #[cold]
-    fn no_seed(&self, cx: &Cx) -> crate::Error {
-        cx.blame(self.stage, "random_map", self.seed.get().expect_err("a seed makes a key"))
+    fn no_seed(&self) -> Error {
+        self.seed.get().expect_err("a seed makes a key")
     }
 }
 
-macro_rules! random_map_stage {
-    ($name:ident $(, $field:ident: $value:expr)?) => {
-        impl<D: MapDataset, F> $name<D, F> {
-            pub(super) fn new(parent: D, seed: Option<u32>, f: F) -> Self {
-                Self { draws: Draws::new(seed, &parent), parent, f $(, $field: $value)? }
-            }
-        }
-
-        impl<D: Stage, F> Stage for $name<D, F> {
+macro_rules! facts_of_draws {
+    ($name:ident) => {
+        impl<F: Send + Sync> Facts for $name<F> {
             fn name(&self) -> &'static str {
                 "random_map"
             }
             fn params(&self) -> String {
                 self.draws.seed.to_string()
             }
-            fn role(&self) -> Role {
-                Role::Elementwise
-            }
-            fn parents(&self) -> Vec<&dyn Stage> {
-                vec![&self.parent]
-            }
             fn check(&self) -> Result<()> {
                 self.draws.seed.get().map(drop)
             }
         }
-
-        impl<D: fmt::Debug, F> fmt::Debug for $name<D, F> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($name)).field("parent", &self.parent).finish_non_exhaustive()
-            }
-        }
+        debug_name!($name<F>);
     };
 }
-random_map_stage!(RandomMap);
-random_map_stage!(TryRandomMap, around: |calls| calls());
+facts_of_draws!(DrawFn);
+facts_of_draws!(TryDrawFn);
 
-impl<D, U, F> MapDataset for RandomMap<D, F>
-where
-    D: MapDataset,
-    F: Fn(D::Item, &mut ElementRng) -> U + Send + Sync,
-{
-    type Item = U;
+impl<T, U, F: Fn(T, &mut ElementRng) -> U + Send + Sync> Each<T> for DrawFn<F> {
+    const IS_ONE: bool = true;
+    type Out = U;
 
-    fn len(&self) -> u64 {
-        self.parent.len()
+    #[inline]
+    fn apply(&self, index: u64, element: T) -> Result<Option<U>> {
+        let mut rng = self.draws.element(index)?;
+        Ok(Some((self.f)(element, &mut rng)))
     }
 
     #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<U>> {
-        let Some(element) = self.parent.get(index, cx)? else { return Ok(None) };
-        let mut rng = self.draws.element(index, cx)?;
-        Ok(Some(cx.timed(self.draws.stage, || (self.f)(element, &mut rng))))
-    }
-
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
-        let Some(key) = self.draws.key else { return Many::one_by_one(indices, |index| self.get(index, cx)) };
-        let many = self.parent.get_many(indices, cx);
-        let apply = |place: usize, element| (self.f)(element, &mut key.element(indices[place], 0));
-        cx.timed_many(self.draws.stage, many.items().len(), || many.map(apply))
+    fn apply_many(&self, indices: &[u64], many: Many<T>, blame: impl Fn(Error) -> Error + Copy) -> Many<U> {
+        // What only the key decides is computed once.
+        let Some(key) = self.draws.key else { return many.filter_map(|_, _| Err(blame(self.draws.no_seed()))) };
+        many.map(|place, element| (self.f)(element, &mut key.element(indices[place], 0)))
     }
 }
 
-impl<D, U, F> MapDataset for TryRandomMap<D, F>
-where
-    D: MapDataset,
-    F: Fn(D::Item, &mut ElementRng) -> Result<U> + Send + Sync,
-{
-    type Item = U;
+impl<T, U, F: Fn(T, &mut ElementRng) -> Result<U> + Send + Sync> Each<T> for TryDrawFn<F> {
+    const IS_ONE: bool = true;
+    type Out = U;
 
-    fn len(&self) -> u64 {
-        self.parent.len()
+    #[inline]
+    fn apply(&self, index: u64, element: T) -> Result<Option<U>> {
+        let mut rng = self.draws.element(index)?;
+        (self.f)(element, &mut rng).map(Some)
     }
 
     #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<U>> {
-        let Some(element) = self.parent.get(index, cx)? else { return Ok(None) };
-        let mut rng = self.draws.element(index, cx)?;
-        match cx.timed(self.draws.stage, || (self.f)(element, &mut rng)) {
-            Ok(mapped) => Ok(Some(mapped)),
-            Err(error) => Err(cx.blame(self.draws.stage, "random_map", error)),
-        }
-    }
-
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<U> {
-        let Some(key) = self.draws.key else { return Many::one_by_one(indices, |index| self.get(index, cx)) };
-        let many = self.parent.get_many(indices, cx);
-        let blame = cx.blamer(self.draws.stage, "random_map");
-        let apply =
-            |place: usize, element| (self.f)(element, &mut key.element(indices[place], 0)).map(Some).map_err(blame);
-        cx.timed_many(self.draws.stage, many.items().len(), || many.filter_map_in(self.around, apply))
+    fn apply_many(&self, indices: &[u64], many: Many<T>, blame: impl Fn(Error) -> Error + Copy) -> Many<U> {
+        let Some(key) = self.draws.key else { return many.filter_map(|_, _| Err(blame(self.draws.no_seed()))) };
+        let call = |place: usize, element| (self.f)(element, &mut key.element(indices[place], 0));
+        many.filter_map_in(self.around, |place, element| call(place, element).map(Some).map_err(blame))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::map::Range;
-    use crate::error::Error;
+    use crate::cx::Cx;
+    use crate::dataset::map::{MapDataset, Range};
 
     #[test]
     fn the_numbers_are_grains_and_others_in_each_epoch() {

@@ -1,43 +1,38 @@
-use super::order::{passed, ragged, stacked};
-use super::{GetStacked, Many, MapDataset};
-use crate::cx::{Cx, StageId};
+use std::borrow::Cow;
+
+use super::order::{Order, Ordered};
 use crate::dataset::INFINITE;
-use crate::dataset::run::upcoming::Upcoming;
-use crate::dataset::stage::{Role, Stage, stage_after};
-use crate::element::{Name, Ragged, Stack};
 use crate::error::{Error, Result};
 
-/// See [`MapDataset::repeat`].
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone, Debug)]
-pub struct Repeat<D> {
-    parent: D,
+/// See [`MapDataset::repeat`](super::MapDataset::repeat).
+pub type Repeat<D> = Ordered<D, RepeatOrder>;
+
+/// The order of [`Repeat`]: one epoch after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct RepeatOrder {
     num_epochs: Option<u64>,
     reseed: bool,
     parent_len: u64,
-    stage: StageId,
 }
 
-impl<D: MapDataset> Repeat<D> {
-    pub(super) fn new(parent: D, num_epochs: Option<u64>) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent_len: parent.len(), parent, num_epochs, reseed: true, stage }
+impl RepeatOrder {
+    pub(super) fn new(parent_len: u64, num_epochs: Option<u64>) -> Self {
+        Self { num_epochs, reseed: true, parent_len }
     }
+}
 
+impl<D> Repeat<D> {
     /// Whether each epoch is shuffled, and draws its random numbers, anew (the default), or every epoch is the first again.
     pub fn reseed_each_epoch(mut self, reseed: bool) -> Self {
-        self.reseed = reseed;
+        self.order.reseed = reseed;
         self
-    }
-
-    /// Where `indices` are found, if that is elsewhere.
-    fn places(&self, indices: &[u64]) -> Option<Vec<u64>> {
-        let again = !self.reseed && self.parent_len > 0;
-        again.then(|| indices.iter().map(|index| index % self.parent_len).collect())
     }
 }
 
-impl<D: MapDataset> Stage for Repeat<D> {
+impl Order for RepeatOrder {
+    const IS_NATIVE: bool = true;
+    const IS_WORK: bool = false;
+
     fn name(&self) -> &'static str {
         "repeat"
     }
@@ -45,20 +40,25 @@ impl<D: MapDataset> Stage for Repeat<D> {
         let epochs = self.num_epochs.map_or_else(|| "forever".to_owned(), |n| n.to_string());
         if self.reseed { epochs } else { format!("{epochs}, reseed_each_epoch=false") }
     }
-    fn role(&self) -> Role {
-        Role::Order
-    }
-    fn is_native(&self) -> bool {
-        true
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
-    fn will_read(&self, next: Upcoming<'_>) {
-        match self.places(next.indices()) {
-            Some(places) => self.parent.will_read(next.at(&places)),
-            None => self.parent.will_read(next),
+    fn len(&self, parent: u64) -> u64 {
+        match self.num_epochs {
+            None if parent == 0 => 0,
+            None => INFINITE,
+            Some(n) => n.saturating_mul(parent).min(INFINITE),
         }
+    }
+    #[inline]
+    fn place(&self, index: u64) -> Result<Option<u64>> {
+        Ok(if self.reseed { Some(index) } else { index.checked_rem(self.parent_len) })
+    }
+    fn places<'a>(&self, indices: &'a [u64]) -> Option<Cow<'a, [u64]>> {
+        if self.reseed {
+            return Some(indices.into());
+        }
+        indices.iter().map(|index| index.checked_rem(self.parent_len)).collect()
+    }
+    fn inverse(&self, place: u64) -> Result<Option<u64>> {
+        Ok((self.reseed || place < self.parent_len).then_some(place))
     }
     fn check(&self) -> Result<()> {
         match self.num_epochs {
@@ -73,50 +73,12 @@ impl<D: MapDataset> Stage for Repeat<D> {
     }
 }
 
-impl<D: MapDataset> MapDataset for Repeat<D> {
-    type Item = D::Item;
-
-    fn len(&self) -> u64 {
-        match self.num_epochs {
-            None if self.parent_len == 0 => 0,
-            None => INFINITE,
-            Some(n) => n.saturating_mul(self.parent_len).min(INFINITE),
-        }
-    }
-
-    #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
-        let at = if self.reseed { index } else { index.checked_rem(self.parent_len).unwrap_or(0) };
-        let element = self.parent.get(at, cx)?;
-        if element.is_some() {
-            cx.produced(self.stage, 1, 0);
-        }
-        Ok(element)
-    }
-
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
-        let places = self.places(indices);
-        passed(&self.parent, places.as_deref().unwrap_or(indices), self.stage, cx)
-    }
-
-    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<D::Item>
-    where
-        D::Item: Stack,
-    {
-        let places = self.places(indices);
-        stacked(&self.parent, places.as_deref().unwrap_or(indices), self.stage, cx)
-    }
-
-    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        let places = self.places(indices);
-        ragged(&self.parent, places.as_deref().unwrap_or(indices), names, self.stage, cx)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::map::Range;
+    use crate::cx::Cx;
+    use crate::dataset::Stage;
+    use crate::dataset::map::{MapDataset, Range};
 
     fn globals(len: i64) -> impl MapDataset<Item = u64> {
         Range::new(0, len).map_with_index(|i, _| i.global)

@@ -1,72 +1,41 @@
-use super::{GetStacked, Many, MapDataset};
-use crate::cx::Cx;
-use crate::dataset::run::upcoming::Upcoming;
-use crate::dataset::stage::{Role, Stage};
-use crate::element::{Name, Ragged, Stack};
+use std::borrow::Cow;
+
+use super::order::{Order, Ordered};
+use crate::dataset::blocks::Blocks;
+use crate::dataset::stage::Stage;
 use crate::error::Result;
 
-/// See [`MapDataset::seed`]; the stream's `seed` is the same node.
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone, Debug)]
-pub struct Seed<D> {
-    pub(in crate::dataset) parent: D,
-    seed: u32,
-}
+/// See [`MapDataset::seed`](super::MapDataset::seed); the stream's `seed` is the same node.
+pub type Seed<D> = Ordered<D, SeedOrder>;
 
-impl<D> Seed<D> {
-    pub(in crate::dataset) fn new(parent: D, seed: u32) -> Self {
-        Self { parent, seed }
-    }
-}
+/// The order of [`Seed`], which is that of its parent: it sets the seed of the stages behind it.
+#[derive(Clone, Copy, Debug)]
+pub struct SeedOrder(pub(in crate::dataset) u32);
 
-impl<D: Stage> Stage for Seed<D> {
+impl Order for SeedOrder {
+    const IS_NATIVE: bool = true;
+    const IS_WORK: bool = false;
+
     fn name(&self) -> &'static str {
         "seed"
     }
     fn params(&self) -> String {
-        self.seed.to_string()
+        self.0.to_string()
     }
-    fn role(&self) -> Role {
-        Role::Order
+    #[inline]
+    fn place(&self, index: u64) -> Result<Option<u64>> {
+        Ok(Some(index))
     }
-    fn is_native(&self) -> bool {
-        true
+    fn places<'a>(&self, indices: &'a [u64]) -> Option<Cow<'a, [u64]>> {
+        Some(indices.into())
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
+    fn inverse(&self, place: u64) -> Result<Option<u64>> {
+        Ok(Some(place))
     }
-    fn will_read(&self, next: Upcoming<'_>) {
-        self.parent.will_read(next);
+    fn blocks(&self, parent: &dyn Stage) -> Option<Blocks> {
+        parent.blocks()
     }
     fn seed_root(&self) -> Option<u32> {
-        Some(self.seed)
-    }
-}
-
-impl<D: MapDataset> MapDataset for Seed<D> {
-    type Item = D::Item;
-
-    fn len(&self) -> u64 {
-        self.parent.len()
-    }
-
-    #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
-        self.parent.get(index, cx)
-    }
-
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
-        self.parent.get_many(indices, cx)
-    }
-
-    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<D::Item>
-    where
-        D::Item: Stack,
-    {
-        self.parent.get_stacked(indices, cx)
-    }
-
-    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        self.parent.get_ragged(indices, names, cx)
+        Some(self.0)
     }
 }

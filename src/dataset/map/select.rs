@@ -7,7 +7,7 @@ use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage};
 use crate::error::{Error, Result};
 
-/// Which element of which dataset stands at an index: what [`Select`] asks.
+/// A map from indices to an element of one of several datasets: what [`Select`] asks.
 ///
 /// A length and a function are one: `(100, |i| ((i % 2) as usize, i / 2))`.
 pub trait SelectionMap: Send + Sync {
@@ -18,7 +18,7 @@ pub trait SelectionMap: Send + Sync {
     /// belong to later epochs, and so may the index it answers with.
     fn at(&self, index: u64) -> (usize, u64);
 
-    /// What tells this map from another, for the fingerprint of checkpoints.
+    /// Names what tells this map from another, for the fingerprint of checkpoints.
     fn identity(&self) -> String {
         String::new()
     }

@@ -3,41 +3,32 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::order::{self, through_places};
-use super::{MapDataset, epochs};
-use crate::cx::{Cx, StageId};
+use super::epochs;
+use super::order::{Order, Ordered};
 use crate::dataset::INFINITE;
 use crate::dataset::memory::Memory;
-use crate::dataset::run::upcoming::Upcoming;
-use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 
-/// See [`MapDataset::select_indices`].
-#[must_use = "datasets are lazy and do nothing until read"]
+/// See [`MapDataset::select_indices`](super::MapDataset::select_indices).
+pub type SelectIndices<D> = Ordered<D, IndicesOrder>;
+
+/// The order of [`SelectIndices`]: a list of indices.
 #[derive(Clone, Debug)]
-pub struct SelectIndices<D> {
-    parent: D,
+pub struct IndicesOrder {
     indices: Arc<[u64]>,
     parent_len: u64,
-    stage: StageId,
 }
 
-impl<D: MapDataset> SelectIndices<D> {
-    pub(super) fn new(parent: D, indices: Arc<[u64]>) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent_len: parent.len(), parent, indices, stage }
-    }
-
-    /// Where `indices` are found, if all are.
-    fn places(&self, indices: &[u64]) -> Option<Vec<u64>> {
-        order::places(indices, |index| {
-            let (epoch, k) = epochs::split(index, self.len())?;
-            epochs::join(epoch, self.parent_len, self.indices[k as usize]).ok()
-        })
+impl IndicesOrder {
+    pub(super) fn new(parent_len: u64, indices: Arc<[u64]>) -> Self {
+        Self { indices, parent_len }
     }
 }
 
-impl<D: MapDataset> Stage for SelectIndices<D> {
+impl Order for IndicesOrder {
+    const IS_NATIVE: bool = true;
+    const IS_WORK: bool = false;
+
     fn name(&self) -> &'static str {
         "select_indices"
     }
@@ -53,22 +44,22 @@ impl<D: MapDataset> Stage for SelectIndices<D> {
         self.indices.iter().for_each(|i| hasher.update(&i.to_le_bytes()));
         format!("{} indices, xxh3={:016x}", self.indices.len(), hasher.digest())
     }
-    fn role(&self) -> Role {
-        Role::Order
+    fn len(&self, _: u64) -> u64 {
+        self.indices.len() as u64
     }
-    fn is_native(&self) -> bool {
-        true
+    #[inline]
+    fn place(&self, index: u64) -> Result<Option<u64>> {
+        let Some((epoch, k)) = epochs::split(index, self.indices.len() as u64) else { return Ok(None) };
+        epochs::join(epoch, self.parent_len, self.indices[k as usize]).map(Some)
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
+    /// Looks through the whole list.
+    fn inverse(&self, place: u64) -> Result<Option<u64>> {
+        let Some((epoch, at)) = epochs::split(place, self.parent_len) else { return Ok(None) };
+        let found = self.indices.iter().position(|&index| index == at);
+        found.map(|k| epochs::join(epoch, self.indices.len() as u64, k as u64)).transpose()
     }
     fn memory(&self) -> Option<Memory> {
         Some(Memory::bytes(size_of_val(&*self.indices) as u64))
-    }
-    fn will_read(&self, next: Upcoming<'_>) {
-        if let Some(places) = self.places(next.indices()) {
-            self.parent.will_read(next.at(&places));
-        }
     }
     fn check(&self) -> Result<()> {
         let outside = |&(_, &index): &(usize, &u64)| index >= self.parent_len && self.parent_len < INFINITE;
@@ -82,31 +73,11 @@ impl<D: MapDataset> Stage for SelectIndices<D> {
     }
 }
 
-impl<D: MapDataset> MapDataset for SelectIndices<D> {
-    type Item = D::Item;
-
-    fn len(&self) -> u64 {
-        self.indices.len() as u64
-    }
-
-    #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
-        let Some((epoch, k)) = epochs::split(index, self.len()) else { return Ok(None) };
-        let at = epochs::join(epoch, self.parent_len, self.indices[k as usize])?;
-        let element = self.parent.get(at, cx)?;
-        if element.is_some() {
-            cx.produced(self.stage, 1, 0);
-        }
-        Ok(element)
-    }
-
-    through_places!(untimed);
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::dataset::map::Range;
+    use crate::cx::Cx;
+    use crate::dataset::Stage;
+    use crate::dataset::map::{MapDataset, Range};
 
     #[test]
     fn reads_the_listed_elements_of_each_epoch() {

@@ -1,96 +1,73 @@
-use super::MapDataset;
-use super::order::through_places;
-use crate::cx::{Cx, StageId};
+use std::borrow::Cow;
+
+use super::order::{Order, Ordered};
+use super::{MapDataset, epochs};
 use crate::dataset::memory::Memory;
-use crate::dataset::run::upcoming::Upcoming;
-use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
+use crate::dataset::stage::StageSeed;
 use crate::error::Result;
-use crate::rng::EpochShuffle;
+use crate::rng::{EpochShuffle, IndexShuffle};
 
 /// See [`MapDataset::shuffle`].
-#[must_use = "datasets are lazy and do nothing until read"]
+pub type Shuffle<D> = Ordered<D, ShuffleOrder>;
+
+/// The order of [`MapDataset::shuffle`].
 #[derive(Clone, Debug)]
-pub struct Shuffle<D> {
-    parent: D,
+pub struct ShuffleOrder {
     seed: StageSeed,
     /// None where there is no seed.
-    order: Option<EpochShuffle>,
-    stage: StageId,
+    epochs: Option<EpochShuffle>,
 }
 
-impl<D: MapDataset> Shuffle<D> {
-    pub(super) fn new(parent: D, seed: Option<u32>) -> Self {
-        let seed = StageSeed::resolve(seed, &[&parent]);
-        let order = seed.get().ok().map(|seed| EpochShuffle::new(parent.len(), seed));
-        Self { stage: stage_after(&[&parent]), parent, seed, order }
-    }
-
-    /// Where `indices` are found; `None` where there is no seed.
-    fn places(&self, indices: &[u64]) -> Option<Vec<u64>> {
-        let mut places = indices.to_vec();
-        self.order.as_ref()?.get_many(&mut places);
-        Some(places)
+impl ShuffleOrder {
+    pub(super) fn new(parent: &impl MapDataset, seed: Option<u32>) -> Self {
+        let seed = StageSeed::resolve(seed, &[parent]);
+        let epochs = seed.get().ok().map(|seed| EpochShuffle::new(parent.len(), seed));
+        Self { seed, epochs }
     }
 }
 
-impl<D: MapDataset> Stage for Shuffle<D> {
+impl Order for ShuffleOrder {
+    const IS_NATIVE: bool = true;
+
     fn name(&self) -> &'static str {
         "shuffle"
     }
     fn params(&self) -> String {
         self.seed.to_string()
     }
-    fn role(&self) -> Role {
-        Role::Order
+    #[inline]
+    fn place(&self, index: u64) -> Result<Option<u64>> {
+        match &self.epochs {
+            Some(epochs) => Ok(Some(epochs.get(index))),
+            None => self.seed.get().map(|_| None),
+        }
     }
-    fn is_native(&self) -> bool {
-        true
+    fn places<'a>(&self, indices: &'a [u64]) -> Option<Cow<'a, [u64]>> {
+        let mut places = indices.to_vec();
+        self.epochs.as_ref()?.get_many(&mut places);
+        Some(places.into())
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
+    fn inverse(&self, place: u64) -> Result<Option<u64>> {
+        let seed = self.seed.get()?;
+        let len = self.epochs.as_ref().map_or(0, EpochShuffle::len);
+        let Some((epoch, at)) = epochs::split(place, len) else { return Ok(None) };
+        let order = IndexShuffle::four_rounds(len - 1, seed.wrapping_add(epoch as u32));
+        epochs::join(epoch, len, order.index_of(at)).map(Some)
     }
     fn memory(&self) -> Option<Memory> {
-        Some(Memory::bytes(self.order.as_ref().map_or(0, EpochShuffle::table_bytes)))
-    }
-    fn will_read(&self, next: Upcoming<'_>) {
-        if let Some(places) = self.places(next.indices()) {
-            self.parent.will_read(next.at(&places));
-        }
+        Some(Memory::bytes(self.epochs.as_ref().map_or(0, EpochShuffle::table_bytes)))
     }
     fn check(&self) -> Result<()> {
         self.seed.get().map(drop)
     }
 }
 
-impl<D: MapDataset> MapDataset for Shuffle<D> {
-    type Item = D::Item;
-
-    fn len(&self) -> u64 {
-        self.parent.len()
-    }
-
-    #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
-        let Some(order) = &self.order else {
-            self.seed.get().map_err(|e| cx.blame(self.stage, "shuffle", e))?;
-            return Ok(None);
-        };
-        let at = cx.consumed(self.stage, || order.get(index));
-        let element = self.parent.get(at, cx)?;
-        if element.is_some() {
-            cx.produced(self.stage, 1, 0);
-        }
-        Ok(element)
-    }
-
-    through_places!(timed);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::INFINITE;
+    use crate::cx::Cx;
     use crate::dataset::map::Range;
+    use crate::dataset::{INFINITE, Stage};
 
     #[test]
     fn the_order_is_grains_and_another_in_each_epoch() {

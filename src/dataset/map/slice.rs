@@ -1,26 +1,28 @@
 use std::ops::{Bound, RangeBounds};
 
-use super::order::{self, through_places};
-use super::{MapDataset, epochs};
-use crate::cx::{Cx, StageId};
+use super::epochs;
+use super::order::{Order, Ordered};
 use crate::dataset::INFINITE;
 use crate::dataset::blocks::Blocks;
-use crate::dataset::run::upcoming::Upcoming;
-use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::stage::Stage;
 use crate::error::{Error, Result};
 
 /// See [`MapDataset::slice`], [`MapDataset::slice_step`] and [`MapDataset::shard`].
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone, Debug)]
-pub struct Slice<D> {
-    parent: D,
+///
+/// [`MapDataset::slice`]: super::MapDataset::slice
+/// [`MapDataset::slice_step`]: super::MapDataset::slice_step
+/// [`MapDataset::shard`]: super::MapDataset::shard
+pub type Slice<D> = Ordered<D, SliceOrder>;
+
+/// The order of [`Slice`]: elements of a distance from each other.
+#[derive(Clone, Copy, Debug)]
+pub struct SliceOrder {
     asked: Asked,
     cut: Cut,
     parent_len: u64,
-    stage: StageId,
 }
 
-/// What the user asked for.
+/// Elements that the user asked for.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     Slice(PySlice),
@@ -44,37 +46,34 @@ struct Cut {
 }
 
 impl Cut {
-    /// Where its element `k` is, unless that is past the last index.
+    /// Finds the index of element `k`, unless that is past the last one.
     #[inline]
     fn at(self, k: u64) -> Option<u64> {
         let distance = (k as i64).checked_mul(self.step)?;
         self.start.checked_add_signed(distance)
     }
+
+    /// Finds the element that is at index `at`.
+    fn find(self, at: u64) -> Option<u64> {
+        let (distance, step) = (i128::from(at) - i128::from(self.start), i128::from(self.step));
+        let k = u64::try_from(distance / step).ok().filter(|_| distance % step == 0)?;
+        (k < self.len).then_some(k)
+    }
 }
 
-impl<D: MapDataset> Slice<D> {
-    pub(super) fn new(parent: D, range: impl RangeBounds<i64>, step: i64) -> Self {
-        Self::build(parent, Asked::Slice(PySlice::from_bounds(&range, step)))
+impl SliceOrder {
+    pub(super) fn new(parent_len: u64, range: &impl RangeBounds<i64>, step: i64) -> Self {
+        Self::build(parent_len, Asked::Slice(PySlice::from_bounds(range, step)))
     }
 
-    pub(super) fn shard(parent: D, index: u64, count: u64) -> Self {
-        Self::build(parent, Asked::Shard { index, count })
+    pub(super) fn shard(parent_len: u64, index: u64, count: u64) -> Self {
+        Self::build(parent_len, Asked::Shard { index, count })
     }
 
-    fn build(parent: D, asked: Asked) -> Self {
-        let stage = stage_after(&[&parent]);
-        let parent_len = parent.len();
+    fn build(parent_len: u64, asked: Asked) -> Self {
         // What cannot be done is empty here and an error of `check`.
         let cut = asked.cut(parent_len).unwrap_or(Cut { start: 0, step: 1, len: 0 });
-        Self { parent, asked, cut, parent_len, stage }
-    }
-
-    /// Where `indices` are found, if all are.
-    fn places(&self, indices: &[u64]) -> Option<Vec<u64>> {
-        order::places(indices, |index| {
-            let (epoch, k) = epochs::split(index, self.cut.len)?;
-            epochs::join(epoch, self.parent_len, self.cut.at(k)?).ok()
-        })
+        Self { asked, cut, parent_len }
     }
 }
 
@@ -155,7 +154,10 @@ impl std::fmt::Display for PySlice {
     }
 }
 
-impl<D: MapDataset> Stage for Slice<D> {
+impl Order for SliceOrder {
+    const IS_NATIVE: bool = true;
+    const IS_WORK: bool = false;
+
     fn name(&self) -> &'static str {
         match self.asked {
             Asked::Slice(_) => "slice",
@@ -168,50 +170,26 @@ impl<D: MapDataset> Stage for Slice<D> {
             Asked::Shard { index, count } => format!("{index} of {count}"),
         }
     }
-    fn role(&self) -> Role {
-        Role::Order
+    fn len(&self, _: u64) -> u64 {
+        self.cut.len
     }
-    fn is_native(&self) -> bool {
-        true
+    #[inline]
+    fn place(&self, index: u64) -> Result<Option<u64>> {
+        let Some((epoch, k)) = epochs::split(index, self.cut.len) else { return Ok(None) };
+        let at = self.cut.at(k).ok_or_else(|| too_far(k, self.cut.step))?;
+        epochs::join(epoch, self.parent_len, at).map(Some)
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
+    fn inverse(&self, place: u64) -> Result<Option<u64>> {
+        let found = epochs::split(place, self.parent_len).and_then(|(epoch, at)| Some((epoch, self.cut.find(at)?)));
+        found.map(|(epoch, k)| epochs::join(epoch, self.cut.len, k)).transpose()
     }
-    fn blocks(&self) -> Option<Blocks> {
+    fn blocks(&self, parent: &dyn Stage) -> Option<Blocks> {
         let kept = self.cut.start..self.cut.start.checked_add(self.cut.len)?;
-        self.parent.blocks().filter(|_| self.cut.step == 1)?.cut(kept)
-    }
-    fn will_read(&self, next: Upcoming<'_>) {
-        if let Some(places) = self.places(next.indices()) {
-            self.parent.will_read(next.at(&places));
-        }
+        parent.blocks().filter(|_| self.cut.step == 1)?.cut(kept)
     }
     fn check(&self) -> Result<()> {
         self.asked.cut(self.parent_len).map(drop)
     }
-}
-
-impl<D: MapDataset> MapDataset for Slice<D> {
-    type Item = D::Item;
-
-    fn len(&self) -> u64 {
-        self.cut.len
-    }
-
-    #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
-        let Some((epoch, k)) = epochs::split(index, self.cut.len) else { return Ok(None) };
-        let Some(at) = self.cut.at(k) else {
-            return Err(cx.blame(self.stage, self.name(), too_far(k, self.cut.step)));
-        };
-        let element = self.parent.get(epochs::join(epoch, self.parent_len, at)?, cx)?;
-        if element.is_some() {
-            cx.produced(self.stage, 1, 0);
-        }
-        Ok(element)
-    }
-
-    through_places!(untimed);
 }
 
 #[cold]
@@ -223,7 +201,8 @@ fn too_far(k: u64, step: i64) -> Error {
 #[expect(clippy::reversed_empty_ranges, reason = "negative ends count from the end, as in Python")]
 mod tests {
     use super::*;
-    use crate::dataset::map::Range;
+    use crate::cx::Cx;
+    use crate::dataset::map::{MapDataset, Range};
     use proptest::prelude::*;
 
     fn at(ds: &impl MapDataset<Item = i64>, indices: &[u64]) -> Vec<i64> {

@@ -1,29 +1,18 @@
-use super::{Many, MapDataset};
-use crate::cx::{Cx, StageId};
-use crate::dataset::stage::{Role, Stage, stage_after};
-use crate::error::Result;
+use super::Many;
+use super::each::{Each, Mapped};
+use crate::dataset::facts::Facts;
+use crate::error::{Error, Result};
 
-/// See [`MapDataset::slots`].
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone, Debug)]
-pub struct Slots<D> {
-    parent: D,
-    stage: StageId,
-}
+/// See [`MapDataset::slots`](super::MapDataset::slots).
+pub type Slots<D> = Mapped<D, SlotsFn>;
 
-impl<D: Stage> Slots<D> {
-    pub(super) fn new(parent: D) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, stage }
-    }
-}
+/// The function of [`Slots`].
+#[derive(Clone, Copy, Debug)]
+pub struct SlotsFn;
 
-impl<D: Stage> Stage for Slots<D> {
+impl Facts for SlotsFn {
     fn name(&self) -> &'static str {
         "slots"
-    }
-    fn role(&self) -> Role {
-        Role::Elementwise
     }
     fn is_native(&self) -> bool {
         true
@@ -31,39 +20,35 @@ impl<D: Stage> Stage for Slots<D> {
     fn has_every_index(&self) -> bool {
         true
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
 }
 
-impl<D: MapDataset> MapDataset for Slots<D> {
-    type Item = Option<D::Item>;
+impl<T> Each<T> for SlotsFn {
+    type Out = Option<T>;
 
-    fn len(&self) -> u64 {
-        self.parent.len()
+    #[inline]
+    fn apply(&self, _: u64, element: T) -> Result<Option<Self::Out>> {
+        Ok(Some(Some(element)))
     }
 
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Self::Item>> {
-        let slot = self.parent.get(index, cx)?;
-        cx.produced(self.stage, 1, 0);
-        Ok(Some(slot))
-    }
-
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<Self::Item> {
-        let many = match self.parent.get_many(indices, cx).dense() {
+    fn apply_many(&self, _: &[u64], many: Many<T>, _: impl Fn(Error) -> Error + Copy) -> Many<Self::Out> {
+        match many.dense() {
             Ok(items) => items.into_iter().map(Some).collect::<Vec<_>>().into(),
-            Err(many) => many.into_iter().map(|slot| slot.map(Some)).collect::<Many<_>>(),
-        };
-        cx.produced(self.stage, many.items().len() as u64, 0);
-        many
+            Err(many) => many.into_iter().map(|slot| slot.map(Some)).collect(),
+        }
+    }
+
+    #[inline]
+    fn of_none(&self) -> Option<Self::Out> {
+        Some(None)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::Error;
-    use crate::dataset::map::Range;
+    use crate::cx::Cx;
+    use crate::dataset::Stage;
+    use crate::dataset::map::{MapDataset, Range};
 
     #[test]
     fn an_empty_slot_is_an_element() {

@@ -1,11 +1,12 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
-use super::{Decoded, GetStacked, Many, MapDataset, Shuffled};
+use super::{Decoded, GetStacked, Many, MapDataset, Shuffled, SourceFacts};
 use crate::cx::{Cx, StageId};
 use crate::dataset::blocks::Blocks;
 use crate::dataset::memory::Memory;
-use crate::dataset::run::upcoming::{FURTHEST, Upcoming};
+use crate::dataset::run::upcoming::{FURTHEST, Record, Upcoming};
 use crate::dataset::stage::{Role, Stage};
 use crate::element::{Name, Ragged, Stack};
 use crate::error::Result;
@@ -33,11 +34,6 @@ pub trait RandomAccess: Send + Sync {
         Many::one_by_one(indices, |index| self.read(index).map(Some))
     }
 
-    /// Whether [`read_stacked`](Self::read_stacked) is worth asking: see [`Stage::has_columns`].
-    fn has_columns(&self) -> bool {
-        false
-    }
-
     /// Makes what [`Stack::stack`] makes of the records at `indices`, at least one, in that order, where it is to be had without
     /// making them: out of columns. `None` where it is not, and where a record is bad or unlike the first: see
     /// [`MapDataset::get_stacked`].
@@ -50,7 +46,7 @@ pub trait RandomAccess: Send + Sync {
     }
 
     /// The rows that stand for the records at `indices`, at least one, in that order, where they are to be had without making them:
-    /// see [`MapDataset::get_ragged`]. Those that are [native](Self::is_native) are asked.
+    /// see [`MapDataset::get_ragged`]. Sources that are [native](SourceFacts::is_native) are asked.
     fn read_ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
         let _ = (indices, names);
         None
@@ -67,35 +63,16 @@ pub trait RandomAccess: Send + Sync {
         None
     }
 
-    /// The name of the stage: `jsonl`, `parquet`.
-    fn name(&self) -> &'static str {
-        "source"
-    }
-
-    /// The mark that tells this data from other data: file names, sizes, a hash of the index. A checkpoint is refused where it differs.
-    fn identity(&self) -> String {
-        format!("{} records", self.len())
-    }
-
-    /// Whether it is one of the crate's own: see [`Stage::is_native`].
-    fn is_native(&self) -> bool {
-        false
-    }
-
-    /// Whether [`read_many`](Self::read_many) is worth waiting for: see [`Stage::reads_together`].
-    fn reads_together(&self) -> bool {
-        false
-    }
-
-    /// Whether that is because records come from a store: see [`Stage::reads_far`].
-    fn reads_far(&self) -> bool {
-        false
+    /// The name of the stage, the mark that tells this data from other data, and whatever else does not change as long as the source is
+    /// open. [`Source::new`] asks for it once.
+    fn facts(&self) -> SourceFacts {
+        SourceFacts::new("source", format!("{} records", self.len()))
     }
 
     /// The number of records ahead that it wants to be told of by [`will_read`](Self::will_read): see
-    /// [`Stage::looks_ahead`].
+    /// [`Stage::looks_ahead`]. `None` is 65 536 for a source that [reads far](SourceFacts::reads_far), and none for others.
     fn looks_ahead(&self) -> Option<u64> {
-        self.reads_far().then_some(FURTHEST)
+        None
     }
 
     /// Says which records will be asked for next: see [`Stage::will_read`]. Only asked where it [looks ahead](Self::looks_ahead).
@@ -129,11 +106,6 @@ pub trait RandomAccess: Send + Sync {
         let _ = record;
         0
     }
-
-    /// Bytes it holds in memory.
-    fn memory_bytes(&self) -> Option<u64> {
-        None
-    }
 }
 
 impl<T: Clone + Send + Sync> RandomAccess for Vec<T> {
@@ -159,12 +131,13 @@ impl<T: Clone + Send + Sync> RandomAccess for Vec<T> {
 #[derive(Clone)]
 pub struct Source<S> {
     source: S,
+    facts: SourceFacts,
 }
 
 impl<S: RandomAccess> Source<S> {
     /// A dataset of the records of `source`.
     pub fn new(source: S) -> Self {
-        Self { source }
+        Self { facts: source.facts(), source }
     }
 
     /// The source itself.
@@ -172,11 +145,13 @@ impl<S: RandomAccess> Source<S> {
         &self.source
     }
 
-    /// The records at `indices`, where those are not the records themselves.
-    fn places(&self, indices: &[u64]) -> Option<Vec<u64>> {
+    /// The records at `indices`; the source is not empty.
+    fn places<'a>(&self, indices: &'a [u64]) -> Cow<'a, [u64]> {
         let len = self.source.len();
-        let is_later = len > 0 && indices.iter().any(|&index| index >= len);
-        is_later.then(|| indices.iter().map(|index| index % len).collect())
+        match indices.iter().any(|&index| index >= len) {
+            true => indices.iter().map(|index| index % len).collect(),
+            false => indices.into(),
+        }
     }
 
     /// Adds to the report what has happened besides.
@@ -184,7 +159,7 @@ impl<S: RandomAccess> Source<S> {
     fn tell(&self, cx: &mut Cx) {
         store::tell(cx);
         if let Some(decoded) = self.source.take_decoded() {
-            decoded.note(self.source.name(), cx);
+            decoded.note(self.facts.name, cx);
         }
         if let Some((what, count)) = self.source.take_note() {
             cx.note(what, count);
@@ -194,35 +169,37 @@ impl<S: RandomAccess> Source<S> {
 
 impl<S: RandomAccess> Stage for Source<S> {
     fn name(&self) -> &'static str {
-        self.source.name()
+        self.facts.name
     }
     fn params(&self) -> String {
-        self.source.identity()
+        self.facts.identity.clone()
     }
     fn role(&self) -> Role {
         Role::Source
     }
     fn is_native(&self) -> bool {
-        self.source.is_native()
+        self.facts.is_native
     }
     fn reads_together(&self) -> bool {
-        self.source.reads_together()
+        self.facts.reads_together
     }
     fn reads_far(&self) -> bool {
-        self.source.reads_far()
+        self.facts.reads_far
     }
     fn looks_ahead(&self) -> Option<u64> {
-        self.source.looks_ahead()
+        self.source.looks_ahead().or(self.facts.reads_far.then_some(FURTHEST))
     }
     fn will_read(&self, next: Upcoming<'_>) {
-        let told = !next.reaches(self.source.name(), self.source.len());
-        if told && self.source.looks_ahead().is_some() {
-            let places = self.places(next.indices());
-            self.source.will_read(next.at(places.as_deref().unwrap_or(next.indices())));
+        let told = !next.reaches(self.facts.name, self.source.len());
+        if told && !self.source.is_empty() && self.looks_ahead().is_some() {
+            self.source.will_read(next.at(&self.places(next.indices())));
         }
     }
+    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
+        record.index_in(self.facts.name, self.source.len(), epoch)
+    }
     fn has_columns(&self) -> bool {
-        self.source.has_columns()
+        self.facts.has_columns
     }
     fn blocks(&self) -> Option<Blocks> {
         self.source.blocks()
@@ -234,7 +211,7 @@ impl<S: RandomAccess> Stage for Source<S> {
         Vec::new()
     }
     fn memory(&self) -> Option<Memory> {
-        self.source.memory_bytes().map(Memory::bytes)
+        self.facts.memory_bytes.map(Memory::bytes)
     }
 }
 
@@ -261,7 +238,7 @@ impl<S: RandomAccess> MapDataset for Source<S> {
                 }
                 Ok(Some(record))
             }
-            Err(error) => Err(cx.blame(StageId(0), self.source.name(), error)),
+            Err(error) => Err(cx.blame(StageId(0), self.facts.name, error)),
         }
     }
 
@@ -271,14 +248,13 @@ impl<S: RandomAccess> MapDataset for Source<S> {
             return Many::one_by_one(indices, |_| Ok(None));
         }
         let places = self.places(indices);
-        let places = places.as_deref().unwrap_or(indices);
-        let many = cx.timed_many(StageId(0), places.len(), || self.source.read_many(places));
+        let many = cx.timed_many(StageId(0), places.len(), || self.source.read_many(&places));
         self.tell(cx);
         if cx.is_timing() {
             let bytes = many.items().iter().map(|record| self.source.record_bytes(record)).sum();
             cx.sampled_bytes(StageId(0), bytes);
         }
-        let blame = cx.blamer(StageId(0), self.source.name());
+        let blame = cx.blamer(StageId(0), self.facts.name);
         many.map_errors(|_, error| blame(error))
     }
 
@@ -290,8 +266,7 @@ impl<S: RandomAccess> MapDataset for Source<S> {
             return None;
         }
         let places = self.places(indices);
-        let places = places.as_deref().unwrap_or(indices);
-        let batch = cx.timed_many(StageId(0), places.len(), || self.source.read_stacked(places));
+        let batch = cx.timed_many(StageId(0), places.len(), || self.source.read_stacked(&places));
         self.tell(cx);
         if let Some(batch) = batch.as_ref().filter(|_| cx.is_timing()) {
             cx.sampled_bytes(StageId(0), batch.bytes as u64);
@@ -304,8 +279,7 @@ impl<S: RandomAccess> MapDataset for Source<S> {
             return None;
         }
         let places = self.places(indices);
-        let places = places.as_deref().unwrap_or(indices);
-        let rows = cx.consumed_many(StageId(0), places.len(), || self.source.read_ragged(places, names));
+        let rows = cx.consumed_many(StageId(0), places.len(), || self.source.read_ragged(&places, names));
         self.tell(cx);
         let rows = rows.filter(|rows| rows.len() == indices.len() && rows.columns().len() == names.len())?;
         cx.produced(StageId(0), places.len() as u64, 0);

@@ -1,24 +1,22 @@
 use super::lanes::Lanes;
-use super::order::{self, through_places};
+use super::order::{Order, Ordered};
 use super::{MapDataset, epochs};
-use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
-use crate::dataset::run::upcoming::Upcoming;
-use crate::dataset::stage::{Role, Stage, StageSeed, stage_after};
+use crate::dataset::stage::StageSeed;
 use crate::error::{Error, Result};
 use crate::rng::IndexShuffle;
 
 /// See [`MapDataset::window_shuffle`].
-#[must_use = "datasets are lazy and do nothing until read"]
+pub type WindowShuffle<D> = Ordered<D, WindowOrder>;
+
+/// The order of [`WindowShuffle`].
 #[derive(Clone, Debug)]
-pub struct WindowShuffle<D> {
-    parent: D,
+pub struct WindowOrder {
     window_size: u64,
     seed: StageSeed,
     len: u64,
     /// The order of the window that a thread reads.
     open: Lanes<Window>,
-    stage: StageId,
 }
 
 #[derive(Debug)]
@@ -27,63 +25,75 @@ struct Window {
     order: IndexShuffle,
 }
 
-impl<D: MapDataset> WindowShuffle<D> {
-    pub(super) fn new(parent: D, window_size: u64, seed: Option<u32>) -> Self {
-        let seed = StageSeed::resolve(seed, &[&parent]);
-        let (stage, len) = (stage_after(&[&parent]), parent.len());
-        Self { parent, window_size, seed, len, open: Lanes::new(), stage }
-    }
+/// The place of a window in its epoch, and its number through all of them.
+struct Bounds {
+    start: u64,
+    size: u64,
+    number: u64,
+}
 
-    /// Where element `k` of `epoch` is read in that epoch.
-    fn place(&self, epoch: u64, k: u64, seed: u32) -> u64 {
-        let window = k / self.window_size;
-        let start = window * self.window_size;
-        let size = self.window_size.min(self.len - start);
-        // Windows are numbered through all epochs. The number may wrap: only its low half is used.
-        let number = epoch.wrapping_mul(self.len.div_ceil(self.window_size)).wrapping_add(window);
-        let order = || IndexShuffle::four_rounds(size - 1, seed.wrapping_add(number as u32));
-        let Some(mut lane) = self.open.mine() else { return start + order().get(k - start) };
-        if lane.as_ref().is_none_or(|open| open.number != number) {
-            *lane = Some(Window { number, order: order() });
-        }
-        start + lane.as_ref().map_or(k - start, |open| open.order.get(k - start))
-    }
-
-    /// Where `indices` are found, if all are.
-    fn places(&self, indices: &[u64]) -> Option<Vec<u64>> {
-        let seed = self.seed.get().ok().filter(|_| self.window_size > 0)?;
-        order::places(indices, |index| {
-            let (epoch, k) = epochs::split(index, self.len)?;
-            epochs::join(epoch, self.len, self.place(epoch, k, seed)).ok()
-        })
+impl Bounds {
+    fn order(&self, seed: u32) -> IndexShuffle {
+        IndexShuffle::four_rounds(self.size - 1, seed.wrapping_add(self.number as u32))
     }
 }
 
-impl<D: MapDataset> Stage for WindowShuffle<D> {
+impl WindowOrder {
+    pub(super) fn new(parent: &impl MapDataset, window_size: u64, seed: Option<u32>) -> Self {
+        let seed = StageSeed::resolve(seed, &[parent]);
+        Self { window_size, seed, len: parent.len(), open: Lanes::new() }
+    }
+
+    /// The window that has element `k` of `epoch`; `None` for windows of no elements.
+    #[inline]
+    fn window(&self, epoch: u64, k: u64) -> Option<Bounds> {
+        let window = k.checked_div(self.window_size)?;
+        let start = window * self.window_size;
+        // The number may wrap: only its low half is used.
+        let number = epoch.wrapping_mul(self.len.div_ceil(self.window_size)).wrapping_add(window);
+        Some(Bounds { start, size: self.window_size.min(self.len - start), number })
+    }
+
+    /// Puts an offset in `window` where its order puts it.
+    #[inline]
+    fn permute(&self, window: &Bounds, offset: u64, seed: u32) -> u64 {
+        let Some(mut lane) = self.open.mine() else { return window.order(seed).get(offset) };
+        match &*lane {
+            Some(open) if open.number == window.number => open.order.get(offset),
+            _ => lane.insert(Window { number: window.number, order: window.order(seed) }).order.get(offset),
+        }
+    }
+
+    /// Finds the index that `permute` moves an index to, inside of its window.
+    #[inline]
+    fn moved(&self, index: u64, permute: impl FnOnce(&Bounds, u64, u32) -> u64) -> Result<Option<u64>> {
+        let seed = self.seed.get()?;
+        let Some((epoch, k)) = epochs::split(index, self.len) else { return Ok(None) };
+        let Some(window) = self.window(epoch, k) else { return Ok(None) };
+        epochs::join(epoch, self.len, window.start + permute(&window, k - window.start, seed)).map(Some)
+    }
+}
+
+impl Order for WindowOrder {
+    const IS_NATIVE: bool = true;
+
     fn name(&self) -> &'static str {
         "window_shuffle"
     }
     fn params(&self) -> String {
         format!("{}, {}", self.window_size, self.seed)
     }
-    fn role(&self) -> Role {
-        Role::Order
+    #[inline]
+    fn place(&self, index: u64) -> Result<Option<u64>> {
+        self.moved(index, |window, offset, seed| self.permute(window, offset, seed))
     }
-    fn is_native(&self) -> bool {
-        true
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
+    fn inverse(&self, place: u64) -> Result<Option<u64>> {
+        self.moved(place, |window, offset, seed| window.order(seed).index_of(offset))
     }
     fn memory(&self) -> Option<Memory> {
         let size = self.window_size.min(self.len);
         let order = if size <= IndexShuffle::MOST_IN_TABLE { size_of::<u16>() as u64 * size } else { 0 };
         Some(Memory::bytes(order).per_thread())
-    }
-    fn will_read(&self, next: Upcoming<'_>) {
-        if let Some(places) = self.places(next.indices()) {
-            self.parent.will_read(next.at(&places));
-        }
     }
     fn check(&self) -> Result<()> {
         if self.window_size == 0 {
@@ -93,36 +103,12 @@ impl<D: MapDataset> Stage for WindowShuffle<D> {
     }
 }
 
-impl<D: MapDataset> MapDataset for WindowShuffle<D> {
-    type Item = D::Item;
-
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
-        let seed = self.seed.get().map_err(|e| cx.blame(self.stage, "window_shuffle", e))?;
-        let Some((epoch, k)) = epochs::split(index, self.len) else { return Ok(None) };
-        if self.window_size == 0 {
-            return Ok(None);
-        }
-        let at = cx.consumed(self.stage, || self.place(epoch, k, seed));
-        let element = self.parent.get(epochs::join(epoch, self.len, at)?, cx)?;
-        if element.is_some() {
-            cx.produced(self.stage, 1, 0);
-        }
-        Ok(element)
-    }
-
-    through_places!(timed);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::INFINITE;
+    use crate::cx::Cx;
     use crate::dataset::map::Range;
+    use crate::dataset::{INFINITE, Stage};
 
     fn globals(len: i64, window: u64, seed: u32, indices: std::ops::Range<u64>) -> Vec<u64> {
         let ds = Range::new(0, len).map_with_index(|i, _| i.global).window_shuffle(window, seed);

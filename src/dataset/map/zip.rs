@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 pub struct Zip<A, B> {
     first: A,
     second: B,
-    /// Where the stage ids of the second begin.
+    /// First stage id of the second dataset.
     offset: usize,
     stage: StageId,
 }

@@ -51,7 +51,7 @@ pub(in crate::dataset) struct Roots<D: MapDataset, G: Gather<D::Item> = Apart> {
     foresight: Option<Foresight>,
 }
 
-/// Which indices go together: `size` from `first` on, and so forth.
+/// Indices that go together: `size` from `first` on, and so forth.
 #[derive(Clone, Copy)]
 struct Groups {
     size: u64,
@@ -134,10 +134,15 @@ where
     G: Gather<D::Item>,
 {
     /// With `gather`, groups come as one where that is quicker.
-    pub(in crate::dataset) fn new(dataset: Arc<D>, gather: Option<&Arc<G>>, run: &Runtime, stage: StageId) -> Self {
+    pub(in crate::dataset) fn new(
+        dataset: Arc<D>,
+        gather: Option<&Arc<G>>,
+        run: &Runtime,
+        stage: StageId,
+    ) -> Result<Self> {
         // Where it is evaluated in two places, what is left to do here is done on this thread, and sources are told by the other.
         let (dataset, here, apart) = match D::for_pass(&dataset, run, stage) {
-            Some(dataset) => (Arc::new(dataset), run.on_one_thread(), true),
+            Some(dataset) => (Arc::new(dataset?), run.on_one_thread(), true),
             None => (dataset, run.clone(), false),
         };
         let run = &here;
@@ -145,7 +150,7 @@ where
         let most = if (&dataset as &dyn Stage).stacks() { MAX_OF_COLUMNS } else { MAX_GROUP };
         let gather = gather.filter(|gather| (1..=most).contains(&gather.size()));
         let groups = gather.map(|gather| Groups { size: gather.size(), first: 0 });
-        let ahead = evaluator(&dataset, gather, run, stage).map(|evaluator| Ahead {
+        let ahead = evaluator(&dataset, gather, run, stage)?.map(|evaluator| Ahead {
             evaluator,
             pending: VecDeque::new(),
             parts: Vec::new().into_iter(),
@@ -158,7 +163,7 @@ where
         let foresight = (run.reads_here() && !apart).then(|| Foresight::of(&dataset)).flatten();
         let (len, gather) = (dataset.len(), gather.cloned());
         let ragged = native && (&dataset as &dyn Stage).only_orders();
-        Self { len, dataset, stage, next: 0, groups, gather, ahead, slots, pace, native, ragged, foresight }
+        Ok(Self { len, dataset, stage, next: 0, groups, gather, ahead, slots, pace, native, ragged, foresight })
     }
 
     /// The same, whose waiting counts as that of `stage`.
@@ -298,10 +303,11 @@ where
                 Some(Part::Whole(..)) => self.regroup(self.next.saturating_add(1)),
                 Some(Part::Slots(_) | Part::Rows(_)) => ahead.open(),
                 None => {
-                    let (foresight, dataset, len) = (&mut self.foresight, &self.dataset, self.len);
-                    let mut hand_out =
-                        |at| foresight.iter_mut().for_each(|foresight| foresight.hand_out(dataset, at, len));
-                    ahead.receive(self.groups, len, &mut hand_out, self.stage, cx)?;
+                    let (foresight, dataset) = (&mut self.foresight, &self.dataset);
+                    let mut hand_out = |range: &Range<u64>| {
+                        foresight.iter_mut().for_each(|foresight| foresight.hand_out(dataset, range))
+                    };
+                    ahead.receive(self.groups, self.len, &mut hand_out, self.stage, cx)?;
                 }
             }
         }
@@ -316,7 +322,8 @@ where
         }
         self.foresight.iter_mut().for_each(|foresight| foresight.tell(&self.dataset, self.next, self.len));
         let (foresight, dataset, len) = (&mut self.foresight, &self.dataset, self.len);
-        let mut hand_out = |at| foresight.iter_mut().for_each(|foresight| foresight.hand_out(dataset, at, len));
+        let mut hand_out =
+            |range: &Range<u64>| foresight.iter_mut().for_each(|foresight| foresight.hand_out(dataset, range));
         while ahead.parts.len() == 0 {
             if let Err(error) = ahead.receive(self.groups, len, &mut hand_out, self.stage, cx) {
                 // It is that of the next slot.
@@ -366,12 +373,12 @@ impl<T, W> Ahead<T, W> {
         };
     }
 
-    /// Takes in the next chunk, behind all that has come. Told is where each range begins that is handed out.
+    /// Takes in the next chunk, behind all that has come. `hand_out` is given each range that is handed out.
     fn receive(
         &mut self,
         groups: Option<Groups>,
         len: u64,
-        hand_out: &mut dyn FnMut(u64),
+        hand_out: &mut dyn FnMut(&Range<u64>),
         stage: StageId,
         cx: &mut Cx,
     ) -> Result<()> {
@@ -390,7 +397,7 @@ impl<T, W> Ahead<T, W> {
     }
 
     /// Keeps as many ranges under way as the evaluator wants.
-    fn dispatch(&mut self, groups: Option<Groups>, len: u64, hand_out: &mut dyn FnMut(u64)) {
+    fn dispatch(&mut self, groups: Option<Groups>, len: u64, hand_out: &mut dyn FnMut(&Range<u64>)) {
         let window = self.evaluator.window();
         while self.dispatched < len {
             let wanted = self.plan(groups, len);
@@ -400,7 +407,7 @@ impl<T, W> Ahead<T, W> {
                 return;
             }
             let (end, left, grouped) = (wanted.range.end, wanted.range.end - self.dispatched, wanted.grouped);
-            hand_out(wanted.range.start);
+            hand_out(&wanted.range);
             let incoming = self.evaluator.submit(wanted);
             self.pending.push_back(Pending { incoming, end, left, grouped });
             self.dispatched = end;
@@ -450,7 +457,7 @@ mod tests {
     use crate::dataset::map::Range as Numbers;
     use crate::dataset::run::evaluate::Aim;
 
-    /// What a function of the user does besides is done when its element is asked for, and no earlier.
+    /// Shows that what a function of the user does besides is done when its element is asked for, and no earlier.
     #[test]
     fn nobody_reads_ahead_of_who_asks() {
         let calls = Arc::new(AtomicU64::new(0));

@@ -30,7 +30,7 @@ pub(crate) trait Gather<T>: Send + Sync + 'static {
     /// Makes one of all elements of a group, in order.
     ///
     /// # Errors
-    /// Where they do not go together.
+    /// The items do not go together.
     fn gather(&self, items: Vec<T>, cx: &mut Cx) -> Result<Self::Whole>;
 
     /// The same of the elements that `dataset` has at `indices`, where it gives that without them; else they are to be gathered.
@@ -38,11 +38,15 @@ pub(crate) trait Gather<T>: Send + Sync + 'static {
     where
         D: MapDataset<Item = T>;
 
-    /// Where [`gather`](Self::gather) does no more than stack elements: has it done by `stack`, which says whether it had room
-    /// for it. `None` where it does something else.
+    /// Whether [`stack`](Self::stack) stacks such elements.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    fn stacks(&self) -> bool;
+
+    /// Has the elements stacked by `stack`, which says whether it had room for them, if [`gather`](Self::gather) does no more than
+    /// that; `None` if it does something else.
     ///
     /// # Errors
-    /// Those of `stack`, as those of `gather`.
+    /// Errors of `stack`, as those of `gather`.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     #[expect(
         clippy::ptr_arg,
@@ -74,6 +78,11 @@ impl<T> Gather<T> for Apart {
     }
 
     fn of_columns<D>(&self, _: &D, _: Range<u64>, _: &mut Cx) -> Option<Infallible> {
+        match *self {}
+    }
+
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    fn stacks(&self) -> bool {
         match *self {}
     }
 

@@ -1,4 +1,4 @@
-//! Who evaluates elements ahead of those who ask for them: nobody, threads of this process, or worker processes.
+//! Evaluation of elements ahead of those who ask for them: by nobody, threads of this process, or worker processes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,9 +12,16 @@ use crate::dataset::map::MapDataset;
 use crate::dataset::run::pace::Pace;
 use crate::dataset::stage::Stage;
 use crate::element::Part;
+use crate::error::Result;
 use crate::exec::{Engine, Pool, Runtime};
 
-/// Who evaluates `dataset`, an elementwise prefix, ahead of those who ask for its elements; nobody if they do it themselves.
+/// Somebody else who evaluates a prefix.
+type Other<T, W> = Box<dyn Evaluator<T, W>>;
+
+/// Returns who evaluates `dataset`, an elementwise prefix, ahead of those who ask for its elements; nobody if they do it themselves.
+///
+/// # Errors
+/// Elements would have to leave a worker process, and their type cannot.
 #[cfg_attr(
     not(all(feature = "workers", target_os = "linux")),
     expect(unused_variables, reason = "other processes need the border's name")
@@ -24,13 +31,13 @@ pub(super) fn evaluator<D, G>(
     gather: Option<&Arc<G>>,
     run: &Runtime,
     border: StageId,
-) -> Option<Box<dyn Evaluator<D::Item, G::Whole>>>
+) -> Result<Option<Other<D::Item, G::Whole>>>
 where
     D: MapDataset + 'static,
     D::Item: Send + 'static,
     G: Gather<D::Item>,
 {
-    match run.engine() {
+    Ok(match run.engine() {
         Engine::Inline => None,
         Engine::Threads(pool) => {
             let (dataset, gather, pace) = (dataset.clone(), gather.cloned(), Arc::new(Pace::of(dataset)));
@@ -46,14 +53,14 @@ where
                 true => Ranges::Far,
                 false => shared.map_or(Ranges::Plain, Ranges::Sharing),
             };
-            Some(super::remote::on_workers(gather, run, workers, border, ranges))
+            Some(super::remote::on_workers(gather, run, workers, border, ranges)?)
         }
         #[cfg(all(feature = "workers", target_os = "linux"))]
         Engine::Serving(served) => {
-            super::remote::serve(dataset, gather, run, served, border);
+            super::serve::serve(dataset, gather, run, served, border);
             None
         }
-    }
+    })
 }
 
 /// The threads of this process.

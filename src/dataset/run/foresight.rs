@@ -1,5 +1,6 @@
-//! Who says what a pass will ask for.
+//! Announcements of what a pass will ask for.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::upcoming::Upcoming;
@@ -34,10 +35,15 @@ impl Foresight {
         *self = Self { far: self.far, ..Self::default() };
     }
 
-    /// Indices from `at` on are about to be handed to others, who read them before the pass comes there.
-    pub(crate) fn hand_out(&mut self, dataset: &dyn Stage, at: u64, len: u64) {
+    /// Tells of all indices of a range: they are about to be handed to others, who read them before the pass comes there.
+    ///
+    /// Nothing is told for their sake of what follows them, as what looks ahead counts from what was read: both together would be more
+    /// than has room.
+    pub(crate) fn hand_out(&mut self, dataset: &dyn Stage, range: &Range<u64>) {
         if !self.far {
-            self.tell(dataset, at, len);
+            // Those before it are told of, or the pass has begun here.
+            self.told = self.told.max(range.start);
+            self.tell_until(dataset, range.end);
         }
     }
 
@@ -55,7 +61,10 @@ impl Foresight {
         self.told = self.told.max(at);
         let furthest = dataset.looks_ahead().unwrap_or(0);
         let most = if self.far { MOST } else { gone.saturating_mul(TIMES).saturating_add(MOST) };
-        let end = len.min(at.saturating_add(furthest)).min(self.told.saturating_add(most));
+        self.tell_until(dataset, len.min(at.saturating_add(furthest)).min(self.told.saturating_add(most)));
+    }
+
+    fn tell_until(&mut self, dataset: &dyn Stage, end: u64) {
         let indices: Vec<u64> = (self.told..end).collect();
         if !indices.is_empty() {
             self.told = end;
@@ -70,7 +79,9 @@ mod tests {
 
     use super::*;
     use crate::Result;
-    use crate::dataset::map::{Concatenate, Mix, RandomAccess, Range, Select, SelectionMap, Source};
+    use crate::dataset::map::{
+        Concatenate, Mix, RandomAccess, Range as Numbers, Select, SelectionMap, Source, SourceFacts,
+    };
     use crate::dataset::run::upcoming::FURTHEST;
     use crate::dataset::{BoxMap, Remainder};
     use crate::{Cx, MapDataset};
@@ -88,15 +99,15 @@ mod tests {
             self.0.lock().unwrap().1.push(index);
             Ok(index)
         }
-        fn reads_far(&self) -> bool {
-            true
+        fn facts(&self) -> SourceFacts {
+            SourceFacts { reads_far: true, ..SourceFacts::new("source", "20 records") }
         }
         fn will_read(&self, next: Upcoming<'_>) {
             self.0.lock().unwrap().0.extend(next.indices());
         }
     }
 
-    /// What the source is told of is what is read of it then.
+    /// Checks that what the source is told of is what is read of it then.
     fn foreseen(name: &str, indices: &[u64], put: impl Fn(Source<Far>) -> BoxMap<u64>) {
         let far = Far::default();
         let dataset = put(Source::new(far.clone()));
@@ -127,8 +138,8 @@ mod tests {
             foreseen("random_map", indices, |ds| ds.random_map(1, |x, _| x).map_with_index(|_, x| x).boxed());
             foreseen("batch", indices, |ds| ds.batch(3).map(|batch| batch.len() as u64).boxed());
             foreseen("batch", indices, |ds| ds.batch_with(3, Remainder::Drop).map(|batch| batch[0]).boxed());
-            foreseen("zip", indices, |ds| Range::new(0, 20).zip(ds).map(|(_, x)| x).boxed());
-            let own = || Range::new(0, 30).map(|x| x as u64).boxed();
+            foreseen("zip", indices, |ds| Numbers::new(0, 20).zip(ds).map(|(_, x)| x).boxed());
+            let own = || Numbers::new(0, 30).map(|x| x as u64).boxed();
             foreseen("concatenate", indices, |ds| Concatenate::new(vec![own(), ds.boxed()]).boxed());
             foreseen("mix", indices, |ds| Mix::new(vec![own(), ds.boxed()]).boxed());
             let map = (40, |i| ((i % 2) as usize, i / 2));
@@ -145,8 +156,8 @@ mod tests {
         assert_eq!(ahead(&far().batch(64)), Some(FURTHEST / 64));
         assert_eq!(ahead(&far().batch(1 << 20)), Some(1));
         assert_eq!(ahead(&far().flat_map(4, |x| vec![x])), Some(4 * FURTHEST));
-        assert_eq!(ahead(&Range::new(0, 9).zip(far())), Some(FURTHEST));
-        assert_eq!(ahead(&Range::new(0, 9).shuffle(1)), None);
+        assert_eq!(ahead(&Numbers::new(0, 9).zip(far())), Some(FURTHEST));
+        assert_eq!(ahead(&Numbers::new(0, 9).shuffle(1)), None);
     }
 
     #[test]
@@ -175,6 +186,36 @@ mod tests {
         foresight.forget();
         foresight.tell(&dataset, 7, 9);
         assert_eq!(far.0.lock().unwrap().0, [7, 8]);
-        assert!(Foresight::of(&Range::new(0, 9)).is_none());
+        assert!(Foresight::of(&Numbers::new(0, 9)).is_none());
+    }
+
+    /// Records that are near, and remember what they were told of.
+    #[derive(Clone, Default)]
+    struct Near(Arc<Mutex<Vec<u64>>>);
+
+    impl RandomAccess for Near {
+        type Record = u64;
+        fn len(&self) -> u64 {
+            u64::MAX
+        }
+        fn read(&self, index: u64) -> Result<u64> {
+            Ok(index)
+        }
+        fn looks_ahead(&self) -> Option<u64> {
+            Some(100)
+        }
+        fn will_read(&self, next: Upcoming<'_>) {
+            self.0.lock().unwrap().extend(next.indices());
+        }
+    }
+
+    #[test]
+    fn of_a_pass_that_begins_late_nothing_before_it_is_told() {
+        let near = Near::default();
+        let dataset = Source::new(near.clone());
+        let (mut foresight, from) = (Foresight::of(&dataset).unwrap(), 1 << 40);
+        foresight.hand_out(&dataset, &(from..from + 3));
+        foresight.hand_out(&dataset, &(from + 3..from + 5));
+        assert_eq!(*near.0.lock().unwrap(), [from, from + 1, from + 2, from + 3, from + 4]);
     }
 }

@@ -1,4 +1,4 @@
-//! Which bad records may be left out, and how many were.
+//! Bad records that may be left out, and how many were.
 
 use crate::cx::Cx;
 use crate::error::{Error, ErrorKind, Result};

@@ -1,4 +1,4 @@
-//! When a filter drops nearly everything, somebody should hear of it.
+//! Warnings and errors of filters that drop nearly everything.
 
 use std::time::{Duration, Instant};
 
@@ -46,10 +46,10 @@ impl FilterThresholds {
     }
 }
 
-/// Counts what a filter drops, window by window.
+/// Count of what a filter drops, window by window.
 #[derive(Clone, Debug)]
-pub(crate) struct Watch {
-    thresholds: FilterThresholds,
+pub struct Watch {
+    pub(in crate::dataset) thresholds: FilterThresholds,
     /// Elements seen in this window.
     pub(in crate::dataset) seen: u64,
     /// Elements of them that were dropped.

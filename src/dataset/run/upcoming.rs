@@ -32,6 +32,19 @@ pub struct Record {
     pub index: u64,
 }
 
+impl Record {
+    /// Record `index` of the source of this name.
+    pub fn new(source: &'static str, index: u64) -> Self {
+        Self { source, index }
+    }
+
+    /// Its index in a dataset that reads the source of this name, of `len` records, for the `epoch`th time; `None` if it has no such record.
+    pub(in crate::dataset) fn index_in(&self, source: &str, len: u64, epoch: u64) -> Option<u64> {
+        let is_there = self.source == source && self.index < len;
+        epoch.checked_mul(len)?.checked_add(self.index).filter(|_| is_there)
+    }
+}
+
 impl<'a> Upcoming<'a> {
     /// Indices that are asked for until `wanted` is dead.
     pub(crate) fn new(indices: &'a [u64], wanted: &'a Weak<()>) -> Self {

@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 use super::rows::{in_feature, number_bytes};
 use super::tracked::{ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::{self, DatasetIterator, IterDataset, Memory, Remainder, Role, Stage, stage_after};
+use crate::dataset::iter::{Flow, Flowing};
+use crate::dataset::{self, DatasetIterator, Facts, Memory, Remainder, Role};
 use crate::element::{Array, DType, Element, Name, Value};
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 use crate::pack::bucket::{BatchSize, BucketOptions, BucketPlanner};
 use crate::pack::held::{Held, HeldState};
 
 const NAME: &str = "length_buckets";
 
-/// How [`length_buckets`](super::Packing::length_buckets) batches.
+/// Rules by which [`length_buckets`](super::Packing::length_buckets) batches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LengthBucketOptions {
     features: Vec<Name>,
@@ -57,7 +57,7 @@ impl LengthBucketOptions {
         self
     }
 
-    /// What becomes of elements that do not fill a batch: at the end, and where the window is full. What is dropped is
+    /// Policy for elements that do not fill a batch: at the end, and where the window is full. What is dropped is
     /// counted.
     #[must_use]
     pub fn remainder(self, remainder: Remainder) -> Self {
@@ -108,52 +108,46 @@ impl fmt::Display for LengthBucketOptions {
 }
 
 /// Batches by length: see [`Packing::length_buckets`](super::Packing::length_buckets).
-#[must_use = "datasets are lazy and do nothing until read"]
-pub struct LengthBuckets<D> {
-    parent: D,
-    options: Arc<LengthBucketOptions>,
-    stage: StageId,
-}
+pub type LengthBuckets<D> = Flowing<D, LengthBucketsFlow>;
 
-impl<D: Stage> LengthBuckets<D> {
-    pub(super) fn new(parent: D, options: LengthBucketOptions) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, options: Arc::new(options), stage }
+/// The change of [`LengthBuckets`].
+#[derive(Clone, Debug)]
+pub struct LengthBucketsFlow(Arc<LengthBucketOptions>);
+
+impl LengthBucketsFlow {
+    pub(super) fn new(options: LengthBucketOptions) -> Self {
+        Self(Arc::new(options))
     }
 }
 
-impl<D: Stage> Stage for LengthBuckets<D> {
+impl Facts for LengthBucketsFlow {
     fn name(&self) -> &'static str {
         NAME
     }
     fn params(&self) -> String {
-        self.options.to_string()
+        self.0.to_string()
     }
     fn role(&self) -> Role {
         Role::Stateful
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
     fn memory(&self) -> Option<Memory> {
-        let elements = self.options.buckets.most_held().unwrap_or(0) as u64;
+        let elements = self.0.buckets.most_held().unwrap_or(0) as u64;
         Some(Memory::elements(dataset::Held::AtMost(elements), dataset::Held::AtMost(1)))
     }
     fn check(&self) -> Result<()> {
-        self.options.check()
+        self.0.check()
     }
 }
 
-impl<D: IterDataset<Item = Element>> IterDataset for LengthBuckets<D> {
-    type Item = Element;
-    type Iter = LengthBucketsIter<D::Iter>;
+impl<I: DatasetIterator<Item = Element>> Flow<I> for LengthBucketsFlow {
+    type Pass = LengthBucketsIter<I>;
 
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
         Ok(LengthBucketsIter {
-            parent: Tracked::new(self.parent.iter(run)?),
-            options: self.options.clone(),
-            stage: self.stage,
-            planner: BucketPlanner::new(&self.options.buckets)?,
+            parent: Tracked::new(parent),
+            options: self.0.clone(),
+            stage,
+            planner: BucketPlanner::new(&self.0.buckets)?,
             slots: VecDeque::new(),
             ended: false,
         })
@@ -171,7 +165,7 @@ pub struct LengthBucketsIter<I: DatasetIterator> {
     ended: bool,
 }
 
-/// Where a [`LengthBucketsIter`] is: the oldest element that has not come out, and which of those behind it have.
+/// Position of a [`LengthBucketsIter`]: the oldest element that has not come out, and which of those behind it have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LengthBucketsState<S> {
@@ -314,13 +308,6 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for LengthBucketsIter<I
         self.slots.clear();
         self.ended = false;
         Ok(())
-    }
-}
-
-impl<D: fmt::Debug> fmt::Debug for LengthBuckets<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = f.debug_struct("LengthBuckets");
-        out.field("parent", &self.parent).field("options", &self.options).finish_non_exhaustive()
     }
 }
 

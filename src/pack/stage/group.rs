@@ -13,61 +13,55 @@ use super::order::row_order;
 use super::plan::GroupPlan;
 use super::tracked::{NextRows, ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::{DatasetIterator, Held, IterDataset, Memory, Role, Stage, stage_after};
+use crate::dataset::iter::{Flow, Flowing};
+use crate::dataset::{DatasetIterator, Facts, Held, Memory, Role};
 use crate::element::{Element, Value};
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 use crate::pack::arena::Arena;
 use crate::pack::concat::{Cursor, Fed};
 
 /// Packed rows, group by group: see [`Packing`](super::Packing).
-#[must_use = "datasets are lazy and do nothing until read"]
-pub struct GroupPack<D> {
-    parent: D,
-    plan: Arc<GroupPlan>,
-    stage: StageId,
-}
+pub type GroupPack<D> = Flowing<D, GroupPackFlow>;
 
-impl<D: Stage> GroupPack<D> {
-    pub(super) fn new(parent: D, plan: GroupPlan) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, plan: Arc::new(plan), stage }
+/// The change of [`GroupPack`].
+#[derive(Clone, Debug)]
+pub struct GroupPackFlow(Arc<GroupPlan>);
+
+impl GroupPackFlow {
+    pub(super) fn new(plan: GroupPlan) -> Self {
+        Self(Arc::new(plan))
     }
 }
 
-impl<D: Stage> Stage for GroupPack<D> {
+impl Facts for GroupPackFlow {
     fn name(&self) -> &'static str {
-        self.plan.name()
+        self.0.name()
     }
     fn params(&self) -> String {
-        self.plan.to_string()
+        self.0.to_string()
     }
     fn role(&self) -> Role {
         Role::Stateful
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
     /// The element that begins the next group; the rows of one group, and of the one before as long as some of its rows
     /// are still looked at, because they share its memory.
     fn memory(&self) -> Option<Memory> {
-        let rows = 2 * self.plan.rows_held() as u64;
+        let rows = 2 * self.0.rows_held() as u64;
         Some(Memory::elements(Held::AtMost(1), Held::AtMost(rows)))
     }
     fn check(&self) -> Result<()> {
-        self.plan.check()
+        self.0.check()
     }
 }
 
-impl<D: IterDataset<Item = Element>> IterDataset for GroupPack<D> {
-    type Item = Element;
-    type Iter = GroupPackIter<D::Iter>;
+impl<I: DatasetIterator<Item = Element>> Flow<I> for GroupPackFlow {
+    type Pass = GroupPackIter<I>;
 
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
         Ok(GroupPackIter {
-            parent: Tracked::new(self.parent.iter(run)?),
-            plan: self.plan.clone(),
-            stage: self.stage,
+            parent: Tracked::new(parent),
+            plan: self.0.clone(),
+            stage,
             packer: None,
             start: Place::default(),
             pending: None,
@@ -87,7 +81,7 @@ pub struct GroupPackIter<I: DatasetIterator> {
     stage: StageId,
     /// Made when the first element shows the dtypes.
     packer: Option<(Columns, Kernel)>,
-    /// Where the group began that is open or comes out.
+    /// Beginning of the group that is open or comes out.
     start: Place,
     /// The element that did not fit in the last group.
     pending: Option<Pending>,
@@ -120,17 +114,17 @@ struct Rows {
     order: VecDeque<usize>,
     /// Rows of the group.
     rows: u64,
-    /// Where the next group begins.
+    /// Beginning of the next group.
     next: Place,
 }
 
-/// Where a [`GroupPackIter`] is: where its group began, and how many of its rows came out.
+/// Position of a [`GroupPackIter`]: where its group began, and how many of its rows came out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupPackState<S> {
     /// The first element of the group.
     pub parent: ParentState<S>,
-    /// How much of that element is in the group before: cells per feature, or one number of pieces; empty if nothing.
+    /// Part of that element that is in the group before: cells per feature, or one number of pieces; empty if nothing.
     pub cut: Cursor,
     /// Rows of earlier groups.
     pub rows_before: u64,
@@ -326,12 +320,6 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for GroupPackIter<I> {
         (self.packer, self.notes) = (None, Notes::default());
         self.lists.clear();
         Ok(())
-    }
-}
-
-impl<D: fmt::Debug> fmt::Debug for GroupPack<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GroupPack").field("parent", &self.parent).field("plan", &self.plan).finish_non_exhaustive()
     }
 }
 

@@ -1,4 +1,4 @@
-//! What fills a group: bins, or one row after the other.
+//! Kernels that fill a group: bins, or one row after the other.
 
 use crate::error::Result;
 use crate::pack::concat::{ConcatThenSplit, Cursor, Fed};
@@ -6,7 +6,7 @@ use crate::pack::group::{GroupPacker, Placed};
 use crate::pack::stats::PackStats;
 use crate::pack::writer::Group;
 
-/// What fills a group.
+/// Kernel that fills a group.
 #[derive(Debug)]
 pub(super) enum Kernel {
     Bins(GroupPacker),

@@ -15,17 +15,18 @@ mod tests;
 mod tracked;
 mod window;
 
-pub use buckets::{LengthBucketOptions, LengthBuckets, LengthBucketsIter, LengthBucketsState};
-pub use group::{GroupPack, GroupPackIter, GroupPackState};
+pub use buckets::{LengthBucketOptions, LengthBuckets, LengthBucketsFlow, LengthBucketsIter, LengthBucketsState};
+pub use group::{GroupPack, GroupPackFlow, GroupPackIter, GroupPackState};
 pub use options::{BinPackOptions, BosHandling, ConcatPackOptions, WindowPackOptions};
 pub use rows::{OutputNames, RowSpec};
 pub use tracked::ParentState;
-pub use window::{WindowPack, WindowPackIter, WindowPackState};
+pub use window::{WindowPack, WindowPackFlow, WindowPackIter, WindowPackState};
 
 use plan::GroupPlan;
 
 use super::bins::Fit;
 use crate::dataset::IterDataset;
+use crate::dataset::iter::Flowing;
 use crate::element::Element;
 
 /// Packing, as methods of every stream of elements.
@@ -70,14 +71,14 @@ pub trait Packing: IterDataset<Item = Element> + Sized {
     /// # }
     /// ```
     fn first_fit_pack(self, options: BinPackOptions) -> GroupPack<Self> {
-        GroupPack::new(self, GroupPlan::Bins(options.with_fit(Fit::First)))
+        Flowing::new(self, |_| GroupPackFlow::new(GroupPlan::Bins(options.with_fit(Fit::First))))
     }
 
     /// Packs sequences into the fullest of `num_packing_bins` rows that has room; when none has, all rows come out.
     ///
     /// Rows and their order are those of Grain's `BestFitPackIterDataset`, for the same seed.
     fn best_fit_pack(self, options: BinPackOptions) -> GroupPack<Self> {
-        GroupPack::new(self, GroupPlan::Bins(options.with_fit(Fit::Best)))
+        Flowing::new(self, |_| GroupPackFlow::new(GroupPlan::Bins(options.with_fit(Fit::Best))))
     }
 
     /// Concatenates everything and cuts it into rows, so that only the last row has padding. Sequences are cut: a piece
@@ -85,7 +86,7 @@ pub trait Packing: IterDataset<Item = Element> + Sized {
     ///
     /// Rows are those of Grain's `ConcatThenSplitIterDataset`, apart from the [differences](super::ConcatThenSplit).
     fn concat_then_split_pack(self, options: ConcatPackOptions) -> GroupPack<Self> {
-        GroupPack::new(self, GroupPlan::Concat(options))
+        Flowing::new(self, |_| GroupPackFlow::new(GroupPlan::Concat(options)))
     }
 
     /// Packs every row around the oldest sequence of a look-ahead window, with those that fit best: see
@@ -94,7 +95,7 @@ pub trait Packing: IterDataset<Item = Element> + Sized {
     /// The fullest rows without cutting: on lengths log-normal with mean 220, rows of 1,024 have 99.9 % real tokens.
     /// A sequence comes out before `window` more have been read.
     fn window_pack(self, options: WindowPackOptions) -> WindowPack<Self> {
-        WindowPack::new(self, options)
+        Flowing::new(self, |_| WindowPackFlow::new(options))
     }
 
     /// Batches sequences of about the same length, padded to the boundary of their bucket.
@@ -103,7 +104,7 @@ pub trait Packing: IterDataset<Item = Element> + Sized {
     /// `i32`; other fields become lists. A batch comes out as soon as its bucket is full, so batches are in the order
     /// in which their last elements came.
     fn length_buckets(self, options: LengthBucketOptions) -> LengthBuckets<Self> {
-        LengthBuckets::new(self, options)
+        Flowing::new(self, |_| LengthBucketsFlow::new(options))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What packing tells the report.
+//! Notes of packing for the report.
 
 use crate::cx::Cx;
 use crate::pack::stats::PackStats;

@@ -1,4 +1,4 @@
-//! How a stage packs group by group, whichever of them it is.
+//! Plan by which a stage packs group by group, whichever of them it is.
 
 use std::fmt;
 

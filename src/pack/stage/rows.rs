@@ -1,4 +1,4 @@
-//! What packed rows hold: features with their lengths, and the names of what comes out.
+//! Contents of packed rows: features with their lengths, and the names of what comes out.
 
 use std::fmt;
 

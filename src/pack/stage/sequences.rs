@@ -45,12 +45,12 @@ impl<T> Sequences<T> {
         Self { features, entries, lens, blocks, gone: 0, spare: Vec::new() }
     }
 
-    /// What is known of the oldest.
+    /// Finds what is known of the oldest.
     pub(super) fn oldest(&self) -> Option<&T> {
         self.entries.front().map(|entry| &entry.about)
     }
 
-    /// What is known of the sequence in place `at`, counted from the oldest, to change.
+    /// Finds what is known of the sequence in place `at`, counted from the oldest, to change.
     pub(super) fn about_mut(&mut self, at: usize) -> Option<&mut T> {
         self.entries.get_mut(at).map(|entry| &mut entry.about)
     }

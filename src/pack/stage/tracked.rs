@@ -34,7 +34,7 @@ struct Open {
 /// The next elements, as rows.
 pub(super) struct NextRows<'a> {
     pub(super) ragged: &'a Ragged,
-    /// Which of them come now, at least one.
+    /// The rows of them that come now, at least one.
     pub(super) rows: Range<usize>,
     /// The number of the first.
     pub(super) number: u64,
@@ -48,7 +48,7 @@ pub struct ParentState<S> {
     pub state: S,
     /// Elements to read from there for nothing.
     pub skip: u64,
-    /// How many elements the parent had given in front of this one.
+    /// Number of elements that the parent had given in front of this one.
     pub number: u64,
 }
 
@@ -111,7 +111,7 @@ impl<I: DatasetIterator> Tracked<I> {
         }
     }
 
-    /// Where element `number` is; not one that was [forgotten](Self::forget).
+    /// Finds element `number`; not one that was [forgotten](Self::forget).
     pub(super) fn position(&self, number: u64) -> ParentState<I::State> {
         let behind = self.marks.partition_point(|(at, _)| *at <= number);
         let (at, state) = &self.marks[behind.saturating_sub(1)];

@@ -12,11 +12,10 @@ use super::options::WindowPackOptions;
 use super::sequences::Sequences;
 use super::tracked::{NextRows, ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::{InPlace, NextStacked};
-use crate::dataset::{self, DatasetIterator, IterDataset, Memory, Role, Stage, stage_after};
+use crate::dataset::iter::{Flow, Flowing, InPlace, NextStacked};
+use crate::dataset::{self, DatasetIterator, Facts, Memory, Role};
 use crate::element::{Element, Name, Value};
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 use crate::pack::feature::{Feature, piece_range};
 use crate::pack::held::{Held, HeldState};
 use crate::pack::stats::PackStats;
@@ -30,53 +29,47 @@ const TELL_EVERY: u64 = 64;
 const MOST_BATCH: usize = 64 << 20;
 
 /// Packed rows from a look-ahead window: see [`Packing::window_pack`](super::Packing::window_pack).
-#[must_use = "datasets are lazy and do nothing until read"]
-pub struct WindowPack<D> {
-    parent: D,
-    options: Arc<WindowPackOptions>,
-    stage: StageId,
-}
+pub type WindowPack<D> = Flowing<D, WindowPackFlow>;
 
-impl<D: Stage> WindowPack<D> {
-    pub(super) fn new(parent: D, options: WindowPackOptions) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, options: Arc::new(options), stage }
+/// The change of [`WindowPack`].
+#[derive(Clone, Debug)]
+pub struct WindowPackFlow(Arc<WindowPackOptions>);
+
+impl WindowPackFlow {
+    pub(super) fn new(options: WindowPackOptions) -> Self {
+        Self(Arc::new(options))
     }
 }
 
-impl<D: Stage> Stage for WindowPack<D> {
+impl Facts for WindowPackFlow {
     fn name(&self) -> &'static str {
         NAME
     }
     fn params(&self) -> String {
-        self.options.to_string()
+        self.0.to_string()
     }
     fn role(&self) -> Role {
         Role::Stateful
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.parent]
-    }
     /// The cells of the window, in blocks; the row that is written, and one before that is still looked at.
     fn memory(&self) -> Option<Memory> {
-        let window = dataset::Held::AtMost(self.options.window.window as u64);
+        let window = dataset::Held::AtMost(self.0.window.window as u64);
         let elements = Memory::elements(window, dataset::Held::AtMost(2));
         Some(Memory { bytes: Sequences::<Slot>::MOST_UNUSED as u64, ..elements })
     }
     fn check(&self) -> Result<()> {
-        self.options.check()
+        self.0.check()
     }
 }
 
-impl<D: IterDataset<Item = Element>> IterDataset for WindowPack<D> {
-    type Item = Element;
-    type Iter = WindowPackIter<D::Iter>;
+impl<I: DatasetIterator<Item = Element>> Flow<I> for WindowPackFlow {
+    type Pass = WindowPackIter<I>;
 
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
         Ok(WindowPackIter {
-            parent: Tracked::new(self.parent.iter(run)?),
-            options: self.options.clone(),
-            stage: self.stage,
+            parent: Tracked::new(parent),
+            options: self.0.clone(),
+            stage,
             packer: None,
             restored: HeldState::default(),
             first_piece: 0,
@@ -96,7 +89,7 @@ pub struct WindowPackIter<I: DatasetIterator> {
     stage: StageId,
     /// Made when the first element shows the dtypes.
     packer: Option<Packer>,
-    /// Where the window of a restored state is, until the first element comes.
+    /// Position of the window of a restored state, until the first element comes.
     restored: HeldState,
     /// Pieces of the next element that are behind the window of a restored state.
     first_piece: u64,
@@ -140,13 +133,13 @@ struct Slot {
     piece: u64,
 }
 
-/// Where a [`WindowPackIter`] is: the oldest sequence of the window, and which of those behind it are in rows.
+/// Position of a [`WindowPackIter`]: the oldest sequence of the window, and which of those behind it are in rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WindowPackState<S> {
     /// The element that the oldest sequence is of.
     pub parent: ParentState<S>,
-    /// Which piece of it, if it was split.
+    /// Number of its piece, if it was split.
     pub piece: u64,
     /// The window.
     pub window: HeldState,
@@ -450,15 +443,6 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for WindowPackIter<I> {
         (self.restored, self.first_piece) = (state.window, state.piece);
         (self.entering, self.ended) = (None, false);
         Ok(())
-    }
-}
-
-impl<D: fmt::Debug> fmt::Debug for WindowPack<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WindowPack")
-            .field("parent", &self.parent)
-            .field("options", &self.options)
-            .finish_non_exhaustive()
     }
 }
 

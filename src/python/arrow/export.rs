@@ -79,7 +79,7 @@ fn numbers(array: &Array) -> Result<ArrayRef> {
     Ok(column)
 }
 
-/// What keeps memory alive that Arrow views.
+/// Owner that keeps memory alive that Arrow views.
 struct View(Buffer);
 
 impl AsRef<[u8]> for View {
@@ -149,7 +149,7 @@ fn ragged(items: &[Value], dtype: DType) -> Result<ArrayRef> {
     Ok(Arc::new(ListArray::try_new(item, offsets, values, nulls).map_err(refused)?))
 }
 
-/// Where each row begins, and the last ends. The sum fits, which the caller has checked.
+/// Computes where each row begins, and the last ends. The sum fits, which the caller has checked.
 fn offsets(lengths: impl Iterator<Item = usize>) -> impl Iterator<Item = i32> {
     let ends = lengths.scan(0, |end, len| {
         *end += len as i32;

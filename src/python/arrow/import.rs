@@ -17,7 +17,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
 
 use super::refused;
 use crate::dataset::MapDataset;
-use crate::dataset::map::{GetStacked, Many, RandomAccess, Source};
+use crate::dataset::map::{GetStacked, Many, RandomAccess, Source, SourceFacts};
 use crate::element::{Element, Name, Ragged, Run};
 use crate::error::{Error, Result};
 use crate::python::arguments;
@@ -78,7 +78,7 @@ impl Given<'_> {
     }
 }
 
-/// What exports itself, and which rows of it are meant, where that is not all of them in their order.
+/// Finds what exports itself, and which rows of it are meant, where that is not all of them in their order.
 fn taken<'py>(given: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Option<Vec<u64>>)> {
     if given.hasattr("__arrow_c_stream__")? || given.hasattr("__arrow_c_array__")? {
         return Ok((given.clone(), None));
@@ -109,7 +109,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Those of anything that exports itself through Arrow's C interface.
+    /// Takes the batches of anything that exports itself through Arrow's C interface.
     fn of(table: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (schema, batches) = if table.hasattr("__arrow_c_stream__")? { stream(table)? } else { one(table)? };
         Self::new(schema, batches).or_raise(table.py())
@@ -202,21 +202,12 @@ impl RandomAccess for Rows {
         self.firsts.len()
     }
 
-    /// What the table gave is Arrow's memory: nothing of Python runs when it is read.
-    fn is_native(&self) -> bool {
-        true
-    }
-
     fn read(&self, index: u64) -> Result<Element> {
         self.row(index, &mut None)
     }
 
     fn read_many(&self, indices: &[u64]) -> Many<Element> {
         self.rows(indices)
-    }
-
-    fn has_columns(&self) -> bool {
-        true
     }
 
     fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
@@ -227,22 +218,17 @@ impl RandomAccess for Rows {
         self.ragged(indices, names)
     }
 
-    fn name(&self) -> &'static str {
-        "arrow"
-    }
-
-    fn identity(&self) -> String {
+    fn facts(&self) -> SourceFacts {
         let column = |field: &Arc<arrow::datatypes::Field>| format!("{} {}", field.name(), field.data_type());
         let columns: Vec<_> = self.schema.fields().iter().map(column).collect();
-        format!("{} rows of {}", self.len(), columns.join(", "))
+        let identity = format!("{} rows of {}", self.len(), columns.join(", "));
+        // What the table gave is Arrow's memory, and nothing of Python runs when it is read.
+        let (is_native, has_columns, memory_bytes) = (true, true, Some(self.bytes));
+        SourceFacts { is_native, has_columns, memory_bytes, ..SourceFacts::new("arrow", identity) }
     }
 
     fn record_bytes(&self, record: &Element) -> u64 {
         record.nbytes() as u64
-    }
-
-    fn memory_bytes(&self) -> Option<u64> {
-        Some(self.bytes)
     }
 }
 

@@ -1,4 +1,4 @@
-//! How datasets of random access are made, and what lies at an index.
+//! Making of datasets of random access, and reading at an index.
 
 use std::ops::Bound as Limit;
 
@@ -9,7 +9,9 @@ use pyo3::types::{PySlice, PyTuple};
 use super::{Keywords, PyMapDataset};
 use crate::cx::Cx;
 use crate::dataset::{BoxIter, BoxMap, MapDataset, record_of};
+use crate::error::Error;
 use crate::python::arguments;
+use crate::python::batching::{Batching, Rest};
 use crate::python::callable::Callable;
 use crate::python::convert;
 use crate::python::error::{self, OrRaise};
@@ -24,12 +26,12 @@ impl PyMapDataset {
         Ok(Self::of(maps.checked(py)?))
     }
 
-    /// What calls a Python function.
+    /// Makes a dataset that calls a Python function.
     pub(super) fn calling(py: Python<'_>, maps: Maps, function: Callable) -> PyResult<Self> {
         Ok(Self(maps.checked(py)?, Recipe::new(vec![function], Vec::new())))
     }
 
-    /// What is made of several.
+    /// Makes a dataset of several.
     pub(super) fn over_all(py: Python<'_>, maps: Maps, parts: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let parts = parts.into_iter().map(|part| Py::from(part).into_any()).collect();
         Ok(Self(maps.checked(py)?, Recipe::new(Vec::new(), parts)))
@@ -63,6 +65,29 @@ impl PyMapDataset {
     ) -> PyResult<Self> {
         let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
         detached(py, || self.0.native(name, arguments)).or_raise(py).map(Self::of)
+    }
+
+    /// Batches of `size` elements, stacked or made by `batch_fn`.
+    pub(super) fn batched(
+        &self,
+        py: Python<'_>,
+        size: usize,
+        rest: Rest,
+        batch_fn: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        match Batching::new(py, size, rest, batch_fn)? {
+            Batching::Stacked(remainder) => Self::new(py, over!(&self.0, ds => ds.batch_with(size, remainder))),
+            Batching::Made(remainder, function) => {
+                let called = function.clone();
+                let make = move |items| called.batch(items);
+                let made = self.0.items().batch_with_fn(size, remainder, make).boxed();
+                Self::calling(py, Maps::Items(made), function)
+            }
+            Batching::Padded(_) => {
+                Err(Error::config("`remainder: pad` is for the batches of a stream: it goes behind to_iter_dataset()"))
+                    .or_raise(py)
+            }
+        }
     }
 
     /// Its elements as the streams that they are.

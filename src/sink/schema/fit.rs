@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 
 use super::cast::cast;
-use super::{Schema, dtype_of, rows};
+use super::{ColumnRules, Row, Schema, dtype_of};
 use crate::element::{Array, DType, Element, Value};
 use crate::error::{Error, Result};
-use crate::sink::format::SinkFormat;
 
 /// The change to elements before a writer of the format sees them.
 #[derive(Debug, Default)]
@@ -14,17 +13,14 @@ pub(in crate::sink) struct Fit {
     /// Columns whose type was declared, and so may be had of numbers of another type.
     casts: Vec<(String, DType)>,
     /// Columns whose arrays are of one shape.
-    shapes: Vec<(String, DType, Vec<usize>)>,
+    rows: Vec<Row>,
 }
 
 impl Fit {
-    pub(in crate::sink) fn new(format: SinkFormat, schema: &Schema, declared: &Schema) -> Result<Self> {
+    pub(in crate::sink) fn new(rules: Option<&ColumnRules>, schema: &Schema, declared: &Schema) -> Result<Self> {
         let casts = declared.columns().filter_map(|(name, holds)| Some((name.to_owned(), dtype_of(holds)?))).collect();
-        let shapes = match format {
-            SinkFormat::Npy | SinkFormat::Safetensors => rows::of(schema)?,
-            _ => Vec::new(),
-        };
-        Ok(Self { casts, shapes })
+        let rows = rules.map_or_else(|| Ok(Vec::new()), |rules| (rules.rows)(schema))?;
+        Ok(Self { casts, rows })
     }
 
     /// The element as the writer is to have it.
@@ -46,7 +42,7 @@ impl Fit {
     }
 
     fn check(&self, element: &Element) -> Result<()> {
-        for (name, dtype, shape) in &self.shapes {
+        for (name, dtype, shape) in &self.rows {
             let Some(Value::Array(array)) = element.get(name) else { continue };
             if array.dtype() != *dtype || array.shape() != shape {
                 let text = format!(

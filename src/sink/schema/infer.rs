@@ -5,7 +5,7 @@ use crate::element::Element;
 use crate::error::Result;
 
 /// Finds out what the columns of a format hold.
-pub(super) trait Infer: Send {
+pub(in crate::sink) trait Infer: Send {
     /// Takes an element in.
     ///
     /// # Errors

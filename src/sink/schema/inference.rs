@@ -1,11 +1,9 @@
 //! Columns as the first records say them.
 
-use super::Schema;
-use super::infer::Infer;
-use super::rows::Rows;
+use super::{ColumnRules, Infer, Schema};
 use crate::element::Element;
 use crate::error::Result;
-use crate::sink::format::SinkFormat;
+use crate::sink::options::SinkOptions;
 
 /// Records, or their bytes, that say what the columns are. They wait for it, whatever the memory.
 const RECORDS: u64 = 1024;
@@ -22,20 +20,10 @@ pub(in crate::sink) struct Inference {
 }
 
 impl Inference {
-    /// Where `column` is the only one that is written, and some are declared. `None`: the format has no columns.
-    pub(in crate::sink) fn of(format: SinkFormat, column: Option<String>, declared: Schema) -> Option<Self> {
-        let infer: Box<dyn Infer> = match format {
-            #[cfg(any(feature = "parquet", feature = "arrow"))]
-            SinkFormat::Parquet | SinkFormat::Arrow | SinkFormat::HuggingFace => Box::<super::kinds::Kinds>::default(),
-            #[cfg(feature = "mds")]
-            SinkFormat::Mds => Box::<super::mds::Encodings>::default(),
-            #[cfg(feature = "webdataset")]
-            SinkFormat::WebDataset => Box::<super::endings::Endings>::default(),
-            SinkFormat::Npy => Box::new(Rows::new(column)),
-            SinkFormat::Safetensors => Box::new(Rows::new(None)),
-            _ => return None,
-        };
-        Some(Self { infer, declared, names: Vec::new(), records: 0, bytes: 0 })
+    /// Begins, where some columns are declared in the options.
+    pub(in crate::sink) fn new(rules: &ColumnRules, options: &SinkOptions) -> Self {
+        let (infer, declared) = ((rules.infer)(options), options.schema.clone());
+        Self { infer, declared, names: Vec::new(), records: 0, bytes: 0 }
     }
 
     /// Takes a record in, and says whether that is enough of them.

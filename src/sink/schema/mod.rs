@@ -4,16 +4,10 @@
 //! goes on with the same. Where formats have no columns, there is no schema.
 
 mod cast;
-#[cfg(feature = "webdataset")]
-pub(super) mod endings;
 mod fit;
 mod infer;
 mod inference;
-#[cfg(any(feature = "parquet", feature = "arrow"))]
-pub(super) mod kinds;
-#[cfg(feature = "mds")]
-mod mds;
-mod rows;
+mod rules;
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,7 +17,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value as Json;
 
 pub(super) use self::fit::Fit;
+pub(super) use self::infer::Infer;
 pub(super) use self::inference::Inference;
+pub(super) use self::rules::{ColumnRules, Row};
 use super::format::SinkFormat;
 use crate::element::DType;
 use crate::error::{Error, Result};
@@ -90,16 +86,10 @@ impl Schema {
 
     /// Checks that shards of the format can be written with it.
     pub(super) fn check(&self, format: SinkFormat) -> Result<()> {
-        match format {
+        match format.facts()?.columns {
             _ if self.is_empty() => Ok(()),
-            #[cfg(any(feature = "parquet", feature = "arrow"))]
-            SinkFormat::Parquet | SinkFormat::Arrow | SinkFormat::HuggingFace => kinds::of(self).map(drop),
-            #[cfg(feature = "mds")]
-            SinkFormat::Mds => mds::check(self),
-            #[cfg(feature = "webdataset")]
-            SinkFormat::WebDataset => endings::check(self),
-            SinkFormat::Npy | SinkFormat::Safetensors => rows::of(self).map(drop),
-            _ => Err(Error::config(format!("{format} has no columns whose types are declared"))
+            Some(rules) => (rules.check)(self),
+            None => Err(Error::config(format!("{format} has no columns whose types are declared"))
                 .help("leave the schema out, or write Parquet, Arrow or MDS")),
         }
     }
@@ -115,7 +105,7 @@ fn dtype_of(holds: &Json) -> Option<DType> {
 
 /// A column of these words is none.
 #[cold]
-fn no_type(name: &str, holds: &Json, known: &str) -> Error {
+pub(super) fn no_type(name: &str, holds: &Json, known: &str) -> Error {
     Error::config(format!("column {name}: {holds} is no type of the format")).help(format!("there are {known}"))
 }
 

@@ -1,15 +1,26 @@
 //! ArrayRecord.
 
+use super::facts::{Create, Facts, NewShard};
 use super::record::record_of;
-use super::{Create, Finished, ShardWriter};
+use super::{Finished, ShardWriter};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::sink::compression::Compression;
-use crate::sink::options::SinkOptions;
 use crate::sink::shard_file::ShardFile;
 use crate::source::{ArrayRecordWriter, Compression as Codec};
 
-pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
+pub(super) static FACTS: Facts = Facts {
+    compressions: &[
+        (Compression::Zstd(3), ""),
+        (Compression::None, ""),
+        (Compression::Brotli(5), ""),
+        (Compression::Snappy, ""),
+    ],
+    holds_examples: true,
+    ..Facts::of(".array_record", open)
+};
+
+fn open(NewShard { options, .. }: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
     let codec = match options.compression {
         Compression::None => Codec::None,
         Compression::Zstd(level) => Codec::Zstd(level),

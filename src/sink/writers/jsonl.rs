@@ -1,12 +1,15 @@
 //! JSON Lines.
 
-use super::{Create, Finished, ShardWriter};
+use super::facts::{Create, Facts, NewShard, WHOLE_FILE};
+use super::{Finished, ShardWriter};
 use crate::element::Element;
 use crate::error::Result;
 use crate::sink::shard_file::ShardFile;
 use crate::source::JsonlWriter;
 
-pub(super) fn open(create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
+pub(super) static FACTS: Facts = Facts { compressions: WHOLE_FILE, packs_files: true, ..Facts::of(".jsonl", open) };
+
+fn open(_: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
     Ok(Box::new(JsonlWriter::new(create(None)?)))
 }
 

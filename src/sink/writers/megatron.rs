@@ -1,13 +1,16 @@
 //! Megatron's indexed datasets: two files a shard.
 
-use super::{Create, Finished, ShardWriter};
+use super::facts::{Create, Facts, NewShard};
+use super::tokens::token_options;
+use super::{Finished, ShardWriter};
 use crate::element::{DType, Element};
 use crate::error::{Error, Result};
-use crate::sink::options::SinkOptions;
 use crate::sink::shard_file::ShardFile;
 use crate::source::{MegatronWriter, TokenType};
 
-pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
+pub(super) static FACTS: Facts = Facts { options: token_options, ..Facts::of(".bin", open) };
+
+fn open(NewShard { options, .. }: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
     let dtype = match options.token_type {
         TokenType::U16 => DType::U16,
         // The format has no wider type without a sign.

@@ -2,15 +2,17 @@
 
 use std::io::{Cursor, Write};
 
-use super::{Create, Finished, ShardWriter};
+use super::facts::{Create, Facts, NewShard};
+use super::{Finished, ShardWriter, rows};
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sink::options::SinkOptions;
 use crate::sink::shard_file::ShardFile;
 use crate::source::NpyWriter;
 
-pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
-    let writer = match &options.column {
+pub(super) static FACTS: Facts = Facts { columns: Some(&rows::COLUMNS), ..Facts::of(".npy", open) };
+
+fn open(shard: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
+    let writer = match &shard.options.column {
         Some(column) => NpyWriter::options().field(column),
         None => NpyWriter::options(),
     };

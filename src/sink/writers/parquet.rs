@@ -1,24 +1,32 @@
 //! Parquet.
 
-use std::sync::Arc;
+use serde_json::json;
 
-use rayon::ThreadPool;
-
-use super::{Create, Finished, ShardWriter};
+use super::facts::{Create, Facts, NewShard};
+use super::{Finished, ShardWriter, kinds};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::sink::compression::Compression;
-use crate::sink::options::SinkOptions;
-use crate::sink::schema::{Schema, kinds};
 use crate::sink::shard_file::ShardFile;
 use crate::source::{ParquetCompression, ParquetWriter, ParquetWriterOptions};
 
-pub(super) fn open(
-    options: &SinkOptions,
-    schema: Option<&Schema>,
-    pool: Option<&Arc<ThreadPool>>,
-    create: Create<'_>,
-) -> Result<Box<dyn ShardWriter>> {
+pub(super) static FACTS: Facts = Facts {
+    compressions: &[
+        (Compression::Zstd(3), ""),
+        (Compression::None, ""),
+        (Compression::Snappy, ""),
+        (Compression::Lz4, ""),
+        (Compression::Gzip(6), ""),
+        (Compression::Brotli(5), ""),
+    ],
+    has_parts: true,
+    columns: Some(&kinds::COLUMNS),
+    options: |options| vec![("byte_stream_split", json!(options.byte_stream_split))],
+    ..Facts::of(".parquet", open)
+};
+
+fn open(shard: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
+    let options = shard.options;
     let codec = match options.compression {
         Compression::None => ParquetCompression::None,
         Compression::Zstd(level) => ParquetCompression::Zstd(level),
@@ -28,10 +36,10 @@ pub(super) fn open(
         Compression::Brotli(quality) => ParquetCompression::Brotli(quality),
     };
     let mut settings = ParquetWriterOptions::new().compression(codec).byte_stream_split(options.byte_stream_split);
-    if let Some(schema) = schema {
+    if let Some(schema) = shard.schema {
         settings = settings.columns(kinds::of(schema)?);
     }
-    if let Some(pool) = pool {
+    if let Some(pool) = shard.pool {
         settings = settings.pool(pool.clone());
     }
     if let Some(rows) = options.group {

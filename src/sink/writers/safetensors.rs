@@ -1,12 +1,21 @@
 //! Safetensors: the arrays of all elements as the rows of tensors.
 
-use super::{Create, Finished, ShardWriter};
+use super::facts::{Create, Facts, NewShard};
+use super::rows::{self, Rows};
+use super::{Finished, ShardWriter};
 use crate::element::Element;
 use crate::error::Result;
+use crate::sink::schema::ColumnRules;
 use crate::sink::shard_file::ShardFile;
 use crate::source::SafetensorsWriter;
 
-pub(super) fn open(create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
+pub(super) static FACTS: Facts =
+    Facts { keeps_records: false, columns: Some(&COLUMNS), ..Facts::of(".safetensors", open) };
+
+/// Whichever column is chosen, all are written.
+static COLUMNS: ColumnRules = ColumnRules { infer: |_| Box::new(Rows::new(None)), ..rows::COLUMNS };
+
+fn open(_: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
     Ok(Box::new(SafetensorsWriter::options().rows(true).write_to(create(None)?)))
 }
 

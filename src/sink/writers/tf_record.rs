@@ -1,14 +1,22 @@
 //! TFRecord.
 
+use super::facts::{Create, Facts, NewShard};
 use super::record::record_of;
-use super::{Create, Finished, ShardWriter};
+use super::{Finished, ShardWriter};
 use crate::element::Element;
 use crate::error::Result;
-use crate::sink::options::SinkOptions;
+use crate::sink::compression::Compression;
 use crate::sink::shard_file::ShardFile;
 use crate::source::{TfRecordWriter, TfRecordWriterOptions};
 
-pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
+pub(super) static FACTS: Facts = Facts {
+    compressions: &[(Compression::None, ""), (Compression::Gzip(6), ".gz")],
+    packs_files: true,
+    holds_examples: true,
+    ..Facts::of(".tfrecord", open)
+};
+
+fn open(NewShard { options, .. }: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
     // Compressed is the file, by whoever made it.
     let writer = TfRecordWriter::new(create(None)?, TfRecordWriterOptions::default())?;
     Ok(Box::new(Records { writer, sequences: options.sequences.clone() }))

@@ -1,13 +1,23 @@
 //! Files of token ids.
 
-use super::{Create, Finished, ShardWriter};
+use serde_json::{Value as Json, json};
+
+use super::facts::{Create, Facts, NewShard};
+use super::{Finished, ShardWriter};
 use crate::element::Element;
 use crate::error::Result;
 use crate::sink::options::SinkOptions;
 use crate::sink::shard_file::ShardFile;
 use crate::source::TokensWriter;
 
-pub(super) fn open(options: &SinkOptions, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
+pub(super) static FACTS: Facts = Facts { keeps_records: false, options: token_options, ..Facts::of(".bin", open) };
+
+/// The options of formats that hold token ids and nothing else.
+pub(super) fn token_options(options: &SinkOptions) -> Vec<(&'static str, Json)> {
+    vec![("token_type", json!(options.token_type.dtype().name())), ("bare", json!(options.bare))]
+}
+
+fn open(NewShard { options, .. }: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
     let file = create(None)?;
     let writer = match options.bare {
         true => TokensWriter::bare(file, options.token_type),

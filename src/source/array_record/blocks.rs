@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::chunk::{HEADER, PADDING, hash};
 use super::layout::{BLOCK, BLOCK_HEADER, end_of, round_up};
 
-/// Where a chunk of so many bytes of data ends, and the next may begin; `None` if that is nowhere. None is shorter than it has
+/// Finds where a chunk of so many bytes of data ends, and the next may begin; `None` if that is nowhere. None is shorter than it has
 /// records.
 pub(super) fn end_of_chunk(begin: u64, size: u64, records: u64) -> Option<u64> {
     let end = end_of(begin, size.checked_add(HEADER)?)?;

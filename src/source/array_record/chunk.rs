@@ -88,7 +88,7 @@ impl<'a> Chunk<'a> {
         HEADER..self.span.len()
     }
 
-    /// That its data is what was written.
+    /// Checks that the chunk's data is what was written.
     pub(super) fn check_data(&self) -> Result<()> {
         let (stored, computed) = (self.data_hash, hash(self.span.pieces(self.data())));
         if stored != computed && checksums::are_checked() {

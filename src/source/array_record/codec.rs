@@ -1,4 +1,4 @@
-//! How the data of chunks are compressed when they are written.
+//! Compression of the data of chunks that are written.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::io;
 
 use super::super::varint::put_varint;
 
-/// How the chunks of an ArrayRecord are compressed when it is written.
+/// Compression of the chunks of an ArrayRecord that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compression {

@@ -11,16 +11,16 @@ use crate::error::{Error, Result};
 
 /// Says that a file is an ArrayRecord.
 pub(super) const MAGIC: u64 = 0x7193_0e70_4fda_e05e;
-/// Where the first chunk begins, behind the signature.
+/// Beginning of the first chunk, behind the signature.
 pub(super) const FIRST_CHUNK: u64 = 64;
 
-/// Where the chunks of a file are, and how many records are in each.
+/// Places of the chunks of a file, and how many records are in each.
 #[derive(Debug)]
 pub(super) struct Index {
     chunks: Vec<Entry>,
     /// Over the chunks: even, by every writer there is.
     firsts: Firsts,
-    /// Where the footer begins, and the last chunk ends.
+    /// Place where the footer begins, and the last chunk ends.
     end: u64,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Entry {
 pub(super) struct Place {
     pub(super) chunk: usize,
     pub(super) begin: u64,
-    /// Where the next begins.
+    /// Beginning of the next chunk.
     pub(super) limit: u64,
     pub(super) decoded: u64,
     pub(super) records: u64,
@@ -95,7 +95,7 @@ impl Index {
         Ok(Self { chunks: entries, firsts, end: begin })
     }
 
-    /// Where the footer is, by the postscript at `begin`.
+    /// Finds the footer by the postscript at `begin`.
     pub(super) fn footer_offset(file: &Content, begin: u64) -> Result<u64> {
         let records = records(file, begin, begin + BLOCK).map_err(|e| e.and(" (in the postscript)"))?;
         let record = records.record(0, file)?.unwrap_or(Buffer::EMPTY);

@@ -1,4 +1,4 @@
-//! Where the bytes of a chunk lie: at every multiple of 65,536 a block header interrupts whatever is there.
+//! Places of the bytes of a chunk: at every multiple of 65,536 a block header interrupts whatever is there.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -48,7 +48,7 @@ impl<'a> Span<'a> {
         self.len
     }
 
-    /// Where byte `at`, which is one of it, lies in the file.
+    /// Finds byte `at`, which is one of the chunk's, in the file.
     fn place(self, at: u64) -> u64 {
         place(self.begin, at)
     }
@@ -86,12 +86,12 @@ impl<'a> Span<'a> {
     }
 }
 
-/// Where byte `at` of a chunk lies in the file.
+/// Finds byte `at` of a chunk in the file.
 fn place(begin: u64, at: u64) -> u64 {
     at.checked_add(1).and_then(|len| end_of(begin, len)).map_or(0, |end| end - 1)
 }
 
-/// Where bytes `range` of a chunk lie in the file, unless a block header is among them.
+/// Finds bytes `range` of a chunk in the file, unless a block header is among them.
 pub(super) fn unbroken(begin: u64, range: Range<u64>) -> Option<Range<u64>> {
     let (start, len) = (place(begin, range.start), range.end.checked_sub(range.start)?);
     (len <= BLOCK - start % BLOCK).then(|| start..start + len)

@@ -16,11 +16,9 @@ mod tests;
 mod transposed;
 mod writer;
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-use rayon::prelude::*;
 
 use self::chunk::Chunk;
 pub use self::codec::Compression;
@@ -28,18 +26,15 @@ use self::index::{Index, Place};
 use self::records::Records;
 pub use self::recovery::Recovery;
 pub use self::writer::{ArrayRecordWriter, ArrayRecordWriterOptions};
-use super::content::{self, Content};
-use super::files::{self, FileId, Patterns};
-use super::firsts::Firsts;
+use super::content::{self, Contents};
+use super::files::Patterns;
+use super::formats::Format;
 use super::mmap::{Access, prefetch};
-use super::units::{Key, Units};
-use crate::cores;
-use crate::dataset::map::{Decoded, Many, RandomAccess, Shuffled};
-use crate::dataset::{Blocks, Upcoming};
+use super::numbered::{File, Files, Grouped, GroupedFiles, Numbered, Opening, named_source, source_options};
 use crate::element::Buffer;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Records of ArrayRecord files, by number: a [`RandomAccess`] source of bytes ([`Buffer`]).
+/// Records of ArrayRecord files, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of bytes ([`Buffer`]).
 ///
 /// Simple chunks are read, uncompressed or by brotli, zstd and snappy, with any number of records each. Transposed chunks,
 /// an option of the writer for protocol buffers, are read with the feature `riegeli`, uncompressed or by zstd; without it they are
@@ -60,30 +55,18 @@ use crate::error::{Error, ErrorKind, Result};
 /// # Cost
 /// Opening reads the footer; 16 bytes a chunk are held. Reading takes the same time in files of any size. A record that is not
 /// compressed is a view of the mapped file. A chunk of several records is decoded once for all that are read at a time
-/// ([`read_many`](RandomAccess::read_many)), and kept, up to [`cache_bytes`](ArrayRecordOptions::cache_bytes), for those that are read
+/// ([`read_many`](crate::dataset::map::RandomAccess::read_many)), and kept, up to [`cache_bytes`](ArrayRecordOptions::cache_bytes), for those that are read
 /// next. Shuffled reading of a larger data set keeps the records that a pass asks for soon, as many as have room there, and decodes a
 /// chunk once for all of those: the larger the part of the data that has room, the less often. See [`Mapping`](crate::source::Mapping) for what must not be done to the
 /// files meanwhile.
-pub struct ArrayRecord {
-    files: Vec<File>,
-    firsts: Firsts,
-    /// Whether some files lie far away.
-    far: bool,
-    /// Whether some chunks hold several records.
-    is_grouped: bool,
-    units: Units<Records>,
-    /// Bytes of all records in such chunks.
-    decoded: u64,
-    identity: String,
-}
+pub struct ArrayRecord(GroupedFiles<Chunks>);
 
-struct File {
-    path: PathBuf,
-    content: Content,
-    index: Index,
+/// Knowledge of a file.
+struct Known {
+    chunks: Index,
     /// A bit for each chunk whose hashes were found right.
     checked: Vec<AtomicU64>,
-    /// Where the index was lost.
+    /// Outcome of a recovery, where the index was lost.
     recovery: Option<Recovery>,
 }
 
@@ -96,101 +79,37 @@ impl ArrayRecord {
         Self::options().open(patterns)
     }
 
-    /// The options, to change before opening.
-    pub fn options() -> ArrayRecordOptions {
-        ArrayRecordOptions::default()
-    }
-
     /// The files whose index was lost, and what was found in them without it: see [`recover`](ArrayRecordOptions::recover).
     pub fn recovered(&self) -> impl Iterator<Item = (&Path, Recovery)> {
-        self.files.iter().filter_map(|file| Some((file.path.as_path(), file.recovery?)))
-    }
-
-    /// The file that holds a record, and the place of its chunk there.
-    #[inline]
-    fn find(&self, index: u64) -> Result<(usize, Place)> {
-        let (at, record) = self.firsts.find(index)?;
-        let place = self.files[at].index.find(record);
-        Ok((at, place.ok_or_else(|| Error::data("in no chunk").path(&self.files[at].path).record(record))?))
-    }
-
-    /// The files and ranges where the chunks of these records lie.
-    fn parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
-        let place = |&index: &u64| self.find(index).ok().map(|(at, place)| (at, place.begin..place.limit));
-        indices.iter().filter_map(place)
-    }
-
-    /// Brings what is mapped of these records nearer, all of them at once: one after the other, each would wait for memory by itself.
-    /// Only for chunks of one record: the records of others are views of the file or decoded already, as a rule.
-    fn approach(&self, indices: &[u64]) {
-        /// Of a longer record the processor sees by itself what comes next.
-        const MOST: u64 = 1 << 10;
-        for (at, part) in self.parts(indices) {
-            let end = part.end.min(part.start + MOST);
-            let bytes = self.files[at].content.here().and_then(|all| all.get(part.start as usize..end as usize));
-            prefetch(bytes.unwrap_or_default());
-        }
-    }
-
-    /// One record.
-    fn record(&self, index: u64) -> Result<Buffer> {
-        let (at, place) = self.find(index)?;
-        if place.records == 1 {
-            return self.record_of(&self.decode(index)?, 0, index);
-        }
-        let key = |_| Ok(self.key(at, place, index));
-        self.units.read_one(
-            index,
-            key,
-            |index| self.decode(index),
-            |records, at, index| self.record_of(records, at, index),
-        )
-    }
-
-    /// The chunk of a record, and its place there.
-    fn key(&self, at: usize, place: Place, index: u64) -> (Key, usize) {
-        let record = index - self.firsts.before(at);
-        ((at, place.chunk as u64), (record - place.first) as usize)
-    }
-
-    /// The records of the chunk of a record.
-    fn decode(&self, index: u64) -> Result<Records> {
-        let (at, place) = self.find(index)?;
-        self.files[at].decode(place).map_err(|e| self.fault(index, e))
-    }
-
-    /// The record at `place` in the records of its chunk.
-    fn record_of(&self, records: &Records, place: usize, index: u64) -> Result<Buffer> {
-        let (at, _) = self.firsts.find(index)?;
-        let bytes = records.record(place, &self.files[at].content).map_err(|e| self.fault(index, e))?;
-        bytes.ok_or_else(|| {
-            let begin = self.find(index).map_or(0, |(_, chunk)| chunk.begin);
-            self.fault(index, Error::data("lies outside of its chunk").offset(begin))
-        })
-    }
-
-    /// An error of a record.
-    #[cold]
-    fn fault(&self, index: u64, error: Error) -> Error {
-        let Ok((at, record)) = self.firsts.find(index) else { return error };
-        error.path(&self.files[at].path).record(record)
+        self.0.files().iter().filter_map(|file| Some((file.path.as_ref(), file.index.recovery?)))
     }
 }
 
-impl File {
-    fn open(path: PathBuf, content: Content, recover: bool) -> Result<(Self, FileId)> {
-        let id = content.id(&path)?;
-        let (index, recovery) = match Index::read(&content) {
-            Ok(index) => (index, None),
+impl Known {
+    fn open(file: &Opening, recover: bool) -> Result<Self> {
+        let (chunks, recovery) = match Index::read(&file.content) {
+            Ok(chunks) => (chunks, None),
             Err(error) if recover && error.kind() == ErrorKind::Data => {
-                let (index, recovery) = recovery::recover(&content).map_err(|e| e.path(&path))?;
-                tracing::warn!("{}: {}: {recovery}", path.display(), error.message());
-                (index, Some(recovery))
+                let (chunks, recovery) = recovery::recover(&file.content)?;
+                tracing::warn!(
+                    "{}: {}: {recovery}",
+                    crate::place::shown(file.path.as_ref()).display(),
+                    error.message()
+                );
+                (chunks, Some(recovery))
             }
-            Err(error) => return Err(error.path(&path)),
+            Err(error) => return Err(error),
         };
-        let checked = (0..index.chunks().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        Ok((Self { path, content, index, checked, recovery }, id))
+        let checked = (0..chunks.chunks().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Ok(Self { chunks, checked, recovery })
+    }
+}
+
+impl File<Known> {
+    /// Finds the chunk of a record.
+    #[inline]
+    fn chunk(&self, record: u64) -> Result<Place> {
+        self.index.chunks.find(record).ok_or_else(|| Error::data("in no chunk"))
     }
 
     /// The records of a chunk. What its header says must be what the footer says; all else is checked before it is believed.
@@ -205,16 +124,22 @@ impl File {
             return Err(chunk.fault(text));
         }
         // Once is enough: the mapping stays what it is.
-        let (word, bit) = (&self.checked[place.chunk / 64], 1 << (place.chunk % 64));
+        let (word, bit) = (&self.index.checked[place.chunk / 64], 1 << (place.chunk % 64));
         if word.load(Relaxed) & bit == 0 {
             chunk.check_data()?;
             word.fetch_or(bit, Relaxed);
         }
         Records::decode(&chunk, self.content.here().is_some())
     }
+
+    /// An error of a record that is not where it should be.
+    #[cold]
+    fn outside(&self, record: u64) -> Error {
+        Error::data("lies outside of its chunk").offset(self.chunk(record).map_or(0, |chunk| chunk.begin))
+    }
 }
 
-/// How [`ArrayRecord`] files are opened.
+/// Options with which [`ArrayRecord`] files are opened.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `open`"]
 pub struct ArrayRecordOptions {
@@ -228,6 +153,8 @@ impl Default for ArrayRecordOptions {
         Self { cache_bytes: 256 << 20, access: Access::Normal, recover: false }
     }
 }
+
+source_options!(ArrayRecordOptions of ArrayRecord, access at access);
 
 impl ArrayRecordOptions {
     /// Bytes of decoded chunks, and of records out of them, that are kept; 256 MiB at first. The latest chunk is kept whatever its size.
@@ -251,130 +178,103 @@ impl ArrayRecordOptions {
         self
     }
 
-    /// How the files will be read.
-    pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
-    }
-
     /// Opens files, globs or directories (of `.array_record` and `.arrayrecord` files).
     ///
     /// # Errors
     /// As [`ArrayRecord::open`].
     pub fn open(self, patterns: impl Patterns) -> Result<ArrayRecord> {
-        let contents = content::open_all(patterns, &[".array_record", ".arrayrecord"], self.access)?;
+        let contents = content::open_all(patterns, Format::ArrayRecord.endings(), self.access)?;
         self.open_contents(contents)
     }
 
     /// The same, of files that are in memory already.
-    pub(super) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<ArrayRecord> {
-        let open = |(path, content)| File::open(path, content, self.recover);
-        let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
-        let (files, ids): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
-        let firsts = Firsts::of(files.iter().map(|file: &File| file.index.len()))?;
-        // A file that is recovered may be read in another way by a later version.
-        let recovered: u64 = files.iter().filter_map(|file| Some(file.recovery?.records)).sum();
-        let recovered = if recovered > 0 { format!(", {recovered} records recovered") } else { String::new() };
-        let identity = files::identity(&ids) + &recovered;
-        let is_grouped = files.iter().any(|file| file.index.is_grouped());
-        let decoded = files.iter().filter(|file| file.index.is_grouped()).map(|file| file.index.decoded());
-        let decoded = decoded.fold(0, u64::saturating_add);
-        let units = Units::new(self.cache_bytes, firsts.len(), decoded);
-        let far = content::any_far(files.iter().map(|file| &file.content));
-        Ok(ArrayRecord { files, firsts, far, is_grouped, units, decoded, identity })
+    pub(super) fn open_contents(self, contents: Contents) -> Result<ArrayRecord> {
+        let mut files = Files::open(Chunks::default(), contents, |_, file| Known::open(file, self.recover))?;
+        files.format.recovered = files.files().iter().filter_map(|file| Some(file.index.recovery?.records)).sum();
+        Ok(ArrayRecord(GroupedFiles::new(files, self.cache_bytes)))
     }
 }
 
-impl RandomAccess for ArrayRecord {
+/// Reader of records.
+#[derive(Default)]
+struct Chunks {
+    /// Records that were recovered: of a later version these may be others.
+    recovered: u64,
+}
+
+impl Numbered for Chunks {
     type Record = Buffer;
+    type Index = Known;
 
-    fn len(&self) -> u64 {
-        self.firsts.len()
+    const NAME: &'static str = "array_record";
+
+    fn len(&self, file: &File<Known>) -> u64 {
+        file.index.chunks.len()
     }
 
-    fn is_native(&self) -> bool {
-        true
+    #[inline]
+    fn read(&self, file: &File<Known>, record: u64) -> Result<Buffer> {
+        let chunk = file.chunk(record)?;
+        self.take(file, &file.decode(chunk)?, (record - chunk.first) as usize, record)
     }
 
-    fn read(&self, index: u64) -> Result<Buffer> {
-        self.record(index)
+    fn ranges(&self, file: &File<Known>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
+        file.chunk(record).ok().map(|chunk| chunk.begin..chunk.limit)
     }
 
-    /// In the order of the files, so that each chunk is decoded once.
-    fn read_many(&self, indices: &[u64]) -> Many<Buffer> {
-        if self.far {
-            content::fetch_all(self.parts(indices), |at| &self.files[at].content);
-        }
-        if !self.is_grouped {
-            if !self.far && !indices.is_sorted() {
-                self.approach(indices);
-            }
-            return Many::one_by_one(indices, |index| self.record(index).map(Some));
-        }
-        let find = |index| self.find(index).map(|(at, place)| self.key(at, place, index));
-        let read = |records: &Records, place, index| self.record_of(records, place, index);
-        self.units.read_many(indices, find, |index| self.decode(index), read)
+    fn params(&self) -> String {
+        if self.recovered > 0 { format!(", {} records recovered", self.recovered) } else { String::new() }
     }
 
-    fn reads_together(&self) -> bool {
-        self.far || self.is_grouped
-    }
-
-    fn reads_far(&self) -> bool {
-        self.far
-    }
-
-    fn looks_ahead(&self) -> Option<u64> {
-        self.reads_together().then(|| self.units.looks_ahead(self.far))
-    }
-
-    fn will_read(&self, next: Upcoming<'_>) {
-        self.units.tell(next, |index| self.find(index).ok().map(|(at, place)| self.key(at, place, index)));
-        if self.far {
-            content::will_read(self.parts(next.indices()), next, |at| &self.files[at].content);
-        }
-    }
-
-    fn place(&self, index: u64) -> Option<(PathBuf, u64)> {
-        let (at, record) = self.firsts.find(index).ok()?;
-        Some((self.files[at].path.clone(), record))
-    }
-
-    fn take_decoded(&self) -> Option<Decoded> {
-        self.units.take_decoded()
-    }
-
-    fn blocks(&self) -> Option<Blocks> {
-        if !self.is_grouped {
-            return None;
-        }
-        self.units.blocks(self.files.iter().flat_map(|file| file.index.records_of_chunks()))
-    }
-
-    fn if_shuffled(&self) -> Option<Shuffled> {
-        self.units.if_shuffled(self.files.iter().map(|file| file.index.chunks() as u64).sum())
-    }
-
-    fn name(&self) -> &'static str {
-        "array_record"
-    }
-
-    fn identity(&self) -> String {
-        self.identity.clone()
-    }
-
-    fn record_bytes(&self, record: &Buffer) -> u64 {
-        record.len() as u64
-    }
-
-    fn memory_bytes(&self) -> Option<u64> {
-        let indices: usize = self.files.iter().map(|file| file.index.memory()).sum();
-        Some(self.decoded.min(self.units.budget() as u64).saturating_add(indices as u64))
+    fn index_bytes(known: &Known) -> Option<u64> {
+        Some(known.chunks.memory() as u64)
     }
 }
 
-impl fmt::Debug for ArrayRecord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ArrayRecord({} records, {} files)", self.len(), self.files.len())
+impl Grouped for Chunks {
+    type Unit = Records;
+
+    fn is_grouped(&self, file: &File<Known>) -> bool {
+        file.index.chunks.is_grouped()
+    }
+
+    fn decoded_bytes(&self, file: &File<Known>) -> u64 {
+        file.index.chunks.decoded()
+    }
+
+    fn units(&self, file: &File<Known>) -> impl Iterator<Item = u64> {
+        file.index.chunks.records_of_chunks()
+    }
+
+    #[inline]
+    fn unit(&self, file: &File<Known>, record: u64) -> Option<(u64, usize)> {
+        let chunk = file.index.chunks.find(record)?;
+        Some((chunk.chunk as u64, (record - chunk.first) as usize))
+    }
+
+    fn decode(&self, file: &File<Known>, record: u64) -> Result<Records> {
+        file.decode(file.chunk(record)?)
+    }
+
+    #[inline]
+    fn take(&self, file: &File<Known>, records: &Records, place: usize, record: u64) -> Result<Buffer> {
+        records.record(place, &file.content)?.ok_or_else(|| file.outside(record))
+    }
+
+    /// All of them at once: one after the other, each would wait for memory by itself.
+    fn approach(files: &Files<Self>, indices: &[u64]) {
+        /// Of a longer record the processor sees by itself what comes next.
+        const MOST: u64 = 1 << 10;
+        if indices.is_sorted() {
+            return;
+        }
+        for (at, record) in indices.iter().filter_map(|&index| files.find(index).ok()) {
+            let file = &files.files()[at];
+            let (Some(all), Ok(chunk)) = (file.content.here(), file.chunk(record)) else { continue };
+            let end = chunk.limit.min(chunk.begin + MOST);
+            prefetch(all.get(chunk.begin as usize..end as usize).unwrap_or_default());
+        }
     }
 }
+
+named_source!(ArrayRecord of Buffer);

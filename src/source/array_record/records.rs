@@ -13,7 +13,7 @@ use crate::source::units::Unit;
 
 /// The records of one chunk.
 pub(super) struct Records {
-    /// Where each ends in the values.
+    /// End of each record in the values.
     ends: Vec<u64>,
     values: Values,
 }
@@ -181,7 +181,7 @@ fn unpack(
     codec.unpack(packed, size).map_err(|e| chunk.fault(format!("the {what} cannot be decompressed: {e}")))
 }
 
-/// Where the records end: exactly as many as the header says, of as many bytes.
+/// Finds the ends of the records: exactly as many as the header says, of as many bytes.
 fn ends(chunk: &Chunk<'_>, mut sizes: &[u8]) -> Result<Vec<u64>> {
     if chunk.records > sizes.len() as u64 {
         return Err(chunk.fault(format!("{} records, and {} bytes of their sizes", chunk.records, sizes.len())));

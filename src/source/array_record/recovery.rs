@@ -11,7 +11,7 @@ use crate::element::Buffer;
 use crate::error::Result;
 use crate::source::checksums;
 
-/// What came of reading an ArrayRecord file without its index: what was found, and what was not.
+/// Outcome of reading an ArrayRecord file without its index: what was found, and what was not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovery {

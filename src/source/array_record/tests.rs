@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::dataset::map::RandomAccess;
 
 fn write(path: &std::path::Path, records: &[Vec<u8>], options: ArrayRecordWriterOptions) {
     let mut writer = options.create(path).unwrap();
@@ -55,7 +56,7 @@ proptest! {
     }
 }
 
-fn ten(dir: &std::path::Path, compression: Compression) -> (PathBuf, Vec<u8>) {
+fn ten(dir: &Path, compression: Compression) -> (std::path::PathBuf, Vec<u8>) {
     let path = dir.join("ten.array_record");
     let records: Vec<Vec<u8>> = (0..10).map(|i| format!("record number {i}").into_bytes()).collect();
     write(&path, &records, ArrayRecordWriter::options().group_size(2).compression(compression));
@@ -72,7 +73,7 @@ fn records_that_are_not_compressed_are_views_of_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let (_, bytes) = ten(dir.path(), Compression::None);
     let source = open(&bytes).unwrap();
-    let mapped = source.files[0].content.here().unwrap().as_ptr_range();
+    let mapped = source.0.files()[0].content.here().unwrap().as_ptr_range();
     for i in 0..10 {
         assert!(mapped.contains(&source.read(i).unwrap().as_bytes().as_ptr()), "record {i}");
     }
@@ -83,7 +84,7 @@ fn damage_of_a_chunk_costs_its_records_and_says_where() {
     let dir = tempfile::tempdir().unwrap();
     for compression in [Compression::None, Compression::Zstd(3), Compression::Brotli(5), Compression::Snappy] {
         let (_, mut bytes) = ten(dir.path(), compression);
-        let place = open(&bytes).unwrap().files[0].index.find(4).unwrap();
+        let place = open(&bytes).unwrap().0.files()[0].index.chunks.find(4).unwrap();
         bytes[place.begin as usize + 45] ^= 4;
         let source = open(&bytes).unwrap();
         let read = |i| source.read(i).map_err(|e| e.to_string());
@@ -98,7 +99,7 @@ fn damage_of_a_chunk_costs_its_records_and_says_where() {
     }
 }
 
-/// Whatever single byte is wrong, reading neither panics nor gives another record.
+/// Damages each single byte: reading neither panics nor gives another record.
 #[test]
 fn no_flipped_byte_changes_a_record() {
     let dir = tempfile::tempdir().unwrap();
@@ -147,7 +148,8 @@ fn padded_chunks_begin_at_blocks() {
     let source = open(&bytes).unwrap();
     assert_eq!(all(&source), records);
     // The first is behind the signature.
-    let begins: Vec<u64> = (0..4).map(|chunk| source.files[0].index.find(2 * chunk).unwrap().begin).collect();
+    let begins: Vec<u64> =
+        (0..4).map(|chunk| source.0.files()[0].index.chunks.find(2 * chunk).unwrap().begin).collect();
     assert_eq!((begins[0], begins[1..].iter().all(|begin| begin.is_multiple_of(65_536))), (64, true), "{begins:?}");
     assert_eq!(all(&recover(&bytes[..bytes.len() - 65_536]).unwrap()), records);
 }
@@ -192,7 +194,7 @@ fn a_cut_file_is_read_as_far_as_it_goes_where_that_is_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     let (_, bytes) = ten(dir.path(), Compression::Zstd(3));
     let whole = open(&bytes).unwrap();
-    let chunks: Vec<_> = (0..5).map(|chunk| whole.files[0].index.find(2 * chunk).unwrap()).collect();
+    let chunks: Vec<_> = (0..5).map(|chunk| whole.0.files()[0].index.chunks.find(2 * chunk).unwrap()).collect();
     for cut in [64, 65, chunks[0].limit - 1, chunks[0].limit, chunks[3].begin + 41, chunks[4].limit, 65_535, 65_536] {
         let bytes = &bytes[..cut as usize];
         assert!(open(bytes).unwrap_err().help_text().unwrap().contains("`recover`"));
@@ -205,7 +207,7 @@ fn a_cut_file_is_read_as_far_as_it_goes_where_that_is_asked_for() {
     }
     let nothing_lost = recover(&bytes).unwrap();
     assert!(nothing_lost.recovered().next().is_none());
-    assert_eq!(nothing_lost.identity(), whole.identity());
+    assert_eq!(nothing_lost.facts().identity, whole.facts().identity);
     let error = recover(&[0; 100]).unwrap_err().to_string();
     assert!(error.contains("x.array_record: byte 0: the hash of the chunk header is"), "{error}");
 }
@@ -217,7 +219,8 @@ fn what_is_damaged_besides_is_passed_over_and_counted() {
     let records: Vec<Vec<u8>> = (0..200).map(|i| vec![i; 1000]).collect();
     write(&path, &records, ArrayRecordWriter::options().group_size(4).compression(Compression::None));
     let mut bytes = std::fs::read(&path).unwrap();
-    let index = &open(&bytes).unwrap().files[0].index;
+    let source = open(&bytes).unwrap();
+    let index = &source.0.files()[0].index.chunks;
     let (first, second) = (index.find(8).unwrap(), index.find(40).unwrap());
     let end = index.find(196).unwrap().limit as usize;
     let interrupted = (0..200).step_by(4).find(|&i| index.find(i).unwrap().limit > 65_536).unwrap();
@@ -264,7 +267,7 @@ proptest! {
         let mut rest = records.iter();
         prop_assert!(found.iter().all(|record| rest.any(|other| other == record)));
         if flip.is_none() {
-            let ends = (0..whole.len()).filter(|&i| whole.files[0].index.find(i).unwrap().limit <= bytes.len() as u64);
+            let ends = (0..whole.len()).filter(|&i| whole.0.files()[0].index.chunks.find(i).unwrap().limit <= bytes.len() as u64);
             prop_assert!(found.len() >= ends.count());
         }
     }

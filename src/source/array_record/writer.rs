@@ -65,14 +65,14 @@ impl Group {
     }
 }
 
-/// What the footer says of a chunk.
+/// Entry of a chunk in the footer.
 struct Written {
     begin: u64,
     decoded: u64,
     records: u64,
 }
 
-/// How an ArrayRecord file is written.
+/// Options with which an ArrayRecord file is written.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "options do nothing until `create`"]
 pub struct ArrayRecordWriterOptions {
@@ -95,7 +95,7 @@ impl ArrayRecordWriterOptions {
         self
     }
 
-    /// How chunks are compressed; by zstd at level 3 at first, as Google's writer does.
+    /// Sets how chunks are compressed; by zstd at level 3 at first, as Google's writer does.
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self

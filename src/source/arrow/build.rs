@@ -15,7 +15,7 @@ use super::types::data_type;
 use crate::element::{DType, Element, Name, Value};
 use crate::error::{Error, Result};
 
-/// What a row has that does not have the field.
+/// Value of a row that does not have the field.
 static NOTHING: Value = Value::Null;
 
 /// A value that does not fit, and its row.
@@ -236,7 +236,7 @@ fn list(
     array.map(|array| Arc::new(array) as ArrayRef).map_err(|e| (0, failed(e)))
 }
 
-/// Where each row begins, and the last ends.
+/// Computes where each row begins, and the last ends.
 fn offsets(lengths: impl Iterator<Item = usize>) -> Result<OffsetBuffer<i32>, Refused> {
     let mut ends = vec![0];
     let mut end = 0usize;

@@ -31,7 +31,7 @@ pub(crate) struct Numbers {
     data: ArrowBuffer,
 }
 
-/// Where the items of each row begin.
+/// Beginnings of the items of each row.
 pub(crate) enum Offsets {
     Small(OffsetBuffer<i32>),
     Large(OffsetBuffer<i64>),
@@ -313,7 +313,7 @@ impl Offsets {
         }
     }
 
-    /// Where the items of so many rows begin and end, if all of the rows have as many.
+    /// Finds where the items of so many rows begin and end, if all of the rows have as many.
     fn even(&self, first: usize, rows: usize) -> Option<(usize, usize)> {
         let (begin, end) = (self.at(first), self.at(first + rows));
         let each = (end - begin) / rows;

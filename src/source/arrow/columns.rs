@@ -44,7 +44,7 @@ pub(crate) fn names(schema: &Schema, chosen: &[usize]) -> Vec<Name> {
     chosen.iter().map(|&column| Name::new(schema.field(column).name())).collect()
 }
 
-/// What is read of a file: its schema, and the places of columns.
+/// Part of a file that is read: its schema, and the places of columns.
 pub(crate) type Chosen<'a> = (&'a Path, &'a Schema, &'a [usize]);
 
 /// All files must have the chosen columns with the types of the first: elements are of one kind.

@@ -1,4 +1,4 @@
-//! What the values of a column are, and the field of Arrow that holds them.
+//! Kinds of the values of columns, and the fields of Arrow that hold them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::types::{BFLOAT16, EXTENSION, data_type};
 use crate::element::{DType, Element, Name, Value};
 use crate::error::{Error, Result};
 
-/// What the values of a column are; each may be null, too.
+/// Kind of the values of a column; each may be null, too.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
     /// Nothing but nulls so far.
@@ -58,7 +58,7 @@ impl Kind {
         tree.iter().map(field).collect::<Result<_>>().map(Self::Tree)
     }
 
-    /// What holds values of both.
+    /// Finds the kind that holds values of both.
     pub(crate) fn and(self, other: Self) -> Result<Self> {
         Ok(match (self, other) {
             (a, b) if a == b => a,
@@ -96,7 +96,7 @@ impl Kind {
     }
 }
 
-/// What Arrow calls the field of the items of a list.
+/// Name that Arrow gives the field of the items of a list.
 const ITEM: &str = "item";
 
 /// The fields of a tree.
@@ -148,7 +148,7 @@ pub(super) fn within(error: Error, name: &str) -> Error {
     help.into_iter().fold(error, Error::help)
 }
 
-/// That a column cannot hold both.
+/// Makes the error that a column cannot hold both.
 #[cold]
 pub(super) fn different(a: &Kind, b: &Kind) -> Error {
     let error = Error::data(format!("{b} where {a} came before"));

@@ -1,5 +1,6 @@
-//! What the formats made of Arrow's record batches share.
+//! Parts that the formats made of Arrow's record batches share.
 
+pub(crate) mod block_files;
 mod build;
 mod column;
 pub(crate) mod columns;
@@ -17,7 +18,7 @@ use arrow::error::ArrowError;
 
 use crate::error::{Error, ErrorKind};
 
-/// What Arrow says of why it could not write.
+/// Makes an error of what Arrow says of why it could not write.
 #[cold]
 pub(crate) fn failed(error: ArrowError) -> Error {
     match error {

@@ -19,7 +19,7 @@ use crate::source::units::{Held, Key, Unit};
 /// Decoded rows: the columns asked for.
 pub(crate) struct Span {
     columns: Vec<Column>,
-    /// What they were made of.
+    /// Arrays that the spans were made of.
     arrays: Vec<(FieldRef, ArrayRef)>,
     rows: usize,
     bytes: usize,
@@ -103,7 +103,7 @@ impl Unit for Span {
     }
 }
 
-/// Where a row lies: its span, its number there, and the rows from it on to the end of the span.
+/// Place of a row: its span, its number there, and the rows from it on to the end of the span.
 pub(crate) struct Place {
     pub(crate) key: Key,
     pub(crate) row: usize,
@@ -118,7 +118,7 @@ pub(crate) trait Spans {
     /// Names of the columns, which are unique.
     fn names(&self) -> &[Name];
 
-    /// Where a row lies.
+    /// Finds the place of a row.
     fn find(&self, row: u64) -> Result<Place>;
 
     /// A span, decoded: all of it, or these rows at least.
@@ -155,7 +155,7 @@ pub(crate) trait Spans {
         })
     }
 
-    /// What [`row`](Self::row) gives for each.
+    /// Does what [`row`](Self::row) does for each.
     fn rows(&self, indices: &[u64]) -> Many<Element> {
         let mut elements: Vec<Element> = indices.iter().map(|_| Element::nulls(self.names())).collect();
         let mut latest = None;

@@ -11,7 +11,7 @@ use super::types::EXTENSION;
 use super::value::{Memory, numbers};
 use crate::element::Array;
 
-/// Where a field has what its extension type says of itself.
+/// Key under which a field has what its extension type says of itself.
 const METADATA: &str = "ARROW:extension:metadata";
 
 /// The dimensions of the arrays of a column; the first may be open.

@@ -1,4 +1,4 @@
-//! What is written reads back as it was.
+//! Tests that what is written reads back as it was.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn same_cells(rows: &Ragged, values: &[&Value]) {
     }
 }
 
-/// What the column of a row may be, and what values it may have.
+/// Kind that a column may have, and the values that go with it.
 #[derive(Clone, Debug)]
 enum Column {
     Number(DType),
@@ -249,7 +249,7 @@ fn same_values(field: &FieldRef, array: &ArrayRef, memory: Memory) {
     }
 }
 
-/// What no writer here writes: the schema says more than the type, or nulls are where they matter.
+/// Reads what no writer here writes: the schema says more than the type, or nulls are where they matter.
 #[test]
 fn columns_of_others_are_made_ready() {
     use arrow::array::{DictionaryArray, FixedSizeListArray, Int16Array, LargeListArray, LargeStringArray, NullArray};

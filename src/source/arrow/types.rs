@@ -7,7 +7,7 @@ use crate::element::DType;
 /// The extension type of a column of `bfloat16`, which Arrow has no type for: its bits lie in a column of `uint16`.
 pub(crate) const BFLOAT16: &str = "gristmill.bfloat16";
 
-/// Where a field names its extension type.
+/// Key under which a field names its extension type.
 pub(crate) const EXTENSION: &str = "ARROW:extension:name";
 
 /// Whether the `uint16` of a column are `bfloat16`.

@@ -74,7 +74,7 @@ pub(super) fn may_fail(data_type: &DataType) -> bool {
     }
 }
 
-/// What becomes of the memory behind a value.
+/// Fate of the memory behind a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Memory {
     /// The value has its own: the batch may go.

@@ -74,9 +74,9 @@ fn changed() -> Error {
     Error::data("the file changed since it was opened")
 }
 
-/// What a buffer may hold beyond a multiple of its bytes: a small file must not ask for much memory.
+/// Bytes that a buffer may hold beyond a multiple of its own: a small file must not ask for much memory.
 const SMALL: u64 = 32 << 20;
-/// What its bytes may stand for.
+/// Bytes that one byte of a buffer may stand for.
 const RATIO: u64 = 1000;
 
 /// Holds what a batch says of its buffers against its body, before Arrow's decoder believes it.
@@ -125,7 +125,7 @@ fn arrow_buffer(bytes: Buffer) -> ArrowBuffer {
     ArrowBuffer::from(Bytes::from_owner(View(bytes)))
 }
 
-/// What an array takes itself, its children included.
+/// Bytes that an array itself takes, its children included.
 const NODE: usize = 256;
 
 /// The memory of an array that does not lie in the body of its batch.

@@ -1,18 +1,18 @@
 //! Folders that `Dataset.save_to_disk` of Hugging Face's `datasets` wrote.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use serde::Deserialize;
 
 use super::features::features;
 use crate::element::Name;
 use crate::error::{Error, ErrorKind, Result};
-use crate::place;
+use crate::place::Location;
 use crate::source::arrow::kind::Kind;
 use crate::source::content::{self, Content};
 use crate::source::detect::detect_folder;
 use crate::source::files::Patterns;
-use crate::source::format::Format;
+use crate::source::formats::Format;
 use crate::source::mmap::Access;
 
 /// Says which files there are, in which order.
@@ -22,7 +22,7 @@ pub(super) const INFO: &str = "dataset_info.json";
 /// Says which data sets are in the folders beside it.
 const SPLITS: &str = "dataset_dict.json";
 
-/// What is read of `state.json`.
+/// Part of `state.json` that is read.
 #[derive(Deserialize)]
 struct State {
     #[serde(rename = "_data_files")]
@@ -61,31 +61,32 @@ pub(crate) fn info(columns: Option<&[(Name, Kind)]>) -> String {
     format!("{info:#}\n")
 }
 
-/// What is read of `dataset_dict.json`.
+/// Part of `dataset_dict.json` that is read.
 #[derive(Deserialize)]
 struct Splits {
     splits: Vec<String>,
 }
 
 /// The same patterns, with the files of a data set in place of its folder.
-pub(super) fn expand(patterns: impl Patterns) -> Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    for path in patterns.patterns() {
-        if path.is_dir() && detect_folder(&path) == Some(Format::Arrow) {
-            paths.extend(files(&path)?);
-        } else if let Some(files) = far_files(&path)? {
-            paths.extend(files);
-        } else {
-            paths.push(path);
-        }
+pub(super) fn expand(patterns: impl Patterns) -> Result<Vec<Location>> {
+    let mut all = Vec::new();
+    for location in patterns.patterns().into_iter().map(Location::from) {
+        let files = match &location {
+            Location::Local(path) if path.is_dir() && detect_folder(path) == Some(Format::Arrow) => {
+                Some(files(&location)?)
+            }
+            Location::Local(_) => None,
+            Location::Object(_) => far_files(&location)?,
+        };
+        all.extend(files.unwrap_or_else(|| vec![location]));
     }
-    Ok(paths)
+    Ok(all)
 }
 
 /// The same of a folder in a store, where it can be one: that it is one shows by what lies in it.
-fn far_files(folder: &Path) -> Result<Option<Vec<PathBuf>>> {
-    let is_pattern = folder.to_string_lossy().contains(['*', '?', '[', '{']);
-    if !place::is_remote(folder) || is_pattern || folder.extension().is_some() {
+fn far_files(folder: &Location) -> Result<Option<Vec<Location>>> {
+    let is_pattern = folder.as_ref().to_string_lossy().contains(['*', '?', '[', '{']);
+    if is_pattern || folder.as_ref().extension().is_some() {
         return Ok(None);
     }
     if let Some(content) = content::beside(&folder.join(STATE), Access::Normal)? {
@@ -98,23 +99,23 @@ fn far_files(folder: &Path) -> Result<Option<Vec<PathBuf>>> {
 }
 
 /// The files of a data set, in its order.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+fn files(folder: &Location) -> Result<Vec<Location>> {
     let open = |name| Content::open(&folder.join(name), Access::Normal);
-    if folder.join(SPLITS).is_file() {
+    if folder.as_ref().join(SPLITS).is_file() {
         return Err(several(folder, &open(SPLITS)?)?);
     }
     files_of(folder, &open(STATE)?)
 }
 
-/// That there is not one data set but the splits of one.
-fn several(folder: &Path, splits: &Content) -> Result<Error> {
+/// Makes the error that there is not one data set but the splits of one.
+fn several(folder: &Location, splits: &Content) -> Result<Error> {
     let splits = read::<Splits>(&folder.join(SPLITS), splits)?.splits;
-    let folders: Vec<_> = splits.iter().map(|split| folder.join(split).display().to_string()).collect();
+    let folders: Vec<_> = splits.iter().map(|split| folder.as_ref().join(split).display().to_string()).collect();
     let error = Error::config("several data sets, the splits of one, lie in this folder").path(folder);
     Ok(error.help(format!("name the one you want: {}", folders.join(", "))))
 }
 
-fn files_of(folder: &Path, state: &Content) -> Result<Vec<PathBuf>> {
+fn files_of(folder: &Location, state: &Content) -> Result<Vec<Location>> {
     let path = folder.join(STATE);
     let state: State = read(&path, state)?;
     if state.indices.is_some_and(|files| !files.is_empty()) {
@@ -132,7 +133,7 @@ fn files_of(folder: &Path, state: &Content) -> Result<Vec<PathBuf>> {
     state.data_files.into_iter().map(file).collect()
 }
 
-fn read<T: for<'a> Deserialize<'a>>(path: &Path, content: &Content) -> Result<T> {
+fn read<T: for<'a> Deserialize<'a>>(path: &Location, content: &Content) -> Result<T> {
     let text = content.description().map_err(|e| e.path(path))?;
     serde_json::from_slice(text.as_bytes()).map_err(|e| Error::new(ErrorKind::Data, e.to_string()).path(path))
 }

@@ -33,7 +33,7 @@ use crate::source::arrow::rows::Columns;
 /// compressed, so rows are read where they lie. `state.json`, without which the folder is no data set, is written last.
 ///
 /// # Errors
-/// Those of [`ArrowWriter`], with the file.
+/// The errors of [`ArrowWriter`], with the file.
 ///
 /// # Determinism
 /// The same elements make the same files.
@@ -71,7 +71,7 @@ impl HuggingFaceWriter {
     /// Adds a row.
     ///
     /// # Errors
-    /// Those of the type.
+    /// The errors that the type lists.
     pub fn write(&mut self, row: &Element) -> Result<()> {
         let current = match &mut self.current {
             Some(current) => current,
@@ -85,7 +85,7 @@ impl HuggingFaceWriter {
     /// Ends the folder.
     ///
     /// # Errors
-    /// Those of the type.
+    /// The errors that the type lists.
     pub fn finish(mut self) -> Result<()> {
         if self.names.is_empty() && self.current.is_none() {
             self.begin()?;
@@ -127,7 +127,7 @@ impl fmt::Debug for HuggingFaceWriter {
     }
 }
 
-/// What tells these files from others is a hash of what is written to them.
+/// Writer that hashes what is written: the hash tells these files from others.
 struct Hashed {
     out: BufWriter<File>,
     hash: Xxh3,

@@ -9,7 +9,7 @@ use crate::element::Buffer;
 use crate::error::{Error, Result};
 use crate::source::content::Content;
 
-/// Where a message lies in its file: its header, and behind that its body.
+/// Place of a message in its file: its header, and behind that its body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     /// Of the first byte, that of a length.
@@ -68,7 +68,7 @@ fn at(content: &Content, start: u64) -> Result<Option<(Frame, Header)>> {
     Ok(Some((Frame { start, body, end: body + bytes }, header)))
 }
 
-/// What is wrong with bytes of which Arrow's verifier says so.
+/// Makes the error of bytes that Arrow's verifier refuses.
 pub(super) fn damaged(what: &str, error: impl std::fmt::Display) -> Error {
     Error::data(format!("{what}: {error}"))
 }

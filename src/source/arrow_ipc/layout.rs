@@ -1,4 +1,4 @@
-//! Where the record batches and dictionaries of a file are.
+//! Places of the record batches and dictionaries of a file.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::source::contained::contained;
 use crate::source::content::Content;
 
-/// What the headers of a file say.
+/// Contents of the headers of a file.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) schema: SchemaRef,
@@ -27,7 +27,7 @@ pub(super) struct Batch {
     pub(super) frame: Frame,
     pub(super) rows: u64,
     pub(super) is_compressed: bool,
-    /// Which of [`Layout::dictionaries`].
+    /// Number of the dictionaries in [`Layout::dictionaries`].
     pub(super) dictionaries: usize,
 }
 
@@ -95,7 +95,7 @@ fn file(content: &Content) -> Result<Layout> {
     Ok(walk.layout)
 }
 
-/// Where the header of a message lies, as the footer has it.
+/// Finds the header of a message, as the footer has it.
 fn header(block: &Block) -> Option<Range<u64>> {
     let start = u64::try_from(block.offset()).ok()?;
     Some(start..start.checked_add(u64::try_from(block.metaDataLength()).ok()?)?)
@@ -123,7 +123,7 @@ fn read_schema(schema: ipc::Schema<'_>) -> Result<SchemaRef> {
     contained(|| try_fb_to_schema(schema).map(Arc::new).map_err(|e| damaged("the schema is damaged", e)))
 }
 
-/// What was met so far.
+/// Messages that were met so far.
 struct Walk {
     layout: Layout,
     /// Whether a batch refers to the latest dictionaries already, so that another must not replace one of them.
@@ -171,7 +171,7 @@ impl Walk {
         Ok(())
     }
 
-    /// What is added to a dictionary changes nothing for the batches in front of it. What replaces one does.
+    /// Takes a dictionary: one that is added to another changes nothing for the batches in front of it, one that replaces it does.
     fn dictionary(&mut self, dictionary: Dictionary, is_delta: bool) {
         let known = &mut self.layout.dictionaries;
         let latest = known.len() - 1;

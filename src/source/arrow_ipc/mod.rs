@@ -10,8 +10,7 @@ mod layout;
 mod tests;
 mod writer;
 
-use std::collections::HashSet;
-use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,23 +21,23 @@ use self::batch::Dictionaries;
 pub use self::folder_writer::HuggingFaceWriter;
 use self::layout::Layout;
 pub use self::writer::{ArrowCompression, ArrowWriter, ArrowWriterOptions};
+use super::arrow::block_files::{BlockFiles, Blocked, block_source};
 use super::arrow::columns;
-use super::arrow::spans::{Place, Span, Spans, each_row};
+use super::arrow::spans::{Place, Span, each_row};
 use super::arrow::value::Memory;
-use super::content::{self, Content};
-use super::files::{self, FileId, Patterns};
-use super::firsts::Firsts;
-use super::format::Format;
+use super::content::{self, Content, Contents};
+use super::files::{FileId, Patterns};
+use super::formats::Format;
 use super::mmap::Access;
+use super::numbered::source_options;
 use super::units::{Held, Key, Units};
 use crate::cores;
-use crate::dataset::map::{Decoded, GetStacked, Many, RandomAccess, Shuffled};
-use crate::dataset::{Blocks, Upcoming};
-use crate::element::{Element, Name, Ragged, Run};
+use crate::element::{Name, Run};
 use crate::error::{Error, Result};
 use crate::fork::OwnLock;
+use crate::place::Location;
 
-/// Rows of Arrow's IPC files and streams, by number: a [`RandomAccess`] source of [`Element`].
+/// Rows of Arrow's IPC files and streams, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`](crate::Element).
 ///
 /// Also of the second version of Feather, which is the same format, and of folders that `Dataset.save_to_disk` of Hugging
 /// Face's `datasets` wrote, whose files are read in the order that their `state.json` gives. Values are those of the table of
@@ -61,15 +60,13 @@ use crate::fork::OwnLock;
 /// # Source
 /// <https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc>; folders as `datasets`
 /// 5.0.1 writes them.
-pub struct Arrow {
+pub struct Arrow(BlockFiles<Batches>);
+
+/// Files, and the record batches of them.
+struct Batches {
     files: Vec<File>,
-    /// Over the record batches of all files.
-    firsts: Firsts,
     /// The file of each record batch, and its number there.
     places: Vec<(u32, u32)>,
-    columns: Vec<Name>,
-    units: Units<Span>,
-    identity: String,
 }
 
 struct File {
@@ -90,46 +87,67 @@ impl Arrow {
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
+}
 
-    /// The options, to change before opening.
-    pub fn options() -> ArrowOptions {
-        ArrowOptions::default()
-    }
+block_source!(Arrow);
 
-    /// Names of the columns that are read, in order.
-    pub fn columns(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.columns.iter().map(Name::as_str)
+impl Batches {
+    fn new(files: Vec<File>) -> Self {
+        let places = |(at, file): (usize, &File)| {
+            (0..file.layout.batches.len()).map(move |batch| (at as u32, batch as u32)).collect::<Vec<_>>()
+        };
+        let places = files.iter().enumerate().flat_map(places).collect();
+        Self { files, places }
     }
 }
 
-impl Spans for Arrow {
-    fn names(&self) -> &[Name] {
-        &self.columns
+impl Blocked for Batches {
+    const NAME: &'static str = "arrow";
+    const BLOCKS: &'static str = "record batches";
+
+    fn contents(&self) -> impl ExactSizeIterator<Item = &Content> {
+        self.files.iter().map(|file| &file.content)
     }
 
-    fn find(&self, row: u64) -> Result<Place> {
-        let (at, row) = self.firsts.find(row)?;
+    fn content(&self, file: usize) -> &Content {
+        &self.files[file].content
+    }
+
+    fn rows(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.places.iter().map(|&(file, batch)| self.files[file as usize].layout.batches[batch as usize].rows)
+    }
+
+    fn spans(&self) -> u64 {
+        self.places.len() as u64
+    }
+
+    fn decoded_bytes(&self) -> u64 {
+        self.files.iter().map(File::decoded_bytes).sum()
+    }
+
+    fn place(&self, at: usize, row: u64) -> Place {
         let (file, batch) = self.places[at];
         let left = self.files[file as usize].layout.batches[batch as usize].rows.saturating_sub(row);
-        Ok(Place { key: (file as usize, batch.into()), row: row as usize, left: left as usize })
+        Place { key: (file as usize, batch.into()), row: row as usize, left: left as usize }
     }
 
-    fn span(&self, key: Key, rows: &[Run]) -> Result<Held<Span>> {
+    fn span(&self, units: &Units<Span>, key: Key, rows: &[Run]) -> Result<Held<Span>> {
         let (file, batch) = (&self.files[key.0], key.1 as usize);
-        self.units.get_or_decode(key, each_row(rows), || {
+        units.get_or_decode(key, each_row(rows), || {
             let (decoded, bytes) = file.decode(batch)?;
             // What was decompressed, or came from far away, may go when its memory is wanted.
             let memory = if file.is_mapped(batch) { Memory::Viewed } else { Memory::Copied };
-            Ok(Span::new(&decoded, 0..self.columns.len(), memory, bytes))
+            Ok(Span::new(&decoded, 0..file.chosen.len(), memory, bytes))
         })
     }
 
-    fn note(&self, key: Key, rows: &mut dyn Iterator<Item = usize>) {
-        self.units.note(key, rows);
+    fn path(&self, (file, _): Key) -> &Path {
+        &self.files[file].path
     }
 
-    fn path(&self, (file, _): Key) -> Option<&Path> {
-        Some(&self.files[file].path)
+    fn pages(&self, (file, batch): Key) -> (usize, impl IntoIterator<Item = Range<u64>>) {
+        let frame = self.files[file].layout.batches[batch as usize].frame;
+        (file, Some(frame.start..frame.end))
     }
 }
 
@@ -169,7 +187,7 @@ impl File {
     }
 }
 
-/// How [`Arrow`] files are opened.
+/// Options with which [`Arrow`] files are opened.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `open`"]
 pub struct ArrowOptions {
@@ -183,6 +201,8 @@ impl Default for ArrowOptions {
         Self { columns: None, cache_bytes: 256 << 20, access: Access::Normal }
     }
 }
+
+source_options!(ArrowOptions of Arrow, access at access);
 
 impl ArrowOptions {
     /// The columns to read, in this order, by their top-level names; all of them at first.
@@ -198,12 +218,6 @@ impl ArrowOptions {
         self
     }
 
-    /// How the files will be read.
-    pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
-    }
-
     /// Opens files, globs or folders: of Hugging Face, or of `.arrow` and `.feather` files.
     ///
     /// # Errors
@@ -215,116 +229,19 @@ impl ArrowOptions {
     }
 
     /// The same, of files that are in memory already.
-    pub(super) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<Arrow> {
-        let open = |(path, content)| self.open_file(path, content);
+    pub(super) fn open_contents(self, contents: Contents) -> Result<Arrow> {
+        let open = |(file, content): (Location, _)| self.open_file(file.into_path(), content);
         let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
         let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
         let columns = columns::names(&files[0].layout.schema, &files[0].chosen);
         columns::same(files.iter().map(|file| (&*file.path, &*file.layout.schema, &*file.chosen)))?;
-        let batches = || files.iter().flat_map(|file| &file.layout.batches);
-        let firsts = Firsts::of(batches().map(|batch| batch.rows))?;
-        let place = |at: usize, file: &File| (0..file.layout.batches.len()).map(move |batch| (at as u32, batch as u32));
-        let places = files.iter().enumerate().flat_map(|(at, file)| place(at, file)).collect();
-        let identity = format!("{}, columns=[{}]", files::identity(&ids), columns.join(", "));
-        let bytes = files.iter().map(File::decoded_bytes).sum();
-        let units = Units::new(self.cache_bytes, firsts.len(), bytes);
-        Ok(Arrow { files, firsts, places, columns, units, identity })
+        BlockFiles::new(Batches::new(files), columns, &ids, self.cache_bytes).map(Arrow)
     }
 
     fn open_file(&self, path: PathBuf, content: Content) -> Result<(File, FileId)> {
-        let id = content.id(&path)?;
+        let id = content.id(&path);
         let layout = layout::read(&content).map_err(|e| e.path(&path))?;
         let chosen = columns::choose(&layout.schema, self.columns.as_deref()).map_err(|e| e.path(&path))?;
         Ok((File { path, content, layout, chosen, dictionaries: OwnLock::default() }, id))
-    }
-}
-
-impl RandomAccess for Arrow {
-    type Record = Element;
-
-    fn len(&self) -> u64 {
-        self.firsts.len()
-    }
-
-    fn is_native(&self) -> bool {
-        true
-    }
-
-    fn read(&self, index: u64) -> Result<Element> {
-        self.row(index, &mut None)
-    }
-
-    fn read_many(&self, indices: &[u64]) -> Many<Element> {
-        self.rows(indices)
-    }
-
-    fn has_columns(&self) -> bool {
-        true
-    }
-
-    fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
-        self.stacked(indices)
-    }
-
-    fn read_ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
-        self.ragged(indices, names)
-    }
-
-    fn reads_far(&self) -> bool {
-        content::any_far(self.files.iter().map(|file| &file.content))
-    }
-
-    fn looks_ahead(&self) -> Option<u64> {
-        Some(self.units.looks_ahead(self.reads_far()))
-    }
-
-    /// Each record batch once for all of its rows.
-    fn will_read(&self, next: Upcoming<'_>) {
-        self.units.tell(next, |index| self.find(index).ok().map(|place| (place.key, place.row)));
-        if !self.reads_far() {
-            return;
-        }
-        let mut told = HashSet::new();
-        let batches = next.indices().iter().filter_map(|&index| Some(self.firsts.find(index).ok()?.0));
-        let frames = batches.filter(|&at| told.insert(at)).map(|at| {
-            let (file, batch) = self.places[at];
-            let frame = self.files[file as usize].layout.batches[batch as usize].frame;
-            (file as usize, frame.start..frame.end)
-        });
-        content::will_read(frames, next, |at| &self.files[at].content);
-    }
-
-    fn take_decoded(&self) -> Option<Decoded> {
-        self.units.take_decoded()
-    }
-
-    fn blocks(&self) -> Option<Blocks> {
-        self.units.blocks((0..self.places.len()).map(|at| self.firsts.count(at)))
-    }
-
-    fn if_shuffled(&self) -> Option<Shuffled> {
-        self.units.if_shuffled(self.places.len() as u64)
-    }
-
-    fn name(&self) -> &'static str {
-        "arrow"
-    }
-
-    fn identity(&self) -> String {
-        self.identity.clone()
-    }
-
-    fn record_bytes(&self, record: &Element) -> u64 {
-        record.nbytes() as u64
-    }
-
-    fn memory_bytes(&self) -> Option<u64> {
-        Some(self.units.budget() as u64)
-    }
-}
-
-impl fmt::Debug for Arrow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Arrow({} rows, {} record batches, {} files)", self.len(), self.places.len(), self.files.len())
     }
 }

@@ -9,7 +9,8 @@ use arrow::ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, Stream
 use arrow::ipc::{CompressionType, MetadataVersion};
 
 use super::*;
-use crate::element::{Array, Buffer, DType, Value};
+use crate::dataset::map::RandomAccess;
+use crate::element::{Array, Buffer, DType, Element, Value};
 use crate::source::arrow::types::{BFLOAT16, EXTENSION};
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
@@ -189,9 +190,12 @@ fn folders_name_their_files_in_order() {
         write("state.json", serde_json::json!({"_data_files": files}).to_string().as_bytes());
     };
     state(&["c.arrow", "a.arrow"]);
-    let source = Arrow::open(dir.path()).unwrap();
-    let numbers: Vec<_> = (0..source.len()).map(|i| source.read(i).unwrap().array("x").unwrap().as_i64()).collect();
-    assert_eq!(numbers, [Some(3), Some(1)]);
+    let path = dir.path().display().to_string();
+    for folder in [format!("file://{path}"), path] {
+        let source = Arrow::open(&folder).unwrap();
+        let numbers: Vec<_> = (0..source.len()).map(|i| source.read(i).unwrap().array("x").unwrap().as_i64()).collect();
+        assert_eq!(numbers, [Some(3), Some(1)], "{folder}");
+    }
     for name in ["../a.arrow", "/a.arrow", "sub/a.arrow", ""] {
         state(&[name]);
         assert!(Arrow::open(dir.path()).unwrap_err().message().contains("no file of this folder"), "{name}");

@@ -56,7 +56,7 @@ enum State<W: Write> {
     Failed,
 }
 
-/// How the record batches of a file are compressed.
+/// Compression of the record batches of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ArrowCompression {
@@ -68,7 +68,7 @@ pub enum ArrowCompression {
     Zstd(i32),
 }
 
-/// How an Arrow file is written.
+/// Options with which an Arrow file is written.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until they are given to a writer"]
 pub struct ArrowWriterOptions {
@@ -98,7 +98,7 @@ impl ArrowWriterOptions {
         self
     }
 
-    /// How record batches are compressed; not at all at first.
+    /// Sets how record batches are compressed; not at all at first.
     pub fn compression(mut self, compression: ArrowCompression) -> Self {
         self.compression = compression;
         self
@@ -161,7 +161,7 @@ impl<W: Write> ArrowWriter<W> {
     /// Adds a row.
     ///
     /// # Errors
-    /// Those of the type.
+    /// The errors that the type lists.
     pub fn write(&mut self, row: &Element) -> Result<()> {
         if matches!(self.state, State::Failed) {
             return Err(failed_before());
@@ -173,7 +173,7 @@ impl<W: Write> ArrowWriter<W> {
     /// Ends the file, and gives back what it was written to.
     ///
     /// # Errors
-    /// Those of the type.
+    /// The errors that the type lists.
     pub fn finish(self) -> Result<W> {
         self.finish_with_columns().map(|(out, _)| out)
     }

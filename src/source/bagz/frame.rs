@@ -5,9 +5,9 @@ use zstd::zstd_safe::get_frame_content_size;
 use super::super::decompress::{zstd, zstd_unsized};
 use crate::error::{Error, Result};
 
-/// What any frame may decompress to.
+/// Bytes that any frame may decompress to.
 const LARGEST: u64 = 64 << 20;
-/// What a byte of a frame may decompress to beyond that.
+/// Bytes that one byte of a frame may decompress to beyond that.
 const RATIO: u64 = 1000;
 /// The bytes of which `frame` was made.
 ///

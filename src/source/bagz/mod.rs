@@ -7,24 +7,20 @@ mod frame;
 mod shard;
 mod shards;
 
-use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-
-use rayon::prelude::*;
 
 use self::shard::Shard;
 pub(crate) use self::shards::expand;
-use super::content;
-use super::files::{self, FileId, Patterns};
+use super::content::{self, Contents};
+use super::files::{self, Patterns};
 use super::firsts::Firsts;
+use super::formats::Format;
 use super::mmap::Access;
-use crate::cores;
-use crate::dataset::Upcoming;
-use crate::dataset::map::{Many, RandomAccess};
+use super::numbered::{File, Files, Numbered, named_source, source_options};
+use crate::dataset::map::RandomAccess;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
-
-const ENDINGS: [&str; 2] = [".bagz", ".bag"];
 
 /// Records of Bagz files, by number: a [`RandomAccess`] source of bytes ([`Buffer`]).
 ///
@@ -54,12 +50,7 @@ const ENDINGS: [&str; 2] = [".bagz", ".bag"];
 ///
 /// # Cost
 /// Opening looks at the last limit, however many there are. Reading looks at two, and decompresses one record.
-pub struct Bagz {
-    shards: Vec<Shard>,
-    firsts: Firsts,
-    interleaved: bool,
-    identity: String,
-}
+pub struct Bagz(Files<Frames>);
 
 impl Bagz {
     /// Opens files, globs, sharded names or directories (of `.bagz` and `.bag` files).
@@ -69,14 +60,9 @@ impl Bagz {
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
-
-    /// The options, to change before opening.
-    pub fn options() -> BagzOptions {
-        BagzOptions::default()
-    }
 }
 
-/// How [`Bagz`] files are opened.
+/// Options with which [`Bagz`] files are opened.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
 pub struct BagzOptions {
@@ -85,13 +71,9 @@ pub struct BagzOptions {
     compressed: Option<bool>,
 }
 
-impl BagzOptions {
-    /// How the files will be read.
-    pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
-    }
+source_options!(BagzOptions of Bagz, access at access);
 
+impl BagzOptions {
     /// Whether records were dealt out to the files in turn, Bagz's `INTERLEAVED`: record `i` of all is record `i / n` of file
     /// `i % n`. `false` at first: the records of one file follow those of the one before.
     pub fn interleaved(mut self, interleaved: bool) -> Self {
@@ -113,37 +95,30 @@ impl BagzOptions {
     /// allow it.
     pub fn open(self, patterns: impl Patterns) -> Result<Bagz> {
         let named: Vec<PathBuf> = patterns.patterns().iter().flat_map(|path| expand(path)).collect();
-        let found = files::find(named, &ENDINGS)?;
+        let found = files::find(named, Format::Bagz.endings())?;
         let (limits, files): (Vec<_>, Vec<_>) = found.iter().cloned().partition(|path| holds_limits(path, &found));
         if let ([limits, ..], []) = (&*limits, &*files) {
             let error = Error::config("it holds where the records of the file beside it end").path(limits);
             return Err(error.help("name the file of the records, which is called the same without `limits.`"));
         }
-        let contents = content::open_all(files, &ENDINGS, self.access)?;
-        let open = |(path, content)| Shard::open(path, content, self.access, self.compressed);
-        let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
-        self.of(opened)
+        let contents = content::open_all(files, Format::Bagz.endings(), self.access)?;
+        self.of(contents)
     }
 
-    fn of(self, opened: Vec<(Shard, FileId)>) -> Result<Bagz> {
-        let (shards, ids): (Vec<Shard>, Vec<FileId>) = opened.into_iter().unzip();
-        let firsts = Firsts::of(shards.iter().map(Shard::len))?;
-        let mut identity = files::identity(&ids);
-        if self.interleaved {
-            check_turns(&shards, firsts.len())?;
-            identity += ", interleaved";
+    fn of(self, contents: Contents) -> Result<Bagz> {
+        let BagzOptions { access, interleaved, compressed } = self;
+        let format = Frames { in_turns: interleaved.then_some(contents.len() as u64), compressed };
+        let files = Files::open(format, contents, |format, file| Shard::open(file, access, format.compressed))?;
+        if interleaved {
+            check_turns(&files)?;
         }
-        if let Some(compressed) = self.compressed {
-            identity += &format!(", compressed={compressed}");
-        }
-        Ok(Bagz { shards, firsts, interleaved: self.interleaved, identity })
+        Ok(Bagz(files))
     }
 
     /// A file that is in memory already.
     #[cfg(any(test, fuzzing))]
     pub(super) fn open_bytes(self, name: &str, bytes: &[u8]) -> Result<Bagz> {
-        let shard = Shard::open(name.into(), Buffer::copy_from(bytes).into(), self.access, self.compressed)?;
-        self.of(vec![shard])
+        self.of(vec![(name.into(), Buffer::copy_from(bytes).into())])
     }
 }
 
@@ -154,90 +129,57 @@ fn holds_limits(path: &Path, all: &[PathBuf]) -> bool {
     records.is_some_and(|records| all.contains(&records) || records.exists())
 }
 
-/// That records can have been dealt out in turn.
-fn check_turns(shards: &[Shard], all: u64) -> Result<()> {
-    let count = shards.len() as u64;
-    for (turn, shard) in (0..count).zip(shards) {
-        let due = (all + count - 1 - turn) / count;
-        if shard.len() != due {
-            let text = format!("{} records, where one of {count} interleaved files of {all} has {due}", shard.len());
-            return Err(Error::config(text)
-                .path(shard.path())
-                .help("leave `interleaved` out: these follow each other"));
+/// Checks that records can have been dealt out in turn.
+fn check_turns(files: &Files<Frames>) -> Result<()> {
+    let (all, count) = (files.len(), files.files().len() as u64);
+    for (turn, file) in (0..count).zip(files.files()) {
+        let (len, due) = (file.index.len(), (all + count - 1 - turn) / count);
+        if len != due {
+            let text = format!("{len} records, where one of {count} interleaved files of {all} has {due}");
+            return Err(Error::config(text).path(&file.path).help("leave `interleaved` out: these follow each other"));
         }
     }
     Ok(())
 }
 
-impl Bagz {
-    /// The shard that holds a record, and its number there.
-    fn find(&self, index: u64) -> Result<(usize, u64)> {
-        let found = self.firsts.find(index)?;
-        let count = self.shards.len() as u64;
-        Ok(if self.interleaved { ((index % count) as usize, index / count) } else { found })
-    }
-
-    /// The shards that lie far away, and ranges where these records lie in them.
-    fn parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
-        let places = indices.iter().filter_map(|&index| self.find(index).ok());
-        places.filter_map(|(at, record)| Some((at, self.shards[at].far(record)?)))
-    }
+/// Reader of records.
+struct Frames {
+    /// The number of files, where records were dealt out to them in turn.
+    in_turns: Option<u64>,
+    /// Compression as the options say it.
+    compressed: Option<bool>,
 }
 
-impl RandomAccess for Bagz {
+impl Numbered for Frames {
     type Record = Buffer;
+    type Index = Shard;
 
-    fn len(&self) -> u64 {
-        self.firsts.len()
+    const NAME: &'static str = "bagz";
+
+    fn len(&self, file: &File<Shard>) -> u64 {
+        file.index.len()
     }
 
-    fn is_native(&self) -> bool {
-        true
+    fn read(&self, file: &File<Shard>, record: u64) -> Result<Buffer> {
+        file.index.read(&file.content, record)
     }
 
-    fn read(&self, index: u64) -> Result<Buffer> {
-        let (at, record) = self.find(index)?;
-        let shard = &self.shards[at];
-        shard.read(record).map_err(|e| e.path(shard.path()).record(record))
+    fn ranges(&self, file: &File<Shard>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
+        file.index.range(record).ok()
     }
 
-    /// What lies far away is fetched all at once, not one after the other.
-    fn read_many(&self, indices: &[u64]) -> Many<Buffer> {
-        content::fetch_all(self.parts(indices), |at| self.shards[at].content());
-        Many::one_by_one(indices, |index| self.read(index).map(Some))
+    fn find(&self, firsts: &Firsts, index: u64) -> Result<(usize, u64)> {
+        let found = firsts.find(index)?;
+        Ok(self.in_turns.map_or(found, |count| ((index % count) as usize, index / count)))
     }
 
-    fn reads_far(&self) -> bool {
-        content::any_far(self.shards.iter().map(Shard::content))
-    }
-
-    fn will_read(&self, next: Upcoming<'_>) {
-        content::will_read(self.parts(next.indices()), next, |at| self.shards[at].content());
-    }
-
-    fn place(&self, index: u64) -> Option<(PathBuf, u64)> {
-        let (at, record) = self.find(index).ok()?;
-        Some((self.shards[at].path().to_owned(), record))
-    }
-
-    fn name(&self) -> &'static str {
-        "bagz"
-    }
-
-    fn identity(&self) -> String {
-        self.identity.clone()
-    }
-
-    fn record_bytes(&self, record: &Buffer) -> u64 {
-        record.len() as u64
+    fn params(&self) -> String {
+        let turns = if self.in_turns.is_some() { ", interleaved" } else { "" };
+        turns.to_owned() + &self.compressed.map_or(String::new(), |compressed| format!(", compressed={compressed}"))
     }
 }
 
-impl fmt::Debug for Bagz {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bagz({} records, {} files)", self.len(), self.shards.len())
-    }
-}
+named_source!(Bagz of Buffer);
 
 #[cfg(test)]
 mod tests;

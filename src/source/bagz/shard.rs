@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::super::content::{self, Content};
-use super::super::files::FileId;
+use super::super::formats::bagz::limits_path;
 use super::super::mmap::Access;
-use super::super::signs::limits_path;
+use super::super::numbered::Opening;
 use super::frame;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
@@ -16,10 +16,8 @@ const LIMIT: u64 = 8;
 /// The first bytes of a frame of zstd.
 const FRAME: &[u8] = b"\x28\xb5\x2f\xfd";
 
-/// A file of records.
+/// Knowledge of a file of records.
 pub(super) struct Shard {
-    path: PathBuf,
-    content: Content,
     /// Bytes of the records together.
     records: u64,
     limits: Limits,
@@ -37,51 +35,37 @@ struct Limits {
 
 impl Shard {
     /// Its records are compressed as it `is_packed`, or as its name or its first record says.
-    pub(super) fn open(
-        path: PathBuf,
-        content: Content,
-        access: Access,
-        is_packed: Option<bool>,
-    ) -> Result<(Self, FileId)> {
-        let mut id = content.id(&path)?;
-        let beside = limits_path(&path);
-        let limits = if let Some(content) = content::beside(&beside, access)? {
-            id.hash ^= content.id(&beside)?.hash.rotate_left(1);
-            Limits::separate(beside, &content)?
-        } else {
-            Limits::tail(&content).map_err(|e| e.path(&path))?
+    pub(super) fn open(file: &mut Opening, access: Access, is_packed: Option<bool>) -> Result<Self> {
+        let beside = file.path.beside(limits_path);
+        let limits = match content::beside(&beside, access)? {
+            Some(content) => {
+                file.id.hash ^= content.id(&beside).hash.rotate_left(1);
+                Limits::separate(beside.into_path(), &content)?
+            }
+            None => Limits::tail(&file.content)?,
         };
-        let records = if limits.path.is_some() { content.len() } else { limits.start };
-        let mut shard = Self { path, content, records, limits, packed: false };
-        shard.packed = is_packed.unwrap_or_else(|| shard.is_packed());
-        Ok((shard, id))
+        let records = if limits.path.is_some() { file.content.len() } else { limits.start };
+        let mut shard = Self { records, limits, packed: false };
+        shard.packed = is_packed.unwrap_or_else(|| shard.is_packed(file.path.as_ref(), &file.content));
+        Ok(shard)
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(super) fn content(&self) -> &Content {
-        &self.content
-    }
-
-    /// The bytes of a record, if they are far away.
-    pub(super) fn far(&self, record: u64) -> Option<Range<u64>> {
-        let is_far = self.content.here().is_none();
-        let (start, end) = is_far.then(|| self.limits.of(record, self.records).ok()).flatten()?;
-        Some(start..end)
+    /// Finds the bytes of a record.
+    pub(super) fn range(&self, record: u64) -> Result<Range<u64>> {
+        self.limits.of(record, self.records)
     }
 
     pub(super) fn len(&self) -> u64 {
         self.limits.bytes.len() as u64 / LIMIT
     }
 
-    pub(super) fn read(&self, record: u64) -> Result<Buffer> {
-        let (start, end) = self.limits.of(record, self.records)?;
-        if start == end {
+    pub(super) fn read(&self, file: &Content, record: u64) -> Result<Buffer> {
+        let range = self.range(record)?;
+        if range.is_empty() {
             return Ok(Buffer::EMPTY);
         }
-        let stored = self.content.read(start..end)?;
+        let start = range.start;
+        let stored = file.read(range)?;
         if !self.packed {
             return Ok(stored);
         }
@@ -92,23 +76,23 @@ impl Shard {
     }
 
     /// Whether records are frames of zstd: the name says so, or else the first of them that is not empty.
-    fn is_packed(&self) -> bool {
+    fn is_packed(&self, path: &Path, file: &Content) -> bool {
         /// Records that are looked at.
         const LOOKED_AT: u64 = 64;
-        match self.path.extension().and_then(|ending| ending.to_str()) {
+        match path.extension().and_then(|ending| ending.to_str()) {
             Some("bagz") => return true,
             Some("bag") => return false,
             _ => {}
         }
-        let mut ranges = (0..self.len().min(LOOKED_AT)).filter_map(|record| self.limits.of(record, self.records).ok());
-        let first = ranges.find(|(start, end)| start < end);
-        let head = first.and_then(|(start, end)| self.content.read(start..end.min(start + 4)).ok());
+        let mut ranges = (0..self.len().min(LOOKED_AT)).filter_map(|record| self.range(record).ok());
+        let first = ranges.find(|range| !range.is_empty());
+        let head = first.and_then(|range| file.read(range.start..range.end.min(range.start + 4)).ok());
         head.is_some_and(|head| head.as_bytes() == FRAME)
     }
 }
 
 impl Limits {
-    /// Those at the tail of the file of the records: the last one is where they begin.
+    /// Reads the limits at the tail of the file of the records: the last one is where they begin.
     fn tail(content: &Content) -> Result<Self> {
         let size = content.len();
         if size == 0 {
@@ -124,7 +108,7 @@ impl Limits {
         Ok(Self { path: None, start, bytes: content.read(start..size)? })
     }
 
-    /// Those in a file of their own.
+    /// Reads the limits in a file of their own.
     fn separate(path: PathBuf, content: &Content) -> Result<Self> {
         let over = content.len() % LIMIT;
         if over != 0 {
@@ -134,10 +118,10 @@ impl Limits {
         Ok(Self { path: Some(path), start: 0, bytes: content.whole()? })
     }
 
-    /// The begin and end of a record, among `records` bytes.
+    /// Finds the bytes of a record, among `records` of them.
     ///
     /// Limits ascend. One that both of those before it are above, or both of those behind it below, is damaged, and not they.
-    fn of(&self, record: u64, records: u64) -> Result<(u64, u64)> {
+    fn of(&self, record: u64, records: u64) -> Result<Range<u64>> {
         let limits = self.bytes.as_bytes();
         let count = limits.len() as u64 / LIMIT;
         if record >= count {
@@ -153,7 +137,7 @@ impl Limits {
             let error = Error::data(text).offset(self.start + record * LIMIT);
             return Err(self.path.iter().fold(error, |error, path| error.path(path)));
         }
-        Ok((start, end))
+        Ok(start..end)
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn expand(path: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// How many files there are, as the name of the first one says.
+/// Counts the files, as the name of the first one says.
 fn count_of(path: &Path, stem: &str, ending: &str) -> Option<u32> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let first = format!("{stem}-00000-of-");

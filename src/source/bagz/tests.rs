@@ -24,7 +24,7 @@ fn a_name_that_says_the_wrong_thing_is_overruled() {
     assert!(error.help_text().unwrap().contains("open it with `compressed` false"), "{error}");
     let source = Bagz::options().compressed(false).open_bytes("a.bagz", &plain).unwrap();
     assert_eq!(all(&source), [b"one".as_slice(), b"", b"three"]);
-    assert!(source.identity().ends_with(", compressed=false"));
+    assert!(source.facts().identity.ends_with(", compressed=false"));
     let packed = zstd::bulk::compress(b"one", 1).unwrap();
     let (file, _) = bag(&[&packed]);
     assert_eq!(all(&Bagz::options().compressed(true).open_bytes("a.bag", &file).unwrap()), [b"one"]);
@@ -42,7 +42,7 @@ fn files_follow_each_other_or_take_turns() {
     }
     let source = Bagz::options().interleaved(true).open(dir.path()).unwrap();
     assert_eq!(all(&source), [b"zero".as_slice(), b"one", b"two"]);
-    assert!(source.read(3).is_err() && source.identity().contains("interleaved"));
+    assert!(source.read(3).is_err() && source.facts().identity.contains("interleaved"));
     write("y.bag", &[]);
     let error = Bagz::options().interleaved(true).open(dir.path()).unwrap_err().to_string();
     assert!(error.contains("x-00000-of-00002.bag: 2 records, where one of 3 interleaved files of 3 has 1"), "{error}");

@@ -5,8 +5,8 @@ mod stream;
 mod table;
 mod types;
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::path::Path;
 
 use rayon::prelude::*;
 
@@ -14,27 +14,27 @@ use rayon::prelude::*;
 pub use self::stream::{CsvStream, CsvStreamIter};
 use self::table::{Fault, Table};
 pub use self::types::CsvType;
-use super::content::{self, Content, check_plain};
+use super::content::{self, Content, Contents, check_plain};
 use super::delimited::Dialect;
 use super::files::{self, Patterns};
-use super::firsts::Firsts;
+use super::formats::Format;
 use super::index::begins_line;
 use super::index_cache::{IndexCache, Records, load_or_find};
 use super::lines::other_file;
 use super::mmap::Access;
+use super::numbered::{File, Files, Numbered, named_source, source_options};
 use super::starts::{Facts, Starts, StartsBuilder};
 use crate::cores;
 use crate::dataset::iter::InPlace;
-use crate::dataset::map::{GetStacked, RandomAccess};
-use crate::element::{BatchMut, Buffer, ColumnMut, Element, Name};
+use crate::dataset::map::GetStacked;
+use crate::element::{BatchMut, ColumnMut, Element, Name};
 use crate::error::{Error, Result};
 
-const ENDINGS: [&str; 2] = [".csv", ".tsv"];
 const BOM: &[u8] = b"\xef\xbb\xbf";
 /// Bytes in which the delimiter is looked for.
 const HEAD: u64 = 64 << 10;
 
-/// Records of CSV files, by number: a [`RandomAccess`] source of [`Element`], a field a column.
+/// Records of CSV files, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`], a field a column.
 ///
 /// Records end with LF or CRLF outside of quotes; empty lines are none. A quote is doubled within quotes. The first record of each
 /// file names the columns, unless [`CsvOptions::header`] says otherwise; one without a name is called `column_3`, by its number from
@@ -63,21 +63,7 @@ const HEAD: u64 = 64 << 10;
 /// # Cost
 /// Opening goes over each file once for its records, or takes them from the [`IndexCache`]; 4 bytes a record are held. Reading goes
 /// once over the record.
-pub struct Csv {
-    files: Vec<File>,
-    firsts: Firsts,
-    table: Table,
-    identity: String,
-}
-
-/// A file, and where its records begin.
-struct File {
-    path: PathBuf,
-    content: Buffer,
-    starts: Starts,
-    /// Records before the first that counts: the header.
-    headers: u64,
-}
+pub struct Csv(Files<Table>);
 
 impl Csv {
     /// Opens files, globs or directories (of `.csv` and `.tsv` files) with the default options.
@@ -87,14 +73,9 @@ impl Csv {
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
-
-    /// The options, to change before opening.
-    pub fn options() -> CsvOptions {
-        CsvOptions::default()
-    }
 }
 
-/// How [`Csv`] files are opened, or streams of compressed ones.
+/// Options with which [`Csv`] files are opened, or streams of compressed ones.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `open`"]
 pub struct CsvOptions {
@@ -129,16 +110,12 @@ impl Default for CsvOptions {
     }
 }
 
+source_options!(CsvOptions of Csv, access at access);
+
 impl CsvOptions {
-    /// Where the index of records is kept; beside the file at first.
+    /// Sets where the index of records is kept; beside the file at first.
     pub fn cache(mut self, cache: IndexCache) -> Self {
         self.cache = cache;
-        self
-    }
-
-    /// How the files will be read.
-    pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
         self
     }
 
@@ -173,7 +150,7 @@ impl CsvOptions {
         self
     }
 
-    /// What the fields of some columns are, instead of what their first records look like.
+    /// Sets what the fields of some columns are, instead of what their first records look like.
     pub fn types<S: AsRef<str>>(mut self, types: impl IntoIterator<Item = (S, CsvType)>) -> Self {
         self.types = types.into_iter().map(|(name, kind)| (Name::new(name.as_ref()), kind)).collect();
         self
@@ -203,33 +180,30 @@ impl CsvOptions {
     /// # Errors
     /// As [`Csv::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) for options that contradict each other.
     pub fn open(self, patterns: impl Patterns) -> Result<Csv> {
-        self.of(content::open_all(patterns, &ENDINGS, self.access)?)
+        self.of(content::open_all(patterns, Format::Csv.endings(), self.access)?)
     }
 
-    /// The same of files that are open.
-    pub(crate) fn of(&self, contents: Vec<(PathBuf, Content)>) -> Result<Csv> {
+    /// The same of files that are open, all of which are held in memory, or mapped.
+    pub(crate) fn of(&self, contents: Contents) -> Result<Csv> {
         self.check()?;
         let dialect = self.dialect(&contents)?;
-        let whole = |(_, content): &(PathBuf, Content)| content.whole();
-        let wholes = cores::on_all(|| contents.par_iter().map(whole).collect::<Result<Vec<Buffer>>>())?;
+        let whole = |(_, content): &(_, Content)| content.whole().map(Content::from);
+        let wholes: Vec<_> = cores::on_all(|| contents.par_iter().map(whole).collect::<Result<_>>())?;
         let records = Records::Fields(dialect.delimiter, dialect.quote);
-        let find = |at: usize| starts(wholes[at].as_bytes(), dialect);
-        let (starts, ids) = load_or_find(&contents, records, &self.cache, find)?;
-        let file = |(((path, _), content), starts): (((PathBuf, Content), Buffer), Starts)| {
+        let (starts, ids) = load_or_find(&contents, records, &self.cache, |at| starts(held(&wholes[at]), dialect))?;
+        let file = |(((path, _), content), starts): ((_, Content), Starts)| {
             let headers = u64::from(self.has_header()).min(starts.len());
-            File { path, content, starts, headers }
+            File { path, content, index: Index { starts, headers } }
         };
-        let files: Vec<File> = contents.into_iter().zip(wholes).zip(starts).map(file).collect();
+        let files: Vec<_> = contents.into_iter().zip(wholes).zip(starts).map(file).collect();
         let table = self.table(dialect, &files)?;
-        let firsts = Firsts::of(files.iter().map(File::len))?;
-        let identity = files::identity(&ids) + &table.identity();
-        Ok(Csv { files, firsts, table, identity })
+        Files::of(table, files, &ids).map(Csv)
     }
 
     /// A file that is in memory already.
     #[cfg(any(test, fuzzing))]
     pub(super) fn open_bytes(&self, bytes: &[u8]) -> Result<Csv> {
-        self.of(vec![("a.csv".into(), Buffer::copy_from(bytes).into())])
+        self.of(vec![("a.csv".into(), crate::Buffer::copy_from(bytes).into())])
     }
 
     fn check(&self) -> Result<()> {
@@ -254,22 +228,22 @@ impl CsvOptions {
     }
 
     /// The dialect of the first file that is not empty.
-    fn dialect(&self, contents: &[(PathBuf, Content)]) -> Result<Dialect> {
+    fn dialect(&self, contents: &Contents) -> Result<Dialect> {
         let first = contents.iter().find(|(_, content)| content.len() > 0);
         let delimiter = match (self.delimiter, first) {
             (Some(delimiter), _) => delimiter,
-            (None, Some((path, content))) => guess(path, content)?,
+            (None, Some((path, content))) => guess(path.as_ref(), content)?,
             (None, None) => b',',
         };
         Ok(Dialect { delimiter, quote: self.quote })
     }
 
     /// The table of the first file that has a record, whose columns all files must have.
-    fn table(&self, dialect: Dialect, files: &[File]) -> Result<Table> {
-        let mut with_records = files.iter().filter(|file| file.starts.len() > 0);
+    fn table(&self, dialect: Dialect, files: &[File<Index>]) -> Result<Table> {
+        let mut with_records = files.iter().filter(|file| file.index.starts.len() > 0);
         let first = with_records.next();
         let header = first.filter(|_| self.has_header()).and_then(|file| file.raw(0)).map(|(_, header)| header);
-        let rows = files.iter().flat_map(|file| (0..file.len()).map(move |row| file.raw(row + file.headers)));
+        let rows = files.iter().flat_map(|file| (file.index.headers..file.index.starts.len()).map(|row| file.raw(row)));
         let rows: Vec<_> = rows.take(self.infer_rows.max(1)).flatten().map(|(_, row)| row).collect();
         let table = Table::new(self, dialect, header, &rows).map_err(|fault| match first {
             Some(file) => file.located(0, fault),
@@ -301,16 +275,24 @@ fn guess(path: &Path, content: &Content) -> Result<u8> {
     Ok(guessed.unwrap_or(by_name))
 }
 
-impl File {
-    fn len(&self) -> u64 {
-        self.starts.len() - self.headers
-    }
+/// Places of the records of a file.
+pub(crate) struct Index {
+    starts: Starts,
+    /// Records before the first that counts: the header.
+    headers: u64,
+}
 
-    /// Where a record begins, the header counted, and its bytes, up to where the next one begins.
+/// The bytes of a file that is held whole.
+fn held(content: &Content) -> &[u8] {
+    content.here().unwrap_or_default()
+}
+
+impl File<Index> {
+    /// Finds where a record begins, the header counted, and its bytes, up to where the next one begins.
     fn raw(&self, record: u64) -> Option<(usize, &[u8])> {
-        let start = usize::try_from(self.starts.get(record)?).ok()?;
-        let next = self.starts.get(record + 1).map_or(Some(self.content.len()), |next| usize::try_from(next).ok())?;
-        let bytes = self.content.as_bytes();
+        let (starts, bytes) = (&self.index.starts, held(&self.content));
+        let start = usize::try_from(starts.get(record)?).ok()?;
+        let next = starts.get(record + 1).map_or(Some(bytes.len()), |next| usize::try_from(next).ok())?;
         let record = bytes.get(start..next)?;
         begins_line(bytes, start).then_some((start, record))
     }
@@ -318,23 +300,17 @@ impl File {
     #[cold]
     fn located(&self, record: u64, fault: Fault) -> Error {
         let (start, bytes) = self.raw(record).unwrap_or_default();
-        let lines = memchr::memchr_iter(b'\n', &self.content.as_bytes()[..start]).count() as u64;
+        let lines = memchr::memchr_iter(b'\n', &held(&self.content)[..start]).count() as u64;
         fault.located(bytes, Some(start as u64), lines + 1).path(&self.path)
     }
 
     /// Writes a record as a row of a batch: see [`Table::copy`].
     fn copy(&self, record: u64, table: &Table, row: usize, columns: &mut [&mut ColumnMut]) -> Option<()> {
-        table.copy(self.raw(record + self.headers)?.1, row, columns)
-    }
-
-    fn element(&self, record: u64, table: &Table) -> Result<Element> {
-        let record = record + self.headers;
-        let (_, bytes) = self.raw(record).ok_or_else(|| other_file(&self.path, record))?;
-        table.element(bytes).map_err(|fault| self.located(record, fault))
+        table.copy(self.raw(record + self.index.headers)?.1, row, columns)
     }
 }
 
-/// Where the records of a file begin.
+/// Finds where the records of a file begin.
 fn starts(file: &[u8], dialect: Dialect) -> Result<Starts> {
     check_plain(file, "read it as a stream (`CsvOptions::stream`; from Python `IterDataset.csv`), or decompress it")?;
     let skipped = if file.starts_with(BOM) { BOM.len() } else { 0 };
@@ -343,60 +319,56 @@ fn starts(file: &[u8], dialect: Dialect) -> Result<Starts> {
     Ok(starts.finish(Facts { size: file.len() as u64, ..Facts::default() }))
 }
 
-impl RandomAccess for Csv {
+impl Numbered for Table {
     type Record = Element;
+    type Index = Index;
 
-    fn len(&self) -> u64 {
-        self.firsts.len()
+    const NAME: &'static str = "csv";
+    const HAS_COLUMNS: bool = true;
+
+    fn len(&self, file: &File<Index>) -> u64 {
+        file.index.starts.len() - file.index.headers
     }
 
-    fn is_native(&self) -> bool {
-        true
+    #[inline]
+    fn read(&self, file: &File<Index>, record: u64) -> Result<Element> {
+        let record = record + file.index.headers;
+        let (_, bytes) = file.raw(record).ok_or_else(|| other_file(file.path.as_ref(), record))?;
+        self.element(bytes).map_err(|fault| file.located(record, fault))
     }
 
-    fn read(&self, index: u64) -> Result<Element> {
-        let (at, record) = self.firsts.find(index)?;
-        self.files[at].element(record, &self.table)
+    /// None: files that lie far away are read when they are opened.
+    fn ranges(&self, _: &File<Index>, _: u64) -> impl IntoIterator<Item = Range<u64>> {
+        None
     }
 
-    fn has_columns(&self) -> bool {
-        true
+    /// Records say themselves where they are, by their line.
+    fn locate(&self, _: &File<Index>, _: u64, error: Error) -> Error {
+        error
     }
 
+    fn params(&self) -> String {
+        self.identity()
+    }
+
+    fn index_bytes(index: &Index) -> Option<u64> {
+        Some(index.starts.memory_bytes())
+    }
+}
+
+named_source!(Csv of Element {
     /// Fields go straight into columns.
     fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
         let mut batch = BatchMut::like(&self.read(*indices.first()?).ok()?, indices.len()).ok()?;
         let mut columns: Vec<&mut ColumnMut> = batch.columns_mut().map(|(_, column)| column).collect();
         for (row, &index) in indices.iter().enumerate() {
-            let (at, record) = self.firsts.find(index).ok()?;
-            self.files[at].copy(record, &self.table, row, &mut columns)?;
+            let (at, record) = self.0.find(index).ok()?;
+            self.0.files()[at].copy(record, &self.0.format, row, &mut columns)?;
         }
         let batch = batch.finish();
         Some(InPlace { len: indices.len(), bytes: batch.nbytes(), batch })
     }
-
-    fn name(&self) -> &'static str {
-        "csv"
-    }
-
-    fn identity(&self) -> String {
-        self.identity.clone()
-    }
-
-    fn record_bytes(&self, record: &Element) -> u64 {
-        record.nbytes() as u64
-    }
-
-    fn memory_bytes(&self) -> Option<u64> {
-        Some(self.files.iter().map(|file| file.starts.memory_bytes()).sum())
-    }
-}
-
-impl fmt::Debug for Csv {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Csv({} records, {} files)", self.len(), self.files.len())
-    }
-}
+});
 
 #[cfg(test)]
 mod tests;

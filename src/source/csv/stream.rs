@@ -1,11 +1,12 @@
 //! CSV files read front to back: what compression leaves of them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::super::content::{self, Content};
+use super::super::content::{self, Content, Contents};
 use super::super::delimited::Dialect;
 use super::super::file_stream::{FileStream, Forward, file_stream};
 use super::super::files::Patterns;
+use super::super::formats::Format;
 use super::super::inflate::{Bounds, LineReader};
 use super::super::text_stream::TextStreamState;
 use super::CsvOptions;
@@ -13,8 +14,6 @@ use super::table::{Fault, Table};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::units::Bytes;
-
-const ENDINGS: [&str; 8] = [".csv.gz", ".csv.zst", ".csv.lz4", ".csv", ".tsv.gz", ".tsv.zst", ".tsv.lz4", ".tsv"];
 
 file_stream! {
     /// Records of `.csv.gz`, `.csv.zst`, `.csv.lz4` and plain CSV files, read front to back: an [`IterDataset`](crate::IterDataset) of [`Element`], those of
@@ -24,7 +23,7 @@ file_stream! {
     /// [`CsvOptions::stream`].
     ///
     /// # Errors
-    /// Those of [`Csv`](super::Csv) with the offset in the decompressed text, and those of a [`TextStream`](crate::source::TextStream)
+    /// The errors of [`Csv`](super::Csv) with the offset in the decompressed text, and those of a [`TextStream`](crate::source::TextStream)
     /// for streams that are cut or damaged.
     ///
     /// # Cost
@@ -32,7 +31,7 @@ file_stream! {
     CsvStream of Element, CsvStreamIter at TextStreamState, by CsvRecords
 }
 
-/// How records are read.
+/// Rules by which records are read.
 struct CsvRecords {
     text: Text,
     table: Table,
@@ -43,7 +42,7 @@ struct CsvRecords {
 /// The bytes of a record.
 type Record = Vec<u8>;
 
-/// How records are found.
+/// Rules by which records are found.
 struct Text {
     bounds: Bounds,
     dialect: Dialect,
@@ -56,10 +55,10 @@ impl CsvOptions {
     /// # Errors
     /// As [`Csv::open`](super::Csv::open).
     pub fn stream(self, patterns: impl Patterns) -> Result<CsvStream> {
-        self.stream_of(content::open_all(patterns, &ENDINGS, self.access)?)
+        self.stream_of(content::open_all(patterns, &Format::endings_of("csv"), self.access)?)
     }
 
-    pub(in super::super) fn stream_of(&self, files: Vec<(PathBuf, Content)>) -> Result<CsvStream> {
+    pub(in super::super) fn stream_of(&self, files: Contents) -> Result<CsvStream> {
         self.check()?;
         let dialect = self.dialect(&files)?;
         let bounds = Bounds { line_bytes: self.max_record_bytes, window_log: None };
@@ -71,17 +70,17 @@ impl CsvOptions {
         let table = table.map_err(|fault| named(fault.located(header.unwrap_or_default(), None, 1)))?;
         let table = table.choose(self).map_err(named)?;
         let checks_header = text.has_header && self.names.is_none();
-        FileStream::of(files, CsvRecords { text, table, checks_header }).map(CsvStream)
+        Ok(CsvStream(FileStream::of(files, CsvRecords { text, table, checks_header })))
     }
 }
 
 impl Text {
-    /// What the first files begin with, so many records of them as far as these reach.
-    fn beginning(&self, files: &[(PathBuf, Content)], most: usize) -> Result<Beginning> {
+    /// Reads what the first files begin with, so many records of them as far as these reach.
+    fn beginning(&self, files: &Contents, most: usize) -> Result<Beginning> {
         let mut beginning = Beginning { most, ..Beginning::default() };
         let mut damage = None;
         for (path, file) in files {
-            if let Err(error) = beginning.read(self, path, file) {
+            if let Err(error) = beginning.read(self, path.as_ref(), file) {
                 damage.get_or_insert(error.path(path));
             }
             if beginning.is_enough(self) {
@@ -129,7 +128,7 @@ struct RecordReader {
     lines: LineReader,
     /// The present record, with line ends inside of it as they are.
     record: Record,
-    /// Where it begins in the decompressed text.
+    /// Beginning of the record in the decompressed text.
     start: u64,
     /// Its line, from 1.
     line: u64,

@@ -10,7 +10,7 @@ use super::types::{CsvType, Guess, bits};
 use crate::element::{Array, ColumnMut, Element, Name, Value};
 use crate::error::{Error, Result};
 
-/// What is wrong with a record, and where in it.
+/// Fault of a record, and its place there.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) at: usize,
@@ -43,7 +43,7 @@ impl From<Unclosed> for Fault {
     }
 }
 
-/// What columns there are, and which of them are read.
+/// Columns that there are, and which of them are read.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub(super) dialect: Dialect,
@@ -62,7 +62,7 @@ struct Column {
     slot: Option<usize>,
 }
 
-/// Which fields are nothing.
+/// The fields that stand for nothing.
 #[derive(Clone, Debug)]
 struct Nulls {
     words: Vec<String>,
@@ -203,7 +203,7 @@ impl Table {
         Fault::new(extra.unwrap_or(end), format!("{fields} fields, where there are {columns} columns"))
     }
 
-    /// That the header of another file has the same columns.
+    /// Checks that the header of another file has the same columns.
     pub(super) fn check_header(&self, header: &[u8]) -> Result<(), Fault> {
         let names = names(self.dialect, header)?;
         if names.iter().eq(self.columns.iter().map(|column| &column.name)) {

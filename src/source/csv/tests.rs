@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::MapDataset;
-use crate::dataset::map::Source;
+use crate::dataset::map::{RandomAccess, Source};
 use crate::element::{Array, Value};
 
 fn error(text: &str, record: u64) -> String {
@@ -204,7 +204,7 @@ mod streams {
 }
 
 proptest! {
-    /// Whatever fields hold, they are read as they were written.
+    /// Shows that fields are read as they were written, whatever they hold.
     #[test]
     fn quoted_fields_come_back(rows in prop::collection::vec(prop::collection::vec("[ab\",;\r\n]{0,6}", 3), 0..6)) {
         let quoted = |field: &String| format!("\"{}\"", field.replace('"', "\"\""));

@@ -1,4 +1,4 @@
-//! What the fields of a column become.
+//! Types that the fields of a column become.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use half::{bf16, f16};
 
 use crate::element::DType;
 
-/// What the fields of a column become.
+/// Type that the fields of a column become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CsvType {
     /// Text.
@@ -77,7 +77,7 @@ pub(super) struct Guess {
     excluded: [bool; 3],
 }
 
-/// What is guessed, the first that all fields are.
+/// Types that are guessed, the first that all fields are.
 const NUMBERS: [DType; 3] = [DType::I64, DType::F64, DType::Bool];
 
 impl Guess {

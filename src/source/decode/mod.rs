@@ -1,4 +1,4 @@
-//! What files within records hold: text, numbers, JSON, arrays, images.
+//! Decoders of what files within records hold: text, numbers, JSON, arrays, images.
 
 #[cfg(feature = "image")]
 mod image;
@@ -12,7 +12,7 @@ use super::utf8;
 use crate::element::{Array, Buffer, Value};
 use crate::error::{Error, Result};
 
-/// What becomes of images in this build, for the identity of what holds them.
+/// Word for what becomes of images in this build, for the identity of what holds them.
 pub(super) const IMAGES: &str = if cfg!(feature = "image") { "arrays" } else { "bytes" };
 
 /// Decodes a file by the last extension of its name; bytes where that says nothing.
@@ -57,7 +57,7 @@ pub(super) fn float(data: &Buffer) -> Result<Value> {
     Ok(Array::scalar(number).into())
 }
 
-/// So much of a text as a message can take.
+/// Returns as much of a text as a message can take.
 fn shown(text: &str) -> String {
     text.chars().take(40).collect()
 }

@@ -1,4 +1,4 @@
-//! What is known of a feature before it is read.
+//! Declarations of features, known before they are read.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::wire::Kind;
 use crate::element::{Array, Buffer, Value};
 use crate::error::{Error, Result};
 
-/// What the values of a feature are.
+/// Kind of the values of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FeatureType {
@@ -71,7 +71,7 @@ impl FeatureValues {
         }
     }
 
-    /// How many there are.
+    /// Counts the values.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Int64(values) => values.len(),
@@ -121,7 +121,7 @@ fn string(bytes: Buffer, dtype: FeatureType) -> Result<Value> {
     text.map(Value::from).map_err(|e| Error::data(format!("bytes that are no UTF-8 from byte {} on", e.valid_up_to())))
 }
 
-/// What a feature is declared to be: `tf.io.FixedLenFeature`, `tf.io.VarLenFeature`, `tf.io.FixedLenSequenceFeature`.
+/// Declaration of a feature: `tf.io.FixedLenFeature`, `tf.io.VarLenFeature`, `tf.io.FixedLenSequenceFeature`.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "it describes a feature for an `ExampleParser`"]
 pub struct FeatureSpec {
@@ -144,7 +144,7 @@ impl FeatureSpec {
         Self { dtype, shape: None, default: None, may_be_missing: true }
     }
 
-    /// What stands for it where it is missing: as many values as its shape needs, or one for all of them.
+    /// Sets what stands for it where it is missing: as many values as its shape needs, or one for all of them.
     pub fn default(mut self, values: FeatureValues) -> Self {
         self.default = Some(values);
         self

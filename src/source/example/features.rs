@@ -10,7 +10,7 @@ use super::wire::{self, Kind, Message};
 use crate::element::{Buffer, Name, Value};
 use crate::error::{Error, Result};
 
-/// Which features are read.
+/// A choice of the features that are read.
 #[derive(PartialEq)]
 pub(super) enum Features {
     All,
@@ -44,7 +44,7 @@ impl Features {
         Ok(Self::Declared { specs, by_name })
     }
 
-    /// Those that are declared.
+    /// Lists the features that are declared.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let specs = if let Self::Declared { specs, .. } = self { specs.as_slice() } else { &[] };
         specs.iter().map(|(name, _)| name.as_str())

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use super::ExampleParser;
-use crate::dataset::map::{Decoded, Many, RandomAccess, Shuffled};
-use crate::dataset::{Blocks, Upcoming};
+use crate::dataset::map::{Many, RandomAccess, SourceFacts};
 use crate::element::{Buffer, Element};
 use crate::error::{Error, Result};
+use crate::source::numbered::same_source;
 
 /// The records of a source of bytes as elements: see [`ExampleParser`].
 ///
@@ -43,9 +43,7 @@ impl<S: RandomAccess<Record = Buffer>> Examples<S> {
 impl<S: RandomAccess<Record = Buffer>> RandomAccess for Examples<S> {
     type Record = Element;
 
-    fn len(&self) -> u64 {
-        self.records.len()
-    }
+    same_source!(records);
 
     fn read(&self, index: u64) -> Result<Element> {
         self.parse(index, &self.records.read(index)?)
@@ -56,60 +54,13 @@ impl<S: RandomAccess<Record = Buffer>> RandomAccess for Examples<S> {
         records.filter_map(|place, record| self.parse(indices[place], &record).map(Some))
     }
 
-    fn place(&self, index: u64) -> Option<(std::path::PathBuf, u64)> {
-        self.records.place(index)
-    }
-
-    fn name(&self) -> &'static str {
-        self.records.name()
-    }
-
-    fn identity(&self) -> String {
-        format!("{}, {}", self.records.identity(), self.parser)
-    }
-
-    fn is_native(&self) -> bool {
-        self.records.is_native()
-    }
-
-    fn reads_together(&self) -> bool {
-        self.records.reads_together()
-    }
-
-    fn reads_far(&self) -> bool {
-        self.records.reads_far()
-    }
-
-    fn looks_ahead(&self) -> Option<u64> {
-        self.records.looks_ahead()
-    }
-
-    fn will_read(&self, next: Upcoming<'_>) {
-        self.records.will_read(next);
-    }
-
-    fn take_decoded(&self) -> Option<Decoded> {
-        self.records.take_decoded()
-    }
-
-    fn take_note(&self) -> Option<(&'static str, u64)> {
-        self.records.take_note()
-    }
-
-    fn blocks(&self) -> Option<Blocks> {
-        self.records.blocks()
-    }
-
-    fn if_shuffled(&self) -> Option<Shuffled> {
-        self.records.if_shuffled()
+    fn facts(&self) -> SourceFacts {
+        let facts = self.records.facts();
+        SourceFacts { identity: format!("{}, {}", facts.identity, self.parser), has_columns: false, ..facts }
     }
 
     fn record_bytes(&self, record: &Element) -> u64 {
         record.nbytes() as u64
-    }
-
-    fn memory_bytes(&self) -> Option<u64> {
-        self.records.memory_bytes()
     }
 }
 

@@ -78,7 +78,7 @@ fn long_strings_are_views_of_the_record() {
     assert!(record.as_bytes().as_ptr_range().contains(&text.as_bytes().as_ptr()));
 }
 
-/// What writers need not do and readers must understand.
+/// Reads what writers need not do and readers must understand.
 #[test]
 fn lists_one_by_one_in_pieces_and_twice() {
     let one_by_one = message(&[(3, &[8, 5, 8, 0xac, 0x02, 10, 2, 1, 2])]);

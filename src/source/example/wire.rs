@@ -12,7 +12,7 @@ use super::super::varint::{Damaged, Field, Fields};
 /// A message; a copy only where it came in pieces, which merge to what they are one behind the other.
 pub(super) type Message<'a> = Cow<'a, [u8]>;
 
-/// What a list holds.
+/// Kind of what a list holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Bytes,

@@ -35,7 +35,7 @@ pub(crate) fn webdataset(data: &[u8]) {
     }
 }
 
-/// What is read of an archive is read again of one that is made of it.
+/// Checks that what is read of an archive is read again of one that is made of it.
 #[cfg(feature = "webdataset")]
 fn written_again(data: &[u8]) {
     let open = |data: &[u8]| {

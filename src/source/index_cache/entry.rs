@@ -1,19 +1,18 @@
-//! What a cache file says of an index in front of the places themselves.
+//! Entries that cache files have of an index in front of the places themselves.
 
 use std::fs;
-use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{IndexCache, Records, number};
 use crate::element::Buffer;
-use crate::place;
+use crate::place::Location;
 use crate::source::content::Content;
 use crate::source::files::FileId;
 use crate::source::starts::{Facts, Starts};
 
-/// What an index must have been made for.
+/// Key of a file: what an index must have been made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(super) records: Records,
@@ -25,14 +24,13 @@ pub(crate) struct Key {
 
 impl Key {
     /// The key of a file; `None` for one of which nothing tells whether it is still what it was.
-    pub(super) fn of(path: &Path, content: &Content, id: &FileId, records: Records) -> Option<Self> {
-        let (size, sample) = (id.size, id.hash);
-        if place::is_remote(path) {
+    pub(super) fn of(file: &Location, content: &Content, id: &FileId, records: Records) -> Option<Self> {
+        let (changed, sample) = match file {
+            Location::Local(path) => (changed(&fs::metadata(path).ok()?)?, id.hash),
             // By its whole URL, and the version, which says when it changed.
-            return Some(Self { records, size, changed: 0, sample: content.known_as()? });
-        }
-        let changed = changed(&fs::metadata(path).ok()?)?;
-        Some(Self { records, size, changed, sample })
+            Location::Object(_) => (0, content.known_as()?),
+        };
+        Some(Self { records, size: id.size, changed, sample })
     }
 
     /// Whether the file is worth a cache file of its own.
@@ -41,7 +39,7 @@ impl Key {
     }
 }
 
-/// What an index was made for, and what was found.
+/// Entry of an index: what it was made for, and what was found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: Key,

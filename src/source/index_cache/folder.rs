@@ -12,15 +12,15 @@ use super::entry::{Entry, Key};
 use super::{IndexCache, bytes_of, number, store};
 use crate::cores;
 use crate::element::Buffer;
-use crate::place;
-use crate::source::content::Content;
+use crate::place::{self, Location};
+use crate::source::content::Contents;
 use crate::source::files::file_name;
 use crate::source::starts::Starts;
 
 /// The small files of an opening that lie in one folder and are worth an index together.
 pub(super) struct Group {
-    folder: PathBuf,
-    /// Where their index is kept.
+    folder: Location,
+    /// Place where their index is kept.
     at: PathBuf,
     files: Vec<Member>,
 }
@@ -33,11 +33,12 @@ struct Member {
 }
 
 impl Group {
-    pub(super) fn all(files: &[(PathBuf, Content)], keys: &[Option<Key>], cache: &IndexCache) -> Vec<Self> {
-        let mut folders: BTreeMap<PathBuf, Vec<Member>> = BTreeMap::new();
+    pub(super) fn all(files: &Contents, keys: &[Option<Key>], cache: &IndexCache) -> Vec<Self> {
+        let mut folders: BTreeMap<Location, Vec<Member>> = BTreeMap::new();
         for (file, ((path, _), key)) in files.iter().zip(keys).enumerate() {
-            if let (Some(folder), Some(key)) = (place::shown(path).parent(), key.filter(|key| !key.is_large())) {
-                folders.entry(folder.to_owned()).or_default().push(Member { file, name: name(path), key });
+            if let Some(key) = key.filter(|key| !key.is_large()) {
+                let member = Member { file, name: name(path.as_ref()), key };
+                folders.entry(path.beside(place::folder_of)).or_default().push(member);
             }
         }
         let worth = folders.into_iter().filter(|(_, files)| are_worth(files));
@@ -70,7 +71,7 @@ fn are_worth<'a>(files: impl IntoIterator<Item = &'a Member>) -> bool {
     files.into_iter().map(|file| file.key.size).sum::<u64>() >= IndexCache::MIN_BYTES
 }
 
-/// What stands for the name of a file. That two have the same is no harm: an index is of one size, time and content.
+/// Makes what stands for the name of a file. That two have the same is no harm: an index is of one size, time and content.
 fn name(path: &Path) -> u64 {
     xxh3_64(file_name(path).as_bytes())
 }
@@ -107,7 +108,7 @@ impl FolderIndex {
         self.file.as_bytes()[HEADER..self.rows_end].as_chunks().0
     }
 
-    /// Where records start in a file, if it is one of those that the index was made for.
+    /// Finds where records start in a file, if it is one of those that the index was made for.
     pub(crate) fn get(&self, name: u64, key: &Key) -> Option<Starts> {
         let at = self.rows().binary_search_by_key(&(name, key.records.number()), order).ok()?;
         let (entry, lows) = self.row(&self.rows()[at])?;
@@ -116,7 +117,7 @@ impl FolderIndex {
         (entry.key == *key).then(|| entry.starts(pages, lows))?
     }
 
-    /// Those that are right.
+    /// Lists those that are right.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn all(&self) -> Vec<Starts> {
         self.rows().iter().filter_map(|row| self.get(order(row).0, &self.row(row)?.0.key)).collect()
@@ -131,7 +132,7 @@ impl FolderIndex {
 
     /// Keeps these, and those beside them of an index that is there already: others open other files of a folder. Of files that went, it
     /// keeps nothing.
-    fn store(at: &Path, folder: &Path, new: impl Iterator<Item = (Order, (Entry, Buffer))>) {
+    fn store(at: &Path, folder: &Location, new: impl Iterator<Item = (Order, (Entry, Buffer))>) {
         let mut all: BTreeMap<Order, (Entry, Buffer)> = BTreeMap::new();
         if let Some(old) = Self::open(at) {
             let there = names(folder);
@@ -162,11 +163,9 @@ fn order(row: &[u8; ROW]) -> Order {
     (number(row, 0), number(row, 1))
 }
 
-/// What stands for the names in a folder, where they can be told.
-fn names(folder: &Path) -> Option<HashSet<u64>> {
-    if place::is_remote(folder) {
-        return None;
-    }
+/// Makes what stands for the names in a folder, where they can be told.
+fn names(folder: &Location) -> Option<HashSet<u64>> {
+    let Location::Local(folder) = folder else { return None };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     Some(fs::read_dir(folder).ok()?.flatten().map(|entry| name(&entry.path())).collect())
 }

@@ -25,14 +25,14 @@ pub(crate) use self::folder::FolderIndex;
 use self::folder::Group;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(crate) use self::single::{decode, entry};
-use super::content::Content;
+use super::content::{Content, Contents};
 use super::files::{FileId, file_name};
 use super::mmap::{Access, Mapping};
 use super::starts::Starts;
 use crate::cores;
 use crate::element::Buffer;
 use crate::error::Result;
-use crate::place;
+use crate::place::{self, Location};
 use crate::startup::making;
 use crate::temporary::{Readers, Temporary};
 
@@ -59,16 +59,16 @@ impl IndexCache {
     pub(crate) const MIN_BYTES: u64 = 8 << 20;
 
     /// The path of a file's index, if it is kept.
-    pub(crate) fn path_for(&self, text: &Path) -> Option<PathBuf> {
-        let name = file_name(text);
-        match self {
-            Self::Off => None,
+    pub(crate) fn path_for(&self, file: &Location) -> Option<PathBuf> {
+        let name = file_name(file.as_ref());
+        match (self, file) {
+            (Self::Off, _) => None,
             // Nothing is written into stores unasked.
-            Self::Beside if place::is_remote(text) => Self::Folder(crate::store::index_folder()?).path_for(text),
-            Self::Beside => Some(text.with_file_name(format!(".{name}.gmi"))),
-            Self::Folder(folder) => {
+            (Self::Beside, Location::Object(_)) => Self::Folder(crate::store::index_folder()?).path_for(file),
+            (Self::Beside, Location::Local(path)) => Some(path.with_file_name(format!(".{name}.gmi"))),
+            (Self::Folder(folder), _) => {
                 // The folder of a bare name.
-                let text = if text.as_os_str().is_empty() { Path::new(".") } else { text };
+                let text = if file.as_ref().as_os_str().is_empty() { Path::new(".") } else { file.as_ref() };
                 let full = fs::canonicalize(text).unwrap_or_else(|_| place::shown(text).into_owned());
                 let hash = xxh3_64(full.as_os_str().as_encoded_bytes());
                 Some(folder.join(format!("{name}.{hash:016x}.gmi")))
@@ -77,10 +77,10 @@ impl IndexCache {
     }
 
     /// The path of the index of a folder's small files, if it is kept.
-    pub(crate) fn path_for_small(&self, folder: &Path) -> Option<PathBuf> {
-        match self {
+    pub(crate) fn path_for_small(&self, folder: &Location) -> Option<PathBuf> {
+        match (self, folder) {
             // A name that no index of one file has.
-            Self::Beside if !place::is_remote(folder) => Some(folder.join(".gmi")),
+            (Self::Beside, Location::Local(folder)) => Some(folder.join(".gmi")),
             _ => self.path_for(folder),
         }
     }
@@ -138,19 +138,18 @@ impl Records {
 /// # Errors
 /// The errors of `find`, with the path of the file.
 pub(crate) fn load_or_find(
-    files: &[(PathBuf, Content)],
+    files: &Contents,
     records: Records,
     cache: &IndexCache,
     find: impl Fn(usize) -> Result<Starts> + Sync,
 ) -> Result<(Vec<Starts>, Vec<FileId>)> {
-    let told = |(path, content): &(PathBuf, Content)| {
-        let id = content.id(path)?;
+    let told = |(path, content): &(Location, Content)| {
+        let id = content.id(path);
         // What is kept nowhere is looked for nowhere.
         let key = if *cache == IndexCache::Off { None } else { Key::of(path, content, &id, records) };
-        Ok((id, key))
+        (id, key)
     };
-    let told: Vec<(FileId, Option<Key>)> = cores::on_all(|| files.par_iter().map(told).collect::<Result<_>>())?;
-    let (ids, keys): (Vec<FileId>, Vec<Option<Key>>) = told.into_iter().unzip();
+    let (ids, keys): (Vec<FileId>, Vec<Option<Key>>) = cores::on_all(|| files.par_iter().map(told).unzip());
 
     let groups = Group::all(files, &keys, cache);
     let mut kept = vec![None; files.len()];

@@ -16,7 +16,7 @@ const HEADER: usize = MAGIC.len() + Entry::BYTES;
 /// The index of `key` from the cache file `at`, or found and then kept there.
 ///
 /// # Errors
-/// What `find` reports.
+/// Errors that `find` reports.
 pub(super) fn load_or_find(at: Option<PathBuf>, key: &Key, find: impl FnOnce() -> Result<Starts>) -> Result<Starts> {
     let Some(at) = at else { return find() };
     if let Some(starts) = bytes_of(&at).and_then(|file| decode(&file, key)) {
@@ -33,7 +33,7 @@ pub(super) fn load_or_find(at: Option<PathBuf>, key: &Key, find: impl FnOnce() -
     Ok(starts)
 }
 
-/// What a cache file says in front.
+/// Reads what a cache file says in front.
 pub(crate) fn entry(bytes: &[u8]) -> Option<Entry> {
     Entry::from_bytes(bytes.strip_prefix(MAGIC)?)
 }

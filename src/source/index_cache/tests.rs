@@ -20,12 +20,12 @@ fn is_right(starts: Starts, bytes: &[u8]) -> bool {
 
 fn key(path: &Path, bytes: &[u8]) -> Key {
     let content = Content::from(Buffer::copy_from(bytes));
-    Key::of(path, &content, &FileId::new(path, bytes), Records::Lines).unwrap()
+    Key::of(&path.into(), &content, &content.id(path), Records::Lines).unwrap()
 }
 
 fn lines(path: &Path, bytes: &[u8], cache: &IndexCache) -> Starts {
     let find = || Ok(LineIndex::build(bytes, false).0);
-    single::load_or_find(cache.path_for(path), &key(path, bytes), find).unwrap()
+    single::load_or_find(cache.path_for(&path.into()), &key(path, bytes), find).unwrap()
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_damaged_cache_file_is_ignored_and_written_again() {
     let (path, bytes) = text(dir.path());
     let cache = IndexCache::Folder(dir.path().join("new/folder"));
     lines(&path, &bytes, &cache);
-    let at = cache.path_for(&path).unwrap();
+    let at = cache.path_for(&path.as_path().into()).unwrap();
     let good = fs::read(&at).unwrap();
     for i in 0..good.len() {
         let mut bad = good.clone();
@@ -128,10 +128,13 @@ fn small(dir: &Path, numbers: impl IntoIterator<Item = usize>) -> Vec<PathBuf> {
     numbers.into_iter().map(write).collect()
 }
 
-/// How many files were searched, and what was found.
+/// Counts the files that were searched, and returns what was found.
 fn opened_as(files: &[PathBuf], records: Records, cache: &IndexCache) -> (usize, (Vec<Starts>, Vec<String>)) {
-    let open = |path: &PathBuf| (path.clone(), Content::open(path, Access::Normal).unwrap());
-    let (files, searched): (Vec<_>, _) = (files.iter().map(open).collect(), AtomicUsize::new(0));
+    let open = |path: &PathBuf| {
+        let file = Location::from(path);
+        (file.clone(), Content::open(&file, Access::Normal).unwrap())
+    };
+    let (files, searched): (Contents, _) = (files.iter().map(open).collect(), AtomicUsize::new(0));
     let find = |at: usize| {
         searched.fetch_add(1, Ordering::Relaxed);
         Ok(LineIndex::build(files[at].1.here().unwrap(), records == Records::AllLines).0)
@@ -235,7 +238,7 @@ fn a_damaged_index_of_a_folder_is_ignored_and_written_again() {
     }
 }
 
-/// Whatever rows claim whose hash is right, no more is read than is there.
+/// Shows that no more is read than is there, whatever rows claim whose hash is right.
 #[test]
 fn rows_of_other_files_are_not_believed() {
     let path = Path::new("a");
@@ -263,7 +266,7 @@ fn rows_of_other_files_are_not_believed() {
 #[test]
 fn finding_records_is_a_cause_of_start_up() {
     let bytes = b"1234567\n".repeat(1 << 20);
-    let files = [(PathBuf::from("many.jsonl"), Content::from(Buffer::copy_from(&bytes)))];
+    let files = vec![("many.jsonl".into(), Content::from(Buffer::copy_from(&bytes)))];
     let from = std::time::Instant::now();
     let find = |_: usize| Ok(LineIndex::build(&bytes, false).0);
     load_or_find(&files, Records::Lines, &IndexCache::Off, find).unwrap();

@@ -1,4 +1,4 @@
-//! How whole shards are compressed.
+//! Compression of whole shards.
 
 use std::io::{self, Write};
 

@@ -1,7 +1,7 @@
 //! Values as bytes: the other way of [`Encoding::decode`].
 
 use super::super::encode::whole;
-use super::super::json_write;
+use super::super::json;
 use super::encoding::{Encoding, Image, has};
 use super::images;
 use crate::element::{Array, DType, Value};
@@ -41,7 +41,7 @@ impl Encoding {
                 out.extend_from_slice(digits.as_bytes());
             }
             (Self::StrFloat, Value::Array(array)) => out.extend_from_slice(float(array)?.as_bytes()),
-            (Self::Json, value) => json_write::value(out, value)?,
+            (Self::Json, value) => json::write::value(out, value)?,
             (Self::Image(kind), value) => put_image(*kind, value, out)?,
             (Self::ImageList(kind), Value::List(list)) => put_list(*kind, list, 4, out)?,
             (Self::JpegArray, Value::List(list)) => put_list(Image::Jpeg, list, 0, out)?,

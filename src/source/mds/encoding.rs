@@ -1,4 +1,4 @@
-//! How values are laid out in bytes.
+//! Layouts of values in bytes.
 //!
 //! The encodings are those of [streaming](https://github.com/mosaicml/streaming), `streaming/base/format/mds/encodings.py`.
 
@@ -8,7 +8,7 @@ use super::ndarray::NdArray;
 use crate::element::{Array, Buffer, DType, Value};
 use crate::error::{Error, Result};
 
-/// What the values of a column are.
+/// Kind of the values of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
     Bytes,
@@ -30,7 +30,7 @@ pub(super) enum Encoding {
     Pickle,
 }
 
-/// How an image is laid out.
+/// Layout of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Image {
     /// A file of JPEG.
@@ -122,7 +122,7 @@ impl Encoding {
     }
 }
 
-/// What reading such a column gives.
+/// Makes the error of reading a column of pickles.
 pub(super) fn pickled() -> Error {
     Error::unsupported("values are pickles, which can run code: refused").help("choose the other columns")
 }

@@ -38,7 +38,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// That a file has these hashes. Those that are not known here are passed over, unless all are.
+/// Checks that a file has these hashes. Those that are not known here are passed over, unless all are.
 ///
 /// # Errors
 /// [`ErrorKind::Data`](crate::ErrorKind::Data) for another hash; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where none can be checked.

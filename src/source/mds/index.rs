@@ -18,7 +18,7 @@ pub(super) struct Index {
     pub(super) shards: Vec<ShardInfo>,
 }
 
-/// What is said of one shard.
+/// Entry of one shard.
 #[derive(Debug, Deserialize)]
 pub(super) struct ShardInfo {
     version: u64,
@@ -37,7 +37,7 @@ pub(super) struct ShardInfo {
     pub(super) zip_data: Option<FileInfo>,
 }
 
-/// What is said of one file.
+/// Entry of one file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct FileInfo {
     pub(super) basename: String,

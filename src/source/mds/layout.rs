@@ -1,4 +1,4 @@
-//! What a writer says of its shards, in JSON as Python's `json.dumps(…, sort_keys=True)` writes it: shards and index are then, byte for
+//! The record that a writer keeps of its shards, in JSON as Python's `json.dumps(…, sort_keys=True)` writes it: shards and index are then, byte for
 //! byte, those of streaming.
 
 use std::io;
@@ -17,7 +17,7 @@ pub(super) struct Column {
     pub(super) encoding: (String, Encoding),
 }
 
-/// What is the same of every shard, and at the end of a shard what is its own. Fields stand in the order of their names.
+/// Entries that are the same of every shard, and at the end of a shard those that are its own. Fields stand in the order of their names.
 #[derive(Serialize)]
 pub(super) struct Config<'a> {
     column_encodings: Vec<&'a str>,

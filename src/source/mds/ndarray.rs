@@ -5,7 +5,7 @@ use super::encoding::has;
 use crate::element::{Array, Buffer, DType};
 use crate::error::{Error, Result};
 
-/// What is known of all arrays of a column.
+/// Properties that all arrays of a column share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NdArray {
     dtype: Option<DType>,
@@ -139,7 +139,7 @@ mod tests {
         (bytes, read)
     }
 
-    /// What streaming 0.13.0 writes of `np.arange(6, dtype="uint16").reshape(2, 3)`.
+    /// Compares with what streaming 0.13.0 writes of `np.arange(6, dtype="uint16").reshape(2, 3)`.
     #[test]
     fn the_three_forms() {
         let numbers = [0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0];

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use super::super::content::Content;
@@ -11,20 +12,21 @@ use super::hash;
 use super::index::{FileInfo, ShardInfo};
 use crate::element::{Buffer, Element, Name};
 use crate::error::{Error, Result};
+use crate::place::Location;
+use crate::source::numbered::File;
 use crate::source::units::Unit;
 
-/// A shard, of which no sample is read yet.
-pub(super) struct Shard {
-    /// The file that is there.
-    pub(super) path: PathBuf,
-    pub(super) content: Content,
+/// Knowledge of a shard.
+pub(crate) struct Shard {
     info: FileInfo,
-    /// Where it is compressed: how, and what must come out.
+    /// Codec of a compressed shard, and the entry of what must come out.
     packed: Option<(Codec, FileInfo)>,
     pub(super) samples: u64,
     pub(super) columns: Arc<Columns>,
     /// Number of samples and their places, once read.
     table: OnceLock<Buffer>,
+    /// Whether hashes were found right; of a compressed shard that is asked each time.
+    checked: AtomicBool,
 }
 
 impl Shard {
@@ -37,92 +39,25 @@ impl Shard {
         }
     }
 
-    /// The shard of which `content` is the file at `path`.
-    pub(super) fn new(path: PathBuf, content: Content, info: &ShardInfo, columns: Arc<Columns>) -> Result<Self> {
-        let zip = info.zip_data.as_ref().filter(|zip| path.ends_with(&zip.basename));
+    /// The shard of which `content` is the file.
+    pub(super) fn open(at: Location, content: Content, info: &ShardInfo, columns: Arc<Columns>) -> Result<File<Self>> {
+        let zip = info.zip_data.as_ref().filter(|zip| at.as_ref().ends_with(&zip.basename));
         let (said, packed) = match (zip, &info.compression) {
             (Some(zip), Some(codec)) => {
-                let (codec, _) = Codec::parse(codec).map_err(|e| e.path(&path))?;
+                let (codec, _) = Codec::parse(codec).map_err(|e| e.path(&at))?;
                 (zip, Some((codec, info.raw_data.clone())))
             }
             _ => (&info.raw_data, None),
         };
-        let (table, said) = (OnceLock::new(), said.clone());
-        let shard = Self { path, content, info: said, packed, samples: info.samples, columns, table };
-        shard.check_size()?;
-        Ok(shard)
-    }
-
-    fn check_size(&self) -> Result<()> {
-        let (there, said) = (self.content.len(), self.info.bytes);
-        if there != said {
-            let text = format!("{there} bytes, index.json says {said}");
-            return Err(Error::data(text).path(&self.path).offset(there.min(said)).help("the file is cut or damaged"));
-        }
-        Ok(())
+        let (table, checked) = (OnceLock::new(), AtomicBool::new(false));
+        let index = Self { info: said.clone(), packed, samples: info.samples, columns, table, checked };
+        let file = File { path: at, content, index };
+        file.check_size()?;
+        Ok(file)
     }
 
     pub(super) fn is_packed(&self) -> bool {
         self.packed.is_some()
-    }
-
-    /// All of the shard, decompressed; with its hashes checked if it is asked for.
-    pub(super) fn unpack(&self, check: bool) -> Result<Buffer> {
-        let file = self.content.whole()?;
-        if check {
-            hash::check(&self.info.hashes, file.as_bytes())?;
-        }
-        let Some((codec, raw)) = &self.packed else { return Ok(file) };
-        let bytes = codec.decompress(file.as_bytes(), raw.bytes).map_err(|e| e.offset(0))?;
-        // The hashes of what was compressed say enough, unless there are none.
-        if check && self.info.hashes.is_empty() {
-            hash::check(&raw.hashes, &bytes)?;
-        }
-        Ok(Buffer::from_vec(bytes))
-    }
-
-    /// A sample of a shard that is not compressed.
-    pub(super) fn read(&self, record: u64, with_images: bool) -> Result<Element> {
-        self.sample(&self.content, self.table()?, record, with_images)
-    }
-
-    /// What reading a record takes of the file, where that lies far away.
-    pub(super) fn far(&self, record: u64) -> Option<Range<u64>> {
-        if self.content.here().is_some() {
-            return None;
-        }
-        if self.is_packed() {
-            return Some(0..self.content.len());
-        }
-        let (begin, end) = self.place(self.table().ok()?, record, self.content.len()).ok()?;
-        Some(begin..end)
-    }
-
-    /// The same, without a wait: of a shard whose table has not come, the table.
-    pub(super) fn next(&self, record: u64) -> Option<Range<u64>> {
-        let is_known = self.is_packed() || self.table.get().is_some();
-        if is_known { self.far(record) } else { Some(0..self.table_len()) }
-    }
-
-    /// Bytes of the places of samples, in front of them.
-    fn table_len(&self) -> u64 {
-        4 * (self.samples + 2)
-    }
-
-    fn table(&self) -> Result<&Buffer> {
-        if let Some(table) = self.table.get() {
-            return Ok(table);
-        }
-        let table = self.content.read(0..self.table_len())?;
-        self.check_count(&table)?;
-        Ok(self.table.get_or_init(|| table))
-    }
-
-    /// All of a compressed shard, decompressed; with its hashes checked if it is asked for.
-    pub(super) fn unpacked(&self, check: bool) -> Result<Unpacked> {
-        let bytes = self.unpack(check)?;
-        self.check_count(&bytes).map_err(of_unpacked)?;
-        Ok(Unpacked::Whole(bytes, self.samples as usize))
     }
 
     /// Bytes of the shard where it is compressed, once it is not.
@@ -142,6 +77,11 @@ impl Shard {
         read.map_err(of_unpacked)
     }
 
+    /// Bytes of the places of samples, in front of them.
+    fn table_len(&self) -> u64 {
+        4 * (self.samples + 2)
+    }
+
     fn check_count(&self, table: &Buffer) -> Result<()> {
         let said = word(table, 0).map(u64::from);
         if said != Some(self.samples) {
@@ -152,38 +92,101 @@ impl Shard {
     }
 
     fn sample(&self, shard: &Content, table: &Buffer, record: u64, with_images: bool) -> Result<Element> {
-        let (begin, end) = self.place(table, record, shard.len())?;
+        let (begin, end) = place(table, self.samples, record, shard.len())?;
         self.columns.decode(&shard.read(begin..end)?, begin, with_images)
     }
+}
 
-    /// Where a sample lies, checked against what is in front of the first and behind the last.
-    fn place(&self, table: &Buffer, record: u64, length: u64) -> Result<(u64, u64)> {
-        place(table, self.samples, record, length)
+impl File<Shard> {
+    fn check_size(&self) -> Result<()> {
+        let (there, said) = (self.content.len(), self.index.info.bytes);
+        if there != said {
+            let text = format!("{there} bytes, index.json says {said}");
+            return Err(Error::data(text).path(&self.path).offset(there.min(said)).help("the file is cut or damaged"));
+        }
+        Ok(())
     }
 
-    /// Checks hashes and the places of all samples, and decodes each.
-    pub(super) fn verify(&self, check: bool, with_images: bool) -> Result<()> {
+    /// Checks the hashes of a shard that is not compressed, the first time: the mapping stays what it is.
+    pub(super) fn check_once(&self) -> Result<()> {
+        if !self.index.checked.load(Relaxed) {
+            self.unpack(true)?;
+            self.index.checked.store(true, Relaxed);
+        }
+        Ok(())
+    }
+
+    /// All of the shard, decompressed; with its hashes checked if it is asked for.
+    pub(super) fn unpack(&self, check: bool) -> Result<Buffer> {
+        let (file, info) = (self.content.whole()?, &self.index.info);
+        if check {
+            hash::check(&info.hashes, file.as_bytes())?;
+        }
+        let Some((codec, raw)) = &self.index.packed else { return Ok(file) };
+        let bytes = codec.decompress(file.as_bytes(), raw.bytes).map_err(|e| e.offset(0))?;
+        // The hashes of what was compressed say enough, unless there are none.
+        if check && info.hashes.is_empty() {
+            hash::check(&raw.hashes, &bytes)?;
+        }
+        Ok(Buffer::from_vec(bytes))
+    }
+
+    /// All of a compressed shard, decompressed; with its hashes checked if it is asked for.
+    pub(super) fn unpacked(&self, check: bool) -> Result<Unpacked> {
+        let bytes = self.unpack(check)?;
+        self.index.check_count(&bytes).map_err(of_unpacked)?;
+        Ok(Unpacked::Whole(bytes, self.index.samples as usize))
+    }
+
+    /// A sample of a shard that is not compressed.
+    pub(super) fn read(&self, record: u64, with_images: bool) -> Result<Element> {
+        self.index.sample(&self.content, self.table()?, record, with_images)
+    }
+
+    /// Finds the bytes that reading a record takes.
+    pub(super) fn range(&self, record: u64) -> Option<Range<u64>> {
+        if self.index.is_packed() {
+            return Some(0..self.content.len());
+        }
+        let (begin, end) = place(self.table().ok()?, self.index.samples, record, self.content.len()).ok()?;
+        Some(begin..end)
+    }
+
+    /// The same, without a wait: of a shard whose table has not come, the table.
+    pub(super) fn next_range(&self, record: u64) -> Option<Range<u64>> {
+        let is_known = self.index.is_packed() || self.index.table.get().is_some();
+        if is_known { self.range(record) } else { Some(0..self.index.table_len()) }
+    }
+
+    fn table(&self) -> Result<&Buffer> {
+        if let Some(table) = self.index.table.get() {
+            return Ok(table);
+        }
+        let table = self.content.read(0..self.index.table_len())?;
+        self.index.check_count(&table)?;
+        Ok(self.index.table.get_or_init(|| table))
+    }
+
+    /// Checks hashes, where `index.json` has some, and the places of all samples, and decodes each.
+    pub(super) fn verify(&self, with_images: bool) -> Result<()> {
         let fault = |e: Error| e.path(&self.path);
-        if !self.is_packed() {
+        let Shard { info, packed, samples, .. } = &self.index;
+        let check = !info.hashes.is_empty() || packed.as_ref().is_some_and(|(_, raw)| !raw.hashes.is_empty());
+        if packed.is_none() {
             self.unpack(check).map_err(fault)?;
-            return (0..self.samples)
+            return (0..*samples)
                 .try_for_each(|record| self.read(record, with_images).map(drop).map_err(|e| fault(e).record(record)));
         }
         let unpacked = self.unpacked(check).map_err(fault)?;
-        (0..self.samples).try_for_each(|record| {
-            let read = self.read_unpacked(&unpacked, record as usize, with_images);
+        (0..*samples).try_for_each(|record| {
+            let read = self.index.read_unpacked(&unpacked, record as usize, with_images);
             read.map(drop).map_err(|e| fault(e).record(record))
         })
-    }
-
-    /// Whether `index.json` has hashes of the file.
-    pub(super) fn has_hashes(&self) -> bool {
-        !self.info.hashes.is_empty() || self.packed.as_ref().is_some_and(|(_, raw)| !raw.hashes.is_empty())
     }
 }
 
 /// A compressed shard, decompressed.
-pub(super) enum Unpacked {
+pub(crate) enum Unpacked {
     /// All of it, and how many samples it has.
     Whole(Buffer, usize),
     /// Some samples, and where each begins in the shard.
@@ -215,7 +218,7 @@ impl Unit for Unpacked {
     }
 }
 
-/// Where a sample of a shard of so many lies, by its table.
+/// Finds a sample in the table of a shard of so many.
 fn place(table: &Buffer, samples: u64, record: u64, length: u64) -> Result<(u64, u64)> {
     let at = 4 * (record + 1);
     let place = |at: u64| word(table, at as usize).map(u64::from);
@@ -297,7 +300,7 @@ impl Columns {
         Ok(Element::from_unique(fields))
     }
 
-    /// Where the values lie in a sample: behind the sizes of those that vary, one behind the other, to its end.
+    /// Finds the values in a sample: behind the sizes of those that vary, one behind the other, to its end.
     fn places(&self, sample: &Buffer) -> Result<Vec<(usize, usize)>> {
         let varying = self.all.iter().filter(|column| column.size.is_none()).count();
         let (mut sizes, mut at) = (0, 4 * varying as u64);

@@ -1,9 +1,10 @@
-//! What is written is read, whatever it is.
+//! Tests that what is written is read, whatever it is.
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::element::{Array, Buffer, DType, Value};
+use crate::dataset::map::RandomAccess;
+use crate::element::{Array, DType, Value};
 
 fn elements() -> impl Strategy<Value = Vec<Element>> {
     let element =
@@ -134,11 +135,12 @@ fn a_shard_that_is_there_twice_is_read_as_it_is() {
     writer.write(&Element::new().with("x", "text")).unwrap();
     writer.finish().unwrap();
     let packed = Mds::open(dir.path()).unwrap();
-    assert!(packed.is_packed());
-    let bytes = packed.shards[0].unpack(false).unwrap();
+    let is_packed = |mds: &Mds| mds.0.files()[0].index.is_packed();
+    assert!(is_packed(&packed));
+    let bytes = packed.0.files()[0].unpack(false).unwrap();
     std::fs::write(dir.path().join("shard.00000.mds"), bytes.as_bytes()).unwrap();
     let plain = Mds::open(dir.path()).unwrap();
-    assert!(!plain.is_packed() && plain.read(0).unwrap() == packed.read(0).unwrap());
+    assert!(!is_packed(&plain) && plain.read(0).unwrap() == packed.read(0).unwrap());
     std::fs::write(dir.path().join("shard.00000.mds"), b"cut").unwrap();
     let error = Mds::open(dir.path()).unwrap_err().to_string();
     assert!(error.contains("shard.00000.mds: byte 3: 3 bytes, index.json says"), "{error}");

@@ -49,7 +49,7 @@ pub struct MdsWriter {
     out: Out,
     options: MdsWriterOptions,
     columns: Vec<Column>,
-    /// What shards say of themselves, once the columns are known.
+    /// Description that shards begin with, once the columns are known.
     config: Vec<u8>,
     shard: Pending,
     /// Of each shard, what `index.json` says.
@@ -57,7 +57,7 @@ pub struct MdsWriter {
     samples: u64,
 }
 
-/// Where files go.
+/// Place that files go to.
 enum Out {
     Folder(PathBuf),
     /// Nowhere yet: one shard is made, for a sink.
@@ -74,11 +74,11 @@ pub(crate) struct MdsShard {
 #[derive(Default)]
 struct Pending {
     data: Vec<u8>,
-    /// Where each sample ends in the data.
+    /// End of each sample in the data.
     ends: Vec<u64>,
 }
 
-/// How an MDS folder is written.
+/// Options with which an MDS folder is written.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `create`"]
 pub struct MdsWriterOptions {
@@ -109,7 +109,7 @@ impl MdsWriterOptions {
         self.columns(columns)
     }
 
-    /// How shards are compressed: `zstd`, `gz`, `bz2`, `br` or `snappy`, all but the last with a level if there is to be one: `zstd:7`. Not at first.
+    /// Sets how shards are compressed: `zstd`, `gz`, `bz2`, `br` or `snappy`, all but the last with a level if there is to be one: `zstd:7`. Not at first.
     pub fn compression(mut self, compression: impl Into<String>) -> Self {
         self.compression = Some(compression.into());
         self
@@ -344,7 +344,7 @@ impl MdsWriter {
         bytes
     }
 
-    /// What `index.json` says of a file.
+    /// Makes the entry of a file in `index.json`.
     fn file(&self, basename: String, bytes: &[u8]) -> FileInfo {
         let hash = |name: &String| Some((name.clone(), hash::hash(name, bytes)?));
         let hashes: BTreeMap<String, String> = self.options.hashes.iter().filter_map(hash).collect();

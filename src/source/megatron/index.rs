@@ -1,4 +1,4 @@
-//! Where sequences and documents are: the `.idx` file.
+//! Places of sequences and documents: the `.idx` file.
 
 use std::ops::Range;
 
@@ -20,12 +20,12 @@ pub(crate) fn is_index(head: &[u8]) -> bool {
 }
 
 /// An index, of which only the head has been checked.
-pub(super) struct Index {
+pub(crate) struct Index {
     dtype: DType,
     sequences: u64,
     /// Lengths in numbers, `i32`. The legacy index has none: a sequence ends where the next begins.
     lengths: Option<List>,
-    /// Where sequences begin, `i64`: in bytes, in the legacy index in numbers.
+    /// Places where sequences begin, `i64`: in bytes, in the legacy index in numbers.
     places: List,
     /// The first sequence of each document and the end of the last, `i64`.
     documents: List,
@@ -34,7 +34,7 @@ pub(super) struct Index {
 
 /// Numbers of one size in a row.
 struct List {
-    /// Where they begin in the file.
+    /// Place in the file at which they begin.
     at: u64,
     bytes: Buffer,
 }
@@ -98,7 +98,7 @@ impl Index {
         self.sequences
     }
 
-    /// Where an index has no documents, each sequence is one.
+    /// Counts the documents; where an index has none, each sequence is one.
     pub(super) fn documents(&self) -> u64 {
         match self.documents.bytes.len() as u64 / 8 {
             0 => self.sequences,
@@ -111,7 +111,7 @@ impl Index {
         self.modes.as_ref()
     }
 
-    /// Where the bytes of a sequence are.
+    /// Finds the bytes of a sequence.
     pub(super) fn sequence(&self, number: u64) -> Result<Range<u64>> {
         let size = self.dtype.size() as u64;
         let (place, at) = self.places.i64(number)?;
@@ -160,7 +160,7 @@ impl List {
     }
 }
 
-/// What an index has, front to back.
+/// Reader of what an index has, front to back.
 struct Fields<'a> {
     content: &'a Content,
     at: u64,

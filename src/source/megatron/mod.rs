@@ -6,27 +6,21 @@
 mod index;
 mod writer;
 
-use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-
-use rayon::prelude::*;
 
 use self::index::Index;
 pub use self::writer::{MegatronWriter, MegatronWriterOptions};
 use super::content::{self, Content};
-use super::files::{self, FileId, Patterns};
-use super::firsts::Firsts;
+use super::files::{self, Patterns};
+use super::formats::Format;
 use super::mmap::Access;
 use super::npy::aligned;
-use crate::cores;
-use crate::dataset::Upcoming;
-use crate::dataset::map::{Many, RandomAccess};
+use super::numbered::{File, Files, Numbered, Opening, named_source, source_options};
 use crate::element::{Array, Buffer, DType, Element, Name, Ragged, RaggedColumn};
 use crate::error::{Error, Result};
 
 pub(crate) use self::index::is_index;
-
-const ENDINGS: [&str; 1] = [".idx"];
 
 /// The kinds of records of [`Megatron`] files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +33,7 @@ pub enum MegatronUnit {
     Document,
 }
 
-/// Token ids of Megatron's indexed datasets, by number: a [`RandomAccess`] source of [`Element`].
+/// Token ids of Megatron's indexed datasets, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`].
 ///
 /// A record is `{tokens: [ids]}`, of the number type that the index states: `uint8`, `int8`, `uint16`, `int16`, `int32`, `int64`,
 /// `float32` or `float64`. It is a view of the mapped file, but for a document whose sequences do not follow each other. Where the
@@ -55,19 +49,7 @@ pub enum MegatronUnit {
 ///
 /// # Cost
 /// Opening maps both files and reads the head of the index; reading looks at one entry of it, or those of a document's sequences.
-pub struct Megatron {
-    pairs: Vec<Pair>,
-    firsts: Firsts,
-    unit: MegatronUnit,
-    identity: String,
-}
-
-/// An index and its data.
-struct Pair {
-    path: PathBuf,
-    index: Index,
-    data: Content,
-}
+pub struct Megatron(Files<MegatronUnit>);
 
 impl Megatron {
     /// Opens datasets, globs of their `.idx` files, or directories of them; a record is a sequence.
@@ -76,11 +58,6 @@ impl Megatron {
     /// If nothing is found, a `.bin` file is missing, or the head of an index is damaged.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
-    }
-
-    /// The options, to change before opening.
-    pub fn options() -> MegatronOptions {
-        MegatronOptions::default()
     }
 }
 
@@ -92,13 +69,9 @@ pub struct MegatronOptions {
     unit: MegatronUnit,
 }
 
-impl MegatronOptions {
-    /// Sets how the files will be read.
-    pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
-    }
+source_options!(MegatronOptions of Megatron, access at access);
 
+impl MegatronOptions {
     /// Sets what a record is; a sequence at first.
     pub fn unit(mut self, unit: MegatronUnit) -> Self {
         self.unit = unit;
@@ -111,32 +84,25 @@ impl MegatronOptions {
     /// As [`Megatron::open`].
     pub fn open(self, patterns: impl Patterns) -> Result<Megatron> {
         let named: Vec<PathBuf> = patterns.patterns().iter().map(|path| index_of(path)).collect();
-        let contents = content::open_all(named, &ENDINGS, self.access)?;
-        let open = |(path, index): (PathBuf, Content)| {
-            let data = Content::open(&data_of(&path), self.access)?;
-            Pair::open(path, &index, data)
-        };
-        let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
-        self.of(opened)
-    }
-
-    fn of(self, opened: Vec<(Pair, FileId)>) -> Result<Megatron> {
-        let (pairs, ids): (Vec<Pair>, Vec<FileId>) = opened.into_iter().unzip();
-        let (count, by): (fn(&Pair) -> u64, _) = match self.unit {
-            MegatronUnit::Sequence => (|pair| pair.index.sequences(), "sequence"),
-            MegatronUnit::Document => (|pair| pair.index.documents(), "document"),
-        };
-        let firsts = Firsts::of(pairs.iter().map(count))?;
-        let identity = format!("{}, by={by}", files::identity(&ids));
-        Ok(Megatron { pairs, firsts, unit: self.unit, identity })
+        let contents = content::open_all(named, Format::Megatron.endings(), self.access)?;
+        Files::open(self.unit, contents, |_, file| open(file, Content::open(&file.path.beside(data_of), self.access)?))
+            .map(Megatron)
     }
 
     /// A dataset that is in memory already.
     #[cfg(any(test, fuzzing))]
     pub(super) fn open_bytes(self, index: &[u8], data: &[u8]) -> Result<Megatron> {
-        let (index, data) = (Buffer::copy_from(index).into(), Buffer::copy_from(data).into());
-        self.of(vec![Pair::open("a.idx".into(), &index, data)?])
+        let contents = vec![("a.idx".into(), Buffer::copy_from(index).into())];
+        Files::open(self.unit, contents, |_, file| open(file, Buffer::copy_from(data).into())).map(Megatron)
     }
+}
+
+/// Reads an index, whose records are then those of `data`.
+fn open(file: &mut Opening, data: Content) -> Result<Index> {
+    file.id.hash ^= data.id(&file.path).hash.rotate_left(1);
+    let index = Index::open(&file.content)?;
+    file.content = data;
+    Ok(index)
 }
 
 /// The index of the dataset that a path names.
@@ -173,19 +139,12 @@ pub(crate) fn has_index_beside(path: &Path) -> bool {
 /// The number type of a `.bin` file's ids, if there is an index of Megatron's beside it that can be read.
 pub(crate) fn stored_type(path: &Path) -> Option<Result<DType>> {
     let path = path.with_extension("idx");
-    let content = path.is_file().then(|| Content::open(&path, Access::Normal).ok()).flatten()?;
+    let content = path.is_file().then(|| Content::open(&path.as_path().into(), Access::Normal).ok()).flatten()?;
     let head = content.read(0..content.len().min(16)).ok()?;
     is_index(head.as_bytes()).then(|| Index::open(&content).map(|index| index.dtype()).map_err(|e| e.path(&path)))
 }
 
-impl Pair {
-    fn open(path: PathBuf, index: &Content, data: Content) -> Result<(Self, FileId)> {
-        let mut id = index.id(&path)?;
-        id.hash ^= data.id(&path)?.hash.rotate_left(1);
-        let index = Index::open(index).map_err(|e| e.path(&path))?;
-        Ok((Self { path, index, data }, id))
-    }
-
+impl File<Index> {
     fn sequence(&self, number: u64) -> Result<Element> {
         let bytes = self.index.sequence(number)?;
         let element = Element::with_capacity(2).with("tokens", self.ids(bytes)?);
@@ -195,18 +154,9 @@ impl Pair {
         })
     }
 
-    /// The bytes of a record in the data, as far as the index can be believed.
-    fn ranges(&self, number: u64, unit: MegatronUnit) -> Vec<std::ops::Range<u64>> {
-        let ranges = match unit {
-            MegatronUnit::Sequence => self.index.sequence(number).map(|range| vec![range]),
-            MegatronUnit::Document => self.index.document(number).and_then(|range| self.parts(range)),
-        };
-        ranges.unwrap_or_default()
-    }
-
     /// The bytes of sequences in the data, those that follow each other as one.
-    fn parts(&self, sequences: std::ops::Range<u64>) -> Result<Vec<std::ops::Range<u64>>> {
-        let mut parts: Vec<std::ops::Range<u64>> = Vec::new();
+    fn parts(&self, sequences: Range<u64>) -> Result<Vec<Range<u64>>> {
+        let mut parts: Vec<Range<u64>> = Vec::new();
         for sequence in sequences {
             let next = self.index.sequence(sequence)?;
             match parts.last_mut() {
@@ -234,15 +184,15 @@ impl Pair {
     }
 
     /// The ids in a range of the data's bytes.
-    fn ids(&self, range: std::ops::Range<u64>) -> Result<Array> {
+    fn ids(&self, range: Range<u64>) -> Result<Array> {
         let bytes = self.bytes(range)?;
         let dtype = self.index.dtype();
         aligned(Array::new(dtype, &[bytes.len() / dtype.size()], bytes)?)
     }
 
     /// The place of an element's ids, if they are here and in one piece, and are all that it has.
-    fn place(&self, number: u64, unit: MegatronUnit) -> Option<std::ops::Range<u64>> {
-        if self.data.here().is_none() || self.index.modes().is_some() {
+    fn place(&self, number: u64, unit: MegatronUnit) -> Option<Range<u64>> {
+        if self.content.here().is_none() || self.index.modes().is_some() {
             return None;
         }
         match unit {
@@ -255,21 +205,21 @@ impl Pair {
         }
     }
 
-    fn bytes(&self, range: std::ops::Range<u64>) -> Result<Buffer> {
-        let size = self.data.len();
+    fn bytes(&self, range: Range<u64>) -> Result<Buffer> {
+        let size = self.content.len();
         if range.end > size {
-            let name = data_of(&self.path);
+            let name = data_of(self.path.as_ref());
             let text =
                 format!("bytes {} to {} of {}, which has {size}", range.start, range.end, files::file_name(&name));
             return Err(Error::data(text).help("one of the two files is cut, damaged, or of another dataset"));
         }
-        self.data.read(range)
+        self.content.read(range)
     }
 
     /// The ids of sequences that do not follow each other.
-    fn joined(&self, parts: &[std::ops::Range<u64>]) -> Result<Array> {
+    fn joined(&self, parts: &[Range<u64>]) -> Result<Array> {
         let size: u64 = parts.iter().map(|part| part.end - part.start).fold(0, u64::saturating_add);
-        if size > self.data.len() {
+        if size > self.content.len() {
             return Err(Error::data(format!("its sequences overlap: they have {size} bytes together")));
         }
         // All of it is there before memory is taken for what the index says.
@@ -287,88 +237,71 @@ impl Pair {
 }
 
 impl Megatron {
-    /// The pairs whose data lies far away, and ranges where these records lie in it.
-    fn parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
-        let places = indices.iter().filter_map(|&index| self.firsts.find(index).ok());
-        let far = places.filter(|&(at, _)| self.pairs[at].data.here().is_none());
-        far.flat_map(|(at, number)| self.pairs[at].ranges(number, self.unit).into_iter().map(move |range| (at, range)))
-    }
-}
-
-impl RandomAccess for Megatron {
-    type Record = Element;
-
-    fn len(&self) -> u64 {
-        self.firsts.len()
-    }
-
-    fn is_native(&self) -> bool {
-        true
-    }
-
-    fn read(&self, index: u64) -> Result<Element> {
-        let (at, number) = self.firsts.find(index)?;
-        let pair = &self.pairs[at];
-        let element = match self.unit {
-            MegatronUnit::Sequence => pair.sequence(number),
-            MegatronUnit::Document => pair.document(number),
-        };
-        element.map_err(|e| e.path(&pair.path).record(number))
-    }
-
-    /// Records that lie far away are fetched all at once, not one after the other.
-    fn read_many(&self, indices: &[u64]) -> Many<Element> {
-        content::fetch_all(self.parts(indices), |at| &self.pairs[at].data);
-        Many::one_by_one(indices, |index| self.read(index).map(Some))
-    }
-
-    /// The ids of mapped files are where they lie.
-    fn read_ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
+    /// These records, whose ids are where they lie in mapped files.
+    fn ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
         if names != ["tokens"] {
             return None;
         }
-        let dtype = self.pairs.first()?.index.dtype();
-        let (mut column, mut memory) = (RaggedColumn::new(dtype, &[], indices.len()), vec![None; self.pairs.len()]);
+        let files = self.0.files();
+        let dtype = files.first()?.index.dtype();
+        let (mut column, mut memory) = (RaggedColumn::new(dtype, &[], indices.len()), vec![None; files.len()]);
         for (row, &index) in indices.iter().enumerate() {
-            let (at, number) = self.firsts.find(index).ok()?;
-            let pair = &self.pairs[at];
-            let place = pair.place(number, self.unit).filter(|_| pair.index.dtype() == dtype)?;
+            let (at, number) = self.0.find(index).ok()?;
+            let file = &files[at];
+            let place = file.place(number, self.0.format).filter(|_| file.index.dtype() == dtype)?;
             let memory = match memory[at] {
                 Some(memory) => memory,
-                None => *memory[at].insert(column.add_memory(pair.data.read(0..pair.data.len()).ok()?)),
+                None => *memory[at].insert(column.add_memory(file.content.whole().ok()?)),
             };
             let (start, len) = (usize::try_from(place.start).ok()?, usize::try_from(place.end - place.start).ok()?);
             column.place(row, memory, start, len / dtype.size())?;
         }
         Ragged::new(indices.len()).with_column(column).ok()
     }
+}
 
-    fn reads_far(&self) -> bool {
-        content::any_far(self.pairs.iter().map(|pair| &pair.data))
+impl Numbered for MegatronUnit {
+    type Record = Element;
+    type Index = Index;
+
+    const NAME: &'static str = "megatron";
+
+    fn len(&self, file: &File<Index>) -> u64 {
+        match self {
+            Self::Sequence => file.index.sequences(),
+            Self::Document => file.index.documents(),
+        }
     }
 
-    fn will_read(&self, next: Upcoming<'_>) {
-        content::will_read(self.parts(next.indices()), next, |at| &self.pairs[at].data);
+    fn read(&self, file: &File<Index>, number: u64) -> Result<Element> {
+        match self {
+            Self::Sequence => file.sequence(number),
+            Self::Document => file.document(number),
+        }
     }
 
-    fn name(&self) -> &'static str {
-        "megatron"
+    fn ranges(&self, file: &File<Index>, number: u64) -> impl IntoIterator<Item = Range<u64>> {
+        let ranges = match self {
+            Self::Sequence => file.index.sequence(number).map(|range| vec![range]),
+            Self::Document => file.index.document(number).and_then(|sequences| file.parts(sequences)),
+        };
+        ranges.unwrap_or_default()
     }
 
-    fn identity(&self) -> String {
-        self.identity.clone()
-    }
-
-    fn record_bytes(&self, record: &Element) -> u64 {
-        record.nbytes() as u64
+    fn params(&self) -> String {
+        let unit = match self {
+            Self::Sequence => "sequence",
+            Self::Document => "document",
+        };
+        format!(", by={unit}")
     }
 }
 
-impl fmt::Debug for Megatron {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Megatron({} records, {} files)", self.len(), self.pairs.len())
+named_source!(Megatron of Element {
+    fn read_ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
+        self.ragged(indices, names)
     }
-}
+});
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::dataset::map::RandomAccess;
 
 /// Sequences [1, 2], [], [3], [4, 5, 6] of which the last two are a document.
 fn written() -> (Vec<u8>, Vec<u8>) {

@@ -42,7 +42,7 @@ pub struct MegatronWriter<W> {
     modes: Vec<u8>,
 }
 
-/// How a dataset is written.
+/// Options with which a dataset is written.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `write_to`"]
 pub struct MegatronWriterOptions {
@@ -150,7 +150,7 @@ impl<W: Write> MegatronWriter<W> {
     }
 }
 
-/// Where each sequence begins.
+/// Computes where each sequence begins.
 fn places(lengths: &[i32], size: u64) -> Vec<u64> {
     let place = |at: &mut u64, length: &i32| {
         let place = *at;

@@ -10,7 +10,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 /// NumPy's own limit.
 const MAX_DIMS: usize = 64;
 
-/// Where an array lies in a `.npy` file, and what it is.
+/// Place and kind of an array in a `.npy` file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) dtype: DType,
@@ -241,7 +241,7 @@ const CODES: [(DType, &str); 12] = [
     (DType::F64, "f8"),
 ];
 
-/// How a header names a number type in little-endian order.
+/// Names a number type in little-endian order, as headers do.
 fn descr_of(dtype: DType) -> Option<String> {
     let (_, code) = CODES.iter().find(|(known, _)| *known == dtype)?;
     Some(format!("{}{code}", if dtype.size() == 1 { '|' } else { '<' }))
@@ -327,7 +327,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the bytes, an error or a header that fits the file.
+        /// Shows that any bytes are an error or a header that fits the file.
         #[test]
         fn any_damage(at in 0usize..80, byte in any::<u8>(), cut in 0usize..100) {
             let mut bytes = file("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }", 24);

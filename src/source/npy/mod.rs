@@ -4,38 +4,29 @@ mod header;
 mod stored;
 mod writer;
 
-use std::fmt;
-use std::path::PathBuf;
-
-use rayon::prelude::*;
+use std::ops::Range;
 
 pub(crate) use self::header::Header;
 use self::stored::Stored;
 pub use self::writer::{NpyWriter, NpyWriterOptions};
-use super::content::{self, Content};
-use super::files::{self, FileId, Patterns};
-use super::firsts::Firsts;
+use super::content;
+use super::files::{self, Patterns};
+use super::formats::Format;
 use super::mmap::Access;
-use crate::cores;
-use crate::dataset::Upcoming;
+use super::numbered::{File, Files, Numbered, named_source};
 use crate::dataset::iter::InPlace;
-use crate::dataset::map::{GetStacked, Many, RandomAccess};
+use crate::dataset::map::GetStacked;
 use crate::element::{Array, Buffer, Element, Name};
 use crate::error::{Error, Result};
 
-/// Rows of `.npy` files along their first dimension: a [`RandomAccess`] source of [`Element`].
+/// Rows of `.npy` files along their first dimension: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`].
 ///
 /// Record `i` is an element with one field, `data`, that holds row `i` of all files, an array without the first dimension. An array
 /// without dimensions is one record. Rows are views of the mapped files; those of files in stores are read one by one. An array in
 /// Fortran order or big-endian is read whole and turned into a copy, row-major and little-endian, when it is opened.
 ///
 /// Versions 1 to 3 and plain types (`bool`, integers, floats) are read. Object arrays are pickles and are refused.
-pub struct Npy {
-    arrays: Vec<Stored>,
-    firsts: Firsts,
-    field: Name,
-    identity: String,
-}
+pub struct Npy(Files<Rows>);
 
 impl Npy {
     /// Opens files, globs or directories (of `.npy` files).
@@ -44,23 +35,17 @@ impl Npy {
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset of the damage, and for files whose rows are of other shapes or
     /// types than those of the first; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for other types.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
-        let open = |(path, content): (PathBuf, Content)| {
-            let id = content.id(&path)?;
-            let array = Stored::open(content).map_err(|e| e.path(&path))?;
-            Ok((path, array, id))
-        };
-        let contents = content::open_all(patterns, &[".npy"], Access::Normal)?;
-        let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
-        check_equal(&opened)?;
-        let firsts = Firsts::of(opened.iter().map(|(_, array, _)| array.rows()))?;
-        let (arrays, ids): (Vec<Stored>, Vec<FileId>) = opened.into_iter().map(|(_, array, id)| (array, id)).unzip();
-        Ok(Self { arrays, firsts, field: Name::new("data"), identity: files::identity(&ids) })
+        let contents = content::open_all(patterns, Format::Npy.endings(), Access::Normal)?;
+        let format = Rows { field: Name::new("data") };
+        let files = Files::open(format, contents, |_, file| Stored::open(&mut file.content))?;
+        check_equal(files.files())?;
+        Ok(Self(files))
     }
 
     /// Names the field of the elements; `data` at first.
     #[must_use]
     pub fn field(mut self, name: impl AsRef<str>) -> Self {
-        self.field = Name::new(name.as_ref());
+        self.0.format.field = Name::new(name.as_ref());
         self
     }
 
@@ -70,7 +55,8 @@ impl Npy {
     /// As [`arrays`](Self::arrays).
     pub fn array(&self) -> Result<Array> {
         // There is no set of files that is empty.
-        self.arrays[0].whole()
+        let first = &self.0.files()[0];
+        first.index.whole(&first.content)
     }
 
     /// The whole arrays, one for each file.
@@ -78,98 +64,77 @@ impl Npy {
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a file of a store cannot be read.
     pub fn arrays(&self) -> Result<Vec<Array>> {
-        self.arrays.iter().map(Stored::whole).collect()
+        self.0.files().iter().map(|file| file.index.whole(&file.content)).collect()
     }
 
-    /// The files that lie far away, and ranges where these rows lie in them.
-    fn parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
-        let places = indices.iter().filter_map(|&index| self.firsts.find(index).ok());
-        places.filter_map(|(at, row)| Some((at, self.arrays[at].far(row)?)))
-    }
-}
-
-/// That all arrays have rows of one type and shape.
-fn check_equal(opened: &[(PathBuf, Stored, FileId)]) -> Result<()> {
-    let Some(((_, first, of), others)) = opened.split_first() else { return Ok(()) };
-    for (path, array, _) in others {
-        let same_rank = first.shape().len() == array.shape().len();
-        if first.dtype() != array.dtype() || !same_rank || first.shape().get(1..) != array.shape().get(1..) {
-            let text = format!("the array is {array:?}, that of {} is {first:?}: only their rows may differ", of.name);
-            return Err(Error::data(text).path(path).offset(0));
-        }
-    }
-    Ok(())
-}
-
-impl Npy {
     fn row(&self, index: u64) -> Result<Array> {
-        let (at, row) = self.firsts.find(index)?;
-        self.arrays[at].row(row)
-    }
-}
-
-impl RandomAccess for Npy {
-    type Record = Element;
-
-    fn len(&self) -> u64 {
-        self.firsts.len()
+        let (at, row) = self.0.find(index)?;
+        let file = &self.0.files()[at];
+        file.index.row(&file.content, row)
     }
 
-    fn is_native(&self) -> bool {
-        true
-    }
-
-    fn read(&self, index: u64) -> Result<Element> {
-        Ok(Element::from_unique(vec![(self.field.clone(), aligned(self.row(index)?)?.into())]))
-    }
-
-    /// What lies far away is fetched all at once, not one after the other.
-    fn read_many(&self, indices: &[u64]) -> Many<Element> {
-        content::fetch_all(self.parts(indices), |at| self.arrays[at].content());
-        Many::one_by_one(indices, |index| self.read(index).map(Some))
-    }
-
-    fn has_columns(&self) -> bool {
-        true
-    }
-
-    fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
-        content::fetch_all(self.parts(indices), |at| self.arrays[at].content());
+    /// The batch of these rows, copied out of the files.
+    fn stacked(&self, indices: &[u64]) -> GetStacked<Element> {
+        self.0.fetch(indices);
         let first = self.row(*indices.first()?).ok()?;
         let mut batch = Array::of_rows(first.dtype(), &[&[indices.len()], first.shape()].concat()).ok()?;
         for &index in indices {
             batch.push(self.row(index).ok()?.bytes())?;
         }
-        let batch = Element::from_unique(vec![(self.field.clone(), batch.freeze().into())]);
+        let batch = Element::from_unique(vec![(self.0.format.field.clone(), batch.freeze().into())]);
         Some(InPlace { len: indices.len(), bytes: batch.nbytes(), batch })
     }
+}
 
-    fn reads_far(&self) -> bool {
-        self.arrays.iter().any(|array| array.content().is_some())
+/// Checks that all arrays have rows of one type and shape.
+fn check_equal(files: &[File<Stored>]) -> Result<()> {
+    let Some((first, others)) = files.split_first() else { return Ok(()) };
+    for file in others {
+        let (first, array, of) = (&first.index, &file.index, files::file_name(first.path.as_ref()));
+        let same_rank = first.shape().len() == array.shape().len();
+        if first.dtype() != array.dtype() || !same_rank || first.shape().get(1..) != array.shape().get(1..) {
+            let text = format!("the array is {array:?}, that of {of} is {first:?}: only their rows may differ");
+            return Err(Error::data(text).path(&file.path).offset(0));
+        }
+    }
+    Ok(())
+}
+
+/// Reader that makes elements of rows.
+struct Rows {
+    field: Name,
+}
+
+impl Numbered for Rows {
+    type Record = Element;
+    type Index = Stored;
+
+    const NAME: &'static str = "npy";
+    const HAS_COLUMNS: bool = true;
+
+    fn len(&self, file: &File<Stored>) -> u64 {
+        file.index.rows()
     }
 
-    fn will_read(&self, next: Upcoming<'_>) {
-        content::will_read(self.parts(next.indices()), next, |at| self.arrays[at].content());
+    fn read(&self, file: &File<Stored>, row: u64) -> Result<Element> {
+        let row = aligned(file.index.row(&file.content, row)?)?;
+        Ok(Element::from_unique(vec![(self.field.clone(), row.into())]))
     }
 
-    fn name(&self) -> &'static str {
-        "npy"
+    fn ranges(&self, file: &File<Stored>, row: u64) -> impl IntoIterator<Item = Range<u64>> {
+        file.index.far(row)
     }
 
-    fn identity(&self) -> String {
-        format!("{}, field={}", self.identity, self.field)
-    }
-
-    fn record_bytes(&self, record: &Element) -> u64 {
-        record.nbytes() as u64
+    fn params(&self) -> String {
+        format!(", field={}", self.field)
     }
 }
 
-impl fmt::Debug for Npy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Npy({} rows, {:?})", self.len(), self.arrays[0])
+named_source!(Npy of Element {
+    fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
+        self.stacked(indices)
     }
-}
+});
 
 /// The array itself, or a copy where the file has it at an odd place.
 pub(super) fn aligned(array: Array) -> Result<Array> {
@@ -235,7 +200,10 @@ fn to_row_major(from: &[u8], to: &mut [u8], shape: &[usize], size: usize) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
+    use crate::dataset::map::RandomAccess;
     #[cfg(feature = "webdataset")]
     use crate::element::DType;
 
@@ -310,7 +278,7 @@ mod tests {
         assert_eq!(row.array("x").unwrap().as_slice::<i32>().unwrap(), [4, 5]);
         assert_eq!(row.array("x").unwrap().bytes().as_ptr(), source.array().unwrap().bytes()[16..].as_ptr());
         assert!(source.read(3).is_err());
-        assert!(source.identity().contains("a.npy") && source.identity().contains("field=x"));
+        assert!(source.facts().identity.contains("a.npy") && source.facts().identity.contains("field=x"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::decode;
 use super::header::Header;
-use crate::element::{Array, DType};
+use crate::element::{Array, Buffer, DType};
 use crate::error::{Error, Result};
 use crate::source::content::Content;
 
@@ -13,36 +13,38 @@ pub(super) enum Stored {
     /// Mapped, or turned into a copy.
     Here(Array),
     /// Its rows are read where they lie.
-    Far { content: Content, header: Header },
+    Far(Header),
 }
 
 /// A header that is longer is read with all of the file.
 const HEAD: u64 = 64 << 10;
 
 impl Stored {
-    pub(super) fn open(content: Content) -> Result<Self> {
-        if content.here().is_none() {
-            let head = content.read(0..content.len().min(HEAD))?;
-            let size = usize::try_from(content.len()).unwrap_or(usize::MAX);
+    /// Leaves of the file what is still to be read of it.
+    pub(super) fn open(file: &mut Content) -> Result<Self> {
+        if file.here().is_none() {
+            let head = file.read(0..file.len().min(HEAD))?;
+            let size = usize::try_from(file.len()).unwrap_or(usize::MAX);
             let header = Header::of(head.as_bytes(), size).ok();
             if let Some(header) = header.filter(|header| header.is_plain() && !header.shape.is_empty()) {
-                return Ok(Self::Far { content, header });
+                return Ok(Self::Far(header));
             }
         }
-        content.whole().and_then(decode).map(Self::Here)
+        let whole = std::mem::replace(file, Buffer::EMPTY.into()).whole()?;
+        decode(whole).map(Self::Here)
     }
 
     pub(super) fn dtype(&self) -> DType {
         match self {
             Self::Here(array) => array.dtype(),
-            Self::Far { header, .. } => header.dtype,
+            Self::Far(header) => header.dtype,
         }
     }
 
     pub(super) fn shape(&self) -> &[usize] {
         match self {
             Self::Here(array) => array.shape(),
-            Self::Far { header, .. } => &header.shape,
+            Self::Far(header) => &header.shape,
         }
     }
 
@@ -52,39 +54,31 @@ impl Stored {
     }
 
     /// Row `row`, below [`rows`](Self::rows).
-    pub(super) fn row(&self, row: u64) -> Result<Array> {
+    pub(super) fn row(&self, file: &Content, row: u64) -> Result<Array> {
         let missing = || Error::data(format!("no row {row}: there are {}", self.rows()));
         match self {
             Self::Here(array) if array.shape().is_empty() => Ok(array.clone()),
             Self::Here(array) => usize::try_from(row).ok().and_then(|row| array.row(row)).ok_or_else(missing),
-            Self::Far { content, header } => {
-                let bytes = content.read(self.far(row).ok_or_else(missing)?)?;
+            Self::Far(header) => {
+                let bytes = file.read(self.far(row).ok_or_else(missing)?)?;
                 Array::new(header.dtype, &header.shape[1..], bytes)
             }
         }
     }
 
-    /// Where a row lies, if that is far away.
+    /// Finds a row, if it lies far away.
     pub(super) fn far(&self, row: u64) -> Option<Range<u64>> {
-        let Self::Far { header, .. } = self else { return None };
+        let Self::Far(header) = self else { return None };
         let size = (header.len as u64).checked_div(self.rows()).filter(|_| row < self.rows())?;
         let start = header.start as u64 + row * size;
         Some(start..start + size)
     }
 
-    /// The file of those whose rows lie far away.
-    pub(super) fn content(&self) -> Option<&Content> {
-        match self {
-            Self::Here(_) => None,
-            Self::Far { content, .. } => Some(content),
-        }
-    }
-
     /// All of it.
-    pub(super) fn whole(&self) -> Result<Array> {
+    pub(super) fn whole(&self, file: &Content) -> Result<Array> {
         match self {
             Self::Here(array) => Ok(array.clone()),
-            Self::Far { content, .. } => content.whole().and_then(decode),
+            Self::Far(_) => file.whole().and_then(decode),
         }
     }
 }

@@ -40,13 +40,13 @@ pub struct NpyWriter<W> {
 /// Writes the header over the one at the beginning.
 type Patch<W> = fn(&mut W, &[u8]) -> io::Result<()>;
 
-/// What all rows are.
+/// Type and shape of all rows.
 struct Row {
     dtype: DType,
     shape: Vec<usize>,
 }
 
-/// How a `.npy` file is written.
+/// Options with which a `.npy` file is written.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `write_to`"]
 pub struct NpyWriterOptions {
@@ -55,7 +55,7 @@ pub struct NpyWriterOptions {
 }
 
 impl NpyWriterOptions {
-    /// How many rows there will be.
+    /// Sets how many rows there will be.
     pub fn rows(mut self, rows: u64) -> Self {
         self.rows = Some(rows);
         self

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 pub use self::rows::NpzRows;
 use self::zip::{Member, directory, local_data};
 use super::content::Content;
-use super::files::{FileId, Patterns, find, identity};
+use super::files::{Patterns, identity, locate};
+use super::formats::Format;
 use super::mmap::Access;
 use super::npy::{self, Header};
 use crate::element::{Array, Buffer, Element};
@@ -43,17 +44,17 @@ impl Npz {
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset if its directory is damaged or cut,
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the name stands for several files.
     pub fn open(pattern: impl Patterns) -> Result<Self> {
-        let paths = find(pattern, &[".npz"])?;
-        let [path] = paths.as_slice() else {
-            return Err(Error::config(format!("{} npz files, where one is read", paths.len())));
+        let files = locate(pattern, Format::Npz.endings())?;
+        let [location] = files.as_slice() else {
+            return Err(Error::config(format!("{} npz files, where one is read", files.len())));
         };
-        let file = Content::open(path, Access::Normal)?.whole().map_err(|e| e.path(path))?;
-        Self::of(path.clone(), file)
+        let file = Content::open(location, Access::Normal)?.whole().map_err(|e| e.path(location))?;
+        Self::of(location.clone().into_path(), file)
     }
 
     /// The archive in the bytes of a whole file.
     pub(super) fn of(path: PathBuf, file: Buffer) -> Result<Self> {
-        let identity = identity(&[FileId::new(&path, file.as_bytes())]);
+        let identity = identity(&[Content::from(file.clone()).id(&path)]);
         let members = directory(file.as_bytes()).map_err(|e| e.path(&path))?;
         let max_bytes = most_inflated(file.len());
         Ok(Self { path, file, members, max_bytes, identity })
@@ -99,7 +100,7 @@ impl Npz {
         Ok(element)
     }
 
-    /// That the deflated ones of these members do not become more than they may.
+    /// Checks that the deflated ones of these members do not become more than they may.
     fn check_size<'a>(&self, members: impl IntoIterator<Item = &'a Member>) -> Result<()> {
         let mut bytes = 0u64;
         for member in members.into_iter().filter(|member| member.method != 0) {
@@ -119,12 +120,12 @@ impl Npz {
         Ok(())
     }
 
-    /// What tells this archive from others: its name, its size, a hash.
+    /// Names what tells this archive from others: its name, its size, a hash.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// What each array is, without reading it, and by name.
+    /// Lists what each array is, without reading it, and by name.
     fn headers(&self) -> Result<Vec<(&str, Header)>> {
         let header =
             |member: &Member| self.header(member).map_err(|e| within(&self.path, &member.name, e).offset(member.at));
@@ -182,7 +183,7 @@ impl fmt::Debug for Npz {
     }
 }
 
-/// What a header of version 1 may have, and more than one of any version has.
+/// Bytes that a header of version 1 may have, and more than one of any version has.
 const LONGEST_HEADER: u64 = 1 << 16;
 
 /// At most `size` bytes and one more, so that a wrong size is seen; memory grows with what is really there.
@@ -281,6 +282,17 @@ mod tests {
         file[30] = b'y';
         let error = open(&file).unwrap_err().to_string();
         assert!(error.contains("its local header names \"y.npy\""), "{error}");
+    }
+
+    #[test]
+    fn an_archive_in_one_that_is_cut_is_not_taken_for_it() {
+        let plain = npy(&[1, 2, 3]);
+        let inner = zip(0, &plain, plain.len(), crc(&plain));
+        let outer = zip(0, &inner, inner.len(), crc(&inner));
+        for file in [&outer[..outer.len() - 30], &[&inner[..], b"rest"].concat()] {
+            let error = open(file).unwrap_err().to_string();
+            assert!(error.contains("not a whole zip file"), "{error}");
+        }
     }
 
     #[test]

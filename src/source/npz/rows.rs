@@ -1,4 +1,7 @@
 //! Rows of archives whose arrays have the same number of them.
+//!
+//! They are no [`Files`](crate::source::numbered::Files): what is read is an [`Npz`], which has its file and its part of the identity, and
+//! what is kept of it follows from options that are set when it is open.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,13 +11,14 @@ use rayon::prelude::*;
 
 use super::Npz;
 use crate::cores;
-use crate::dataset::map::RandomAccess;
+use crate::dataset::map::{RandomAccess, SourceFacts};
 use crate::element::{DType, Element};
 use crate::error::{Error, Result};
 use crate::fork::OwnLock;
 use crate::source::Patterns;
 use crate::source::files;
 use crate::source::firsts::Firsts;
+use crate::source::formats::Format;
 use crate::source::npy::aligned;
 
 /// Rows of `.npz` files along the first dimension, which all arrays of an archive share: a [`RandomAccess`] source of [`Element`].
@@ -51,7 +55,7 @@ impl NpzRows {
     /// As [`Npz::open`], and [`ErrorKind::Data`](crate::ErrorKind::Data) where arrays of one archive differ in the number of rows, or
     /// those of two in anything else.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
-        let paths = files::find(patterns, &[".npz"])?;
+        let paths = files::find(patterns, Format::Npz.endings())?;
         Self::of(cores::on_all(|| paths.into_par_iter().map(Npz::open).collect::<Result<Vec<_>>>())?)
     }
 
@@ -110,7 +114,7 @@ impl NpzRows {
     }
 }
 
-/// How many rows an archive has, and what they are.
+/// Counts the rows that an archive has, and says what they are.
 fn described(npz: &Npz) -> Result<(u64, Vec<Column>)> {
     let (mut rows, mut columns): (Option<(&str, usize)>, _) = (None, Vec::new());
     for (name, header) in npz.headers()? {
@@ -136,10 +140,6 @@ impl RandomAccess for NpzRows {
         self.firsts.len()
     }
 
-    fn is_native(&self) -> bool {
-        true
-    }
-
     fn read(&self, index: u64) -> Result<Element> {
         let (at, row) = self.firsts.find(index)?;
         let archive = self.element(at)?;
@@ -153,12 +153,8 @@ impl RandomAccess for NpzRows {
         Ok(element)
     }
 
-    fn name(&self) -> &'static str {
-        "npz_rows"
-    }
-
-    fn identity(&self) -> String {
-        self.identity.clone()
+    fn facts(&self) -> SourceFacts {
+        SourceFacts { is_native: true, ..SourceFacts::new("npz_rows", self.identity.clone()) }
     }
 
     fn record_bytes(&self, record: &Element) -> u64 {

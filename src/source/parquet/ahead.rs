@@ -1,10 +1,10 @@
-//! Where the pages of a group lie, and which bytes of a file some of its rows are made of.
+//! Places of the pages of a group, and which bytes of a file some of its rows are made of.
 
 use std::ops::Range;
 
 use super::group::File;
 
-/// Where the pages of rows `rows` of a row group lie, in the columns that are read: of the whole columns where there is no
+/// Finds the pages of rows `rows` of a row group, in the columns that are read: of the whole columns where there is no
 /// page index. What a damaged footer says is not believed but left to the decoder.
 pub(super) fn pages(file: &File, group: usize, rows: Range<u64>) -> Vec<Range<u64>> {
     let metadata = file.metadata.metadata();
@@ -33,7 +33,7 @@ pub(super) fn pages(file: &File, group: usize, rows: Range<u64>) -> Vec<Range<u6
     ranges
 }
 
-/// Where the pages of a row group begin, in those columns that are read and have an index, by which their pages are read whole.
+/// Finds the beginnings of the pages of a row group, in those columns that are read and have an index, by which their pages are read whole.
 pub(super) fn starts(file: &File, group: usize) -> Vec<u64> {
     let metadata = file.metadata.metadata();
     let (info, Some(index)) = (metadata.row_group(group), metadata.page_index()) else { return Vec::new() };

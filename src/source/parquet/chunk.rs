@@ -20,13 +20,13 @@ pub(super) const TAIL: u64 = 8;
 #[derive(Clone)]
 pub(super) struct Chunks {
     content: Content,
-    /// Where whole pages are read that have an index, ascending.
+    /// Beginnings of pages that are read whole, as they have an index; ascending.
     pages: Arc<[u64]>,
-    /// Why a range could not be read. Of that the decoder passes on a text at most.
+    /// The reason why a range could not be read. Of that the decoder passes on a text at most.
     failure: Arc<Mutex<Option<Error>>>,
 }
 
-/// What keeps the memory alive in [`Bytes`].
+/// Owner that keeps the memory alive in [`Bytes`].
 struct Piece(Buffer);
 
 impl AsRef<[u8]> for Piece {
@@ -77,7 +77,7 @@ impl Length for Chunks {
 impl ChunkReader for Chunks {
     type T = From;
 
-    /// What the decoder reads in this way are headers of pages without an index, and the last bytes of the file.
+    /// Reads headers of pages without an index, and the last bytes of the file: the decoder asks for nothing else in this way.
     fn get_read(&self, start: u64) -> Result<From> {
         self.slice(start, Some(start))?;
         if start.checked_add(TAIL) != Some(self.content.len()) {
@@ -95,7 +95,7 @@ impl ChunkReader for Chunks {
     }
 }
 
-/// That the header of the page at byte `start` makes no more work than it has bytes.
+/// Checks that the header of the page at byte `start` makes no more work than it has bytes.
 fn check(header: impl Read, start: u64) -> Result<()> {
     let fault = |e| ParquetError::General(format!("the header of the page at byte {start}: {e}"));
     thrift::check(header, PAGE).map_err(fault)
@@ -104,7 +104,7 @@ fn check(header: impl Read, start: u64) -> Result<()> {
 /// The bytes from some place on, to wherever they are read.
 pub(super) struct From {
     chunks: Chunks,
-    /// Where the piece ends.
+    /// Place where the piece ends.
     at: u64,
     piece: Buffer,
     taken: usize,

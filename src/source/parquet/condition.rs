@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::source::arrow::value::{Memory, value};
 use crate::source::columns::instead;
 
-/// What must be true of a row, for [`ParquetOptions::row_groups_where`](super::ParquetOptions::row_groups_where): numbers within limits, or a text.
+/// Condition that must be true of a row, for [`ParquetOptions::row_groups_where`](super::ParquetOptions::row_groups_where): numbers within limits, or a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     column: Name,

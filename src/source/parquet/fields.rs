@@ -47,7 +47,7 @@ pub(super) const PAGE: &[Field] = &[
     (8, Struct(&[(1, Number), (2, Number), (3, Number), (4, Number), (5, Number), (6, Number), (7, Bool)])),
 ];
 
-/// Where the pages of a column are.
+/// Places of the pages of a column.
 pub(super) const OFFSET_INDEX: &[Field] =
     &[(1, List(&Struct(&[(1, Number), (2, Number), (3, Number)]))), (2, List(&Number))];
 

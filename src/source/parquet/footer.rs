@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::source::contained::contained;
 use crate::source::content::Content;
 
-/// What the footer says, and where pages begin.
+/// Contents of the footer, and the places where pages begin.
 ///
 /// # Errors
 /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset if it is damaged.

@@ -128,7 +128,7 @@ impl Group {
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// What a span is made of, where that lies far away.
+    /// Finds the bytes that a span is made of, where they lie far away.
     pub(super) fn pages(&self, file: &File, span: u64) -> Vec<Range<u64>> {
         let is_far = file.chunks.content().here().is_none();
         let rows = span * self.span_rows..(span + 1).saturating_mul(self.span_rows).min(self.rows);
@@ -192,7 +192,7 @@ impl Group {
     }
 }
 
-/// What the decoder says; of what lies far away, what its store said.
+/// Makes the decoder's error ours; of what lies far away, that of its store.
 fn damaged(error: ParquetError) -> Error {
     match error {
         ParquetError::External(source) => match source.downcast::<Error>() {

@@ -12,8 +12,8 @@ mod tests;
 mod thrift;
 mod writer;
 
-use std::collections::{HashSet, VecDeque};
-use std::fmt;
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -26,24 +26,25 @@ use self::chunk::Chunks;
 pub use self::condition::Condition;
 use self::group::{File, Group};
 pub use self::writer::{ParquetCompression, ParquetWriter, ParquetWriterOptions};
+use super::arrow::block_files::{BlockFiles, Blocked, block_source};
 use super::arrow::columns;
-use super::arrow::spans::{Place, Span, Spans, each_row};
+use super::arrow::spans::{Place, Span, each_row};
 use super::arrow::value::Memory;
 use super::contained::contained;
-use super::content::{self, Content};
-use super::files::{self, FileId, Patterns};
-use super::firsts::Firsts;
+use super::content::{self, Content, Contents};
+use super::files::{FileId, Patterns};
+use super::formats::Format;
 use super::mmap::Access;
+use super::numbered::source_options;
 use super::units::{Held, Key, Units};
 use crate::cores;
-use crate::dataset::map::{Decoded, GetStacked, Many, RandomAccess, Shuffled};
-use crate::dataset::{Blocks, Upcoming};
-use crate::element::{Element, Name, Ragged, Run};
+use crate::element::{Name, Run};
 use crate::error::Result;
 use crate::fork::PerProcess;
+use crate::place::Location;
 use crate::startup::making;
 
-/// Rows of Parquet files, by number: a [`RandomAccess`] source of [`Element`].
+/// Rows of Parquet files, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`](crate::Element).
 ///
 /// | Parquet, as Arrow has it | value |
 /// |---|---|
@@ -76,16 +77,15 @@ use crate::startup::making;
 /// behind it, or behind stages of order and choices of columns, is copied out of the spans column by column, without elements:
 /// each span is decoded once for the batch, in whatever order its rows come. Values are copies: one that were a view would keep
 /// 16 MiB for itself.
-pub struct Parquet {
+pub struct Parquet(BlockFiles<Groups>);
+
+/// Files, and the row groups that are read of them.
+struct Groups {
     files: Vec<File>,
     groups: Vec<Group>,
-    /// Over the groups.
-    firsts: Firsts,
-    columns: Vec<Name>,
-    units: Units<Span>,
+    condition: Option<Condition>,
     /// Large groups that keep a decoder, oldest first.
     live: PerProcess<Mutex<VecDeque<usize>>>,
-    identity: String,
 }
 
 /// Decoders that are kept between two spans of a large row group.
@@ -99,17 +99,11 @@ impl Parquet {
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
+}
 
-    /// The options, to change before opening.
-    pub fn options() -> ParquetOptions {
-        ParquetOptions::default()
-    }
+block_source!(Parquet);
 
-    /// Names of the columns that are read, in order.
-    pub fn columns(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.columns.iter().map(Name::as_str)
-    }
-
+impl Groups {
     /// Notes that a group keeps a decoder, and drops that of the one that has had its longest.
     fn keep(&self, at: usize) {
         let mut live = self.live.lock();
@@ -125,20 +119,38 @@ impl Parquet {
     }
 }
 
-impl Spans for Parquet {
-    fn names(&self) -> &[Name] {
-        &self.columns
+impl Blocked for Groups {
+    const NAME: &'static str = "parquet";
+    const BLOCKS: &'static str = "row groups";
+
+    fn contents(&self) -> impl ExactSizeIterator<Item = &Content> {
+        self.files.iter().map(|file| file.chunks.content())
     }
 
-    fn find(&self, row: u64) -> Result<Place> {
-        let (at, row) = self.firsts.find(row)?;
+    fn content(&self, file: usize) -> &Content {
+        self.files[file].chunks.content()
+    }
+
+    fn rows(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.groups.iter().map(|group| group.rows)
+    }
+
+    fn spans(&self) -> u64 {
+        self.groups.iter().map(Group::spans).sum()
+    }
+
+    fn decoded_bytes(&self) -> u64 {
+        self.groups.iter().map(|group| group.bytes(&self.files[group.file])).fold(0, u64::saturating_add)
+    }
+
+    fn place(&self, at: usize, row: u64) -> Place {
         let (span, row, left) = self.groups[at].span_of(row);
-        Ok(Place { key: (at, span), row, left })
+        Place { key: (at, span), row, left }
     }
 
-    fn span(&self, (at, wanted): Key, rows: &[Run]) -> Result<Held<Span>> {
+    fn span(&self, units: &Units<Span>, (at, wanted): Key, rows: &[Run]) -> Result<Held<Span>> {
         let group = &self.groups[at];
-        let known = || self.units.get((at, wanted), each_row(rows));
+        let known = || units.get((at, wanted), each_row(rows));
         if let Some(held) = known() {
             return Ok(held);
         }
@@ -146,7 +158,7 @@ impl Spans for Parquet {
         let put = |span, batch: RecordBatch| {
             let bytes = batch.get_array_memory_size();
             let decoded = Span::new(&batch, file.order.iter().copied(), Memory::Copied, bytes);
-            self.units.put((at, span), decoded, each_row(if span == wanted { rows } else { &[] }))
+            units.put((at, span), decoded, each_row(if span == wanted { rows } else { &[] }))
         };
         // Another thread may decode it while this one waits for its turn.
         let decoded = making("a row group decoded", || group.decode(file, wanted, known, put))?;
@@ -156,16 +168,21 @@ impl Spans for Parquet {
         Ok(decoded)
     }
 
-    fn note(&self, key: Key, rows: &mut dyn Iterator<Item = usize>) {
-        self.units.note(key, rows);
+    fn path(&self, (at, _): Key) -> &Path {
+        &self.files[self.groups[at].file].path
     }
 
-    fn path(&self, (at, _): Key) -> Option<&Path> {
-        Some(&self.files[self.groups[at].file].path)
+    fn pages(&self, (at, span): Key) -> (usize, impl IntoIterator<Item = Range<u64>>) {
+        let group = &self.groups[at];
+        (group.file, group.pages(&self.files[group.file], span))
+    }
+
+    fn params(&self) -> String {
+        self.condition.iter().map(|condition| format!(", row groups where {condition}")).collect()
     }
 }
 
-/// How [`Parquet`] files are opened.
+/// Options with which [`Parquet`] files are opened.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `open`"]
 pub struct ParquetOptions {
@@ -180,6 +197,8 @@ impl Default for ParquetOptions {
         Self { columns: None, condition: None, cache_bytes: 256 << 20, access: Access::Normal }
     }
 }
+
+source_options!(ParquetOptions of Parquet, access at access);
 
 impl ParquetOptions {
     /// The columns to read, in this order; all of them at first. `meta.url` is the field `url` of the struct `meta`, unless a
@@ -203,24 +222,18 @@ impl ParquetOptions {
         self
     }
 
-    /// How the files will be read.
-    pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
-    }
-
     /// Opens files, globs or directories (of `.parquet` files).
     ///
     /// # Errors
     /// As [`Parquet::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is named.
     pub fn open(self, patterns: impl Patterns) -> Result<Parquet> {
-        let contents = content::open_all(patterns, &[".parquet"], self.access)?;
+        let contents = content::open_all(patterns, Format::Parquet.endings(), self.access)?;
         self.open_contents(contents)
     }
 
     /// The same, of files that are in memory already.
-    pub(super) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<Parquet> {
-        let open = |(path, content)| self.open_file(path, content);
+    pub(super) fn open_contents(self, contents: Contents) -> Result<Parquet> {
+        let open = |(file, content): (Location, _)| self.open_file(file.into_path(), content);
         let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
         let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
         let columns = columns::names(files[0].metadata.schema(), &files[0].chosen);
@@ -231,18 +244,12 @@ impl ParquetOptions {
                 groups.push(Group::new(at, file, group).map_err(|e| e.path(&file.path))?);
             }
         }
-        let firsts = Firsts::of(groups.iter().map(|group| group.rows))?;
-        let mut identity = format!("{}, columns=[{}]", files::identity(&ids), columns.join(", "));
-        if let Some(condition) = &self.condition {
-            identity += &format!(", row groups where {condition}");
-        }
-        let bytes = groups.iter().map(|group| group.bytes(&files[group.file])).fold(0, u64::saturating_add);
-        let units = Units::new(self.cache_bytes, firsts.len(), bytes);
-        Ok(Parquet { files, groups, firsts, columns, units, live: PerProcess::default(), identity })
+        let groups = Groups { files, groups, condition: self.condition, live: PerProcess::default() };
+        BlockFiles::new(groups, columns, &ids, self.cache_bytes).map(Parquet)
     }
 
     fn open_file(&self, path: PathBuf, content: Content) -> Result<(File, FileId)> {
-        let id = content.id(&path)?;
+        let id = content.id(&path);
         let chunks = Chunks::new(content);
         let metadata = footer::read(&chunks).map_err(|e| e.path(&path))?;
         let (chosen, mask) = self.choose(&metadata).map_err(|e| e.path(&path))?;
@@ -289,101 +296,4 @@ impl ParquetOptions {
 /// Whether a leaf lies in the field at this path.
 fn starts_with(leaf: &[String], path: &[&str]) -> bool {
     leaf.len() >= path.len() && leaf.iter().zip(path).all(|(a, b)| a == b)
-}
-
-impl RandomAccess for Parquet {
-    type Record = Element;
-
-    fn len(&self) -> u64 {
-        self.firsts.len()
-    }
-
-    fn is_native(&self) -> bool {
-        true
-    }
-
-    fn read(&self, index: u64) -> Result<Element> {
-        self.row(index, &mut None)
-    }
-
-    fn read_many(&self, indices: &[u64]) -> Many<Element> {
-        self.rows(indices)
-    }
-
-    fn has_columns(&self) -> bool {
-        true
-    }
-
-    fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
-        self.stacked(indices)
-    }
-
-    fn read_ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
-        self.ragged(indices, names)
-    }
-
-    fn reads_far(&self) -> bool {
-        content::any_far(self.files.iter().map(|file| file.chunks.content()))
-    }
-
-    fn looks_ahead(&self) -> Option<u64> {
-        Some(self.units.looks_ahead(self.reads_far()))
-    }
-
-    /// The pages of each span, once for all of its rows.
-    fn will_read(&self, next: Upcoming<'_>) {
-        self.units.tell(next, |index| self.find(index).ok().map(|place| (place.key, place.row)));
-        if !self.reads_far() {
-            return;
-        }
-        let mut spans = Vec::new();
-        for (at, row) in next.indices().iter().filter_map(|&index| self.firsts.find(index).ok()) {
-            let (span, ..) = self.groups[at].span_of(row);
-            if spans.last() != Some(&(at, span)) {
-                spans.push((at, span));
-            }
-        }
-        let mut told = HashSet::new();
-        spans.retain(|&span| told.insert(span));
-        let pages = spans.into_iter().flat_map(|(at, span)| {
-            let group = &self.groups[at];
-            let pages = group.pages(&self.files[group.file], span);
-            pages.into_iter().map(move |pages| (group.file, pages))
-        });
-        content::will_read(pages, next, |at| self.files[at].chunks.content());
-    }
-
-    fn take_decoded(&self) -> Option<Decoded> {
-        self.units.take_decoded()
-    }
-
-    fn blocks(&self) -> Option<Blocks> {
-        self.units.blocks(self.groups.iter().map(|group| group.rows))
-    }
-
-    fn if_shuffled(&self) -> Option<Shuffled> {
-        self.units.if_shuffled(self.groups.iter().map(Group::spans).sum())
-    }
-
-    fn name(&self) -> &'static str {
-        "parquet"
-    }
-
-    fn identity(&self) -> String {
-        self.identity.clone()
-    }
-
-    fn record_bytes(&self, record: &Element) -> u64 {
-        record.nbytes() as u64
-    }
-
-    fn memory_bytes(&self) -> Option<u64> {
-        Some(self.units.budget() as u64)
-    }
-}
-
-impl fmt::Debug for Parquet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Parquet({} rows, {} row groups, {} files)", self.len(), self.groups.len(), self.files.len())
-    }
 }

@@ -26,7 +26,7 @@ pub(super) struct RowGroups<W: Write + Send> {
     rows: usize,
     most_rows: usize,
     most_bytes: usize,
-    /// Who encodes; without it, whoever writes does.
+    /// Threads that encode; without them, the thread that writes does.
     pool: Option<Arc<ThreadPool>>,
 }
 
@@ -72,7 +72,7 @@ impl<W: Write + Send> RowGroups<W> {
         self.file.into_inner()
     }
 
-    /// How many rows still fit, as far as those that are there tell.
+    /// Estimates how many rows still fit, as far as those that are there tell.
     fn room(&self) -> usize {
         let rows = self.most_rows - self.rows;
         if self.rows == 0 {

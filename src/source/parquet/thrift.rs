@@ -1,8 +1,11 @@
-//! What the headers and footers of Parquet may make of work: no more than they have bytes.
+//! Limit of the work that headers and footers of Parquet may make: no more than they have bytes.
 //!
-//! The `parquet` crate skips fields that it does not know, and while it skips a list it believes what that says of its length:
-//! doubles behind the end of a file cost it a step each, and booleans no byte at all. So a few bytes would keep it busy for minutes.
-//! Each header is therefore walked over here before it is read there.
+//! The `parquet` crate (60.1.0) skips fields that it does not know, and while it skips a list it believes what that says of its length
+//! (`skip_till_depth` in `src/parquet_thrift.rs`): doubles behind the end of a file cost it a step each, and booleans no byte at all. So a
+//! few bytes would keep it busy for minutes. Of the lists that it knows it compares the length with the bytes that are left before it takes
+//! memory, but not where it reads a page index (`try_from_fast` in `src/file/page_index/offset_index.rs`) or the header of a page. Each
+//! header is therefore walked over here before it is read there, until <https://github.com/apache/arrow-rs/issues/9874> is closed; a test
+//! holds that the crate still needs it.
 //!
 //! The encoding: [Thrift's compact protocol](https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
 
@@ -14,11 +17,11 @@ use super::fields::Type::{self, List, Struct};
 /// Structs and lists in each other: as many as the `parquet` crate follows.
 const MAX_DEPTH: usize = 64;
 
-/// That a whole struct lies at the beginning of `input`, every item of which takes a byte or more, and whose `known` fields are what
+/// Checks that a whole struct lies at the beginning of `input`, every item of which takes a byte or more, and whose `known` fields are what
 /// they are read as.
 ///
 /// # Errors
-/// What is wrong; what `input` reports.
+/// The fault that was found; what `input` reports.
 pub(super) fn check(input: impl Read, known: &[Field]) -> io::Result<()> {
     Walk(input).fields(known, MAX_DEPTH)
 }

@@ -208,7 +208,7 @@ impl ParquetWriterOptions {
         Ok(builder.build())
     }
 
-    /// What is different for a column of numbers.
+    /// Sets what is different for a column of numbers.
     fn column(&self, builder: WriterPropertiesBuilder, path: &ColumnPath, kind: &Kind) -> WriterPropertiesBuilder {
         let (dtype, is_array) = match kind {
             Kind::Array(dtype, _) | Kind::Empty(dtype) => (*dtype, true),
@@ -250,7 +250,7 @@ impl<W: Write + Send> ParquetWriter<W> {
     /// Adds a row.
     ///
     /// # Errors
-    /// Those of the type.
+    /// The errors that the type lists.
     pub fn write(&mut self, row: &Element) -> Result<()> {
         if matches!(self.state, State::Failed) {
             return Err(failed_before());
@@ -271,7 +271,7 @@ impl<W: Write + Send> ParquetWriter<W> {
     /// Ends the file, and gives back what it was written to.
     ///
     /// # Errors
-    /// Those of the type.
+    /// The errors that the type lists.
     pub fn finish(mut self) -> Result<W> {
         let last = self.rows.take()?;
         let writer = self.writer()?;

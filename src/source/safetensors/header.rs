@@ -1,4 +1,4 @@
-//! Where the tensors of a file are.
+//! Places of the tensors of a file.
 
 use std::ops::Range;
 
@@ -16,11 +16,11 @@ const LONGEST: u64 = 100_000_000;
 /// A header, by which the tensors lie one behind the other, from its end to the end of the file.
 pub(super) struct Header {
     metadata: Metadata,
-    /// Where the first tensor begins.
+    /// Beginning of the first tensor.
     data: u64,
 }
 
-/// Where a tensor is, and what.
+/// Place and kind of a tensor.
 #[derive(Debug)]
 pub(super) struct Tensor {
     pub(super) name: Name,

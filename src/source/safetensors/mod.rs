@@ -5,27 +5,21 @@
 mod header;
 mod writer;
 
-use std::fmt;
-use std::path::PathBuf;
-
-use rayon::prelude::*;
+use std::ops::Range;
 
 use self::header::{Header, Tensor};
 pub use self::writer::{SafetensorsWriter, SafetensorsWriterOptions};
 use super::columns::instead;
-use super::content::{self, Content};
-use super::files::{self, FileId, Patterns};
-use super::firsts::Firsts;
+use super::content::{self, Content, Contents};
+use super::files::{self, Patterns};
+use super::formats::Format;
 use super::mmap::Access;
 use super::npy::aligned;
-use crate::cores;
-use crate::dataset::map::RandomAccess;
+use super::numbered::{File, Files, Numbered, named_source, source_options};
 use crate::element::{Array, Element, Name};
 use crate::error::{Error, Result};
 
-const ENDINGS: [&str; 1] = [".safetensors"];
-
-/// Tensors of safetensors files: a [`RandomAccess`] source of [`Element`].
+/// Tensors of safetensors files: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`].
 ///
 /// A record is a file, with its tensors by name, in the order in which they lie there; or, with [`SafetensorsOptions::rows`], row `i`
 /// of every tensor along the first dimension, which they then share, through all files. Tensors and rows are views of the mapped
@@ -40,18 +34,7 @@ const ENDINGS: [&str; 1] = [".safetensors"];
 ///
 /// # Cost
 /// Opening reads the headers; reading a record reads its bytes and no others.
-pub struct Safetensors {
-    files: Vec<File>,
-    /// Rows of the files, if these are the records.
-    firsts: Option<Firsts>,
-    identity: String,
-}
-
-struct File {
-    path: PathBuf,
-    content: Content,
-    tensors: Vec<Tensor>,
-}
+pub struct Safetensors(Files<Tensors>);
 
 impl Safetensors {
     /// Opens files, globs or directories (of `.safetensors` files) with the default options.
@@ -61,14 +44,9 @@ impl Safetensors {
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
-
-    /// The options, to change before opening.
-    pub fn options() -> SafetensorsOptions {
-        SafetensorsOptions::default()
-    }
 }
 
-/// How [`Safetensors`] files are opened.
+/// Options with which [`Safetensors`] files are opened.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
 pub struct SafetensorsOptions {
@@ -78,13 +56,9 @@ pub struct SafetensorsOptions {
     columns: Option<Vec<Name>>,
 }
 
-impl SafetensorsOptions {
-    /// How the files will be read.
-    pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
-    }
+source_options!(SafetensorsOptions of Safetensors, access at access);
 
+impl SafetensorsOptions {
     /// Whether a record is a row of all tensors instead of a file; `false` at first.
     pub fn rows(mut self, rows: bool) -> Self {
         self.rows = rows;
@@ -109,29 +83,24 @@ impl SafetensorsOptions {
     /// As [`Safetensors::open`]; [`ErrorKind::Data`](crate::ErrorKind::Data) if a chosen tensor is not there, or, for rows, tensors
     /// differ in the number of them, or files in anything else.
     pub fn open(self, patterns: impl Patterns) -> Result<Safetensors> {
-        self.of(content::open_all(patterns, &ENDINGS, self.access)?)
+        let contents = content::open_all(patterns, Format::Safetensors.endings(), self.access)?;
+        self.of(contents)
     }
 
-    fn of(&self, contents: Vec<(PathBuf, Content)>) -> Result<Safetensors> {
-        let open = |(path, content)| self.file(path, content);
-        let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
-        let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
-        let chosen = self.columns.iter().map(|columns| format!(", columns=[{}]", columns.join(", ")));
-        let rows = self.rows.then(|| ", rows".to_owned());
-        let identity = [files::identity(&ids)].into_iter().chain(chosen).chain(rows).collect();
-        let firsts = self.rows.then(|| rows_of(&files)).transpose()?;
-        Ok(Safetensors { files, firsts, identity })
+    fn of(self, contents: Contents) -> Result<Safetensors> {
+        let files = Files::open(Tensors(self), contents, |Tensors(options), file| options.tensors(&file.content))?;
+        if files.format.0.rows {
+            check_rows(files.files())?;
+        }
+        Ok(Safetensors(files))
     }
 
-    fn file(&self, path: PathBuf, content: Content) -> Result<(File, FileId)> {
-        let id = content.id(&path)?;
-        let header = Header::read(&content).map_err(|e| e.path(&path))?;
-        let tensors = match &self.columns {
+    fn tensors(&self, file: &Content) -> Result<Vec<Tensor>> {
+        let header = Header::read(file)?;
+        match &self.columns {
             None => header.tensors(self.float8_as_u8),
             Some(columns) => columns.iter().map(|name| self.chosen(&header, name)).collect(),
-        };
-        let tensors = tensors.map_err(|e| e.path(&path))?;
-        Ok((File { path, content, tensors }, id))
+        }
     }
 
     fn chosen(&self, header: &Header, name: &str) -> Result<Tensor> {
@@ -144,18 +113,17 @@ impl SafetensorsOptions {
 
     /// A file that is in memory already.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn open_bytes(&self, bytes: &[u8]) -> Result<Safetensors> {
+    pub(super) fn open_bytes(self, bytes: &[u8]) -> Result<Safetensors> {
         self.of(vec![("a.safetensors".into(), crate::element::Buffer::copy_from(bytes).into())])
     }
 }
 
-/// Rows of each file, whose tensors must be those of the first but for their number.
-fn rows_of(files: &[File]) -> Result<Firsts> {
-    let mut counts = Vec::new();
+/// Checks that each file has rows, and that its tensors are those of the first but for their number.
+fn check_rows(files: &[File<Vec<Tensor>>]) -> Result<()> {
     for file in files {
         let wrong = |text: String| Err(Error::data(text).path(&file.path).offset(8));
         let mut rows: Option<(&Tensor, u64)> = None;
-        for tensor in &file.tensors {
+        for tensor in &file.index {
             match (rows, tensor.rows()) {
                 (_, None) => return wrong(format!("tensor {:?} has no dimension, and so no rows", tensor.name)),
                 (Some((first, rows)), Some(others)) if rows != others => {
@@ -169,78 +137,62 @@ fn rows_of(files: &[File]) -> Result<Firsts> {
         }
         let same = |(a, b): (&Tensor, &Tensor)| a.has_rows_like(b);
         if let Some(first) = files.first()
-            && (first.tensors.len() != file.tensors.len() || !first.tensors.iter().zip(&file.tensors).all(same))
+            && (first.index.len() != file.index.len() || !first.index.iter().zip(&file.index).all(same))
         {
-            let name = files::file_name(&first.path).into_owned();
+            let name = files::file_name(first.path.as_ref()).into_owned();
             return wrong(format!("its tensors differ from those of {name} in names, types or shapes"));
         }
-        counts.push(rows.map_or(0, |(_, rows)| rows));
     }
-    Firsts::of(counts)
+    Ok(())
 }
 
-impl File {
-    fn element(&self, array: impl Fn(&Tensor) -> Result<Array>) -> Result<Element> {
-        let mut fields = Vec::with_capacity(self.tensors.len());
-        for tensor in &self.tensors {
-            fields.push((tensor.name.clone(), array(tensor)?.into()));
+/// Reader that makes records of the tensors of a file.
+struct Tensors(SafetensorsOptions);
+
+impl Tensors {
+    /// Returns the part of a tensor that a record has: its shape, and where its bytes are.
+    fn part<'a>(&self, tensor: &'a Tensor, record: u64) -> (&'a [usize], Range<u64>) {
+        if self.0.rows { tensor.row(record) } else { (&tensor.shape, tensor.bytes.clone()) }
+    }
+}
+
+impl Numbered for Tensors {
+    type Record = Element;
+    type Index = Vec<Tensor>;
+
+    const NAME: &'static str = "safetensors";
+
+    fn len(&self, file: &File<Vec<Tensor>>) -> u64 {
+        if self.0.rows { file.index.first().and_then(Tensor::rows).unwrap_or(0) } else { 1 }
+    }
+
+    fn read(&self, file: &File<Vec<Tensor>>, record: u64) -> Result<Element> {
+        let mut fields = Vec::with_capacity(file.index.len());
+        for tensor in &file.index {
+            let (shape, bytes) = self.part(tensor, record);
+            let array = aligned(Array::new(tensor.dtype, shape, file.content.read(bytes)?)?)?;
+            fields.push((tensor.name.clone(), array.into()));
         }
         Ok(Element::from_unique(fields))
     }
 
-    fn whole(&self, tensor: &Tensor) -> Result<Array> {
-        aligned(Array::new(tensor.dtype, &tensor.shape, self.content.read(tensor.bytes.clone())?)?)
+    /// Whole files are not fetched ahead: many have no room beside each other.
+    fn ranges(&self, file: &File<Vec<Tensor>>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
+        let tensors = file.index.iter().filter(|_| self.0.rows);
+        tensors.map(move |tensor| self.part(tensor, record).1)
     }
 
-    fn row(&self, tensor: &Tensor, row: u64) -> Result<Array> {
-        let (shape, bytes) = tensor.row(row);
-        aligned(Array::new(tensor.dtype, shape, self.content.read(bytes)?)?)
-    }
-}
-
-impl RandomAccess for Safetensors {
-    type Record = Element;
-
-    fn len(&self) -> u64 {
-        self.firsts.as_ref().map_or(self.files.len() as u64, Firsts::len)
+    fn locate(&self, file: &File<Vec<Tensor>>, _: u64, error: Error) -> Error {
+        error.path(&file.path)
     }
 
-    fn is_native(&self) -> bool {
-        true
-    }
-
-    fn read(&self, index: u64) -> Result<Element> {
-        let (at, row) = match &self.firsts {
-            Some(firsts) => firsts.find(index).map(|(at, row)| (at, Some(row)))?,
-            None => (usize::try_from(index).unwrap_or(usize::MAX), None),
-        };
-        let missing = || Error::data(format!("no file {index}: there are {}", self.files.len()));
-        let file = self.files.get(at).ok_or_else(missing)?;
-        let element = match row {
-            Some(row) => file.element(|tensor| file.row(tensor, row)),
-            None => file.element(|tensor| file.whole(tensor)),
-        };
-        element.map_err(|e| e.path(&file.path))
-    }
-
-    fn name(&self) -> &'static str {
-        "safetensors"
-    }
-
-    fn identity(&self) -> String {
-        self.identity.clone()
-    }
-
-    fn record_bytes(&self, record: &Element) -> u64 {
-        record.nbytes() as u64
+    fn params(&self) -> String {
+        let chosen = self.0.columns.as_ref().map(|columns| format!(", columns=[{}]", columns.join(", ")));
+        chosen.unwrap_or_default() + if self.0.rows { ", rows" } else { "" }
     }
 }
 
-impl fmt::Debug for Safetensors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Safetensors({} records, {} files)", self.len(), self.files.len())
-    }
-}
+named_source!(Safetensors of Element);
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@ use half::bf16;
 use proptest::prelude::*;
 
 use super::*;
+use crate::dataset::map::RandomAccess;
 use crate::element::{Buffer, DType};
 use crate::error::ErrorKind;
 
@@ -29,7 +30,7 @@ fn a_file_is_an_element_or_rows() {
     let rows = open(Safetensors::options().rows(true).columns(["a", "b"]), TWO, &DATA).unwrap();
     let want = Element::new().with("a", Array::scalar(bf16::from_f32(2.0))).with("b", Array::from_vec(vec![3u8, 4]));
     assert_eq!((rows.len(), rows.read(1).unwrap()), (2, want));
-    assert_ne!(rows.identity(), source.identity());
+    assert_ne!(rows.facts().identity, source.facts().identity);
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub struct SafetensorsWriter<W> {
     elements: Vec<Element>,
 }
 
-/// How a safetensors file is written.
+/// Options with which a safetensors file is written.
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use = "options do nothing until `write_to`"]
 pub struct SafetensorsWriterOptions {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::source::content::{Content, untold};
 use crate::source::starts::{Facts, Starts, StartsBuilder};
 
-/// Where the records of a file start.
+/// Finds where the records of a file start.
 pub(super) fn starts(file: &Content) -> Result<Starts> {
     let (mut starts, mut at) = (StartsBuilder::default(), 0);
     let (mut stream, size) = (file.stream(), file.len());

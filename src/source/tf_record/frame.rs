@@ -15,7 +15,7 @@ pub(super) fn masked(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// What stands in front of a record, and what behind it.
+/// Makes what stands in front of a record, and what behind it.
 pub(super) fn around(record: &[u8]) -> ([u8; HEAD], [u8; FOOT]) {
     let length = (record.len() as u64).to_le_bytes();
     let mut head = [0; HEAD];
@@ -43,7 +43,7 @@ pub(super) fn length(head: &[u8]) -> Result<u64> {
     Ok(u64::from_le_bytes(length.try_into().expect("8 bytes")))
 }
 
-/// Where the data of the record lies whose frame begins at `at`, in a file that is all there.
+/// Finds the data of the record whose frame begins at `at`, in a file that is all there.
 ///
 /// # Errors
 /// Data, at the offset of the frame, if its length is damaged or reaches over the end of the file.
@@ -63,7 +63,7 @@ pub(super) fn span(head: &[u8], at: u64, size: u64) -> Result<Range<u64>> {
     end.map(|end| start..end).ok_or_else(|| Error::data(text()).offset(at))
 }
 
-/// That data is what was written, by the checksum behind it.
+/// Checks that data is what was written, by the checksum behind it.
 pub(super) fn check(data: &[u8], stored: [u8; FOOT]) -> Result<()> {
     let (stored, computed) = (u32::from_le_bytes(stored), masked(data));
     if stored != computed && checksums::are_checked() {

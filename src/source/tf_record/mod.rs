@@ -10,9 +10,7 @@ mod seek;
 mod stream;
 mod writer;
 
-use std::fmt;
 use std::ops::Range;
-use std::path::PathBuf;
 
 use self::frame::{FOOT, HEAD};
 #[cfg(all(feature = "python", feature = "compress"))]
@@ -20,19 +18,16 @@ pub(crate) use self::reader::Reader as TfRecordReader;
 #[cfg(feature = "compress")]
 pub use self::stream::{TfRecordIter, TfRecordStream};
 pub use self::writer::{TfRecordWriter, TfRecordWriterOptions};
-use super::content::{self, Content, refuse_compressed};
-use super::files::{self, Patterns};
-use super::firsts::Firsts;
-use super::index_cache::{IndexCache, Records, load_or_find};
+use super::content::{self, Content, Contents, refuse_compressed};
+use super::files::Patterns;
+use super::formats::Format;
+use super::index_cache::{IndexCache, Records};
 use super::mmap::Access;
+use super::numbered::{File, Files, Numbered, named_source, source_options};
 use super::signs::{self, may_be_zlib};
 use super::starts::{Facts, Starts, StartsBuilder};
-use crate::dataset::Upcoming;
-use crate::dataset::map::{Many, RandomAccess};
 use crate::element::Buffer;
 use crate::error::{Error, Result};
-
-const ENDINGS: [&str; 2] = [".tfrecord", ".tfrecords"];
 
 /// The first bytes of a file that say whether it is compressed.
 pub(crate) const BEGINNING: u64 = HEAD as u64;
@@ -49,7 +44,7 @@ pub(crate) fn is_tf_record(head: &[u8]) -> bool {
     head.get(..HEAD).is_some_and(|head| frame::length(head).is_ok())
 }
 
-/// Records of TFRecord files that are not compressed, by number: a [`RandomAccess`] source of bytes ([`Buffer`]), views of the
+/// Records of TFRecord files that are not compressed, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of bytes ([`Buffer`]), views of the
 /// mapped files. Those of gzip and zlib are read in order, by `TfRecordStream`.
 ///
 /// ```
@@ -72,19 +67,7 @@ pub(crate) fn is_tf_record(head: &[u8]) -> bool {
 /// # Cost
 /// Opening walks over the lengths of all records, or takes where they are from the [`IndexCache`]; 4 bytes a record are held.
 /// Reading takes the time of a checksum of the data. See [`Mapping`](super::Mapping) for what must not be done to the files meanwhile.
-pub struct TfRecord {
-    files: Vec<File>,
-    firsts: Firsts,
-    /// Whether some files lie far away.
-    far: bool,
-    identity: String,
-}
-
-struct File {
-    path: PathBuf,
-    content: Content,
-    starts: Starts,
-}
+pub struct TfRecord(Files<Frames>);
 
 impl TfRecord {
     /// Opens files, globs or directories (of `.tfrecord` and `.tfrecords` files).
@@ -95,11 +78,6 @@ impl TfRecord {
         Self::options().open(patterns)
     }
 
-    /// The options, to change before opening.
-    pub fn options() -> TfRecordOptions {
-        TfRecordOptions::default()
-    }
-
     /// A record as a TFRecord file has it: behind its length and a checksum of that, in front of its own.
     pub fn framed(record: &[u8]) -> Vec<u8> {
         let (head, foot) = frame::around(record);
@@ -107,7 +85,7 @@ impl TfRecord {
     }
 }
 
-/// How [`TfRecord`] files are opened.
+/// Options with which [`TfRecord`] files are opened.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
 pub struct TfRecordOptions {
@@ -115,16 +93,12 @@ pub struct TfRecordOptions {
     access: Access,
 }
 
+source_options!(TfRecordOptions of TfRecord, access at access);
+
 impl TfRecordOptions {
-    /// Where the places of the records are kept; beside the file at first.
+    /// Sets where the places of the records are kept; beside the file at first.
     pub fn cache(mut self, cache: IndexCache) -> Self {
         self.cache = cache;
-        self
-    }
-
-    /// How the files will be read.
-    pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
         self
     }
 
@@ -133,39 +107,16 @@ impl TfRecordOptions {
     /// # Errors
     /// As [`TfRecord::open`].
     pub fn open(self, patterns: impl Patterns) -> Result<TfRecord> {
-        self.of(content::open_all(patterns, &ENDINGS, self.access)?)
+        self.of(content::open_all(patterns, Format::TfRecord.endings(), self.access)?)
     }
 
     /// The same of files that are open.
-    pub(crate) fn of(&self, contents: Vec<(PathBuf, Content)>) -> Result<TfRecord> {
-        let (starts, ids) = load_or_find(&contents, Records::Frames, &self.cache, |at| starts(&contents[at].1))?;
-        let file = |((path, content), starts)| File { path, content, starts };
-        let files: Vec<File> = contents.into_iter().zip(starts).map(file).collect();
-        let firsts = Firsts::of(files.iter().map(|file| file.starts.len()))?;
-        let far = content::any_far(files.iter().map(|file| &file.content));
-        Ok(TfRecord { files, firsts, far, identity: files::identity(&ids) })
+    pub(crate) fn of(&self, contents: Contents) -> Result<TfRecord> {
+        Files::indexed(Frames, contents, Records::Frames, &self.cache, starts).map(TfRecord)
     }
 }
 
-impl File {
-    fn read(&self, record: u64) -> Result<Buffer> {
-        let at = self.starts.get(record).ok_or_else(|| Error::data("no such record"))?;
-        let Some(file) = self.content.here() else { return far::read(&self.content, self.place(record)) };
-        let range = frame::data(file, at as usize)?;
-        // `data` has asked for the checksum, too.
-        let stored = file[range.end..].first_chunk::<FOOT>().copied().unwrap_or_default();
-        frame::check(&file[range.clone()], stored).map_err(|e| e.offset(at))?;
-        self.content.read(range.start as u64..range.end as u64)
-    }
-
-    /// Where a record lies, with its frame.
-    fn place(&self, record: u64) -> Range<u64> {
-        let start = |record| self.starts.get(record).unwrap_or(self.content.len());
-        start(record)..start(record + 1)
-    }
-}
-
-/// Where the records of a file start.
+/// Finds where the records of a file start.
 fn starts(file: &Content) -> Result<Starts> {
     let head = file.read(0..file.len().min(BEGINNING))?;
     refuse_compressed(
@@ -182,81 +133,48 @@ fn starts(file: &Content) -> Result<Starts> {
     Ok(starts.finish(Facts { size: file.len() as u64, ..Facts::default() }))
 }
 
-impl TfRecord {
-    /// The files and ranges where these records lie.
-    fn parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
-        let place = |&index: &u64| self.firsts.find(index).ok().map(|(at, record)| (at, self.files[at].place(record)));
-        indices.iter().filter_map(place)
-    }
-}
+/// Reader of records.
+struct Frames;
 
-impl RandomAccess for TfRecord {
+impl Numbered for Frames {
     type Record = Buffer;
+    type Index = Starts;
 
-    fn len(&self) -> u64 {
-        self.firsts.len()
+    const NAME: &'static str = "tfrecord";
+
+    fn len(&self, file: &File<Starts>) -> u64 {
+        file.index.len()
     }
 
-    fn is_native(&self) -> bool {
-        true
+    #[inline]
+    fn read(&self, file: &File<Starts>, record: u64) -> Result<Buffer> {
+        let missing = || Error::data("no such record");
+        let Some(bytes) = file.content.here() else {
+            return far::read(&file.content, file.range(record).ok_or_else(missing)?);
+        };
+        let at = file.index.get(record).ok_or_else(missing)?;
+        let range = frame::data(bytes, at as usize)?;
+        // `data` has asked for the checksum, too.
+        let stored = bytes[range.end..].first_chunk::<FOOT>().copied().unwrap_or_default();
+        frame::check(&bytes[range.clone()], stored).map_err(|e| e.offset(at))?;
+        file.content.read(range.start as u64..range.end as u64)
     }
 
-    fn read(&self, index: u64) -> Result<Buffer> {
-        let (at, record) = self.firsts.find(index)?;
-        let file = &self.files[at];
-        file.read(record).map_err(|e| e.path(&file.path).record(record))
+    fn ranges(&self, file: &File<Starts>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
+        file.range(record)
     }
 
-    fn read_many(&self, indices: &[u64]) -> Many<Buffer> {
-        if self.far {
-            content::fetch_all(self.parts(indices), |at| &self.files[at].content);
-        }
-        Many::one_by_one(indices, |index| self.read(index).map(Some))
-    }
-
-    fn reads_together(&self) -> bool {
-        self.far
-    }
-
-    fn reads_far(&self) -> bool {
-        self.far
-    }
-
-    fn will_read(&self, next: Upcoming<'_>) {
-        content::will_read(self.parts(next.indices()), next, |at| &self.files[at].content);
-    }
-
-    fn place(&self, index: u64) -> Option<(PathBuf, u64)> {
-        let (at, record) = self.firsts.find(index).ok()?;
-        Some((self.files[at].path.clone(), record))
-    }
-
-    fn name(&self) -> &'static str {
-        "tfrecord"
-    }
-
-    fn identity(&self) -> String {
-        self.identity.clone()
-    }
-
-    fn record_bytes(&self, record: &Buffer) -> u64 {
-        record.len() as u64
-    }
-
-    fn memory_bytes(&self) -> Option<u64> {
-        Some(self.files.iter().map(|file| file.starts.memory_bytes()).sum())
+    fn index_bytes(starts: &Starts) -> Option<u64> {
+        Some(starts.memory_bytes())
     }
 }
 
-impl fmt::Debug for TfRecord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TfRecord({} records, {} files)", self.len(), self.files.len())
-    }
-}
+named_source!(TfRecord of Buffer);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::map::RandomAccess;
 
     #[test]
     fn files_follow_each_other_and_damage_says_where() {
@@ -298,7 +216,7 @@ mod tests {
         let (first, cached) = (open(), dir.path().join(".a.tfrecord.gmi"));
         let index = std::fs::read(&cached).unwrap();
         let second = open();
-        assert_eq!((second.len(), second.identity()), (first.len(), first.identity()));
+        assert_eq!((second.len(), second.facts().identity), (first.len(), first.facts().identity));
         assert_eq!(second.read(9).unwrap(), first.read(9).unwrap());
         // What is not the index of this file is made again.
         std::fs::write(&cached, &index[..index.len() - 4]).unwrap();

@@ -10,10 +10,10 @@ use crate::error::{Error, Result};
 
 impl Reader {
     pub(crate) fn open_path(path: &Path, access: Access) -> Result<Self> {
-        Self::open(&Content::open(path, access)?).map_err(|e| e.path(path))
+        Self::open(&Content::open(&path.into(), access)?).map_err(|e| e.path(path))
     }
 
-    /// Where the next record begins.
+    /// Finds where the next record begins.
     pub(crate) fn byte(&self) -> u64 {
         self.byte
     }

@@ -1,18 +1,16 @@
 //! TFRecord files read front to back: what compression leaves of them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::super::content::{self, Content};
+use super::super::content::{self, Content, Contents};
 use super::super::file_stream::{FileState, FileStream, Forward, file_stream, shorter};
 use super::super::files::Patterns;
+use super::super::formats::Format;
 use super::super::mmap::Access;
 use super::reader::Reader;
 use crate::cx::Cx;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
-
-const ENDINGS: [&str; 6] =
-    [".tfrecord.gz", ".tfrecords.gz", ".tfrecord.zlib", ".tfrecords.zlib", ".tfrecord", ".tfrecords"];
 
 file_stream! {
     /// Records of TFRecord files, gzip, zlib or plain, read front to back: an [`IterDataset`](crate::IterDataset) of bytes ([`Buffer`]).
@@ -30,7 +28,7 @@ file_stream! {
     TfRecordStream of Buffer, TfRecordIter at FileState, by TfRecords
 }
 
-/// How records are read.
+/// Rules by which records are read.
 struct TfRecords;
 
 impl TfRecordStream {
@@ -39,12 +37,12 @@ impl TfRecordStream {
     /// # Errors
     /// If nothing is found, or a file cannot be mapped.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
-        Self::of(content::open_all(patterns, &ENDINGS, Access::Sequential)?)
+        Self::of(content::open_all(patterns, &Format::endings_of("tfrecord"), Access::Sequential)?)
     }
 
     /// Files that are open already.
-    pub(in super::super) fn of(files: Vec<(PathBuf, Content)>) -> Result<Self> {
-        FileStream::of(files, TfRecords).map(Self)
+    pub(in super::super) fn of(files: Contents) -> Result<Self> {
+        Ok(Self(FileStream::of(files, TfRecords)))
     }
 }
 

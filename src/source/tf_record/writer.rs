@@ -33,7 +33,7 @@ enum Out<W: Write> {
     Gzip(Box<flate2::write::GzEncoder<BufWriter<W>>>),
 }
 
-/// How a TFRecord file is written: as it is, unless it is told otherwise.
+/// Compression of a TFRecord file that is written: none, unless it is told otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use = "options do nothing without a writer"]
 pub struct TfRecordWriterOptions {

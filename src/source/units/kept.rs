@@ -70,7 +70,7 @@ impl<U> Kept<U> {
         self.replace(key, Entry { held, memory, number: self.clock, used: false, left });
     }
 
-    /// So many rows were read that were told of: a copy that has no others goes.
+    /// Notes that so many rows were read that were told of: a copy that has no others goes.
     pub(super) fn used_up(&mut self, key: Key, rows: usize) {
         if rows == 0 {
             return;

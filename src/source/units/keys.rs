@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use super::Key;
 
-/// What is known of units, by their keys.
+/// Facts about units, by their keys.
 pub(super) type ByKey<T> = HashMap<Key, T, BuildHasherDefault<KeyHasher>>;
 
 /// A hasher of a few numbers, which are those of files and of places in them: nobody chooses them so that they collide.

@@ -119,14 +119,19 @@ struct Inner<U> {
     /// Rows and bytes of what was decoded, to know how large a row is; at first as far as the files tell.
     seen_rows: u64,
     seen_bytes: u64,
-    /// The window is not to be larger: as many rows have turned out not to fit.
+    /// The window is not to be larger: more rows have turned out not to fit.
     most: u64,
+    /// Rows that were read of all passes, and their number when `most` is judged again.
+    read: u64,
+    judged_at: u64,
+    /// Rows whose copies had to go since it was judged, although they were asked for.
+    lost: u64,
 }
 
 impl<U> Default for Inner<U> {
     fn default() -> Self {
         let (kept, told, loading) = (Kept::new(), Told::default(), ByKey::default());
-        Self { kept, told, loading, seen_rows: 0, seen_bytes: 0, most: MOST }
+        Self { kept, told, loading, seen_rows: 0, seen_bytes: 0, most: MOST, read: 0, judged_at: 0, lost: 0 }
     }
 }
 
@@ -147,7 +152,7 @@ impl<U: Unit> Units<U> {
         let mut inner = units.lock();
         // What the files tell is a guess, and forgotten with the first unit.
         (inner.seen_rows, inner.seen_bytes) = (rows, expected);
-        units.set_window(&inner);
+        units.set_window(&mut inner);
         (inner.seen_rows, inner.seen_bytes) = (0, 0);
         drop(inner);
         units
@@ -254,7 +259,7 @@ impl<U: Unit> Units<U> {
         inner.kept.put(key, unit.clone(), memory);
         self.note_read(&mut inner, key, rows);
         let gone = inner.make_room(self.budget);
-        self.set_window(&inner);
+        self.set_window(&mut inner);
         drop(inner);
         // Not under the lock: others read other units meanwhile.
         let thinned: Vec<_> = gone.into_iter().filter_map(|(key, unit, rows)| thin(key, &unit, rows)).collect();
@@ -262,7 +267,7 @@ impl<U: Unit> Units<U> {
             let mut inner = self.lock();
             thinned.into_iter().for_each(|(key, held, memory)| inner.kept.put_thin(key, held, memory));
             inner.drop_thin(self.budget);
-            self.set_window(&inner);
+            self.set_window(&mut inner);
         }
         Held::whole(unit)
     }
@@ -299,7 +304,8 @@ impl<U: Unit> Units<U> {
     }
 
     /// Reads the rows at `indices` by `read`, in that order, unit by unit: each is looked up once for all of its rows. `find` says
-    /// where a row lies; `decode` and `read` are given an index for their errors, and `read` the row's place in what is held.
+    /// where a row lies; `decode` and `read` are given an index for their errors, and `read` the row's place in what is held. `one`
+    /// reads a row that `find` does not know, or whose unit another row could not have.
     #[cfg_attr(
         not(any(feature = "array_record", feature = "mds")),
         allow(dead_code, reason = "files of columns are read by spans")
@@ -307,15 +313,15 @@ impl<U: Unit> Units<U> {
     pub(crate) fn read_many<T>(
         &self,
         indices: &[u64],
-        find: impl Fn(u64) -> Result<(Key, usize)>,
+        find: impl Fn(u64) -> Option<(Key, usize)>,
         decode: impl Fn(u64) -> Result<U>,
         read: impl Fn(&U, usize, u64) -> Result<T>,
+        one: impl Fn(u64) -> Result<T>,
     ) -> Many<T> {
-        let one = |index| self.read_one(index, &find, &decode, &read).map(Some);
         let place = |(to, &index): (usize, &u64)| find(index).map(|(key, row)| (key, row, to));
-        let Ok(mut wanted) = indices.iter().enumerate().map(place).collect::<Result<Vec<_>>>() else {
+        let Some(mut wanted) = indices.iter().enumerate().map(place).collect::<Option<Vec<_>>>() else {
             // Each says itself what is wrong with it.
-            return Many::one_by_one(indices, one);
+            return Many::one_by_one(indices, |index| one(index).map(Some));
         };
         if !wanted.is_sorted_by_key(|(key, ..)| *key) {
             wanted.sort_by_key(|(key, ..)| *key);
@@ -331,14 +337,14 @@ impl<U: Unit> Units<U> {
                 }
                 Err(error) => {
                     slots[first] = Err(error);
-                    rows[1..].iter().for_each(|&(_, _, to)| slots[to] = one(indices[to]));
+                    rows[1..].iter().for_each(|&(_, _, to)| slots[to] = one(indices[to]).map(Some));
                 }
             }
         }
         slots.into_iter().collect()
     }
 
-    /// The same for one.
+    /// Reads one row, which lies there.
     #[cfg_attr(
         not(any(feature = "array_record", feature = "mds")),
         allow(dead_code, reason = "files of columns are read by spans")
@@ -346,12 +352,11 @@ impl<U: Unit> Units<U> {
     pub(crate) fn read_one<T>(
         &self,
         index: u64,
-        find: impl Fn(u64) -> Result<(Key, usize)>,
-        decode: impl Fn(u64) -> Result<U>,
+        (key, row): (Key, usize),
+        decode: impl FnOnce() -> Result<U>,
         read: impl Fn(&U, usize, u64) -> Result<T>,
     ) -> Result<T> {
-        let (key, row) = find(index)?;
-        let held = self.get_or_decode(key, std::iter::once(row), || decode(index))?;
+        let held = self.get_or_decode(key, std::iter::once(row), decode)?;
         held.read(row, index, read)
     }
 
@@ -367,15 +372,18 @@ impl<U: Unit> Units<U> {
             known += usize::from(inner.told.remove(key, row));
         }
         self.read_rows.fetch_add(read, Relaxed);
+        inner.read += read;
         inner.kept.used_up(key, known);
     }
 
-    fn set_window(&self, inner: &Inner<U>) {
+    fn set_window(&self, inner: &mut Inner<U>) {
         let each = inner.seen_bytes / inner.seen_rows.max(1);
         let all = each.saturating_mul(self.rows);
         let is_pressed = all > self.budget as u64;
         self.bytes.store(all, Relaxed);
-        let fit = (thin_budget(self.budget) as u64 / (each + ROW_COST)).min(inner.most);
+        let fit = thin_budget(self.budget) as u64 / (each + ROW_COST);
+        inner.learn_window(fit);
+        let fit = fit.min(inner.most);
         self.window.store(if is_pressed && fit >= LEAST { fit } else { 0 }, Relaxed);
     }
 }
@@ -418,14 +426,25 @@ impl<U: Unit> Inner<U> {
         gone
     }
 
-    /// Drops copies of rows that have no room, the oldest first: fewer are then told of.
+    /// Drops copies of rows that have no room, the oldest first.
     fn drop_thin(&mut self, budget: usize) {
         let gone = self.kept.drop_thin_to(thin_budget(budget));
-        let lost: usize = gone.into_iter().map(|(key, left)| left.min(self.told.rows(key).len())).sum();
-        self.most = match lost as u64 {
+        self.lost += gone.into_iter().map(|(key, left)| left.min(self.told.rows(key).len()) as u64).sum::<u64>();
+    }
+
+    /// Tells fewer rows ahead where copies had to go, and a few more where none had to; `fit` is as many as should have room.
+    ///
+    /// Rows that were told of stay told: it is judged only once half of them are read, as no change shows before.
+    fn learn_window(&mut self, fit: u64) {
+        if self.read < self.judged_at {
+            return;
+        }
+        self.judged_at = self.read + self.told.len() / 2;
+        let now = self.most.min(fit);
+        self.most = match std::mem::take(&mut self.lost) {
             // What went wrong once may have been chance: back up by small steps.
-            0 => (self.most + self.most / 64 + 1).min(MOST),
-            lost => self.most.min(self.told.len()).saturating_sub(lost / 2).max(LEAST),
+            0 => (now + now / 32 + 1).min(MOST),
+            lost => now.saturating_sub((lost / 2).min(now / 2)).max(LEAST),
         };
     }
 }

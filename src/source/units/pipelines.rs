@@ -28,7 +28,7 @@ fn write(options: SinkOptions, folder: &Path) {
     sink.finish().unwrap();
 }
 
-/// How often the units of the only source were decoded.
+/// Finds how often the units of the only source were decoded.
 fn decoded(notes: &[(String, u64)]) -> Decoded {
     Decoded::noted(notes).next().unwrap().1
 }

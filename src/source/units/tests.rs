@@ -29,28 +29,34 @@ impl Unit for Numbers {
 struct Source {
     units: Units<Numbers>,
     len: u64,
+    /// Rows of a unit.
+    rows: u64,
     decoded: AtomicUsize,
 }
 
 impl Source {
     fn new(len: u64, budget: usize) -> Self {
-        Self { units: Units::new(budget, len, BYTES * len), len, decoded: AtomicUsize::new(0) }
+        Self { units: Units::new(budget, len, BYTES * len), len, rows: ROWS, decoded: AtomicUsize::new(0) }
     }
 
     fn find(&self, index: u64) -> Result<(Key, usize)> {
-        let at = Some(((0, index / ROWS), (index % ROWS) as usize)).filter(|_| index < self.len);
+        let at = Some(((0, index / self.rows), (index % self.rows) as usize)).filter(|_| index < self.len);
         at.ok_or_else(|| Error::data("no such row").record(index))
     }
 
     fn read_many(&self, indices: &[u64]) -> Vec<u64> {
         let decode = |index: u64| {
             self.decoded.fetch_add(1, Ordering::Relaxed);
-            let first = index / ROWS * ROWS;
-            Ok(Numbers((first..self.len.min(first + ROWS)).collect()))
+            let first = index / self.rows * self.rows;
+            Ok(Numbers((first..self.len.min(first + self.rows)).collect()))
         };
+        self.read_by(indices, decode).dense().unwrap()
+    }
+
+    fn read_by(&self, indices: &[u64], decode: impl Fn(u64) -> Result<Numbers>) -> Many<u64> {
         let read = |unit: &Numbers, place: usize, _| Ok(unit.0[place]);
-        let many = self.units.read_many(indices, |index| self.find(index), decode, read);
-        many.dense().unwrap()
+        let one = |index| self.units.read_one(index, self.find(index)?, || decode(index), read);
+        self.units.read_many(indices, |index| self.find(index).ok(), &decode, read, one)
     }
 
     fn tell(&self, indices: &[u64], wanted: &Arc<()>) {
@@ -71,7 +77,7 @@ impl Source {
                 told = end;
             }
             assert_eq!(self.read_many(chunk), chunk);
-            let largest = (BYTES * ROWS) as usize;
+            let largest = (BYTES * self.rows) as usize;
             assert!(self.kept() <= self.units.budget().max(largest) + largest, "{}", self.kept());
         }
         self.decoded.load(Ordering::Relaxed) - before
@@ -194,6 +200,34 @@ fn decodings_stay_as_few_epoch_after_epoch() {
     assert!(late <= early + early / 5, "{decoded:?}");
 }
 
+/// Shows that ranges handed out ahead of the readers have a share of the room. Where the window is counted from what was read, it is part of it, and
+/// decodings are about as few as without; where it comes on top, the window settles at less instead of swinging between all and nothing.
+#[test]
+fn the_window_holds_what_is_handed_out_ahead() {
+    let (len, order) = (200_000, shuffled(200_000, 11));
+    let new = || Source { rows: 1_000, ..Source::new(len, 16 << 20) };
+    let alone = new().pass(&order, true);
+    for (counts_from_read, most) in [(true, alone + alone / 4), (false, 3 * alone)] {
+        let (source, wanted, mut told, mut handed) = (new(), Arc::default(), 0, 0);
+        for (at, chunk) in (0..).step_by(16).zip(order.chunks(16)) {
+            let window = source.units.looks_ahead(false) as usize;
+            // Two ranges are under way, of a quarter of the window each.
+            while handed < order.len() && handed < at + window / 2 {
+                let from = if counts_from_read { at } else { handed };
+                let end = order.len().min((from + window).max(handed + window / 4));
+                if end > told {
+                    source.tell(&order[told..end], &wanted);
+                    told = end;
+                }
+                handed += window / 4;
+            }
+            assert_eq!(source.read_many(chunk), chunk);
+        }
+        let decoded = source.decoded.load(Ordering::Relaxed);
+        assert!(decoded < most, "{decoded} beside {alone}, counted from what was read: {counts_from_read}");
+    }
+}
+
 #[test]
 fn one_decodes_while_others_wait() {
     let (source, order) = (Source::new(50, 100_000), (0..50).collect::<Vec<u64>>());
@@ -209,8 +243,7 @@ fn an_error_of_a_unit_is_one_of_each_of_its_rows() {
     let decode = |index: u64| {
         if index < ROWS { Err(Error::data("damaged").record(index)) } else { Ok(Numbers(vec![index; ROWS as usize])) }
     };
-    let many =
-        source.units.read_many(&[60, 3, 500, 7], |index| source.find(index), decode, |unit, at, _| Ok(unit.0[at]));
+    let many = source.read_by(&[60, 3, 500, 7], decode);
     let slots: Vec<String> =
         many.into_iter().map(|slot| slot.map_or_else(|e| e.to_string(), |x| format!("{x:?}"))).collect();
     assert_eq!(slots, ["Some(60)", "record 3: damaged", "record 500: no such row", "record 7: damaged"]);
@@ -219,7 +252,7 @@ fn an_error_of_a_unit_is_one_of_each_of_its_rows() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Whatever is told of, in part or wrongly, and whatever has room: rows are the rows.
+    /// Shows that rows are the rows, whatever is told of, in part or wrongly, and whatever has room.
     #[test]
     fn rows_are_the_same_whatever_is_told(
         len in 1u64..2_000,

@@ -1,4 +1,4 @@
-//! Which rows passes will ask for.
+//! Rows that passes will ask for.
 
 use std::collections::VecDeque;
 use std::sync::Weak;

@@ -8,7 +8,7 @@ use crate::source::checksums;
 /// Bytes of a block. Headers are one, data fill the last of theirs with zeros.
 pub(super) const BLOCK: u64 = 512;
 
-/// What follows a header.
+/// Kind of what follows a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The data of a file.
@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Bare,
 }
 
-/// What a header says.
+/// Contents of a header.
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) kind: Kind,
@@ -84,7 +84,7 @@ fn signed_checksum(block: &[u8]) -> u32 {
     checksum(block, |byte| i32::from(byte as i8))
 }
 
-/// What extended records say of the next member.
+/// Words of extended records about the next member.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Extended {
     pub(super) path: Option<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Where the bytes of an archive come from.
+//! Inputs from which the bytes of an archive come.
 
 use super::super::content::Content;
 use super::super::inflate::Decoder;
@@ -21,7 +21,7 @@ pub(super) trait Input {
 pub(super) struct Window<'a> {
     content: &'a Content,
     window: Buffer,
-    /// Where the window begins.
+    /// Beginning of the window.
     from: u64,
     at: u64,
 }
@@ -64,7 +64,7 @@ impl Input for Window<'_> {
 pub(super) struct Part {
     bytes: Buffer,
     at: usize,
-    /// Where they begin in the file.
+    /// Place in the file at which they begin.
     start: u64,
 }
 

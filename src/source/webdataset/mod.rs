@@ -11,9 +11,7 @@ mod tests;
 mod walk;
 mod writer;
 
-use std::fmt;
 use std::ops::Range;
-use std::path::PathBuf;
 
 use self::input::{Part, Window};
 use self::sample::{Samples, Wanted, split};
@@ -21,19 +19,17 @@ pub use self::stream::{WebDatasetIter, WebDatasetStream};
 use self::walk::Walk;
 pub use self::writer::WebDatasetWriter;
 use super::columns::check_choice;
-use super::content::{self, Content, check_plain};
-use super::files::{self, Patterns};
-use super::firsts::Firsts;
-use super::format::Format;
-use super::index_cache::{IndexCache, Records, load_or_find};
+use super::content::{self, Content, Contents, check_plain};
+use super::files::Patterns;
+use super::formats::Format;
+use super::index_cache::{IndexCache, Records};
 use super::mmap::Access;
+use super::numbered::{File, Files, Numbered, named_source, source_options};
 use super::starts::{Facts, Starts, StartsBuilder};
-use crate::dataset::Upcoming;
-use crate::dataset::map::{Many, RandomAccess};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 
-/// Samples of WebDataset shards that are not compressed, by number: a [`RandomAccess`] source of [`Element`]. Those of gzip, zstd and LZ4
+/// Samples of WebDataset shards that are not compressed, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`]. Those of gzip, zstd and LZ4
 /// are read in order, by [`WebDatasetStream`].
 ///
 /// Consecutive files whose paths are equal up to the first dot of their last part are a sample. Its element has that path as
@@ -60,21 +56,7 @@ use crate::error::{Error, Result};
 /// # Cost
 /// Opening walks over all headers, or takes where samples begin from the [`IndexCache`]; 4 bytes a sample are held. Reading a sample parses
 /// its headers. See [`Mapping`](super::Mapping) for what must not be done to the files meanwhile.
-pub struct WebDataset {
-    files: Vec<Shard>,
-    firsts: Firsts,
-    /// Whether some come from far away.
-    far: bool,
-    wanted: Wanted,
-    identity: String,
-}
-
-struct Shard {
-    path: PathBuf,
-    url: String,
-    content: Content,
-    starts: Starts,
-}
+pub struct WebDataset(Files<Wanted>);
 
 impl WebDataset {
     /// Opens files, globs or directories (of `.tar` files); fields are bytes.
@@ -83,11 +65,6 @@ impl WebDataset {
     /// If nothing is found, a file is compressed, or damaged.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
-    }
-
-    /// The options, to change before opening.
-    pub fn options() -> WebDatasetOptions {
-        WebDatasetOptions::default()
     }
 }
 
@@ -99,6 +76,8 @@ pub struct WebDatasetOptions {
     cache: IndexCache,
     access: Access,
 }
+
+source_options!(WebDatasetOptions of WebDataset, access at access);
 
 impl WebDatasetOptions {
     /// Whether fields are decoded by their extensions; at first they are bytes.
@@ -126,12 +105,6 @@ impl WebDatasetOptions {
         self
     }
 
-    /// Sets how the files will be read.
-    pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
-    }
-
     /// Opens files, globs or directories (of `.tar` files).
     ///
     /// # Errors
@@ -147,18 +120,8 @@ impl WebDatasetOptions {
     }
 
     /// The same of files that are open.
-    pub(crate) fn open_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<WebDataset> {
-        let wanted = self.wanted;
-        let (starts, ids) = load_or_find(&contents, Records::Samples, &self.cache, |at| starts(&contents[at].1))?;
-        let shard = |((path, content), starts): ((PathBuf, Content), Starts)| {
-            let url = path.to_string_lossy().into_owned();
-            Shard { path, url, content, starts }
-        };
-        let files: Vec<Shard> = contents.into_iter().zip(starts).map(shard).collect();
-        let firsts = Firsts::of(files.iter().map(|file| file.starts.len()))?;
-        let identity = files::identity(&ids) + &wanted.identity();
-        let far = content::any_far(files.iter().map(|file| &file.content));
-        Ok(WebDataset { files, firsts, far, wanted, identity })
+    pub(crate) fn open_contents(self, contents: Contents) -> Result<WebDataset> {
+        Files::indexed(self.wanted, contents, Records::Samples, &self.cache, starts).map(WebDataset)
     }
 
     /// Opens files, globs or directories (of `.tar.gz`, `.tgz`, `.tar.zst`, `.tar.lz4` and `.tar` files), to be read front to back.
@@ -167,30 +130,14 @@ impl WebDatasetOptions {
     /// If nothing is found, or a file cannot be mapped; those of the columns.
     pub fn stream(self, patterns: impl Patterns) -> Result<WebDatasetStream> {
         self.check()?;
-        let endings = [Format::WebDatasetStream.endings(), Format::WebDataset.endings()].concat();
-        WebDatasetStream::of(content::open_all(patterns, &endings, Access::Sequential)?, self.wanted)
+        let contents = content::open_all(patterns, &Format::endings_of("webdataset"), Access::Sequential)?;
+        WebDatasetStream::of(contents, self.wanted)
     }
 
     /// The same, of files that are in memory already.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn stream_contents(self, contents: Vec<(PathBuf, Content)>) -> Result<WebDatasetStream> {
+    pub(super) fn stream_contents(self, contents: Contents) -> Result<WebDatasetStream> {
         WebDatasetStream::of(contents, self.wanted)
-    }
-}
-
-impl Shard {
-    /// The bytes of a sample: to the next one, or to the end.
-    fn place(&self, record: u64) -> Option<Range<u64>> {
-        let start = self.starts.get(record)?;
-        Some(start..self.starts.get(record + 1).unwrap_or(self.content.len()))
-    }
-
-    fn read(&self, record: u64, wanted: &Wanted) -> Result<Element> {
-        let place = self.place(record).ok_or_else(|| Error::data("no such sample"))?;
-        let start = place.start;
-        let part = Part::new(self.content.read(place)?, start);
-        let sample = Samples::new(Walk::part(part)).next()?;
-        wanted.element(sample.ok_or_else(|| Error::data("no sample").offset(start))?, &self.url)
     }
 }
 
@@ -215,70 +162,35 @@ fn starts(content: &Content) -> Result<Starts> {
     Ok(starts.finish(Facts { size: content.len(), ..Facts::default() }))
 }
 
-impl WebDataset {
-    /// The files and ranges where these samples lie.
-    fn parts(&self, indices: &[u64]) -> impl Iterator<Item = (usize, std::ops::Range<u64>)> {
-        let places = indices.iter().filter_map(|&index| self.firsts.find(index).ok());
-        places.filter_map(|(at, record)| Some((at, self.files[at].place(record)?)))
-    }
-}
-
-impl RandomAccess for WebDataset {
+impl Numbered for Wanted {
     type Record = Element;
+    type Index = Starts;
 
-    fn len(&self) -> u64 {
-        self.firsts.len()
+    const NAME: &'static str = "webdataset";
+
+    fn len(&self, file: &File<Starts>) -> u64 {
+        file.index.len()
     }
 
-    fn is_native(&self) -> bool {
-        true
+    fn read(&self, file: &File<Starts>, record: u64) -> Result<Element> {
+        let range = file.range(record).ok_or_else(|| Error::data("no such sample"))?;
+        let start = range.start;
+        let part = Part::new(file.content.read(range)?, start);
+        let sample = Samples::new(Walk::part(part)).next()?;
+        self.element(sample.ok_or_else(|| Error::data("no sample").offset(start))?, file.path.as_ref())
     }
 
-    fn read(&self, index: u64) -> Result<Element> {
-        let (at, record) = self.firsts.find(index)?;
-        let file = &self.files[at];
-        file.read(record, &self.wanted).map_err(|e| e.path(&file.path).record(record))
+    fn ranges(&self, file: &File<Starts>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
+        file.range(record)
     }
 
-    /// Samples that lie far away are fetched all at once, not one after the other.
-    fn read_many(&self, indices: &[u64]) -> Many<Element> {
-        if self.far {
-            content::fetch_all(self.parts(indices), |at| &self.files[at].content);
-        }
-        Many::one_by_one(indices, |index| self.read(index).map(Some))
+    fn params(&self) -> String {
+        self.identity()
     }
 
-    fn reads_together(&self) -> bool {
-        self.far
-    }
-
-    fn reads_far(&self) -> bool {
-        self.far
-    }
-
-    fn will_read(&self, next: Upcoming<'_>) {
-        content::will_read(self.parts(next.indices()), next, |at| &self.files[at].content);
-    }
-
-    fn name(&self) -> &'static str {
-        "webdataset"
-    }
-
-    fn identity(&self) -> String {
-        self.identity.clone()
-    }
-
-    fn record_bytes(&self, record: &Element) -> u64 {
-        record.nbytes() as u64
-    }
-
-    fn memory_bytes(&self) -> Option<u64> {
-        Some(self.files.iter().map(|file| file.starts.memory_bytes()).sum())
+    fn index_bytes(starts: &Starts) -> Option<u64> {
+        Some(starts.memory_bytes())
     }
 }
 
-impl fmt::Debug for WebDataset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WebDataset({} samples, {} files)", self.len(), self.files.len())
-    }
-}
+named_source!(WebDataset of Element);

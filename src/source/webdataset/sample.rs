@@ -1,5 +1,7 @@
 //! Files that belong together: a sample.
 
+use std::path::Path;
+
 use super::super::columns::instead;
 use super::super::decode;
 use super::input::Input;
@@ -129,13 +131,13 @@ impl Wanted {
         columns + &decode + if self.url { ", url" } else { "" }
     }
 
-    /// The element of a sample, out of the shard at `url`.
-    pub(super) fn element(&self, sample: Sample, url: &str) -> Result<Element> {
+    /// The element of a sample, out of the shard at `path`.
+    pub(super) fn element(&self, sample: Sample, path: &Path) -> Result<Element> {
         let Sample { key, parts, start } = sample;
         let mut all = Vec::with_capacity(parts.len() + 2);
         all.push((Name::new(KEY), Source::Text(key)));
         if self.url {
-            all.push((Name::new(URL), Source::Text(url.to_owned())));
+            all.push((Name::new(URL), Source::Text(path.to_string_lossy().into_owned())));
         }
         all.extend(parts.into_iter().map(|(extension, data, at)| (Name::new(extension), Source::File(data, at))));
         let Some(columns) = &self.columns else {
@@ -179,7 +181,7 @@ fn within(name: &str, error: Error) -> Error {
 mod tests {
     use super::*;
 
-    /// What webdataset 1.0.2 makes of these paths.
+    /// Compares with what webdataset 1.0.2 makes of these paths.
     #[test]
     fn keys_and_extensions() {
         let split = |path| split(path).map(|(key, extension)| (key.to_owned(), extension));

@@ -1,8 +1,8 @@
 //! Shards read front to back: what compression leaves of them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::super::content::Content;
+use super::super::content::{Content, Contents};
 use super::super::file_stream::{FileState, FileStream, Forward, file_stream, shorter};
 use super::input::{Inflated, Input};
 use super::sample::{Samples, Wanted};
@@ -29,8 +29,8 @@ file_stream! {
 }
 
 impl WebDatasetStream {
-    pub(super) fn of(files: Vec<(PathBuf, Content)>, wanted: Wanted) -> Result<Self> {
-        FileStream::of(files, wanted).map(Self)
+    pub(super) fn of(files: Contents, wanted: Wanted) -> Result<Self> {
+        Ok(Self(FileStream::of(files, wanted)))
     }
 }
 
@@ -53,14 +53,14 @@ impl Reader {
         Ok(Self { samples: Samples::new(Walk::whole(input)), record, lost: false })
     }
 
-    fn next(&mut self, wanted: &Wanted, url: &str) -> Result<Option<Element>> {
+    fn next(&mut self, wanted: &Wanted, path: &Path) -> Result<Option<Element>> {
         if self.lost {
             return Ok(None);
         }
         let sample = self.samples.next().inspect_err(|_| self.lost = true);
         let Some(sample) = sample.map_err(|e| self.place(e, self.record))? else { return Ok(None) };
         self.record += 1;
-        wanted.element(sample, url).map(Some).map_err(|e| self.place(e, self.record - 1))
+        wanted.element(sample, path).map(Some).map_err(|e| self.place(e, self.record - 1))
     }
 
     /// Adds the sample, and says of what the offset is one.
@@ -88,7 +88,7 @@ impl Forward for Wanted {
     }
 
     fn next(&self, reader: &mut Reader, path: &Path) -> Result<Option<Element>> {
-        reader.next(self, &path.to_string_lossy())
+        reader.next(self, path)
     }
 
     fn place(reader: &Reader) -> Option<(u64, u64)> {

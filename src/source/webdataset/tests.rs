@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Cx;
+use crate::dataset::map::RandomAccess;
 use crate::dataset::{DatasetIterator, IterDataset};
 use crate::element::{Array, Buffer, Value};
 use crate::exec::Runtime;
@@ -15,8 +16,8 @@ fn written(elements: &[Element]) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-fn contents(archives: &[&[u8]]) -> Vec<(PathBuf, Content)> {
-    let one = |(i, bytes): (usize, &&[u8])| (PathBuf::from(format!("{i}.tar")), Buffer::copy_from(bytes).into());
+fn contents(archives: &[&[u8]]) -> Contents {
+    let one = |(i, bytes): (usize, &&[u8])| (format!("{i}.tar").into(), Buffer::copy_from(bytes).into());
     archives.iter().enumerate().map(one).collect()
 }
 
@@ -221,11 +222,11 @@ fn places_are_kept() {
     let (first, index) = (WebDataset::open(&path).unwrap(), dir.path().join(".a.tar.gmi"));
     let kept = std::fs::read(&index).unwrap();
     let second = WebDataset::open(&path).unwrap();
-    assert_eq!((second.len(), second.identity()), (10, first.identity()));
+    assert_eq!((second.len(), second.facts().identity), (10, first.facts().identity));
     assert_eq!(second.read(9).unwrap(), large(9));
     std::fs::write(&index, &kept[..kept.len() - 4]).unwrap();
     assert_eq!(WebDataset::open(&path).unwrap().read(9).unwrap(), large(9));
     assert_eq!(std::fs::read(&index).unwrap(), kept);
     let other = WebDataset::options().cache(IndexCache::Off).columns(["bin"]).open(&path).unwrap();
-    assert_ne!(other.identity(), first.identity());
+    assert_ne!(other.facts().identity, first.facts().identity);
 }

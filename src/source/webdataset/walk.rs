@@ -17,7 +17,7 @@ pub(super) struct Walk<I> {
 /// A file in an archive, whose data come next.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Where the first of its headers is.
+    /// Place of the first of its headers.
     pub(super) start: u64,
     pub(super) path: String,
     pub(super) size: u64,
@@ -107,7 +107,7 @@ impl<I: Input> Walk<I> {
         }
     }
 
-    /// What is behind the end: zeros, or the archive is not all that there is.
+    /// Checks what is behind the end: zeros, or the archive is not all that there is.
     fn tail(&mut self) -> Result<()> {
         loop {
             let (at, zeros) = (self.input.position(), self.input.take(64 << 10)?);

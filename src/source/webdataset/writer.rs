@@ -40,7 +40,7 @@ pub struct WebDatasetWriter<W> {
     samples: u64,
 }
 
-/// What kind a member is, in its header.
+/// Kind of a member, in its header.
 const FILE: u8 = b'0';
 const EXTENDED: u8 = b'x';
 
@@ -137,7 +137,7 @@ fn file<'a>(key: &str, name: &str, value: &'a Value) -> Result<(String, std::bor
     Ok((path, encode::by_extension(name, value)?))
 }
 
-/// Where a path stands in a header.
+/// Place of a path in a header.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     prefix: &'a str,

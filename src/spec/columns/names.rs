@@ -1,30 +1,42 @@
 //! Stages that change which columns there are, and none of their values: what they do to an element they do to a batch.
 
-use std::fmt;
-
-use super::{Named, NamedFn};
+use super::NamedFn;
 use crate::cx::Cx;
 use crate::dataset::iter::InPlace;
-use crate::dataset::map::{GetStacked, Many};
-use crate::dataset::{MapDataset, Sample, Stage, same_stage};
+use crate::dataset::map::{GetStacked, Many, Mapped};
+use crate::dataset::{MapDataset, Role, Stage};
 use crate::element::Element;
 use crate::error::Result;
 
-/// [`Named`], of a function that does the same to batches.
-pub(crate) struct OfNames<D>(Named<D, Element>);
+/// Stage of a function that does the same to batches.
+#[derive(Debug)]
+pub(crate) struct OfNames<D>(Mapped<D, NamedFn<Element>>);
 
 impl NamedFn<Element> {
-    /// As a stage behind `parent`, of a function that sees nothing but the names of columns.
+    /// Makes a stage behind `parent` of a function that sees nothing but the names of columns.
     pub(crate) fn of_names<D: Stage>(self, parent: D) -> OfNames<D> {
-        OfNames(Named { of_names: true, ..self.after(parent) })
+        OfNames(self.after(parent))
     }
 }
 
 impl<D: Stage> Stage for OfNames<D> {
-    same_stage!(.0);
-
-    fn sample(&self) -> Option<Sample> {
-        self.0.sample()
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn params(&self) -> String {
+        self.0.params()
+    }
+    fn role(&self) -> Role {
+        self.0.role()
+    }
+    fn is_native(&self) -> bool {
+        self.0.is_native()
+    }
+    fn has_columns(&self) -> bool {
+        true
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        self.0.parents()
     }
 }
 
@@ -44,16 +56,11 @@ impl<D: MapDataset<Item = Element>> MapDataset for OfNames<D> {
     }
 
     fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Element> {
-        let InPlace { batch, len, .. } = self.0.parent.get_stacked(indices, cx)?;
-        let batch = cx.consumed_many(self.0.stage, len, || (self.0.function)(batch)).ok()??;
-        cx.produced(self.0.stage, len as u64, 0);
+        let (parent, named, stage) = self.0.parts();
+        let InPlace { batch, len, .. } = parent.get_stacked(indices, cx)?;
+        let batch = cx.consumed_many(stage, len, || (named.function)(batch)).ok()??;
+        cx.produced(stage, len as u64, 0);
         Some(InPlace { len, bytes: batch.nbytes(), batch })
-    }
-}
-
-impl<D> fmt::Debug for OfNames<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
@@ -61,7 +68,7 @@ impl<D> fmt::Debug for OfNames<D> {
 mod tests {
     use super::*;
     use crate::IterDataset;
-    use crate::dataset::map::{RandomAccess, Source};
+    use crate::dataset::map::{RandomAccess, Source, SourceFacts};
     use crate::element::Array;
     use crate::error::Error;
 
@@ -76,8 +83,8 @@ mod tests {
         fn read(&self, index: u64) -> Result<Element> {
             Err(Error::data(format!("element {index} was made")))
         }
-        fn has_columns(&self) -> bool {
-            true
+        fn facts(&self) -> SourceFacts {
+            SourceFacts { has_columns: true, ..SourceFacts::new("source", "") }
         }
         fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
             let column = || Array::from_vec(indices.to_vec());

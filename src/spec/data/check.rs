@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::exec::{Executor, Runtime};
 use crate::spec::chain::Chain;
 
-/// What reading everything has shown.
+/// Outcome of reading everything.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Checked {
     /// Records that could be read.
@@ -25,15 +25,15 @@ pub(crate) struct Checked {
     /// Bytes of their values.
     pub(crate) bytes: u64,
     pub(crate) order_hash: OrderHash,
-    /// What the report of a run would count besides: its notes.
+    /// Notes that the report of a run would count besides.
     pub(crate) notes: Arc<Recorder>,
 }
 
-/// Who is told of what is found.
+/// A listener that is told of what is found.
 pub(crate) trait Watch {
     /// A record that cannot be read.
     fn found(&mut self, error: crate::Error);
-    /// So much was read.
+    /// Tells how much was read so far.
     fn read(&mut self, so_far: &Checked);
 }
 

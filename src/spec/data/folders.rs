@@ -1,4 +1,4 @@
-//! That files which are read together are of one format.
+//! Checks that files which are read together are of one format.
 
 use std::path::{Path, PathBuf};
 

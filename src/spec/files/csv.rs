@@ -2,81 +2,105 @@
 
 use std::path::PathBuf;
 
-#[cfg(feature = "compress")]
-use super::lanes_of;
-use super::{found, index_cache, is_packed, paths, refuse_lanes, unopened};
-use crate::dataset::MapDataset;
+use super::{CacheArg, Lanes, by_number_or_streams, files_of};
 use crate::dataset::map::Source;
+use crate::dataset::{BoxIter, MapDataset};
+use crate::element::Element;
 use crate::error::Result;
+use crate::place::Location;
 use crate::source::{Csv, CsvOptions, CsvType, open_plain};
-use crate::spec::chain::{Chain, Context};
-use crate::spec::decode::{Decode, Fields};
+use crate::spec::arguments::{Kind, arguments};
+use crate::spec::build::Site;
+use crate::spec::chain::Chain;
+use crate::spec::decode::Fields;
 use crate::spec::node::Node;
+use crate::spec::values::{Decode, Given, Map};
 
-const ENDINGS: [&str; 8] = [".csv.gz", ".csv.zst", ".csv.lz4", ".tsv.gz", ".tsv.zst", ".tsv.lz4", ".csv", ".tsv"];
-
-/// `csv: {paths: "a-*.csv", columns: [text], types: {id: int64}, delimiter: ";"}`; compressed files are a stream.
-pub(super) fn csv(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let files = found(paths(fields.required_node("paths")?, context)?, &ENDINGS, context)?;
-    let (options, cache) = (options(fields)?, index_cache(fields, context)?);
-    if context.is_draft {
-        return unopened(fields, is_packed(&files));
+arguments! {
+    pub(super) struct CsvArgs(paths) {
+        /// Files, folders, globs, ranges of shards (`train-{000..127}.csv`) or URLs of any of these; one or a list.
+        paths: Given<Vec<PathBuf>>,
+        /// One character; found in the first records if it is not given.
+        delimiter: Option<Byte>,
+        /// The character around fields that hold delimiters, `"` by default; empty text for none.
+        quote: Option<Byte>,
+        /// Whether the first record of each file names the columns; so it does by default, unless `names` are given.
+        header: Option<bool>,
+        /// The names of the columns, where the files do not have them.
+        names: Option<Vec<String>>,
+        /// The columns to read, all of them by default.
+        columns: Option<Vec<String>>,
+        /// Fields that stand for nothing.
+        nulls: Option<Vec<String>>,
+        /// Records by which the types of columns are inferred.
+        infer_rows: usize = 1000,
+        /// Types of columns: `str`, `bool`, `int64`, `float32` and so on. Those of others are inferred.
+        types: Option<Given<Map<String>>>,
+        /// Where the positions of the records are kept: `beside` the file, `off`, or a folder.
+        index_cache: CacheArg = "beside",
+        /// How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo `lanes`; it is part of
+        /// the data's order. One stream by default.
+        lanes: Lanes,
     }
-    let Some(contents) = open_plain(&files)? else { return stream(fields, &options, &files) };
-    refuse_lanes(fields)?;
-    Ok(Chain::Map(Source::new(options.cache(cache).of(contents)?).boxed()))
+}
+
+pub(super) fn csv(args: CsvArgs, at: &Site<'_>) -> Result<Chain> {
+    let files = files_of("csv", &args.paths, at)?;
+    let options = options(&args)?;
+    let plain = |contents| Ok(Source::new(options.clone().cache(args.index_cache.of(at)).of(contents)?).boxed());
+    by_number_or_streams(&files, &args.lanes, at, open_plain, plain, |files| stream(&options, files))
 }
 
 #[cfg(feature = "compress")]
-fn stream(fields: &Fields<'_>, options: &CsvOptions, files: &[PathBuf]) -> Result<Chain> {
+fn stream(options: &CsvOptions, files: &[Location]) -> Result<BoxIter<Element>> {
     use crate::dataset::IterDataset;
-    let open = |files: &[PathBuf]| Ok(options.clone().stream(files)?.boxed());
-    match fields.at_least("lanes", 1)? {
-        Some(count) => lanes_of(files, count, open),
-        None => Ok(Chain::Iter(open(files)?)),
-    }
+    Ok(options.clone().stream(files)?.boxed())
 }
 
 #[cfg(not(feature = "compress"))]
-fn stream(_: &Fields<'_>, _: &CsvOptions, _: &[PathBuf]) -> Result<Chain> {
+fn stream(_: &CsvOptions, _: &[Location]) -> Result<BoxIter<Element>> {
     Err(crate::source::Format::CsvStream.lacking())
 }
 
-fn options(fields: &Fields<'_>) -> Result<CsvOptions> {
-    let mut options = Csv::options();
-    if let Some(delimiter) = fields.node("delimiter").map(byte).transpose()?.flatten() {
+fn options(args: &CsvArgs) -> Result<CsvOptions> {
+    let mut options = Csv::options().infer_rows(args.infer_rows);
+    if let Some(Byte(Some(delimiter))) = args.delimiter {
         options = options.delimiter(delimiter);
     }
-    if let Some(quote) = fields.node("quote") {
-        options = options.quote(byte(quote)?);
+    if let Some(Byte(quote)) = args.quote {
+        options = options.quote(quote);
     }
-    if let Some(header) = fields.optional("header")? {
+    if let Some(header) = args.header {
         options = options.header(header);
     }
-    if let Some(names) = fields.optional::<Vec<String>>("names")? {
+    if let Some(names) = &args.names {
         options = options.names(names);
     }
-    if let Some(columns) = fields.optional::<Vec<String>>("columns")? {
+    if let Some(columns) = &args.columns {
         options = options.columns(columns);
     }
-    if let Some(nulls) = fields.optional::<Vec<String>>("nulls")? {
+    if let Some(nulls) = &args.nulls {
         options = options.nulls(nulls);
     }
-    if let Some(rows) = fields.optional("infer_rows")? {
-        options = options.infer_rows(rows);
-    }
-    match fields.node("types") {
-        Some(node) => Ok(options.types(types(node)?)),
+    match &args.types {
+        Some(given) => Ok(options.types(types(given)?)),
         None => Ok(options),
     }
 }
 
 /// One byte; none where the text is empty.
-fn byte(node: &Node) -> Result<Option<u8>> {
-    match String::decode(node)?.as_bytes() {
-        [] => Ok(None),
-        [byte] => Ok(Some(*byte)),
-        _ => Err(node.error("must be one byte")),
+#[derive(Clone, Copy)]
+struct Byte(Option<u8>);
+
+impl Decode for Byte {
+    const KIND: Kind = Kind::Byte;
+
+    fn decode(node: &Node) -> Result<Self> {
+        match String::decode(node)?.as_bytes() {
+            [] => Ok(Self(None)),
+            [byte] => Ok(Self(Some(*byte))),
+            _ => Err(node.error("must be one byte")),
+        }
     }
 }
 

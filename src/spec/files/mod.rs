@@ -5,6 +5,8 @@ mod arrays;
 mod arrow;
 #[cfg(feature = "csv")]
 mod csv;
+#[cfg(feature = "compress")]
+mod npz;
 #[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(any(feature = "array_record", feature = "bagz", feature = "tf_record"))]
@@ -16,72 +18,95 @@ mod tokens;
 mod unopened;
 mod whole;
 
-use std::path::PathBuf;
-
 use self::unopened::{found, is_packed, unopened, unopened_map};
+use super::arguments::Kind;
+use super::build::{Of, Site};
 use super::chain::{Chain, Context, missing};
-use super::decode::{Decode, Fields};
 use super::entry::SourceEntry;
 use super::node::Node;
-use crate::dataset::BoxIter;
+use super::values::{AtLeast, Decode, Given};
+use crate::dataset::{BoxIter, BoxMap};
 use crate::element::Element;
 use crate::error::Result;
-use crate::place;
-use crate::source::{IndexCache, TokenLayout};
+use crate::place::Location;
+use crate::source::{Contents, Format, IndexCache};
 
-pub(super) const SOURCES: &[SourceEntry] = &[
-    SourceEntry::new("jsonl", Some("paths"), text::jsonl).chooses("columns"),
-    SourceEntry::new("lines", Some("paths"), text::lines),
-    #[cfg(feature = "csv")]
-    SourceEntry::new("csv", Some("paths"), csv::csv).chooses("columns"),
-    #[cfg(not(feature = "csv"))]
-    SourceEntry::lacking("csv", crate::source::Format::Csv),
-    #[cfg(feature = "parquet")]
-    SourceEntry::new("parquet", Some("paths"), parquet::parquet).chooses("columns"),
-    #[cfg(not(feature = "parquet"))]
-    SourceEntry::lacking("parquet", crate::source::Format::Parquet),
-    #[cfg(feature = "arrow")]
-    SourceEntry::new("arrow", Some("paths"), arrow::arrow).chooses("columns"),
-    #[cfg(not(feature = "arrow"))]
-    SourceEntry::lacking("arrow", crate::source::Format::Arrow),
-    #[cfg(feature = "array_record")]
-    SourceEntry::new("array_record", Some("paths"), records::array_record),
-    #[cfg(not(feature = "array_record"))]
-    SourceEntry::lacking("array_record", crate::source::Format::ArrayRecord),
-    #[cfg(feature = "tf_record")]
-    SourceEntry::new("tfrecord", Some("paths"), records::tfrecord),
-    #[cfg(not(feature = "tf_record"))]
-    SourceEntry::lacking("tfrecord", crate::source::Format::TfRecord),
-    #[cfg(feature = "bagz")]
-    SourceEntry::new("bagz", Some("paths"), records::bagz),
-    #[cfg(not(feature = "bagz"))]
-    SourceEntry::lacking("bagz", crate::source::Format::Bagz),
-    #[cfg(feature = "webdataset")]
-    SourceEntry::new("webdataset", Some("paths"), shards::webdataset).chooses("columns"),
-    #[cfg(not(feature = "webdataset"))]
-    SourceEntry::lacking("webdataset", crate::source::Format::WebDataset),
-    #[cfg(feature = "mds")]
-    SourceEntry::new("mds", Some("paths"), shards::mds).chooses("columns"),
-    #[cfg(not(feature = "mds"))]
-    SourceEntry::lacking("mds", crate::source::Format::Mds),
-    SourceEntry::new("npy", Some("paths"), arrays::npy),
-    #[cfg(feature = "compress")]
-    SourceEntry::new("npz", Some("paths"), arrays::npz),
-    #[cfg(not(feature = "compress"))]
-    SourceEntry::lacking("npz", crate::source::Format::Npz),
-    #[cfg(feature = "safetensors")]
-    SourceEntry::new("safetensors", Some("paths"), arrays::safetensors).chooses("columns"),
-    #[cfg(not(feature = "safetensors"))]
-    SourceEntry::lacking("safetensors", crate::source::Format::Safetensors),
-    SourceEntry::new("megatron", Some("paths"), tokens::megatron),
-    SourceEntry::new("tokens", Some("paths"), tokens::tokens),
-    SourceEntry::new("crops", Some("paths"), tokens::crops),
-    SourceEntry::new("random_crops", Some("paths"), tokens::random_crops),
-];
+/// Makes an entry of each line, or one that says what this build lacks.
+macro_rules! sources {
+    ($($doc:literal $name:literal $(if $feature:literal)? = $build:path $(, chooses $columns:literal)?;)*) => {
+        pub(super) const SOURCES: &[SourceEntry] = &[$(
+            $(#[cfg(feature = $feature)])?
+            SourceEntry::of($name, $doc, &Of($build))$(.chooses($columns))?,
+            $(#[cfg(not(feature = $feature))] SourceEntry::lacking($name, $feature),)?
+        )*];
+    };
+}
 
-/// Where there is random access, lanes are nothing but another order.
-fn refuse_lanes(fields: &Fields<'_>) -> Result<()> {
-    match fields.node("lanes") {
+sources! {
+    "Reads the records of JSON Lines files. Compressed files (`.gz`, `.zst`, `.lz4`) are a stream."
+    "jsonl" = text::jsonl, chooses "columns";
+    "Reads the lines of text files, without line ends. Compressed files (`.gz`, `.zst`, `.lz4`) are a stream."
+    "lines" = text::lines;
+    "Reads the records of CSV files. Compressed files (`.gz`, `.zst`, `.lz4`) are a stream."
+    "csv" if "csv" = csv::csv, chooses "columns";
+    "Reads the rows of Parquet files."
+    "parquet" if "parquet" = parquet::parquet, chooses "columns";
+    "Reads the rows of files of Arrow IPC (Feather) and its streams, and of folders that `datasets.save_to_disk` wrote."
+    "arrow" if "arrow" = arrow::arrow, chooses "columns";
+    "Reads the records of ArrayRecord files."
+    "array_record" if "array_record" = records::array_record;
+    "Reads the records of TFRecord files. Compressed files (`.gz`, `.zlib`) are a stream."
+    "tfrecord" if "tf_record" = records::tfrecord;
+    "Reads the records of Bagz files; `x@4.bagz` names four files."
+    "bagz" if "bagz" = records::bagz;
+    "Reads the samples of WebDataset's tar shards: `__key__` and a column for each extension. Compressed shards are a stream."
+    "webdataset" if "webdataset" = shards::webdataset, chooses "columns";
+    "Reads the samples of MDS folders, as MosaicML's streaming has them."
+    "mds" if "mds" = shards::mds, chooses "columns";
+    "Reads the rows of `.npy` files along their first dimension."
+    "npy" = arrays::npy;
+    "Reads the arrays of `.npz` archives: a record for each archive, or for each row of its arrays."
+    "npz" if "compress" = npz::npz;
+    "Reads the tensors of safetensors files: a record for each file, or for each row of its tensors."
+    "safetensors" if "safetensors" = arrays::safetensors, chooses "columns";
+    "Reads the token ids of Megatron's indexed datasets."
+    "megatron" = tokens::megatron;
+    "Reads files of token ids: a record for each file, all of its ids."
+    "tokens" = tokens::tokens;
+    "Reads files of token ids, one crop after the other."
+    "crops" = tokens::crops;
+    "Reads files of token ids, crops that start anywhere."
+    "random_crops" = tokens::random_crops;
+}
+
+/// Lanes that compressed files are read as.
+type Lanes = Option<Given<AtLeast<1>>>;
+
+/// Makes a source of random access; while a pipeline is only checked, a stand-in for it.
+fn by_number(at: &Site<'_>, open: impl FnOnce() -> Result<BoxMap<Element>>) -> Result<Chain> {
+    Ok(Chain::Map(if at.is_draft { unopened_map() } else { open()? }))
+}
+
+/// Makes a source of random access of the contents that `open` has of `files`; where it has none, as files are compressed, streams of them.
+fn by_number_or_streams(
+    files: &[Location],
+    lanes: &Lanes,
+    at: &Site<'_>,
+    open: impl FnOnce(&[Location]) -> Result<Option<Contents>>,
+    by_number: impl FnOnce(Contents) -> Result<BoxMap<Element>>,
+    stream: impl Fn(&[Location]) -> Result<BoxIter<Element>>,
+) -> Result<Chain> {
+    if at.is_draft {
+        return unopened(lanes, is_packed(files));
+    }
+    let Some(contents) = open(files)? else { return streams(files, lanes, stream) };
+    refuse_lanes(lanes)?;
+    by_number(contents).map(Chain::Map)
+}
+
+/// Refuses lanes where there is random access: they would be nothing but another order.
+fn refuse_lanes(lanes: &Lanes) -> Result<()> {
+    match lanes {
         Some(node) => Err(node.error("these files have random access, and lanes are for `.gz`, `.zst` and `.lz4`").help(
             "leave it out: whoever evaluates the pipeline reads anywhere in them; or name `lanes` as the source, with `parts`",
         )),
@@ -89,45 +114,61 @@ fn refuse_lanes(fields: &Fields<'_>) -> Result<()> {
     }
 }
 
-/// So many streams, each of every so-manieth file.
-#[cfg_attr(not(feature = "compress"), allow(dead_code, reason = "for what has no random access"))]
-fn lanes_of(files: &[PathBuf], count: u64, stream: impl Fn(&[PathBuf]) -> Result<BoxIter<Element>>) -> Result<Chain> {
-    let lanes = (0..files.len()).take(usize::try_from(count).unwrap_or(usize::MAX));
+/// Makes one stream of all files; or, with `lanes: 8`, eight of every eighth each.
+fn streams(
+    files: &[Location],
+    lanes: &Lanes,
+    stream: impl Fn(&[Location]) -> Result<BoxIter<Element>>,
+) -> Result<Chain> {
+    let Some(lanes) = lanes else { return Ok(Chain::Iter(stream(files)?)) };
+    let AtLeast(count) = lanes.get()?;
     let lane = |first| stream(&files.iter().skip(first).step_by(count as usize).cloned().collect::<Vec<_>>());
-    Ok(Chain::Lanes(lanes.map(lane).collect::<Result<_>>()?, count as usize))
+    let firsts = (0..files.len()).take(usize::try_from(count).unwrap_or(usize::MAX));
+    Ok(Chain::Lanes(firsts.map(lane).collect::<Result<_>>()?, count as usize))
 }
 
 /// Paths, globs, folders and URLs, seen from here; a path that is no glob must exist.
-fn paths(node: &Node, context: &Context) -> Result<Vec<PathBuf>> {
+fn paths(node: &Node, context: &Context) -> Result<Vec<Location>> {
     paths_by(node, context, |path| vec![path])
 }
 
-/// The same, where a name may stand for other files.
-fn paths_by(node: &Node, context: &Context, files: impl Fn(PathBuf) -> Vec<PathBuf>) -> Result<Vec<PathBuf>> {
-    let one = |node: &Node, path: PathBuf| {
-        let is_pattern = place::is_remote(&path) || path.to_string_lossy().contains(['*', '?', '[', '{']);
-        if is_pattern || path.exists() { Ok(path) } else { Err(missing(node, &path)) }
+/// The files of the formats that a source reads, compressed ones, which are streams, among them.
+fn files_of(source: &str, given: &Node, context: &Context) -> Result<Vec<Location>> {
+    found(paths(given, context)?, &Format::endings_of(source), context)
+}
+
+/// Paths as [`paths`] has them, where a name may stand for other files.
+fn paths_by(node: &Node, context: &Context, files: impl Fn(Location) -> Vec<Location>) -> Result<Vec<Location>> {
+    let one = |node: &Node, file: Location| {
+        let is_pattern = file.as_ref().to_string_lossy().contains(['*', '?', '[', '{']);
+        if is_pattern || file.may_exist() { Ok(file) } else { Err(missing(node, file.as_ref())) }
     };
     let mut all = Vec::new();
     for node in Vec::<Node>::decode(node)? {
-        for path in files(context.resolve(&String::decode(&node)?)) {
-            all.push(one(&node, path)?);
+        for file in files(context.resolve(&String::decode(&node)?)) {
+            all.push(one(&node, file)?);
         }
     }
     Ok(all)
 }
 
-/// `index_cache: beside`, `off`, or a folder.
-fn index_cache(fields: &Fields<'_>, context: &Context) -> Result<IndexCache> {
-    Ok(match fields.optional::<String>("index_cache")?.as_deref() {
-        None | Some("beside") => IndexCache::Beside,
-        Some("off") => IndexCache::Off,
-        Some(folder) => IndexCache::Folder(context.resolve(folder)),
-    })
+/// Where the positions of records are kept: `beside` the file, `off`, or a folder.
+struct CacheArg(String);
+
+impl Decode for CacheArg {
+    const KIND: Kind = Kind::Either(&[Kind::Words(&["beside", "off"]), Kind::Path]);
+
+    fn decode(node: &Node) -> Result<Self> {
+        String::decode(node).map(Self)
+    }
 }
 
-/// `layout: u16`: what files of bare token ids are.
-fn layout(fields: &Fields<'_>) -> Result<TokenLayout> {
-    let choice = fields.choice("layout", &TokenLayout::NAMES.map(|(name, _)| name))?;
-    Ok(choice.map_or_else(TokenLayout::default, |at| TokenLayout::NAMES[at].1))
+impl CacheArg {
+    fn of(self, context: &Context) -> IndexCache {
+        match self.0.as_str() {
+            "beside" => IndexCache::Beside,
+            "off" => IndexCache::Off,
+            folder => IndexCache::Folder(context.resolve(folder).into_path()),
+        }
+    }
 }

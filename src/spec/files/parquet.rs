@@ -1,49 +1,79 @@
 //! Parquet.
 
-use super::{paths, unopened_map};
+use std::path::PathBuf;
+
+use super::{by_number, paths};
 use crate::dataset::MapDataset;
 use crate::dataset::map::Source;
 use crate::error::Result;
 use crate::source::{Condition, Parquet};
-use crate::spec::chain::{Chain, Context};
+use crate::spec::arguments::{Arguments, Kind, arguments};
+use crate::spec::build::Site;
+use crate::spec::chain::Chain;
 use crate::spec::decode::Fields;
+use crate::spec::node::Node;
+use crate::spec::values::{Amount, Decode, Given};
 
-/// `parquet: {paths: "data-*.parquet", columns: [text], row_groups: {column: id, min: 3}, cache_bytes: 268435456}`.
-pub(super) fn parquet(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let paths = paths(fields.required_node("paths")?, context)?;
-    let mut options = Parquet::options();
-    if let Some(bytes) = fields.optional("cache_bytes")? {
-        options = options.cache_bytes(bytes);
+arguments! {
+    pub(super) struct ParquetArgs(paths) {
+        /// Files, folders, globs, ranges of shards (`train-{000..127}.parquet`) or URLs of any of these; one or a list.
+        paths: Given<Vec<PathBuf>>,
+        /// Memory for decoded row groups that are kept.
+        cache_bytes: Amount = "256MiB",
+        /// Leaves out the row groups that cannot hold such a row, by their statistics; of several conditions all must hold. A `filter`
+        /// drops the other rows of those that are read.
+        row_groups: Option<Condition>,
+        /// The columns to read, all of them by default; `meta.url` is one field of a struct.
+        columns: Option<Given<Vec<String>>>,
     }
-    if let Some(node) = fields.node("row_groups") {
-        options = options.row_groups_where(condition(&Fields::new(node)?)?);
-    }
-    let names = fields.optional::<Vec<String>>("columns")?;
-    if context.is_draft {
-        return Ok(Chain::Map(unopened_map()));
-    }
-    if let Some((node, names)) = fields.node("columns").zip(names) {
-        let mut columns: Vec<_> = Parquet::open(&paths)?.columns().map(str::to_owned).collect();
-        // Of `meta.url`, whoever opens the file says whether the field is there.
-        let fields = |name: &String| name.split_once('.').is_some_and(|(root, _)| columns.iter().any(|c| c == root));
-        let inner: Vec<_> = names.into_iter().filter(fields).collect();
-        columns.extend(inner);
-        let known = Context { columns: Some(columns), ..Context::new(context.folder.clone()) };
-        options = options.columns(known.columns_in(node)?);
-    }
-    Ok(Chain::Map(Source::new(options.open(&paths)?).boxed()))
 }
 
-/// `{column: id, min: 3, max: 9}` or `{column: lang, equals: en}`.
-fn condition(fields: &Fields<'_>) -> Result<Condition> {
-    let mut condition = Condition::column(fields.required::<String>("column")?);
-    let (min, max, equals) = (fields.optional("min")?, fields.optional("max")?, fields.optional::<String>("equals")?);
-    if min.is_none() && max.is_none() && equals.is_none() {
-        return Err(fields.error("needs a condition: one of min, max, equals"));
+pub(super) fn parquet(args: ParquetArgs, at: &Site<'_>) -> Result<Chain> {
+    let paths = paths(&args.paths, at)?;
+    let mut options = Parquet::options().cache_bytes(args.cache_bytes.into());
+    if let Some(condition) = args.row_groups {
+        options = options.row_groups_where(condition);
     }
-    condition = min.into_iter().fold(condition, Condition::min);
-    condition = max.into_iter().fold(condition, Condition::max);
-    condition = equals.into_iter().fold(condition, Condition::equals);
-    fields.finish()?;
-    Ok(condition)
+    let columns = args.columns.map(|given| Ok::<_, crate::Error>((given.get()?, given))).transpose()?;
+    by_number(at, || {
+        if let Some((names, given)) = columns {
+            let mut columns: Vec<_> = Parquet::open(&paths)?.columns().map(str::to_owned).collect();
+            // Whether `meta` has a field `url` is known where the file is opened with `meta.url` as a column.
+            let is_inner =
+                |name: &String| name.split_once('.').is_some_and(|(root, _)| columns.iter().any(|c| c == root));
+            let inner: Vec<_> = names.into_iter().filter(is_inner).collect();
+            columns.extend(inner);
+            options = options.columns(at.of_columns(columns).columns_in(&given)?);
+        }
+        Ok(Source::new(options.open(&paths)?).boxed())
+    })
+}
+
+arguments! {
+    struct ConditionArgs {
+        /// The column that the conditions are about.
+        column: String,
+        /// The least number.
+        min: Option<f64>,
+        /// The greatest number.
+        max: Option<f64>,
+        /// The text itself.
+        equals: Option<String>,
+    }
+}
+
+impl Decode for Condition {
+    const KIND: Kind = Kind::Section(&ConditionArgs::ABOUT);
+
+    fn decode(node: &Node) -> Result<Self> {
+        let fields = Fields::new(node)?;
+        let ConditionArgs { column, min, max, equals } = ConditionArgs::read(&fields)?;
+        if min.is_none() && max.is_none() && equals.is_none() {
+            return Err(fields.error("needs a condition: one of min, max, equals"));
+        }
+        fields.finish()?;
+        let condition = min.into_iter().fold(Self::column(column), Self::min);
+        let condition = max.into_iter().fold(condition, Self::max);
+        Ok(equals.into_iter().fold(condition, Self::equals))
+    }
 }

@@ -1,108 +1,139 @@
 //! Files of records of bytes: ArrayRecord, TFRecord.
 
-#[cfg(any(feature = "array_record", feature = "tf_record"))]
-use super::paths;
+use std::path::PathBuf;
+
 #[cfg(any(feature = "array_record", feature = "bagz"))]
-use super::unopened_map;
+use super::by_number;
+#[cfg(feature = "array_record")]
+use super::paths;
 #[cfg(feature = "tf_record")]
-use super::{found, index_cache, is_packed, refuse_lanes, unopened};
-#[cfg(feature = "compress")]
+use super::{CacheArg, Lanes, by_number_or_streams, files_of};
+#[cfg(feature = "tf_record")]
+use crate::dataset::BoxIter;
+#[cfg(all(feature = "tf_record", feature = "compress"))]
 use crate::dataset::IterDataset;
 use crate::dataset::map::{RandomAccess, Source};
 use crate::dataset::{BoxMap, MapDataset};
 use crate::element::{Buffer, Element, Value};
 use crate::error::Result;
+use crate::place::Location;
 use crate::source::{ExampleParser, Examples};
-use crate::spec::chain::{Chain, Context};
+use crate::spec::arguments::arguments;
+use crate::spec::build::Site;
+use crate::spec::chain::Chain;
 use crate::spec::columns::NamedFn;
-use crate::spec::decode::Fields;
-use crate::spec::examples::{RECORD, parser};
-
-/// `array_record: {paths: "train-*.array_record", field: record}`: elements of one field of bytes, or of examples.
+use crate::spec::examples::{Declared, DeclaredSequences, RECORD};
 #[cfg(feature = "array_record")]
-pub(super) fn array_record(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let paths = paths(fields.required_node("paths")?, context)?;
-    let mut options = crate::source::ArrayRecord::options();
-    if let Some(bytes) = fields.optional("cache_bytes")? {
-        options = options.cache_bytes(bytes);
+use crate::spec::values::Amount;
+use crate::spec::values::Given;
+
+#[cfg(feature = "array_record")]
+arguments! {
+    pub(super) struct ArrayRecordArgs(paths) with RecordArgs as content {
+        /// Files, folders, globs, ranges of shards (`train-{000..127}.array_record`) or URLs of any of these; one or a list.
+        paths: Given<Vec<PathBuf>>,
+        /// Memory for decoded chunks that are kept, where chunks hold several records.
+        cache_bytes: Amount = "256MiB",
+        /// Read files that were cut off as far as their chunks are whole; what was lost is logged.
+        recover: bool = false,
     }
-    options = options.recover(fields.or("recover", false)?);
-    let content = Records::of(fields)?;
-    if context.is_draft {
-        return Ok(Chain::Map(unopened_map()));
-    }
-    Ok(Chain::Map(content.elements(options.open(&paths)?)))
 }
 
-/// `bagz: {paths: "train@4.bagz", field: record, interleaved: false, compressed: true}`: the same.
+#[cfg(feature = "array_record")]
+pub(super) fn array_record(args: ArrayRecordArgs, at: &Site<'_>) -> Result<Chain> {
+    let paths = paths(&args.paths, at)?;
+    let options = crate::source::ArrayRecord::options().recover(args.recover).cache_bytes(args.cache_bytes.into());
+    let content = args.content.records(at)?;
+    by_number(at, || Ok(content.elements(options.open(&paths)?)))
+}
+
 #[cfg(feature = "bagz")]
-pub(super) fn bagz(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+arguments! {
+    pub(super) struct BagzArgs(paths) with RecordArgs as content {
+        /// Files, folders, globs, ranges of shards (`train-{000..127}.bagz`) or URLs of any of these; one or a list.
+        paths: Given<Vec<PathBuf>>,
+        /// Whether the records were dealt out to the files in turn.
+        interleaved: bool = false,
+        /// Whether records are frames of zstd; by default the name of a file says it.
+        compressed: Option<bool>,
+    }
+}
+
+#[cfg(feature = "bagz")]
+pub(super) fn bagz(args: BagzArgs, at: &Site<'_>) -> Result<Chain> {
     use crate::source::{Bagz, sharded_names};
-    let paths = super::paths_by(fields.required_node("paths")?, context, |path| sharded_names(&path))?;
-    let mut options = Bagz::options().interleaved(fields.or("interleaved", false)?);
-    if let Some(compressed) = fields.optional("compressed")? {
+    let paths = super::paths_by(&args.paths, at, |file: Location| {
+        sharded_names(file.as_ref()).into_iter().map(|path| file.beside(|_| path)).collect()
+    })?;
+    let mut options = Bagz::options().interleaved(args.interleaved);
+    if let Some(compressed) = args.compressed {
         options = options.compressed(compressed);
     }
-    let content = Records::of(fields)?;
-    if context.is_draft {
-        return Ok(Chain::Map(unopened_map()));
-    }
-    Ok(Chain::Map(content.elements(options.open(&paths)?)))
+    let content = args.content.records(at)?;
+    by_number(at, || Ok(content.elements(options.open(&paths)?)))
 }
 
-/// `tfrecord: {paths: "train-*.tfrecord", field: record}`: the same; compressed files are a stream.
 #[cfg(feature = "tf_record")]
-pub(super) fn tfrecord(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
+arguments! {
+    pub(super) struct TfRecordArgs(paths) with RecordArgs as content {
+        /// Files, folders, globs, ranges of shards (`train-{000..127}.tfrecord`) or URLs of any of these; one or a list.
+        paths: Given<Vec<PathBuf>>,
+        /// Where the positions of the records are kept: `beside` the file, `off`, or a folder.
+        index_cache: CacheArg = "beside",
+        /// How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo `lanes`; it is part of
+        /// the data's order. One stream by default.
+        lanes: Lanes,
+    }
+}
+
+#[cfg(feature = "tf_record")]
+pub(super) fn tfrecord(args: TfRecordArgs, at: &Site<'_>) -> Result<Chain> {
     use crate::source::{TF_RECORD_BEGINNING, TfRecord, open_plain_by, tf_record_compression};
-    let files = found(paths(fields.required_node("paths")?, context)?, &TF_RECORD, context)?;
-    let (content, cache) = (Records::of(fields)?, index_cache(fields, context)?);
-    if context.is_draft {
-        return unopened(fields, is_packed(&files));
-    }
-    let is_packed = |head: &[u8]| tf_record_compression(head).is_some();
-    let Some(contents) = open_plain_by(&files, TF_RECORD_BEGINNING, is_packed)? else {
-        return packed(fields, &files, &content);
+    let content = args.content.records(at)?;
+    let files = files_of("tfrecord", &args.paths, at)?;
+    let open =
+        |files: &[Location]| open_plain_by(files, TF_RECORD_BEGINNING, |head| tf_record_compression(head).is_some());
+    let plain = |contents| {
+        let source = TfRecord::options().cache(args.index_cache.of(at)).of(contents)?;
+        Ok(content.clone().elements(source))
     };
-    refuse_lanes(fields)?;
-    let source = TfRecord::options().cache(cache).of(contents)?;
-    Ok(Chain::Map(content.elements(source)))
+    by_number_or_streams(&files, &args.lanes, at, open, plain, |files| content.stream(files))
 }
 
-#[cfg(all(feature = "tf_record", feature = "compress"))]
-fn packed(fields: &Fields<'_>, files: &[std::path::PathBuf], content: &Records) -> Result<Chain> {
-    let Some(count) = fields.at_least("lanes", 1)? else { return Ok(Chain::Iter(content.stream(files)?)) };
-    super::lanes_of(files, count, |files| content.stream(files))
+arguments! {
+    /// Arguments by which records of bytes become elements.
+    struct RecordArgs {
+        /// The name of the column that has the bytes of a record; `record` by default.
+        field: Option<String>,
+        /// Parse records as `tf.train.Example`s: `true`, or features as `parse_example` declares them.
+        examples: Option<Declared>,
+        /// Parse records as `tf.train.SequenceExample`s: `true`, or `context` and `sequences` as `parse_sequence_example` declares
+        /// them.
+        sequence_examples: Option<DeclaredSequences>,
+    }
 }
 
-#[cfg(all(feature = "tf_record", not(feature = "compress")))]
-fn packed(_: &Fields<'_>, _: &[std::path::PathBuf], _: &Records) -> Result<Chain> {
-    Err(crate::source::Format::TfRecordStream.lacking())
-}
-
-/// Endings of TFRecord files, compressed or not.
-#[cfg(feature = "tf_record")]
-const TF_RECORD: [&str; 6] =
-    [".tfrecord.gz", ".tfrecords.gz", ".tfrecord.zlib", ".tfrecords.zlib", ".tfrecord", ".tfrecords"];
-
-/// What becomes of records of bytes.
+/// Way to read records of bytes.
+#[derive(Clone)]
 enum Records {
     /// The one field of an element.
     Field(String),
     Parsed(ExampleParser),
 }
 
-impl Records {
-    fn of(fields: &Fields<'_>) -> Result<Self> {
-        let field = fields.optional("field")?;
-        match (parser(fields)?, field) {
-            (Some(_), Some(_)) => {
-                Err(fields.error("`field` is the name of a record of bytes, and examples have their own"))
-            }
-            (Some(parser), None) => Ok(Self::Parsed(parser)),
-            (None, field) => Ok(Self::Field(field.unwrap_or_else(|| RECORD.to_owned()))),
+impl RecordArgs {
+    fn records(self, at: &Site<'_>) -> Result<Records> {
+        let parsers = (self.examples.and_then(|given| given.0), self.sequence_examples.and_then(|given| given.0));
+        match (parsers, self.field) {
+            ((Some(_), Some(_)), _) => Err(at.error("`examples` and `sequence_examples` exclude each other")),
+            ((None, None), field) => Ok(Records::Field(field.unwrap_or_else(|| RECORD.to_owned()))),
+            (_, Some(_)) => Err(at.error("`field` is the name of a record of bytes, and examples have their own")),
+            ((Some(parser), None) | (None, Some(parser)), None) => Ok(Records::Parsed(parser)),
         }
     }
+}
 
+impl Records {
     fn elements(self, source: impl RandomAccess<Record = Buffer> + 'static) -> BoxMap<Element> {
         match self {
             Self::Field(name) => to_record(&name).after(Source::new(source)).boxed(),
@@ -110,14 +141,20 @@ impl Records {
         }
     }
 
-    /// Those of compressed files.
+    /// Reads those of compressed files.
     #[cfg(all(feature = "tf_record", feature = "compress"))]
-    fn stream(&self, files: &[std::path::PathBuf]) -> Result<crate::dataset::BoxIter<Element>> {
+    fn stream(&self, files: &[Location]) -> Result<BoxIter<Element>> {
         let records = crate::source::TfRecordStream::open(files)?;
         Ok(match self {
-            Self::Field(name) => to_record(name).after(records).boxed(),
+            Self::Field(name) => to_record(name).in_order(records).boxed(),
             Self::Parsed(parser) => Examples::new(records, parser.clone()).boxed(),
         })
+    }
+
+    #[cfg(all(feature = "tf_record", not(feature = "compress")))]
+    #[expect(clippy::unused_self, reason = "streams of other builds need it")]
+    fn stream(&self, _: &[Location]) -> Result<BoxIter<Element>> {
+        Err(crate::source::Format::TfRecordStream.lacking())
     }
 }
 

@@ -2,131 +2,132 @@
 
 use std::path::PathBuf;
 
-use super::{index_cache, is_packed, paths, refuse_lanes, unopened};
+use super::{CacheArg, Lanes, by_number_or_streams, files_of};
 #[cfg(feature = "compress")]
 use crate::dataset::IterDataset;
 use crate::dataset::map::{RandomAccess, Source};
-use crate::dataset::{BoxMap, MapDataset};
+use crate::dataset::{BoxIter, MapDataset};
 use crate::element::Element;
 use crate::error::Result;
-use crate::source::{Contents, Format, Jsonl, JsonlOptions, Lines, RepeatedNames, open_plain};
-use crate::spec::chain::{Chain, Context};
+use crate::place::Location;
+#[cfg(not(feature = "compress"))]
+use crate::source::Format;
+use crate::source::{Contents, Jsonl, JsonlOptions, Lines, RepeatedNames, open_plain};
+use crate::spec::arguments::{arguments, words};
+use crate::spec::build::Site;
+use crate::spec::chain::Chain;
 use crate::spec::columns::NamedFn;
-use crate::spec::decode::{Decode, Fields};
-use crate::spec::node::Node;
+use crate::spec::values::Given;
 
-/// `jsonl: {paths: [a.jsonl, "b-*.jsonl"], columns: [text], repeated_names: last, index_cache: beside}`.
-pub(super) fn jsonl(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let files = files(fields, context, Format::Jsonl, Format::JsonlStream)?;
-    let (names, cache) = (repeated_names(fields)?, index_cache(fields, context)?);
-    let columns: Option<Vec<String>> = fields.optional("columns")?;
-    if context.is_draft {
-        return unopened(fields, is_packed(&files));
+words!(RepeatedNames { "last" => RepeatedNames::Last, "error" => RepeatedNames::Error });
+
+arguments! {
+    pub(super) struct JsonlArgs(paths) {
+        /// Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
+        paths: Given<Vec<PathBuf>>,
+        /// What becomes of a record in which an object has a name twice, among the columns that are read: the last value stands, and
+        /// the report counts such records, or it is a bad record.
+        repeated_names: RepeatedNames = "last",
+        /// Where the positions of the records are kept: `beside` the file, `off`, or a folder.
+        index_cache: CacheArg = "beside",
+        /// The columns to read, all of them by default.
+        columns: Option<Given<Vec<String>>>,
+        /// How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo `lanes`; it is part of
+        /// the data's order. One stream by default.
+        lanes: Lanes,
     }
-    let Some(contents) = open_plain(&files)? else {
-        return jsonl_stream(fields, &files, columns, names);
-    };
-    refuse_lanes(fields)?;
-    let options = || Jsonl::options().cache(cache.clone()).repeated_names(names);
-    let source = match fields.node("columns") {
-        Some(node) => chosen(node, context, options, &contents)?,
-        None => options().open_contents(contents)?,
-    };
-    Ok(Chain::Map(Source::new(source).boxed()))
 }
 
-/// The files of text, compressed or not: compressed ones have no random access, they are read as streams.
-fn files(fields: &Fields<'_>, context: &Context, plain: Format, packed: Format) -> Result<Vec<PathBuf>> {
-    let endings = [packed.endings(), plain.endings()].concat();
-    super::found(paths(fields.required_node("paths")?, context)?, &endings, context)
-}
-
-/// `repeated_names: last` or `error`: what becomes of a record in which an object has a name twice.
-fn repeated_names(fields: &Fields<'_>) -> Result<RepeatedNames> {
-    let choice = fields.choice("repeated_names", &["last", "error"])?;
-    Ok(if choice == Some(1) { RepeatedNames::Error } else { RepeatedNames::Last })
+pub(super) fn jsonl(args: JsonlArgs, at: &Site<'_>) -> Result<Chain> {
+    let JsonlArgs { paths, repeated_names: names, index_cache, columns, lanes } = args;
+    let files = files_of("jsonl", &paths, at)?;
+    let chosen_columns = columns.as_ref().map(Given::get).transpose()?;
+    let plain = |contents| {
+        let cache = index_cache.of(at);
+        let options = || Jsonl::options().cache(cache.clone()).repeated_names(names);
+        let source = match &columns {
+            Some(given) => chosen(given, at, options, &contents)?,
+            None => options().open_contents(contents)?,
+        };
+        Ok(Source::new(source).boxed())
+    };
+    by_number_or_streams(&files, &lanes, at, open_plain, plain, |files| {
+        jsonl_stream(files, chosen_columns.as_deref(), names)
+    })
 }
 
 #[cfg(feature = "compress")]
-fn jsonl_stream(
-    fields: &Fields<'_>,
-    files: &[PathBuf],
-    columns: Option<Vec<String>>,
-    names: RepeatedNames,
-) -> Result<Chain> {
+fn jsonl_stream(files: &[Location], columns: Option<&[String]>, names: RepeatedNames) -> Result<BoxIter<Element>> {
     let mut options = crate::source::StreamOptions::new().repeated_names(names);
     if let Some(columns) = columns {
         options = options.columns(columns);
     }
-    packed(fields, files, |files| Ok(options.clone().jsonl(files)?.boxed()))
+    Ok(options.jsonl(files)?.boxed())
 }
 
 #[cfg(feature = "compress")]
-fn line_stream(fields: &Fields<'_>, files: &[PathBuf], column: &str) -> Result<Chain> {
-    packed(fields, files, |files| {
-        let lines = crate::source::StreamOptions::new().lines(files)?;
-        Ok(to_element(column).after(lines).boxed())
-    })
-}
-
-/// One stream of all files; or, with `lanes: 8`, eight of every eighth each.
-#[cfg(feature = "compress")]
-fn packed(
-    fields: &Fields<'_>,
-    files: &[PathBuf],
-    stream: impl Fn(&[PathBuf]) -> Result<crate::dataset::BoxIter<Element>>,
-) -> Result<Chain> {
-    let Some(count) = fields.at_least("lanes", 1)? else { return Ok(Chain::Iter(stream(files)?)) };
-    super::lanes_of(files, count, stream)
+fn line_stream(files: &[Location], column: &str) -> Result<BoxIter<Element>> {
+    Ok(to_element(column).in_order(crate::source::StreamOptions::new().lines(files)?).boxed())
 }
 
 #[cfg(not(feature = "compress"))]
-fn jsonl_stream(_: &Fields<'_>, _: &[PathBuf], _: Option<Vec<String>>, _: RepeatedNames) -> Result<Chain> {
+fn jsonl_stream(_: &[Location], _: Option<&[String]>, _: RepeatedNames) -> Result<BoxIter<Element>> {
     Err(Format::JsonlStream.lacking())
 }
 
 #[cfg(not(feature = "compress"))]
-fn line_stream(_: &Fields<'_>, _: &[PathBuf], _: &str) -> Result<Chain> {
+fn line_stream(_: &[Location], _: &str) -> Result<BoxIter<Element>> {
     Err(Format::LineStream.lacking())
 }
 
-/// Only some columns. If the first record cannot be read that way, its own columns say whether a name is wrong.
-fn chosen(node: &Node, context: &Context, options: impl Fn() -> JsonlOptions, contents: &Contents) -> Result<Jsonl> {
-    let columns = Vec::<String>::decode(node)?;
+/// Opens files to read only some columns. If the first record cannot be read that way, its own columns say whether a name is wrong.
+fn chosen(
+    given: &Given<Vec<String>>,
+    at: &Site<'_>,
+    options: impl Fn() -> JsonlOptions,
+    contents: &Contents,
+) -> Result<Jsonl> {
+    let columns = given.get()?;
     let open = |options: JsonlOptions| options.open_contents(contents.clone());
-    let source = open(options().columns(&columns)).map_err(|e| e.line(node.line as u64))?;
+    let source = open(options().columns(&columns)).map_err(|e| e.line(given.line as u64))?;
     if source.is_empty() || source.read(0).is_ok() {
         return Ok(source);
     }
     if let Ok(first) = open(options())?.read(0) {
-        let columns = Some(first.iter().map(|(name, _)| name.to_owned()).collect());
-        Context { columns, ..Context::new(context.folder.clone()) }.columns_in(node)?;
+        at.of_columns(first.iter().map(|(name, _)| name.to_owned()).collect()).columns_in(given)?;
     }
     Ok(source)
 }
 
-/// `lines: {paths: a.txt, column: text}`: a column of text, a line a record.
-pub(super) fn lines(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let files = files(fields, context, Format::Lines, Format::LineStream)?;
-    let column = fields.or("column", "text".to_owned())?;
-    let blank_lines = fields.or("blank_lines", false)?;
-    let options = Lines::options().cache(index_cache(fields, context)?).blank_lines(blank_lines);
-    if context.is_draft {
-        return unopened(fields, is_packed(&files));
+arguments! {
+    pub(super) struct LinesArgs(paths) {
+        /// Files, folders, globs, ranges of shards (`train-{000..127}.txt`) or URLs of any of these; one or a list.
+        paths: Given<Vec<PathBuf>>,
+        /// The name of the column of text.
+        column: String = "text",
+        /// Whether lines of nothing but white space are records, too; only of files that are not compressed.
+        blank_lines: bool = false,
+        /// Where the positions of the records are kept: `beside` the file, `off`, or a folder.
+        index_cache: CacheArg = "beside",
+        /// How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo `lanes`; it is part of
+        /// the data's order. One stream by default.
+        lanes: Lanes,
     }
-    let Some(contents) = open_plain(&files)? else {
-        if blank_lines {
-            return Err(fields.error("`blank_lines` is for files that are not compressed: a stream leaves them out"));
-        }
-        return line_stream(fields, &files, &column);
-    };
-    refuse_lanes(fields)?;
-    Ok(Chain::Map(line_elements(options.open_contents(contents)?, &column)))
 }
 
-/// Lines as elements of one column.
-fn line_elements(source: Lines, column: &str) -> BoxMap<Element> {
-    to_element(column).after(Source::new(source)).boxed()
+pub(super) fn lines(args: LinesArgs, at: &Site<'_>) -> Result<Chain> {
+    let LinesArgs { paths, column, blank_lines, index_cache, lanes } = args;
+    let files = files_of("lines", &paths, at)?;
+    let plain = |contents| {
+        let lines = Lines::options().cache(index_cache.of(at)).blank_lines(blank_lines).open_contents(contents)?;
+        Ok(to_element(&column).after(Source::new(lines)).boxed())
+    };
+    by_number_or_streams(&files, &lanes, at, open_plain, plain, |files| {
+        if blank_lines {
+            return Err(at.error("`blank_lines` is for files that are not compressed: a stream leaves them out"));
+        }
+        line_stream(files, &column)
+    })
 }
 
 /// A line as an element of one column of text.

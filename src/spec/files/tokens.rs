@@ -1,66 +1,112 @@
 //! Files of token ids.
 
+use std::path::PathBuf;
+
 use super::whole::Whole;
-use super::{layout, paths_by, unopened_map};
-use crate::dataset::MapDataset;
+use super::{by_number, paths_by};
 use crate::dataset::map::Source;
+use crate::dataset::{BoxMap, MapDataset};
 use crate::element::{Array, Element};
 use crate::error::Result;
-use crate::place;
-use crate::source::{Megatron, MegatronUnit, Tokens, megatron_index};
-use crate::spec::chain::{Chain, Context};
-use crate::spec::decode::Fields;
+use crate::place::Location;
+use crate::source::{Megatron, MegatronUnit, TokenLayout, Tokens, megatron_index};
+use crate::spec::arguments::{Kind, arguments, words};
+use crate::spec::build::Site;
+use crate::spec::chain::Chain;
+use crate::spec::node::Node;
+use crate::spec::values::{Decode, Given, Positive, word};
 
-/// `crops: {paths: train.bin, seq_len: 1024, layout: u16}`: pre-tokenised ids, one crop after the other.
-pub(super) fn crops(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let (seq_len, with_next) = (fields.required("seq_len")?, fields.or("with_next", false)?);
-    Ok(Chain::Map(match open(fields, context)? {
-        Some(tokens) => tokens.crops(seq_len).with_next(with_next).boxed(),
-        None => unopened_map(),
-    }))
-}
-
-/// `random_crops: {paths: train.bin, seq_len: 1024, seed: 1}`: crops that start anywhere, without end.
-pub(super) fn random_crops(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let (seq_len, seed) = (fields.required("seq_len")?, fields.required("seed")?);
-    let (with_next, epoch) = (fields.or("with_next", false)?, fields.optional("epoch")?);
-    let Some(tokens) = open(fields, context)? else { return Ok(Chain::Map(unopened_map())) };
-    let crops = tokens.random_crops(seq_len, seed).with_next(with_next);
-    Ok(Chain::Map(match epoch {
-        Some(count) => crops.epoch(count).boxed(),
-        None => crops.boxed(),
-    }))
-}
-
-/// `tokens: {paths: train.bin, layout: u16}`: a record for each file, all of its ids.
-pub(super) fn tokens(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let Some(tokens) = open(fields, context)? else { return Ok(Chain::Map(unopened_map())) };
-    let element = |ids: Array| Element::with_capacity(1).with("tokens", ids);
-    let elements = tokens.views()?.into_iter().map(element).collect();
-    Ok(Chain::Map(Whole { name: "tokens", elements, identity: format!("{tokens:?}") }.dataset()))
-}
-
-/// The files of ids, opened; nothing where a pipeline is only checked.
-fn open(fields: &Fields<'_>, context: &Context) -> Result<Option<Tokens>> {
-    let paths = paths_by(fields.required_node("paths")?, context, |path| vec![dataset(path)])?;
-    let layout = layout(fields)?;
-    if context.is_draft { Ok(None) } else { Tokens::open(&paths, layout).map(Some) }
-}
-
-/// The index of a dataset of Megatron's that is named by what its files have in common; any other path as it is.
-fn dataset(path: std::path::PathBuf) -> std::path::PathBuf {
-    if place::is_remote(&path) || path.exists() { path } else { megatron_index(&path) }
-}
-
-/// `megatron: {paths: corpus_text_document, by: document}`: sequences of token ids, or documents.
-pub(super) fn megatron(fields: &Fields<'_>, context: &Context) -> Result<Chain> {
-    let paths = paths_by(fields.required_node("paths")?, context, |path| vec![dataset(path)])?;
-    let unit = match fields.choice("by", &["sequence", "document"])? {
-        Some(1) => MegatronUnit::Document,
-        _ => MegatronUnit::Sequence,
-    };
-    if context.is_draft {
-        return Ok(Chain::Map(unopened_map()));
+arguments! {
+    /// Files of token ids.
+    pub(super) struct TokensArgs(paths) {
+        /// Files, folders, globs, ranges of shards (`train-{000..127}.bin`) or URLs of any of these; one or a list.
+        paths: Given<Vec<PathBuf>>,
+        /// How ids lie in the files: as llm.c writes them, or bare `u16` or `u32`, little-endian; recognised by default.
+        layout: TokenLayout = "detect",
     }
-    Ok(Chain::Map(Source::new(Megatron::options().unit(unit).open(&paths)?).boxed()))
+}
+
+impl Decode for TokenLayout {
+    const KIND: Kind = Kind::Words(&{
+        let [a, b, c, d] = Self::NAMES;
+        [a.0, b.0, c.0, d.0]
+    });
+
+    fn decode(node: &Node) -> Result<Self> {
+        Ok(Self::NAMES[word(node, &Self::NAMES.map(|(name, _)| name))?].1)
+    }
+}
+
+impl TokensArgs {
+    /// Opens the files of ids and makes a dataset of them.
+    fn source(&self, at: &Site<'_>, dataset: impl FnOnce(Tokens) -> Result<BoxMap<Element>>) -> Result<Chain> {
+        let paths = paths_by(&self.paths, at, |path| vec![index_or_file(path)])?;
+        by_number(at, || dataset(Tokens::open(&paths, self.layout)?))
+    }
+}
+
+/// Makes a record for each file.
+pub(super) fn tokens(args: TokensArgs, at: &Site<'_>) -> Result<Chain> {
+    args.source(at, |tokens| {
+        let element = |ids: Array| Element::with_capacity(1).with("tokens", ids);
+        let elements = tokens.views()?.into_iter().map(element).collect();
+        Ok(Whole { name: "tokens", elements, identity: format!("{tokens:?}") }.dataset())
+    })
+}
+
+arguments! {
+    pub(super) struct CropsArgs(paths) with TokensArgs as tokens {
+        /// Tokens in a crop; what is left at the end of a file is left out.
+        seq_len: Positive<usize>,
+        /// Add the token behind each crop: `seq_len + 1` ids, of which neighbours share one.
+        with_next: bool = false,
+    }
+}
+
+pub(super) fn crops(args: CropsArgs, at: &Site<'_>) -> Result<Chain> {
+    args.tokens.source(at, |tokens| Ok(tokens.crops(args.seq_len.0).with_next(args.with_next).boxed()))
+}
+
+arguments! {
+    pub(super) struct RandomCropsArgs(paths) with TokensArgs as tokens {
+        /// Tokens in a crop.
+        seq_len: Positive<usize>,
+        /// The seed of where they start, from 0 to 2^32 - 1.
+        seed: u32,
+        /// Add the token behind each crop: `seq_len + 1` ids.
+        with_next: bool = false,
+        /// How many crops an epoch has; without it there is no end.
+        epoch: Option<u64>,
+    }
+}
+
+pub(super) fn random_crops(args: RandomCropsArgs, at: &Site<'_>) -> Result<Chain> {
+    args.tokens.source(at, |tokens| {
+        let crops = tokens.random_crops(args.seq_len.0, args.seed).with_next(args.with_next);
+        Ok(match args.epoch {
+            Some(count) => crops.epoch(count).boxed(),
+            None => crops.boxed(),
+        })
+    })
+}
+
+/// Returns the index of a dataset of Megatron's that is named by what its files have in common; any other path as it is.
+fn index_or_file(file: Location) -> Location {
+    if file.may_exist() { file } else { file.beside(megatron_index) }
+}
+
+words!(MegatronUnit { "sequence" => MegatronUnit::Sequence, "document" => MegatronUnit::Document });
+
+arguments! {
+    pub(super) struct MegatronArgs(paths) {
+        /// Datasets, each by its `.idx`, its `.bin` or what these names share; one or a list.
+        paths: Given<Vec<PathBuf>>,
+        /// What a record is.
+        by: MegatronUnit = "sequence",
+    }
+}
+
+pub(super) fn megatron(args: MegatronArgs, at: &Site<'_>) -> Result<Chain> {
+    let paths = paths_by(&args.paths, at, |path| vec![index_or_file(path)])?;
+    by_number(at, || Ok(Source::new(Megatron::options().unit(args.by).open(&paths)?).boxed()))
 }

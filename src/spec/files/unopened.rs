@@ -1,17 +1,18 @@
-//! What stands for a source while a pipeline file is checked, before anything is opened.
+//! Stand-in for a source while a pipeline file is checked, before anything is opened.
 
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::Lanes;
 use crate::dataset::map::{RandomAccess, Source};
 use crate::dataset::{Blocks, BoxIter, BoxMap, MapDataset};
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::place;
-use crate::source::find;
+use crate::place::Location;
+use crate::source::locate;
 use crate::spec::chain::{Chain, Context};
-use crate::spec::decode::Fields;
+use crate::spec::values::{AtLeast, Given};
 
 /// Files of which nothing is known but that they are there.
 struct Unopened;
@@ -19,7 +20,7 @@ struct Unopened;
 impl RandomAccess for Unopened {
     type Record = Element;
 
-    /// So many that no index which may be right is outside.
+    /// Returns so many that no index which may be right is outside.
     fn len(&self) -> u64 {
         1 << 40
     }
@@ -43,35 +44,37 @@ fn unopened_iter() -> BoxIter<Element> {
     Chain::Map(unopened_map()).into_iter()
 }
 
-/// What a source becomes whose files are read as a stream if they are `packed`, with the lanes that `fields` ask for.
-pub(super) fn unopened(fields: &Fields<'_>, packed: bool) -> Result<Chain> {
-    let lanes = fields.at_least("lanes", 1)?;
+/// Makes what a source becomes whose files are read as a stream if they are `packed`, with these lanes.
+pub(super) fn unopened(lanes: &Lanes, packed: bool) -> Result<Chain> {
+    let lanes = lanes.as_ref().map(Given::get).transpose()?;
     Ok(match (packed, lanes) {
-        (true, Some(count)) => Chain::Lanes(vec![unopened_iter()], usize::try_from(count).unwrap_or(usize::MAX)),
+        (true, Some(AtLeast(count))) => {
+            Chain::Lanes(vec![unopened_iter()], usize::try_from(count).unwrap_or(usize::MAX))
+        }
         (true, None) => Chain::Iter(unopened_iter()),
         (false, _) => Chain::Map(unopened_map()),
     })
 }
 
 /// Whether a file is surely compressed: its name says so, and its first bytes do. Of files far away nothing is read.
-pub(super) fn is_packed(files: &[PathBuf]) -> bool {
-    let is_named = |file: &&PathBuf| {
-        let ending = file.extension().and_then(|ending| ending.to_str());
-        ending.is_some_and(|ending| ["gz", "zst", "lz4", "zlib"].contains(&ending)) && !place::is_remote(file)
+pub(super) fn is_packed(files: &[Location]) -> bool {
+    let is_named = |file: &&Location| {
+        let ending = file.as_ref().extension().and_then(|ending| ending.to_str());
+        ending.is_some_and(|ending| ["gz", "zst", "lz4", "zlib"].contains(&ending)) && !file.is_object()
     };
-    files.iter().find(is_named).is_some_and(|file| has_magic(file))
+    files.iter().find(is_named).is_some_and(|file| has_magic(file.as_ref()))
 }
 
 /// Whether a file begins as gzip, zlib, zstd or LZ4 do.
 fn has_magic(file: &Path) -> bool {
     let mut head = [0; 4];
-    let read = File::open(place::local(file)).and_then(|mut file| file.read_exact(&mut head));
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut head));
     let is_zlib = head[0] & 15 == 8 && u16::from_be_bytes([head[0], head[1]]).is_multiple_of(31);
     let magics = [&[0x1f, 0x8b][..], &[0x28, 0xb5, 0x2f, 0xfd], &[0x04, 0x22, 0x4d, 0x18]];
     read.is_ok() && (is_zlib || magics.iter().any(|magic| head.starts_with(magic)))
 }
 
-/// The files that `paths` stand for, as [`find`] has them. While a file is only checked, stores are not asked.
-pub(super) fn found(paths: Vec<PathBuf>, endings: &[&str], context: &Context) -> Result<Vec<PathBuf>> {
-    if context.is_draft && paths.iter().any(|path| place::is_remote(path)) { Ok(paths) } else { find(paths, endings) }
+/// The files that paths stand for, as [`locate`] has them. While a file is only checked, stores are not asked.
+pub(super) fn found(files: Vec<Location>, endings: &[&str], context: &Context) -> Result<Vec<Location>> {
+    if context.is_draft && files.iter().any(Location::is_object) { Ok(files) } else { locate(files, endings) }
 }

@@ -1,7 +1,7 @@
 //! Files that are one record each.
 
 use crate::dataset::BoxMap;
-use crate::dataset::map::{RandomAccess, Source};
+use crate::dataset::map::{RandomAccess, Source, SourceFacts};
 use crate::element::Element;
 use crate::error::{Error, Result};
 
@@ -26,21 +26,13 @@ impl RandomAccess for Whole {
         self.elements.len() as u64
     }
 
-    fn is_native(&self) -> bool {
-        true
-    }
-
     fn read(&self, index: u64) -> Result<Element> {
         let element = usize::try_from(index).ok().and_then(|at| self.elements.get(at));
         element.cloned().ok_or_else(|| Error::data(format!("no file {index}: there are {}", self.elements.len())))
     }
 
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn identity(&self) -> String {
-        self.identity.clone()
+    fn facts(&self) -> SourceFacts {
+        SourceFacts { is_native: true, ..SourceFacts::new(self.name, self.identity.clone()) }
     }
 
     fn record_bytes(&self, record: &Element) -> u64 {

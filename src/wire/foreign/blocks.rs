@@ -1,4 +1,6 @@
-//! Which parts of an extent are whose: plain numbers, without memory, locks or threads.
+//! Parts of an extent, and whose they are: plain numbers, without memory, locks or threads.
+
+use std::ops::Range;
 
 use super::Settled;
 use crate::wire::{ALIGN, HEADER};
@@ -6,7 +8,7 @@ use crate::wire::{ALIGN, HEADER};
 /// Bytes at the end of an extent that no block takes: room for the table of what lies in it.
 const TABLE: usize = 16 << 10;
 
-/// What a block is.
+/// State of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     InUse,
@@ -113,15 +115,25 @@ impl Blocks {
         Some(block.len)
     }
 
-    /// Makes the block part of what is written in which these bytes lie, which is in use: `false` if there is none.
+    /// Makes the blocks part of what is written in which these bytes lie: one, or several that follow each other without a gap, as
+    /// the rows of a batch do. `false` if there are none, or one of them is not in use.
     pub(super) fn give(&mut self, place: usize, len: usize) -> bool {
+        let Some(run) = self.run(place, len).filter(|_| place.is_multiple_of(ALIGN)) else { return false };
         let number = self.given;
-        let block =
-            self.find(place).filter(|block| block.state == State::InUse && block.start + block.len - place >= len);
-        let Some(block) = block.filter(|_| place.is_multiple_of(ALIGN)) else { return false };
-        block.state = State::Given { number, in_use: true };
+        self.blocks[run].iter_mut().for_each(|block| block.state = State::Given { number, in_use: true });
         self.given += 1;
         true
+    }
+
+    /// The blocks in use in which these bytes lie, without a gap.
+    fn run(&self, place: usize, len: usize) -> Option<Range<usize>> {
+        let first = self.blocks.partition_point(|block| block.start <= place).checked_sub(1)?;
+        let (mut at, mut end) = (first, self.blocks[first].start);
+        while end < place.checked_add(len)? || at == first {
+            let block = self.blocks.get(at).filter(|block| block.start == end && block.state == State::InUse)?;
+            (at, end) = (at + 1, block.start + block.len);
+        }
+        (place < self.blocks[first].start + self.blocks[first].len).then_some(first..at)
     }
 
     pub(super) fn rewind(&mut self, end: usize, given: usize) {
@@ -144,7 +156,7 @@ impl Blocks {
         self.blocks.iter().any(|block| matches!(block.state, State::InUse | State::Given { in_use: true, .. }))
     }
 
-    /// Where blocks lie that are in use.
+    /// Lists where blocks lie that are in use.
     pub(super) fn places(&self) -> impl Iterator<Item = (usize, usize)> {
         let used = |block: &&Block| matches!(block.state, State::InUse | State::Given { in_use: true, .. });
         self.blocks.iter().filter(used).map(|block| (block.start, block.len))
@@ -163,12 +175,14 @@ mod tests {
 
     use super::*;
 
-    /// Whatever is allocated, freed, given, written and taken back: what is in use, written or given overlaps nothing else.
+    /// Step of a random run. Whatever is allocated, freed, given, written and taken back: what is in use, written or given overlaps nothing else.
     #[derive(Clone, Debug)]
     enum Do {
         Allocate(usize),
         Free(usize),
         Give(usize),
+        /// This and so many of those that came after it.
+        GiveRun(usize, usize),
         Write(usize),
         Mark,
         Rewind,
@@ -179,6 +193,7 @@ mod tests {
             (1usize..3000).prop_map(Do::Allocate),
             (0usize..20).prop_map(Do::Free),
             (0usize..20).prop_map(Do::Give),
+            (0usize..20, 1usize..4).prop_map(|(which, more)| Do::GiveRun(which, more)),
             (1usize..500).prop_map(Do::Write),
             Just(Do::Mark),
             Just(Do::Rewind),
@@ -231,6 +246,17 @@ mod tests {
                             *given = true;
                         }
                     }
+                    Do::GiveRun(which, more) => {
+                        let mut run = live.clone();
+                        run.sort_unstable();
+                        let run: Vec<_> = run.into_iter().skip(which).take(1 + more).collect();
+                        let follow = |pair: &[(usize, usize, bool)]| pair[0].0 + pair[0].1.next_multiple_of(ALIGN) == pair[1].0;
+                        if let (Some(first), Some(last)) = (run.first(), run.last()) {
+                            let fits = run.windows(2).all(follow) && run.iter().all(|(.., given)| !given);
+                            prop_assert_eq!(blocks.give(first.0, last.0 + last.1 - first.0), fits);
+                            live.iter_mut().filter(|l| fits && run.contains(l)).for_each(|l| l.2 = true);
+                        }
+                    }
                     Do::Write(len) => {
                         let start = blocks.end();
                         for &(at, taken, _) in &live {
@@ -246,7 +272,8 @@ mod tests {
                     Do::Rewind => {
                         if let Some((end, given, before)) = marks.pop() {
                             // A chunk writer rewinds to a mark of the same record, in which nothing was freed that it gave.
-                            if live.iter().filter(|(_, _, given)| *given).count() == blocks.given() {
+                            let freed = |b: &Block| matches!(b.state, State::Given { in_use: false, .. });
+                            if !blocks.blocks.iter().any(freed) {
                                 let back: Vec<usize> = blocks
                                     .blocks
                                     .iter()
@@ -283,6 +310,26 @@ mod tests {
         blocks.free(second).unwrap();
         assert_eq!((blocks.settled().wasted, blocks.in_use(), blocks.needed()), (1024, false, second + 2048));
         assert_eq!(blocks.end(), second + 2048);
+    }
+
+    #[test]
+    fn rows_that_follow_each_other_are_given_together() {
+        let mut blocks = Blocks::new(TABLE + 100_000, false);
+        let rows: Vec<usize> = (0..4).map(|_| blocks.allocate(640).unwrap()).collect();
+        // What lies between rows is no row.
+        let other = blocks.allocate(64).unwrap();
+        let behind = blocks.allocate(640).unwrap();
+        assert!(!blocks.give(rows[0], 4 * 640 + 64 + 640 + 1));
+        blocks.free(other).unwrap();
+        assert!(!blocks.give(rows[2], 2 * 640 + 64 + 640));
+        assert!(blocks.give(rows[0], 4 * 640) && !blocks.give(rows[3], 640));
+        assert_eq!((blocks.given(), blocks.has_others()), (1, true));
+        // One gift, taken back at once.
+        blocks.rewind(HEADER, 0);
+        assert!(blocks.give(rows[1], 3 * 640) && blocks.give(rows[0], 640) && blocks.give(behind, 640));
+        assert_eq!((blocks.given(), blocks.needed(), blocks.has_others()), (3, behind + 640, false));
+        rows.into_iter().chain([behind]).for_each(|row| blocks.free(row).unwrap());
+        assert_eq!(blocks.settled(), Settled { in_use: false, allocated: true, wasted: 64 });
     }
 
     #[test]

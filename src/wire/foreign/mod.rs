@@ -1,7 +1,10 @@
 //! Memory of an extent that foreign code allocates while the extent is written: the arrays of NumPy.
 //!
-//! What a function of the user returns as an array has to lie in the extent in the end. Where the array was allocated there, it
+//! An array that a function of the user returns has to lie in the extent in the end. Where the array was allocated there, it
 //! is not copied: its block is *given*, and the chunk says where it lies.
+//!
+//! The rows of a batch lie one behind the other where a function makes them one after the other, each of a size that is a multiple of
+//! 64 bytes: then they are given together, and are the batch as they lie.
 //!
 //! # Why nobody changes what was delivered
 //! The worker says that an extent is done only after the foreign code has freed every block of it: then nobody refers to one
@@ -19,10 +22,11 @@ mod fork;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use self::blocks::Blocks;
+use super::ALIGN;
 use crate::sync::Locked;
 
 /// Smaller arrays are left to the heap: copying them costs little.
@@ -35,7 +39,10 @@ static ALL: Mutex<BTreeMap<usize, Blocks>> = Mutex::new(BTreeMap::new());
 static LOWEST: AtomicUsize = AtomicUsize::new(usize::MAX);
 static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
-/// How the language is asked whose arrays these are.
+/// Whether rows of the batch that was written last could have been given together.
+static ROWS: AtomicBool = AtomicBool::new(false);
+
+/// The language whose arrays these are, to be asked.
 static HOST: OnceLock<Host> = OnceLock::new();
 
 thread_local! {
@@ -75,7 +82,7 @@ pub(crate) fn admit() -> bool {
     ready
 }
 
-/// What is left of an extent that admitted blocks.
+/// State in which an extent that admitted blocks is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settled {
     /// Blocks are in use: the extent must not be delivered, nor written to, until [`is_free`].
@@ -112,6 +119,20 @@ pub(crate) fn is_free(start: usize) -> bool {
         all.remove(&start);
     }
     free
+}
+
+/// Says of what size the rows of a batch are that was written, those of each of its columns. As the rows of one element are
+/// allocated one behind the other, only those of one column can follow each other, and only if nothing is between them.
+#[cfg_attr(not(any(feature = "python", test)), expect(dead_code, reason = "no other language has arrays"))]
+pub(crate) fn rows_were(sizes: &[usize]) {
+    let mut large = sizes.iter().filter(|&&size| size >= LEAST);
+    let fit = large.next().is_some_and(|size| size.is_multiple_of(ALIGN)) && large.next().is_none();
+    ROWS.store(fit, Ordering::Relaxed);
+}
+
+/// Whether extents of batches are worth admitting blocks: as rows that are given together.
+pub(crate) fn rows_fit() -> bool {
+    ROWS.load(Ordering::Relaxed)
 }
 
 /// Memory of `len` bytes in the extent that this thread writes, at a multiple of 64; `None` if there is none to be had.
@@ -185,7 +206,7 @@ impl Foreign {
         self.with(|blocks| blocks.wrote(end));
     }
 
-    /// How many blocks were given.
+    /// Counts what was given.
     pub(super) fn given(&self) -> usize {
         self.with(|blocks| blocks.given()).unwrap_or(0)
     }
@@ -200,7 +221,7 @@ impl Foreign {
         self.with(|blocks| blocks.has_others()).unwrap_or(false)
     }
 
-    /// Gives the block of which the `len` bytes at `address` are part: where in the extent they lie.
+    /// Gives the blocks of which the bytes at these addresses are part: where in the extent they lie.
     pub(super) fn give(&self, bytes: Range<usize>) -> Option<usize> {
         let place = bytes.start.checked_sub(self.start)?;
         self.with(|blocks| blocks.give(place, bytes.len()))?.then_some(place)
@@ -262,7 +283,23 @@ mod tests {
         }
     }
 
-    /// What was allocated before the first word is written, and between words, is read as an array like any other.
+    #[test]
+    fn rows_fit_where_one_column_has_large_ones() {
+        let cases: [(&[usize], bool); 6] = [
+            (&[LEAST], true),
+            (&[8, LEAST + 64, LEAST - 1], true),
+            (&[], false),
+            (&[LEAST - 64], false),
+            (&[LEAST + 8], false),
+            (&[LEAST, LEAST], false),
+        ];
+        for (sizes, fit) in cases {
+            rows_were(sizes);
+            assert_eq!(rows_fit(), fit, "{sizes:?}");
+        }
+    }
+
+    /// Shows that what was allocated before the first word is written, and between words, is read as an array like any other.
     #[test]
     fn a_chunk_of_given_blocks_is_read() {
         let mut memory = extent(1 << 20);

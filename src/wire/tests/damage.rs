@@ -1,4 +1,4 @@
-//! What is damaged is an error or something else, at no cost.
+//! Tests that what is damaged is an error or something else, at no cost.
 
 use std::sync::Arc;
 

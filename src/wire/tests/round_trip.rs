@@ -1,4 +1,4 @@
-//! What is written is what is read.
+//! Tests that what is written is what is read.
 
 use std::sync::Arc;
 
@@ -210,7 +210,7 @@ fn wholes_and_slots_keep_their_order() {
     assert!(read::<i64>(&extent(&bytes), written.used).unwrap_err().message().contains("no slot of kind"));
 }
 
-/// What a chunk of `len` bytes says of these elements, and what is read of it: the length of each part that is rows, 0 for one
+/// Writes a chunk of `len` bytes of these elements, and reads it: the length of each part that is rows, 0 for one
 /// that is not.
 fn runs_of(all: &[Slot]) -> Vec<usize> {
     let (bytes, written) = chunk(1 << 20, |writer| all.iter().for_each(|slot| writer.push(slot).unwrap()));

@@ -1,4 +1,4 @@
-//! What an element costs: `cargo test --release --lib wire::tests::speed -- --ignored --nocapture`.
+//! Cost of an element: `cargo test --release --lib wire::tests::speed -- --ignored --nocapture`.
 
 use std::hint::black_box;
 use std::sync::Arc;

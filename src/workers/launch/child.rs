@@ -11,10 +11,10 @@ use super::command::Call;
 use super::handshake::{Hello, Start};
 use super::hook;
 use super::identity::Identity;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Told};
 use crate::units::Bytes;
 use crate::workers::channel::{Broken, Channel};
-use crate::workers::control::{Failure, FromWorker, Session};
+use crate::workers::control::{FromWorker, Session};
 use crate::workers::slab::WorkerSlab;
 use crate::workers::sys::process::{end_with_parent, exit_now, pidfd, wait_readable};
 use crate::workers::sys::{limits, signals};
@@ -78,7 +78,7 @@ fn serve() -> i32 {
         Err(panic) => Error::new(ErrorKind::Worker, format!("worker panicked: {}", words(&*panic)))
             .help("the panic's place is on standard error; without workers there is a backtrace, too"),
     };
-    let _ = channel.send(&FromWorker::Failed(Failure::of(&error)));
+    let _ = channel.send(&FromWorker::Failed(Told::in_words(&error)));
     FAILED
 }
 

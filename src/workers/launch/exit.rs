@@ -17,7 +17,7 @@ pub(crate) struct Exit {
     pub(crate) told_to_stop: bool,
     /// Whether the parent had killed it.
     pub(crate) killed_by_us: bool,
-    /// What it sent that was no message, if that is why it was killed.
+    /// Words of the worker that were no message, if that is why it was killed.
     pub(crate) nonsense: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl Exit {
         matches!(self.status, Status::Signal { number: libc::SIGTERM | libc::SIGHUP | libc::SIGINT, .. })
     }
 
-    /// What may be behind it and what to do, where the status says something about that.
+    /// Says what may be behind the end and what to do, where the status says something about that.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         if self.killed_by_us {
             return None;

@@ -1,4 +1,4 @@
-//! Why a worker could not be started.
+//! Reasons why a worker could not be started.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Exit;
 use crate::error::{Error, ErrorKind};
 
-/// Why a worker could not be started; the source of the [`Error`] that says so.
+/// The reason why a worker could not be started; the source of the [`Error`] that says so.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LaunchFailure {
     #[error("gristmill's code is in {}, not in the program, which can thus not be started as a worker", .0.display())]

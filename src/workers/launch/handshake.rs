@@ -21,7 +21,7 @@ pub(crate) struct Hello {
     pub(crate) module: Identity,
 }
 
-/// What another process would hardly say.
+/// Greeting that another process would hardly say.
 const GREETING: u64 = u64::from_le_bytes(*b"gmhello\0");
 
 impl Hello {
@@ -42,7 +42,7 @@ impl Hello {
     }
 }
 
-/// What the worker is told, piece by piece.
+/// Message to the worker, piece by piece.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// The next bytes of its pipeline's configuration.
@@ -51,19 +51,19 @@ pub(crate) enum Order {
     Start(Box<Start>),
 }
 
-/// What the worker is to do.
+/// Assignment of the worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Start {
     /// Its number.
     pub(crate) worker: u64,
-    /// Which of several workers it is.
+    /// Its number among several workers.
     pub(crate) place: u64,
     /// Its cap on private writable memory, in bytes.
     pub(crate) heap_limit: Option<u64>,
-    /// What the parent has found out of tokenizers.
+    /// Knowledge that the parent has of tokenizers.
     #[cfg(feature = "text")]
     pub(crate) tokenizers: crate::text::Known,
-    /// What it runs.
+    /// Program that the worker runs.
     pub(crate) program: Program,
 }
 

@@ -1,4 +1,4 @@
-//! How a program becomes a worker without a line of code in it.
+//! Hook by which a program becomes a worker without a line of code in it.
 //!
 //! A worker is this same program, started again with `GRISTMILL_WORKER` in its environment. [`HOOK`] is an entry of the
 //! executable's `.init_array`: the C library calls it before `main`, and in a worker it never returns. Whoever links

@@ -1,4 +1,4 @@
-//! Which build of which module: code addresses mean the same only where it is the same.
+//! Identity of the build of a module: code addresses mean the same only where it is the same.
 
 use std::fs::File;
 use std::io::{self, Read};

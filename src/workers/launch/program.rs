@@ -1,4 +1,4 @@
-//! What a worker runs: the pipeline's factory, its configuration, and the function that serves it.
+//! Program of a worker: the pipeline's factory, its configuration, and the function that serves it.
 //!
 //! A function cannot be sent, but a worker that runs the same build has it too: its place is the module that holds it and
 //! the offset from the module's base. Only plain functions are taken (`fn` items and closures that capture nothing, which
@@ -21,22 +21,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::workers::control::Session;
 use crate::workers::sys::modules;
 
-/// What a worker runs. Each kind is a way to describe a pipeline to another process.
+/// Program of a worker: functions, by their place in the code that runs here, and their argument.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Program {
-    /// Functions of the program itself.
-    Rust(RustProgram),
-}
-
-/// Functions of the program itself, by their place in it, and their argument.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct RustProgram {
+pub(crate) struct Program {
     enter: CodePlace,
     factory: CodePlace,
     serve: CodePlace,
     #[serde(skip)]
     cfg: Arc<Vec<u8>>,
-    /// What is started to run it, where that is not this program.
+    /// Starter of the program, where that is not this one.
     #[serde(skip)]
     starter: Option<Arc<Starter>>,
 }
@@ -58,13 +51,13 @@ impl Program {
         C: Serialize + DeserializeOwned,
     {
         let cfg = encode(cfg)?;
-        Ok(Self::Rust(RustProgram {
+        Ok(Self {
             enter: CodePlace::of(enter::<C, D> as Enter as *const ())?,
             factory: CodePlace::of(factory as *const ())?,
             serve: CodePlace::of(serve as *const ())?,
             cfg: Arc::new(cfg),
             starter: None,
-        }))
+        })
     }
 
     /// Runs `serve(factory(cfg)?, session)` in a worker that `starter` starts.
@@ -78,47 +71,43 @@ impl Program {
         starter: Arc<Starter>,
         serve: fn(D, Session) -> Result<()>,
     ) -> Result<Self> {
-        Ok(Self::Rust(RustProgram {
+        Ok(Self {
             enter: CodePlace::of(enter_bytes::<D> as Enter as *const ())?,
             factory: CodePlace::of(factory as *const ())?,
             serve: CodePlace::of(serve as *const ())?,
             cfg,
             starter: Some(starter),
-        }))
+        })
     }
 
-    /// What is started to run it, where that is not this program.
+    /// Starter of the program, where that is not this one.
     pub(super) fn starter(&self) -> Option<&Starter> {
-        let Self::Rust(program) = self;
-        program.starter.as_deref()
+        self.starter.as_deref()
     }
 
     /// The configuration, which travels by itself: it may be large.
     pub(crate) fn cfg(&self) -> &[u8] {
-        let Self::Rust(program) = self;
-        &program.cfg
+        &self.cfg
     }
 
     pub(crate) fn set_cfg(&mut self, mut cfg: Vec<u8>) {
-        let Self::Rust(program) = self;
         // It came in pieces. What is too much of it would be taken from the worker's heap.
         cfg.shrink_to_fit();
-        program.cfg = Arc::new(cfg);
+        self.cfg = Arc::new(cfg);
     }
 
     /// Runs it, in the worker, to its end.
     ///
     /// # Errors
-    /// What factory or serving function return; [`ErrorKind::Worker`] if this process does not hold their code.
+    /// Errors of the factory or the serving function; [`ErrorKind::Worker`] if this process does not hold their code.
     pub(crate) fn run(self, session: Session) -> Result<()> {
-        let Self::Rust(program) = self;
-        let (factory, serve) = (program.factory.resolve()?, program.serve.resolve()?);
-        let enter = program.enter.resolve()?;
+        let (factory, serve) = (self.factory.resolve()?, self.serve.resolve()?);
+        let enter = self.enter.resolve()?;
         // SAFETY: `new` took the address from a function of this type, and `resolve` found the same build of the same
         // module, in which that function lies at the same offset.
         let enter = unsafe { mem::transmute::<*const (), Enter>(enter) };
         // SAFETY: `new` took all three addresses of one choice of types.
-        unsafe { enter(factory, serve, Arc::unwrap_or_clone(program.cfg), session) }
+        unsafe { enter(factory, serve, Arc::unwrap_or_clone(self.cfg), session) }
     }
 }
 

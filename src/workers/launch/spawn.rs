@@ -30,7 +30,7 @@ pub(crate) struct Options<'a> {
     pub(crate) slab: Option<BorrowedFd<'a>>,
     /// The worker's cap on private writable memory, in bytes.
     pub(crate) heap_limit: Option<u64>,
-    /// Which of several workers it is.
+    /// Its number among several workers.
     pub(crate) place: u64,
     /// The time that it may take to greet; building its pipeline comes after that.
     pub(crate) time_out: Duration,

@@ -1,4 +1,4 @@
-//! What starts the workers of one pool, where that is not this program started again.
+//! Starter of the workers of one pool, where that is not this program started again.
 
 #[cfg(feature = "python")]
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ use crate::workers::sys::process::Process;
 #[derive(Debug)]
 pub(crate) struct Starter {
     command: WorkerCommand,
-    /// That process, once it was asked for.
+    /// The process that forks, once it was asked for.
     #[cfg(feature = "python")]
     zygote: OnceLock<Option<Arc<Zygote>>>,
 }

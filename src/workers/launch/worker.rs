@@ -127,7 +127,7 @@ impl Worker {
         self.of_the_living(usage::cpu_time)
     }
 
-    /// What `read` says of its pid, if that was still its own afterwards.
+    /// Has `read` look at the worker's pid; `None` if that was not its own any more afterwards.
     fn of_the_living<T>(&self, read: impl Fn(u32) -> io::Result<T>) -> Option<T> {
         read(self.pid()).ok().filter(|_| !self.life.process.has_ended())
     }

@@ -7,21 +7,21 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::command::{self, Call, WorkerCommand};
-use crate::sync::Locked;
+use crate::sync::{Locked, Regardless};
 use crate::workers::channel::write_all;
 use crate::workers::sys::process::{Ends, Process, Status};
 use crate::workers::sys::signals;
 
-/// How long it may take to fork: it loads what workers need first. After that, workers are started one by one.
+/// Time that forking may take: it loads what workers need first. After that, workers are started one by one.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long it may take to tell of an end that was seen.
+/// Time that it may take to tell of an end that was seen.
 const NEWS: Duration = Duration::from_secs(2);
-/// How often to look whether it is stopped: then nothing will come of it.
+/// Time between two looks whether the process is stopped: then nothing will come of it.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// See the [module](self).
@@ -34,7 +34,7 @@ pub(super) struct Zygote {
     listener: Option<JoinHandle<()>>,
 }
 
-/// What it has said.
+/// Words that came from the process.
 #[derive(Debug, Default)]
 struct Heard {
     news: Mutex<News>,
@@ -72,7 +72,7 @@ impl Zygote {
     /// Has it load these modules, before it forks for the first time.
     pub(super) fn load(&self, modules: &[String]) {
         // One that hears nothing is found out when it is to fork.
-        let _ = say(&lock(&self.control), &format!("load {}\n", modules.join(" ")));
+        let _ = say(&self.control.locked(), &format!("load {}\n", modules.join(" ")));
     }
 
     /// A worker for `call`, which takes a copy of `socket` as its standard input; `None` where that fails.
@@ -80,8 +80,8 @@ impl Zygote {
         if !self.process.is_ours() {
             return None;
         }
-        let control = lock(&self.control);
-        if lock(&self.heard.news).silent {
+        let control = self.control.locked();
+        if self.heard.news.locked().silent {
             return None;
         }
         let request = format!("start {}\n", call.write());
@@ -124,10 +124,9 @@ impl Drop for Zygote {
 
 impl Ends for Zygote {
     fn status(&self, pid: u32) -> Status {
-        let news = lock(&self.heard.news);
+        let news = self.heard.news.locked();
         let unknown = |news: &mut News| !news.silent && !news.ended.contains_key(&pid);
-        let (mut news, _) =
-            self.heard.changed.wait_timeout_while(news, NEWS, unknown).unwrap_or_else(PoisonError::into_inner);
+        let (mut news, _) = self.heard.changed.wait_timeout_while(news, NEWS, unknown).regardless();
         news.ended.remove(&pid).unwrap_or(Status::Unknown)
     }
 }
@@ -137,7 +136,7 @@ impl Heard {
         for line in BufReader::new(from).lines().map_while(Result::ok) {
             let (kind, numbers) = line.split_once(' ').unwrap_or_default();
             let numbers: Vec<i64> = numbers.split(' ').filter_map(|word| word.parse().ok()).collect();
-            let mut news = lock(&self.news);
+            let mut news = self.news.locked();
             match (kind, &numbers[..]) {
                 ("started", &[pid]) => news.started = u32::try_from(pid).ok(),
                 ("ended", &[pid, code, signal, core]) => {
@@ -152,13 +151,13 @@ impl Heard {
             drop(news);
             self.changed.notify_all();
         }
-        lock(&self.news).silent = true;
+        self.news.locked().silent = true;
         self.changed.notify_all();
     }
 
     fn started(&self, process: &Process) -> Option<u32> {
         let deadline = Instant::now() + PATIENCE;
-        let mut news = lock(&self.news);
+        let mut news = self.news.locked();
         loop {
             if let Some(pid) = news.started.take() {
                 return Some(pid);
@@ -166,23 +165,19 @@ impl Heard {
             if news.silent || Instant::now() >= deadline || process.is_stopped() {
                 return None;
             }
-            news = self.changed.wait_timeout(news, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            news = self.changed.wait_timeout(news, LOOK).regardless().0;
         }
     }
 
     /// Expects nothing more from it. It is left as it is, because those that it has forked end with it.
     fn give_up(&self) {
-        lock(&self.news).silent = true;
+        self.news.locked().silent = true;
         self.changed.notify_all();
     }
 }
 
 fn say(control: &UnixStream, words: &str) -> Option<()> {
     write_all(control.as_fd(), words.as_bytes(), None).ok()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.locked()
 }
 
 #[cfg(test)]

@@ -162,7 +162,7 @@ impl PerformanceConfig {
 /// ```
 ///
 /// # Errors
-/// Those of the pipeline; [`ErrorKind::Config`](crate::ErrorKind::Config) if the budget is too small, with the
+/// Errors of the pipeline; [`ErrorKind::Config`](crate::ErrorKind::Config) if the budget is too small, with the
 /// arithmetic, and if the pipeline is empty.
 pub fn pick_performance_config<C, D>(
     factory: fn(C) -> Result<D>,
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(config.buffer, 4);
     }
 
-    /// What waits is not bound to the cores.
+    /// Shows that what waits is not bound to the cores.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_source_that_waits_gets_threads_beyond_the_cores() {

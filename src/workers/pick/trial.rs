@@ -113,7 +113,7 @@ where
             decisions,
         };
         let plan = Plan::new(&config.options(), self.cores, self.budget)?;
-        Ok(PerformanceConfig { slab_bytes: plan.slab, worker_heap_bytes: plan.heap, ..config })
+        Ok(PerformanceConfig { slab_bytes: plan.slab_bytes, worker_heap_bytes: plan.heap_bytes, ..config })
     }
 
     /// Batches to keep ready, and the bytes of all that this process then holds: those, one that is being made, and the

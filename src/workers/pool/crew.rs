@@ -11,7 +11,7 @@ use crate::workers::slab::Grant;
 pub(super) struct Member {
     /// The cap of its private memory.
     pub(super) cap: u64,
-    /// Which of so many workers it is; one that takes the place of another has its number.
+    /// Its number among the workers; one that takes the place of another has its number.
     pub(super) place: usize,
     /// `None` until it has connected.
     pub(super) worker: Option<Worker>,
@@ -21,7 +21,7 @@ pub(super) struct Member {
     pub(super) tasks: BTreeMap<u64, Running>,
     /// Extents that it keeps: it may write there for as long as it lives.
     pub(super) kept: Vec<Grant>,
-    /// Why it was killed by us, if it was.
+    /// The reason for which we killed it, if we did.
     pub(super) killed: Option<String>,
     /// Whether it is to end, because fewer are wanted, as soon as it has nothing more to do.
     pub(super) leaving: bool,
@@ -29,9 +29,9 @@ pub(super) struct Member {
     pub(super) told_to_stop: bool,
     /// Tasks that it has done.
     pub(super) done: u64,
-    /// When its memory was last looked at.
+    /// Time at which its memory was last looked at.
     pub(super) looked: Option<Instant>,
-    /// When it was begun to be started.
+    /// Time at which its start began.
     pub(super) begun: Instant,
 }
 
@@ -72,7 +72,7 @@ impl Member {
 /// A first task that takes longer is no longer a beginning.
 const LONG_FIRST: Duration = Duration::from_secs(20);
 
-/// When a worker may be started again after one has died, and when there is no hope.
+/// A rule for when a worker may be started again after one has died, and when there is no hope.
 #[derive(Debug, Default)]
 pub(super) struct Respawn {
     /// Deaths of their own doing since something was last delivered, and the first of those.
@@ -90,7 +90,7 @@ pub(super) struct Respawn {
 const HOPELESS: u32 = 10;
 /// Deaths that are further apart say nothing of each other; and for so long, at least, workers may be killed from outside.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// So many times as long as a worker takes to start, if that is longer.
+/// Factor of the time that a worker takes to start, where that is longer.
 const STARTS: u32 = 20;
 
 impl Respawn {
@@ -132,7 +132,7 @@ impl Respawn {
         hopeless
     }
 
-    /// When the next may be started.
+    /// Returns when the next may be started.
     pub(super) fn due(&self, now: Instant) -> Instant {
         self.not_before.unwrap_or(now)
     }

@@ -8,16 +8,16 @@ use crate::exec::remote::{Border, Deliver, How, Point, Segment};
 
 /// A range of root indices, and how far it is.
 pub(super) struct Job {
-    /// When it was asked for, as a number: the order in which ranges get memory and workers.
+    /// A number that grows with the time at which it was asked for: the order in which ranges get memory and workers.
     pub(super) seq: u64,
     pub(super) border: Border,
     /// Indices that are not delivered yet.
     pub(super) left: Range<u64>,
-    /// Which indices may come as one, if any.
+    /// The indices that may come as one, if any.
     pub(super) groups: Option<Groups>,
     /// Of which lane they are, if of one, and where that is to be read on.
     pub(super) lane: Option<Segment>,
-    /// When a lane's are wanted.
+    /// The time at which a lane's are wanted.
     due: u64,
     /// Since when it has been waiting.
     pub(super) since: Instant,
@@ -52,7 +52,7 @@ impl Job {
         self.deaths > 0 || self.wide
     }
 
-    /// So many indices at once are the least that a task can bring.
+    /// Computes how many indices at once are the least that a task can bring.
     pub(super) fn least(&self) -> u64 {
         self.groups.map_or(1, |groups| groups.size.min(self.left.end - self.left.start))
     }
@@ -79,7 +79,7 @@ impl Job {
         self.left.start = self.left.end;
     }
 
-    /// So many `indices` of it were delivered.
+    /// Notes that so many `indices` of the job were delivered.
     pub(super) fn advance(&mut self, indices: u64) {
         self.left.start += indices;
         self.need = 0;
@@ -216,7 +216,7 @@ mod tests {
     /// Evaluates a job of which the elements `poison` kill their worker; returns what was left out, and the deaths.
     fn hunt(len: u64, retries: u32, poison: &[u64]) -> (Vec<u64>, u32) {
         let mut queue = Queue::default();
-        queue.submit(0, 0..len, How::Slots, Box::new(Nobody(true)));
+        queue.submit(0.into(), 0..len, How::Slots, Box::new(Nobody(true)));
         let (mut skipped, mut deaths) = (Vec::new(), 0);
         while let Some(mut job) = queue.pop() {
             let task = job.next_task();
@@ -255,12 +255,12 @@ mod tests {
         let all =
             [(1, lane(0, 50)), (9, How::Slots), (1, lane(1, 40)), (2, lane(2, 1)), (1, lane(3, 45)), (1, lane(4, 60))];
         for (border, how) in all {
-            queue.submit(border, 0..10, how, Box::new(Nobody(true)));
+            queue.submit(border.into(), 0..10, how, Box::new(Nobody(true)));
         }
         let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|job| (job.border, job.seq, job.lane)).collect();
         assert!(order.iter().enumerate().all(|(n, (_, seq, _))| n as u64 == *seq));
         let order: Vec<_> =
-            order.iter().map(|(border, _, lane)| (*border, lane.as_ref().map(|lane| lane.lane))).collect();
+            order.iter().map(|(border, _, lane)| (border.stage, lane.as_ref().map(|lane| lane.lane))).collect();
         // Others have their places in between, and those of another border are not compared.
         assert_eq!(order, [(1, Some(1)), (9, None), (1, Some(3)), (2, Some(2)), (1, Some(0)), (1, Some(4))]);
     }
@@ -269,7 +269,7 @@ mod tests {
     fn a_lane_is_read_on_from_the_last_mark() {
         let mut queue = Queue::default();
         let from = Segment { lane: 3, after: None, at: Point { state: "a".into(), skip: 60 } };
-        queue.submit(0, 100..200, How::Lane { from, due: 0 }, Box::new(Nobody(true)));
+        queue.submit(0.into(), 100..200, How::Lane { from, due: 0 }, Box::new(Nobody(true)));
         let mut job = queue.pop().unwrap();
         let at =
             |job: &Job| job.lane.as_ref().map(|lane| (lane.after, lane.at.state.to_string(), lane.at.skip)).unwrap();
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn one_more_try_decides_over_an_element() {
         let mut queue = Queue::default();
-        queue.submit(0, 0..9, How::Slots, Box::new(Nobody(true)));
+        queue.submit(0.into(), 0..9, How::Slots, Box::new(Nobody(true)));
         let mut job = queue.pop().unwrap();
         while !job.blame(3, true) {}
         job.widen(3);
@@ -300,14 +300,14 @@ mod tests {
     fn jobs_keep_their_place_and_unwanted_ones_go() {
         let mut queue = Queue::default();
         for (n, wanted) in [false, true, true].into_iter().enumerate() {
-            queue.submit(n as u32, 0..10, How::Slots, Box::new(Nobody(wanted)));
+            queue.submit((n as u32).into(), 0..10, How::Slots, Box::new(Nobody(wanted)));
         }
-        assert_eq!(queue.first(0).unwrap().border, 1);
-        assert_eq!(queue.first(2).unwrap().border, 2);
+        assert_eq!(queue.first(0).unwrap().border, 1.into());
+        assert_eq!(queue.first(2).unwrap().border, 2.into());
         let mut job = queue.pop().unwrap();
         job.advance(4);
         queue.put(job);
         let job = queue.pop().unwrap();
-        assert_eq!((job.border, job.left), (1, 4..10));
+        assert_eq!((job.border, job.left), (1.into(), 4..10));
     }
 }

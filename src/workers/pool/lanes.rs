@@ -1,4 +1,4 @@
-//! Which worker has which lane open.
+//! Lanes that workers have open.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -17,8 +17,8 @@ const MOST_PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Lanes {
     /// By lane: the worker, and its task.
     homes: HashMap<(Border, u64), (u64, u64)>,
-    /// Nanoseconds that opening one took, by border, learned.
-    opening: HashMap<Border, u64>,
+    /// Time that opening one took, by border, learned.
+    opening: HashMap<Border, Duration>,
 }
 
 /// The home of a lane.
@@ -33,16 +33,16 @@ pub(super) enum Home {
 }
 
 impl Lanes {
-    /// A worker has answered a task of `job`, for which it opened the lane in so many nanoseconds, if it did.
-    pub(super) fn read(&mut self, job: &Job, worker: u64, opened_ns: u64) {
+    /// A worker has answered a task of `job`, for which it opened the lane in that time, if it did.
+    pub(super) fn read(&mut self, job: &Job, worker: u64, opened: Duration) {
         let Some((lane, task)) = job.lane.as_ref().and_then(|lane| Some((lane.lane, lane.after?))) else { return };
         self.homes.insert((job.border, lane), (worker, task));
         let known = self.opening.entry(job.border).or_default();
         // The longest of late: a lane further on takes longer to open, and what was open already took nothing.
-        *known = opened_ns.max(*known - *known / 64);
+        *known = opened.max(*known - *known / 64);
     }
 
-    /// Who has the lane of `job` open. Where workers died over it, it goes to whoever is alone.
+    /// Finds who has the lane of `job` open. Where workers died over it, it goes to whoever is alone.
     pub(super) fn home(&self, job: &Job, crew: &BTreeMap<u64, Member>, threads: usize) -> Home {
         let Some(lane) = job.lane.as_ref().filter(|_| !job.is_suspect()) else { return Home::None };
         let home = self.homes.get(&(job.border, lane.lane)).filter(|(_, task)| Some(*task) == lane.after);
@@ -52,8 +52,8 @@ impl Lanes {
         if member.has_place(threads, false, 0) {
             return Home::Free(number);
         }
-        let opening = Duration::from_nanos(self.opening.get(&job.border).copied().unwrap_or(0));
-        let patience = (2 * opening).clamp(LEAST_PATIENCE, MOST_PATIENCE);
+        let opening = self.opening.get(&job.border).copied().unwrap_or_default();
+        let patience = opening.saturating_mul(2).clamp(LEAST_PATIENCE, MOST_PATIENCE);
         let stays = member.killed.is_none() && !member.leaving;
         // Where everybody has something to do, nobody would have it sooner.
         let idle = crew.values().any(|other| other.has_place(threads, false, 0) && other.tasks.len() < threads);
@@ -85,7 +85,7 @@ mod tests {
     fn job(lane: u64, after: Option<u64>) -> Job {
         let mut queue = Queue::default();
         let from = Segment { lane, after, at: Point { state: "{}".into(), skip: 0 } };
-        queue.submit(0, 0..10, How::Lane { from, due: 0 }, Box::new(Nobody));
+        queue.submit(0.into(), 0..10, How::Lane { from, due: 0 }, Box::new(Nobody));
         queue.pop().unwrap()
     }
 
@@ -94,7 +94,7 @@ mod tests {
         let mut crew: BTreeMap<u64, Member> = (1..4).map(|number| (number, Member::new(0))).collect();
         crew.values_mut().for_each(|member| member.ready = true);
         let mut lanes = Lanes::default();
-        lanes.read(&job(5, Some(70)), 2, 0);
+        lanes.read(&job(5, Some(70)), 2, Duration::ZERO);
         assert_eq!(lanes.home(&job(5, Some(70)), &crew, 2), Home::Free(2));
         // It is elsewhere by now, or was never there.
         assert_eq!(lanes.home(&job(5, Some(71)), &crew, 2), Home::None);
@@ -109,7 +109,7 @@ mod tests {
     fn a_busy_home_is_waited_for_unless_somebody_is_idle_for_long() {
         let mut crew: BTreeMap<u64, Member> = (1..3).map(|number| (number, Member::new(0))).collect();
         let mut lanes = Lanes::default();
-        lanes.read(&job(5, Some(70)), 2, u64::MAX / 4);
+        lanes.read(&job(5, Some(70)), 2, Duration::MAX);
         // Nobody has time.
         assert_eq!(lanes.home(&job(5, Some(70)), &crew, 2), Home::Busy);
         crew.get_mut(&1).unwrap().ready = true;

@@ -90,10 +90,10 @@ impl WorkerPool {
             // A full channel has woken somebody already.
             let _ = room.try_send(());
         };
-        let slab = Slab::create(plan.slab as usize, plan.max_element as usize, plan.workers, wake)?;
-        let window = options.start_window.unwrap_or(2 * plan.start_workers * plan.active).max(1);
-        let (window, active) = (AtomicUsize::new(window), AtomicUsize::new(plan.start_workers * plan.active));
-        let active_each = AtomicUsize::new(plan.active);
+        let slab = Slab::create(plan.slab_bytes as usize, plan.max_element_bytes as usize, plan.workers, wake)?;
+        let window = options.start_window.unwrap_or(2 * plan.start_workers * plan.active_threads).max(1);
+        let (window, active) = (AtomicUsize::new(window), AtomicUsize::new(plan.start_workers * plan.active_threads));
+        let active_each = AtomicUsize::new(plan.active_threads);
         let figures = Arc::new(Figures { window, active, active_each, ..Figures::default() });
         let coordinator = Coordinator::new(
             (program, pipeline),
@@ -126,7 +126,7 @@ impl WorkerPool {
     }
 }
 
-#[cfg_attr(not(test), expect(dead_code, reason = "only tests change the number of workers while they run"))]
+#[cfg(test)]
 impl WorkerPool {
     /// Has so many workers, at most as many as were planned, and so many threads of each at work, from now on.
     pub(crate) fn resize(&self, workers: usize, threads: usize) {
@@ -153,7 +153,7 @@ impl Remote for WorkerPool {
 
     fn lane_bytes(&self, lanes: usize) -> usize {
         // Of all that is not kept for the head of the line, half may lie ready and half be under way; and some is left.
-        let room = (self.plan.slab - self.plan.max_element) as usize;
+        let room = (self.plan.slab_bytes - self.plan.max_element_bytes) as usize;
         self.part_bytes().min(room / lanes.saturating_mul(3).max(1)).max(PAGE)
     }
 

@@ -1,4 +1,4 @@
-//! What the clock, the controller and the memory decide never changes the data: here chance decides it.
+//! Chance in the place of the clock, the controller and the memory: what they decide never changes the data.
 
 use std::sync::atomic::AtomicU64;
 

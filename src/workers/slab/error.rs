@@ -3,7 +3,7 @@
 use super::extents::ExtentId;
 use crate::error::{Error, ErrorKind};
 
-/// Why an extent cannot be used as asked. It takes a bug, or a worker that sends nonsense, to see one.
+/// The reason why an extent cannot be used as asked. It takes a bug, or a worker that sends nonsense, to see one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SlabError {
     /// The extent has returned since, or what it is now does not allow the step.

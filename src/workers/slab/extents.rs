@@ -1,4 +1,4 @@
-//! Which pages are granted, leased and free: plain numbers, without memory, locks or system calls.
+//! Pages that are granted, leased and free: plain numbers, without memory, locks or system calls.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -174,6 +174,7 @@ impl Extents {
 
     /// Opens the pages below `limit` and closes those above it, up to the reserve. Returns what is to be emptied: the
     /// free pages among those that were open. What is in use there is emptied when it comes back.
+    #[cfg(test)]
     pub(super) fn set_limit(&mut self, limit: u32) -> Vec<ExtentId> {
         self.limit = limit.min(self.reserve);
         let still_closed = self.closed.split_off(self.limit);
@@ -208,6 +209,7 @@ impl Extents {
     }
 
     /// The limit, in pages.
+    #[cfg(test)]
     pub(super) fn limit(&self) -> u32 {
         self.limit
     }

@@ -1,4 +1,4 @@
-//! Who holds an extent: first the worker that writes it, then the views that read it.
+//! Holders of an extent: first the worker that writes it, then the views that read it.
 #![expect(unsafe_code, reason = "leased bytes are read by address; `Held::bytes` says why no one writes them")]
 
 use std::fmt;

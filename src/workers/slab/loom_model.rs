@@ -63,7 +63,7 @@ unsafe impl Memory for Watched {
     }
 }
 
-/// What a worker does between its task and its word.
+/// Does what a worker does between its task and its word.
 fn write(slab: &Slab<Watched>, grant: &Grant<Watched>) {
     slab.memory.cells(grant.extent().bytes()).iter().for_each(|cell| cell.with_mut(|_| ()));
 }

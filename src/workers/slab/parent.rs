@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::mem;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::areas::Areas;
 use super::error::SlabError;
@@ -14,6 +14,7 @@ use super::memory::{Head, Memory, NOBODY};
 use super::stats::SlabStats;
 use super::sync::{Mutex, MutexGuard};
 use crate::error::{Error, Result};
+use crate::sync::Regardless;
 use crate::units::Bytes;
 
 /// The function that a [`Slab`] calls when there is room again.
@@ -150,7 +151,7 @@ impl<M: Memory> Slab<M> {
     ///
     /// Free memory there goes back to the system, the rest when it returns: [`SlabStats::bound_bytes`] says how far
     /// that is. Where the system cannot take it back, the limit stays.
-    #[cfg_attr(not(test), expect(dead_code, reason = "only tests close a part of a slab"))]
+    #[cfg(test)]
     pub(crate) fn set_limit(&self, bytes: usize) -> Result<()> {
         let Ok(mut state) = self.lock() else { return Ok(()) };
         let before = state.extents.limit();
@@ -265,7 +266,7 @@ impl<M: Memory> Slab<M> {
         self.check_process()?;
         // Nothing in here calls foreign code, so a panic elsewhere leaves it whole.
         // Its lock may be a model's.
-        Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(self.state.lock().regardless())
     }
 
     /// Unlocks, and wakes whoever waits for room.

@@ -59,6 +59,7 @@ impl FreeRuns {
     }
 
     /// Takes out everything from `page` on, as runs.
+    #[cfg(test)]
     pub(super) fn split_off(&mut self, page: u32) -> Vec<Range<u32>> {
         let across = self.ends.range(..page).next_back().map(|(&start, &end)| start..end).filter(|run| run.end > page);
         if let Some(run) = across {

@@ -52,7 +52,7 @@ impl<M: Memory> WorkerSlab<M> {
 
     /// The bytes of an extent that the parent granted to this process, exclusively, until they are dropped.
     ///
-    /// What they hold is what was there before, or 0.
+    /// The bytes hold what was there before, or 0.
     ///
     /// # Errors
     /// [`SlabError::Outside`] for what is no part of the slab, [`SlabError::Overlap`] for what is open already,

@@ -38,7 +38,7 @@ pub(crate) struct Process {
     fd: OwnedFd,
     ended: AtomicBool,
     status: OnceLock<Status>,
-    /// Whose child it is, if it is not this process's.
+    /// The process whose child it is, if it is not this one's.
     ends: Option<Arc<dyn Ends>>,
 }
 

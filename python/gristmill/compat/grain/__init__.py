@@ -7,7 +7,9 @@ the data is the same for any number of workers.
 from gristmill.compat.grain import checkpoint as checkpoint
 from gristmill.compat.grain import constants as constants
 from gristmill.compat.grain import experimental as experimental
+from gristmill.compat.grain import monitoring as monitoring
 from gristmill.compat.grain import multiprocessing as multiprocessing
+from gristmill.compat.grain import proto as proto
 from gristmill.compat.grain import python as python
 from gristmill.compat.grain import samplers as samplers
 from gristmill.compat.grain import sharding as sharding

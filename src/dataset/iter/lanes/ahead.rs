@@ -22,12 +22,12 @@ pub(super) struct Ahead<T, S> {
 }
 
 struct Lane<T, S> {
-    /// Where those are who ask for elements.
+    /// Position of those who ask for elements.
     at: LanePosition<S>,
     /// Elements that have come.
     slots: std::vec::IntoIter<Marked<T, S>>,
     ending: Ending,
-    /// Where those end.
+    /// Position behind the elements that have come.
     front: LanePosition<S>,
     after: Option<u64>,
     /// The segment behind them, and elements of it that are still to come.

@@ -14,7 +14,7 @@ use crate::sync::Locked;
 
 /// Somebody who reads lanes, several at a time.
 pub(super) trait LaneEvaluator<T, S>: Send {
-    /// How large segments of one of so many lanes are to be.
+    /// Size that segments are to have, of one of so many lanes.
     fn aim(&self, lanes: usize) -> Aim;
 
     /// Has a segment read.
@@ -25,10 +25,10 @@ pub(super) trait LaneEvaluator<T, S>: Send {
 pub(super) struct Wanted<S> {
     pub(super) lane: u64,
     pub(super) from: LanePosition<S>,
-    /// What the chunk in front of it said, if one did.
+    /// Index that the chunk in front of this one named, if one did.
     pub(super) after: Option<u64>,
     pub(super) quota: u64,
-    /// When its first element is asked for, counted in elements.
+    /// The time at which its first element is asked for, counted in elements.
     #[cfg_attr(
         not(all(feature = "workers", target_os = "linux")),
         expect(dead_code, reason = "threads take what is asked for first")
@@ -36,7 +36,7 @@ pub(super) struct Wanted<S> {
     pub(super) due: u64,
 }
 
-/// What came of a segment, or of a part of it.
+/// Elements of a segment, or of a part of it.
 pub(super) struct LaneChunk<T, S> {
     pub(super) slots: Vec<Marked<T, S>>,
     pub(super) ending: Ending,
@@ -47,7 +47,7 @@ pub(super) struct LaneChunk<T, S> {
     pub(super) after: u64,
 }
 
-/// What is behind the elements of a chunk.
+/// Cause that ends the elements of a chunk.
 #[derive(Default)]
 pub(super) enum Ending {
     /// More.
@@ -55,7 +55,7 @@ pub(super) enum Ending {
     Open,
     /// Nothing.
     Ended,
-    /// What the lane cannot be read for.
+    /// The lane cannot be read, for this reason.
     Failed(Error),
 }
 

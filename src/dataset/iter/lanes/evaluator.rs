@@ -1,4 +1,4 @@
-//! Who reads lanes: the threads of this process, or worker processes.
+//! Readers of lanes: the threads of this process, or worker processes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,27 +9,31 @@ use super::lane::{LaneIter, Step};
 use super::{ItemOf, Shared, StateOf};
 use crate::dataset::iter::open_lane::OpenLane;
 use crate::dataset::run::evaluate::{Aim, Incoming, channel};
+use crate::error::Result;
 use crate::exec::{Engine, Pool, Runtime};
 
-/// Who reads the lanes of a pass ahead of those who ask for their elements; nobody if they do it themselves.
-pub(super) fn evaluator<L: OpenLane>(
-    shared: &Arc<Shared<L>>,
-    run: &Runtime,
-) -> Option<Box<dyn LaneEvaluator<ItemOf<L>, StateOf<L>>>> {
-    match run.engine() {
+/// Somebody who reads the lanes of an `L`.
+type Reader<L> = Box<dyn LaneEvaluator<ItemOf<L>, StateOf<L>>>;
+
+/// Returns who reads the lanes of a pass ahead of those who ask for their elements; nobody if they do it themselves.
+///
+/// # Errors
+/// Elements would have to leave a worker process, and their type cannot.
+pub(super) fn evaluator<L: OpenLane>(shared: &Arc<Shared<L>>, run: &Runtime) -> Result<Option<Reader<L>>> {
+    Ok(match run.engine() {
         Engine::Inline => None,
         Engine::Threads(pool) => {
             let (open, next_id) = (Arc::new(OpenLanes::new(usize::MAX)), AtomicU64::new(0));
             Some(Box::new(OnPool { shared: shared.clone(), pool: pool.clone(), open, next_id }))
         }
         #[cfg(all(feature = "workers", target_os = "linux"))]
-        Engine::Workers(workers) => Some(super::remote::on_workers::<L>(run, workers, shared.stage)),
+        Engine::Workers(workers) => Some(super::remote::on_workers::<L>(run, workers, shared.stage)?),
         #[cfg(all(feature = "workers", target_os = "linux"))]
         Engine::Serving(served) => {
             super::remote::serve(shared, run, served);
             None
         }
-    }
+    })
 }
 
 /// The threads of this process.

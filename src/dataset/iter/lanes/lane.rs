@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// travel with its own.
 pub(super) const MARK_EVERY: u64 = 64;
 
-/// Where a lane is: so many elements behind a mark. There is a mark at every 64th element and behind every error, whoever
+/// Position of a lane: so many elements behind a mark. There is a mark at every 64th element and behind every error, whoever
 /// reads the lane and in whatever segments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, bound(serialize = "S: Serialize", deserialize = "S: Deserialize<'de>"))]
@@ -35,7 +35,7 @@ pub struct LanePosition<S> {
 pub struct LaneMark<S> {
     /// The dataset that is read, or is to be opened next.
     pub dataset: u64,
-    /// Where that is, if it is open.
+    /// Position of that dataset, if it is open.
     pub state: Option<S>,
 }
 
@@ -77,7 +77,7 @@ impl<S> LanePosition<S> {
 /// An element or an error, and the mark behind it, if there is one.
 pub(super) type Marked<T, S> = (Result<T>, Option<Arc<LaneMark<S>>>);
 
-/// What comes next in a lane.
+/// Next event in a lane.
 pub(super) enum Step<T, S> {
     Next(Marked<T, S>),
     Ended,
@@ -103,7 +103,7 @@ impl<L: OpenLane> LaneIter<L> {
     /// A lane where it was: what has been read since its last mark is read again.
     ///
     /// # Errors
-    /// Where it cannot be opened or read there.
+    /// The lane cannot be opened or read there.
     pub(super) fn open_at(shared: &Arc<Shared<L>>, at: LanePosition<StateOf<L>>, cx: &mut Cx) -> Result<Self> {
         let dataset = at.mark.dataset;
         let mut lane = Self { shared: shared.clone(), dataset, open: None, position: at };
@@ -125,7 +125,7 @@ impl<L: OpenLane> LaneIter<L> {
         Ok(lane)
     }
 
-    /// Where it is.
+    /// Position of the lane.
     pub(super) fn position(&self) -> &LanePosition<StateOf<L>> {
         &self.position
     }
@@ -133,7 +133,7 @@ impl<L: OpenLane> LaneIter<L> {
     /// The next element, or `None` at the end.
     ///
     /// # Errors
-    /// Those of its datasets, also in opening one: that is passed over then.
+    /// Errors of its datasets, also in opening one: that is passed over then.
     pub(super) fn next(&mut self, cx: &mut Cx) -> Result<Option<ItemOf<L>>> {
         let next = self.read(cx);
         if !matches!(next, Ok(None)) {

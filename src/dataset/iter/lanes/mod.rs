@@ -80,18 +80,18 @@ pub struct IterLanes<L> {
     stage: StageId,
 }
 
-/// What everybody knows who reads lanes.
+/// Knowledge that all readers of lanes share.
 struct Shared<L> {
     lanes: Arc<L>,
     count: u64,
-    /// What a lane is made of runs on the thread that reads it.
+    /// Runtime of a lane's parts: the thread that reads it.
     run: Runtime,
     stage: StageId,
 }
 
 /// An element of a lane.
 type ItemOf<L> = <<L as OpenLane>::Iter as DatasetIterator>::Item;
-/// Where one of its datasets is.
+/// Position of one of a lane's datasets.
 type StateOf<L> = <<L as OpenLane>::Iter as DatasetIterator>::State;
 
 impl<L: OpenLane> IterLanes<L> {
@@ -120,6 +120,10 @@ impl<L: OpenLane> Stage for IterLanes<L> {
     fn memory(&self) -> Option<Memory> {
         self.lanes.memory()
     }
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    fn check_crossing(&self) -> Result<()> {
+        remote::crossing_of_items::<L>().map(drop)
+    }
     fn check(&self) -> Result<()> {
         if (1..=MAX_LANES).contains(&self.count) {
             return Ok(());
@@ -136,7 +140,7 @@ impl<L: OpenLane> IterDataset for IterLanes<L> {
         let count = self.count.clamp(1, MAX_LANES) as u64;
         let shared = Shared { lanes: self.lanes.clone(), count, run: run.on_one_thread(), stage: self.stage };
         let shared = Arc::new(shared);
-        let ahead = evaluator::evaluator(&shared, run).map(|evaluator| Ahead::new(evaluator, count));
+        let ahead = evaluator::evaluator(&shared, run)?.map(|evaluator| Ahead::new(evaluator, count));
         Ok(IterLanesIter::new(shared, ahead))
     }
 }

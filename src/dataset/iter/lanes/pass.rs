@@ -19,9 +19,9 @@ pub struct IterLanesIter<L: OpenLane> {
     state: LanesState<StateOf<L>>,
 }
 
-/// Who reads lanes.
+/// The reader of lanes.
 enum Reader<L: OpenLane> {
-    /// Whoever asks for an element. `None` is a lane that has ended.
+    /// The thread that asks for an element reads. `None` is a lane that has ended.
     Inline(Vec<Option<LaneIter<L>>>),
     /// Others, ahead of those who ask.
     Ahead(Ahead<ItemOf<L>, StateOf<L>>),

@@ -12,23 +12,24 @@ use super::{ItemOf, Shared, StateOf};
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::open_lane::OpenLane;
 use crate::dataset::run::evaluate::{Aim, Incoming, Outgoing, channel};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::exec::remote::{Border, Deliver, Delivery, Evaluated, How, Point, Remote, Segment, ServeLanes, Served};
-use crate::wire::{ChunkWriter, Crossing, Full, LaneEnd, LaneSlots, crossing, read_lane};
+use crate::wire::{ChunkWriter, Crossing, Full, LaneEnd, LaneSlots, crossing, needed, read_lane};
 
 /// In the parent: lanes are read by `workers`.
 pub(super) fn on_workers<L: OpenLane>(
     run: &Runtime,
     workers: &Arc<dyn Remote>,
     stage: StageId,
-) -> Box<dyn LaneEvaluator<ItemOf<L>, StateOf<L>>> {
-    Box::new(OnWorkers::<L> {
-        workers: workers.clone(),
-        border: run.border(stage),
-        item: crossing(),
-        lanes: PhantomData,
-    })
+) -> Result<Box<dyn LaneEvaluator<ItemOf<L>, StateOf<L>>>> {
+    let (workers, border) = (workers.clone(), run.border(stage));
+    let item = crossing_of_items::<L>()?;
+    Ok(Box::new(OnWorkers::<L> { workers, border, item, lanes: PhantomData }))
+}
+
+pub(super) fn crossing_of_items<L: OpenLane>() -> Result<Crossing<ItemOf<L>>> {
+    needed("inside the lanes")
 }
 
 /// In a worker: how lanes are read is told to those who serve the parent.
@@ -42,8 +43,7 @@ pub(super) fn serve<L: OpenLane>(shared: &Arc<Shared<L>>, run: &Runtime, served:
 struct OnWorkers<L: OpenLane> {
     workers: Arc<dyn Remote>,
     border: Border,
-    /// `None` for elements that cannot leave a worker.
-    item: Option<Crossing<ItemOf<L>>>,
+    item: Crossing<ItemOf<L>>,
     lanes: PhantomData<fn() -> L>,
 }
 
@@ -57,9 +57,9 @@ impl<L: OpenLane> LaneEvaluator<ItemOf<L>, StateOf<L>> for OnWorkers<L> {
     fn submit(&self, wanted: Wanted<StateOf<L>>) -> Incoming<LaneChunk<ItemOf<L>, StateOf<L>>> {
         let (outgoing, incoming) = channel();
         let LanePosition { given, mark, skip } = wanted.from;
-        let item = self.item.ok_or_else(|| stuck(std::any::type_name::<ItemOf<L>>()));
-        match item.and_then(|item| Ok((item, text_of(&*mark)?))) {
-            Ok((item, state)) => {
+        let item = self.item;
+        match text_of(&*mark) {
+            Ok(state) => {
                 let at = Point { state: state.into(), skip };
                 let from = Segment { lane: wanted.lane, after: wanted.after, at };
                 let range = given..given.saturating_add(wanted.quota);
@@ -77,12 +77,6 @@ impl<L: OpenLane> LaneEvaluator<ItemOf<L>, StateOf<L>> for OnWorkers<L> {
 /// A mark, as it travels.
 fn text_of<S: serde::Serialize>(mark: &LaneMark<S>) -> Result<String> {
     serde_json::to_string(mark).map_err(|e| Error::state(format!("the state of a lane cannot be written: {e}")))
-}
-
-fn stuck(what: &str) -> Error {
-    Error::new(ErrorKind::Config, format!("elements of type {what} cannot leave a worker process")).help(
-        "make an `Element` of each inside the lanes (numbers, text, lists and pairs of them travel too), or use threads",
-    )
 }
 
 /// Makes elements of what lies in shared memory.
@@ -131,9 +125,10 @@ where
     fn ungroup(&mut self) {}
 
     fn part(&mut self, delivery: &Delivery) -> Result<Option<Point>> {
-        let LaneSlots { slots, end } = read_lane(&delivery.bytes, delivery.used, self.item)?;
-        if slots.len() as u64 != delivery.indices || delivery.last == matches!(end, LaneEnd::Open) {
-            let (len, indices) = (slots.len(), delivery.indices);
+        let Evaluated { indices, used, last, .. } = delivery.evaluated;
+        let LaneSlots { slots, end } = read_lane(&delivery.bytes, used, self.item)?;
+        if slots.len() as u64 != indices || last == matches!(end, LaneEnd::Open) {
+            let len = slots.len();
             return Err(Error::data(format!("{len} elements and then {end:?}, where {indices} were announced")));
         }
         let slots = self.marked(slots)?;
@@ -142,7 +137,7 @@ where
             LaneEnd::Ended => Ending::Ended,
             LaneEnd::Failed(error) => Ending::Failed(error),
         };
-        let chunk = LaneChunk { slots, ending, took: delivery.took, bytes: delivery.used, after: delivery.task };
+        let chunk = LaneChunk { slots, ending, took: delivery.took, bytes: used, after: delivery.task };
         let _ = self.outgoing.chunks.send(Ok(chunk));
         Ok(self.mark.take().map(|state| Point { state, skip: self.skip }))
     }
@@ -154,7 +149,7 @@ where
     }
 }
 
-/// So many lanes stay open in a worker.
+/// Lanes that stay open in a worker.
 const MOST_OPEN: usize = 256;
 /// A slot that did not fit where it should go stays with its lane if it has no more bytes, and with one lane at a time else:
 /// a worker's memory is needed for other things.
@@ -176,7 +171,7 @@ struct Open<L: OpenLane> {
 /// An element or an error, and the state behind it.
 type Slot<L> = (Result<ItemOf<L>>, Option<String>);
 
-/// How the writing of a segment has ended.
+/// Reason for which the writing of a segment ended.
 enum Stop<L: OpenLane> {
     /// As was asked for, or where the extent was full.
     Open(Open<L>, Option<Full>),

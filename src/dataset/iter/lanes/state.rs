@@ -1,4 +1,4 @@
-//! Where a pass over lanes is.
+//! Positions of passes over lanes.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lane::LanePosition;
 
-/// Where an [`IterLanesIter`](super::IterLanesIter) is: in JSON the lane whose turn is next, and where each lane is, or `null`
+/// Position of an [`IterLanesIter`](super::IterLanesIter): in JSON the lane whose turn is next, and the position of each, or `null`
 /// once it has been found at its end.
 ///
 /// In memory it is where they all were some time ago, and how many turns ago that was: so it costs the same to take one for
@@ -24,7 +24,7 @@ pub struct LanesState<S> {
     turns: usize,
 }
 
-/// What is written of it.
+/// The form in which a position is written.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, bound(serialize = "S: Serialize", deserialize = "S: Deserialize<'de>"))]
 pub(super) struct Written<S> {
@@ -38,7 +38,7 @@ impl<S> LanesState<S> {
         self.next_lane
     }
 
-    /// How many lanes there are.
+    /// Number of lanes.
     pub(super) fn count(&self) -> usize {
         self.then.len()
     }
@@ -60,7 +60,7 @@ impl<S> LanesState<S> {
 }
 
 impl<S: Clone> LanesState<S> {
-    /// Where each lane is; `None` once it has been found at its end.
+    /// Position of each lane; `None` once it has been found at its end.
     pub fn lanes(&self) -> Vec<Option<LanePosition<S>>> {
         let count = self.count();
         let one = |(lane, at): (usize, &Option<LanePosition<S>>)| {

@@ -1,9 +1,12 @@
 //! Batches straight behind the elementwise prefix.
 
+mod part;
+
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::batch::Batching;
+use super::dealt::PartPassOf;
 use super::make_batch::{BatchFn, MakeBatch, Padding, Stacked, StackedPadded};
 use super::stream::Stream;
 use super::{DatasetIterator, IterDataset};
@@ -22,6 +25,7 @@ use crate::dataset::stage::{Role, Stage};
 use crate::element::{Element, Stack};
 use crate::error::Result;
 use crate::exec::Runtime;
+use crate::part::Part;
 
 /// A batch straight behind a [`Stream`]: see its [`batch`](Stream::batch).
 ///
@@ -150,6 +154,11 @@ impl<T: 'static, M: MakeBatch<T>> Gather<T> for Batching<M> {
     }
 
     #[cfg(all(feature = "workers", target_os = "linux"))]
+    fn stacks(&self) -> bool {
+        self.stacks::<T>()
+    }
+
+    #[cfg(all(feature = "workers", target_os = "linux"))]
     fn stack(&self, items: &Vec<T>, cx: &mut Cx, stack: &mut StackInto<'_>) -> Option<Result<bool>> {
         Batching::stack(self, items, cx, stack)
     }
@@ -166,9 +175,13 @@ where
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
         let Stream { dataset, options, stage } = &self.parent;
         let gather = Some(&self.batching).filter(|_| self.is_by_index());
-        let prefix = Prefix::new(Roots::new(dataset.clone(), gather, run, *stage), *options);
+        let prefix = Prefix::new(Roots::new(dataset.clone(), gather, run, *stage)?, *options);
         let batching = self.batching.clone();
         Ok(StreamBatchIter { start: prefix.state(), prefix, batching, items: Vec::new(), border: *stage })
+    }
+
+    fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
+        self.pass_over(run, part)
     }
 }
 
@@ -178,7 +191,7 @@ pub struct StreamBatchIter<D: MapDataset<Item: 'static>, M: MakeBatch<D::Item>> 
     batching: Arc<Batching<M>>,
     /// Elements of the batch under way; after an error they wait here.
     items: Vec<D::Item>,
-    /// Where the stream was before them.
+    /// The stream's position before the elements of the present batch.
     start: StreamState,
     border: StageId,
 }

@@ -14,7 +14,7 @@ use crate::exec::Executor;
 use crate::report::Place;
 use crate::{Error, ErrorKind, Load};
 
-/// Where what is bad, where what is missing.
+/// Indices of what is bad, and of what is missing.
 #[derive(Clone, Debug, Default)]
 struct Faults {
     errors: BTreeSet<i64>,
@@ -54,7 +54,7 @@ fn stream(len: i64, faults: &Faults) -> Stream<Liar> {
     Liar(Range::new(0, len), faults.clone()).to_iter()
 }
 
-/// What a pass yields, errors too, with the state behind each; at most `most` of it.
+/// Runs a pass: all that it yields, errors too, with the state behind each; at most `most` of it.
 fn pass<I: DatasetIterator>(iter: &mut I, run: &Runtime, most: usize) -> Vec<(String, I::State)>
 where
     I::Item: std::fmt::Debug,

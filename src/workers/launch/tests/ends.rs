@@ -1,9 +1,9 @@
 use super::*;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Told};
 use crate::workers::sys::process::Status;
 
 /// A worker that fails before it is ready: how it ends, and what it said.
-fn end_of<D>(factory: fn(u64) -> Result<D>, serve: fn(D, Session) -> Result<()>) -> (Option<Failure>, Exit) {
+fn end_of<D>(factory: fn(u64) -> Result<D>, serve: fn(D, Session) -> Result<()>) -> (Option<Told>, Exit) {
     let (_worker, events) = launch(factory, 0, serve);
     match next(&events) {
         What::Message(FromWorker::Failed(failure)) => (Some(failure), next_exit(&events)),

@@ -1,6 +1,6 @@
 //! Tests with real processes. The worker is this test program, started again.
 //!
-//! What must not be disturbed by tests on other threads (descriptors, signals, the environment) is a scenario: a function
+//! Scenarios are for what must not be disturbed by tests on other threads (descriptors, signals, the environment): a function
 //! that runs in a worker of its own, and starts workers from there.
 
 #![allow(unsafe_code, reason = "workers that crash, fork and change signals")]
@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 use crate::error::Result;
-use crate::workers::control::{Done, Event, Failure, FromWorker, Ready, Session, Task, ToWorker, What};
+use crate::exec::remote::Evaluated;
+use crate::workers::control::{Done, Event, FromWorker, Ready, Session, Task, ToWorker, What};
 
 type Events = Receiver<Event>;
 
@@ -100,12 +101,12 @@ fn echoing(add: u64) -> (Worker, Events) {
 }
 
 fn done(id: u64, indices: u64) -> Done {
-    Done { id, indices, used: 0, next_bytes: 0, last: false, opened_ns: 0, took_ns: 0, tally: None }
+    Done { id, evaluated: Evaluated { indices, ..Evaluated::default() }, took: Duration::ZERO, tally: None }
 }
 
 fn task(id: u64) -> ToWorker {
     let extent = crate::workers::slab::ExtentId { page: 1, pages: 2, generation: 3 };
-    ToWorker::Task(Task { id, border: 4, start: id, end: id + 1, groups_from: None, lane: None, extent })
+    ToWorker::Task(Task { id, border: 4.into(), start: id, end: id + 1, groups_from: None, lane: None, extent })
 }
 
 fn assert_echoes(worker: &Worker, events: &Events, id: u64, add: u64) {

@@ -50,7 +50,7 @@ fn nothing_is_left_of_fifty_workers() {
     });
 }
 
-/// What the descriptors of a process that stay open on `exec` lead to.
+/// Lists what the descriptors of a process that stay open on `exec` lead to.
 fn inheritable(pid: u32) -> BTreeSet<PathBuf> {
     const CLOEXEC: u32 = 0o2_000_000;
     let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().map(|fd| fd.unwrap());
@@ -194,12 +194,12 @@ fn no_worker_outlives_its_parent() {
         kill_process(Pid::from_raw(middle.pid().cast_signed()).unwrap(), signal).unwrap();
         assert!(soon(|| is_gone(spinner)), "{signal:?}, forked: {fork}");
         if fork {
-            kill_process(Pid::from_raw(ids.indices as i32).unwrap(), Signal::KILL).unwrap();
+            kill_process(Pid::from_raw(ids.evaluated.indices as i32).unwrap(), Signal::KILL).unwrap();
         }
     }
 }
 
-/// What is stopped cannot see that its parent has gone.
+/// A process that is stopped cannot see that its parent has gone.
 #[test]
 fn a_stopped_worker_does_not_outlive_its_parent() {
     use rustix::process::{Pid, Signal, kill_process};

@@ -107,7 +107,7 @@ fn many_threads_share_a_session() {
         (first..first + 50).for_each(|id| worker.send(&task(id)).unwrap());
         for _ in 0..50 {
             let FromWorker::Done(done) = next_message(&events) else { panic!("not done") };
-            assert!(ends.insert(done.id, done.indices).is_none());
+            assert!(ends.insert(done.id, done.evaluated.indices).is_none());
         }
     }
     assert!(ends.into_iter().eq((0..1000).map(|id| (id, id + 6))));

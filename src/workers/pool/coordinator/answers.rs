@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Coordinator;
 use crate::element::{Buffer, Owner};
 use crate::error::Error;
-use crate::exec::remote::Delivery;
+use crate::exec::remote::{Delivery, Evaluated};
 use crate::units::Bytes;
 use crate::workers::control::{Done, Need};
 use crate::workers::pool::crew::Running;
@@ -17,44 +17,45 @@ use crate::workers::slab::{ExtentId, Grant};
 impl Coordinator {
     /// A worker is done with a task: what came of it is delivered, and what is left of the job goes back to its place.
     pub(super) fn done(&mut self, number: u64, done: Done) {
-        let Some(Running { mut job, asked, grant, since }) = self.take_task(number, done.id) else { return };
-        if let Some(tally) = done.tally {
+        let Done { id: task, evaluated, took, tally } = done;
+        let Some(Running { mut job, asked, grant, since }) = self.take_task(number, task) else { return };
+        if let Some(tally) = tally {
             self.recorder.add(tally);
         }
-        if done.indices > asked || (done.indices == 0 && !done.last) || (done.last && job.lane.is_none()) {
-            let why = format!("it says {} of {asked} elements are done, the last: {}", done.indices, done.last);
-            return self.distrust(number, done.id, Running { job, asked, grant, since }, why);
+        let Evaluated { indices, used, need, last, opened } = evaluated;
+        if indices > asked || (indices == 0 && !last) || (last && job.lane.is_none()) {
+            let why = format!("it says {indices} of {asked} elements are done, the last: {last}");
+            return self.distrust(number, task, Running { job, asked, grant, since }, why);
         }
-        let bytes = match readable(grant, done.used as usize) {
+        let bytes = match readable(grant, used) {
             Ok(bytes) => bytes,
             Err((grant, error)) => {
-                return self.distrust(number, done.id, Running { job, asked, grant, since }, error.to_string());
+                return self.distrust(number, task, Running { job, asked, grant, since }, error.to_string());
             }
         };
-        let Done { indices, last, id: task, .. } = done;
-        let took = Duration::from_nanos(done.took_ns.saturating_sub(done.opened_ns));
-        match job.deliver.part(&Delivery { bytes, used: done.used as usize, indices, took, task, last }) {
+        let delivery = Delivery { bytes, evaluated, took: took.saturating_sub(opened), task };
+        match job.deliver.part(&delivery) {
             Ok(at) => job.read_on(task, indices, at),
             Err(error) => {
                 self.queue.put(job);
                 return self.kill(number, format!("what it wrote cannot be read: {error}"));
             }
         }
-        self.lanes.read(&job, number, done.opened_ns);
+        self.lanes.read(&job, number, opened);
         if indices > 0 {
-            let bytes = done.used as f64 / indices as f64;
+            let bytes = used as f64 / indices as f64;
             self.index_bytes.entry(job.border).and_modify(|known| *known += (bytes - *known) / 4.0).or_insert(bytes);
         }
-        self.figures.busy_ns.fetch_add(done.took_ns, Ordering::Relaxed);
-        self.handed_over += done.used;
-        self.indices += done.indices;
+        self.figures.busy_ns.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
+        self.handed_over += used as u64;
+        self.indices += indices;
         if let Some(member) = self.crew.get_mut(&number) {
             member.done += 1;
         }
         self.look_at_heap(number);
         self.respawn.progress();
-        job.advance(done.indices);
-        self.wants(&mut job, done.next_bytes);
+        job.advance(indices);
+        self.wants(&mut job, need.unwrap_or(0) as u64);
         if last {
             job.end();
         }
@@ -76,7 +77,7 @@ impl Coordinator {
             self.recorder.note("ranges evaluated again because a function keeps an array that it returned or made", 1);
         }
         job.read_on(need.id, 0, None);
-        self.lanes.read(&job, number, 0);
+        self.lanes.read(&job, number, Duration::ZERO);
         self.wants(&mut job, need.bytes);
         self.queue.put(job);
     }

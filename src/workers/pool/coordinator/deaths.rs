@@ -3,10 +3,9 @@
 use std::time::Instant;
 
 use super::Coordinator;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Told};
 use crate::exec::remote::Segment;
 use crate::units::Bytes;
-use crate::workers::control::Failure;
 use crate::workers::launch::Exit;
 use crate::workers::options::Poison;
 use crate::workers::pool::crew::Running;
@@ -33,7 +32,7 @@ impl Coordinator {
         };
         let what = format!("{who} wrote to memory of elements that it had handed over: {extent}");
         let error = Error::new(ErrorKind::Worker, what);
-        self.give_up(Failure::of(&error.help(
+        self.give_up(Told::in_words(&error.help(
             "native code in the pipeline writes through a wild pointer: evaluate it without workers, under a debugger",
         )));
     }
@@ -72,7 +71,7 @@ impl Coordinator {
         for (blamed, Running { mut job, .. }) in tasks {
             if !blamed || !job.blame(self.options.retries, alone) {
                 self.queue.put(job);
-            } else if member.cap < self.plan.widest && !hung {
+            } else if member.cap < self.plan.solo_heap_bytes && !hung {
                 // It may only have wanted more memory than its part of what workers have.
                 self.recorder.note("elements tried again with the memory of all workers", 1);
                 job.widen(self.options.retries);
@@ -84,7 +83,7 @@ impl Coordinator {
         // A death at work is some element's doing, and the search for it ends.
         if !at_work && self.respawn.died(Instant::now(), killed, self.wanted) {
             let what = format!("worker {number}, the last of many that died with nothing done between");
-            self.give_up(Failure::of(&exit.error(what)));
+            self.give_up(Told::in_words(&exit.error(what)));
         }
     }
 
@@ -108,7 +107,7 @@ impl Coordinator {
                 job.deliver.fail(error.help("evaluate it without workers, under a debugger; or skip such elements"));
             }
             (None, Poison::Skip) => {
-                tracing::warn!(element = job.left.start, "left out, because every worker died over it: {cause}");
+                tracing::warn!(element = at, "left out, because every worker died over it: {cause}");
                 self.recorder.note("elements left out because workers died over them", 1);
                 job.deliver.skip();
                 job.skip();
@@ -131,7 +130,7 @@ impl Coordinator {
     }
 
     /// Nothing can be evaluated any more: all who wait are told why.
-    pub(super) fn give_up(&mut self, failure: Failure) {
+    pub(super) fn give_up(&mut self, failure: Told) {
         while let Some(mut job) = self.queue.pop() {
             job.deliver.fail(failure.clone().into_error());
         }

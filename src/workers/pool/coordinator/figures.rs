@@ -72,13 +72,13 @@ impl Coordinator {
             })
         };
         self.figures.tell(WorkersReport {
-            ram_budget: self.plan.budget,
-            slab_bytes: self.plan.slab,
+            ram_budget: self.plan.budget_bytes,
+            slab_bytes: self.plan.slab_bytes,
             slab_high_water_bytes: slab.high_water_bytes as u64,
             handed_over_bytes: self.handed_over,
             copies: slab.copies,
             replaced: self.replaced,
-            threads_per_worker: self.plan.active,
+            threads_per_worker: self.plan.active_threads,
             window: self.figures.window.load(Ordering::Relaxed),
             started_s: self.first_ready.map_or(0.0, |(started, _)| started.as_secs_f64()),
             built_s: self.first_ready.map_or(0.0, |(_, built)| built.as_secs_f64()),

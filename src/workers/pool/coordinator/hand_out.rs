@@ -23,19 +23,19 @@ impl Coordinator {
         let mut from = 0;
         while let Some(job) = self.queue.first(from) {
             let (seq, border, need) = (job.seq, job.border, job.need);
-            let cap = if job.wide { self.plan.widest } else { 0 };
+            let cap = if job.wide { self.plan.solo_heap_bytes } else { 0 };
             let (least, len) = (job.least(), job.left.end - job.left.start);
-            if need as u64 > self.plan.max_element {
+            if need as u64 > self.plan.max_element_bytes {
                 self.refuse_largest(seq);
                 continue;
             }
-            let number = match self.lanes.home(job, &self.crew, self.plan.active) {
+            let number = match self.lanes.home(job, &self.crew, self.plan.active_threads) {
                 Home::Free(number) => number,
                 Home::Busy => {
                     from = seq + 1;
                     continue;
                 }
-                Home::None => match free_worker(&self.crew, self.plan.active, job.is_suspect(), cap) {
+                Home::None => match free_worker(&self.crew, self.plan.active_threads, job.is_suspect(), cap) {
                     Some(number) => number,
                     None => return,
                 },
@@ -53,8 +53,8 @@ impl Coordinator {
             format!(
                 "an element of {} does not fit: max_element is {}, of a slab of {}",
                 Bytes(job.need as u64),
-                Bytes(self.plan.max_element),
-                Bytes(self.plan.slab)
+                Bytes(self.plan.max_element_bytes),
+                Bytes(self.plan.slab_bytes)
             ),
         );
         job.deliver.fail(error.index(job.left.start).help("raise max_element or ram_budget, or make elements smaller"));
@@ -68,8 +68,8 @@ impl Coordinator {
         let one = (index * 1.02 * least as f64) as usize + 4096;
         let all = ((index * 1.25 * len as f64) as usize)
             .saturating_add(4096)
-            .min(self.plan.part_bytes(self.plan.active * self.wanted));
-        let size = all.max(one.min(self.plan.max_element as usize)).max(need).max(PAGE);
+            .min(self.plan.part_bytes(self.plan.active_threads * self.wanted));
+        let size = all.max(one.min(self.plan.max_element_bytes as usize)).max(need).max(PAGE);
         let place = self.crew.get(&number)?.place;
         let grant = self.slab.grant(size, place);
         if grant.is_some() || self.crew.values().any(|member| !member.tasks.is_empty()) {
@@ -82,12 +82,12 @@ impl Coordinator {
             return None;
         }
         if !mem::replace(&mut self.told_of_copies, true) {
-            let slab = Bytes(self.plan.slab);
+            let slab = Bytes(self.plan.slab_bytes);
             tracing::warn!(
                 "views hold all of {slab} of shared memory, so elements are copied: keep fewer, or raise ram_budget"
             );
         }
-        self.slab.grant_reserve(self.plan.max_element as usize, place)
+        self.slab.grant_reserve(self.plan.max_element_bytes as usize, place)
     }
 
     fn assign(&mut self, number: u64, mut job: Job, grant: Grant) {

@@ -26,14 +26,14 @@ impl Coordinator {
 
     /// The cap of a worker: of one that is to have the whole pool, or of one among others.
     fn cap(&self, lone: bool) -> u64 {
-        if lone { self.plan.widest } else { self.plan.share(self.wanted) }
+        if lone { self.plan.solo_heap_bytes } else { self.plan.share(self.wanted) }
     }
 
     /// Whether the pool has room for one more worker.
     pub(super) fn has_heap(&self, cap: u64) -> bool {
-        let extra = self.plan.needs.extra;
+        let extra = self.plan.needs.beside_heap_bytes;
         let heap = |member: &Member| member.cap + extra;
-        self.crew.values().map(heap).sum::<u64>().saturating_add(cap + extra) <= self.plan.pool
+        self.crew.values().map(heap).sum::<u64>().saturating_add(cap + extra) <= self.plan.pool_bytes
     }
 
     /// Sends those home whose caps leave too little for the others that there should be, or who have too little themselves.
@@ -75,19 +75,19 @@ impl Coordinator {
         }
         self.measured = Instant::now();
         let used: u64 = self.crew.values().filter_map(|member| member.worker.as_ref()?.tree_share()).sum();
-        if used > self.plan.budget {
+        if used > self.plan.budget_bytes {
             self.told_of_more = true;
             self.recorder.note("times that workers were seen to use more than ram_budget", 1);
             tracing::warn!(
                 "workers and what they started use {}, and ram_budget is {}: it does not limit shared memory that code in \
                  a worker maps, nor processes that it starts",
                 Bytes(used),
-                Bytes(self.plan.budget)
+                Bytes(self.plan.budget_bytes)
             );
         }
     }
 
-    /// So many workers have room for half as much again as any was seen to need.
+    /// Computes how many workers have room for half as much again as any was seen to need.
     pub(super) fn most_workers(&self) -> usize {
         self.plan.workers_with(self.peak / 2 * 3)
     }

@@ -22,11 +22,11 @@ use super::drought::Drought;
 use super::job::Queue;
 use super::lanes::Lanes;
 use crate::cx::Recorder;
-use crate::error::Result;
+use crate::error::{Result, Told};
 use crate::exec::remote::{Border, Deliver, How};
 use crate::tune::{Bounds, Setting, Tuner};
 use crate::workers::budget::Plan;
-use crate::workers::control::{Event, Failure, FromWorker, What};
+use crate::workers::control::{Event, FromWorker, What};
 use crate::workers::launch::{Program, Worker};
 use crate::workers::options::MpOptions;
 use crate::workers::slab::{PAGE, Slab};
@@ -39,6 +39,7 @@ pub(super) enum Command {
     /// To have a range evaluated.
     Submit { border: Border, range: Range<u64>, how: How, deliver: Box<dyn Deliver> },
     /// To have so many workers from now on, and so many threads at work in each.
+    #[cfg(test)]
     Size { workers: usize, threads: usize },
     /// To have everything counted, and to say when.
     Sync(Sender<()>),
@@ -89,19 +90,19 @@ pub(super) struct Coordinator {
     apart: HashSet<Border>,
     lanes: Lanes,
     drought: Drought,
-    /// When to look again whether it goes on.
+    /// Time after which to look again whether it goes on.
     look_again: Option<Duration>,
     /// Whether it was said that elements are copied.
     told_of_copies: bool,
-    /// When it was last looked for what nobody tells of.
+    /// Time of the last look for what nobody tells of.
     looked_around: Instant,
-    /// When it was last measured what all workers use, and whether it was said that it is too much.
+    /// Time at which it was last measured what all workers use, and whether it was said that it is too much.
     measured: Instant,
     told_of_more: bool,
-    /// Those who wait for counts, and the workers whose counts are missing.
+    /// Channels of those who wait for counts, and the workers whose counts are missing.
     syncs: Vec<(Sender<()>, BTreeSet<u64>)>,
-    /// Why nothing can be evaluated any more.
-    over: Option<Failure>,
+    /// The reason why nothing can be evaluated any more.
+    over: Option<Told>,
 }
 
 type Ears = (Receiver<Command>, Sender<Command>, Receiver<()>);
@@ -119,13 +120,14 @@ impl Coordinator {
         let (events, heard) = unbounded();
         let window = figures.window.load(Ordering::Relaxed);
         let bounds = Bounds {
-            most_threads: plan.most_threads,
-            most_threads_each: plan.threads,
+            most_threads: plan.threads_in_all,
+            most_threads_each: plan.threads_per_worker,
             cores: plan.cores,
             processes: (if plan.workers > plan.start_workers { 1 } else { plan.workers }, plan.workers),
-            most_window: (plan.slab as usize / PAGE).max(window),
+            most_window: (plan.slab_bytes as usize / PAGE).max(window),
         };
-        let start = Setting { threads: plan.active * plan.start_workers, processes: plan.start_workers, window };
+        let start =
+            Setting { threads: plan.active_threads * plan.start_workers, processes: plan.start_workers, window };
         let tuner = plan.tuned.then(|| Tuner::new(start, bounds, options.tick));
         Self {
             program,
@@ -226,6 +228,7 @@ impl Coordinator {
                 Some(failure) => deliver.fail(failure.clone().into_error()),
                 None => self.queue.submit(border, range, how, deliver),
             },
+            #[cfg(test)]
             Command::Size { workers, threads } => {
                 self.resize(workers);
                 self.activate(threads);

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::{Command, Coordinator};
-use crate::error::{Error, ErrorKind, Result};
-use crate::workers::control::{Begin, Failure, ToWorker};
+use crate::error::{Error, ErrorKind, Result, Told};
+use crate::workers::control::{Begin, ToWorker};
 use crate::workers::launch::{self, LaunchFailure, Worker};
 use crate::workers::pool::crew::Member;
 
@@ -39,7 +39,7 @@ impl Coordinator {
                 Ok(thread) => self.starting.push(thread),
                 Err(e) => {
                     let error = Error::new(ErrorKind::Io, format!("cannot start the thread that starts a worker: {e}"));
-                    self.give_up(Failure::of(&error));
+                    self.give_up(Told::in_words(&error));
                 }
             }
         }
@@ -81,7 +81,7 @@ impl Coordinator {
                 let keep = self.keep();
                 // One that has ended already is gone from the crew.
                 let Some(member) = self.crew.get_mut(&number) else { return };
-                let (threads, active) = (self.plan.threads as u32, self.plan.active as u32);
+                let (threads, active) = (self.plan.threads_per_worker as u32, self.plan.active_threads as u32);
                 let (counted, one_of_many) = (self.options.counted, self.plan.workers > 1);
                 let begin = Begin { threads, active, keep, counted, one_of_many, pipeline: self.pipeline.clone() };
                 // If it cannot be sent, its end will be heard.
@@ -92,7 +92,7 @@ impl Coordinator {
                 self.crew.remove(&number);
                 tracing::warn!(%error, "a worker did not start");
                 if self.respawn.died(Instant::now(), LaunchFailure::is_from_outside(&error), self.wanted) {
-                    self.give_up(Failure::of(&error));
+                    self.give_up(Told::in_words(&error));
                 }
             }
         }
@@ -100,11 +100,11 @@ impl Coordinator {
 
     /// Has every worker use so many of its threads.
     pub(super) fn activate(&mut self, threads: usize) {
-        self.plan.active = threads.clamp(1, self.plan.threads);
+        self.plan.active_threads = threads.clamp(1, self.plan.threads_per_worker);
         for worker in self.crew.values().filter_map(|member| member.worker.as_ref()) {
-            let _ = worker.send(&ToWorker::Active(self.plan.active as u32));
+            let _ = worker.send(&ToWorker::Active(self.plan.active_threads as u32));
         }
-        self.figures.active_each.store(self.plan.active, Ordering::Relaxed);
-        self.figures.active.store(self.plan.active * self.wanted, Ordering::Relaxed);
+        self.figures.active_each.store(self.plan.active_threads, Ordering::Relaxed);
+        self.figures.active.store(self.plan.active_threads * self.wanted, Ordering::Relaxed);
     }
 }

@@ -1,4 +1,4 @@
-//! What a lease costs, printed on request:
+//! Cost of a lease, printed on request:
 //! `cargo test --release --no-default-features --features workers --lib slab::tests::cost -- --ignored --nocapture`
 
 use std::collections::VecDeque;

@@ -20,7 +20,7 @@ pub(super) fn inode(file: BorrowedFd<'_>) -> u64 {
     rustix::fs::fstat(file).unwrap().st_ino
 }
 
-/// How many descriptors and mappings of this process lead to the memory file.
+/// Counts the descriptors and mappings of this process that lead to the memory file.
 pub(super) fn descriptors_and_mappings(inode: u64) -> (usize, usize) {
     let ours = |path: std::path::PathBuf| {
         let target = std::fs::read_link(&path).unwrap_or_default();

@@ -43,7 +43,7 @@ impl Twin {
         Some(start..start + pages)
     }
 
-    /// What must be emptied, if anything.
+    /// Frees pages; returns those that must be emptied, if any.
     fn free(&mut self, run: Range<usize>) -> Option<Range<usize>> {
         let at_once = run.is_empty() || run.start >= self.reserve || run.end <= self.limit;
         self.pages[run.clone()].fill(if at_once { Page::Free } else { Page::Emptied });

@@ -1,0 +1,220 @@
+"""Several hosts: parts of global batches, which any number of hosts puts together to the same."""
+
+import pickle
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import gristmill as gm
+import numpy as np
+import pytest
+
+BATCH = 12
+
+
+class Pair(NamedTuple):
+    x: Any
+    y: Any
+
+
+def native() -> gm.IterDataset:
+    return gm.MapDataset.range(100).shuffle(3).to_iter_dataset().batch(BATCH, drop_remainder=True)
+
+
+def elements() -> gm.IterDataset:
+    ds = gm.MapDataset.range(100).shuffle(3).map(lambda x: {"x": np.int32(x), "t": np.full(3, x)})
+    return ds.filter(lambda element: element["x"] % 7 != 0).to_iter_dataset().batch(BATCH, drop_remainder=True)
+
+
+def tuples() -> gm.IterDataset:
+    ds = gm.MapDataset.range(60).map(lambda x: Pair(np.float32(x), {"z": [np.int8(x % 100)], "name": str(x)}))
+    return ds.to_iter_dataset().batch(BATCH)
+
+
+def made() -> gm.IterDataset:
+    """Batches that a function of the user makes."""
+    return gm.MapDataset.range(60).to_iter_dataset().batch(BATCH, batch_fn=lambda xs: {"x": np.array(xs), "s": [str(x) for x in xs]})
+
+
+def workers() -> gm.IterDataset:
+    return elements().mp_prefetch(gm.MpOptions(num_workers=2))
+
+
+def leaves(batch: Any) -> list[Any]:
+    if isinstance(batch, dict):
+        return [leaf for part in batch.values() for leaf in leaves(part)]
+    if isinstance(batch, tuple) or (isinstance(batch, list) and not isinstance(batch[0], (str, int))):
+        return [leaf for part in batch for leaf in leaves(part)]
+    return [np.asarray(batch).tolist()]
+
+
+def rows(batch: Any) -> list[tuple[Any, ...]]:
+    return list(zip(*((str(row) for row in leaf) for leaf in leaves(batch)), strict=True))
+
+
+@pytest.mark.parametrize("make", [native, elements, tuples, made, workers])
+@pytest.mark.parametrize("threads", [0, 2])
+def test_parts_are_the_rows_of_the_whole(make: Any, threads: int) -> None:
+    whole = [rows(batch) for batch in make().loader(workers=False)]
+    assert len(whole) >= 5
+    for count in (1, 2, 3, 12):
+        parts = [[rows(batch) for batch in make().loader(threads=threads, part=(i, count))] for i in range(count)]
+        assert [[row for part in batch for row in part] for batch in zip(*parts, strict=True)] == whole
+
+
+def test_a_state_is_that_of_all_and_goes_on_in_any() -> None:
+    whole = [rows(batch) for batch in elements()]
+    hosts = [elements().loader(part=f"{i}/4") for i in range(4)]
+    first = [[rows(next(host)) for host in hosts] for _ in range(3)]
+    states = [host.get_state() for host in hosts]
+    assert all(state == states[0] for state in states)
+    later = [elements().loader(threads=1, part=gm.Part(i, 2)) for i in range(2)]
+    for host in later:
+        host.set_state(states[3])
+    rest = list(zip(*([rows(batch) for batch in host] for host in later), strict=True))
+    assert [[row for part in batch for row in part] for batch in [*first, *rest]] == whole
+
+
+def test_hosts_come_and_go_and_give_steps_back() -> None:
+    whole = [rows(batch) for batch in native()]
+    for threads in (0, 2):
+        host = native().loader(threads=threads, part=(0, 2))
+        assert (host.rows, rows(next(host)), host.rows) == (None, whole[0][:6], [0, 1, 2, 3, 4, 5])
+        host.repart((2, 3))
+        assert rows(next(host)) == whole[1][8:]
+        host.back()
+        host.repart(gm.Part.listed([11, 0], BATCH))
+        assert (rows(next(host)), host.rows) == ([whole[1][11], whole[1][0]], [11, 0])
+        next(host)
+        host.back(2)
+        assert host.get_state()["delivered"] == 1
+        with pytest.raises(gm.StateError, match="can be given back"):
+            host.back(1)
+        assert host.get_state()["delivered"] == 1
+        # A place to go on from keeps the part.
+        host.set_state(host.get_state())
+        assert rows(next(host)) == [whole[1][11], whole[1][0]]
+
+
+def test_what_is_no_part_is_refused() -> None:
+    with pytest.raises(gm.ConfigError, match="there is no part 4/4"):
+        native().loader(part=(4, 4))
+    with pytest.raises(gm.ConfigError, match="`x` is no part"):
+        native().loader(part="x")
+    with pytest.raises(TypeError, match="a part is a gristmill.Part"):
+        native().loader(part=3)  # type: ignore[arg-type]
+    with pytest.raises(gm.ConfigError, match="a global batch of 12 rows does not divide among 5 parts"):
+        next(native().loader(part=(0, 5)))
+    with pytest.raises(gm.DataError, match="has no rows"):
+        next(gm.MapDataset.range(3).to_iter_dataset().loader(part=(0, 1)))
+    with pytest.raises(gm.DataError, match="has no rows 'a'"):
+        next(gm.MapDataset.range(3).map(lambda x: {"a": np.int32(x)}).to_iter_dataset().loader(part=(0, 1)))
+
+
+def test_it_is_told_what_each_host_evaluates() -> None:
+    def told(ds: gm.IterDataset) -> str:
+        return " ".join(str(ds.explain()).split())
+
+    assert "hosts each of several evaluates its own rows alone: indices say which they are" in told(native())
+    assert "all elements and takes its rows: filter (stage 3) drops elements" in told(elements())
+    assert "all elements and takes its rows: its batches are made by a function" in told(made())
+    host = native().loader(part=(1, 3))
+    next(host)
+    assert "part 1/3 · this host evaluates its own rows alone" in str(host.report())
+    assert "part" not in native().loader().report().as_dict()
+
+
+@pytest.mark.parametrize("how", [{"threads": 0}, {"threads": 2}, {"workers": True}])
+def test_of_the_elements_of_other_hosts_none_is_evaluated(tmp_path: Any, how: Any) -> None:
+    def noted(x: int) -> Any:
+        (tmp_path / str(x)).touch()
+        return {"x": np.int32(x)}
+
+    ds = gm.MapDataset.range(48).map(noted).to_iter_dataset().batch(BATCH)
+    if how.get("workers"):
+        ds = ds.mp_prefetch(gm.MpOptions(num_workers=1))
+    seen = [batch["x"].tolist() for batch in ds.loader(part=(1, 4), **how)]
+    assert seen == [[3, 4, 5], [15, 16, 17], [27, 28, 29], [39, 40, 41]]
+    assert sorted(int(path.name) for path in tmp_path.iterdir()) == sorted(x for batch in seen for x in batch)
+
+
+def test_a_part_is_a_value() -> None:
+    for part in (gm.Part(3, 64), gm.Part.listed([4, 1], 8)):
+        assert pickle.loads(pickle.dumps(part)) == part
+        assert eval(repr(part), {"gristmill": gm}) == part
+        assert len({part, pickle.loads(pickle.dumps(part))}) == 1
+    assert gm.Part(3, 64).rows(128) == [6, 7] and gm.Part.listed([4, 1], 8).rows(8) == [4, 1]
+    with pytest.raises(gm.ConfigError, match="listed for 8"):
+        gm.Part.listed([4, 1], 8).rows(9)
+
+
+def test_the_rest_goes_to_those_who_have_it() -> None:
+    def padded() -> Iterator[Any]:
+        return gm.MapDataset.range(15).map(lambda x: {"x": np.int32(x)}).to_iter_dataset().batch(12, remainder="pad").loader(part=(1, 4))
+
+    last = list(padded())[-1]
+    assert last["x"].tolist() == [0, 0, 0] and last["batch_mask"].tolist() == [False] * 3
+
+
+LENGTHS = [900, 10, 20, 30, 1000, 800, 40, 50, 60, 700, 70, 80]
+
+
+def uneven() -> gm.IterDataset:
+    ds = gm.MapDataset.range(36).map(lambda x: {"x": np.int32(x), "length": np.int32(LENGTHS[x % BATCH])})
+    return ds.to_iter_dataset().batch(BATCH)
+
+
+def uneven_tree() -> gm.IterDataset:
+    """The same in batches that a function of the user makes."""
+
+    def batch(elements: list[dict[str, Any]]) -> Any:
+        return Pair(np.array([e["x"] for e in elements]), {"length": np.array([e["length"] for e in elements])})
+
+    ds = gm.MapDataset.range(36).map(lambda x: {"x": np.int32(x), "length": np.int32(LENGTHS[x % BATCH])})
+    return ds.to_iter_dataset().batch(BATCH, batch_fn=batch)
+
+
+@pytest.mark.parametrize(("make", "column"), [(uneven, "length"), (uneven_tree, "y/length")])
+@pytest.mark.parametrize("threads", [0, 2])
+def test_rows_are_dealt_by_what_they_cost(make: Any, column: str, threads: int) -> None:
+    whole = [rows(batch) for batch in make()]
+    cost = gm.Cost.attention(64, lengths=column)
+    balanced = [make().loader(threads=threads, part=(i, 2), deal=gm.Deal.balanced(cost, 2)) for i in range(2)]
+    shadow = make().loader(threads=threads, part=(1, 2), deal=gm.Deal.shadow(cost))
+    start = balanced[0].get_state()
+    for batch in whole:
+        dealt = [(rows(next(host)), host.rows or []) for host in balanced]
+        assert all([batch[number] for number in numbers] == got for got, numbers in dealt)
+        assert sorted(number for _, numbers in dealt for number in numbers) == list(range(BATCH))
+        assert sorted(LENGTHS[number] for number in dealt[0][1][:3]) == [70, 700, 1000]
+        assert (rows(next(shadow)), shadow.rows) == (batch[6:], list(range(6, 12)))
+    told = " ".join(str(shadow.report()).split())
+    assert "a balanced deal would save" in told and f"costs are read from `{column}`" in told
+    assert "a balanced deal saves" in " ".join(str(balanced[0].report()).split())
+    # Another part keeps the deal, and so does a place to go on from.
+    balanced[0].set_state(start)
+    balanced[0].repart((1, 2))
+    assert [rows(batch) for batch in balanced[0]] == [[batch[number] for number in dealt[1][1]] for batch in whole]
+
+
+def test_a_deal_that_cannot_be_is_refused() -> None:
+    cost = gm.Cost(1, 1)
+    with pytest.raises(gm.ConfigError, match="no part says which rank"):
+        uneven().loader(deal=gm.Deal.shadow(cost))
+    with pytest.raises(gm.ConfigError, match="lists its rows"):
+        uneven().loader(part=gm.Part.listed([0], BATCH), deal=gm.Deal.balanced(cost))
+    with pytest.raises(gm.ConfigError, match="no column of a batch ends in segment_ids or segmentation.*there are x, length"):
+        next(uneven().loader(part=(0, 2), deal=gm.Deal.balanced(cost)))
+    with pytest.raises(gm.ConfigError, match="not from both"):
+        gm.Cost(1, segments="a", lengths="b")
+    with pytest.raises(TypeError, match='a deal is "even"'):
+        uneven().loader(part=(0, 2), deal="balanced")  # type: ignore[arg-type]
+
+
+def test_a_deal_is_a_value() -> None:
+    costs = [gm.Cost(3), gm.Cost.attention(8, window=5, causal=False, segments="s"), gm.Cost.column("patches")]
+    for value in [*costs, *(gm.Deal.balanced(cost) for cost in costs), gm.Deal.shadow(costs[0], 4)]:
+        assert pickle.loads(pickle.dumps(value)) == value
+        assert eval(repr(value), {"gristmill": gm}) == value
+        assert len({value, pickle.loads(pickle.dumps(value))}) == 1
+    assert repr(costs[1]) == "gristmill.Cost(192, 4, 5, 's', None)"
+    assert gm.Deal.balanced(costs[0]) != gm.Deal.shadow(costs[0])

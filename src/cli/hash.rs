@@ -1,0 +1,105 @@
+//! `gristmill hash`: digests of parts added up, and held against that of another run.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::cli::format::grouped;
+use crate::cli::{Outcome, output};
+use crate::element::Digest;
+use crate::part::{RowDigest, RowNumbers};
+use crate::{Element, Error, Part, Result};
+
+/// Adds up the digests of rows that `run --json` printed for each part, each host or each run after a resume.
+///
+/// The sum is that of one run that delivered all of these rows, whoever did. With --same-as it is held against another result.
+#[derive(clap::Args)]
+#[command(after_help = crate::cli::EXIT_CODES)]
+pub(crate) struct Args {
+    /// Files with what `gristmill run --json` printed
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Such a file of the run that delivered the same rows; exit code 1 if it did not
+    #[arg(long, value_name = "FILE")]
+    same_as: Option<PathBuf>,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Digest of the rows that a run delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Rows {
+    pub(crate) digest: RowDigest,
+    /// Rows in it.
+    pub(crate) count: u64,
+}
+
+impl Rows {
+    /// Takes in what was delivered of the global batch number `number`: these rows of it, or all. What has no rows is one itself.
+    pub(crate) fn take(&mut self, number: u64, batch: &Element, rows: Option<&RowNumbers>) {
+        let whole = || batch.num_rows().ok().and_then(|rows| Part::whole().rows(rows).ok());
+        match rows.cloned().or_else(whole) {
+            Some(rows) => {
+                self.digest.add_batch(number, &rows, batch);
+                self.count += rows.len() as u64;
+            }
+            None => {
+                self.digest.add_row(number, 0, |hasher| batch.digest(hasher));
+                self.count += 1;
+            }
+        }
+    }
+
+    /// Adds other rows.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.digest.add(other.digest);
+        self.count += other.count;
+    }
+}
+
+#[derive(Serialize)]
+struct Summed {
+    #[serde(flatten)]
+    rows: Rows,
+    /// Whether they are those of the other run, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    same: Option<bool>,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Outcome> {
+    let mut rows = Rows::default();
+    for file in &args.files {
+        rows.add(read(file)?);
+    }
+    let other = args.same_as.as_deref().map(read).transpose()?;
+    let same = other.map(|other| other == rows);
+    if args.json {
+        output::json(&Summed { rows, same });
+    } else {
+        output::data(&format!("row digest  {} · {} rows\n", rows.digest, grouped(rows.count)));
+    }
+    let (Some(other), Some(false)) = (other, same) else { return Ok(Outcome::Done) };
+    let why = match other.count {
+        count if count == rows.count => "of as many rows: at least one is another, or lies elsewhere".to_owned(),
+        count => format!("of {} rows", grouped(count)),
+    };
+    output::always(&format!("not the same: the other is {}, {why}", other.digest));
+    Ok(Outcome::Found)
+}
+
+/// The rows of a result: what `run --json` printed, its last line.
+fn read(path: &Path) -> Result<Rows> {
+    #[derive(Deserialize)]
+    struct Printed {
+        rows: Rows,
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| Error::io(e, path))?;
+    let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let printed: Printed = serde_json::from_str(last).map_err(|e| {
+        Error::data(format!("no result of a run: {e}"))
+            .path(path)
+            .help("a file with what `gristmill run --json` printed is needed")
+    })?;
+    Ok(printed.rows)
+}

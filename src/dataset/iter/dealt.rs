@@ -1,0 +1,75 @@
+//! Passes over the rows of one part of every batch, where the indices alone say which elements those are.
+
+use super::{DatasetIterator, IterDataset};
+use crate::dataset::stage::Stage;
+use crate::error::Error;
+use crate::part::RowNumbers;
+
+/// A batch of a [`PartPass`].
+#[derive(Clone, Debug)]
+pub enum Dealt<T> {
+    /// The part's rows of a global batch, and their numbers.
+    Own(T, RowNumbers),
+    /// A whole global batch, of which the part's rows are still to be taken: one that was not made of indices alone.
+    Whole(T),
+}
+
+impl<T> Dealt<T> {
+    /// The same with another batch.
+    ///
+    /// # Errors
+    /// Errors of `change`.
+    pub fn try_map<U>(self, change: impl FnOnce(T) -> crate::Result<U>) -> crate::Result<Dealt<U>> {
+        Ok(match self {
+            Self::Own(batch, rows) => Dealt::Own(change(batch)?, rows),
+            Self::Whole(batch) => Dealt::Whole(change(batch)?),
+        })
+    }
+}
+
+/// A pass over the rows of a part, whose states are those of a pass over all rows.
+pub type PartPass<T, S> = Box<dyn DatasetIterator<Item = Dealt<T>, State = S>>;
+
+/// The pass over a part that a stream `D` starts.
+pub type PartPassOf<D> = PartPass<<D as IterDataset>::Item, <<D as IterDataset>::Iter as DatasetIterator>::State>;
+
+/// The error where an element is missing of which indices said that it is there: others took the rows of whole batches.
+#[cold]
+pub(crate) fn left_out() -> Error {
+    Error::data("an element was left out, and the rows of other hosts would be other ones")
+        .help("let such elements be errors, or put a `filter` in front of the batch, behind which each host evaluates all of them")
+}
+
+/// Says in words what a host does that takes a part of the batches of `pipeline`; `by_rows`, if it evaluates its own rows alone.
+pub(crate) fn plan_in_words(pipeline: &dyn Stage, by_rows: bool) -> String {
+    if by_rows {
+        return "evaluates its own rows alone: indices say which they are".to_owned();
+    }
+    let why = whole(pipeline, pipeline.count() - 1, false);
+    let why = why.unwrap_or_else(|| "its batches are made by a function".to_owned());
+    format!("evaluates all elements and takes its rows: {why}")
+}
+
+/// Names the stage because of which elements say which rows are whose: `stage`, of this id, or one before it; `None` if it is none of those.
+fn whole(stage: &dyn Stage, id: usize, batched: bool) -> Option<String> {
+    let decides = |id: usize, stage: &dyn Stage| format!("{} (stage {id}) decides by elements", stage.name());
+    match (stage.name(), stage.parents().as_slice()) {
+        ("limit" | "skip" | "repeat" | "seed", [parent]) => whole(*parent, id - 1, batched),
+        ("batch", [parent]) => whole(*parent, id - 1, true),
+        ("to_iter", _) if !batched => Some("it does not end in `batch`".to_owned()),
+        ("to_iter", _) if stage.params().contains("bad_records") => {
+            Some(format!("to_iter (stage {id}) skips bad records"))
+        }
+        ("to_iter", [parent]) => {
+            let mut drops = None;
+            let first = id - parent.count();
+            parent.walk(&mut |id, stage| {
+                if stage.may_drop() && drops.is_none() {
+                    drops = Some(format!("{} (stage {}) drops elements", stage.name(), first + id));
+                }
+            });
+            drops
+        }
+        _ => Some(decides(id, stage)),
+    }
+}

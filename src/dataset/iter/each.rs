@@ -1,0 +1,227 @@
+//! Stages of streams that see each element alone: [`InOrder`] applies an [`Each`], and [`Keep`] is what their passes know besides.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::flow::{Flow, Flowing};
+use super::{CounterState, DatasetIterator, FilterState};
+use crate::cx::{Cx, StageId};
+use crate::dataset::facts::Facts;
+use crate::dataset::map::{Each, apply};
+use crate::dataset::memory::Memory;
+use crate::dataset::run::opaque::debug_name;
+use crate::dataset::run::thresholds::Watch;
+use crate::dataset::stage::Role;
+use crate::error::{Error, Result};
+
+/// A position of a pass: see [`DatasetIterator::State`].
+pub trait Position: Clone + Send + Sync + Serialize + DeserializeOwned + 'static {}
+
+impl<S: Clone + Send + Sync + Serialize + DeserializeOwned + 'static> Position for S {}
+
+/// The part of a pass's position that is not its parent's: nothing, a [`Counter`] of elements, or the [`Watch`] of a filter.
+pub trait Keep: Clone + Send + Sync + 'static {
+    /// The position of a pass whose parent is at an `S`.
+    type State<S: Position>: Position;
+
+    /// The arguments that it adds to the stage's.
+    fn params(&self) -> String {
+        String::new()
+    }
+
+    /// The way in which a stage changes the stream, where its function alone has `role`.
+    fn role(role: Role) -> Role {
+        role
+    }
+
+    /// The memory that a stage says it holds.
+    fn memory() -> Option<Memory> {
+        None
+    }
+
+    /// Whether its arguments make sense.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) that gives value and limit.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The index of the next element.
+    fn next_index(&mut self) -> u64 {
+        0
+    }
+
+    /// Adds to the error of an element its index, where elements have one.
+    fn at(error: Error, index: u64) -> Error {
+        let _ = index;
+        error
+    }
+
+    /// Looks at what has become of an element.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where too many are dropped.
+    fn judge(&mut self, dropped: bool, cx: &mut Cx) -> Result<()> {
+        let _ = (dropped, cx);
+        Ok(())
+    }
+
+    /// The position of the pass.
+    fn state<S: Position>(&self, parent: S) -> Self::State<S>;
+
+    /// Goes to a position, and gives that of the parent.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`](crate::ErrorKind::State) for one that cannot be.
+    fn restore<S: Position>(&mut self, state: Self::State<S>) -> Result<S>;
+}
+
+impl Keep for () {
+    type State<S: Position> = S;
+
+    fn state<S: Position>(&self, parent: S) -> S {
+        parent
+    }
+    fn restore<S: Position>(&mut self, state: S) -> Result<S> {
+        Ok(state)
+    }
+}
+
+/// A count of the elements that have arrived.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counter(u64);
+
+impl Keep for Counter {
+    type State<S: Position> = CounterState<S>;
+
+    fn role(_: Role) -> Role {
+        Role::Stateful
+    }
+    fn memory() -> Option<Memory> {
+        Some(Memory::NOTHING)
+    }
+    fn next_index(&mut self) -> u64 {
+        let index = self.0;
+        self.0 = index.saturating_add(1);
+        index
+    }
+    fn at(error: Error, index: u64) -> Error {
+        error.index(index)
+    }
+    fn state<S: Position>(&self, parent: S) -> CounterState<S> {
+        CounterState { parent, counter: self.0 }
+    }
+    fn restore<S: Position>(&mut self, state: CounterState<S>) -> Result<S> {
+        self.0 = state.counter;
+        Ok(state.parent)
+    }
+}
+
+impl Keep for Watch {
+    type State<S: Position> = FilterState<S>;
+
+    fn params(&self) -> String {
+        self.thresholds.params()
+    }
+    fn check(&self) -> Result<()> {
+        self.thresholds.check()
+    }
+    fn judge(&mut self, dropped: bool, cx: &mut Cx) -> Result<()> {
+        self.count(dropped, cx)
+    }
+    fn state<S: Position>(&self, parent: S) -> FilterState<S> {
+        self.state(parent)
+    }
+    fn restore<S: Position>(&mut self, state: FilterState<S>) -> Result<S> {
+        self.restore(state.seen, state.dropped)?;
+        Ok(state.parent)
+    }
+}
+
+/// A function of elements that is applied to those of a stream, one after the other.
+pub struct InOrder<E, K> {
+    each: Arc<E>,
+    keep: K,
+}
+
+/// The stream `D` whose elements `E` has changed: `map`, `filter` and all others that see each element alone.
+pub type IterMapped<D, E, K> = Flowing<D, InOrder<E, K>>;
+
+impl<E, K: Keep> InOrder<E, K> {
+    pub(crate) fn new(each: E, keep: K) -> Self {
+        Self { each: Arc::new(each), keep }
+    }
+}
+
+impl<E: Facts, K: Keep> Facts for InOrder<E, K> {
+    fn name(&self) -> &'static str {
+        self.each.name()
+    }
+    fn params(&self) -> String {
+        let parts = [self.each.params(), self.keep.params()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+    fn role(&self) -> Role {
+        K::role(self.each.role())
+    }
+    fn is_native(&self) -> bool {
+        self.each.is_native()
+    }
+    fn memory(&self) -> Option<Memory> {
+        K::memory()
+    }
+    fn check(&self) -> Result<()> {
+        self.each.check()?;
+        self.keep.check()
+    }
+}
+
+impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> Flow<I> for InOrder<E, K> {
+    type Pass = IterMappedIter<I, E, K>;
+
+    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+        self.each.check()?;
+        Ok(IterMappedIter { parent, each: self.each.clone(), keep: self.keep.clone(), stage })
+    }
+}
+
+/// A pass over [`IterMapped`].
+pub struct IterMappedIter<I, E, K> {
+    parent: I,
+    each: Arc<E>,
+    keep: K,
+    stage: StageId,
+}
+
+impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> DatasetIterator for IterMappedIter<I, E, K> {
+    type Item = E::Out;
+    type State = K::State<I::State>;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<E::Out>> {
+        while let Some(element) = self.parent.next(cx)? {
+            let index = self.keep.next_index();
+            let made = apply(&*self.each, self.stage, index, element, cx).map_err(|error| K::at(error, index))?;
+            let judged = self.keep.judge(made.is_none(), cx);
+            judged.map_err(|error| cx.blame(self.stage, self.each.name(), error))?;
+            if made.is_some() {
+                return Ok(made);
+            }
+        }
+        Ok(None)
+    }
+
+    fn state(&self) -> Self::State {
+        self.keep.state(self.parent.state())
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        let parent = self.keep.restore(state).map_err(|error| cx.blame(self.stage, self.each.name(), error))?;
+        self.parent.restore(parent, cx)
+    }
+}
+
+debug_name!(InOrder<E, K>);
+debug_name!(IterMappedIter<I, E, K>);

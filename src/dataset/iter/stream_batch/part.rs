@@ -1,0 +1,132 @@
+//! The rows of a part of batches straight behind the prefix: of the elements of other parts none is evaluated.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{StreamBatch, StreamBatchIter};
+use crate::cx::Cx;
+use crate::dataset::iter::dealt::{Dealt, PartPassOf, left_out};
+use crate::dataset::iter::make_batch::MakeBatch;
+use crate::dataset::iter::{DatasetIterator, IterDataset};
+use crate::dataset::map::{MapDataset, Order, Ordered};
+use crate::dataset::run::chunks::Roots;
+use crate::dataset::run::prefix::{Prefix, StreamState};
+use crate::error::Result;
+use crate::exec::Runtime;
+use crate::part::{Part, RowNumbers};
+
+/// The indices of the rows `own` of every whole batch of `batch` elements, one batch behind the other.
+#[derive(Clone, Debug)]
+struct OwnRows {
+    batch: u64,
+    own: Range<u64>,
+}
+
+impl OwnRows {
+    fn each(&self) -> u64 {
+        self.own.end - self.own.start
+    }
+}
+
+impl Order for OwnRows {
+    const IS_NATIVE: bool = true;
+    const IS_WORK: bool = false;
+
+    fn name(&self) -> &'static str {
+        "part"
+    }
+
+    fn len(&self, parent: u64) -> u64 {
+        parent / self.batch * self.each()
+    }
+
+    fn place(&self, index: u64) -> Result<Option<u64>> {
+        let (batch, row) = (index / self.each(), index % self.each());
+        Ok(Some(batch * self.batch + self.own.start + row))
+    }
+
+    fn inverse(&self, place: u64) -> Result<Option<u64>> {
+        let (batch, row) = (place / self.batch, place % self.batch);
+        Ok(self.own.contains(&row).then(|| batch * self.each() + row - self.own.start))
+    }
+}
+
+/// A pass over the rows of a part. Its states are those of [`StreamBatchIter`].
+struct PartPass<D: MapDataset<Item: 'static>, M: MakeBatch<D::Item>> {
+    /// The part's rows of all whole batches, in batches of so many.
+    own: StreamBatchIter<Ordered<Arc<D>, OwnRows>, M>,
+    order: OwnRows,
+    rows: RowNumbers,
+    /// All rows, of the last batch if that is not whole, and from places on that are in the middle of one.
+    all: StreamBatchIter<D, M>,
+    reads_all: bool,
+    /// Elements of all whole batches.
+    whole: u64,
+}
+
+impl<D, M> DatasetIterator for PartPass<D, M>
+where
+    D: MapDataset<Item: Send + 'static> + 'static,
+    M: MakeBatch<D::Item>,
+{
+    type Item = Dealt<M::Batch>;
+    type State = StreamState;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
+        if !self.reads_all {
+            let next = self.own.next(cx).map_err(|error| {
+                // The index is that of the pipeline, by which its record is found.
+                error.map_index(|index| self.order.place(index).ok().flatten().unwrap_or(index))
+            })?;
+            if let Some(batch) = next {
+                if !self.own.state().next_index.is_multiple_of(self.order.each()) {
+                    return Err(cx.blame(self.own.border, "to_iter", left_out()));
+                }
+                return Ok(Some(Dealt::Own(batch, self.rows.clone())));
+            }
+            self.all.restore(StreamState { next_index: self.whole, ..StreamState::default() }, cx)?;
+            self.reads_all = true;
+        }
+        Ok(self.all.next(cx)?.map(Dealt::Whole))
+    }
+
+    fn state(&self) -> StreamState {
+        if self.reads_all {
+            return self.all.state();
+        }
+        let state = self.own.state();
+        StreamState { next_index: state.next_index / self.order.each() * self.order.batch, ..state }
+    }
+
+    fn restore(&mut self, state: StreamState, cx: &mut Cx) -> Result<()> {
+        let between = state.next_index.is_multiple_of(self.order.batch) && state.next_index <= self.whole;
+        self.reads_all = !between || StreamState { next_index: 0, ..state } != StreamState::default();
+        if self.reads_all {
+            return self.all.restore(state, cx);
+        }
+        let next_index = state.next_index / self.order.batch * self.order.each();
+        self.own.restore(StreamState { next_index, ..state }, cx)
+    }
+}
+
+impl<D, M> StreamBatch<D, M>
+where
+    D: MapDataset<Item: Send + 'static> + 'static,
+    M: MakeBatch<D::Item>,
+{
+    /// Starts a pass that evaluates the rows of `part` alone, if indices say which those are and they follow one another.
+    pub(super) fn pass_over(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
+        let rows = part.rows(self.batching.size)?;
+        let own = rows.as_range().filter(|own| self.is_by_index() && !own.is_empty());
+        let Some(own) = own else { return Ok(None) };
+        let Some(run_of_part) = run.for_part(part.as_share()) else { return Ok(None) };
+        let Some(batching) = self.batching.of_rows(own.len()).map(Arc::new) else { return Ok(None) };
+        let order = OwnRows { batch: rows.batch() as u64, own: own.start as u64..own.end as u64 };
+        let parent = &self.parent;
+        let dataset = Arc::new(Ordered::new(parent.dataset.clone(), |_| order.clone()));
+        let prefix = Prefix::new(Roots::new(dataset, Some(&batching), &run_of_part, parent.stage)?, parent.options);
+        let own = StreamBatchIter { start: prefix.state(), prefix, batching, items: Vec::new(), border: parent.stage };
+        let whole = parent.dataset.len() / order.batch * order.batch;
+        Ok(Some(Box::new(PartPass { own, order, rows, all: self.iter(run)?, reads_all: false, whole })))
+    }
+}

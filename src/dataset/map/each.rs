@@ -1,0 +1,207 @@
+//! Stages that see each element alone: each is an [`Each`], and [`Mapped`] does for all of them what a stage does.
+
+use std::fmt;
+
+use super::{Many, MapDataset};
+use crate::cx::{Cx, StageId};
+use crate::dataset::facts::Facts;
+use crate::dataset::memory::Memory;
+use crate::dataset::run::upcoming::{Record, Upcoming};
+use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+
+/// A function of elements of type `T`, each on its own: what becomes of it. [`Mapped`] makes a stage of it.
+///
+/// ```
+/// use gristmill::dataset::{Facts, Role, map::{Each, Mapped, Range}};
+/// use gristmill::{MapDataset, Result};
+///
+/// /// Halves even numbers and drops the others.
+/// struct Halve;
+///
+/// impl Facts for Halve {
+///     fn name(&self) -> &'static str {
+///         "halve"
+///     }
+///     fn role(&self) -> Role {
+///         Role::MayDrop
+///     }
+/// }
+///
+/// impl Each<i64> for Halve {
+///     type Out = i64;
+///     fn apply(&self, _: u64, x: i64) -> Result<Option<i64>> {
+///         Ok((x % 2 == 0).then_some(x / 2))
+///     }
+/// }
+///
+/// let ds = Range::new(0, 5).pipe(|parent| Mapped::new(parent, |_| Halve));
+/// assert_eq!(ds.collect()?, [0, 1, 2]);
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+pub trait Each<T>: Facts {
+    /// Whether each element becomes one, or an error: the report counts it then before it is made.
+    const IS_ONE: bool = false;
+
+    /// The type that comes out.
+    type Out;
+
+    /// Makes one element of the one at `index`, or none.
+    ///
+    /// # Errors
+    /// Errors of its own; the stage is added to them.
+    fn apply(&self, index: u64, element: T) -> Result<Option<Self::Out>>;
+
+    /// Does the same with the elements at `indices`, where that is quicker for many; to errors of its own it adds the stage by `blame`.
+    #[inline]
+    fn apply_many(&self, indices: &[u64], many: Many<T>, blame: impl Fn(Error) -> Error + Copy) -> Many<Self::Out> {
+        // An index that is not looked at costs nothing so.
+        let index = |place: usize| indices.get(place).copied().unwrap_or_default();
+        many.filter_map(|place, element| self.apply(index(place), element).map_err(blame))
+    }
+
+    /// The element that stands where there was none: see [`has_every_index`](Facts::has_every_index).
+    #[inline]
+    fn of_none(&self) -> Option<Self::Out> {
+        None
+    }
+
+    /// The elements that the report counts for these.
+    #[inline]
+    fn count(&self, made: &[Self::Out]) -> u64 {
+        made.len() as u64
+    }
+
+    /// The same function once more, for a pass that evaluates only a part of what is before it: see `MapDataset::for_pass`.
+    #[doc(hidden)]
+    fn again(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
+/// Applies `each` to an element as the work of `stage`.
+#[inline]
+pub(in crate::dataset) fn apply<T, E: Each<T>>(
+    each: &E,
+    stage: StageId,
+    index: u64,
+    element: T,
+    cx: &mut Cx,
+) -> Result<Option<E::Out>> {
+    let work = || each.apply(index, element);
+    let made = if E::IS_ONE { cx.timed(stage, work) } else { cx.consumed(stage, work) };
+    match made {
+        Ok(Some(made)) => {
+            if !E::IS_ONE {
+                cx.produced(stage, each.count(std::slice::from_ref(&made)), 0);
+            }
+            Ok(Some(made))
+        }
+        Ok(None) => Ok(None),
+        Err(error) => Err(cx.blame(stage, each.name(), error)),
+    }
+}
+
+/// The dataset `D` whose elements `E` has changed: `map`, `filter` and all others that see each element alone.
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone)]
+pub struct Mapped<D, E> {
+    parent: D,
+    pub(super) each: E,
+    stage: StageId,
+}
+
+impl<D: Stage, E: Facts> Mapped<D, E> {
+    /// Applies the function that `each` makes for `parent` to its elements.
+    pub fn new(parent: D, each: impl FnOnce(&D) -> E) -> Self {
+        Self { stage: stage_after(&[&parent]), each: each(&parent), parent }
+    }
+}
+
+#[cfg(feature = "spec")]
+impl<D, E> Mapped<D, E> {
+    /// The parent, the function, and the stage whose work that is.
+    pub(crate) fn parts(&self) -> (&D, &E, StageId) {
+        (&self.parent, &self.each, self.stage)
+    }
+}
+
+impl<D: Stage, E: Facts> Stage for Mapped<D, E> {
+    fn name(&self) -> &'static str {
+        self.each.name()
+    }
+    fn params(&self) -> String {
+        self.each.params()
+    }
+    fn role(&self) -> Role {
+        self.each.role()
+    }
+    fn is_native(&self) -> bool {
+        self.each.is_native()
+    }
+    fn has_every_index(&self) -> bool {
+        self.each.has_every_index()
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
+    }
+    fn will_read(&self, next: Upcoming<'_>) {
+        self.parent.will_read(next);
+    }
+    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
+        self.parent.comes_at(record, epoch)
+    }
+    fn memory(&self) -> Option<Memory> {
+        self.each.memory()
+    }
+    fn check(&self) -> Result<()> {
+        self.each.check()
+    }
+}
+
+impl<D: MapDataset, E: Each<D::Item>> MapDataset for Mapped<D, E> {
+    type Item = E::Out;
+
+    fn len(&self) -> u64 {
+        self.parent.len()
+    }
+
+    #[inline]
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<E::Out>> {
+        if let Some(element) = self.parent.get(index, cx)? {
+            return apply(&self.each, self.stage, index, element, cx);
+        }
+        let made = self.each.of_none();
+        if made.is_some() {
+            cx.produced(self.stage, 1, 0);
+        }
+        Ok(made)
+    }
+
+    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<E::Out> {
+        let many = self.parent.get_many(indices, cx);
+        let blame = cx.blamer(self.stage, self.each.name());
+        let (count, work) = (many.items().len(), || self.each.apply_many(indices, many, blame));
+        if E::IS_ONE {
+            return cx.timed_many(self.stage, count, work);
+        }
+        let made = cx.consumed_many(self.stage, count, work);
+        cx.produced(self.stage, self.each.count(made.items()), 0);
+        made
+    }
+
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
+        let each = self.each.again()?;
+        Some(self.parent.for_pass(run, border)?.map(|parent| Self { parent, each, stage: self.stage }))
+    }
+}
+
+impl<D: fmt::Debug, E: Facts> fmt::Debug for Mapped<D, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(self.each.name()).field("parent", &self.parent).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,203 @@
+//! Records of a source that elements are made of, and places where records come.
+
+use super::run::upcoming::{Record, Upcoming};
+use super::stage::Stage;
+use crate::cx::StageId;
+
+/// The record of a source that element `index` of a dataset of random access is made of, whatever shuffles, slices and mixes lie
+/// between.
+///
+/// `None` where it is made of several, or where stages of one's own do not say what they [will read](Stage::will_read). Nothing is
+/// read for it.
+pub fn record_of(dataset: &dyn Stage, index: u64) -> Option<Record> {
+    match Upcoming::trace(index, |next| dataset.will_read(next)).as_slice() {
+        [record] => Some(record.clone()),
+        _ => None,
+    }
+}
+
+/// [`record_of`] the dataset that a stream reads and that stage number `stage` is part of: the index of an error of that stage is one
+/// of that dataset. `None` for a stage behind the border, which counts for itself.
+pub fn record_in(stream: &dyn Stage, stage: StageId, index: u64) -> Option<Record> {
+    let (stage, mut read) = (stage.0 as usize, None);
+    stream.walk(&mut |id, node| {
+        if node.is_border() && read.is_none() && stage < id && id < stage + node.count() {
+            read = node.parents().pop();
+        }
+    });
+    record_of(read?, index)
+}
+
+/// The index at which `record` comes in a dataset of random access, the `epoch`th time that its source is read, counted from 0: the inverse
+/// of [`record_of`]. Nothing is read for it.
+///
+/// `None` where it is left out, and where stages do not say where their elements come: those that make several of one, `mix` and
+/// `select`, and stages of one's own that have no [`comes_at`](Stage::comes_at). Where a stage lists it several times, or repeats an epoch as it
+/// is, it is looked for where that has it first.
+///
+/// ```
+/// use gristmill::{MapDataset, dataset::{Record, index_of, map::Range}};
+/// let ds = Range::new(0, 10).shuffle(42).slice(..5);
+/// assert_eq!(ds.collect()?, [8, 6, 7, 9, 0]);
+/// assert_eq!(index_of(&ds, &Record::new("range", 9), 0), Some(3));
+/// assert_eq!(index_of(&ds, &Record::new("range", 1), 0), None, "it is cut off");
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+///
+/// # Cost
+/// As much as finding one index, and for `select_indices` a search through its list.
+pub fn index_of(dataset: &dyn Stage, record: &Record, epoch: u64) -> Option<u64> {
+    let index = dataset.comes_at(record, epoch)?;
+    // Stages of one's own may move elements without saying so.
+    Upcoming::trace(index, |next| dataset.will_read(next)).contains(record).then_some(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cx::Cx;
+    use crate::dataset::map::{Concatenate, Mix, Range};
+    use crate::dataset::{BoxMap, IterDataset, MapDataset, Remainder, Role};
+
+    #[test]
+    fn an_index_is_followed_to_its_record() {
+        let ds = Range::new(0, 1000).map(Ok::<_, ()>).shuffle(7).slice(10..900).repeat(3);
+        for index in [0, 5, 889, 890, 2000] {
+            let number = ds.get(index, &mut Cx::default()).unwrap().unwrap();
+            let record = record_of(&ds, index).unwrap();
+            assert_eq!((record.source, record.index), ("range", number.unwrap() as u64), "{index}");
+        }
+        let mixed = Mix::new(vec![Range::new(0, 10).boxed(), Range::new(0, 20).shuffle(1).boxed()]);
+        assert!(record_of(&mixed, 3).is_some());
+        assert_eq!(record_of(&Range::new(0, 10).batch(4), 0), None, "of four");
+    }
+
+    #[test]
+    fn in_a_stream_that_is_known_of_stages_in_front_of_the_border() {
+        let ds = Range::new(0, 10).shuffle(1).to_iter().skip(2).zip(Range::new(0, 10).to_iter());
+        let expected = record_of(&Range::new(0, 10).shuffle(1), 4);
+        assert!(expected.is_some());
+        assert_eq!(record_in(&ds, StageId(0), 4), expected);
+        assert_eq!(record_in(&ds, StageId(1), 4), expected);
+        assert_eq!(record_in(&ds, StageId(4), 4).map(|record| record.index), Some(4), "the other one's");
+        assert_eq!(record_in(&ds, StageId(3), 4), None, "behind the border");
+    }
+
+    /// A stage that changes only the order.
+    #[derive(Clone, Debug)]
+    enum Op {
+        Seed,
+        Shuffle(u32),
+        Window(u64, u32),
+        Blocks(usize, u64, u32),
+        Slice(i64, i64, i64),
+        Shard(u64, u64),
+        Repeat(u64),
+        Indices(Vec<u64>),
+    }
+
+    impl Op {
+        fn any() -> impl Strategy<Value = Self> {
+            let step = prop_oneof![-3..=-1i64, 1..=3i64];
+            prop_oneof![
+                Just(Self::Seed),
+                any::<u32>().prop_map(Self::Shuffle),
+                (1..20u64, any::<u32>()).prop_map(|(window, seed)| Self::Window(window, seed)),
+                (1..5usize, 1..9u64, any::<u32>()).prop_map(|(window, size, seed)| Self::Blocks(window, size, seed)),
+                (-50..50i64, -50..50i64, step).prop_map(|(start, stop, step)| Self::Slice(start, stop, step)),
+                (0..4u64, 1..4u64).prop_map(|(index, count)| Self::Shard(index % count, count)),
+                (1..4u64).prop_map(Self::Repeat),
+                prop::collection::vec(any::<u64>(), 1..20).prop_map(Self::Indices),
+            ]
+        }
+
+        fn apply(&self, ds: BoxMap<u64>) -> BoxMap<u64> {
+            let len = ds.len();
+            match self.clone() {
+                _ if !(1..200).contains(&len) => ds,
+                Self::Seed => ds.seed(1).boxed(),
+                Self::Shuffle(seed) => ds.shuffle(seed).boxed(),
+                Self::Window(window, seed) => ds.window_shuffle(window, seed).boxed(),
+                Self::Blocks(window, size, seed) => ds.block_shuffle(window, seed).block_size(size).boxed(),
+                Self::Slice(start, stop, step) => ds.slice_step(start..stop, step).boxed(),
+                Self::Shard(index, count) => ds.shard(index, count).boxed(),
+                Self::Repeat(epochs) => ds.repeat(epochs).boxed(),
+                Self::Indices(indices) => {
+                    let mut seen = HashSet::new();
+                    let once = indices.into_iter().map(|index| index % len).filter(|&index| seen.insert(index));
+                    ds.select_indices(once.collect::<Vec<_>>()).boxed()
+                }
+            }
+        }
+    }
+
+    proptest! {
+        /// Elements are numbered by the index at which the source is read: there each of them is found again, and no other.
+        #[test]
+        fn a_record_is_found_where_it_comes(len in 1..40u64, ops in prop::collection::vec(Op::any(), 0..6)) {
+            let numbered = Range::new(0, len as i64).map_with_index(|index, _| index.global);
+            let ds = ops.iter().fold(numbered.boxed(), |ds, op| op.apply(ds));
+            let at = |index| ds.get(index, &mut Cx::default()).unwrap();
+            let find = |number: u64| index_of(&ds, &Record::new("range", number % len), number / len);
+            let epochs: Vec<u64> = (0..2 * ds.len()).map(|index| at(index).unwrap()).collect();
+            for (index, &number) in (0..).zip(&epochs) {
+                prop_assert_eq!(record_of(&ds, index), Some(Record::new("range", number % len)));
+                prop_assert_eq!(find(number), Some(index));
+            }
+            let missing = (0..len).filter(|number| !epochs[..ds.len() as usize].contains(number));
+            prop_assert_eq!(missing.filter_map(find).next(), None);
+        }
+    }
+
+    #[test]
+    fn of_several_places_it_is_the_first() {
+        let record = Record::new("range", 4);
+        let ds = Range::new(0, 10).select_indices([7, 4, 4]);
+        assert_eq!((index_of(&ds, &record, 0), index_of(&ds, &record, 2)), (Some(1), Some(7)));
+        let ds = Range::new(0, 10).repeat(3).reseed_each_epoch(false);
+        assert_eq!((index_of(&ds, &record, 0), index_of(&ds, &record, 1)), (Some(4), None));
+    }
+
+    #[test]
+    fn in_parts_and_batches() {
+        let shuffled = Range::new(0, 5).map(|x| x + 10).shuffle(1);
+        let ds = Concatenate::new(vec![Range::new(0, 3).boxed(), shuffled.boxed()]);
+        let record = Record::new("range", 4);
+        for epoch in 0..3 {
+            let index = index_of(&ds, &record, epoch).unwrap();
+            assert_eq!((ds.get(index, &mut Cx::default()).unwrap(), index / 8), (Some(14), epoch));
+        }
+        let batches = |remainder| Range::new(0, 10).batch_with(4, remainder);
+        assert_eq!(index_of(&batches(Remainder::Keep), &Record::new("range", 9), 2), Some(8));
+        assert_eq!(index_of(&batches(Remainder::Drop), &Record::new("range", 9), 2), None);
+        assert_eq!(index_of(&batches(Remainder::Drop), &Record::new("range", 7), 2), Some(5));
+    }
+
+    #[test]
+    fn of_one_that_moves_elements_without_saying_so_nothing_is_claimed() {
+        /// Each element comes one later.
+        struct Late(Range);
+
+        impl Stage for Late {
+            fn name(&self) -> &'static str {
+                "late"
+            }
+            fn role(&self) -> Role {
+                Role::Elementwise
+            }
+            fn parents(&self) -> Vec<&dyn Stage> {
+                vec![&self.0]
+            }
+            fn will_read(&self, next: Upcoming<'_>) {
+                let before: Vec<u64> = next.indices().iter().map(|index| index + 9).collect();
+                self.0.will_read(next.at(&before));
+            }
+        }
+
+        assert_eq!(index_of(&Late(Range::new(0, 10)), &Record::new("range", 3), 0), None);
+    }
+}

@@ -1,0 +1,155 @@
+//! Passes over the batches of a pipeline, or over the rows of a part of each.
+
+use std::sync::{Arc, Mutex};
+
+use crate::cx::Cx;
+use crate::dataset::iter::{Dealt, PartPassOf, left_out};
+use crate::dataset::{DatasetIterator, IterDataset};
+use crate::error::Result;
+use crate::exec::Runtime;
+use crate::part::{Deal, Dealer, Part, RowBatch, RowNumbers};
+use crate::sync::Locked;
+
+/// Takes a part's rows of a batch, and says which they are.
+type Cut<T> = fn(Dealt<T>, &mut Dealer) -> Result<(T, RowNumbers)>;
+
+/// Part that a loader delivers of each batch.
+pub(super) struct Parted<T> {
+    dealer: Dealer,
+    cut: Cut<T>,
+    rows: Option<RowNumbers>,
+}
+
+impl<T: RowBatch> Parted<T> {
+    pub(super) fn new(part: Part) -> Self {
+        let cut = |batch: Dealt<T>, dealer: &mut Dealer| match batch {
+            Dealt::Own(batch, rows) if batch.num_rows()? == rows.len() => Ok((batch, rows)),
+            Dealt::Own(..) => Err(left_out()),
+            Dealt::Whole(batch) => {
+                let rows = dealer.rows(&batch)?;
+                Ok((batch.take_rows(&rows)?, rows))
+            }
+        };
+        Self { dealer: Dealer::new(part, Deal::Even), cut, rows: None }
+    }
+}
+
+impl<T> Parted<T> {
+    /// The same with rows that are dealt in another way.
+    ///
+    /// # Errors
+    /// See [`Part::check`] and [`Deal::check`].
+    pub(super) fn dealt(mut self, deal: Deal) -> Result<Self> {
+        self.part().check()?;
+        deal.check(self.part())?;
+        self.dealer = Dealer::new(self.part().clone(), deal);
+        Ok(self)
+    }
+
+    pub(super) fn part(&self) -> &Part {
+        &self.dealer.part
+    }
+
+    pub(super) fn deal(&self) -> &Deal {
+        &self.dealer.deal
+    }
+
+    /// The part, if its place in the batch alone says which rows are its own.
+    pub(super) fn by_place(&self) -> Option<Part> {
+        (*self.deal() == Deal::Even).then(|| self.part().clone())
+    }
+
+    /// See [`Dealer::remark`].
+    pub(super) fn remark(&self) -> Option<String> {
+        self.dealer.remark()
+    }
+
+    /// Takes the part's rows of batch `number`.
+    pub(super) fn take(&mut self, batch: Dealt<T>, number: u64) -> Result<T> {
+        let taken = (self.cut)(batch, &mut self.dealer);
+        let (taken, rows) = taken.map_err(|error| error.of(&format!("batch {number}, part {}", self.part())))?;
+        self.rows = Some(rows);
+        Ok(taken)
+    }
+
+    /// The rows taken last.
+    pub(super) fn rows(&self) -> Option<&RowNumbers> {
+        self.rows.as_ref()
+    }
+}
+
+/// A pass over whole batches, or over the rows of a part alone.
+pub(super) struct Pass<D: IterDataset> {
+    dataset: Arc<D>,
+    run: Runtime,
+    /// The part as it is wanted: a restore goes on with that.
+    wanted: Wanted,
+    inner: Inner<D>,
+}
+
+/// The part that is wanted of a pass, which another thread may have.
+pub(super) type Wanted = Arc<Mutex<Option<Part>>>;
+
+enum Inner<D: IterDataset> {
+    Whole(D::Iter),
+    Part(PartPassOf<D>, Part),
+}
+
+impl<D: IterDataset> Inner<D> {
+    /// Starts the pass that evaluates least.
+    fn start(dataset: &D, run: &Runtime, part: Option<Part>) -> Result<Self> {
+        if let Some(part) = part
+            && let Some(pass) = dataset.iter_part(run, &part)?
+        {
+            return Ok(Self::Part(pass, part));
+        }
+        dataset.iter(run).map(Self::Whole)
+    }
+}
+
+impl<D: IterDataset> Pass<D> {
+    pub(super) fn start(dataset: Arc<D>, run: &Runtime, wanted: Wanted) -> Result<Self> {
+        let part = wanted.locked().clone();
+        let inner = Inner::start(&*dataset, run, part)?;
+        Ok(Self { dataset, run: run.clone(), wanted, inner })
+    }
+
+    /// Whether it evaluates the rows of a part alone, so that another part takes a restore.
+    pub(super) fn is_of_part(&self) -> bool {
+        matches!(self.inner, Inner::Part(..))
+    }
+}
+
+impl<D: IterDataset> DatasetIterator for Pass<D> {
+    type Item = Dealt<D::Item>;
+    type State = <D::Iter as DatasetIterator>::State;
+
+    #[inline]
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
+        match &mut self.inner {
+            Inner::Whole(pass) => Ok(pass.next(cx)?.map(Dealt::Whole)),
+            Inner::Part(pass, _) => pass.next(cx),
+        }
+    }
+
+    #[inline]
+    fn state(&self) -> Self::State {
+        match &self.inner {
+            Inner::Whole(pass) => pass.state(),
+            Inner::Part(pass, _) => pass.state(),
+        }
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        if let Inner::Part(_, part) = &self.inner {
+            let wanted = self.wanted.locked().clone();
+            if wanted.as_ref() != Some(part) {
+                self.inner = Inner::start(&*self.dataset, &self.run, wanted)?;
+            }
+        }
+        match &mut self.inner {
+            Inner::Whole(pass) => pass.restore(state, cx),
+            Inner::Part(pass, _) => pass.restore(state, cx),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+use super::*;
+use crate::MapDataset;
+use crate::dataset::map::Range;
+
+fn pipeline(add: i64) -> impl IterDataset<Item = i64> + 'static {
+    Range::new(0, 5000).map(move |x| x + add).to_iter().filter(|x| x % 7 != 0).boxed()
+}
+
+fn run(loader: Loader<impl IterDataset<Item = i64> + 'static>) -> Vec<i64> {
+    loader.collect::<Result<_>>().unwrap()
+}
+
+#[test]
+fn executors_agree_and_a_checkpoint_restores_into_any() {
+    let inline = run(pipeline(1).loader().build().unwrap());
+    assert_eq!(inline.len(), 5000 - 5000 / 7);
+    for threads in [1, 3] {
+        let mut loader = pipeline(1).loader().threads(threads).build().unwrap();
+        let mut seen: Vec<i64> = loader.by_ref().take(1234).map(Result::unwrap).collect();
+        let json = loader.state().unwrap().to_json();
+        let checkpoint = Checkpoint::from_json(&json).unwrap();
+        assert_eq!(checkpoint.delivered, 1234);
+        let resumed = pipeline(1).loader().resume(checkpoint).build().unwrap();
+        assert_eq!(resumed.state().unwrap().to_json(), json);
+        seen.extend(run(resumed));
+        assert_eq!(seen, inline);
+    }
+}
+
+#[test]
+fn a_foreign_checkpoint_is_refused_by_name() {
+    let state = Range::new(0, 9).to_iter().loader().build().unwrap().state().unwrap();
+    let error = Range::new(0, 8).to_iter().loader().resume(state).build().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::State);
+    assert!(error.message().contains("stage 0 was range(0, 9, 1) and is range(0, 8, 1)"), "{error}");
+}
+
+#[test]
+fn an_error_arrives_in_its_place_and_ends_the_run() {
+    for executor in [Executor::Inline, Executor::Threads(2)] {
+        let ds = Range::new(0, 100).try_map(|x| if x == 30 { Err(Error::data("bad")) } else { Ok(x) });
+        let mut loader = ds.to_iter().loader().executor(executor).build().unwrap();
+        assert_eq!(loader.by_ref().take(30).filter_map(Result::ok).count(), 30);
+        assert_eq!(loader.next().unwrap().unwrap_err().to_string(), "stage 1 map: element 30: bad");
+        assert!(loader.next().is_none());
+        assert_eq!(loader.state().unwrap().state["next_index"], 30);
+    }
+}
+
+/// The fourth element is only there once the third has arrived.
+#[test]
+fn elements_do_not_wait_for_the_next() {
+    let (arrived, has_arrived) = crossbeam_channel::bounded(1);
+    let next = move |x: i64| {
+        let late = x == 3 && has_arrived.recv_timeout(std::time::Duration::from_secs(30)).is_err();
+        if late { Err(Error::data("nothing has arrived")) } else { Ok(x) }
+    };
+    for stateful in [false, true] {
+        let stream = Range::new(0, 9).to_iter().try_map(next.clone());
+        let stream = if stateful { stream.window_shuffle(1, 1).boxed() } else { stream.boxed() };
+        let mut loader = stream.loader().threads(2).build().unwrap();
+        assert_eq!(loader.by_ref().take(3).map(Result::unwrap).collect::<Vec<_>>(), [0, 1, 2]);
+        arrived.send(()).unwrap();
+        assert_eq!(run(loader), [3, 4, 5, 6, 7, 8]);
+    }
+}
+
+#[test]
+fn a_consumer_may_look_up_while_it_waits() {
+    let (open, gate) = crossbeam_channel::bounded::<()>(1);
+    let ds = Range::new(0, 3).map(move |x| gate.recv().map_or(x, |()| x));
+    let mut loader = ds.to_iter().loader().threads(1).build().unwrap();
+    let patience = Duration::from_millis(1);
+    assert!((0..3).all(|_| loader.next_within(patience).is_pending()));
+    assert_eq!((loader.delivered(), loader.report().delivered), (0, 0));
+    drop(open);
+    let first = std::iter::repeat_with(|| loader.next_within(patience)).find(Poll::is_ready);
+    assert!(matches!(first, Some(Poll::Ready(Some(Ok(0))))));
+    assert_eq!(run(loader), [1, 2]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_fork_neither_reads_it_nor_ends_it() {
+    use crate::fork::tests::in_fork;
+    for executor in [Executor::Threads(1), Executor::Threads(3), Executor::Auto] {
+        let mut loader = Some(pipeline(0).loader().executor(executor).build().unwrap());
+        let mut seen: Vec<i64> = loader.iter_mut().flatten().take(10).map(Result::unwrap).collect();
+        let refused = |error: Error| error.kind() == ErrorKind::Worker && error.message().contains("is a fork of it");
+        let code = in_fork(|| {
+            let Some(mut loader) = loader.take() else { return false };
+            let errors = [loader.next().and_then(Result::err), loader.state().err()];
+            // The next time it has ended, as after any error.
+            let over = loader.next().is_none() && loader.report().delivered == 10;
+            drop(loader);
+            over && errors.into_iter().flatten().filter_map(|e| refused(e).then_some(())).count() == 2
+        });
+        assert_eq!(code, 0);
+        seen.extend(loader.into_iter().flatten().map(Result::unwrap));
+        assert_eq!(seen, run(pipeline(0).loader().build().unwrap()));
+    }
+}
+
+/// Also where tasks that are under way hold the threads, and where the stateful part would wait for ever.
+#[test]
+fn dropping_it_ends_its_threads() {
+    let calls = Arc::new(());
+    for round in 0..20 {
+        let call = calls.clone();
+        let slow = move |x: i64| {
+            let _call = &call;
+            std::thread::sleep(Duration::from_micros(300));
+            x
+        };
+        let ds = Range::new(0, 1 << 40).map(slow).to_iter().filter(move |&x| round % 2 == 0 || x < 3);
+        let mut loader = ds.loader().threads(2).build().unwrap();
+        assert_eq!(loader.next().unwrap().unwrap(), 0);
+        drop(loader);
+        assert_eq!(Arc::strong_count(&calls), 1);
+    }
+}
+
+#[test]
+fn a_panic_on_a_thread_is_an_error_of_its_element() {
+    let ds = Range::new(0, 10).map(|x| if x == 3 { panic!("boom") } else { x });
+    let mut loader = ds.to_iter().loader().threads(2).build().unwrap();
+    let error = loader.by_ref().find_map(Result::err).unwrap();
+    assert_eq!(error.to_string(), "element 3: a function panicked: boom");
+}

@@ -1,0 +1,226 @@
+//! Cost of the rows of a batch, out of a column with the lengths of their sequences.
+
+use super::RowBatch;
+use crate::element::{Array, DType, Scalar};
+use crate::error::{Error, Result};
+
+/// Cost of a row: `per_token` · t + `per_square` · Σ len², where t counts its tokens and len runs over the lengths of its sequences.
+///
+/// It is an integer, so that all hosts agree bit for bit; a sum that does not fit into 64 bits is the largest number that does. Only
+/// ratios matter, so its unit is free. Padding costs nothing.
+///
+/// # Where the lengths come from
+/// The column that [`segments`](Self::segments) or [`lengths`](Self::lengths) names, else the first one whose name ends in `segment_ids` or
+/// `segmentation`: what [packing](crate::pack::Packing) writes. The report says which it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cost {
+    per_token: u64,
+    per_square: u64,
+    window: Option<u64>,
+    column: Column,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+enum Column {
+    #[default]
+    Found,
+    Segments(String),
+    Lengths(String),
+}
+
+/// Ends of the names of columns of segment ids: Grain's, and MaxText's.
+const SEGMENTS: [&str; 2] = ["segment_ids", "segmentation"];
+
+impl Cost {
+    /// The cost with these two factors.
+    pub const fn new(per_token: u64, per_square: u64) -> Self {
+        Self { per_token, per_square, window: None, column: Column::Found }
+    }
+
+    /// The cost of a layer of a transformer of width `d_model`, in `d_model` floating-point operations of its forward pass:
+    /// 24 · `d_model` · t + 2 · Σ len² where attention is `causal`, and 4 · Σ len² where it is not.
+    ///
+    /// A layer has 12 · `d_model`² parameters (4 of them for the projections of attention, 8 for a feed-forward part of 4 · `d_model`), each with two
+    /// operations a token; of every pair of tokens that see each other, scores and values take 4 · `d_model` operations, and half of the pairs are
+    /// masked by causal attention. With a `window`, a token sees the `window` tokens up to itself, and as many behind where it
+    /// is not causal: len² is 2 · len · `window` − `window`² for longer sequences. A backward pass doubles all of it, and other widths of
+    /// the feed-forward part are a matter of [`new`](Self::new). Source: Chowdhery et al., PaLM, appendix B (arXiv 2204.02311).
+    ///
+    /// ```
+    /// use gristmill::part::Cost;
+    ///
+    /// let cost = Cost::attention(4096, None, true);
+    /// assert_eq!(cost.of_lens([3000, 1000]), 24 * 4096 * 4000 + 2 * (3000 * 3000 + 1000 * 1000));
+    /// ```
+    pub const fn attention(d_model: usize, window: Option<usize>, causal: bool) -> Self {
+        let cost = Self::new(24u64.saturating_mul(d_model as u64), if causal { 2 } else { 4 });
+        match window {
+            Some(window) => cost.window(window),
+            None => cost,
+        }
+    }
+
+    /// The cost that stands in column `name`, one integer a row: patches of images, frames of sound.
+    pub fn column(name: impl Into<String>) -> Self {
+        Self::new(1, 0).lengths(name)
+    }
+
+    /// The same where a token sees no more than `window` tokens to a side, itself among them.
+    #[must_use]
+    pub const fn window(mut self, window: usize) -> Self {
+        self.window = Some(window as u64);
+        self
+    }
+
+    /// Sequences are the runs of equal ids in column `name`, integers of shape `[rows, cells]`; 0 is padding, as is anything below.
+    #[must_use]
+    pub fn segments(mut self, name: impl Into<String>) -> Self {
+        self.column = Column::Segments(name.into());
+        self
+    }
+
+    /// The lengths of sequences stand in column `name`, integers of shape `[rows]` or `[rows, sequences]`; 0 is none, as is anything below.
+    #[must_use]
+    pub fn lengths(mut self, name: impl Into<String>) -> Self {
+        self.column = Column::Lengths(name.into());
+        self
+    }
+
+    /// The cost of a row of sequences of these lengths.
+    pub fn of_lens(&self, lens: impl IntoIterator<Item = u64>) -> u64 {
+        let one = |len: u64| {
+            let unseen = self.window.map_or(0, |window| len.saturating_sub(window));
+            let square = len.saturating_mul(len).saturating_sub(unseen.saturating_mul(unseen));
+            let tokens = self.per_token.saturating_mul(len);
+            tokens.saturating_add(self.per_square.saturating_mul(square))
+        };
+        lens.into_iter().map(one).fold(0, u64::saturating_add)
+    }
+
+    /// The cost of every row of `batch`, and the name of the column that it was read from.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if that column is not there, or has no integers for each row.
+    pub fn of_rows(&self, batch: &impl RowBatch) -> Result<(Vec<u64>, String)> {
+        let rows = batch.num_rows()?;
+        let mut names = Vec::new();
+        let found = batch.column(&mut |name| {
+            names.push(name.to_owned());
+            self.column.is(name)
+        })?;
+        let Some((name, array)) = found else { return Err(self.column.missing(&names)) };
+        let costs = match array.dtype() {
+            DType::U8 => self.of_cells::<u8>(&array, rows),
+            DType::I8 => self.of_cells::<i8>(&array, rows),
+            DType::U16 => self.of_cells::<u16>(&array, rows),
+            DType::I16 => self.of_cells::<i16>(&array, rows),
+            DType::U32 => self.of_cells::<u32>(&array, rows),
+            DType::I32 => self.of_cells::<i32>(&array, rows),
+            DType::U64 => self.of_cells::<u64>(&array, rows),
+            DType::I64 => self.of_cells::<i64>(&array, rows),
+            _ => None,
+        };
+        let refused = || {
+            let text = format!("costs of {rows} rows are to be read from {name:?}, which is {array:?}");
+            Error::config(text).help("it must be integers, with the rows as the first of at most two dimensions")
+        };
+        Ok((costs.ok_or_else(refused)?, name))
+    }
+
+    /// What it is made of: its factors, its window, and the column of segment ids or of lengths that was named.
+    #[cfg(feature = "python")]
+    pub(crate) fn parts(&self) -> (u64, u64, Option<u64>, Option<&str>, Option<&str>) {
+        let (segments, lengths) = match &self.column {
+            Column::Found => (None, None),
+            Column::Segments(name) => (Some(name.as_str()), None),
+            Column::Lengths(name) => (None, Some(name.as_str())),
+        };
+        (self.per_token, self.per_square, self.window, segments, lengths)
+    }
+
+    fn of_cells<T: Scalar + PartialOrd + TryInto<u64>>(&self, array: &Array, rows: usize) -> Option<Vec<u64>> {
+        let cells = array.as_slice::<T>().ok()?;
+        let width = match *array.shape() {
+            [len] if len == rows => 1,
+            [len, width] if len == rows => width,
+            _ => return None,
+        };
+        let len = |cell: &T| (*cell).try_into().unwrap_or(0);
+        let of_row = |row: &[T]| match self.column {
+            Column::Lengths(_) => self.of_lens(row.iter().map(len)),
+            Column::Found | Column::Segments(_) => {
+                let runs = row.chunk_by(|a, b| a == b).filter(|run| run[0] > T::zeroed());
+                self.of_lens(runs.map(|run| run.len() as u64))
+            }
+        };
+        Some((0..rows).map(|row| of_row(&cells[row * width..][..width])).collect())
+    }
+}
+
+impl Column {
+    fn is(&self, name: &str) -> bool {
+        match self {
+            Self::Found => SEGMENTS.iter().any(|end| name.ends_with(end)),
+            Self::Segments(column) | Self::Lengths(column) => name == column,
+        }
+    }
+
+    #[cold]
+    fn missing(&self, names: &[String]) -> Error {
+        let there = if names.is_empty() { "no named columns".to_owned() } else { names.join(", ") };
+        let text = match self {
+            Self::Found => format!("no column of a batch ends in {}", SEGMENTS.join(" or ")),
+            Self::Segments(column) | Self::Lengths(column) => format!("batches have no column {column:?}"),
+        };
+        Error::config(format!("{text}, from which costs of rows are to be read; there are {there}"))
+            .help("name the column by `Cost`: `segments` for segment ids, `lengths` for lengths of sequences")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Element, ErrorKind};
+
+    fn costs(cost: &Cost, batch: &Element) -> Vec<u64> {
+        cost.of_rows(batch).unwrap().0
+    }
+
+    #[test]
+    fn squares_are_cut_by_a_window() {
+        // Of 5 tokens with a window of 2, each sees itself and the one before: twice the area below the diagonal is 2·5·2 - 2·2.
+        let cost = Cost::new(0, 1).window(2);
+        assert_eq!([1, 2, 5].map(|len| cost.of_lens([len])), [1, 4, 16]);
+        assert_eq!(Cost::attention(8, None, false).of_lens([3, 1]), 24 * 8 * 4 + 4 * 10);
+        assert_eq!(Cost::attention(8, Some(2), true).of_lens([5]), 24 * 8 * 5 + 2 * 16);
+        assert_eq!(Cost::new(u64::MAX, 2).of_lens([u64::MAX, 7]), u64::MAX);
+    }
+
+    #[test]
+    fn sequences_are_runs_of_one_id() {
+        let array = |ids: Vec<i32>| Array::new(DType::I32, &[2, 5], Array::from_vec(ids).buffer().clone()).unwrap();
+        let batch = Element::new()
+            .with("t", array(vec![9; 10]))
+            .with("t_segment_ids", array(vec![1, 1, 2, 2, 2, 0, 1, 0, -5, -5]))
+            .with("u_segmentation", array(vec![1; 10]))
+            .with("n", Array::from_vec(vec![7u8, 0]))
+            .with("x", Array::from_vec(vec![0.5f32, 1.0]));
+        let cost = Cost::new(100, 1);
+        assert_eq!(cost.of_rows(&batch).unwrap(), (vec![513, 101], "t_segment_ids".to_owned()));
+        assert_eq!(costs(&cost.clone().segments("u_segmentation"), &batch), [525, 525]);
+        assert_eq!(costs(&cost.lengths("n"), &batch), [749, 0]);
+        assert_eq!(costs(&Cost::column("t_segment_ids"), &batch), [8, 1]);
+        let error = Cost::column("x").of_rows(&batch).unwrap_err();
+        assert_eq!(error.message(), "costs of 2 rows are to be read from \"x\", which is float32[2]");
+    }
+
+    #[test]
+    fn a_column_that_is_not_there_is_said_with_those_that_are() {
+        let batch = Element::new().with("x", Array::from_vec(vec![1])).with("y", Array::from_vec(vec![1]));
+        let error = Cost::new(1, 1).of_rows(&batch).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(error.message().ends_with("to be read; there are x, y") && error.help_text().is_some(), "{error}");
+        assert!(Cost::column("z").of_rows(&batch).unwrap_err().message().starts_with("batches have no column \"z\""));
+        assert!(Cost::column("z").of_rows(&vec![1]).unwrap_err().message().ends_with("no named columns"));
+    }
+}

@@ -1,0 +1,167 @@
+//! `Part`: rows of every batch, and what stands for them.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use super::error::OrRaise;
+use super::item::Item;
+use super::{element, error};
+use crate::element::Array;
+use crate::error::{Error, Result};
+use crate::part::{Part, RowBatch, RowNumbers};
+
+#[doc = docs!(Part)]
+#[pyclass(name = "Part", module = "gristmill", frozen, eq, hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PyPart(Part);
+
+#[pymethods]
+impl PyPart {
+    #[new]
+    fn new(py: Python<'_>, index: usize, count: usize) -> PyResult<Self> {
+        let part = Part::of(index, count);
+        part.check().map(|()| Self(part)).or_raise(py)
+    }
+
+    #[doc = docs!(Part.listed)]
+    #[staticmethod]
+    fn listed(py: Python<'_>, rows: Vec<usize>, global_batch: usize) -> PyResult<Self> {
+        Part::listed(rows, global_batch).map(Self).or_raise(py)
+    }
+
+    #[doc = docs!(Part.rows)]
+    fn rows(&self, py: Python<'_>, global_batch: usize) -> PyResult<Vec<usize>> {
+        self.0.rows(global_batch).map(|rows| rows.iter().collect()).or_raise(py)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let (py, class) = (slf.py(), slf.get_type().into_any());
+        match slf.get().0.as_share() {
+            Some(share) => Ok((class, share.into_pyobject(py)?)),
+            None => {
+                let (rows, batch) = slf.get().0.as_listed().unwrap_or_default();
+                Ok((class.getattr("listed")?, (rows.to_vec(), batch).into_pyobject(py)?))
+            }
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        match (self.0.as_share(), self.0.as_listed()) {
+            (None, Some((rows, batch))) => format!("gristmill.Part.listed({rows:?}, {batch})"),
+            (share, _) => {
+                let (index, count) = share.unwrap_or_default();
+                format!("gristmill.Part({index}, {count})")
+            }
+        }
+    }
+}
+
+/// A part as it is given: a `Part`, `(3, 64)` or `"3/64"`.
+#[derive(Clone, Debug)]
+pub(crate) struct Given(pub(crate) Part);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Given {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let py = given.py();
+        if let Ok(part) = given.cast::<PyPart>() {
+            return Ok(Self(part.get().0.clone()));
+        }
+        let part = match given.cast::<PyString>() {
+            Ok(text) => text.to_str()?.parse(),
+            Err(_) => {
+                let (index, count) = given.extract::<(usize, usize)>().map_err(|_| {
+                    PyTypeError::new_err("a part is a gristmill.Part, (index, count) or \"index/count\"")
+                })?;
+                let part = Part::of(index, count);
+                part.check().map(|()| part)
+            }
+        };
+        part.map(Self).or_raise(py)
+    }
+}
+
+impl RowBatch for Item {
+    fn num_rows(&self) -> Result<usize> {
+        match self {
+            Self::Element(element) => element.num_rows(),
+            Self::Array(array) => array.shape().first().copied().ok_or_else(no_rows),
+            Self::Int(_) | Self::Float(_) => Err(no_rows()),
+            Self::Tuple(items) => {
+                let mut all = items.iter().map(RowBatch::num_rows);
+                let first = all.next().ok_or_else(no_rows)??;
+                match all.find(|rows| !matches!(rows, Ok(rows) if *rows == first)) {
+                    None => Ok(first),
+                    Some(Err(error)) => Err(error),
+                    Some(Ok(other)) => Err(Error::data(format!("parts of a batch have {first} and {other} rows"))),
+                }
+            }
+            Self::Tree(_) | Self::Python(_) | Self::Apart(_) => Python::attach(|py| {
+                let object = self.clone().into_python(py)?;
+                py.import("gristmill._rows")?.call_method1("num_rows", (object,))?.extract()
+            })
+            .map_err(error::caught),
+        }
+    }
+
+    fn take_rows(self, rows: &RowNumbers) -> Result<Self> {
+        match self {
+            Self::Element(element) => element.take_rows(rows).map(Self::Element),
+            Self::Array(array) => {
+                let taken = match rows.as_range() {
+                    Some(range) => array.rows(range),
+                    None => array.rows_at(&rows.iter().collect::<Vec<_>>()),
+                };
+                taken
+                    .map(|array| Self::Array(Box::new(array)))
+                    .ok_or_else(|| Error::data("a row of a batch is not there"))
+            }
+            Self::Tuple(items) => {
+                items.into_iter().map(|item| item.take_rows(rows)).collect::<Result<_>>().map(Self::Tuple)
+            }
+            Self::Int(_) | Self::Float(_) => Err(no_rows()),
+            Self::Tree(_) | Self::Python(_) | Self::Apart(_) => Python::attach(|py| {
+                let object = self.into_python(py)?;
+                let numbers: Vec<usize> = rows.iter().collect();
+                let range = rows.as_range().map(|range| (range.start, range.end));
+                let taken = py.import("gristmill._rows")?.call_method1("take", (object, numbers, range))?;
+                Ok(Self::from_python(taken))
+            })
+            .map_err(error::caught),
+        }
+    }
+
+    fn column(&self, is_it: &mut dyn FnMut(&str) -> bool) -> Result<Option<(String, Array)>> {
+        match self {
+            Self::Element(element) => element.column(is_it),
+            Self::Int(_) | Self::Float(_) | Self::Array(_) => Ok(None),
+            Self::Tuple(items) => items.iter().find_map(|item| item.column(is_it).transpose()).transpose(),
+            Self::Tree(_) | Self::Python(_) | Self::Apart(_) => Python::attach(|py| {
+                let object = self.clone().into_python(py).map_err(error::caught)?;
+                let Some((name, leaf)) = leaf(&object, is_it).map_err(error::caught)? else { return Ok(None) };
+                let array = element::shared_from_object(&leaf)?.array(&name)?.clone();
+                Ok(Some((name, array)))
+            }),
+        }
+    }
+}
+
+/// The first leaf of a name that `is_it`, and a dict of it.
+fn leaf<'py>(
+    batch: &Bound<'py, PyAny>,
+    is_it: &mut dyn FnMut(&str) -> bool,
+) -> PyResult<Option<(String, Bound<'py, PyAny>)>> {
+    let leaves = batch.py().import("gristmill._rows")?.call_method1("leaves", (batch,))?;
+    let leaves: Vec<(String, Bound<'py, PyAny>)> = leaves.extract()?;
+    let Some((name, leaf)) = leaves.into_iter().find(|(name, _)| is_it(name)) else { return Ok(None) };
+    let named = PyDict::new(batch.py());
+    named.set_item(&name, leaf)?;
+    Ok(Some((name, named.into_any())))
+}
+
+#[cold]
+fn no_rows() -> Error {
+    Error::data("what the pipeline gives has no rows, and a part is rows of batches").help("end it with `batch`")
+}

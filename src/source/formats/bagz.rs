@@ -1,0 +1,51 @@
+//! Bagz.
+
+use std::path::{Path, PathBuf};
+
+use super::facts::{Facts, Turn};
+use crate::source::files::file_name;
+
+pub(super) const FACTS: Facts = Facts {
+    sign: Some((Turn::End, |probe| ends_with_limits(probe.size, probe.tail()) || limits_path(&probe.path).exists())),
+    // It holds nothing at all where there are no records; where the first is damaged, the reader says so.
+    could_be: |_| true,
+    ..Facts::of("bagz", &[".bagz", ".bag"])
+};
+
+/// The file in which the limits of a Bagz file are, if they are not in itself.
+pub(in crate::source) fn limits_path(path: &Path) -> PathBuf {
+    path.with_file_name(format!("limits.{}", file_name(path)))
+}
+
+/// Whether a file of `size` bytes that ends so may end with limits: they begin where the last one says, after something, and as
+/// far as they are seen, none is below the one before.
+fn ends_with_limits(size: u64, tail: &[u8]) -> bool {
+    let Some(end) = tail.last_chunk().copied().map(u64::from_le_bytes) else { return false };
+    if end == 0 || end > size.saturating_sub(8) || !(size - end).is_multiple_of(8) {
+        return false;
+    }
+    let seen = (tail.len() as u64).min(size - end) / 8 * 8;
+    let (limits, _) = tail[tail.len() - seen as usize..].as_chunks::<8>();
+    limits.is_sorted_by_key(|limit| u64::from_le_bytes(*limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_of_limits_is_told_from_others() {
+        let fits = |file: &[u8]| ends_with_limits(file.len() as u64, &file[file.len().saturating_sub(4096)..]);
+        let bag = |records: u64| {
+            let mut file = b"oat".repeat(records as usize);
+            (1..=records).for_each(|record| file.extend_from_slice(&(record * 3).to_le_bytes()));
+            file
+        };
+        assert!(fits(&bag(1000)) && fits(&bag(1)));
+        assert!(!fits(b"") && !fits(b"oat") && !fits(b"some text of no tail") && !fits(&[0; 64]));
+        let mut file = bag(1000);
+        let at = file.len() - 80;
+        file[at] ^= 0xff;
+        assert!(!fits(&file));
+    }
+}

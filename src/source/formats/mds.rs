@@ -1,0 +1,25 @@
+//! Folders of MDS, known by their `index.json`.
+
+use std::path::Path;
+
+use super::facts::{Facts, Turn};
+use super::probe::Probe;
+use crate::source::content::Content;
+use crate::source::mmap::Access;
+
+pub(super) const FACTS: Facts =
+    Facts { sign: Some((Turn::Json, is_index)), is_folder: Some(is_folder), ..Facts::of("mds", &[]) };
+
+/// Whether it is the index of a folder.
+fn is_index(probe: &Probe) -> bool {
+    let head = probe.head();
+    probe.name == "index.json"
+        && head.trim_ascii_start().starts_with(b"{")
+        && memchr::memmem::find(head, b"\"shards\"").is_some()
+}
+
+fn is_folder(path: &Path) -> bool {
+    let index = path.join("index.json");
+    let content = index.is_file().then(|| Content::open(&index.as_path().into(), Access::Normal).ok()).flatten();
+    content.and_then(|content| Probe::new(&content, &index).ok()).is_some_and(|probe| is_index(&probe))
+}

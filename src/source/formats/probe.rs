@@ -1,0 +1,86 @@
+//! Parts of a file that are looked at to see what it is.
+
+use std::path::{Path, PathBuf};
+
+use crate::element::Buffer;
+use crate::error::Result;
+use crate::source::content::Content;
+use crate::source::delimited::Dialect;
+use crate::source::files::file_name;
+use crate::source::signs::compression;
+
+/// Bytes that are looked at: enough for the first block of a compressed file to yield something.
+const HEAD: u64 = 64 << 10;
+
+/// Bytes that are looked at from the end.
+const TAIL: u64 = 4 << 10;
+
+/// Part of a file that is looked at.
+pub(crate) struct Probe {
+    pub(super) size: u64,
+    head: Buffer,
+    tail: Buffer,
+    pub(super) path: PathBuf,
+    /// In lower case.
+    pub(in crate::source) name: String,
+}
+
+impl Probe {
+    pub(in crate::source) fn new(content: &Content, path: &Path) -> Result<Self> {
+        let (size, path, name) = (content.len(), path.to_owned(), file_name(path).to_lowercase());
+        let (head, tail) = (content.read(0..size.min(HEAD))?, content.read(size.saturating_sub(TAIL)..size)?);
+        Ok(Self { size, head, tail, path, name })
+    }
+
+    pub(super) fn head(&self) -> &[u8] {
+        self.head.as_bytes()
+    }
+
+    pub(super) fn tail(&self) -> &[u8] {
+        self.tail.as_bytes()
+    }
+
+    pub(super) fn begins(&self, magic: &[u8]) -> bool {
+        self.head().starts_with(magic)
+    }
+
+    pub(in crate::source) fn is_compressed(&self) -> bool {
+        compression(self.head()).is_some()
+    }
+
+    pub(super) fn is_plain(&self) -> bool {
+        !self.is_compressed()
+    }
+
+    /// The first bytes of what is compressed.
+    pub(super) fn inflated(&self) -> Vec<u8> {
+        #[cfg(feature = "compress")]
+        return crate::source::inflate::beginning(self.head(), 4 << 10);
+        #[cfg(not(feature = "compress"))]
+        return Vec::new();
+    }
+
+    /// Whether it is compressed, and what is in it begins so.
+    pub(super) fn unpacks_to(&self, begins: fn(&[u8]) -> bool) -> bool {
+        self.is_compressed() && begins(&self.inflated())
+    }
+
+    /// Whether it is text.
+    pub(super) fn is_text(&self) -> bool {
+        is_text(self.head())
+    }
+
+    /// Whether it is text of which the first records have the same number of fields.
+    pub(super) fn has_fields(&self) -> bool {
+        self.is_text() && Dialect::guess(self.head(), self.size > HEAD, 2).is_some()
+    }
+}
+
+/// Whether it is text, as far as the bytes go: they may end within a character.
+pub(super) fn is_text(head: &[u8]) -> bool {
+    let valid = match simdutf8::compat::from_utf8(head) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    };
+    valid && !head.is_empty() && !head.contains(&0)
+}

@@ -1,0 +1,176 @@
+//! Values below the top of a record, as serde_json reads them.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+
+use super::text::Fault;
+use super::{MAX_NAMES, repeated, too_many, unexpected};
+use crate::element::{Array, Element, Value};
+
+/// Reads the value at `at`, of any kind, by serde_json, which limits the depth to 128.
+pub(super) fn other<'a, T: Deserialize<'a>>(line: &'a str, at: usize) -> Result<(T, usize), Fault> {
+    let mut values = serde_json::Deserializer::from_str(&line[at..]).into_iter::<T>();
+    match values.next() {
+        Some(Ok(value)) => Ok((value, at + values.byte_offset())),
+        Some(Err(error)) => Err(located(line, at, &error)),
+        None => Err(unexpected(line, at, "a value")),
+    }
+}
+
+#[cold]
+fn located(line: &str, at: usize, error: &serde_json::Error) -> Fault {
+    let text = error.to_string();
+    let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
+    Fault::new(line.len().min(at + error.column().saturating_sub(1)), message)
+}
+
+/// A value below the top, as serde_json reads it. With `STRICT` a repeated name is an error where it stands.
+pub(super) struct Json<const STRICT: bool> {
+    pub(super) item: Item,
+    /// Whether an object in it repeats a name.
+    pub(super) repeats: bool,
+}
+
+impl<const STRICT: bool> Json<STRICT> {
+    fn new(item: Item) -> Self {
+        Self { item, repeats: false }
+    }
+
+    fn value(value: impl Into<Value>) -> Self {
+        Self::new(Item::Other(value.into()))
+    }
+}
+
+/// Numbers stay plain until it is known whether they become an array.
+pub(super) enum Item {
+    Int(i64),
+    Float(f64),
+    Other(Value),
+}
+
+impl Item {
+    pub(super) fn into_value(self) -> Value {
+        match self {
+            Self::Int(number) => Array::scalar(number).into(),
+            Self::Float(number) => Array::scalar(number).into(),
+            Self::Other(value) => value,
+        }
+    }
+}
+
+impl<'de, const STRICT: bool> Deserialize<'de> for Json<STRICT> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(JsonVisitor::<STRICT>)
+    }
+}
+
+struct JsonVisitor<const STRICT: bool>;
+
+impl<'de, const STRICT: bool> Visitor<'de> for JsonVisitor<STRICT> {
+    type Value = Json<STRICT>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Json::value(Value::Null))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Json::value(Array::bool(value)))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(Json::new(Item::Int(value)))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(i64::try_from(value).map_or_else(|_| Json::value(Array::scalar(value)), |value| Json::new(Item::Int(value))))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(Json::new(Item::Float(value)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
+        Ok(Json::value(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let (mut list, mut repeats) = (Items::Ints(Vec::new()), false);
+        while let Some(next) = seq.next_element::<Self::Value>()? {
+            list = list.push(next.item);
+            repeats |= next.repeats;
+        }
+        Ok(Json { item: Item::Other(list.into_value()), repeats })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut tree, mut names, mut repeats) = (Element::new(), 0, false);
+        while let Some(name) = map.next_key::<String>()? {
+            let next = map.next_value::<Self::Value>()?;
+            let again = tree.insert(&name, next.item.into_value()).is_some();
+            if again && STRICT {
+                return Err(A::Error::custom(repeated(0, &name).message));
+            }
+            repeats |= again | next.repeats;
+            names += 1;
+            if names > MAX_NAMES {
+                return Err(A::Error::custom(too_many()));
+            }
+        }
+        Ok(Json { item: Item::Other(tree.into()), repeats })
+    }
+}
+
+/// The items of a list: an array as long as all are numbers.
+enum Items {
+    Ints(Vec<i64>),
+    Floats(Vec<f64>),
+    Mixed(Vec<Value>),
+}
+
+impl Items {
+    fn push(self, item: Item) -> Self {
+        match (self, item) {
+            (Self::Ints(mut list), Item::Int(number)) => {
+                list.push(number);
+                Self::Ints(list)
+            }
+            (Self::Ints(list), Item::Float(number)) => {
+                Self::Floats(list.into_iter().map(|n| n as f64).chain([number]).collect())
+            }
+            (Self::Floats(mut list), Item::Float(number)) => {
+                list.push(number);
+                Self::Floats(list)
+            }
+            (Self::Floats(mut list), Item::Int(number)) => {
+                list.push(number as f64);
+                Self::Floats(list)
+            }
+            (list, item) => {
+                let mut list = list.into_list();
+                list.push(item.into_value());
+                Self::Mixed(list)
+            }
+        }
+    }
+
+    fn into_list(self) -> Vec<Value> {
+        match self {
+            Self::Ints(list) => list.into_iter().map(|n| Array::scalar(n).into()).collect(),
+            Self::Floats(list) => list.into_iter().map(|n| Array::scalar(n).into()).collect(),
+            Self::Mixed(list) => list,
+        }
+    }
+
+    pub(super) fn into_value(self) -> Value {
+        match self {
+            Self::Ints(list) => Array::from_vec(list).into(),
+            Self::Floats(list) => Array::from_vec(list).into(),
+            Self::Mixed(list) => Value::List(list),
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! One JSON record: an object, read into an [`Element`].
+
+mod deep;
+#[cfg(test)]
+mod tests;
+mod text;
+pub(super) mod write;
+
+use serde::de::IgnoredAny;
+
+use self::deep::{Json, other};
+pub(super) use self::text::Fault;
+use self::text::{own_string, skip_string, string};
+use crate::element::{Array, Element, Name, Value};
+
+/// Names in one object. Far more than a record has, and few enough that looking for a repeated one stays cheap.
+const MAX_NAMES: usize = 10_000;
+
+/// Parts that are taken out of records.
+#[derive(Clone, Debug)]
+pub(crate) enum Wanted {
+    /// Every field, in the order of the record.
+    All,
+    /// These, in this order.
+    Columns(Vec<Name>),
+}
+
+/// Policy for a record in which an object has a name twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RepeatedNames {
+    /// The last value stands, in the place of the first, as Python's `json`, pandas and serde_json have it. Such records are counted in
+    /// the report.
+    #[default]
+    Last,
+    /// The record is bad.
+    Error,
+}
+
+/// The names that stood before in the record that is being read.
+struct Repeats {
+    policy: RepeatedNames,
+    found: bool,
+}
+
+impl Repeats {
+    /// The name before the value at `at` is one of them.
+    #[cold]
+    fn take(&mut self, at: usize, name: &str) -> Result<(), Fault> {
+        match self.policy {
+            RepeatedNames::Last => {
+                self.found = true;
+                Ok(())
+            }
+            RepeatedNames::Error => Err(repeated(at, name)),
+        }
+    }
+
+    /// An object within the value at `at` has one of them.
+    #[cold]
+    fn take_within(&mut self, line: &str, at: usize) -> Result<(), Fault> {
+        self.found = true;
+        match self.policy {
+            RepeatedNames::Last => Ok(()),
+            // Once more, for the place.
+            RepeatedNames::Error => other::<Json<true>>(line, at).map(drop),
+        }
+    }
+}
+
+/// The reason why a record cannot be read.
+#[derive(Debug)]
+pub(crate) enum RecordFault {
+    /// It is damaged.
+    Damaged(Fault),
+    /// It lacks a column.
+    Missing(Name),
+}
+
+impl From<Fault> for RecordFault {
+    fn from(fault: Fault) -> Self {
+        Self::Damaged(fault)
+    }
+}
+
+/// Reads one record, and says whether a name was repeated in it. Fields that are not wanted are checked for structure and not built.
+pub(crate) fn record(line: &str, wanted: &Wanted, policy: RepeatedNames) -> Result<(Element, bool), RecordFault> {
+    let mut repeats = Repeats { policy, found: false };
+    let element = match wanted {
+        Wanted::All => whole(line, &mut repeats)?,
+        Wanted::Columns(columns) => chosen(line, columns, &mut repeats)?,
+    };
+    Ok((element, repeats.found))
+}
+
+fn whole(line: &str, repeats: &mut Repeats) -> Result<Element, Fault> {
+    let mut element = Element::with_capacity(8);
+    let mut names = 0;
+    fields(line, |name, at| {
+        let (value, end) = value(line, at, repeats)?;
+        if element.insert(name, value).is_some() {
+            repeats.take(at, name)?;
+        }
+        names += 1;
+        if names > MAX_NAMES { Err(Fault::new(at, too_many())) } else { Ok(end) }
+    })?;
+    Ok(element)
+}
+
+fn chosen(line: &str, columns: &[Name], repeats: &mut Repeats) -> Result<Element, RecordFault> {
+    let mut values: Vec<Option<Value>> = vec![None; columns.len()];
+    fields(line, |name, at| {
+        let Some(column) = columns.iter().position(|c| c == name) else { return skip(line, at) };
+        let (value, end) = value(line, at, repeats)?;
+        if values[column].replace(value).is_some() {
+            repeats.take(at, name)?;
+        }
+        Ok(end)
+    })?;
+    let field = |(name, value): (&Name, Option<Value>)| match value {
+        Some(value) => Ok((name.clone(), value)),
+        None => Err(RecordFault::Missing(name.clone())),
+    };
+    // The list of columns names none twice.
+    Ok(Element::from_unique(columns.iter().zip(values).map(field).collect::<Result<_, _>>()?))
+}
+
+/// The names in a record, for messages; those before the damage if it is damaged.
+pub(crate) fn names(line: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let _ = fields(line, |name, at| {
+        names.push(name.to_owned());
+        skip(line, at)
+    });
+    names
+}
+
+/// Walks over the fields of an object: `field(name, at)` reads the value at `at` and says where it ends.
+#[inline]
+fn fields(line: &str, mut field: impl FnMut(&str, usize) -> Result<usize, Fault>) -> Result<(), Fault> {
+    let bytes = line.as_bytes();
+    let mut at = space(bytes, 0);
+    if bytes.get(at) != Some(&b'{') {
+        return Err(unexpected(line, at, "a record, which is an object: {"));
+    }
+    at = space(bytes, at + 1);
+    if bytes.get(at) == Some(&b'}') {
+        return end(line, at + 1);
+    }
+    loop {
+        if bytes.get(at) != Some(&b'"') {
+            return Err(unexpected(line, at, "a name: \""));
+        }
+        let (name, next) = string(line, at + 1)?;
+        at = space(bytes, next);
+        if bytes.get(at) != Some(&b':') {
+            return Err(unexpected(line, at, ":"));
+        }
+        at = field(&name, space(bytes, at + 1))?;
+        at = space(bytes, at);
+        match bytes.get(at) {
+            Some(b',') => at = space(bytes, at + 1),
+            Some(b'}') => return end(line, at + 1),
+            _ => return Err(unexpected(line, at, ", or }")),
+        }
+    }
+}
+
+/// A whole document of any kind, as a value below the top of a record is read; of a repeated name the last value stands.
+#[cfg(any(feature = "mds", feature = "webdataset"))]
+pub(crate) fn document(text: &str) -> Result<Value, Fault> {
+    let mut repeats = Repeats { policy: RepeatedNames::Last, found: false };
+    let (value, at) = value(text, space(text.as_bytes(), 0), &mut repeats)?;
+    end(text, at).map(|()| value)
+}
+
+fn end(line: &str, at: usize) -> Result<(), Fault> {
+    match space(line.as_bytes(), at) {
+        at if at == line.len() => Ok(()),
+        at => Err(unexpected(line, at, "the end of the line")),
+    }
+}
+
+/// The next byte that is not white space.
+#[inline]
+fn space(bytes: &[u8], mut at: usize) -> usize {
+    while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+        at += 1;
+    }
+    at
+}
+
+#[cold]
+fn unexpected(line: &str, at: usize, want: &str) -> Fault {
+    match line[at..].chars().next() {
+        Some(c) => Fault::new(at, format!("expected {want}, found {c:?}")),
+        None => Fault::new(at, format!("expected {want}, found the end of the line")),
+    }
+}
+
+#[cold]
+fn repeated(at: usize, name: &str) -> Fault {
+    Fault::new(at, format!("the name {name:?} occurs twice in one record"))
+}
+
+fn too_many() -> String {
+    format!("more than {MAX_NAMES} names in one object")
+}
+
+#[inline]
+fn value(line: &str, at: usize, repeats: &mut Repeats) -> Result<(Value, usize), Fault> {
+    if line.as_bytes().get(at) == Some(&b'"') {
+        let (text, end) = own_string(line, at + 1)?;
+        return Ok((Value::Str(text), end));
+    }
+    if let Some((number, end)) = small_integer(line.as_bytes(), at) {
+        return Ok((Array::scalar(number).into(), end));
+    }
+    let (Json::<false> { item, repeats: within }, end) = other(line, at)?;
+    if within {
+        repeats.take_within(line, at)?;
+    }
+    Ok((item.into_value(), end))
+}
+
+#[inline]
+fn skip(line: &str, at: usize) -> Result<usize, Fault> {
+    if line.as_bytes().get(at) == Some(&b'"') {
+        return skip_string(line, at + 1);
+    }
+    if let Some((_, end)) = small_integer(line.as_bytes(), at) {
+        return Ok(end);
+    }
+    other::<IgnoredAny>(line, at).map(|(_, end)| end)
+}
+
+/// A whole number of up to 18 digits, if that and nothing else is the value at `at`.
+#[inline]
+fn small_integer(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
+    let negative = bytes.get(at) == Some(&b'-');
+    let start = at + usize::from(negative);
+    let (mut end, mut number) = (start, 0);
+    while let Some(digit) = bytes.get(end).filter(|b| b.is_ascii_digit()) {
+        if end - start == 18 {
+            return None;
+        }
+        number = number * 10 + i64::from(digit - b'0');
+        end += 1;
+    }
+    // JSON has no numbers such as 007, and -0 is a fraction to serde_json.
+    let plain = end > start && (bytes[start] != b'0' || (end - start == 1 && !negative));
+    let closed = matches!(bytes.get(end), Some(b',' | b'}' | b' ' | b'\t' | b'\r' | b'\n'));
+    (plain && closed).then_some((if negative { -number } else { number }, end))
+}

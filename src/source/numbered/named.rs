@@ -1,0 +1,90 @@
+//! The public names of files: sources that ask another one.
+
+/// The methods of a [`RandomAccess`](crate::dataset::map::RandomAccess) that know no record, and ask the source in field `inner`.
+macro_rules! same_source {
+    ($inner:tt) => {
+        fn len(&self) -> u64 {
+            self.$inner.len()
+        }
+        fn place(&self, index: u64) -> Option<(std::path::PathBuf, u64)> {
+            self.$inner.place(index)
+        }
+        fn looks_ahead(&self) -> Option<u64> {
+            self.$inner.looks_ahead()
+        }
+        fn will_read(&self, next: $crate::dataset::Upcoming<'_>) {
+            self.$inner.will_read(next);
+        }
+        #[inline]
+        fn take_decoded(&self) -> Option<$crate::dataset::map::Decoded> {
+            self.$inner.take_decoded()
+        }
+        #[inline]
+        fn take_note(&self) -> Option<(&'static str, u64)> {
+            self.$inner.take_note()
+        }
+        fn blocks(&self) -> Option<$crate::dataset::Blocks> {
+            self.$inner.blocks()
+        }
+        fn if_shuffled(&self) -> Option<$crate::dataset::map::Shuffled> {
+            self.$inner.if_shuffled()
+        }
+    };
+}
+pub(in super::super) use same_source;
+
+/// A struct whose only field is [`Files`](super::Files) or the like as a source; `more` are methods besides.
+macro_rules! named_source {
+    ($source:ident of $record:ty $({ $($more:tt)* })?) => {
+        impl $crate::dataset::map::RandomAccess for $source {
+            type Record = $record;
+
+            $crate::source::numbered::same_source!(0);
+
+            #[inline]
+            fn read(&self, index: u64) -> $crate::Result<$record> {
+                self.0.read(index)
+            }
+            #[inline]
+            fn read_many(&self, indices: &[u64]) -> $crate::dataset::map::Many<$record> {
+                self.0.read_many(indices)
+            }
+            fn facts(&self) -> $crate::dataset::map::SourceFacts {
+                self.0.facts()
+            }
+            #[inline]
+            fn record_bytes(&self, record: &$record) -> u64 {
+                self.0.record_bytes(record)
+            }
+            $($($more)*)?
+        }
+
+        impl std::fmt::Debug for $source {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, concat!(stringify!($source), "({:?})"), self.0)
+            }
+        }
+    };
+}
+pub(in super::super) use named_source;
+
+/// Methods that the options of all sources have: their first value, and [`Access`](crate::source::Access), kept `at` a field of them.
+macro_rules! source_options {
+    ($options:ident of $source:ident, access at $($access:tt).+) => {
+        impl $source {
+            /// The options, to change before opening.
+            pub fn options() -> $options {
+                $options::default()
+            }
+        }
+
+        impl $options {
+            /// Sets how the files will be read.
+            pub fn access(mut self, access: $crate::source::Access) -> Self {
+                self.$($access).+ = access;
+                self
+            }
+        }
+    };
+}
+pub(in super::super) use source_options;

@@ -1,0 +1,196 @@
+//! Descriptions of arguments. Each is said once, beside the function that takes it: decoders read through it, and the JSON Schema,
+//! `gristmill stages` and the tables of the documentation are written from it.
+
+use super::decode::Fields;
+use crate::error::Result;
+
+/// The arguments of a source, a stage or a section of a pipeline file.
+pub(crate) trait Arguments: Sized {
+    /// The description of all of them.
+    const ABOUT: About;
+
+    /// Reads them.
+    fn read(fields: &Fields<'_>) -> Result<Self>;
+}
+
+/// Description of a mapping of arguments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About {
+    pub(crate) args: &'static [Arg],
+    /// Arguments that it shares with others.
+    pub(crate) shared: &'static [&'static Self],
+    /// The argument that a bare value stands for: `limit: 100`.
+    pub(crate) main: Option<&'static str>,
+    /// The kind of values whose keys are names that the user chooses, in place of arguments.
+    pub(crate) free: Option<Kind>,
+}
+
+/// Description of one argument.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arg {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) is_optional: bool,
+    /// The value where it is left out, as a file would have it.
+    pub(crate) default: Option<&'static str>,
+    doc: &'static str,
+    /// Tries to read a value, as its decoder does.
+    #[cfg(test)]
+    pub(crate) check: fn(&super::node::Node) -> Result<()>,
+}
+
+/// Kinds of values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Any,
+    Bool,
+    Integer {
+        min: i64,
+        max: u64,
+    },
+    Number,
+    Seconds,
+    Text,
+    /// One byte of text, or none.
+    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "only CSV has some"))]
+    Byte,
+    /// One of a few words.
+    Words(&'static [&'static str]),
+    /// An amount of memory: a number of bytes, or text such as `512MiB`.
+    Memory,
+    /// A file, folder, glob or URL.
+    Path,
+    /// A list, or one item that is no mapping.
+    List(&'static Self),
+    /// A mapping whose keys are names that the user chooses.
+    Map(&'static Self),
+    /// A mapping of arguments.
+    Section(&'static About),
+    Either(&'static [Self]),
+    Source,
+    Stages,
+    /// A source of its own, or `source` and `stages`.
+    Part,
+}
+
+impl About {
+    /// No arguments.
+    pub(crate) const NONE: Self = Self { args: &[], shared: &[], main: None, free: None };
+
+    /// The argument that a bare value stands for.
+    pub(crate) fn main_arg(&self) -> Option<&'static Arg> {
+        self.all().into_iter().find(|arg| Some(arg.name) == self.main)
+    }
+
+    /// Every argument, those that must be there first.
+    pub(crate) fn all(&self) -> Vec<&'static Arg> {
+        let shared = self.shared.iter().flat_map(|about| about.args);
+        let mut all: Vec<_> = shared.chain(self.args).collect();
+        all.sort_by_key(|arg| !arg.is_required());
+        all
+    }
+}
+
+impl Arg {
+    pub(crate) const fn new<T: super::values::Decode>(
+        name: &'static str,
+        default: Option<&'static str>,
+        doc: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            kind: T::KIND,
+            is_optional: T::IS_OPTIONAL,
+            default,
+            doc,
+            #[cfg(test)]
+            check: T::check,
+        }
+    }
+
+    /// Whether it must be given.
+    pub(crate) const fn is_required(&self) -> bool {
+        !self.is_optional && self.default.is_none()
+    }
+
+    /// Returns what it is, in a sentence or two.
+    pub(crate) fn doc(&self) -> &'static str {
+        self.doc.trim()
+    }
+}
+
+#[cfg(any(feature = "cli", test))]
+impl Kind {
+    /// The mappings of arguments in it.
+    pub(crate) fn sections(&self) -> Vec<&'static About> {
+        match self {
+            Self::Section(about) => vec![about],
+            Self::List(item) | Self::Map(item) => item.sections(),
+            Self::Either(kinds) => kinds.iter().flat_map(Self::sections).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A struct of arguments, which its fields describe: the name in the file, the type, the default in the words of a file, and the
+/// documentation. `struct LimitArgs(count)` says which argument a bare value stands for, `with RowArgs as rows` which others are shared, and the field
+/// that holds them.
+macro_rules! arguments {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident $(($main:ident))? $(with $($shared:ident $(as $field:ident)?),+)? {
+        $($(#[doc = $doc:literal])+ $field_vis:vis $arg:ident: $type:ty $(= $default:literal)?),* $(,)?
+    }) => {
+        $(#[$meta])*
+        $vis struct $name {
+            $($($($field: $shared,)?)+)?
+            $($field_vis $arg: $type),*
+        }
+
+        impl $crate::spec::arguments::Arguments for $name {
+            const ABOUT: $crate::spec::arguments::About = $crate::spec::arguments::About {
+                args: &[$($crate::spec::arguments::Arg::new::<$type>(
+                    stringify!($arg),
+                    $crate::spec::arguments::first!($(stringify!($default))?),
+                    concat!($($doc),+),
+                )),*],
+                shared: &[$($(&<$shared as $crate::spec::arguments::Arguments>::ABOUT),+)?],
+                main: $crate::spec::arguments::first!($(stringify!($main))?),
+                free: None,
+            };
+
+            #[allow(unused_variables, reason = "some stages have no arguments")]
+            fn read(fields: &$crate::spec::decode::Fields<'_>) -> $crate::error::Result<Self> {
+                Ok(Self {
+                    $($($($field: <$shared as $crate::spec::arguments::Arguments>::read(fields)?,)?)+)?
+                    $($arg: fields.get(stringify!($arg), $crate::spec::arguments::first!($(stringify!($default))?))?),*
+                })
+            }
+        }
+    };
+}
+
+/// A value that may be there, as an `Option`.
+macro_rules! first {
+    () => {
+        None
+    };
+    ($value:expr) => {
+        Some($value)
+    };
+}
+
+/// A type of which a file names the values by words.
+macro_rules! words {
+    ($type:ty { $($word:literal => $value:expr),+ $(,)? }) => {
+        impl $crate::spec::values::Decode for $type {
+            const KIND: $crate::spec::arguments::Kind = $crate::spec::arguments::Kind::Words(&[$($word),+]);
+
+            fn decode(node: &$crate::spec::node::Node) -> $crate::error::Result<Self> {
+                let values = [$($value),+];
+                let at = $crate::spec::values::word(node, &[$($word),+])?;
+                Ok(values[at])
+            }
+        }
+    };
+}
+
+pub(super) use {arguments, first, words};

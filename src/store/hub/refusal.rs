@@ -1,0 +1,83 @@
+//! Refusals of the hub: what they mean, and what to do.
+
+use object_store::Error as E;
+use object_store::client::HttpResponse;
+
+use super::Inner;
+use super::place::Place;
+
+/// A reason of the hub not to give what is asked for, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("no place in a dataset: write hf://datasets/org/name@revision/path, where the revision may be left out")]
+    NoDataset,
+    #[error(
+        "the dataset {repository} is gated: accept its conditions at {page}, and set HF_TOKEN to a token of that account"
+    )]
+    Gated { repository: String, page: String },
+    #[error("the hub has no dataset {repository}, or it is private: set HF_TOKEN to a token that may read it")]
+    NoRepository { repository: String },
+    #[error("the dataset {repository} has no revision {revision}: name a branch, a tag or a commit")]
+    NoRevision { repository: String, revision: String },
+    #[error("the dataset {repository} has no such file in this revision")]
+    NoFile { repository: String },
+    #[error(
+        "the token may not read the dataset {repository}: give HF_TOKEN the right to, at the hub's settings of tokens"
+    )]
+    Denied { repository: String },
+    #[error("HF_TOKEN holds letters that no token has")]
+    BadToken,
+    #[error("the hub answered {0}")]
+    Status(u16),
+    #[error("the hub gave {0}")]
+    NotUnderstood(&'static str),
+    #[error("the hub gave no address of the bytes that may be followed")]
+    NoAddress,
+    #[error("the hub did not say how large the file is")]
+    NoSize,
+    #[error("the server answers with other bytes than those that were asked for")]
+    WrongRange,
+    #[error("the server does not answer for ranges")]
+    NoRanges,
+}
+
+/// The text of an error that is the hub's own and that no other attempt mends; `None` for all others.
+pub(in crate::store) fn refusal(error: &E) -> Option<String> {
+    let refusal = std::error::Error::source(error)?.downcast_ref::<Refusal>()?;
+    let is_final = !matches!(refusal, Refusal::Status(_) | Refusal::WrongRange | Refusal::NoRanges);
+    is_final.then(|| refusal.to_string())
+}
+
+pub(super) fn wrong(source: impl std::error::Error + Send + Sync + 'static) -> E {
+    E::Generic { store: "Hugging Face's hub", source: Box::new(source) }
+}
+
+/// The reason that the hub gives for a refusal.
+pub(super) fn error_code(response: &HttpResponse) -> Option<&str> {
+    response.headers().get("x-error-code")?.to_str().ok()
+}
+
+impl Inner {
+    /// Says what a refusal means, by the code that the hub adds to it.
+    pub(super) fn refused(&self, place: &Place, response: &HttpResponse) -> E {
+        let (repository, path) = (place.repository.clone(), format!("{}/{}", place.repository, place.path));
+        let page = || format!("{}datasets/{}", self.endpoint, place.repository);
+        match (response.status().as_u16(), error_code(response)) {
+            (_, Some("GatedRepo")) => {
+                let source = Box::new(Refusal::Gated { repository, page: page() });
+                E::PermissionDenied { path, source }
+            }
+            (_, Some("RevisionNotFound")) => {
+                let source = Box::new(Refusal::NoRevision { repository, revision: place.revision.clone() });
+                E::NotFound { path, source }
+            }
+            (_, Some("EntryNotFound")) => E::NotFound { path, source: Box::new(Refusal::NoFile { repository }) },
+            (401, _) | (_, Some("RepoNotFound")) => {
+                E::Unauthenticated { path, source: Box::new(Refusal::NoRepository { repository }) }
+            }
+            (403, _) => E::PermissionDenied { path, source: Box::new(Refusal::Denied { repository }) },
+            (404, _) => E::NotFound { path, source: Box::new(Refusal::NoFile { repository }) },
+            (status, _) => wrong(Refusal::Status(status)),
+        }
+    }
+}

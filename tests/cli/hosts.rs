@@ -1,0 +1,90 @@
+//! Several hosts from the shell: one pipeline, a part each, and digests that add up.
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+use super::{PIPELINE, demo, fails, json, ok, write};
+
+/// JSON Lines, tokenised, a mix of three, filtered and packed, in batches that 1, 2, 3 and 4 hosts divide.
+const MIXED: &str = "
+source:
+  mix:
+    weights: [3, 2, 1]
+    parts:
+      - source: {jsonl: {paths: corpus.jsonl}}
+        stages: [shuffle: {seed: 1}, slice: {start: 0, step: 3}]
+      - source: {jsonl: {paths: corpus.jsonl}}
+        stages: [shuffle: {seed: 1}, slice: {start: 1, step: 3}]
+      - source: {jsonl: {paths: corpus.jsonl}}
+        stages: [shuffle: {seed: 1}, slice: {start: 2, step: 3}]
+stages:
+  - filter: {column: text, min_length: 400}
+  - tokenise: {tokenizer: demo.tokenizer.json, column: text}
+  - window_pack: {length: {tokens: 512}, window: 256, over_long: split}
+  - batch: {batch_size: 12, remainder: drop}
+checkpoint: {folder: state}
+";
+
+/// Runs a pipeline of the demo, and keeps what it printed in `file`.
+fn run(folder: &Path, args: &[&str], file: &str) -> Json {
+    let text = ok(folder, &[&["run", "gristmill-demo/mixed.yaml", "--json"], args].concat());
+    write(folder, file, &text);
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn four_hosts_then_two_then_three_then_one_are_one_that_was_not_interrupted() {
+    let (folder, _) = demo();
+    let folder = folder.path();
+    write(&folder.join("gristmill-demo"), "mixed.yaml", MIXED);
+    let mut files: Vec<String> = Vec::new();
+    let go_on = |steps| ["--resume", "--steps", steps];
+    for (count, more) in [(4, &["--steps", "5"][..]), (2, &go_on("4")), (3, &go_on("6")), (1, &["--resume"])] {
+        // The state is that which the first saves, so here, where they run one after the other, it comes last.
+        for index in (0..count).rev() {
+            let (part, file) = (format!("{index}/{count}"), format!("{count}-{index}.json"));
+            let printed = run(folder, &[&["--threads", "2", "--part", &part], more].concat(), &file);
+            assert_eq!(printed["part"].as_str(), (count > 1).then_some(part.as_str()));
+            assert_eq!(printed["state_file"].is_null(), index > 0, "{printed}");
+            files.push(file);
+        }
+    }
+    let whole = run(folder, &["--inline", "--restart", "--checkpoint", "other"], "whole.json");
+    let parts: Vec<&str> = files.iter().map(String::as_str).collect();
+    let text = ok(folder, &[&["hash", "--same-as", "whole.json"], &parts[..]].concat());
+    assert_eq!(text.split_whitespace().nth(2), whole["rows"]["digest"].as_str(), "{text}");
+    let (code, told) = fails(folder, &[&["hash", "--same-as", "whole.json"], &parts[1..]].concat());
+    assert!(code == 1 && told.contains("not the same: the other is"), "{told}");
+    let twice = json(folder, &["hash", "whole.json", "whole.json", "--json"]);
+    assert_eq!(twice["count"].as_u64(), whole["rows"]["count"].as_u64().map(|rows| 2 * rows));
+}
+
+#[test]
+fn what_is_no_part_and_no_result_is_refused() {
+    let (folder, _) = demo();
+    let folder = folder.path();
+    let (code, told) = fails(folder, &["run", PIPELINE, "--part", "4/4"]);
+    assert!(code == 2 && told.contains("there is no part 4/4; parts are 0/N to N-1/N"), "{told}");
+    let (code, told) = fails(folder, &["run", PIPELINE, "--part", "0/5", "--inline"]);
+    assert!(
+        code == 2 && told.contains("batch 0, part 0/5: a global batch of 32 rows does not divide among 5 parts"),
+        "{told}"
+    );
+    let (code, told) = fails(folder, &["hash", PIPELINE]);
+    assert!(code == 1 && told.contains("gristmill run --json"), "{told}");
+}
+
+#[test]
+fn a_pipeline_file_may_say_the_part() {
+    let (folder, summary) = demo();
+    let folder = folder.path();
+    let text = std::fs::read_to_string(folder.join(PIPELINE)).unwrap();
+    let file = text.replace("executor: {buffer: 4}", "executor: {inline: true, part: {index: 1, count: 2}}");
+    assert_ne!(file, text);
+    write(&folder.join("gristmill-demo"), "second.yaml", &file);
+    let printed = json(folder, &["run", "gristmill-demo/second.yaml", "--json"]);
+    assert_eq!((printed["part"].as_str(), &printed["batches"]), (Some("1/2"), &summary["batches"]));
+    let all = json(folder, &["run", "gristmill-demo/second.yaml", "--json", "--part", "0/1"]);
+    assert_eq!(all["order_hash"], summary["order_hash"]);
+}

@@ -1,0 +1,485 @@
+//! Several hosts: the rows of all parts together are those of one host inline, whoever evaluates them, wherever they go on, however many they
+//! are by then.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use gristmill::dataset::Remainder;
+use gristmill::dataset::Role;
+use gristmill::dataset::iter::mix;
+use gristmill::dataset::map::Range;
+use gristmill::pack::{
+    BatchSize, BinPackOptions, ConcatPackOptions, LengthBucketOptions, Packing, RowSpec, WindowPackOptions,
+};
+use gristmill::part::{Balance, Cost, Deal, Part, RowDigest, deal_rows};
+use gristmill::prelude::*;
+use gristmill::{Array, BoxIter, Checkpoint, Cx, Element, Error, ErrorKind, Executor, Loader, Result, Runtime};
+use proptest::prelude::*;
+
+/// Rows of a global batch: 1, 2, 3, 4, 6, 8, 12, 16, 24, 48 hosts divide them.
+const BATCH: usize = 48;
+const HOSTS: [usize; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 48];
+
+/// Sequences of 1 to 7 tokens, each of its own.
+fn documents(seed: u32, len: i64) -> BoxIter<Element> {
+    let sequence = |x: i64| Element::new().with("t", Array::from_vec(vec![x as i32 + 1; 1 + (x * 5 % 7) as usize]));
+    Range::new(0, len).shuffle(seed).map(sequence).to_iter().boxed()
+}
+
+/// What stands between the documents and the batches.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Filter,
+    Mix,
+    Shuffle,
+    Fan,
+    Limit,
+}
+
+/// How rows are made.
+#[derive(Clone, Copy, Debug)]
+enum Rows {
+    Plain,
+    /// Straight behind the prefix: indices alone say which elements are whose.
+    Index,
+    FirstFit,
+    BestFit,
+    Concat,
+    Window,
+    Buckets,
+}
+
+/// How rows are dealt.
+#[derive(Clone, Copy, Debug)]
+enum Dealing {
+    Even,
+    Balanced,
+    Shadow,
+}
+
+#[derive(Clone, Debug)]
+struct Pipeline {
+    changes: Vec<Change>,
+    rows: Rows,
+    epochs: u64,
+    padded: bool,
+}
+
+impl Pipeline {
+    fn build(&self) -> BoxIter<Element> {
+        if let Rows::Index = self.rows {
+            return self.by_index();
+        }
+        let changed = self.changes.iter().fold(documents(7, 2000), |ds, change| match change {
+            Change::Filter => ds.filter(|e| first(e) % 3 != 0).boxed(),
+            Change::Mix => mix([ds, documents(3, 900)]).weights([2.0, 1.0]).boxed(),
+            Change::Shuffle => ds.window_shuffle(50, 5).boxed(),
+            Change::Fan => ds.flat_map(|e| Ok(vec![e.clone(); (first(&e) % 3) as usize])).boxed(),
+            Change::Limit => ds.limit(1500).boxed(),
+        });
+        let spec = || RowSpec::new([("t", 8)]);
+        let rows = match self.rows {
+            Rows::Plain | Rows::Index => {
+                changed.map(|e| Ok(Element::new().with("t", Array::scalar(first(&e))))).boxed()
+            }
+            Rows::FirstFit => changed.first_fit_pack(BinPackOptions::new(spec(), 9)).boxed(),
+            Rows::BestFit => changed.best_fit_pack(BinPackOptions::new(spec(), 9)).boxed(),
+            Rows::Concat => changed.concat_then_split_pack(ConcatPackOptions::new(spec())).boxed(),
+            Rows::Window => changed.window_pack(WindowPackOptions::new(spec()).window(40)).boxed(),
+            Rows::Buckets => {
+                let options = LengthBucketOptions::new(["t"], [4, 8], BatchSize::Fixed(BATCH));
+                // The last of each bucket is not whole.
+                let whole = changed.length_buckets(options).filter(|batch| batch.num_rows().is_ok_and(|n| n == BATCH));
+                return whole.repeat(self.epochs).boxed();
+            }
+        };
+        if self.padded {
+            return rows.batch_masked(BATCH).repeat(self.epochs).boxed();
+        }
+        rows.batch_with(BATCH, Remainder::Drop).repeat(self.epochs).boxed()
+    }
+}
+
+impl Pipeline {
+    /// What its rows cost: by the segments of packed ones, else by numbers that stand in them.
+    fn cost(&self) -> Cost {
+        match self.rows {
+            Rows::Plain | Rows::Index | Rows::Buckets => Cost::new(3, 1).lengths("t"),
+            Rows::FirstFit | Rows::BestFit | Rows::Concat | Rows::Window => Cost::new(3, 1),
+        }
+    }
+
+    /// A deal among `count` hosts, of as many micro-steps as there can be, up to 2.
+    fn deal(&self, dealing: Dealing, count: usize) -> Deal {
+        let balance = || Balance::new(self.cost()).micro(if BATCH.is_multiple_of(2 * count) { 2 } else { 1 });
+        match dealing {
+            Dealing::Even => Deal::Even,
+            Dealing::Balanced => Deal::Balanced(balance()),
+            Dealing::Shadow => Deal::Shadow(balance()),
+        }
+    }
+
+    fn by_index(&self) -> BoxIter<Element> {
+        let number = |x: i64| Element::new().with("t", Array::scalar(x as i32));
+        let stream = Range::new(0, 400).seed(3).shuffle(None).repeat(2).map(number).to_iter();
+        let batches = if self.padded {
+            stream.batch_masked(BATCH).boxed()
+        } else {
+            stream.batch_with(BATCH, Remainder::Drop).boxed()
+        };
+        batches.skip(2).limit(11).repeat(self.epochs).boxed()
+    }
+}
+
+fn first(element: &Element) -> i32 {
+    element.array("t").unwrap().as_slice::<i32>().unwrap()[0]
+}
+
+fn pipeline() -> impl Strategy<Value = Pipeline> {
+    let change = prop::sample::select(vec![Change::Filter, Change::Mix, Change::Shuffle, Change::Fan, Change::Limit]);
+    let rows = prop::sample::select(vec![
+        Rows::Plain,
+        Rows::Index,
+        Rows::FirstFit,
+        Rows::BestFit,
+        Rows::Concat,
+        Rows::Window,
+        Rows::Buckets,
+    ]);
+    (prop::collection::vec(change, 0..3), rows, 1u64..3, any::<bool>())
+        .prop_map(|(changes, rows, epochs, padded)| Pipeline { changes, rows, epochs, padded })
+}
+
+fn dealing() -> impl Strategy<Value = Dealing> {
+    prop::sample::select(vec![Dealing::Even, Dealing::Balanced, Dealing::Shadow])
+}
+
+/// One host: what it has delivered, and as which rows.
+struct Host {
+    loader: Loader<BoxIter<Element>>,
+    digest: RowDigest,
+}
+
+impl Host {
+    fn start(ds: &BoxIter<Element>, part: Part, executor: Executor, at: Option<&Checkpoint>) -> Self {
+        Self::dealt(ds, part, Deal::Even, executor, at)
+    }
+
+    fn dealt(ds: &BoxIter<Element>, part: Part, deal: Deal, executor: Executor, at: Option<&Checkpoint>) -> Self {
+        let builder = ds.clone().loader().executor(executor).deal(deal).part(part);
+        let builder = match at {
+            Some(checkpoint) => builder.resume(checkpoint.clone()),
+            None => builder,
+        };
+        Self { loader: builder.build().unwrap(), digest: RowDigest::default() }
+    }
+
+    /// Takes the next batch in; `false` at the end.
+    fn step(&mut self) -> bool {
+        let Some(batch) = self.loader.next() else { return false };
+        let batch = batch.unwrap();
+        let rows = self.loader.rows().unwrap();
+        assert_eq!(batch.num_rows().unwrap(), rows.len());
+        self.digest.add_batch(self.loader.delivered() - 1, rows, &batch);
+        true
+    }
+}
+
+/// The digest of one host that takes all, and its batches.
+fn alone(ds: &BoxIter<Element>) -> (RowDigest, u64) {
+    let mut host = Host::start(ds, Part::whole(), Executor::Inline, None);
+    while host.step() {}
+    (host.digest, host.loader.delivered())
+}
+
+/// `count` hosts from `at` on, for `steps` batches or to the end: their digest, and the state that all of them have.
+fn together(
+    ds: &BoxIter<Element>,
+    count: usize,
+    deal: &Deal,
+    executor: Executor,
+    at: Option<&Checkpoint>,
+    steps: u64,
+) -> (RowDigest, Checkpoint) {
+    let (mut digest, mut states) = (RowDigest::default(), Vec::new());
+    for index in 0..count {
+        let mut host = Host::dealt(ds, Part::of(index, count), deal.clone(), executor, at);
+        let end = (0..steps).all(|_| host.step());
+        assert!(end || host.loader.next().is_none());
+        digest.add(host.digest);
+        states.push(host.loader.state().unwrap());
+    }
+    let texts: Vec<String> = states.iter().map(Checkpoint::to_json).collect();
+    assert!(texts.iter().all(|text| *text == texts[0]), "all hosts have one state");
+    (digest, states.remove(0))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    /// Chains of resumes, each by another number of hosts with another deal, with one digest.
+    #[test]
+    fn all_parts_are_one_host_inline(
+        pipeline in pipeline(),
+        chain in prop::collection::vec((prop::sample::select(HOSTS.to_vec()), 0u64..5, dealing()), 5),
+        threads in any::<bool>(),
+    ) {
+        let ds = pipeline.build();
+        let (expected, batches) = alone(&ds);
+        let executor = if threads { Executor::Threads(2) } else { Executor::Inline };
+        let (mut digest, mut at) = (RowDigest::default(), None);
+        for (count, steps, dealing) in chain {
+            let deal = pipeline.deal(dealing, count);
+            let (rows, state) = together(&ds, count, &deal, executor, at.as_ref(), steps);
+            digest.add(rows);
+            at = Some(state);
+        }
+        let (rows, state) = together(&ds, 4, &Deal::Even, executor, at.as_ref(), u64::MAX);
+        digest.add(rows);
+        prop_assert_eq!((digest, state.delivered), (expected, batches));
+    }
+
+    /// Hosts that come and go between two batches, without a restart; some steps are given back.
+    #[test]
+    fn hosts_come_and_go_between_batches(
+        pipeline in pipeline(),
+        counts in prop::collection::vec((prop::sample::select(HOSTS[..6].to_vec()), 0usize..3), 6),
+        dealing in dealing(),
+        threads in any::<bool>(),
+    ) {
+        let ds = pipeline.build();
+        let (expected, batches) = alone(&ds);
+        let executor = if threads { Executor::Threads(2) } else { Executor::Inline };
+        // One loader for each place; those that are not among the hosts of a step take nothing of it.
+        let start = |_| Host::dealt(&ds, Part::whole(), pipeline.deal(dealing, 8), executor, None);
+        let mut hosts: Vec<Host> = (0..8).map(start).collect();
+        let mut digest = RowDigest::default();
+        for (count, back) in counts {
+            let mut step = Vec::new();
+            for (index, host) in hosts.iter_mut().enumerate() {
+                host.loader.repart(Part::of(index.min(count - 1), count)).unwrap();
+                host.digest = RowDigest::default();
+                let mut taken: Vec<RowDigest> = Vec::new();
+                while taken.len() < 2 && host.step() {
+                    taken.push(std::mem::take(&mut host.digest));
+                }
+                let back = back.min(taken.len());
+                host.loader.back(back).unwrap();
+                taken.truncate(taken.len() - back);
+                if index < count {
+                    step.extend(taken);
+                }
+            }
+            step.into_iter().for_each(|rows| digest.add(rows));
+        }
+        for (index, host) in hosts.iter_mut().enumerate() {
+            host.loader.repart(Part::of(index, 8)).unwrap();
+            while host.step() {}
+            digest.add(host.digest);
+            prop_assert_eq!(host.loader.delivered(), batches);
+        }
+        prop_assert_eq!(digest, expected);
+    }
+}
+
+#[test]
+fn a_batch_that_does_not_divide_is_named() {
+    let ds = documents(1, 100).map(|e| Ok(Element::new().with("t", Array::scalar(first(&e))))).batch(BATCH);
+    let mut loader = ds.loader().part(Part::of(1, 24)).build().unwrap();
+    assert!(loader.by_ref().take(2).all(|batch| batch.is_ok_and(|batch| batch.num_rows().unwrap() == 2)));
+    let error = loader.next().unwrap().unwrap_err();
+    assert_eq!(error.message(), "batch 2, part 1/24: a global batch of 4 rows does not divide among 24 parts");
+    assert!(error.help_text().unwrap().contains("drop it or pad it"));
+    assert_eq!(loader.state().unwrap().delivered, 2);
+}
+
+#[test]
+fn what_is_no_part_and_what_is_no_batch_are_refused() {
+    let error = documents(1, 9).batch(3).loader().part(Part::of(3, 3)).build().unwrap_err();
+    assert_eq!((error.kind(), error.message()), (ErrorKind::Config, "there is no part 3/3"));
+    let scalars = documents(1, 9).map(|_| Ok(Element::new().with("x", Array::scalar(1))));
+    let error = scalars.loader().part(Part::of(0, 2)).build().unwrap().next().unwrap().unwrap_err();
+    assert!(error.message().contains("has no leading dimension"), "{error}");
+    let mut loader = documents(1, 9).batch(3).loader().build().unwrap();
+    assert!(loader.back(1).unwrap_err().message().contains("0 can be given back"));
+    assert!(loader.repart(Part::of(5, 2)).is_err());
+}
+
+/// Also where the pass is asked for by itself, before anything was checked.
+#[test]
+fn a_batch_of_no_rows_has_no_part() {
+    let ds = Range::new(0, 9).to_iter().batch(0);
+    assert!(ds.iter_part(&Runtime::inline(), &Part::of(0, 2)).unwrap().is_none());
+}
+
+/// Rows that a sharding holds may be any.
+#[test]
+fn listed_rows_add_up_too() {
+    let ds = Pipeline { changes: vec![Change::Filter], rows: Rows::Window, epochs: 1, padded: false }.build();
+    let (expected, _) = alone(&ds);
+    let parts = [0, 1, 2].map(|start| Part::listed((start..BATCH).step_by(3).rev(), BATCH).unwrap());
+    let mut digest = RowDigest::default();
+    for part in parts {
+        let mut host = Host::start(&ds, part, Executor::Threads(1), None);
+        while host.step() {}
+        digest.add(host.digest);
+    }
+    assert_eq!(digest, expected);
+}
+
+/// A balanced deal delivers what it says, also where indices alone would say which rows are a part's if it were even.
+#[test]
+fn rows_are_delivered_as_they_are_dealt() {
+    for rows in [Rows::Index, Rows::BestFit] {
+        let pipeline = Pipeline { changes: vec![], rows, epochs: 1, padded: true };
+        let (ds, cost) = (pipeline.build(), pipeline.cost());
+        for executor in [Executor::Inline, Executor::Threads(2)] {
+            let mut hosts = [Dealing::Balanced, Dealing::Shadow]
+                .map(|dealing| Host::dealt(&ds, Part::of(1, 4), pipeline.deal(dealing, 4), executor, None).loader);
+            for whole in ds.clone().loader().build().unwrap().map(Result::unwrap) {
+                let (costs, _) = cost.of_rows(&whole).unwrap();
+                let balanced = deal_rows(&costs, 4, 2).unwrap().rank(1).to_vec();
+                for (host, expected) in hosts.iter_mut().zip([balanced, (12..24).collect()]) {
+                    assert_eq!(host.next().unwrap().unwrap(), whole.rows_at(&expected).unwrap());
+                    assert!(host.rows().unwrap().iter().eq(expected));
+                }
+            }
+            let text = hosts.map(|mut host| host.report().to_string().replace("\n      ", " "));
+            assert!(
+                text[0].contains("note: a balanced deal saves") && text[1].contains("deal would save"),
+                "{}",
+                text[1]
+            );
+        }
+    }
+}
+
+#[test]
+fn balance_is_refused_where_it_cannot_be() {
+    let balanced = |cost| Deal::Balanced(Balance::new(cost));
+    let ds = || documents(1, 96).map(|e| Ok(Element::new().with("t", Array::scalar(first(&e))))).batch(BATCH);
+    let error = ds().loader().deal(balanced(Cost::new(1, 1))).build().unwrap_err();
+    assert!(error.message().contains("no part says which rank"), "{error}");
+    let listed = || Part::listed([0, 1], BATCH).unwrap();
+    assert!(ds().loader().part(listed()).deal(balanced(Cost::new(1, 1))).build().is_err());
+    let mut host = ds().loader().part(Part::of(1, 2)).deal(balanced(Cost::column("t"))).build().unwrap();
+    assert!(host.repart(listed()).unwrap_err().message().contains("lists its rows"));
+    assert_eq!((host.next().unwrap().unwrap().num_rows().unwrap(), host.part()), (24, Some(&Part::of(1, 2))));
+    let mut host = ds().loader().part(Part::of(1, 2)).deal(balanced(Cost::new(1, 1))).build().unwrap();
+    let error = host.next().unwrap().unwrap_err();
+    assert!(error.message().starts_with("batch 0, part 1/2: no column of a batch ends in segment_ids"), "{error}");
+}
+
+/// Of the elements of other hosts none is evaluated, where indices alone say whose they are; of a last batch that is not whole all are.
+#[test]
+fn one_of_many_hosts_evaluates_its_own_rows_alone() {
+    for executor in [Executor::Inline, Executor::Threads(2)] {
+        let calls = Arc::new(AtomicU64::new(0));
+        let ds = || {
+            let calls = calls.clone();
+            let counted = Range::new(0, 64 * 100 + 10).shuffle(5).map(move |x| {
+                calls.fetch_add(1, Ordering::Relaxed);
+                Element::new().with("t", Array::scalar(x))
+            });
+            counted.to_iter().batch_with(64, Remainder::Drop).boxed()
+        };
+        let mut host = Host::start(&ds(), Part::of(17, 64), executor, None);
+        while host.step() {}
+        assert_eq!(host.loader.delivered(), 100);
+        // The ten that are left over make no batch.
+        let evaluated = calls.swap(0, Ordering::Relaxed);
+        assert!((100..=110).contains(&evaluated), "{evaluated}");
+        let mut sum = RowDigest::default();
+        for index in 0..64 {
+            let mut host = Host::start(&ds(), Part::of(index, 64), executor, None);
+            while host.step() {}
+            sum.add(host.digest);
+        }
+        assert_eq!(sum, alone(&ds()).0);
+    }
+}
+
+#[test]
+fn an_error_names_the_element_of_the_pipeline() {
+    let bad = |x: i64| if x == 77 { Err(Error::data("bad")) } else { Ok(x) };
+    for executor in [Executor::Inline, Executor::Threads(2)] {
+        let of_part = |index| {
+            Range::new(0, 1000)
+                .try_map(bad)
+                .to_iter()
+                .batch(10)
+                .loader()
+                .executor(executor)
+                .part(Part::of(index, 5))
+                .build()
+                .unwrap()
+        };
+        let mut loader = of_part(3);
+        assert_eq!(loader.by_ref().take(7).filter_map(Result::ok).count(), 7);
+        let error = loader.next().unwrap().unwrap_err();
+        assert_eq!((error.element_index(), loader.state().unwrap().delivered), (Some(77), 7));
+        assert_eq!(of_part(0).filter_map(Result::ok).count(), 100);
+    }
+}
+
+/// A run of the index plan of which every epoch is longer than any machine lives.
+#[test]
+fn a_trillion_elements_are_dealt_in_no_time() {
+    let ds = || Range::new(0, 1_000_000_000_000).shuffle(9).to_iter().batch(512);
+    let checkpoint = |delivered: u64| {
+        let mut state = ds().loader().build().unwrap().state().unwrap();
+        state.state["next_index"] = (delivered * 512).into();
+        Checkpoint { delivered, ..state }
+    };
+    let at = checkpoint(1_900_000_000);
+    let whole = ds().loader().resume(at.clone()).build().unwrap().next().unwrap().unwrap();
+    let part = ds().loader().resume(at).part(Part::of(63, 64)).build().unwrap().next().unwrap().unwrap();
+    assert_eq!(part, whole[504..]);
+}
+
+/// A stage that says that it drops nothing, and does.
+struct Liar<D>(D, Vec<u64>);
+
+impl<D: MapDataset> Stage for Liar<D> {
+    fn name(&self) -> &'static str {
+        "liar"
+    }
+    fn role(&self) -> Role {
+        Role::Elementwise
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.0]
+    }
+}
+
+impl<D: MapDataset> MapDataset for Liar<D> {
+    type Item = D::Item;
+
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
+        if self.1.contains(&index) { Ok(None) } else { self.0.get(index, cx) }
+    }
+}
+
+/// Where indices alone say whose an element is, one that is left out is an error to whoever has it, and never other rows. Row 3 of the second
+/// batch of ten, and one of the last.
+#[test]
+fn an_element_that_is_left_out_is_an_error_and_no_other_row() {
+    for executor in [Executor::Inline, Executor::Threads(2)] {
+        for (missing, batches) in [(13, 1), (99, 9)] {
+            for index in 0..5 {
+                let ds = Liar(Range::new(0, 100), vec![missing]).to_iter().batch(10);
+                let mut loader = ds.loader().executor(executor).part(Part::of(index, 5)).build().unwrap();
+                let seen: Vec<_> = loader.by_ref().map_while(Result::ok).collect();
+                let own = missing as usize % 10 / 2 == index;
+                assert_eq!(seen.len(), if own { batches } else { 10 }, "part {index}");
+                for (number, batch) in seen.iter().enumerate() {
+                    let first = 10 * number as i64 + 2 * index as i64;
+                    assert_eq!(*batch, [first, first + 1]);
+                }
+            }
+        }
+    }
+}
