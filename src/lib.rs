@@ -97,6 +97,7 @@ pub mod exec;
 mod fork;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub mod fuzzing;
+pub mod keys;
 mod loader;
 pub mod pack;
 pub mod part;

@@ -18,6 +18,7 @@ use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Engine, Executor, Runtime};
 use crate::fork::Ours;
+use crate::keys::KeySource;
 use crate::part::{Deal, Part, RowBatch, RowNumbers};
 use crate::report::{ConsumerMeter, First, Report, Seen};
 use crate::startup::made_between;
@@ -55,12 +56,13 @@ pub struct LoaderBuilder<D: IterDataset> {
     backend: Option<Box<dyn Backend>>,
     parted: Option<Parted<D::Item>>,
     deal: Deal,
+    keys: Option<Arc<dyn KeySource>>,
 }
 
 impl<D: IterDataset + 'static> LoaderBuilder<D> {
     pub(crate) fn new(dataset: D) -> Self {
         let (executor, deal) = (Executor::Inline, Deal::Even);
-        Self { dataset, executor, buffer: 2, resume: None, backend: None, parted: None, deal }
+        Self { dataset, executor, buffer: 2, resume: None, backend: None, parted: None, deal, keys: None }
     }
 
     /// Has those evaluate the elements that `backend` starts, in place of an [`executor`](Self::executor).
@@ -110,6 +112,13 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         self
     }
 
+    /// Plans the rows of a [part](Self::part) out of keys, where they decide by no more than those, so that elements of other parts are not
+    /// evaluated: see [`plan`](crate::dataset::plan). The batches are the same.
+    pub fn keys(mut self, keys: impl KeySource + 'static) -> Self {
+        self.keys = Some(Arc::new(keys));
+        self
+    }
+
     /// Starts.
     ///
     /// # Errors
@@ -131,6 +140,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         };
         let recorder = Recorder::new((&self.dataset as &dyn Stage).count());
         let (run, executor) = self.runtime(&recorder)?;
+        let run = run.with_keys(self.keys.take());
         let identity = Identity::of(&self.dataset);
         let wanted = Wanted::new(Mutex::new(parted.as_ref().and_then(Parted::by_place)));
         let dataset = Arc::new(self.dataset);

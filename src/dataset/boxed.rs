@@ -11,6 +11,7 @@ use serde_json::Value as Json;
 use super::iter::{DatasetIterator, Dealt, IterDataset, NextStacked, PartPassOf};
 use super::map::{MapDataset, same_dataset};
 use super::memory::Sample;
+use super::plan::{Plan, PlanOf, Planning};
 use super::sample;
 use super::stage::{Stage, same_stage};
 use crate::cx::{Cx, StageId};
@@ -86,6 +87,10 @@ impl<T: Send + 'static> IterDataset for BoxIter<T> {
         let pass = self.0.erased_iter_part(run, part)?;
         Ok(pass.map(|pass| Box::new(BoxIterator(pass)) as _))
     }
+
+    fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
+        self.0.erased_plan(planning)
+    }
 }
 
 macro_rules! forward_stage {
@@ -111,6 +116,7 @@ forward_stage!(BoxIter, [Send + 'static], sample::of_stream);
 trait ErasedDataset<T>: Stage + Send + Sync {
     fn erased_iter(&self, run: &Runtime) -> Result<Box<dyn ErasedIterator<T>>>;
     fn erased_iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<Box<dyn ErasedIterator<Dealt<T>>>>>;
+    fn erased_plan(&self, planning: &Planning<'_>) -> Result<Option<Plan<T, AnyState>>>;
 }
 
 impl<D: IterDataset + 'static> ErasedDataset<D::Item> for D {
@@ -120,6 +126,11 @@ impl<D: IterDataset + 'static> ErasedDataset<D::Item> for D {
 
     fn erased_iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<Box<dyn ErasedIterator<Dealt<D::Item>>>>> {
         Ok(self.iter_part(run, part)?.map(|pass| Box::new(pass) as _))
+    }
+
+    fn erased_plan(&self, planning: &Planning<'_>) -> Result<Option<Plan<D::Item, AnyState>>> {
+        let Some(Plan { pass, make, single }) = self.plan(planning)? else { return Ok(None) };
+        Ok(Some(Plan { pass: Box::new(BoxIterator(Box::new(pass))), make, single }))
     }
 }
 

@@ -29,6 +29,11 @@ pub trait Facts: Send + Sync {
         false
     }
 
+    /// Whether what it makes of an element depends on the element's index, too. What others were made of elsewhere then says nothing of it.
+    fn sees_index(&self) -> bool {
+        false
+    }
+
     /// The memory that it may hold: see [`Stage::memory`](super::Stage::memory).
     fn memory(&self) -> Option<Memory> {
         None

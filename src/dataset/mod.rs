@@ -10,6 +10,7 @@ mod facts;
 pub mod iter;
 pub mod map;
 mod memory;
+pub mod plan;
 mod records;
 mod remainder;
 pub(crate) mod run;

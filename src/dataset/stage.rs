@@ -130,6 +130,25 @@ pub trait Stage {
         false
     }
 
+    /// Whether each of its elements is made of the one that its only parent has at the same index, and is the same at whatever index that
+    /// stands.
+    #[doc(hidden)]
+    fn is_by_element(&self) -> bool {
+        false
+    }
+
+    /// The records that it has, if it is a source.
+    #[doc(hidden)]
+    fn records(&self) -> Option<u64> {
+        None
+    }
+
+    /// The place of the stage in memory, by which one is told from another of the same name.
+    #[doc(hidden)]
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).cast::<()>() as usize
+    }
+
     /// Memory that it may hold while it runs, besides one element; `None` if it does not say.
     fn memory(&self) -> Option<Memory> {
         None
@@ -426,6 +445,9 @@ macro_rules! same_stage {
             comes_at(record: &$crate::dataset::Record, epoch: u64) -> Option<u64>;
             has_columns() -> bool;
             has_every_index() -> bool;
+            is_by_element() -> bool;
+            records() -> Option<u64>;
+            address() -> usize;
             memory() -> Option<$crate::dataset::Memory>;
             blocks() -> Option<$crate::dataset::Blocks>;
             mixing() -> Option<String>;

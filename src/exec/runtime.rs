@@ -10,6 +10,7 @@ use super::tuning::Tuning;
 use crate::cx::{Cx, Recorder};
 use crate::error::{Error, Result};
 use crate::fork::Ours;
+use crate::keys::KeySource;
 use crate::tune::Decision;
 
 /// The evaluator of the elementwise part of a pipeline, and the place where its stateful part runs.
@@ -56,6 +57,7 @@ pub struct Runtime {
     recorder: Option<Arc<Recorder>>,
     demand: Arc<Demand>,
     tuning: Option<Arc<Ours<Tuning>>>,
+    keys: Option<Arc<dyn KeySource>>,
     base: usize,
     /// The share of each batch that is evaluated, if it is not all: its index, and their number.
     #[cfg_attr(
@@ -118,6 +120,16 @@ impl Runtime {
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn with_demand(self, demand: Arc<Demand>) -> Self {
         Self { demand, ..self }
+    }
+
+    /// The same, with keys by which rows can be planned.
+    pub(crate) fn with_keys(self, keys: Option<Arc<dyn KeySource>>) -> Self {
+        Self { keys, ..self }
+    }
+
+    /// The place where keys of elements are kept, if there is one.
+    pub(crate) fn keys(&self) -> Option<&dyn KeySource> {
+        self.keys.as_deref()
     }
 
     /// The clock of the consumer.

@@ -62,7 +62,8 @@ impl Layout {
     pub(crate) fn new(features: &[Feature], rows: usize) -> Result<Arc<Self>> {
         let mut layout = Self { features: features.to_vec(), planes: Vec::new(), rows, bytes: 0 };
         for feature in features {
-            let (cell, mark) = (feature.cell, if feature.meta { 0 } else { 4 });
+            let cell = if feature.counted { 0 } else { feature.cell };
+            let mark = if feature.meta || feature.counted { 0 } else { 4 };
             let shifted = if feature.shifted { [cell, mark, mark] } else { [0; 3] };
             let mut planes = [Plane { start: 0, stride: 0 }; 6];
             for (plane, unit) in planes.iter_mut().zip([cell, mark, mark].into_iter().chain(shifted)) {
@@ -115,6 +116,9 @@ impl Arena {
     pub(crate) fn write(&mut self, feature: usize, row: usize, at: usize, cells: &[u8], mark: Mark) {
         let cell = self.layout.features[feature].cell;
         let [values, ids, positions, ..] = self.layout.planes[feature];
+        if values.stride == 0 {
+            return;
+        }
         let memory = self.memory.as_mut_bytes();
         let start = values.start + row * values.stride + at * cell;
         memory[start..start + cells.len()].copy_from_slice(cells);
@@ -131,11 +135,11 @@ impl Arena {
     /// Fills the cells `range` of a row with padding.
     #[inline]
     pub(crate) fn pad(&mut self, feature: usize, row: usize, range: Range<usize>) {
-        if range.is_empty() {
-            return;
-        }
         let Feature { cell, padding, .. } = &self.layout.features[feature];
         let [values, ids, positions, ..] = self.layout.planes[feature];
+        if range.is_empty() || values.stride == 0 {
+            return;
+        }
         let memory = self.memory.as_mut_bytes();
         let place = &mut memory[values.bytes(row, *cell, range.clone())];
         if padding.is_empty() {

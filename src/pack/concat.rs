@@ -140,10 +140,24 @@ impl ConcatThenSplit {
     /// # Errors
     /// `Data` if a feature is no whole number of cells, a meta feature is longer than its row, or the cursor is not of this element.
     pub fn feed(&mut self, element: &[&[u8]], cursor: &mut Cursor) -> Result<Fed> {
+        self.feed_noting(element, cursor, |_, _, _| {})
+    }
+
+    /// The same, where `wrote` is told of what went where: the row, and of each feature where that begins in the element and its cells.
+    pub(super) fn feed_noting(
+        &mut self,
+        element: &[&[u8]],
+        cursor: &mut Cursor,
+        wrote: impl FnOnce(usize, &[usize], &[usize]),
+    ) -> Result<Fed> {
         measure(self.layout.features(), element, &mut self.lens)?;
         if cursor.0.is_empty() {
             if self.is_full_row() {
-                return self.pass_through(element);
+                let fed = self.pass_through(element)?;
+                if fed == Fed::Taken {
+                    wrote(self.waiting, &vec![0; self.lens.len()], &self.takes);
+                }
+                return Ok(fed);
             }
             cursor.0.resize(self.lens.len(), 0);
         }
@@ -159,12 +173,35 @@ impl ConcatThenSplit {
             return Ok(Fed::Full);
         }
         let first_piece = cursor.0.iter().all(|&at| at == 0);
+        wrote(0, &cursor.0, &self.takes);
         self.write_piece(element, cursor)?;
         if left == 0 {
             return Ok(Fed::Taken);
         }
         self.stats.splits += u64::from(first_piece);
         Ok(Fed::Full)
+    }
+
+    /// Writes a part of an element into the row under construction: of each feature so many cells from there on, as
+    /// [noted](Self::feed_noting).
+    ///
+    /// # Errors
+    /// `Data` if the element has no such cells, or the row has no room for them.
+    pub(super) fn write_part(&mut self, element: &[&[u8]], from: &[usize], takes: &[usize]) -> Result<()> {
+        measure(self.layout.features(), element, &mut self.lens)?;
+        let features = self.layout.features().iter().zip(&self.used).zip(&self.lens);
+        let fits = features.zip(from.iter().zip(takes)).all(|(((feature, used), len), (from, take))| {
+            from.checked_add(*take).is_some_and(|end| end <= *len) && *take <= feature.length - used
+        });
+        if !fits || from.len() != self.lens.len() || takes.len() != from.len() {
+            return Err(Error::data(format!(
+                "{takes:?} cells from {from:?} on of an element of {:?} cells",
+                self.lens
+            )));
+        }
+        self.takes.clear();
+        self.takes.extend_from_slice(takes);
+        self.write_piece(element, &mut Cursor(from.to_vec()))
     }
 
     /// Whether the element is a row by itself and is to stay one.

@@ -20,13 +20,15 @@ pub struct Feature {
     pub shifted: bool,
     /// Packed like the others, but without segment ids and positions, never split, and not counted as tokens.
     pub meta: bool,
+    /// Whether its cells are counted and never written: it stands for a feature where rows are planned.
+    pub counted: bool,
 }
 
 impl Feature {
     /// A feature of 4-byte cells, without alignment, padded with 0.
     pub fn new(name: impl AsRef<str>, length: usize) -> Self {
         let name = Name::new(name);
-        Self { name, length, cell: 4, align: 1, padding: Vec::new(), shifted: false, meta: false }
+        Self { name, length, cell: 4, align: 1, padding: Vec::new(), shifted: false, meta: false, counted: false }
     }
 
     /// Cells that `len` cells take away from a row.

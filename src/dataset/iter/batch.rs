@@ -3,12 +3,15 @@ use std::any::{Any, TypeId};
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::dealt::PartPassOf;
 use super::make_batch::MakeBatch;
+use super::planned::planned;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::Remainder;
 use crate::dataset::map::MapDataset;
 use crate::dataset::memory::{Held, Memory};
+use crate::dataset::plan::Planning;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use crate::dataset::run::evaluate::StackInto;
 use crate::dataset::run::opaque::{debug_name, debug_with_parent};
@@ -17,6 +20,7 @@ use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
+use crate::part::Part;
 
 /// Rules by which elements become batches: all that the batches of a stream have in common.
 pub(super) struct Batching<M> {
@@ -190,6 +194,13 @@ impl<D: IterDataset, M: MakeBatch<D::Item>> IterDataset for IterBatch<D, M> {
             items: Vec::new(),
             interrupted: false,
         })
+    }
+
+    fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
+        match Planning::plan(&self.parent, run)? {
+            Some(plan) => planned(plan, &self.batching, run, part),
+            None => Ok(None),
+        }
     }
 }
 

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::flow::{Flow, Flowing};
+use super::dealt::left_out;
+use super::flow::{Flow, Flowing, PlanBy};
 use super::{CounterState, DatasetIterator, FilterState};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, apply};
 use crate::dataset::memory::Memory;
+use crate::dataset::plan::{Make, Member, Plan};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::thresholds::Watch;
 use crate::dataset::stage::Role;
+use crate::element::Name;
 use crate::error::{Error, Result};
 
 /// A position of a pass: see [`DatasetIterator::State`].
@@ -185,6 +188,65 @@ impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> Flow<I> for InOrder<E, K> {
     fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
         self.each.check()?;
         Ok(IterMappedIter { parent, each: self.each.clone(), keep: self.keep.clone(), stage })
+    }
+
+    /// Its function is applied to what is made; how long that is then, nobody knows.
+    fn start_plan(
+        &self,
+        parent: Plan<I::Item, I::State>,
+        stage: StageId,
+        behind: &[Name],
+    ) -> Result<Option<PlanBy<I, Self>>>
+    where
+        Self: 'static,
+        I::Item: 'static,
+    {
+        if !behind.is_empty() || self.each.role() != Role::Elementwise || self.each.sees_index() {
+            return Ok(None);
+        }
+        let pass = IterMappedIter { parent: parent.pass, each: Arc::new(AsItIs), keep: self.keep.clone(), stage };
+        let make = Applied { make: parent.make, each: self.each.clone(), stage };
+        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: parent.single }))
+    }
+}
+
+/// The function of a plan's stage: what stands for an element stands for what is made of it, too.
+struct AsItIs;
+
+impl Facts for AsItIs {
+    fn name(&self) -> &'static str {
+        "plan"
+    }
+}
+
+impl<T> Each<T> for AsItIs {
+    type Out = T;
+
+    fn apply(&self, _: u64, element: T) -> Result<Option<T>> {
+        Ok(Some(element))
+    }
+}
+
+/// Makes what `E` makes of what was planned.
+struct Applied<T, E> {
+    make: Box<dyn Make<T>>,
+    each: Arc<E>,
+    stage: StageId,
+}
+
+impl<T: 'static, E: Each<T>> Make<E::Out> for Applied<T, E> {
+    fn expect(&mut self, recipe: &[Member]) {
+        self.make.expect(recipe);
+    }
+
+    fn make(&mut self, recipe: &[Member], cx: &mut Cx) -> Result<E::Out> {
+        let element = self.make.make(recipe, cx)?;
+        apply(&*self.each, self.stage, 0, element, cx)?
+            .ok_or_else(|| cx.blame(self.stage, self.each.name(), left_out()))
+    }
+
+    fn forget(&mut self) -> Result<()> {
+        self.make.forget()
     }
 }
 

@@ -7,7 +7,9 @@ use super::{DatasetIterator, IterDataset};
 use crate::cx::StageId;
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::Memory;
+use crate::dataset::plan::{Plan, PlanOf, Planning};
 use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::element::Name;
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::part::Part;
@@ -35,7 +37,37 @@ pub trait Flow<I: DatasetIterator>: Facts {
         let _ = (parent, stage);
         Ok(None)
     }
+
+    /// The arrays of the parent's elements whose lengths decide what it does, where the stages behind it ask for those of `behind`.
+    #[doc(hidden)]
+    fn asks(&self, behind: &[Name]) -> Vec<Name> {
+        behind.to_vec()
+    }
+
+    /// Starts a plan of what it makes, out of that of its parent, where the stages behind it ask for the lengths of the arrays `behind`: for a
+    /// change that decides by keys alone. `None` for any other.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    #[doc(hidden)]
+    fn start_plan(
+        &self,
+        parent: Plan<I::Item, I::State>,
+        stage: StageId,
+        behind: &[Name],
+    ) -> Result<Option<PlanBy<I, Self>>>
+    where
+        Self: Sized + 'static,
+        I::Item: 'static,
+    {
+        let _ = (parent, stage, behind);
+        Ok(None)
+    }
 }
+
+/// The plan that the change `F` makes of that of a parent whose passes are `I`.
+pub type PlanBy<I, F> =
+    Plan<<<F as Flow<I>>::Pass as DatasetIterator>::Item, <<F as Flow<I>>::Pass as DatasetIterator>::State>;
 
 /// The pass over a part that the change `F` starts behind a pass `I`.
 pub type PartPassBy<I, F> =
@@ -84,7 +116,7 @@ impl<D: Stage, F: Facts> Stage for Flowing<D, F> {
 impl<D, F> IterDataset for Flowing<D, F>
 where
     D: IterDataset,
-    F: Flow<D::Iter, Pass: DatasetIterator<Item: Send + 'static> + 'static>,
+    F: Flow<D::Iter, Pass: DatasetIterator<Item: Send + 'static> + 'static> + 'static,
 {
     type Item = <F::Pass as DatasetIterator>::Item;
     type Iter = F::Pass;
@@ -96,6 +128,13 @@ where
     fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
         match self.parent.iter_part(run, part)? {
             Some(parent) => self.flow.start_part(parent, self.stage),
+            None => Ok(None),
+        }
+    }
+
+    fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
+        match self.parent.plan(&planning.asking(&self.flow.asks(planning.names)))? {
+            Some(parent) => self.flow.start_plan(parent, self.stage, planning.names),
             None => Ok(None),
         }
     }

@@ -50,6 +50,9 @@ impl<F: Send + Sync> Facts for NumberedFn<F> {
     fn params(&self) -> String {
         self.params.clone()
     }
+    fn sees_index(&self) -> bool {
+        true
+    }
 }
 
 impl<T, U, F: Fn(u64, T) -> Result<U> + Send + Sync> Each<T> for NumberedFn<F> {

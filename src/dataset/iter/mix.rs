@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
+use crate::dataset::plan::{Branches, Plan, PlanOf, Planning};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::siblings::Siblings;
 use crate::dataset::stage::{Role, Stage, stage_after};
@@ -93,6 +94,14 @@ impl<D: IterDataset> IterDataset for IterMix<D> {
         let order = self.order()?;
         let parents = Siblings::start(&self.parents, run)?;
         Ok(IterMixIter { parents, cursor: order.cursor(0), order, stop: false, stage: self.stage })
+    }
+
+    fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
+        let order = self.order()?;
+        let Some((passes, make)) = Branches::plan(&self.parents, planning)? else { return Ok(None) };
+        let parents = Siblings::of(passes);
+        let pass = IterMixIter { parents, cursor: order.cursor(0), order, stop: false, stage: self.stage };
+        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true }))
     }
 }
 

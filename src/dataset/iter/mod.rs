@@ -21,6 +21,7 @@ mod map_with_index;
 mod mix;
 mod open_lane;
 mod pass;
+mod planned;
 mod random_map;
 mod rebatch;
 mod repeat;
@@ -41,7 +42,7 @@ pub use self::each::{Counter, InOrder, IterMapped, IterMappedIter, Keep, Positio
 pub use self::fan::{FanFn, FanOut, FanState, FanStream, FanStreamIter};
 pub use self::filter::{FilterState, IterFilter, IterFilterIter};
 pub use self::flat_map::{FlatMapFlow, FlatMapState, IterFlatMap, IterFlatMapIter};
-pub use self::flow::{Flow, Flowing, PartPassBy};
+pub use self::flow::{Flow, Flowing, PartPassBy, PlanBy};
 pub use self::interleave::{
     InterleaveState, IterInterleave, IterInterleaveIter, LaneState, interleave, interleave_from,
 };
@@ -68,6 +69,7 @@ pub use self::window_shuffle::{IterWindowShuffle, IterWindowShuffleIter, WindowF
 pub use self::zip::{IterZip, IterZipAll, IterZipAllIter, IterZipIter, ZipLength, ZipState, zip_all};
 use super::boxed::BoxIter;
 use super::map::{FilterFn, Ordered, Seed, SeedOrder, TryDrawFn, TryMapFn};
+use super::plan::{PlanOf, Planning};
 use super::remainder::Remainder;
 use super::stage::{Stage, StageSeed};
 pub use crate::dataset::run::prefix::StreamState;
@@ -106,6 +108,20 @@ pub trait IterDataset: Stage + Send + Sync {
         Self: Sized,
     {
         let _ = (run, part);
+        Ok(None)
+    }
+
+    /// Plans the stream out of keys: see [`plan`](crate::dataset::plan). `None` where a stage decides by more than those, and where there are
+    /// none.
+    ///
+    /// # Errors
+    /// As [`iter`](Self::iter), and those of opening keys.
+    #[doc(hidden)]
+    fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>>
+    where
+        Self: Sized,
+    {
+        let _ = planning;
         Ok(None)
     }
 
@@ -505,5 +521,9 @@ impl<D: IterDataset> IterDataset for Seed<D> {
 
     fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<D>>> {
         self.parent.iter_part(run, part)
+    }
+
+    fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<D>>> {
+        self.parent.plan(planning)
     }
 }

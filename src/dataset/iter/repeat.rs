@@ -2,12 +2,14 @@ use serde::{Deserialize, Serialize};
 
 use super::DatasetIterator;
 use super::dealt::PartPass;
-use super::flow::{Flow, Flowing, PartPassBy};
+use super::flow::{Flow, Flowing, PartPassBy, PlanBy};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::Memory;
+use crate::dataset::plan::Plan;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Role;
+use crate::element::Name;
 use crate::error::{Error, Result};
 
 /// See [`IterDataset::repeat`](super::IterDataset::repeat).
@@ -53,6 +55,13 @@ impl<I: DatasetIterator> Flow<I> for RepeatFlow {
         I::Item: 'static,
     {
         Ok(Some(Box::new(Flow::start(self, parent, stage)?)))
+    }
+
+    fn start_plan(&self, parent: Plan<I::Item, I::State>, stage: StageId, _: &[Name]) -> Result<Option<PlanBy<I, Self>>>
+    where
+        I::Item: 'static,
+    {
+        parent.through(|pass| Flow::start(self, pass, stage))
     }
 }
 

@@ -1,12 +1,14 @@
 use super::DatasetIterator;
 use super::dealt::PartPass;
-use super::flow::{Flow, Flowing, PartPassBy};
+use super::flow::{Flow, Flowing, PartPassBy, PlanBy};
 use super::map_with_index::CounterState;
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::Memory;
+use crate::dataset::plan::Plan;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Role;
+use crate::element::Name;
 use crate::error::{Error, Result};
 
 /// See [`IterDataset::skip`](super::IterDataset::skip).
@@ -45,6 +47,13 @@ impl<I: DatasetIterator> Flow<I> for SkipFlow {
         I::Item: 'static,
     {
         Ok(Some(Box::new(Flow::start(self, parent, stage)?)))
+    }
+
+    fn start_plan(&self, parent: Plan<I::Item, I::State>, stage: StageId, _: &[Name]) -> Result<Option<PlanBy<I, Self>>>
+    where
+        I::Item: 'static,
+    {
+        parent.through(|pass| Flow::start(self, pass, stage))
     }
 }
 

@@ -5,6 +5,7 @@ use super::fan::{FanOut, FanStream};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Filter, Map, MapDataset, TryMap};
+use crate::dataset::plan::{Keyed, Own, Plan, PlanOf, Planning};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::prefix::{Prefix, PrefixOptions, StreamState};
@@ -170,6 +171,15 @@ where
     fn iter(&self, run: &Runtime) -> Result<StreamIter<D>> {
         let roots = Roots::new(self.dataset.clone(), None, run, self.stage)?;
         Ok(StreamIter { prefix: Prefix::new(roots, self.options), stage: self.stage })
+    }
+
+    fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
+        let Some(keys) = planning.keys(&self.dataset, |element, visit| visit(element))? else { return Ok(None) };
+        let keyed = Arc::new(Keyed::new(keys.clone(), self.dataset.len(), planning));
+        let roots = Roots::new(keyed, None, &planning.run.on_one_thread(), self.stage)?;
+        let pass = StreamIter { prefix: Prefix::new(roots, self.options), stage: self.stage };
+        let make = Own::new(self.dataset.clone(), keys, self.stage, planning)?;
+        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true }))
     }
 }
 

@@ -1,12 +1,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::DatasetIterator;
-use super::flow::{Flow, Flowing};
+use super::flow::{Flow, Flowing, PlanBy};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::{Held, Memory};
+use crate::dataset::plan::Plan;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::{Role, StageSeed};
+use crate::element::Name;
 use crate::error::{Error, Result};
 use crate::rng::{DEFAULT_ROUNDS, permutation};
 
@@ -52,6 +54,13 @@ impl<I: DatasetIterator<Item: Send>> Flow<I> for WindowFlow {
         let (window, seed, start) = (self.window.max(1), self.seed.get()?, parent.state());
         let (filling, shuffled) = (Vec::new(), Vec::new());
         Ok(IterWindowShuffleIter { parent, window, seed, start, number: 0, given: 0, filling, shuffled, stage })
+    }
+
+    fn start_plan(&self, parent: Plan<I::Item, I::State>, stage: StageId, _: &[Name]) -> Result<Option<PlanBy<I, Self>>>
+    where
+        I::Item: 'static,
+    {
+        parent.through(|pass| Flow::start(self, pass, stage))
     }
 }
 

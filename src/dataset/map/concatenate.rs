@@ -130,6 +130,10 @@ impl<D: MapDataset> MapDataset for Concatenate<D> {
             None => Many::one_by_one(indices, |index| self.get(index, cx)),
         }
     }
+
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
+        self.parents.get_records(source, records, cx)
+    }
 }
 
 #[cfg(test)]

@@ -146,6 +146,9 @@ impl<D: Stage, E: Facts> Stage for Mapped<D, E> {
     fn has_every_index(&self) -> bool {
         self.each.has_every_index()
     }
+    fn is_by_element(&self) -> bool {
+        !self.each.sees_index() && !self.each.has_every_index()
+    }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
@@ -192,6 +195,14 @@ impl<D: MapDataset, E: Each<D::Item>> MapDataset for Mapped<D, E> {
         let made = cx.consumed_many(self.stage, count, work);
         cx.produced(self.stage, self.each.count(made.items()), 0);
         made
+    }
+
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<E::Out>> {
+        if !self.is_by_element() {
+            return None;
+        }
+        let many = self.parent.get_records(source, records, cx)?;
+        Some(self.each.apply_many(records, many, cx.blamer(self.stage, self.each.name())))
     }
 
     fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {

@@ -71,6 +71,9 @@ impl<F: Send + Sync> Facts for IndexFn<F> {
     fn name(&self) -> &'static str {
         "map_with_index"
     }
+    fn sees_index(&self) -> bool {
+        true
+    }
 }
 
 impl<T, U, F: Fn(ElementIndex, T) -> U + Send + Sync> Each<T> for IndexFn<F> {
@@ -91,6 +94,9 @@ impl<T, U, F: Fn(ElementIndex, T) -> U + Send + Sync> Each<T> for IndexFn<F> {
 impl<F: Send + Sync> Facts for TryIndexFn<F> {
     fn name(&self) -> &'static str {
         "map_with_index"
+    }
+    fn sees_index(&self) -> bool {
+        true
     }
 }
 

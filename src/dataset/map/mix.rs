@@ -139,6 +139,10 @@ impl<D: MapDataset> MapDataset for Mix<D> {
         let places = cx.consumed_many(self.parents.stage, indices.len(), places);
         self.parents.pass_many(&places, cx)
     }
+
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
+        self.parents.get_records(source, records, cx)
+    }
 }
 
 #[cfg(test)]

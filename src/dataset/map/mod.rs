@@ -130,7 +130,15 @@ pub trait MapDataset: Stage + Send + Sync {
         None
     }
 
-    /// The same for one pass behind `border`, where the executor of `run` evaluates only a part of it; `None` where all of it
+    /// What becomes of some records of the source that is at this [place](Stage::address), whatever orders lie between, if all other stages
+    /// see each element alone. `None` where that is not so, and where it is the source of another.
+    #[doc(hidden)]
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<Self::Item>> {
+        let _ = (source, records, cx);
+        None
+    }
+
+    /// The same dataset for one pass behind `border`, where the executor of `run` evaluates only a part of it; `None` where all of it
     /// is evaluated in one place. A stage that says nothing here is evaluated with all in front of it.
     #[doc(hidden)]
     fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>>

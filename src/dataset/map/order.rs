@@ -230,6 +230,10 @@ impl<D: MapDataset, O: Order> MapDataset for Ordered<D, O> {
         cx.produced(self.stage, rows.len() as u64, 0);
         Some(rows)
     }
+
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
+        self.parent.get_records(source, records, cx)
+    }
 }
 
 #[cfg(test)]

@@ -67,6 +67,11 @@ impl<D: MapDataset> Parents<D> {
         Ok(element)
     }
 
+    /// What becomes of some records of the source at this place, whichever dataset has it.
+    pub(super) fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
+        (0..self.count()).find_map(|which| self.in_part(which, cx, |part, cx| part.get_records(source, records, cx)))
+    }
+
     /// Says that what is at each of `places` will be read.
     pub(super) fn will_read(&self, places: &[(usize, u64)], next: Upcoming<'_>) {
         for (indices, dataset) in self.indices(places).iter().zip(&self.datasets) {

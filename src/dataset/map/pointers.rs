@@ -36,6 +36,14 @@ macro_rules! same_dataset {
         ) -> Option<$crate::element::Ragged> {
             self$($inner)+.get_ragged(indices, names, cx)
         }
+        fn get_records(
+            &self,
+            source: usize,
+            records: &[u64],
+            cx: &mut $crate::cx::Cx,
+        ) -> Option<$crate::element::Many<Self::Item>> {
+            self$($inner)+.get_records(source, records, cx)
+        }
     };
 }
 pub(in crate::dataset) use same_dataset;

@@ -86,6 +86,9 @@ macro_rules! facts_of_draws {
             fn params(&self) -> String {
                 self.draws.seed.to_string()
             }
+            fn sees_index(&self) -> bool {
+                true
+            }
             fn check(&self) -> Result<()> {
                 self.draws.seed.get().map(drop)
             }

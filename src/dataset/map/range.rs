@@ -63,11 +63,14 @@ impl Stage for Range {
     fn is_native(&self) -> bool {
         true
     }
+    fn records(&self) -> Option<u64> {
+        Some(self.len)
+    }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()
     }
     fn will_read(&self, next: Upcoming<'_>) {
-        next.reaches(self.name(), self.len);
+        next.reaches(self, self.len);
     }
     fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
         record.index_in(self.name(), self.len, epoch)
@@ -101,6 +104,10 @@ impl MapDataset for Range {
             indices.iter().map(|&index| self.number(index % self.len)).collect()
         };
         cx.timed_many(StageId(0), indices.len(), numbers).into()
+    }
+
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<i64>> {
+        (source == self.address()).then(|| self.get_many(records, cx))
     }
 }
 

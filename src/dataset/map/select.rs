@@ -111,6 +111,10 @@ impl<D: MapDataset, M: SelectionMap> MapDataset for Select<D, M> {
         }
         self.parents.pass_many(&places, cx)
     }
+
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
+        self.parents.get_records(source, records, cx)
+    }
 }
 
 #[cold]

@@ -190,7 +190,7 @@ impl<S: RandomAccess> Stage for Source<S> {
         self.source.looks_ahead().or(self.facts.reads_far.then_some(FURTHEST))
     }
     fn will_read(&self, next: Upcoming<'_>) {
-        let told = !next.reaches(self.facts.name, self.source.len());
+        let told = !next.reaches(self, self.source.len());
         if told && !self.source.is_empty() && self.looks_ahead().is_some() {
             self.source.will_read(next.at(&self.places(next.indices())));
         }
@@ -200,6 +200,9 @@ impl<S: RandomAccess> Stage for Source<S> {
     }
     fn has_columns(&self) -> bool {
         self.facts.has_columns
+    }
+    fn records(&self) -> Option<u64> {
+        Some(self.source.len())
     }
     fn blocks(&self) -> Option<Blocks> {
         self.source.blocks()
@@ -287,6 +290,10 @@ impl<S: RandomAccess> MapDataset for Source<S> {
             cx.sampled_bytes(StageId(0), rows.nbytes() as u64);
         }
         Some(rows)
+    }
+
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<S::Record>> {
+        (source == self.address()).then(|| self.get_many(records, cx))
     }
 }
 

@@ -196,6 +196,11 @@ where
         Ok(())
     }
 
+    /// There are so many slots from here on: of an order whose list grows.
+    pub(in crate::dataset) fn end_at(&mut self, len: u64) {
+        self.len = len;
+    }
+
     /// From here on groups begin at `first`, and every so many behind it. What came or comes in other groups is called off.
     pub(in crate::dataset) fn regroup(&mut self, first: u64) {
         let Some(groups) = &mut self.groups else { return };

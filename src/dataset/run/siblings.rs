@@ -24,6 +24,11 @@ impl<I: DatasetIterator> Siblings<I> {
         passes.map(|(parent, offset)| Ok((parent.iter(&run.offset(offset))?, offset))).collect::<Result<_>>().map(Self)
     }
 
+    /// The same of passes that were started, each with its first stage id.
+    pub(in crate::dataset) fn of(passes: Vec<(I, usize)>) -> Self {
+        Self(passes)
+    }
+
     pub(in crate::dataset) fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,5 +1,6 @@
 //! Indices that will be asked for next, so that what lies far away can be on its way by then.
 
+use crate::dataset::stage::Stage;
 use crate::sync::Locked;
 use std::sync::{Mutex, PoisonError, Weak};
 
@@ -19,8 +20,8 @@ pub struct Upcoming<'a> {
     traced: Option<&'a Traced>,
 }
 
-/// The records that a question has come to.
-type Traced = Mutex<Vec<Record>>;
+/// The records that a question has come to, each with the [place](crate::Stage::address) of its source.
+type Traced = Mutex<Vec<(usize, Record)>>;
 
 /// A record of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,15 +54,21 @@ impl<'a> Upcoming<'a> {
 
     /// The records that `ask` comes to from `index` on; nothing is read.
     pub(in crate::dataset) fn trace(index: u64, ask: impl FnOnce(Upcoming<'_>)) -> Vec<Record> {
+        Self::follow(index, ask).into_iter().map(|(_, record)| record).collect()
+    }
+
+    /// The same, each with the [place](crate::Stage::address) of its source.
+    pub(in crate::dataset) fn follow(index: u64, ask: impl FnOnce(Upcoming<'_>)) -> Vec<(usize, Record)> {
         let traced = Traced::default();
         ask(Upcoming { indices: &[index], wanted: &Weak::new(), in_blocks: false, traced: Some(&traced) });
         traced.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that these are records of `source`, whose length is `len`; whether that was all that is asked.
-    pub(in crate::dataset) fn reaches(&self, source: &'static str, len: u64) -> bool {
+    pub(in crate::dataset) fn reaches(&self, source: &dyn Stage, len: u64) -> bool {
         let Some(traced) = self.traced else { return false };
-        let record = |&index: &u64| Some(Record { source, index: index.checked_rem(len)? });
+        let (name, address) = (source.name(), source.address());
+        let record = |&index: &u64| Some((address, Record { source: name, index: index.checked_rem(len)? }));
         traced.locked().extend(self.indices.iter().filter_map(record));
         true
     }

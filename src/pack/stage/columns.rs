@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
+use super::kernel::PartOf;
 use super::rows::RowSpec;
+use crate::dataset::plan;
 use crate::element::{Array, Buffer, DType, Element, Name, Ragged, RaggedColumn, Value};
 use crate::error::{Error, Result};
 use crate::pack::arena::{Arena, Part};
@@ -21,6 +23,8 @@ pub(super) struct Columns {
     /// Dtype and inner dimensions of each feature.
     cells: Vec<(DType, Vec<usize>)>,
     outputs: Vec<Output>,
+    /// Whether elements are stand-ins, and rows list those that are in them.
+    planned: bool,
 }
 
 /// One array of a row.
@@ -55,6 +59,9 @@ fn say_left_out(columns: &[&str]) {
 impl Columns {
     /// Learns dtypes and inner dimensions from the first element.
     pub(super) fn learn(rows: &RowSpec, first: &Element) -> Result<(Self, Vec<Feature>)> {
+        if plan::is_stand_in(first) {
+            return Self::counted(rows);
+        }
         let names: Vec<Name> = rows.features().map(Name::new).collect();
         let mut cells = Vec::with_capacity(names.len());
         for name in &names {
@@ -77,7 +84,14 @@ impl Columns {
         let left_out =
             first.iter().map(|(name, _)| name).filter(|name| !names.iter().chain(&listed).any(|n| n == name));
         say_left_out(&left_out.collect::<Vec<_>>());
-        Ok((Self { names, listed, cells, outputs }, features))
+        Ok((Self { names, listed, cells, outputs, planned: false }, features))
+    }
+
+    /// The columns of stand-ins, of which nothing is written.
+    fn counted(rows: &RowSpec) -> Result<(Self, Vec<Feature>)> {
+        let (names, features) = (rows.features().map(Name::new).collect(), rows.resolve_counted()?);
+        let cells = vec![(DType::U8, Vec::new()); features.len()];
+        Ok((Self { names, listed: plan::fields(), cells, outputs: Vec::new(), planned: true }, features))
     }
 
     /// Runs `run` with the cells of every feature of `element`, which was [checked](Self::check).
@@ -126,9 +140,17 @@ impl Columns {
         Ok(())
     }
 
-    /// The values of the listed meta features of `element`.
-    pub(super) fn listed(&self, element: &Element) -> Result<Vec<Value>> {
-        self.listed.iter().map(|name| element.field(name).cloned()).collect()
+    /// The values of the listed meta features of `element`, of which `part` is in a row.
+    pub(super) fn listed(&self, element: &Element, part: PartOf<'_>) -> Result<Vec<Value>> {
+        let mut values: Vec<_> = self.listed.iter().map(|name| element.field(name).cloned()).collect::<Result<_>>()?;
+        if let Some(cut) = values.last_mut().filter(|_| self.planned) {
+            match part {
+                PartOf::All => {}
+                PartOf::Piece(piece) => *cut = plan::cut_value([piece]),
+                PartOf::Cells(from, takes) => *cut = plan::cut_value([from, takes].into_iter().flatten().copied()),
+            }
+        }
+        Ok(values)
     }
 
     /// A list for every listed meta feature.
@@ -137,8 +159,8 @@ impl Columns {
     }
 
     /// The values of the listed meta features of `element`, each to its list.
-    pub(super) fn list(&self, element: &Element, lists: &mut Vec<Vec<Value>>) -> Result<()> {
-        let values = self.listed(element)?;
+    pub(super) fn list(&self, element: &Element, part: PartOf<'_>, lists: &mut Vec<Vec<Value>>) -> Result<()> {
+        let values = self.listed(element, part)?;
         lists.resize(self.listed.len(), Vec::new());
         lists.iter_mut().zip(values).for_each(|(list, value)| list.push(value));
         Ok(())

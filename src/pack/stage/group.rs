@@ -8,14 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use super::columns::{Columns, with_cells_of_row};
 use super::kernel::Kernel;
+use super::made::{MadeBy, MakeRows};
 use super::notes::Notes;
 use super::order::row_order;
 use super::plan::GroupPlan;
 use super::tracked::{NextRows, ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::{Flow, Flowing};
+use crate::dataset::iter::{Flow, Flowing, PlanBy};
+use crate::dataset::plan::Plan;
 use crate::dataset::{DatasetIterator, Facts, Held, Memory, Role};
-use crate::element::{Element, Value};
+use crate::element::{Element, Name, Value};
 use crate::error::{Error, Result};
 use crate::pack::arena::Arena;
 use crate::pack::concat::{Cursor, Fed};
@@ -71,6 +73,23 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for GroupPackFlow {
             row: 0,
             notes: Notes::default(),
         })
+    }
+
+    fn asks(&self, _: &[Name]) -> Vec<Name> {
+        self.0.rows().features().map(Name::new).collect()
+    }
+
+    fn start_plan(
+        &self,
+        parent: Plan<Element, I::State>,
+        stage: StageId,
+        behind: &[Name],
+    ) -> Result<Option<PlanBy<I, Self>>> {
+        if !parent.single || !behind.is_empty() || !self.0.is_by_lengths() {
+            return Ok(None);
+        }
+        let make = MakeRows::new(parent.make, MadeBy::Group(self.0.clone()), stage);
+        Ok(Some(Plan { pass: Box::new(Flow::start(self, parent.pass, stage)?), make: Box::new(make), single: false }))
     }
 }
 
@@ -157,10 +176,10 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
                 columns.check(&element)?;
                 let mut listed = Ok(());
                 let fed = columns.with_cells(&element, |cells| {
-                    kernel.offer(cells, &mut place.cut, |bin| {
+                    kernel.offer(cells, &mut place.cut, |bin, part| {
                         if columns.lists() && listed.is_ok() {
                             lists.resize_with(lists.len().max(bin + 1), Vec::new);
-                            listed = columns.list(&element, &mut lists[bin]);
+                            listed = columns.list(&element, part, &mut lists[bin]);
                         }
                     })
                 })?;
@@ -192,7 +211,7 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
                 for (row, number) in rows.zip(first..) {
                     taken += 1;
                     let mut cut = if number == start.number { start.cut.clone() } else { Cursor::default() };
-                    if with_cells_of_row(ragged, row, |cells| kernel.offer(cells, &mut cut, |_| {}))? == Fed::Full {
+                    if with_cells_of_row(ragged, row, |cells| kernel.offer(cells, &mut cut, |_, _| {}))? == Fed::Full {
                         let (element, place) = (columns.element(ragged, row)?, Place { number, cut });
                         return Ok(Some(Pending { element, place }));
                     }

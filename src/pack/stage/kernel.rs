@@ -6,6 +6,16 @@ use crate::pack::group::{GroupPacker, Placed};
 use crate::pack::stats::PackStats;
 use crate::pack::writer::Group;
 
+/// The part of an element that is in a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum PartOf<'a> {
+    All,
+    /// A piece of a sequence that is longer than a row: its number.
+    Piece(usize),
+    /// Of each feature, the first of its cells and their number.
+    Cells(&'a [usize], &'a [usize]),
+}
+
 /// Kernel that fills a group.
 #[derive(Debug)]
 pub(super) enum Kernel {
@@ -14,21 +24,23 @@ pub(super) enum Kernel {
 }
 
 impl Kernel {
-    /// Packs what is left of an element as far as the group goes; `placed` gets the bin of each piece.
+    /// Packs what is left of an element as far as the group goes; `placed` gets the row of each part of it.
     pub(super) fn offer(
         &mut self,
         element: &[&[u8]],
         cursor: &mut Cursor,
-        mut placed: impl FnMut(usize),
+        mut placed: impl FnMut(usize, PartOf<'_>),
     ) -> Result<Fed> {
         let packer = match self {
-            Self::Concat(packer) => return packer.feed(element, cursor),
+            Self::Concat(packer) => {
+                return packer.feed_noting(element, cursor, |row, from, takes| placed(row, PartOf::Cells(from, takes)));
+            }
             Self::Bins(packer) => packer,
         };
-        let first = cursor.single();
-        for piece in first..packer.pieces(element, first == 0)? {
+        let (first, pieces) = (cursor.single(), packer.pieces(element, cursor.single() == 0)?);
+        for piece in first..pieces {
             match packer.push_piece(element, piece)? {
-                Placed::Bin(bin) => placed(bin),
+                Placed::Bin(bin) => placed(bin, if pieces == 1 { PartOf::All } else { PartOf::Piece(piece) }),
                 Placed::Full => {
                     cursor.set_single(piece);
                     return Ok(Fed::Full);

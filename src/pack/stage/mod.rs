@@ -4,6 +4,7 @@ mod buckets;
 mod columns;
 mod group;
 mod kernel;
+mod made;
 mod notes;
 mod options;
 mod order;

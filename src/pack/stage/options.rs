@@ -209,7 +209,8 @@ impl ConcatPackOptions {
     /// The kernel's options; `dtype` gives that of each feature.
     pub(super) fn kernel(&self, dtype: impl Fn(usize) -> DType, features: &[Feature]) -> Result<ConcatOptions> {
         let mut bos = Vec::new();
-        for name in &self.bos_features {
+        // Where nothing is written, nothing is replaced.
+        for name in self.bos_features.iter().filter(|_| features.iter().all(|feature| !feature.counted)) {
             let Some(at) = self.rows.position(name).filter(|&at| !features[at].meta) else {
                 return Err(Error::config(format!(
                     "bos_features names {name:?}, which is not a packed feature with tokens"

@@ -35,6 +35,14 @@ impl GroupPlan {
         }
     }
 
+    /// Whether lengths alone decide which rows come out, and in which order.
+    pub(super) fn is_by_lengths(&self) -> bool {
+        match self {
+            Self::Bins(options) => options.group_by.is_none(),
+            Self::Concat(_) => true,
+        }
+    }
+
     /// Rows of a group.
     pub(super) fn rows_held(&self) -> usize {
         match self {

@@ -137,10 +137,18 @@ impl RowSpec {
                 None => Vec::new(),
             };
             let shifted = self.shifts() && !meta;
-            features.push(Feature { name: name.clone(), length: *length, cell, align, padding, shifted, meta });
+            let name = name.clone();
+            features.push(Feature { name, length: *length, cell, align, padding, shifted, meta, counted: false });
         }
         feature::check(&features)?;
         Ok(features)
+    }
+
+    /// The same where nothing is written: features of cells of one byte, which stand for those of any kind.
+    pub(super) fn resolve_counted(&self) -> Result<Vec<Feature>> {
+        let features = self.resolve(&vec![(DType::F64, Vec::new()); self.lengths.len()])?;
+        let counted = |feature| Feature { cell: 1, padding: Vec::new(), shifted: false, counted: true, ..feature };
+        Ok(features.into_iter().map(counted).collect())
     }
 
     /// Whether it makes sense, as far as can be told before the first element.

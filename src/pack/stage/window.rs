@@ -7,12 +7,15 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::columns::{Columns, with_cells_of_row};
+use super::kernel::PartOf;
+use super::made::{MadeBy, MakeRows};
 use super::notes::Notes;
 use super::options::WindowPackOptions;
 use super::sequences::Sequences;
 use super::tracked::{NextRows, ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::{Flow, Flowing, InPlace, NextStacked};
+use crate::dataset::iter::{Flow, Flowing, InPlace, NextStacked, PlanBy};
+use crate::dataset::plan::Plan;
 use crate::dataset::{self, DatasetIterator, Facts, Memory, Role};
 use crate::element::{Element, Name, Value};
 use crate::error::{Error, Result};
@@ -79,6 +82,23 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for WindowPackFlow {
             told: 0,
             notes: Notes::default(),
         })
+    }
+
+    fn asks(&self, _: &[Name]) -> Vec<Name> {
+        self.0.rows.features().map(Name::new).collect()
+    }
+
+    fn start_plan(
+        &self,
+        parent: Plan<Element, I::State>,
+        stage: StageId,
+        behind: &[Name],
+    ) -> Result<Option<PlanBy<I, Self>>> {
+        if !parent.single || !behind.is_empty() {
+            return Ok(None);
+        }
+        let make = MakeRows::new(parent.make, MadeBy::Window(self.0.clone()), stage);
+        Ok(Some(Plan { pass: Box::new(Flow::start(self, parent.pass, stage)?), make: Box::new(make), single: false }))
     }
 }
 
@@ -172,8 +192,9 @@ impl Packer {
     /// Lets one piece of an element into the window.
     fn push(&mut self, entering: &Entering) -> Result<()> {
         let Self { columns, features, planner, sequences, listed, lens, .. } = self;
-        let Entering { ref element, number, piece, .. } = *entering;
-        let values = if columns.lists() { Some(columns.listed(element)?) } else { None };
+        let Entering { ref element, number, piece, pieces } = *entering;
+        let part = if pieces == 1 { PartOf::All } else { PartOf::Piece(piece as usize) };
+        let values = if columns.lists() { Some(columns.listed(element, part)?) } else { None };
         columns.with_cells(element, |cells| {
             let cells = features.iter().zip(cells).map(|(feature, cells)| {
                 let range = piece_range(feature, cells.len() / feature.cell, piece as usize);

@@ -8,12 +8,14 @@ use std::sync::Arc;
 use super::batch::Batching;
 use super::dealt::PartPassOf;
 use super::make_batch::{BatchFn, MakeBatch, Padding, Stacked, StackedPadded};
+use super::planned::planned;
 use super::stream::Stream;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::Remainder;
 use crate::dataset::map::MapDataset;
 use crate::dataset::memory::Memory;
+use crate::dataset::plan::Planning;
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::evaluate::Gather;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -181,7 +183,13 @@ where
     }
 
     fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
-        self.pass_over(run, part)
+        if self.is_by_index() {
+            return self.pass_over(run, part);
+        }
+        match Planning::plan(&self.parent, run)? {
+            Some(plan) => planned(plan, &self.batching, run, part),
+            None => Ok(None),
+        }
     }
 }
 

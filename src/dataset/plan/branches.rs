@@ -1,0 +1,66 @@
+//! Plans of several parents whose elements come in turn.
+
+use super::{Make, Member, PlanOf, PlanPass, Planning};
+use crate::cx::Cx;
+use crate::dataset::IterDataset;
+use crate::dataset::iter::DatasetIterator;
+use crate::dataset::run::siblings::offsets;
+use crate::error::{Error, Result};
+
+/// Makers of several parents: each makes what passes borders of its own.
+pub(in crate::dataset) struct Branches<T>(Vec<Branch<T>>);
+
+struct Branch<T> {
+    make: Box<dyn Make<T>>,
+    /// The number of the first border behind its own.
+    end: u32,
+    /// The stage id of its first stage.
+    offset: usize,
+}
+
+/// The passes of parents, each with the stage id of its first stage, and the maker of what they plan.
+type Planned<D> = (Vec<(PlanPass<StateOf<D>>, usize)>, Branches<<D as IterDataset>::Item>);
+
+type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::State;
+
+impl<T> Branches<T> {
+    /// Plans each of `parents`; `None` where one of them cannot be planned, or does not give single elements.
+    pub(in crate::dataset) fn plan<D>(parents: &[D], planning: &Planning<'_>) -> Result<Option<Planned<D>>>
+    where
+        D: IterDataset<Item = T>,
+    {
+        let (mut passes, mut branches) = (Vec::new(), Vec::new());
+        for (parent, offset) in parents.iter().zip(offsets(parents)) {
+            let plan: Option<PlanOf<D>> = parent.plan(&planning.offset(offset))?;
+            let Some(plan) = plan.filter(|plan| plan.single) else { return Ok(None) };
+            passes.push((plan.pass, offset));
+            branches.push(Branch { make: plan.make, end: planning.next_leaf(), offset });
+        }
+        Ok(Some((passes, Self(branches))))
+    }
+
+    fn of(&mut self, recipe: &[Member]) -> Option<&mut Branch<T>> {
+        let leaf = recipe.first()?.leaf;
+        let at = self.0.partition_point(|branch| branch.end <= leaf);
+        self.0.get_mut(at)
+    }
+}
+
+impl<T> Make<T> for Branches<T> {
+    fn expect(&mut self, recipe: &[Member]) {
+        if let Some(branch) = self.of(recipe) {
+            branch.make.expect(recipe);
+        }
+    }
+
+    fn make(&mut self, recipe: &[Member], cx: &mut Cx) -> Result<T> {
+        let Some(Branch { make, offset, .. }) = self.of(recipe) else {
+            return Err(Error::state("an element was planned of a parent that is not there"));
+        };
+        cx.within(*offset, |cx| make.make(recipe, cx))
+    }
+
+    fn forget(&mut self) -> Result<()> {
+        self.0.iter_mut().try_for_each(|branch| branch.make.forget())
+    }
+}

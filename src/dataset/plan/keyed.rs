@@ -1,0 +1,103 @@
+//! Stand-ins for the elements of a prefix, by its indices.
+
+use std::sync::Arc;
+
+use super::Planning;
+use super::keys::PrefixKeys;
+use super::stand_in::stand_in;
+use crate::cx::Cx;
+use crate::dataset::map::MapDataset;
+use crate::dataset::stage::{Role, Stage};
+use crate::element::{Element, Name};
+use crate::error::{Error, Result};
+use crate::keys::Key;
+
+/// What stands for the elements of a prefix that yields one at most for each index.
+pub(in crate::dataset) struct Keyed(Keys);
+
+/// What stands for the elements of a prefix that yields any number for each index.
+pub(in crate::dataset) struct KeyedPieces(Keys);
+
+struct Keys {
+    keys: Arc<PrefixKeys>,
+    len: u64,
+    leaf: u32,
+    names: Vec<Name>,
+}
+
+impl Keys {
+    fn new(keys: Arc<PrefixKeys>, len: u64, planning: &Planning<'_>) -> Self {
+        Self { keys, len, leaf: planning.take_leaf(), names: planning.names.to_vec() }
+    }
+
+    /// Looks a key up, and makes of it what stands for each element.
+    fn of(&self, slot: u64) -> Result<Vec<Element>> {
+        let mut lens = Vec::new();
+        match self.keys.key(slot, &mut lens)? {
+            Key::Bad => Err(Error::data("its key says that it is bad: it failed when keys were made")),
+            Key::Yields(count) => {
+                let width = self.names.len();
+                let lens_of = |piece: usize| lens.get(piece * width..(piece + 1) * width).unwrap_or_default();
+                (0..count).map(|piece| stand_in(self.leaf, slot, piece, &self.names, lens_of(piece as usize))).collect()
+            }
+        }
+    }
+}
+
+impl Keyed {
+    pub(in crate::dataset) fn new(keys: Arc<PrefixKeys>, len: u64, planning: &Planning<'_>) -> Self {
+        Self(Keys::new(keys, len, planning))
+    }
+}
+
+impl KeyedPieces {
+    pub(in crate::dataset) fn new(keys: Arc<PrefixKeys>, len: u64, planning: &Planning<'_>) -> Self {
+        Self(Keys::new(keys, len, planning))
+    }
+}
+
+/// Says of a dataset of stand-ins what a stage says of itself.
+macro_rules! stage_of_keys {
+    ($name:ident) => {
+        impl Stage for $name {
+            fn name(&self) -> &'static str {
+                "keys"
+            }
+            fn role(&self) -> Role {
+                Role::Source
+            }
+            fn is_native(&self) -> bool {
+                true
+            }
+            fn parents(&self) -> Vec<&dyn Stage> {
+                Vec::new()
+            }
+        }
+    };
+}
+stage_of_keys!(Keyed);
+stage_of_keys!(KeyedPieces);
+
+impl MapDataset for Keyed {
+    type Item = Element;
+
+    fn len(&self) -> u64 {
+        self.0.len
+    }
+
+    fn get(&self, index: u64, _: &mut Cx) -> Result<Option<Element>> {
+        Ok(self.0.of(index)?.pop())
+    }
+}
+
+impl MapDataset for KeyedPieces {
+    type Item = Vec<Element>;
+
+    fn len(&self) -> u64 {
+        self.0.len
+    }
+
+    fn get(&self, index: u64, _: &mut Cx) -> Result<Option<Vec<Element>>> {
+        self.0.of(index).map(Some)
+    }
+}

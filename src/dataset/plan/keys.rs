@@ -1,0 +1,97 @@
+//! Keys of the indices of a prefix: those of the records that they are made of.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::records::{RecordsOf, Visit};
+use crate::dataset::map::MapDataset;
+use crate::dataset::run::upcoming::{Record, Upcoming};
+use crate::dataset::stage::{Role, Stage, label};
+use crate::element::Name;
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+use crate::keys::{Key, Keyed, Keys};
+
+/// Keys of a prefix, whatever shuffles, repeats and mixes lie between its records and its indices.
+pub(in crate::dataset) struct PrefixKeys {
+    prefix: Arc<dyn Stage + Send + Sync>,
+    /// By the place of the source in memory.
+    sources: HashMap<usize, Arc<dyn Keys>>,
+}
+
+impl PrefixKeys {
+    /// The keys of `prefix` with the lengths of the arrays of these names, if there are keys for each of its sources.
+    pub(super) fn find<D>(
+        prefix: &Arc<D>,
+        names: &[Name],
+        visit: Visit<D::Item>,
+        run: &Runtime,
+    ) -> Result<Option<Arc<Self>>>
+    where
+        D: MapDataset + 'static,
+    {
+        let (Some(kept), Some(found)) = (run.keys(), sources(&**prefix)) else { return Ok(None) };
+        let mut sources = HashMap::new();
+        for source in found {
+            let address = source.address;
+            let keyed: Arc<dyn Keyed> = Arc::new(RecordsOf::new(prefix.clone(), source, names, visit));
+            let Some(keys) = kept.find(&keyed)? else { return Ok(None) };
+            sources.insert(address, keys);
+        }
+        Ok(Some(Arc::new(Self { prefix: prefix.clone(), sources })))
+    }
+
+    /// The key of an index, and the lengths of each element that it yields, behind `lens`.
+    pub(super) fn key(&self, index: u64, lens: &mut Vec<u32>) -> Result<Key> {
+        match Upcoming::follow(index, |next| self.prefix.will_read(next)).as_slice() {
+            [(address, Record { index: record, .. })] => match self.sources.get(address) {
+                Some(keys) => keys.key(*record, lens),
+                None => {
+                    Err(Error::state("an index leads to a source that the pipeline did not have when it was planned"))
+                }
+            },
+            // An epoch of a mix may have no element there.
+            [] => Ok(Key::Yields(0)),
+            _ => Err(Error::state("an index leads to several records")),
+        }
+    }
+}
+
+/// A source of a prefix.
+pub(super) struct SourceOf {
+    /// Its place in memory.
+    pub(super) address: usize,
+    /// It and the stages behind it that see each element alone, first to last.
+    pub(super) lines: Vec<String>,
+    pub(super) records: u64,
+}
+
+/// The sources of `prefix`; `None` where an index is made of several records, or what becomes of a record depends on where it stands.
+fn sources(prefix: &dyn Stage) -> Option<Vec<SourceOf>> {
+    let mut found = Vec::new();
+    descend(prefix, &mut Vec::new(), &mut found)?;
+    Some(found)
+}
+
+/// Goes down to the sources; `behind` are the stages that were passed, the last one first.
+fn descend(stage: &dyn Stage, behind: &mut Vec<String>, found: &mut Vec<SourceOf>) -> Option<()> {
+    match (stage.role(), stage.parents().as_slice()) {
+        (Role::Source, []) => {
+            let lines = std::iter::once(label(stage)).chain(behind.iter().rev().cloned()).collect();
+            found.push(SourceOf { address: stage.address(), lines, records: stage.records()? });
+        }
+        // What only orders leads to other records, or to none.
+        (Role::Order, parents) if !parents.is_empty() => {
+            for parent in parents {
+                descend(*parent, behind, found)?;
+            }
+        }
+        (_, [parent]) if stage.is_by_element() => {
+            behind.push(label(stage));
+            descend(*parent, behind, found)?;
+            behind.pop();
+        }
+        _ => return None,
+    }
+    Some(())
+}

@@ -1,0 +1,137 @@
+//! Plans: which elements a row is made of, found out of keys, so that of the rows of others none is made.
+//!
+//! A *key* of an element is whether it is kept and how long it is. Stages behind the border decide by no more than that: a plan is a pass
+//! of the same stages over [stand-ins](stand_in), elements of the right length without payload. What comes out at the end
+//! says which elements it stands for, and [`Make`] makes the rows that are wanted of those: it evaluates no others.
+//!
+//! So a stage has one logic: it cannot tell a plan from a pass. Packing alone looks, to leave out writing cells.
+
+mod branches;
+mod keyed;
+mod keys;
+mod own;
+mod records;
+mod stand_in;
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::Arc;
+
+pub(in crate::dataset) use branches::Branches;
+pub(in crate::dataset) use keyed::{Keyed, KeyedPieces};
+pub(in crate::dataset) use keys::PrefixKeys;
+pub(in crate::dataset) use own::{Own, OwnPieces};
+use records::Visit;
+pub(crate) use stand_in::{Member, Recipe, cut_value, fields, is_stand_in, recipe};
+
+use super::iter::DatasetIterator;
+use crate::cx::Cx;
+use crate::dataset::{IterDataset, MapDataset};
+use crate::element::{Element, Name};
+use crate::error::Result;
+use crate::exec::Runtime;
+
+/// A plan of a stream of `T`, whose passes have states `S`.
+pub struct Plan<T, S> {
+    /// The pass of the same stages over stand-ins.
+    pub(crate) pass: PlanPass<S>,
+    /// The maker of what they stand for.
+    pub(crate) make: Box<dyn Make<T>>,
+    /// Whether each stands for one element, of which the lengths are known that were asked for.
+    pub(crate) single: bool,
+}
+
+/// A pass over stand-ins, with the states of the pass over what they stand for.
+pub type PlanPass<S> = Box<dyn DatasetIterator<Item = Element, State = S>>;
+
+/// The plan of the stream `D`.
+pub type PlanOf<D> = Plan<<D as IterDataset>::Item, <<D as IterDataset>::Iter as DatasetIterator>::State>;
+
+/// Makes what was planned, in the order in which it is expected.
+pub(crate) trait Make<T>: Send {
+    /// Says that this will be asked for, so that it is evaluated ahead.
+    fn expect(&mut self, recipe: &[Member]);
+
+    /// Makes it.
+    ///
+    /// # Errors
+    /// Those of evaluating its elements; and [`ErrorKind::Data`](crate::ErrorKind::Data) where one is not as its key says.
+    fn make(&mut self, recipe: &[Member], cx: &mut Cx) -> Result<T>;
+
+    /// Expects nothing any more: the plan goes on somewhere else.
+    fn forget(&mut self) -> Result<()>;
+}
+
+/// What a plan is started with.
+pub struct Planning<'a> {
+    /// Who evaluates elements.
+    pub(crate) run: Runtime,
+    /// The arrays whose lengths the stages behind want to know.
+    pub(crate) names: &'a [Name],
+    leaves: &'a Cell<u32>,
+}
+
+impl Planning<'_> {
+    /// Starts a plan of `dataset`, of whose elements no lengths are asked; `None` where there are no keys, or a stage decides by payload.
+    pub(crate) fn plan<D: IterDataset>(dataset: &D, run: &Runtime) -> Result<Option<PlanOf<D>>> {
+        let leaves = Cell::new(0);
+        dataset.plan(&Planning { run: run.clone(), names: &[], leaves: &leaves })
+    }
+
+    /// The same for a parent that is asked for the lengths of other arrays.
+    pub(crate) fn asking<'a>(&'a self, names: &'a [Name]) -> Planning<'a> {
+        Planning { run: self.run.clone(), names, leaves: self.leaves }
+    }
+
+    /// The same for a parent whose stage ids start `stages` higher.
+    pub(crate) fn offset(&self, stages: usize) -> Planning<'_> {
+        Planning { run: self.run.offset(stages), names: self.names, leaves: self.leaves }
+    }
+
+    /// The keys of a prefix, with the lengths that are asked for; `None` where there are none, and where its elements are evaluated in other
+    /// processes, which cannot be told of single ones.
+    pub(in crate::dataset) fn keys<D>(&self, prefix: &Arc<D>, visit: Visit<D::Item>) -> Result<Option<Arc<PrefixKeys>>>
+    where
+        D: MapDataset + 'static,
+    {
+        if !self.run.reads_here() {
+            return Ok(None);
+        }
+        PrefixKeys::find(prefix, self.names, visit, &self.run)
+    }
+
+    /// The number of the next border.
+    pub(crate) fn next_leaf(&self) -> u32 {
+        self.leaves.get()
+    }
+
+    /// Takes the number of the next border.
+    fn take_leaf(&self) -> u32 {
+        self.leaves.replace(self.leaves.get() + 1)
+    }
+}
+
+impl<T, S> Plan<T, S> {
+    /// The same with another pass over the same stand-ins: that of a stage that changes their number or order, and none of them.
+    ///
+    /// # Errors
+    /// Errors of `start`.
+    pub fn through<P>(self, start: impl FnOnce(PlanPass<S>) -> Result<P>) -> Result<Option<Plan<T, P::State>>>
+    where
+        P: DatasetIterator<Item = Element> + 'static,
+    {
+        Ok(Some(Plan { pass: Box::new(start(self.pass)?), make: self.make, single: self.single }))
+    }
+}
+
+impl<T, S> fmt::Debug for Plan<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan").field("single", &self.single).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Planning<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Planning").field("names", &self.names).finish_non_exhaustive()
+    }
+}

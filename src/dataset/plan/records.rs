@@ -1,0 +1,98 @@
+//! Records of a source that are evaluated for their keys.
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::keys::SourceOf;
+use crate::cx::Cx;
+use crate::dataset::map::MapDataset;
+use crate::dataset::run::evaluate::caught;
+use crate::element::{Element, Name};
+use crate::error::{Error, ErrorKind, Result};
+use crate::keys::{Key, Keyed};
+
+/// Visits each element that an index has yielded: itself, or those of a list.
+pub(in crate::dataset) type Visit<T> = fn(&T, &mut dyn FnMut(&dyn Any) -> Result<()>) -> Result<()>;
+
+/// Records that are evaluated at a time.
+const TOGETHER: u64 = 64;
+
+/// The records of one source of the prefix `D`.
+pub(super) struct RecordsOf<D: MapDataset> {
+    prefix: Arc<D>,
+    source: SourceOf,
+    names: Vec<String>,
+    visit: Visit<D::Item>,
+}
+
+impl<D: MapDataset> RecordsOf<D> {
+    pub(super) fn new(prefix: Arc<D>, source: SourceOf, names: &[Name], visit: Visit<D::Item>) -> Self {
+        Self { prefix, source, names: names.iter().map(Name::to_string).collect(), visit }
+    }
+
+    /// The number of elements that a record has yielded, and their lengths, behind `lens`.
+    fn measure(&self, yielded: &D::Item, lens: &mut Vec<u32>) -> Result<Key> {
+        let mut count = 0u32;
+        (self.visit)(yielded, &mut |element| {
+            count = count.saturating_add(1);
+            self.lengths(element, lens)
+        })?;
+        Ok(Key::Yields(count))
+    }
+
+    fn lengths(&self, element: &dyn Any, lens: &mut Vec<u32>) -> Result<()> {
+        if self.names.is_empty() {
+            return Ok(());
+        }
+        let element = element.downcast_ref::<Element>();
+        let element = element.ok_or_else(|| Error::config("lengths are asked of elements that have no arrays"))?;
+        for name in &self.names {
+            let len = element.array(name)?.shape().first().copied().unwrap_or(1);
+            lens.push(u32::try_from(len).map_err(|_| Error::data(format!("{name:?} has {len} cells")))?);
+        }
+        Ok(())
+    }
+}
+
+impl<D: MapDataset + 'static> Keyed for RecordsOf<D> {
+    fn lines(&self) -> &[String] {
+        &self.source.lines
+    }
+
+    fn records(&self) -> u64 {
+        self.source.records
+    }
+
+    fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    fn make(&self, records: Range<u64>, take: &mut dyn FnMut(Key, &[u32])) -> Result<()> {
+        let (mut at, mut lens) = (records.start, Vec::new());
+        while at < records.end {
+            let some: Vec<u64> = (at..records.end.min(at.saturating_add(TOGETHER))).collect();
+            let evaluated = caught(|| {
+                let many = self.prefix.get_records(self.source.address, &some, &mut Cx::default());
+                many.ok_or_else(|| {
+                    Error::config("a stage of the prefix does not evaluate single records of its source")
+                })
+            })?;
+            for (slot, record) in evaluated.into_iter().zip(at..) {
+                lens.clear();
+                let key = match slot {
+                    Ok(Some(yielded)) => self.measure(&yielded, &mut lens),
+                    Ok(None) => Ok(Key::Yields(0)),
+                    Err(error) => Err(error),
+                };
+                match key {
+                    Ok(key) => take(key, &lens),
+                    Err(error) if error.kind() == ErrorKind::Data => take(Key::Bad, &[]),
+                    Err(error) => return Err(error.index(record)),
+                }
+            }
+            at += some.len() as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! Keys as a plan asks for them, wherever they come from.
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::Result;
+
+/// What becomes of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// So many elements: none where it is dropped, 1 as a rule, more where it is made into pieces.
+    Yields(u32),
+    /// An error of its own.
+    Bad,
+}
+
+/// Keys of the records of one source.
+pub trait Keys: Send + Sync {
+    /// The key of record `record`; the lengths of each element of it are put behind `lens`, in the order of the arrays that were asked for.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where they are damaged, or there is no such record.
+    fn key(&self, record: u64, lens: &mut Vec<u32>) -> Result<Key>;
+}
+
+/// Records of a source and what is done to each of them by itself: what has keys, and can make them.
+pub trait Keyed: Send + Sync {
+    /// The source and the stages behind it that see each element alone, first to last, as a fingerprint names them.
+    fn lines(&self) -> &[String];
+
+    /// The records of the source.
+    fn records(&self) -> u64;
+
+    /// The arrays whose lengths are asked for.
+    fn names(&self) -> &[String];
+
+    /// Makes the keys of some records, by evaluating them; `take` gets each with the lengths of its elements, one element behind the other.
+    ///
+    /// # Errors
+    /// Errors that are not of the data, such as a file that cannot be read; and elements without an array that is asked for.
+    fn make(&self, records: Range<u64>, take: &mut dyn FnMut(Key, &[u32])) -> Result<()>;
+}
+
+/// A place where keys are kept, or where they are made.
+pub trait KeySource: Debug + Send + Sync {
+    /// The keys of what is `keyed`; `None` where it has none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where what it has is damaged.
+    fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>>;
+}
