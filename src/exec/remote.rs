@@ -67,6 +67,8 @@ pub(crate) trait Remote: Debug + Send + Sync {
 pub(crate) enum How {
     /// Index by index.
     Slots,
+    /// The same of these indices, in place of those of the range, which counts them.
+    Listed(Box<[u64]>),
     /// Groups of so many indices, from the start of the range on, may come as one.
     Groups(u64),
     /// It is the next elements of a lane, from there on. It is wanted before other segments that are due later.
@@ -132,6 +134,9 @@ type Entries<S> = Mutex<Vec<(Border, Arc<S>)>>;
 
 /// Evaluates elements in front of a border, and writes them into an extent.
 pub(crate) trait Serve: Debug + Send + Sync {
+    /// Evaluates `indices`, one by one, as [`evaluate`](Self::evaluate) does those of a range.
+    fn evaluate_listed(&self, indices: &[u64], extent: &mut [u8]) -> Result<Evaluated>;
+
     /// Evaluates indices of `range` until its end or until `extent` is full. With `groups_from`, those that are whole in
     /// the range are made one, counted from that index on.
     fn evaluate(&self, range: Range<u64>, groups_from: Option<u64>, extent: &mut [u8]) -> Result<Evaluated>;

@@ -1,5 +1,6 @@
 //! Keys that are made when they are asked for.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use super::find::{Key, KeySource, Keyed, Keys};
@@ -14,53 +15,61 @@ use crate::sync::Locked;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recompute;
 
-/// Records whose keys are made together.
-const BLOCK: u64 = 64;
-/// Blocks that are kept.
-const KEPT: usize = 64;
+/// Records whose keys are made together, where they are asked for in their own order.
+const TOGETHER: u64 = 64;
+/// Keys that are kept.
+const KEPT: usize = 4096;
 
 impl KeySource for Recompute {
     fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>> {
-        let blocks = (0..KEPT).map(|_| Mutex::default()).collect();
-        Ok(Some(Arc::new(Made { keyed: keyed.clone(), blocks })))
+        let kept = Kept { keys: vec![None; KEPT], next: 0 };
+        Ok(Some(Arc::new(Made { keyed: keyed.clone(), kept: Mutex::new(kept) })))
     }
 }
 
-/// Keys of the blocks that were asked for last, each at the place that its number gives it.
 struct Made {
     keyed: Arc<dyn Keyed>,
-    blocks: Vec<Mutex<Option<Arc<Block>>>>,
+    kept: Mutex<Kept>,
 }
 
-struct Block {
-    number: u64,
-    /// Each with the place behind the last of its lengths.
-    keys: Vec<(Key, usize)>,
-    lens: Vec<u32>,
+/// A record, its key, and the lengths of its elements.
+type Entry = (u64, Key, Box<[u32]>);
+
+/// Keys that were made last, each at the place that its record gives it.
+struct Kept {
+    keys: Vec<Option<Entry>>,
+    /// The record behind the last that was made.
+    next: u64,
 }
 
-impl Made {
-    fn block(&self, number: u64) -> Result<Arc<Block>> {
-        let mut kept = self.blocks[number as usize % KEPT].locked();
-        if let Some(block) = kept.as_ref().filter(|block| block.number == number) {
-            return Ok(block.clone());
+impl Kept {
+    fn get(&self, record: u64) -> Option<(Key, &[u32])> {
+        match &self.keys[record as usize % KEPT] {
+            Some((kept, key, lens)) if *kept == record => Some((*key, lens)),
+            _ => None,
         }
-        let start = number * BLOCK;
-        let mut block = Block { number, keys: Vec::new(), lens: Vec::new() };
-        self.keyed.make(start..self.keyed.records().min(start + BLOCK), &mut |key, lens| {
-            block.lens.extend_from_slice(lens);
-            block.keys.push((key, block.lens.len()));
+    }
+
+    fn make(&mut self, records: Range<u64>, keyed: &dyn Keyed) -> Result<()> {
+        let mut at = records.start;
+        keyed.make(records, &mut |key, lens| {
+            self.keys[at as usize % KEPT] = Some((at, key, lens.into()));
+            at += 1;
         })?;
-        Ok(kept.insert(Arc::new(block)).clone())
+        self.next = at;
+        Ok(())
     }
 }
 
 impl Keys for Made {
     fn key(&self, record: u64, lens: &mut Vec<u32>) -> Result<Key> {
-        let (block, at) = (self.block(record / BLOCK)?, (record % BLOCK) as usize);
-        let &(key, end) = block.keys.get(at).ok_or_else(|| Error::state(format!("there is no record {record}")))?;
-        let start = at.checked_sub(1).map_or(0, |before| block.keys[before].1);
-        lens.extend_from_slice(&block.lens[start..end]);
+        let mut kept = self.kept.locked();
+        if kept.get(record).is_none() {
+            let together = if record == kept.next { TOGETHER } else { 1 };
+            kept.make(record..self.keyed.records().min(record.saturating_add(together)), &*self.keyed)?;
+        }
+        let (key, lengths) = kept.get(record).ok_or_else(|| Error::state(format!("there is no record {record}")))?;
+        lens.extend_from_slice(lengths);
         Ok(key)
     }
 }

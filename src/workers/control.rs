@@ -59,6 +59,8 @@ pub(crate) struct Task {
     pub(crate) start: u64,
     /// One past the last root index.
     pub(crate) end: u64,
+    /// The indices that those from the first on stand for, if others than themselves.
+    pub(crate) listed: Option<Vec<u64>>,
     /// The index from which groups are counted, if they may be made one.
     pub(crate) groups_from: Option<u64>,
     /// The lane whose elements these are, and where it is to be read on, if they are of one.

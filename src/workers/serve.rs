@@ -152,7 +152,10 @@ impl<'d> Server<'d> {
         let evaluated = match &task.lane {
             None => {
                 let serve = self.find(task.border)?.ok_or_else(unknown)?;
-                serve.evaluate(range, task.groups_from, &mut extent)?
+                match &task.listed {
+                    Some(indices) => serve.evaluate_listed(indices, &mut extent)?,
+                    None => serve.evaluate(range, task.groups_from, &mut extent)?,
+                }
             }
             Some(from) => {
                 let lanes = self.served.find_lanes(task.border).ok_or_else(unknown)?;

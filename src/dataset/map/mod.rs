@@ -138,6 +138,13 @@ pub trait MapDataset: Stage + Send + Sync {
         None
     }
 
+    /// The indices of the parent that stand at `indices`, where other processes have to be told of them: see `Order::listed`.
+    #[doc(hidden)]
+    fn listed(&self, indices: std::ops::Range<u64>) -> Option<Vec<u64>> {
+        let _ = indices;
+        None
+    }
+
     /// The same dataset for one pass behind `border`, where the executor of `run` evaluates only a part of it; `None` where all of it
     /// is evaluated in one place. A stage that says nothing here is evaluated with all in front of it.
     #[doc(hidden)]

@@ -1,6 +1,7 @@
 //! Stages that change only the order: each is an [`Order`], and [`Ordered`] does for all of them what a stage does.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::{GetStacked, Many, MapDataset};
 use crate::cx::{Cx, StageId};
@@ -77,6 +78,13 @@ pub trait Order: Send + Sync {
     /// # Errors
     /// As [`place`](Self::place).
     fn inverse(&self, place: u64) -> Result<Option<u64>>;
+
+    /// The places of `indices`, if it is a list that only this process knows: others have to be told.
+    #[doc(hidden)]
+    fn listed(&self, indices: Range<u64>) -> Option<Vec<u64>> {
+        let _ = indices;
+        None
+    }
 
     /// The memory that it holds: see [`Stage::memory`].
     fn memory(&self) -> Option<Memory> {
@@ -231,6 +239,10 @@ impl<D: MapDataset, O: Order> MapDataset for Ordered<D, O> {
         Some(rows)
     }
 
+    fn listed(&self, indices: Range<u64>) -> Option<Vec<u64>> {
+        self.order.listed(indices)
+    }
+
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
         self.parent.get_records(source, records, cx)
     }
@@ -239,11 +251,11 @@ impl<D: MapDataset, O: Order> MapDataset for Ordered<D, O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::map::Range;
+    use crate::dataset::map::Range as Numbers;
 
     #[test]
     fn an_index_past_the_last_is_blamed_on_its_stage() {
-        let ds = || Range::new(0, 100);
+        let ds = || Numbers::new(0, 100);
         let (last, list) = (u64::MAX - 99..=u64::MAX, [7, 0, 7]);
         let stages = [
             ds().slice(..10).boxed(),
@@ -269,7 +281,7 @@ mod tests {
     fn what_passes_a_seed_is_counted() {
         let recorder = crate::cx::Recorder::new(3);
         let mut cx = Cx::new(&recorder);
-        let ds = Range::new(0, 9).seed(3).shuffle(None);
+        let ds = Numbers::new(0, 9).seed(3).shuffle(None);
         ds.get(0, &mut cx).unwrap();
         ds.get_many(&[1, 2, 3], &mut cx);
         cx.flush();

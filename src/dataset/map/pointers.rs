@@ -36,6 +36,9 @@ macro_rules! same_dataset {
         ) -> Option<$crate::element::Ragged> {
             self$($inner)+.get_ragged(indices, names, cx)
         }
+        fn listed(&self, indices: std::ops::Range<u64>) -> Option<Vec<u64>> {
+            self$($inner)+.listed(indices)
+        }
         fn get_records(
             &self,
             source: usize,

@@ -88,13 +88,12 @@ impl Planning<'_> {
         Planning { run: self.run.offset(stages), names: self.names, leaves: self.leaves }
     }
 
-    /// The keys of a prefix, with the lengths that are asked for; `None` where there are none, and where its elements are evaluated in other
-    /// processes, which cannot be told of single ones.
+    /// The keys of a prefix, with the lengths that are asked for; `None` where there are none, and in a worker, which is told what to evaluate.
     pub(in crate::dataset) fn keys<D>(&self, prefix: &Arc<D>, visit: Visit<D::Item>) -> Result<Option<Arc<PrefixKeys>>>
     where
         D: MapDataset + 'static,
     {
-        if !self.run.reads_here() {
+        if self.run.is_serving() {
             return Ok(None);
         }
         PrefixKeys::find(prefix, self.names, visit, &self.run)

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use super::keys::PrefixKeys;
@@ -73,6 +74,14 @@ impl Order for Listed {
     fn inverse(&self, _: u64) -> Result<Option<u64>> {
         Ok(None)
     }
+
+    fn listed(&self, places: Range<u64>) -> Option<Vec<u64>> {
+        let list = self.0.locked();
+        let at = |place: u64| usize::try_from(place.saturating_sub(list.first)).unwrap_or(usize::MAX);
+        let start = at(places.start).min(list.indices.len());
+        let end = at(places.end).clamp(start, list.indices.len());
+        Some(list.indices.range(start..end).copied().collect())
+    }
 }
 
 /// The indices of a prefix that were planned, in order.
@@ -106,10 +115,7 @@ where
         let next = self.roots.next(cx);
         self.listed.forget(self.roots.position());
         match next {
-            Some(Ok(Some(element))) => {
-                cx.produced(self.stage, 1, 0);
-                Ok(element)
-            }
+            Some(Ok(Some(element))) => Ok(element),
             // The index is that of the pipeline, by which its record is found.
             Some(Err(error)) => Err(error.map_index(|_| slot)),
             Some(Ok(None)) => Err(self.stale("it is dropped, and its key says that it is kept", slot, cx)),

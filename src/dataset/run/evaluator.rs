@@ -53,7 +53,11 @@ where
                 true => Ranges::Far,
                 false => shared.map_or(Ranges::Plain, Ranges::Sharing),
             };
-            Some(super::remote::on_workers(gather, run, workers, border, ranges)?)
+            let listed = {
+                let dataset = dataset.clone();
+                Box::new(move |range| dataset.listed(range))
+            };
+            Some(super::remote::on_workers(gather, run, workers, border, ranges, listed)?)
         }
         #[cfg(all(feature = "workers", target_os = "linux"))]
         Engine::Serving(served) => {

@@ -1,5 +1,6 @@
 //! A border whose elements are evaluated in worker processes: its end in the parent. The other end is in `serve`.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,6 +21,7 @@ pub(super) fn on_workers<T: Send + 'static, G: Gather<T>>(
     workers: &Arc<dyn Remote>,
     stage: StageId,
     ranges: Ranges,
+    listed: Listed,
 ) -> Result<Box<dyn Evaluator<T, G::Whole>>> {
     let item = crossing_of_items()?;
     let groups = gather.and_then(|gather| Some(Groups { size: gather.size(), whole: crossing()? }));
@@ -29,6 +31,7 @@ pub(super) fn on_workers<T: Send + 'static, G: Gather<T>>(
         item,
         groups,
         ranges,
+        listed,
         apart: Arc::default(),
     }))
 }
@@ -54,6 +57,9 @@ pub(super) enum Ranges {
     Sharing(u64),
 }
 
+/// See [`MapDataset::listed`](crate::dataset::MapDataset::listed).
+pub(super) type Listed = Box<dyn Fn(Range<u64>) -> Option<Vec<u64>> + Send>;
+
 /// Groups that come as one.
 struct Groups<W> {
     size: u64,
@@ -74,6 +80,8 @@ struct OnWorkers<T, W> {
     item: Crossing<T>,
     groups: Option<Groups<W>>,
     ranges: Ranges,
+    /// Says which indices those of a range stand for, where workers cannot know.
+    listed: Listed,
     /// Set once groups turn out to be too large.
     apart: Arc<AtomicBool>,
 }
@@ -107,7 +115,15 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T, W> {
         let (outgoing, incoming) = channel();
         let groups = self.groups.filter(|_| grouped);
         let decode = Decode { outgoing, item: self.item, groups, apart: self.apart.clone() };
-        let how = groups.map_or(How::Slots, |groups| How::Groups(groups.size));
+        let how = match ((self.listed)(range.clone()), groups) {
+            (Some(indices), _) if indices.len() as u64 == range.end - range.start => How::Listed(indices.into()),
+            (Some(_), _) => {
+                let _ = decode.outgoing.chunks.send(Err(Error::state(format!("indices {range:?} are not planned"))));
+                return incoming;
+            }
+            (None, Some(groups)) => How::Groups(groups.size),
+            (None, None) => How::Slots,
+        };
         self.workers.submit(self.border, range, how, Box::new(decode));
         incoming
     }

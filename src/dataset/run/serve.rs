@@ -6,11 +6,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::evaluate::{Gather, caught, evaluate_chunk, evaluate_range, of_columns};
+use super::evaluate::{Apart, Gather, caught, evaluate_chunk, evaluate_range, of_columns};
 use super::foresight::Foresight;
 use super::pace::Pace;
 use crate::cx::{Cx, StageId};
-use crate::dataset::map::{Many, MapDataset};
+use crate::dataset::map::{Many, MapDataset, Order, Ordered};
 use crate::element::Slot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Runtime;
@@ -28,7 +28,7 @@ where
     if let Some(item) = crossing::<D::Item>() {
         let gather = gather.and_then(|gather| Some((gather.clone(), crossing()?)));
         let (dataset, run, unfit) = (dataset.clone(), run.clone(), Mutex::default());
-        let (pace, large) = (Pace::of(&dataset), AtomicUsize::default());
+        let (pace, large) = (Arc::new(Pace::of(&dataset)), Arc::default());
         let rows_are_large = AtomicBool::new(false);
         served.add(
             run.border(stage),
@@ -44,9 +44,9 @@ struct Prefix<D: MapDataset, G: Gather<D::Item>> {
     run: Runtime,
     item: Crossing<D::Item>,
     unfit: Mutex<Kept<D::Item, G::Whole>>,
-    pace: Pace,
+    pace: Arc<Pace>,
     /// Bytes that a large slot takes, of those that came last.
-    large: AtomicUsize,
+    large: Arc<AtomicUsize>,
     /// Whether rows are so large that elements cost less than copying a batch out of columns once more, into its extent.
     rows_are_large: AtomicBool,
 }
@@ -81,16 +81,44 @@ where
                 format!("indices {range:?} of a dataset of {}", self.dataset.len()),
             ));
         }
-        let mut cx = self.run.cx_ahead();
-        let mut writer = ChunkWriter::new(extent);
-        let full = self.write(range, groups_from, &mut writer, &mut cx).err();
-        let written = writer.finish();
-        Ok(Evaluated {
-            indices: written.indices,
-            used: written.used,
-            need: full.map(|full| full.need),
-            ..Evaluated::default()
-        })
+        Ok(self.write_into(range, groups_from, extent))
+    }
+
+    fn evaluate_listed(&self, indices: &[u64], extent: &mut [u8]) -> Result<Evaluated> {
+        let dataset = Ordered::new(self.dataset.clone(), |_| Listed(indices.into()));
+        // What does not fit is kept by indices of the dataset, which these are not.
+        let listed = Prefix {
+            dataset: Arc::new(dataset),
+            gather: None::<(Arc<Apart>, _)>,
+            run: self.run.clone(),
+            item: self.item,
+            unfit: Mutex::default(),
+            pace: self.pace.clone(),
+            large: self.large.clone(),
+            rows_are_large: AtomicBool::new(false),
+        };
+        Ok(listed.write_into(0..indices.len() as u64, None, extent))
+    }
+}
+
+/// The indices that a task lists.
+struct Listed(Arc<[u64]>);
+
+impl Order for Listed {
+    const IS_NATIVE: bool = true;
+    const IS_WORK: bool = false;
+
+    fn name(&self) -> &'static str {
+        "part"
+    }
+    fn len(&self, _: u64) -> u64 {
+        self.0.len() as u64
+    }
+    fn place(&self, index: u64) -> Result<Option<u64>> {
+        Ok(usize::try_from(index).ok().and_then(|index| self.0.get(index).copied()))
+    }
+    fn inverse(&self, _: u64) -> Result<Option<u64>> {
+        Ok(None)
     }
 }
 
@@ -99,6 +127,15 @@ where
     D: MapDataset,
     G: Gather<D::Item>,
 {
+    fn write_into(&self, range: Range<u64>, groups_from: Option<u64>, extent: &mut [u8]) -> Evaluated {
+        let mut cx = self.run.cx_ahead();
+        let mut writer = ChunkWriter::new(extent);
+        let full = self.write(range, groups_from, &mut writer, &mut cx).err();
+        let written = writer.finish();
+        let (indices, used, need) = (written.indices, written.used, full.map(|full| full.need));
+        Evaluated { indices, used, need, ..Evaluated::default() }
+    }
+
     fn write(
         &self,
         range: Range<u64>,

@@ -17,6 +17,8 @@ pub(super) struct Job {
     pub(super) groups: Option<Groups>,
     /// Of which lane they are, if of one, and where that is to be read on.
     pub(super) lane: Option<Segment>,
+    /// The indices that they stand for, from the first that was asked for on, if others than themselves.
+    listed: Option<(u64, Box<[u64]>)>,
     /// The time at which a lane's are wanted.
     due: u64,
     /// Since when it has been waiting.
@@ -45,6 +47,13 @@ impl Job {
     /// The range of the next task.
     pub(super) fn next_task(&self) -> Range<u64> {
         self.left.start..self.left.end.min(self.left.start.saturating_add(self.limit))
+    }
+
+    /// The indices that those of `task` stand for, if others than themselves.
+    pub(super) fn listed(&self, task: &Range<u64>) -> Option<Vec<u64>> {
+        let (first, indices) = self.listed.as_ref()?;
+        let at = |index: u64| index.saturating_sub(*first) as usize;
+        indices.get(at(task.start)..at(task.end)).map(<[u64]>::to_vec)
     }
 
     /// A worker died over it before. Until it gets on, it has a worker for itself: so no other is suspected with it.
@@ -138,15 +147,17 @@ impl Queue {
     pub(super) fn submit(&mut self, border: Border, left: Range<u64>, how: How, deliver: Box<dyn Deliver>) {
         let seq = self.next_seq;
         self.next_seq += 1;
-        let (groups, lane, due) = match how {
-            How::Slots => (None, None, 0),
-            How::Groups(size) => (Some(Groups { first: left.start, size }), None, 0),
-            How::Lane { from, due } => (None, Some(from), due),
-        };
+        let (mut groups, mut listed, mut lane, mut due) = (None, None, None, 0);
+        match how {
+            How::Slots => {}
+            How::Listed(indices) => listed = Some((left.start, indices)),
+            How::Groups(size) => groups = Some(Groups { first: left.start, size }),
+            How::Lane { from, due: wanted } => (lane, due) = (Some(from), wanted),
+        }
         let since = Instant::now();
         let (limit, need, deaths) = (u64::MAX, 0, 0);
         let (hunt, wide) = (false, false);
-        let job = Job { seq, border, left, groups, lane, due, since, limit, need, deaths, hunt, wide, deliver };
+        let job = Job { seq, border, left, groups, lane, listed, due, since, limit, need, deaths, hunt, wide, deliver };
         let job = self.in_turn(job);
         self.put(job);
     }

@@ -106,7 +106,16 @@ fn done(id: u64, indices: u64) -> Done {
 
 fn task(id: u64) -> ToWorker {
     let extent = crate::workers::slab::ExtentId { page: 1, pages: 2, generation: 3 };
-    ToWorker::Task(Task { id, border: 4.into(), start: id, end: id + 1, groups_from: None, lane: None, extent })
+    ToWorker::Task(Task {
+        id,
+        border: 4.into(),
+        start: id,
+        end: id + 1,
+        listed: None,
+        groups_from: None,
+        lane: None,
+        extent,
+    })
 }
 
 fn assert_echoes(worker: &Worker, events: &Events, id: u64, add: u64) {

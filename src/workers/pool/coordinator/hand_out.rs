@@ -97,10 +97,11 @@ impl Coordinator {
         let id = self.next_task;
         self.next_task += 1;
         let Some(member) = self.crew.get_mut(&number) else { return self.queue.put(job) };
-        let Range { start, end } = job.next_task();
+        let range = job.next_task();
+        let (border, listed, lane) = (job.border, job.listed(&range), job.lane.clone());
         let groups_from = job.groups.map(|groups| groups.first);
-        let task =
-            Task { id, border: job.border, start, end, groups_from, lane: job.lane.clone(), extent: grant.extent() };
+        let Range { start, end } = range;
+        let task = Task { id, border, start, end, listed, groups_from, lane, extent: grant.extent() };
         if let Some(worker) = &member.worker {
             // If it cannot be sent, the worker's end will be heard, and the task returns.
             let _ = worker.send(&ToWorker::Task(task));
