@@ -1,5 +1,6 @@
 """What the report says of loops, and whether a clock around `next` says the same; and what is tuned for elements that wait."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -71,15 +72,26 @@ def test_measure_says_what_the_report_says(running: gm.DatasetIterator) -> None:
     assert running.report().as_dict()["steady_wait_share"] == pytest.approx(stall, abs=0.02), str(running.report())
 
 
+def idle_s() -> float:
+    """Seconds that all cores together had nothing to do since the machine started."""
+    with open("/proc/stat") as stat:
+        idle, waiting = stat.readline().split()[4:6]
+    return (int(idle) + int(waiting)) / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.mark.parametrize("threads", [0, 2])
 def test_a_function_that_holds_the_lock_is_advised_processes(threads: int) -> None:
-    for last in (False, False, True):
+    for _ in range(6):
+        idle, start = idle_s(), time.perf_counter()
         with batches(computes).loader(threads=threads) as loader:
             clocked(loader, 0.0, 200)
             report, text = loader.report().as_dict(), str(loader.report())
-        # While another program has a core, there is none for a process.
-        if "mp_prefetch" in text or last:
+        spare = (idle_s() - idle) / (time.perf_counter() - start)
+        if "mp_prefetch" in text:
             break
+    # While another program has a core, there is none for a process, and the advice would be wrong.
+    if "mp_prefetch" not in text and report["cores"] == 2 and spare < 0.7:
+        pytest.skip(f"other programs left {spare:.2f} of the second core idle")
     stage = next(stage for stage in report["stages"] if stage["name"] == "map")
     assert stage["interpreted"], text
     changes = [advice["change"] for advice in report["verdict"]["advice"]]

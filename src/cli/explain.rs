@@ -140,7 +140,7 @@ impl Explanation {
             memory_measured: stages.iter().any(|row| row.memory_measured),
             memory_bytes,
             notes: orders(pipeline),
-            hosts: plan_in_words(pipeline, by_rows),
+            hosts: plan_in_words(dataset, by_rows),
             threads,
             buffer_bytes,
             store_bytes,

@@ -143,6 +143,12 @@ pub trait Stage {
         None
     }
 
+    /// Whether those are views of mapped memory: see `SourceFacts::is_mapped`.
+    #[doc(hidden)]
+    fn is_mapped(&self) -> bool {
+        false
+    }
+
     /// The place of the stage in memory, by which one is told from another of the same name.
     #[doc(hidden)]
     fn address(&self) -> usize {
@@ -447,6 +453,7 @@ macro_rules! same_stage {
             has_every_index() -> bool;
             is_by_element() -> bool;
             records() -> Option<u64>;
+            is_mapped() -> bool;
             address() -> usize;
             memory() -> Option<$crate::dataset::Memory>;
             blocks() -> Option<$crate::dataset::Blocks>;

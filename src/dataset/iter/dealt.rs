@@ -1,9 +1,13 @@
 //! Passes over the rows of one part of every batch, where the indices alone say which elements those are.
 
+use std::sync::Arc;
+
 use super::{DatasetIterator, IterDataset};
 use crate::dataset::stage::Stage;
 use crate::error::Error;
-use crate::part::RowNumbers;
+use crate::exec::Runtime;
+use crate::keys::Recompute;
+use crate::part::{Part, RowNumbers};
 
 /// A batch of a [`PartPass`].
 #[derive(Clone, Debug)]
@@ -40,14 +44,24 @@ pub(crate) fn left_out() -> Error {
         .help("let such elements be errors, or put a `filter` in front of the batch, behind which each host evaluates all of them")
 }
 
-/// Says in words what a host does that takes a part of the batches of `pipeline`; `by_rows`, if it evaluates its own rows alone.
-pub(crate) fn plan_in_words(pipeline: &dyn Stage, by_rows: bool) -> String {
-    if by_rows {
-        return "evaluates its own rows alone: indices say which they are".to_owned();
+/// Says in words what a host does that takes a part of the batches of `dataset`; `by_rows`, if it evaluates its own rows alone.
+pub(crate) fn plan_in_words<D: IterDataset>(dataset: &D, by_rows: bool) -> String {
+    let pipeline: &dyn Stage = dataset;
+    match (by_rows, whole(pipeline, pipeline.count() - 1, false)) {
+        (true, None) => "evaluates its own rows alone: indices say which they are".to_owned(),
+        (true, Some(why)) => format!("plans all rows out of keys ({why}) and evaluates its own alone"),
+        (false, why) => {
+            let why = why.unwrap_or_else(|| "its batches are made by a function".to_owned());
+            let help = if takes_keys(dataset) { "; with `keys` it would evaluate its own alone" } else { "" };
+            format!("evaluates all elements and takes its rows: {why}{help}")
+        }
     }
-    let why = whole(pipeline, pipeline.count() - 1, false);
-    let why = why.unwrap_or_else(|| "its batches are made by a function".to_owned());
-    format!("evaluates all elements and takes its rows: {why}")
+}
+
+/// Whether keys say which elements its rows are made of.
+fn takes_keys<D: IterDataset>(dataset: &D) -> bool {
+    let run = Runtime::inline().with_keys(Some(Arc::new(Recompute)));
+    matches!(dataset.iter_part(&run, &Part::whole()), Ok(Some(_)))
 }
 
 /// Names the stage because of which elements say which rows are whose: `stage`, of this id, or one before it; `None` if it is none of those.

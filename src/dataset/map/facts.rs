@@ -21,6 +21,8 @@ pub struct SourceFacts {
     pub reads_together: bool,
     /// Whether that is because records come from a store: see [`Stage::reads_far`](crate::Stage::reads_far).
     pub reads_far: bool,
+    /// Whether its records are views of mapped memory: how long one is costs no reading of it, so that hosts plan by that.
+    pub is_mapped: bool,
     /// Bytes that it holds in memory, where it counts them.
     pub memory_bytes: Option<u64>,
 }
@@ -28,7 +30,15 @@ pub struct SourceFacts {
 impl SourceFacts {
     /// Facts of a source that reads its records one by one, in the user's own code.
     pub fn new(name: &'static str, identity: impl Into<String>) -> Self {
-        let [is_native, has_columns, reads_together, reads_far] = [false; 4];
-        Self { name, identity: identity.into(), is_native, has_columns, reads_together, reads_far, memory_bytes: None }
+        Self {
+            name,
+            identity: identity.into(),
+            is_native: false,
+            has_columns: false,
+            reads_together: false,
+            reads_far: false,
+            is_mapped: false,
+            memory_bytes: None,
+        }
     }
 }

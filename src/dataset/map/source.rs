@@ -201,6 +201,9 @@ impl<S: RandomAccess> Stage for Source<S> {
     fn has_columns(&self) -> bool {
         self.facts.has_columns
     }
+    fn is_mapped(&self) -> bool {
+        self.facts.is_mapped
+    }
     fn records(&self) -> Option<u64> {
         Some(self.source.len())
     }

@@ -10,7 +10,7 @@ use crate::dataset::stage::{Role, Stage, label};
 use crate::element::Name;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
-use crate::keys::{Key, Keyed, Keys};
+use crate::keys::{Key, KeySource, Keyed, Keys, Recompute};
 
 /// Keys of a prefix, whatever shuffles, repeats and mixes lie between its records and its indices.
 pub(in crate::dataset) struct PrefixKeys {
@@ -30,7 +30,12 @@ impl PrefixKeys {
     where
         D: MapDataset + 'static,
     {
-        let (Some(kept), Some(found)) = (run.keys(), sources(&**prefix)) else { return Ok(None) };
+        let Some(found) = sources(&**prefix) else { return Ok(None) };
+        let kept: &dyn KeySource = match run.keys() {
+            Some(kept) => kept,
+            None if found.iter().all(SourceOf::knows_lengths) => &Recompute,
+            None => return Ok(None),
+        };
         let mut sources = HashMap::new();
         for source in found {
             let address = source.address;
@@ -64,6 +69,14 @@ pub(super) struct SourceOf {
     /// It and the stages behind it that see each element alone, first to last.
     pub(super) lines: Vec<String>,
     pub(super) records: u64,
+    is_mapped: bool,
+}
+
+impl SourceOf {
+    /// Whether making a key reads nothing of the record.
+    fn knows_lengths(&self) -> bool {
+        self.is_mapped && self.lines.len() == 1
+    }
 }
 
 /// The sources of `prefix`; `None` where an index is made of several records, or what becomes of a record depends on where it stands.
@@ -78,7 +91,12 @@ fn descend(stage: &dyn Stage, behind: &mut Vec<String>, found: &mut Vec<SourceOf
     match (stage.role(), stage.parents().as_slice()) {
         (Role::Source, []) => {
             let lines = std::iter::once(label(stage)).chain(behind.iter().rev().cloned()).collect();
-            found.push(SourceOf { address: stage.address(), lines, records: stage.records()? });
+            found.push(SourceOf {
+                address: stage.address(),
+                lines,
+                records: stage.records()?,
+                is_mapped: stage.is_mapped(),
+            });
         }
         // What only orders leads to other records, or to none.
         (Role::Order, parents) if !parents.is_empty() => {

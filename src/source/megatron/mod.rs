@@ -265,6 +265,7 @@ impl Numbered for MegatronUnit {
     type Index = Index;
 
     const NAME: &'static str = "megatron";
+    const IS_VIEW: bool = true;
 
     fn len(&self, file: &File<Index>) -> u64 {
         match self {

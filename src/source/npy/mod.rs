@@ -110,6 +110,7 @@ impl Numbered for Rows {
     type Index = Stored;
 
     const NAME: &'static str = "npy";
+    const IS_VIEW: bool = true;
     const HAS_COLUMNS: bool = true;
 
     fn len(&self, file: &File<Stored>) -> u64 {

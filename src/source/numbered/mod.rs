@@ -40,6 +40,9 @@ pub(crate) trait Numbered: Sized + Send + Sync {
     /// Whether the source makes batches out of columns: see [`SourceFacts::has_columns`].
     const HAS_COLUMNS: bool = false;
 
+    /// Whether records of files that are mapped are views of them.
+    const IS_VIEW: bool = false;
+
     /// Counts the records of a file.
     fn len(&self, file: &File<Self::Index>) -> u64;
 
@@ -250,6 +253,7 @@ impl<F: Numbered> RandomAccess for Files<F> {
             has_columns: F::HAS_COLUMNS,
             reads_together: self.far,
             reads_far: self.far,
+            is_mapped: F::IS_VIEW && !self.far,
             memory_bytes: self.files.iter().map(|file| F::index_bytes(&file.index)).sum(),
             ..SourceFacts::new(F::NAME, self.identity.clone() + &self.format.params())
         }

@@ -161,6 +161,7 @@ impl Numbered for Tensors {
     type Index = Vec<Tensor>;
 
     const NAME: &'static str = "safetensors";
+    const IS_VIEW: bool = true;
 
     fn len(&self, file: &File<Vec<Tensor>>) -> u64 {
         if self.0.rows { file.index.first().and_then(Tensor::rows).unwrap_or(0) } else { 1 }
