@@ -19,6 +19,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("example", source::example),
     ("stream", source::stream),
     ("megatron", source::megatron),
+    ("keys", crate::keys::fuzz_keys),
     ("checkpoint", checkpoint),
     ("manifest", manifest),
     #[cfg(feature = "csv")]

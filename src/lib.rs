@@ -37,6 +37,7 @@
 //! | [`pack`] | sequences into rows: the kernels under the packing stages |
 //! | [`spec`] | pipelines declared in YAML, TOML or JSON |
 //! | [`part`] | several hosts: which rows of a global batch each takes |
+//! | [`keys`] | what a plan asks of elements: files of how many there are and how long, without the elements |
 //! | [`exec`], [`Loader`] | who runs a pipeline, and the running pipeline |
 //! | [`workers`] | worker processes under a RAM budget: [`mp_prefetch`](workers::mp_prefetch) |
 //! | [`device`] | accelerators by the PJRT C API: batches sent ahead |
@@ -99,6 +100,7 @@ mod fork;
 pub mod fuzzing;
 pub mod keys;
 mod loader;
+mod mmap;
 pub mod pack;
 pub mod part;
 mod place;

@@ -68,6 +68,15 @@ impl Drop for Temporary {
     }
 }
 
+/// Makes a new name last: elsewhere than on Unix folders cannot be synced.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
 /// Whether it is the name of a file that was never published.
 pub(crate) fn is_temporary(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(ENDING)

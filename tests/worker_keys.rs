@@ -61,7 +61,7 @@ impl Keys for Known {
     fn key(&self, record: u64, lens: &mut Vec<u32>) -> Result<Key> {
         let kept = is_kept(record as i64);
         lens.extend(kept.then_some(len(record as i64) as u32));
-        Ok(Key::Yields(kept.into()))
+        Ok(Key::Elements(kept.into()))
     }
 }
 

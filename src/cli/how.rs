@@ -1,5 +1,8 @@
 //! Evaluators of a pipeline: threads of this process, or worker processes.
 
+use std::path::PathBuf;
+
+use crate::keys::KeyFolder;
 use crate::spec::{Pipeline, parse_bytes};
 use crate::units::check_budget;
 use crate::{BoxIter, Element, Error, Executor, Load, LoaderBuilder, Part, Result};
@@ -30,6 +33,10 @@ pub(crate) struct How {
     /// all]
     #[arg(long, value_name = "I/N", value_parser = part)]
     part: Option<Part>,
+    /// Plan the rows of other hosts by the key files in this folder, which `gristmill index --keys` writes [default: what the pipeline file says,
+    /// or NAME.keys beside it]
+    #[arg(long, value_name = "DIR")]
+    keys: Option<PathBuf>,
     /// Batches kept ready for the consumer [default: what the pipeline file says, or 2]
     #[arg(long, value_name = "N")]
     buffer: Option<usize>,
@@ -156,9 +163,23 @@ impl How {
             None => builder,
         };
         Ok(match self.part(pipeline) {
-            Some(part) => builder.part(part),
+            Some(part) => self.with_keys(builder.part(part), pipeline),
             None => builder,
         })
+    }
+
+    /// The same with key files: those that are asked for, or what is there.
+    fn with_keys(
+        &self,
+        builder: LoaderBuilder<BoxIter<Element>>,
+        pipeline: &Pipeline,
+    ) -> LoaderBuilder<BoxIter<Element>> {
+        let asked = self.keys.clone().map(|folder| (folder, true)).or_else(|| pipeline.keys());
+        match asked {
+            Some((folder, true)) => builder.keys(KeyFolder::new(folder).needed()),
+            Some((folder, false)) if folder.is_dir() => builder.keys(KeyFolder::new(folder)),
+            _ => builder,
+        }
     }
 
     /// The part of every batch that is delivered, if it is not all.

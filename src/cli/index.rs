@@ -23,8 +23,14 @@ use crate::cli::{Outcome, output};
 #[command(after_help = crate::cli::EXIT_CODES)]
 pub(crate) struct Args {
     /// Files, globs or folders
-    #[arg(required = true)]
+    #[arg(required_unless_present = "keys")]
     data: Vec<PathBuf>,
+    /// Make the keys of a pipeline instead: what its filters keep and how long its elements are, by which hosts plan the rows of others
+    #[arg(long, value_name = "PIPELINE", conflicts_with_all = ["data", "cache", "layout"])]
+    keys: Option<PathBuf>,
+    /// The folder for those [default: what the pipeline file says, or NAME.keys beside it]
+    #[arg(long, value_name = "DIR", requires = "keys")]
+    keys_dir: Option<PathBuf>,
     /// Keep them in this folder, which pipeline files name by `index_cache`
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
@@ -49,6 +55,9 @@ struct Indexed {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
+    if let Some(pipeline) = &args.keys {
+        return super::keys::main(pipeline, args.keys_dir.as_deref(), args.json);
+    }
     let (mut files, layout) = (Vec::new(), args.layout.of(&args.data)?);
     let index = |files: &[PathBuf]| index(files, layout, args.cache.as_deref());
     for part in parts(Data::find(&args.data)?)? {

@@ -13,6 +13,7 @@ mod how;
 mod index;
 mod inspect;
 mod interrupt;
+mod keys;
 mod layout;
 mod lengths;
 mod output;

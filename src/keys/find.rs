@@ -4,16 +4,8 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::Key;
 use crate::error::Result;
-
-/// What becomes of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
-    /// So many elements: none where it is dropped, 1 as a rule, more where it is made into pieces.
-    Yields(u32),
-    /// An error of its own.
-    Bad,
-}
 
 /// Keys of the records of one source.
 pub trait Keys: Send + Sync {

@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use super::find::{Key, KeySource, Keyed, Keys};
+use super::Key;
+use super::find::{KeySource, Keyed, Keys};
 use crate::error::{Error, Result};
 use crate::sync::Locked;
 

@@ -11,6 +11,7 @@ use super::native::Native;
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{Dealt, PartPassOf};
 use crate::dataset::map::Many;
+use crate::dataset::plan::{Make, Member, PlanOf, Planning};
 use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Sample, Stage, same_stage};
 use crate::element::{Element, Tree, Value};
 use crate::error::Result;
@@ -67,6 +68,11 @@ where
         many.filter_map(|_, item| (self.convert)(item).map(Some))
     }
 
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<U>> {
+        let many = self.read(|inner| inner.get_records(source, records, cx))?;
+        Some(many.filter_map(|_, item| (self.convert)(item).map(Some)))
+    }
+
     fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
         let inner = self.inner.for_pass(run, border)?;
         let (convert, object) = (self.convert.clone(), self.object.clone());
@@ -93,6 +99,38 @@ where
         let of_part = move |batch: Dealt<D::Item>| batch.try_map(convert);
         let pass = self.inner.iter_part(run, part)?;
         Ok(pass.map(|inner| Box::new(Converted { inner, convert: of_part, releases, object }) as _))
+    }
+
+    fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
+        let Some(plan) = self.inner.plan(planning)? else { return Ok(None) };
+        let (convert, releases) = (self.convert, self.releases);
+        Ok(Some(plan.making(|make| MakeConverted { make, convert, releases })))
+    }
+}
+
+/// Makes what items that were planned are turned into.
+struct MakeConverted<T, F> {
+    make: Box<dyn Make<T>>,
+    convert: F,
+    releases: bool,
+}
+
+impl<T: Send, U, F> Make<U> for MakeConverted<T, F>
+where
+    F: Fn(T) -> Result<U> + Send,
+{
+    fn expect(&mut self, recipe: &[Member]) {
+        self.make.expect(recipe);
+    }
+
+    fn make(&mut self, recipe: &[Member], cx: &mut Cx) -> Result<U> {
+        let make = &mut self.make;
+        let item = if self.releases { released(|| make.make(recipe, cx)) } else { make.make(recipe, cx) };
+        item.and_then(&self.convert)
+    }
+
+    fn forget(&mut self) -> Result<()> {
+        self.make.forget()
     }
 }
 

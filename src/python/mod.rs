@@ -112,6 +112,7 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_function(wrap_pyfunction!(workers::_serve, module)?)?;
         module.add_function(wrap_pyfunction!(workers::_end_with_parent, module)?)?;
     }
+    crate::dataset::plan::read_also(|item| Some(item.downcast_ref::<item::Item>()?.clone().into_element()));
     warnings::listen();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<map_dataset::PyMapDataset>()?;

@@ -38,6 +38,11 @@ impl MapDataset for Native {
         released(|| self.0.get_many(indices, cx)).map(|_, element| Item::Element(element))
     }
 
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<Item>> {
+        let many = released(|| self.0.get_records(source, records, cx))?;
+        Some(many.map(|_, element| Item::Element(element)))
+    }
+
     fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Item> {
         let InPlace { batch, len, bytes } = released(|| self.0.get_stacked(indices, cx))?;
         Some(InPlace { batch: Item::Element(batch), len, bytes })

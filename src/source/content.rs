@@ -12,12 +12,12 @@ use rayon::prelude::*;
 
 use super::files::{self, FileId, Patterns};
 use super::formats::Format;
-use super::mmap::{Access, Mapping};
 use super::signs::compression;
 use crate::cores;
 use crate::dataset::Upcoming;
-use crate::element::Buffer;
+use crate::element::{Buffer, Owner};
 use crate::error::{Error, ErrorKind, Result};
+use crate::mmap::{Access, Mapping};
 use crate::place::Location;
 #[cfg(feature = "store")]
 use crate::store::{BLOCK, Object};
@@ -32,6 +32,12 @@ enum Kind {
     Here(Buffer, Option<u64>),
     #[cfg(feature = "store")]
     Far(Arc<Object>),
+}
+
+impl Owner for Mapping {
+    fn bytes(&self) -> &[u8] {
+        self.bytes()
+    }
 }
 
 impl Content {

@@ -6,10 +6,10 @@ use super::content::Content;
 #[cfg(feature = "spec")]
 use super::content::{Contents, open_each};
 use super::formats::{Format, Probe};
-use super::mmap::Access;
 #[cfg(feature = "spec")]
 use super::signs::compression;
 use crate::error::{Error, Result};
+use crate::mmap::Access;
 use crate::place::Location;
 
 /// The format of the file at `path`, or of the folder, where one is a data set.

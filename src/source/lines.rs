@@ -9,12 +9,12 @@ use super::formats::Format;
 use super::index::LineIndex;
 use super::index_cache::{IndexCache, Records};
 use super::index_stream;
-use super::mmap::Access;
 use super::numbered::{File, Files, Numbered, named_source, source_options};
 use super::starts::Starts;
 use super::utf8;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
+use crate::mmap::Access;
 
 /// Options with which text files are opened: the part that [`Lines`] and [`Jsonl`](super::Jsonl) share.
 #[derive(Clone, Debug, Default)]

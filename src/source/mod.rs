@@ -87,7 +87,6 @@ mod lz4_frame;
 #[cfg(feature = "mds")]
 mod mds;
 mod megatron;
-mod mmap;
 mod npy;
 #[cfg(feature = "compress")]
 mod npz;
@@ -165,7 +164,6 @@ pub(crate) use mds::{mds_encoding_is_known, mds_encoding_of, mds_index};
 #[cfg(feature = "spec")]
 pub(crate) use megatron::index_of as megatron_index;
 pub use megatron::{Megatron, MegatronOptions, MegatronUnit, MegatronWriter, MegatronWriterOptions};
-pub use mmap::{Access, Mapping};
 pub use npy::{Npy, NpyWriter, NpyWriterOptions};
 #[cfg(feature = "compress")]
 pub use npz::{Npz, NpzRows};
@@ -187,3 +185,5 @@ pub use tokens::{TokenLayout, TokenType, Tokens};
 pub use tokens_writer::TokensWriter;
 #[cfg(feature = "webdataset")]
 pub use webdataset::{WebDataset, WebDatasetIter, WebDatasetOptions, WebDatasetStream, WebDatasetWriter};
+
+pub use crate::mmap::{Access, Mapping};

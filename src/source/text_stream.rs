@@ -12,11 +12,11 @@ use super::index::is_space;
 use super::inflate::{Bounds, LineReader, RawLine};
 use super::json::RepeatedNames;
 use super::jsonl::RecordParser;
-use super::mmap::Access;
 use super::numbered::Numbered;
 use super::utf8;
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
+use crate::mmap::Access;
 
 /// A way to make something of a line of text.
 pub trait LineParser: Send + Sync + 'static {

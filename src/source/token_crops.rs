@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use super::content;
 use super::firsts::Firsts;
-use super::mmap::{prefetch, prefetch_pages};
 use super::tokens::{TokenFile, Tokens};
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::InPlace;
@@ -13,6 +12,7 @@ use crate::dataset::map::{GetStacked, MapDataset};
 use crate::dataset::{INFINITE, Role, Stage, Upcoming};
 use crate::element::{Array, DType, Element, Name};
 use crate::error::{Error, Result};
+use crate::mmap::{prefetch, prefetch_pages};
 use crate::rng::PhiloxKey;
 
 /// The field of a crop.

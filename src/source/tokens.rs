@@ -11,11 +11,11 @@ use super::content::{self, Content};
 use super::files::{FileId, Patterns, identity};
 use super::formats::Format;
 use super::megatron;
-use super::mmap::{Access, prefetch};
 use super::npy::{Header, aligned};
 use crate::cores;
 use crate::element::{Array, DType};
 use crate::error::{Error, Result};
+use crate::mmap::{Access, prefetch};
 use crate::place::Location;
 
 /// The width of a stored token id.

@@ -243,6 +243,16 @@ impl Pipeline {
         &self.settings
     }
 
+    /// The folder of its key files, and whether the file names it: else it is `NAME.keys` beside the pipeline file. `None` if it is not of a
+    /// file and names none.
+    pub fn keys(&self) -> Option<(PathBuf, bool)> {
+        match (&self.settings.keys, &self.wire.file) {
+            (Some(folder), _) => Some((self.folder().join(folder), true)),
+            (None, Some(file)) => Some((file.with_extension("keys"), false)),
+            (None, None) => None,
+        }
+    }
+
     /// The text it was parsed from.
     pub fn text(&self) -> &str {
         &self.wire.text

@@ -35,6 +35,8 @@ pub struct Settings {
     pub buffer: Option<usize>,
     /// `executor: {part: {index: 3, count: 64}}`: the rows of every batch that are delivered.
     pub part: Option<Part>,
+    /// `executor: {keys: folder}`: where key files are, as it is written; relative to the folder of the pipeline file.
+    pub keys: Option<PathBuf>,
     /// `checkpoint`, if it is given.
     pub checkpoint: Option<CheckpointSettings>,
     /// `store: {cache_dir: cache, cache_size: 100GiB}`, if it is given: how stores are read; folders as they are written.
@@ -91,6 +93,7 @@ impl Settings {
             ram_budget: executors.ram_budget,
             buffer: executors.buffer,
             part: executors.part,
+            keys: executors.keys,
             checkpoint: file.checkpoint.clone(),
             store: file.store.as_ref().map(|store| store.0.clone()),
         }
@@ -115,6 +118,8 @@ arguments! {
         ram_budget: Option<Budget>,
         /// Rows of every batch that are delivered here, where several hosts read it; all of them at first.
         part: Option<Share>,
+        /// The folder of key files, by which a host plans what is not its own; it is `NAME.keys` beside the pipeline file, if that is there.
+        keys: Option<PathBuf>,
     }
 }
 
@@ -167,6 +172,7 @@ struct Executors {
     ram_budget: Option<u64>,
     buffer: Option<usize>,
     part: Option<Part>,
+    keys: Option<PathBuf>,
 }
 
 impl Decode for Executors {
@@ -209,6 +215,7 @@ impl Executors {
             ram_budget: args.ram_budget.map(|budget| budget.0),
             buffer: args.buffer.map(|count| count.0 as usize),
             part: args.part.map(|share| share.0),
+            keys: args.keys,
         })
     }
 }

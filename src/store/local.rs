@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{DESCRIPTION, check_description};
 use crate::error::{Error, Result};
-use crate::temporary::{Readers, Temporary};
+use crate::temporary::{Readers, Temporary, sync_folder};
 
 /// A file under a temporary name, until it is published.
 #[derive(Debug)]
@@ -120,13 +120,4 @@ pub(crate) fn description(path: &Path) -> Result<Option<Vec<u8>>> {
     file.take(DESCRIPTION + 1).read_to_end(&mut bytes).map_err(io)?;
     check_description(bytes.len() as u64).map_err(|e| e.path(path))?;
     Ok(Some(bytes))
-}
-
-/// Makes a new name last: elsewhere than on Unix folders cannot be synced.
-pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
-    if !cfg!(unix) {
-        return Ok(());
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }

@@ -97,6 +97,9 @@ impl<D: Stage, M: Mode> Stage for Tokenised<D, M> {
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
+    fn is_by_element(&self) -> bool {
+        true
+    }
     fn remark(&self) -> Option<String> {
         let report = self.op.encoder().tokenizer().engine_report();
         (report.slowdown > 1.0).then(|| report.to_string())
@@ -138,6 +141,22 @@ impl<D: MapDataset<Item = Element>, M: Mode> MapDataset for Tokenised<D, M> {
 
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<M::Out> {
         let many = self.parent.get_many(indices, cx);
+        self.run_many(many, cx)
+    }
+
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<M::Out>> {
+        let many = self.parent.get_records(source, records, cx)?;
+        Some(self.run_many(many, cx))
+    }
+
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
+        Some(self.parent.for_pass(run, border)?.map(|parent| Self { parent, op: self.op.clone(), ..*self }))
+    }
+}
+
+impl<D, M: Mode> Tokenised<D, M> {
+    /// Runs the operation for many elements, as the work of the stage.
+    fn run_many(&self, many: Many<Element>, cx: &mut Cx) -> Many<M::Out> {
         let (blame, mut cuts) = (cx.blamer(self.stage, "tokenise"), 0);
         let apply = |_, element| {
             let (out, cut) = M::run(&self.op, element).map_err(blame)?;
@@ -154,10 +173,6 @@ impl<D: MapDataset<Item = Element>, M: Mode> MapDataset for Tokenised<D, M> {
             cx.sampled_bytes(self.stage, elements().flatten().map(|element| element.nbytes() as u64).sum());
         }
         many
-    }
-
-    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
-        Some(self.parent.for_pass(run, border)?.map(|parent| Self { parent, op: self.op.clone(), ..*self }))
     }
 }
 

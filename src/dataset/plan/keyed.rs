@@ -35,7 +35,7 @@ impl Keys {
         let mut lens = Vec::new();
         match self.keys.key(slot, &mut lens)? {
             Key::Bad => Err(Error::data("its key says that it is bad: it failed when keys were made")),
-            Key::Yields(count) => {
+            Key::Elements(count) => {
                 let width = self.names.len();
                 let lens_of = |piece: usize| lens.get(piece * width..(piece + 1) * width).unwrap_or_default();
                 (0..count).map(|piece| stand_in(self.leaf, slot, piece, &self.names, lens_of(piece as usize))).collect()

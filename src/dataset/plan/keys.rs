@@ -56,7 +56,7 @@ impl PrefixKeys {
                 }
             },
             // An epoch of a mix may have no element there.
-            [] => Ok(Key::Yields(0)),
+            [] => Ok(Key::Elements(0)),
             _ => Err(Error::state("an index leads to several records")),
         }
     }

@@ -22,6 +22,8 @@ pub(in crate::dataset) use keyed::{Keyed, KeyedPieces};
 pub(in crate::dataset) use keys::PrefixKeys;
 pub(in crate::dataset) use own::{Own, OwnPieces};
 use records::Visit;
+#[cfg(feature = "python")]
+pub(crate) use records::read_also;
 pub(crate) use stand_in::{Member, Recipe, cut_value, fields, is_stand_in, recipe};
 
 use super::iter::DatasetIterator;
@@ -111,6 +113,11 @@ impl Planning<'_> {
 }
 
 impl<T, S> Plan<T, S> {
+    /// The same, made into something else by what `make` makes of the maker.
+    pub(crate) fn making<U, M: Make<U> + 'static>(self, make: impl FnOnce(Box<dyn Make<T>>) -> M) -> Plan<U, S> {
+        Plan { pass: self.pass, make: Box::new(make(self.make)), single: self.single }
+    }
+
     /// The same with another pass over the same stand-ins: that of a stage that changes their number or order, and none of them.
     ///
     /// # Errors

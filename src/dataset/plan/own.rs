@@ -6,11 +6,12 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use super::keys::PrefixKeys;
+use super::records::{as_element, length};
 use super::{Make, Member, Planning};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{MapDataset, Order, Ordered};
 use crate::dataset::run::chunks::Roots;
-use crate::element::{Element, Name};
+use crate::element::Name;
 use crate::error::{Error, Result};
 use crate::keys::Key;
 use crate::sync::Locked;
@@ -125,11 +126,15 @@ where
 
     /// Checks that the element number `piece` of `slot` is as long as its key says.
     fn check(&self, element: &dyn Any, slot: u64, piece: u32, cx: &mut Cx) -> Result<()> {
-        let Some(element) = element.downcast_ref::<Element>().filter(|_| !self.names.is_empty()) else { return Ok(()) };
+        if self.names.is_empty() {
+            return Ok(());
+        }
+        let Some(element) = as_element(element).transpose()? else { return Ok(()) };
         let mut lens = Vec::new();
         self.keys.key(slot, &mut lens)?;
-        for (name, expected) in self.names.iter().zip(&lens[piece as usize * self.names.len()..]) {
-            let len = element.array(name)?.shape().first().copied().unwrap_or(1);
+        for (name, expected) in self.names.iter().zip(lens.get(piece as usize * self.names.len()..).unwrap_or_default())
+        {
+            let len = length(&element, name)?;
             if len != *expected as usize {
                 return Err(self.stale(&format!("{name:?} has {len} cells, and its key says {expected}"), slot, cx));
             }
@@ -140,7 +145,7 @@ where
     /// Checks how many elements `slot` has yielded.
     fn check_count(&self, count: usize, slot: u64, cx: &mut Cx) -> Result<()> {
         match self.keys.key(slot, &mut Vec::new())? {
-            Key::Yields(expected) if expected as usize == count => Ok(()),
+            Key::Elements(expected) if expected as usize == count => Ok(()),
             _ => Err(self.stale(&format!("it has become {count} elements, and its key says otherwise"), slot, cx)),
         }
     }

@@ -1,8 +1,9 @@
 //! Records of a source that are evaluated for their keys.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::keys::SourceOf;
 use crate::cx::Cx;
@@ -11,9 +12,36 @@ use crate::dataset::run::evaluate::caught;
 use crate::element::{Element, Name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys::{Key, Keyed};
+use crate::sync::Locked;
 
 /// Visits each element that an index has yielded: itself, or those of a list.
 pub(in crate::dataset) type Visit<T> = fn(&T, &mut dyn FnMut(&dyn Any) -> Result<()>) -> Result<()>;
+
+/// Reads an item of one type as an element; `None` for an item of another.
+pub(crate) type AsElement = fn(&dyn Any) -> Option<Result<Element>>;
+
+/// Types of items that stand for elements.
+static MORE: Mutex<Vec<AsElement>> = Mutex::new(Vec::new());
+
+/// Has items of one more type read as elements.
+#[cfg(feature = "python")]
+pub(crate) fn read_also(item: AsElement) {
+    MORE.locked().push(item);
+}
+
+/// Reads an item as an element, if it is of a type that can be.
+pub(super) fn as_element(item: &dyn Any) -> Option<Result<Cow<'_, Element>>> {
+    if let Some(element) = item.downcast_ref::<Element>() {
+        return Some(Ok(Cow::Borrowed(element)));
+    }
+    let more = MORE.locked().clone();
+    more.into_iter().find_map(|read| read(item)).map(|element| element.map(Cow::Owned))
+}
+
+/// Counts the cells of an array.
+pub(super) fn length(element: &Element, name: &str) -> Result<usize> {
+    Ok(element.array(name)?.shape().first().copied().unwrap_or(1))
+}
 
 /// Records that are evaluated at a time.
 const TOGETHER: u64 = 64;
@@ -38,17 +66,17 @@ impl<D: MapDataset> RecordsOf<D> {
             count = count.saturating_add(1);
             self.lengths(element, lens)
         })?;
-        Ok(Key::Yields(count))
+        Ok(Key::Elements(count))
     }
 
     fn lengths(&self, element: &dyn Any, lens: &mut Vec<u32>) -> Result<()> {
         if self.names.is_empty() {
             return Ok(());
         }
-        let element = element.downcast_ref::<Element>();
-        let element = element.ok_or_else(|| Error::config("lengths are asked of elements that have no arrays"))?;
+        let element =
+            as_element(element).ok_or_else(|| Error::config("lengths are asked of elements that have no arrays"))??;
         for name in &self.names {
-            let len = element.array(name)?.shape().first().copied().unwrap_or(1);
+            let len = length(&element, name)?;
             lens.push(u32::try_from(len).map_err(|_| Error::data(format!("{name:?} has {len} cells")))?);
         }
         Ok(())
@@ -82,7 +110,7 @@ impl<D: MapDataset + 'static> Keyed for RecordsOf<D> {
                 lens.clear();
                 let key = match slot {
                     Ok(Some(yielded)) => self.measure(&yielded, &mut lens),
-                    Ok(None) => Ok(Key::Yields(0)),
+                    Ok(None) => Ok(Key::Elements(0)),
                     Err(error) => Err(error),
                 };
                 match key {

@@ -29,10 +29,10 @@ pub use self::writer::{ArrayRecordWriter, ArrayRecordWriterOptions};
 use super::content::{self, Contents};
 use super::files::Patterns;
 use super::formats::Format;
-use super::mmap::{Access, prefetch};
 use super::numbered::{File, Files, Grouped, GroupedFiles, Numbered, Opening, named_source, source_options};
 use crate::element::Buffer;
 use crate::error::{Error, ErrorKind, Result};
+use crate::mmap::{Access, prefetch};
 
 /// Records of ArrayRecord files, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of bytes ([`Buffer`]).
 ///

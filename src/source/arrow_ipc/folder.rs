@@ -7,13 +7,13 @@ use serde::Deserialize;
 use super::features::features;
 use crate::element::Name;
 use crate::error::{Error, ErrorKind, Result};
+use crate::mmap::Access;
 use crate::place::Location;
 use crate::source::arrow::kind::Kind;
 use crate::source::content::{self, Content};
 use crate::source::detect::detect_folder;
 use crate::source::files::Patterns;
 use crate::source::formats::Format;
-use crate::source::mmap::Access;
 
 /// Says which files there are, in which order.
 pub(super) const STATE: &str = "state.json";

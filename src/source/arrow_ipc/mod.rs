@@ -28,13 +28,13 @@ use super::arrow::value::Memory;
 use super::content::{self, Content, Contents};
 use super::files::{FileId, Patterns};
 use super::formats::Format;
-use super::mmap::Access;
 use super::numbered::source_options;
 use super::units::{Held, Key, Units};
 use crate::cores;
 use crate::element::{Name, Run};
 use crate::error::{Error, Result};
 use crate::fork::OwnLock;
+use crate::mmap::Access;
 use crate::place::Location;
 
 /// Rows of Arrow's IPC files and streams, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`](crate::Element).

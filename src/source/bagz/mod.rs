@@ -16,11 +16,11 @@ use super::content::{self, Contents};
 use super::files::{self, Patterns};
 use super::firsts::Firsts;
 use super::formats::Format;
-use super::mmap::Access;
 use super::numbered::{File, Files, Numbered, named_source, source_options};
 use crate::dataset::map::RandomAccess;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
+use crate::mmap::Access;
 
 /// Records of Bagz files, by number: a [`RandomAccess`] source of bytes ([`Buffer`]).
 ///

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use super::super::content::{self, Content};
 use super::super::formats::bagz::limits_path;
-use super::super::mmap::Access;
 use super::super::numbered::Opening;
 use super::frame;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
+use crate::mmap::Access;
 
 /// Bytes of a limit.
 const LIMIT: u64 = 8;

@@ -21,7 +21,6 @@ use super::formats::Format;
 use super::index::begins_line;
 use super::index_cache::{IndexCache, Records, load_or_find};
 use super::lines::other_file;
-use super::mmap::Access;
 use super::numbered::{File, Files, Numbered, named_source, source_options};
 use super::starts::{Facts, Starts, StartsBuilder};
 use crate::cores;
@@ -29,6 +28,7 @@ use crate::dataset::iter::InPlace;
 use crate::dataset::map::GetStacked;
 use crate::element::{BatchMut, ColumnMut, Element, Name};
 use crate::error::{Error, Result};
+use crate::mmap::Access;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 /// Bytes in which the delimiter is looked for.

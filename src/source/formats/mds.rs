@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::facts::{Facts, Turn};
 use super::probe::Probe;
+use crate::mmap::Access;
 use crate::source::content::Content;
-use crate::source::mmap::Access;
 
 pub(super) const FACTS: Facts =
     Facts { sign: Some((Turn::Json, is_index)), is_folder: Some(is_folder), ..Facts::of("mds", &[]) };

@@ -27,13 +27,13 @@ use super::columns::check_choice;
 use super::content::{self, Contents};
 use super::decode::IMAGES;
 use super::files::{FileId, Patterns};
-use super::mmap::Access;
 use super::numbered::{File, Files, Grouped, GroupedFiles, Numbered, named_source, source_options};
 use crate::cores;
 #[cfg(any(test, fuzzing))]
 use crate::element::Buffer;
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
+use crate::mmap::Access;
 use crate::place::Location;
 
 /// Samples of MDS folders, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`].

@@ -14,11 +14,11 @@ pub use self::writer::{MegatronWriter, MegatronWriterOptions};
 use super::content::{self, Content};
 use super::files::{self, Patterns};
 use super::formats::Format;
-use super::mmap::Access;
 use super::npy::aligned;
 use super::numbered::{File, Files, Numbered, Opening, named_source, source_options};
 use crate::element::{Array, Buffer, DType, Element, Name, Ragged, RaggedColumn};
 use crate::error::{Error, Result};
+use crate::mmap::Access;
 
 pub(crate) use self::index::is_index;
 

@@ -12,12 +12,12 @@ pub use self::writer::{NpyWriter, NpyWriterOptions};
 use super::content;
 use super::files::{self, Patterns};
 use super::formats::Format;
-use super::mmap::Access;
 use super::numbered::{File, Files, Numbered, named_source};
 use crate::dataset::iter::InPlace;
 use crate::dataset::map::GetStacked;
 use crate::element::{Array, Buffer, Element, Name};
 use crate::error::{Error, Result};
+use crate::mmap::Access;
 
 /// Rows of `.npy` files along their first dimension: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`].
 ///

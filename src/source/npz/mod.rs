@@ -12,10 +12,10 @@ use self::zip::{Member, directory, local_data};
 use super::content::Content;
 use super::files::{Patterns, identity, locate};
 use super::formats::Format;
-use super::mmap::Access;
 use super::npy::{self, Header};
 use crate::element::{Array, Buffer, Element};
 use crate::error::{Error, Result};
+use crate::mmap::Access;
 use crate::units::Bytes;
 
 /// The named arrays of one `.npz` file, stored or deflated.

@@ -34,13 +34,13 @@ use super::contained::contained;
 use super::content::{self, Content, Contents};
 use super::files::{FileId, Patterns};
 use super::formats::Format;
-use super::mmap::Access;
 use super::numbered::source_options;
 use super::units::{Held, Key, Units};
 use crate::cores;
 use crate::element::{Name, Run};
 use crate::error::Result;
 use crate::fork::PerProcess;
+use crate::mmap::Access;
 use crate::place::Location;
 use crate::startup::making;
 

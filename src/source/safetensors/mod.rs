@@ -13,11 +13,11 @@ use super::columns::instead;
 use super::content::{self, Content, Contents};
 use super::files::{self, Patterns};
 use super::formats::Format;
-use super::mmap::Access;
 use super::npy::aligned;
 use super::numbered::{File, Files, Numbered, named_source, source_options};
 use crate::element::{Array, Element, Name};
 use crate::error::{Error, Result};
+use crate::mmap::Access;
 
 /// Tensors of safetensors files: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`].
 ///

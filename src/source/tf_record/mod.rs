@@ -22,12 +22,12 @@ use super::content::{self, Content, Contents, refuse_compressed};
 use super::files::Patterns;
 use super::formats::Format;
 use super::index_cache::{IndexCache, Records};
-use super::mmap::Access;
 use super::numbered::{File, Files, Numbered, named_source, source_options};
 use super::signs::{self, may_be_zlib};
 use super::starts::{Facts, Starts, StartsBuilder};
 use crate::element::Buffer;
 use crate::error::{Error, Result};
+use crate::mmap::Access;
 
 /// The first bytes of a file that say whether it is compressed.
 pub(crate) const BEGINNING: u64 = HEAD as u64;

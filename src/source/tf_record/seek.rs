@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::super::content::Content;
-use super::super::mmap::Access;
 use super::frame::{self, FOOT, HEAD};
 use super::reader::Reader;
 use crate::error::{Error, Result};
+use crate::mmap::Access;
 
 impl Reader {
     pub(crate) fn open_path(path: &Path, access: Access) -> Result<Self> {

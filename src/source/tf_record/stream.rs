@@ -6,11 +6,11 @@ use super::super::content::{self, Content, Contents};
 use super::super::file_stream::{FileState, FileStream, Forward, file_stream, shorter};
 use super::super::files::Patterns;
 use super::super::formats::Format;
-use super::super::mmap::Access;
 use super::reader::Reader;
 use crate::cx::Cx;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
+use crate::mmap::Access;
 
 file_stream! {
     /// Records of TFRecord files, gzip, zlib or plain, read front to back: an [`IterDataset`](crate::IterDataset) of bytes ([`Buffer`]).

@@ -23,11 +23,11 @@ use super::content::{self, Content, Contents, check_plain};
 use super::files::Patterns;
 use super::formats::Format;
 use super::index_cache::{IndexCache, Records};
-use super::mmap::Access;
 use super::numbered::{File, Files, Numbered, named_source, source_options};
 use super::starts::{Facts, Starts, StartsBuilder};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
+use crate::mmap::Access;
 
 /// Samples of WebDataset shards that are not compressed, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`]. Those of gzip, zstd and LZ4
 /// are read in order, by [`WebDatasetStream`].

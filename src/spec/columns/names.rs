@@ -35,6 +35,9 @@ impl<D: Stage> Stage for OfNames<D> {
     fn has_columns(&self) -> bool {
         true
     }
+    fn is_by_element(&self) -> bool {
+        self.0.is_by_element()
+    }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.0.parents()
     }
@@ -53,6 +56,10 @@ impl<D: MapDataset<Item = Element>> MapDataset for OfNames<D> {
 
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<Element> {
         self.0.get_many(indices, cx)
+    }
+
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<Element>> {
+        self.0.get_records(source, records, cx)
     }
 
     fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Element> {

@@ -7,7 +7,6 @@ use std::path::Path;
 
 use memmap2::Mmap;
 
-use crate::element::Owner;
 use crate::error::{Error, ErrorKind, Result};
 use crate::units::Bytes;
 
@@ -111,12 +110,6 @@ pub(crate) fn prefetch_pages(bytes: &[u8]) {
         prefetch(&page[..1]);
     }
     prefetch(bytes.last().map(std::slice::from_ref).unwrap_or_default());
-}
-
-impl Owner for Mapping {
-    fn bytes(&self) -> &[u8] {
-        self.bytes()
-    }
 }
 
 impl fmt::Debug for Mapping {

@@ -1,0 +1,234 @@
+//! Keys in memory.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+
+/// The key of one slot: what becomes of the record that stands there, as far as a plan must know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// The record yields so many elements: none where a filter drops it, as a rule one, several behind `flat_map`.
+    Elements(u32),
+    /// The record is bad: evaluating it is an error, which a policy may skip.
+    Bad,
+}
+
+impl Key {
+    /// The most elements of a slot.
+    pub const MOST: u32 = u32::MAX - 1;
+
+    /// Elements that the slot yields.
+    #[inline]
+    pub fn elements(self) -> u32 {
+        match self {
+            Self::Elements(elements) => elements,
+            Self::Bad => 0,
+        }
+    }
+
+    /// The number that stands for it: small for what is frequent. More than [`MOST`](Self::MOST) elements have none of their own.
+    #[inline]
+    pub(super) fn code(self) -> u32 {
+        match self {
+            Self::Elements(elements @ 0..2) => elements,
+            Self::Bad => BAD,
+            Self::Elements(elements) => elements.saturating_add(1),
+        }
+    }
+
+    /// The key for which a number stands.
+    #[inline]
+    pub(super) fn of_code(code: u32) -> Self {
+        match code {
+            0..BAD => Self::Elements(code),
+            BAD => Self::Bad,
+            _ => Self::Elements(code - 1),
+        }
+    }
+}
+
+/// The code of [`Key::Bad`].
+const BAD: u32 = 2;
+/// The code of one element.
+pub(super) const ONE: u32 = 1;
+
+/// Keys of slots in a row, with the lengths of what these yield.
+///
+/// A block of a key file has [`BLOCK`](super::BLOCK) slots, the last one what is left; one in memory may have any number. Keys that yield one
+/// element each take 4 bytes a column, others 4 bytes more.
+///
+/// ```
+/// use gristmill::keys::{Key, KeyBlock};
+///
+/// let mut block = KeyBlock::new(1);
+/// block.push(1, &[512])?;
+/// block.push(0, &[])?;
+/// block.push_bad();
+/// block.push(2, &[40, 7])?;
+/// let keys: Vec<_> = block.iter().collect();
+/// assert_eq!(keys, [(Key::Elements(1), &[512][..]), (Key::Elements(0), &[]), (Key::Bad, &[]), (Key::Elements(2), &[40, 7])]);
+/// assert_eq!((block.len(), block.elements()), (4, 3));
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeyBlock {
+    columns: usize,
+    slots: usize,
+    elements: u64,
+    /// A number for each slot; none while every slot yields one element.
+    codes: Vec<u32>,
+    /// Element by element, and of each one column after the other.
+    lens: Vec<u32>,
+}
+
+impl KeyBlock {
+    /// A block of no slots yet, whose elements have a length in each of so many columns.
+    pub fn new(columns: usize) -> Self {
+        Self { columns, slots: 0, elements: 0, codes: Vec::new(), lens: Vec::new() }
+    }
+
+    /// Adds a slot that yields so many elements, whose lengths are given element by element, each with a number for every column.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are fewer or more lengths than that, or more than [`Key::MOST`] elements.
+    #[inline]
+    pub fn push(&mut self, yields: u32, lens: &[u32]) -> Result<()> {
+        if yields > Key::MOST || lens.len() as u64 != u64::from(yields) * self.columns as u64 {
+            return Err(self.refused(yields, lens));
+        }
+        self.lens.extend_from_slice(lens);
+        self.push_key(Key::Elements(yields));
+        Ok(())
+    }
+
+    /// Adds a slot whose record is bad.
+    #[inline]
+    pub fn push_bad(&mut self) {
+        self.push_key(Key::Bad);
+    }
+
+    #[cold]
+    fn refused(&self, yields: u32, lens: &[u32]) -> Error {
+        if yields > Key::MOST {
+            return Error::config(format!("a slot yields {yields} elements, and a key holds {} at most", Key::MOST));
+        }
+        Error::config(format!("a key of {yields} elements and {} columns has {} lengths", self.columns, lens.len()))
+    }
+
+    /// Adds a slot, whose lengths were added.
+    #[inline]
+    pub(super) fn push_key(&mut self, key: Key) {
+        if key.code() != ONE || !self.codes.is_empty() {
+            self.codes.resize(self.slots, ONE);
+            self.codes.push(key.code());
+        }
+        self.slots += 1;
+        self.elements += u64::from(key.elements());
+    }
+
+    /// The lengths, to which those of a slot that comes next may be added.
+    #[inline]
+    pub(super) fn lens_mut(&mut self) -> &mut Vec<u32> {
+        &mut self.lens
+    }
+
+    /// Takes every slot away, and keeps the memory.
+    pub fn clear(&mut self) {
+        (self.slots, self.elements) = (0, 0);
+        self.codes.clear();
+        self.lens.clear();
+    }
+
+    /// Slots.
+    pub fn len(&self) -> usize {
+        self.slots
+    }
+
+    /// Whether it has no slots.
+    pub fn is_empty(&self) -> bool {
+        self.slots == 0
+    }
+
+    /// Columns of which each element has a length.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Elements that all slots yield together.
+    pub fn elements(&self) -> u64 {
+        self.elements
+    }
+
+    /// Lengths of all elements, element by element, and of each one column after the other.
+    pub fn lens(&self) -> &[u32] {
+        &self.lens
+    }
+
+    /// The key of each slot, and the lengths of its elements, as [`push`](Self::push) takes them.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Key, &[u32])> {
+        let mut rest = self.lens.as_slice();
+        (0..self.slots).map(move |slot| {
+            let key = Key::of_code(self.code(slot));
+            let (lens, behind) = rest.split_at(key.elements() as usize * self.columns);
+            rest = behind;
+            (key, lens)
+        })
+    }
+
+    /// The number that stands for the key of a slot.
+    #[inline]
+    pub(super) fn code(&self, slot: usize) -> u32 {
+        self.codes.get(slot).copied().unwrap_or(ONE)
+    }
+}
+
+impl fmt::Debug for KeyBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyBlock({} slots, {} elements, {} columns)", self.slots, self.elements, self.columns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_a_number_of_its_own() {
+        let keys = [0, 1, 2, 3, Key::MOST].map(Key::Elements).into_iter().chain([Key::Bad]);
+        for key in keys.clone() {
+            assert_eq!(Key::of_code(key.code()), key);
+            assert_eq!(keys.clone().filter(|other| other.code() == key.code()).count(), 1, "{key:?}");
+        }
+        assert_eq!(Key::Elements(1).code(), ONE);
+    }
+
+    #[test]
+    fn keys_of_one_element_take_no_numbers() {
+        let mut block = KeyBlock::new(2);
+        block.push(1, &[5, 6]).unwrap();
+        block.push(1, &[7, 8]).unwrap();
+        assert!(block.codes.is_empty());
+        block.push_bad();
+        block.push(1, &[9, 0]).unwrap();
+        assert_eq!(block.codes, [1, 1, 2, 1]);
+        assert_eq!(block.iter().last(), Some((Key::Elements(1), &[9, 0][..])));
+        block.clear();
+        assert_eq!((block.len(), block.elements(), block.iter().count()), (0, 0, 0));
+        assert_eq!(block, KeyBlock::new(2));
+    }
+
+    #[test]
+    fn lengths_that_do_not_fit_are_refused() {
+        let mut block = KeyBlock::new(2);
+        let error = block.push(2, &[1, 2, 3]).unwrap_err();
+        assert_eq!(error.to_string(), "a key of 2 elements and 2 columns has 3 lengths");
+        assert!(block.push(u32::MAX, &[]).is_err() && block.is_empty());
+        let mut bare = KeyBlock::new(0);
+        bare.push(Key::MOST, &[]).unwrap();
+        assert_eq!(
+            (bare.elements(), bare.iter().next()),
+            (Key::MOST.into(), Some((Key::Elements(Key::MOST), &[][..])))
+        );
+        assert!(bare.push(1, &[1]).is_err());
+    }
+}

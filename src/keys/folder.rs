@@ -1,0 +1,180 @@
+//! Key files of a folder.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use rayon::prelude::*;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::find::{KeySource, Keyed, Keys};
+use super::{Key, KeyBlock, KeyFile, KeyHead, KeyWriter};
+use crate::cores;
+use crate::error::{Error, Result};
+use crate::sync::Locked;
+
+/// Key files by what they are keys of: `gristmill index --keys` writes them.
+///
+/// A file is named by a hash of its source and of the stages behind that see each element alone; so several pipelines share one, and keys
+/// of data or stages that have changed are not found.
+#[derive(Clone, Debug)]
+pub struct KeyFolder {
+    folder: PathBuf,
+    /// Whether it is an error if keys are not there.
+    needed: bool,
+    open: Arc<Mutex<HashMap<PathBuf, Arc<KeyFile>>>>,
+}
+
+/// A key file that was written, or that was there.
+#[derive(Clone, Debug)]
+pub struct RecordedKeys {
+    /// The file.
+    pub path: PathBuf,
+    /// The source, as a fingerprint names it.
+    pub source: String,
+    /// Records, and the elements that they yield.
+    pub records: u64,
+    /// Elements that those yield.
+    pub elements: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Whether it was there already.
+    pub was_there: bool,
+}
+
+impl KeyFolder {
+    /// The key files in `folder`, which need not exist.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), needed: false, open: Arc::default() }
+    }
+
+    /// The same, where keys that are not there are an error: without them a host evaluates everything.
+    pub fn needed(self) -> Self {
+        Self { needed: true, ..self }
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The file of the keys of `keyed`.
+    fn file(&self, keyed: &dyn Keyed) -> PathBuf {
+        self.folder.join(format!("{}.gmk", fingerprint(keyed)))
+    }
+
+    /// Makes the keys of `keyed` on all cores, unless they are there, and tells `progress` now and then of how many records there are keys. Where
+    /// it was interrupted, it goes on.
+    ///
+    /// # Errors
+    /// Errors of evaluating records that are not of the data, and of writing the file.
+    pub fn record(&self, keyed: &dyn Keyed, mut progress: impl FnMut(u64)) -> Result<RecordedKeys> {
+        let path = self.file(keyed);
+        let was_there = path.exists() && KeyFile::open(&path)?.check(&head(keyed)).is_ok();
+        if !was_there {
+            std::fs::create_dir_all(&self.folder).map_err(|e| Error::io(e, &self.folder))?;
+            let mut writer = KeyWriter::resume(&path, head(keyed))?;
+            while writer.slots_wanted() > 0 {
+                let first = writer.next_slot();
+                writer.push_block(&block(keyed, first, writer.slots_wanted() as u64)?)?;
+                progress(writer.next_slot());
+            }
+            writer.finish()?;
+        }
+        let (file, bytes) = (KeyFile::open(&path)?, std::fs::metadata(&path).map_err(|e| Error::io(e, &path))?.len());
+        let source = keyed.lines().first().cloned().unwrap_or_default();
+        Ok(RecordedKeys { path, source, records: file.len(), elements: file.elements(), bytes, was_there })
+    }
+}
+
+#[cold]
+fn missing(keyed: &dyn Keyed, path: &Path) -> Error {
+    let chain = keyed.lines().join(" → ");
+    Error::config(format!("there are no keys of {chain}")).path(path).help(
+        "`gristmill index --keys PIPELINE.yaml` makes them; or leave `keys` out, and each host evaluates everything",
+    )
+}
+
+/// The hash by which a file is found.
+fn fingerprint(keyed: &dyn Keyed) -> String {
+    format!("{:016x}", xxh3_64(keyed.lines().join("\n").as_bytes()))
+}
+
+fn head(keyed: &dyn Keyed) -> KeyHead {
+    let head = KeyHead::new(fingerprint(keyed), keyed.records());
+    head.stages(keyed.lines()).columns(keyed.names())
+}
+
+/// Records of which one thread makes the keys at a time.
+const TOGETHER: u64 = 512;
+
+/// Makes the keys of `count` records from `first` on, on all cores.
+fn block(keyed: &dyn Keyed, first: u64, count: u64) -> Result<KeyBlock> {
+    let starts: Vec<u64> = (first..first + count).step_by(TOGETHER as usize).collect();
+    let make = |&start: &u64| {
+        let mut part = KeyBlock::new(keyed.names().len());
+        let mut pushed = Ok(());
+        keyed.make(start..(first + count).min(start + TOGETHER), &mut |key, lens| {
+            if pushed.is_ok() {
+                pushed = push(&mut part, key, lens);
+            }
+        })?;
+        pushed.map(|()| part)
+    };
+    let parts: Vec<Result<KeyBlock>> = cores::on_all(|| starts.par_iter().map(make).collect());
+    let mut block = KeyBlock::new(keyed.names().len());
+    for part in parts {
+        for (key, lens) in part?.iter() {
+            push(&mut block, key, lens)?;
+        }
+    }
+    Ok(block)
+}
+
+fn push(block: &mut KeyBlock, key: Key, lens: &[u32]) -> Result<()> {
+    match key {
+        Key::Elements(elements) => block.push(elements, lens),
+        Key::Bad => {
+            block.push_bad();
+            Ok(())
+        }
+    }
+}
+
+impl KeySource for KeyFolder {
+    fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>> {
+        let path = self.file(&**keyed);
+        let mut open = self.open.locked();
+        let file = match open.get(&path) {
+            Some(file) => file.clone(),
+            None if !path.exists() && self.needed => return Err(missing(&**keyed, &path)),
+            None if !path.exists() => return Ok(None),
+            None => open.entry(path.clone()).or_insert(KeyFile::open(&path)?).clone(),
+        };
+        file.check(&head(&**keyed))?;
+        let columns: Vec<usize> = keyed.names().iter().filter_map(|name| file.head().column(name)).collect();
+        let all = columns.iter().copied().eq(0..file.head().columns.len());
+        Ok(Some(Arc::new(OfFile { file, columns: (!all).then_some(columns) })))
+    }
+}
+
+/// Keys of a file, with the lengths of some of its columns, if not of all.
+struct OfFile {
+    file: Arc<KeyFile>,
+    columns: Option<Vec<usize>>,
+}
+
+impl Keys for OfFile {
+    fn key(&self, record: u64, lens: &mut Vec<u32>) -> Result<Key> {
+        let mut all = Vec::new();
+        let key = self.file.key(record, &mut all)?;
+        match &self.columns {
+            None => lens.append(&mut all),
+            Some(columns) => {
+                let width = self.file.head().columns.len().max(1);
+                lens.extend(all.chunks(width).flat_map(|of| columns.iter().map(|&column| of[column])));
+            }
+        }
+        Ok(key)
+    }
+}

@@ -1,0 +1,45 @@
+//! The target of fuzzers: a key file in memory.
+
+use super::block::KeyBlock;
+use super::file::KeyFile;
+use super::{BLOCK, Sums, encoded};
+
+/// Blocks that are read of a file, and slots that are read one by one of a block.
+const READ: u64 = 1000;
+/// Small files can claim very many elements; memory for those would be taken.
+const ELEMENTS: u64 = 1 << 20;
+
+/// A key file: a block, its slots one by one and those gathered in another order hold the same keys, and so does what is encoded again. Hashes
+/// are not checked here, or damage would never get behind them.
+pub(crate) fn keys(data: &[u8]) {
+    let Ok(file) = KeyFile::of_bytes(data.to_vec(), Sums::Ignored) else { return };
+    for number in 0..file.blocks().min(READ) {
+        if file.elements_before(number + 1) - file.elements_before(number) > ELEMENTS {
+            continue;
+        }
+        let Ok(block) = file.block(number) else { continue };
+        let slots: Vec<u64> = (0..(block.len() as u64).min(READ)).map(|slot| number * BLOCK as u64 + slot).collect();
+        let mut lens = Vec::new();
+        let mut expected = Vec::new();
+        for (&slot, (key, of_block)) in slots.iter().zip(block.iter()) {
+            assert_eq!(file.key(slot, &mut lens).expect("a key of a block that was read"), key);
+            assert_eq!(lens, of_block);
+            expected.push((key, of_block));
+        }
+        let backwards: Vec<u64> = slots.iter().rev().copied().collect();
+        let mut gathered = KeyBlock::new(block.columns());
+        file.gather(&backwards, &mut gathered).expect("keys of a block that was read");
+        assert!(gathered.iter().eq(expected.into_iter().rev()));
+
+        let mut bytes = Vec::new();
+        let head = encoded::encode(&block, number, 0, 0, &mut bytes).expect("a block that was read");
+        let again = encoded::Encoded {
+            bytes: &bytes,
+            columns: block.columns(),
+            slots: block.len(),
+            elements: head.elements as usize,
+        };
+        let mut decoded = KeyBlock::new(block.columns());
+        assert!(again.is_whole() && again.decode(&mut decoded).is_some() && decoded == *block);
+    }
+}

@@ -1,0 +1,259 @@
+//! The head of a key file: whose keys it holds.
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Sums;
+use crate::error::{Error, Result};
+
+/// The version of the format that this crate writes.
+pub const FORMAT: u32 = 1;
+/// The text that every key file begins with.
+const BEGINNING: &[u8] = b"{\"gristmill_keys\":";
+/// Bytes of the hash behind the line.
+const HASH: usize = 8;
+/// The most columns that keys have lengths of.
+const MOST_COLUMNS: usize = 16;
+/// The most slots of a file.
+const MOST_SLOTS: u64 = 1 << 48;
+
+/// The prefix whose keys a file holds, its sources, and the columns that there are lengths of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyHead {
+    /// The hash of the stages, as checkpoints have it.
+    pub fingerprint: String,
+    /// Every stage with its parameters, in post-order: what the fingerprint is made of, so that an error can name the first that differs.
+    #[serde(default)]
+    pub stages: Vec<String>,
+    /// A line for each source that says which files it has and what tells them from others.
+    #[serde(default)]
+    pub sources: Vec<String>,
+    /// Names of the arrays of which each element has a length.
+    #[serde(default)]
+    pub columns: Vec<String>,
+    /// Slots, each with a key.
+    pub len: u64,
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    gristmill_keys: u32,
+    #[serde(flatten)]
+    head: &'a KeyHead,
+}
+
+impl KeyHead {
+    /// The head of a file of `len` keys, of a prefix of which nothing but the fingerprint is told.
+    pub fn new(fingerprint: impl Into<String>, len: u64) -> Self {
+        Self { fingerprint: fingerprint.into(), stages: Vec::new(), sources: Vec::new(), columns: Vec::new(), len }
+    }
+
+    /// The same with these stages.
+    #[must_use]
+    pub fn stages(self, stages: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { stages: stages.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// The same with these sources.
+    #[must_use]
+    pub fn sources(self, sources: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { sources: sources.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// The same with lengths of these arrays.
+    #[must_use]
+    pub fn columns(self, columns: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { columns: columns.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// The place of a column among the lengths of an element.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column == name)
+    }
+
+    /// Checks that this is the head of a file for `wanted`: the same prefix over the same sources, with lengths of all columns that are wanted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`](crate::ErrorKind::State) with the first stage, source or column that differs.
+    pub fn check(&self, wanted: &Self) -> Result<()> {
+        let differs = |what: &str, theirs: &str, ours: &str| {
+            Err(stale(Error::state(format!("the keys are of another prefix: {what} was {theirs} and is {ours}"))))
+        };
+        if self.fingerprint != wanted.fingerprint {
+            return match first_that_differs(&self.stages, &wanted.stages) {
+                Some((at, theirs, ours)) => differs(&format!("stage {at}"), theirs, ours),
+                None => differs("the fingerprint", &self.fingerprint, &wanted.fingerprint),
+            };
+        }
+        if let Some((at, theirs, ours)) = first_that_differs(&self.sources, &wanted.sources) {
+            return differs(&format!("source {at}"), theirs, ours);
+        }
+        if self.len != wanted.len {
+            return differs("their number", &self.len.to_string(), &wanted.len.to_string());
+        }
+        match wanted.columns.iter().find(|name| self.column(name).is_none()) {
+            None => Ok(()),
+            Some(name) => {
+                let has = if self.columns.is_empty() { "none".to_owned() } else { self.columns.join(", ") };
+                Err(stale(Error::state(format!("the keys hold no lengths of {name:?}, the columns are: {has}"))))
+            }
+        }
+    }
+
+    /// Checks that a file can have this head.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it has too many columns or slots, or a column twice.
+    pub(super) fn check_writable(&self) -> Result<()> {
+        if self.columns.len() > MOST_COLUMNS {
+            let text = format!("keys with lengths of {} columns, at most {MOST_COLUMNS} are held", self.columns.len());
+            return Err(Error::config(text));
+        }
+        if self.len > MOST_SLOTS {
+            return Err(Error::config(format!("{} keys, a file holds {MOST_SLOTS} at most", self.len)));
+        }
+        let twice = self.columns.iter().enumerate().find(|(at, name)| self.column(name) != Some(*at));
+        twice.map_or(Ok(()), |(_, name)| Err(Error::config(format!("keys with lengths of {name:?} twice"))))
+    }
+
+    /// The line with the hash behind it, and that hash.
+    pub(super) fn encode(&self) -> (Vec<u8>, u64) {
+        let written = Written { gristmill_keys: FORMAT, head: self };
+        let mut line = serde_json::to_vec(&written).expect("strings and numbers serialise");
+        line.push(b'\n');
+        let hash = xxh3_64(&line);
+        line.extend(hash.to_le_bytes());
+        (line, hash)
+    }
+
+    /// The head at the beginning of these bytes, its hash, and where it ends.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if it is none or damaged, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if
+    /// it is of another version.
+    pub(super) fn decode(bytes: &[u8], sums: Sums) -> Result<(Self, u64, usize)> {
+        let damaged = |text: String| stale(Error::data(text).offset(0));
+        if !bytes.starts_with(BEGINNING) {
+            return Err(damaged("is no key file: its first bytes are others".into()));
+        }
+        let cut = || damaged("the head is cut off".into());
+        let end = memchr::memchr(b'\n', bytes).ok_or_else(cut)? + 1;
+        let (line, rest) = bytes.split_at(end);
+        let (written, hash) = (u64::from_le_bytes(*rest.first_chunk().ok_or_else(cut)?), xxh3_64(line));
+        if sums.differ(written, hash) {
+            return Err(damaged(format!("the hash of the head is {written:#018x}, computed {hash:#018x}")));
+        }
+        let head = Self::parse(line).map_err(|e| e.offset(0))?;
+        head.check_writable().map_err(|e| damaged(format!("the head cannot be: {}", e.message())))?;
+        Ok((head, hash, end + HASH))
+    }
+
+    fn parse(line: &[u8]) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Version {
+            gristmill_keys: u32,
+        }
+        let none = |e: serde_json::Error| stale(Error::data(format!("the head is none: {e}")));
+        match serde_json::from_slice(line).map_err(none)? {
+            Version { gristmill_keys: FORMAT } => serde_json::from_slice(line).map_err(none),
+            Version { gristmill_keys: version } => {
+                let text = format!("keys of format {version}, and this gristmill reads format {FORMAT}");
+                Err(stale(Error::unsupported(text)))
+            }
+        }
+    }
+}
+
+/// The first place where two lists differ, and what stands there.
+fn first_that_differs<'a>(theirs: &'a [String], ours: &'a [String]) -> Option<(usize, &'a str, &'a str)> {
+    let at = theirs.iter().zip(ours).position(|(a, b)| a != b);
+    let at = at.or_else(|| (theirs.len() != ours.len()).then_some(theirs.len().min(ours.len())))?;
+    let line = |lines: &'a [String]| lines.get(at).map_or("nothing", String::as_str);
+    Some((at, line(theirs), line(ours)))
+}
+
+/// Adds what is to be done with a file of other keys, or of none.
+#[cold]
+pub(super) fn stale(error: Error) -> Error {
+    error.help("make it again with `gristmill index --keys`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head() -> KeyHead {
+        KeyHead::new("12ab", 70_000)
+            .stages(["jsonl(a.jsonl)", "filter(min=3)"])
+            .sources(["a.jsonl 17"])
+            .columns(["tokens", "image"])
+    }
+
+    #[test]
+    fn a_head_is_a_line_of_json() {
+        let (bytes, hash) = head().encode();
+        let line = std::str::from_utf8(&bytes[..bytes.len() - HASH]).unwrap();
+        let expected = r#"{"gristmill_keys":1,"fingerprint":"12ab","stages":["jsonl(a.jsonl)","filter(min=3)"],"sources":["a.jsonl 17"],"columns":["tokens","image"],"len":70000}"#;
+        assert_eq!(line, format!("{expected}\n"));
+        let mut longer = bytes.clone();
+        longer.extend(b"blocks");
+        assert_eq!(KeyHead::decode(&longer, Sums::Checked).unwrap(), (head(), hash, bytes.len()));
+    }
+
+    #[test]
+    fn other_versions_and_files_are_refused() {
+        let of = |line: &str| {
+            let line = format!("{line}\n");
+            let bytes = [line.as_bytes(), &xxh3_64(line.as_bytes()).to_le_bytes()].concat();
+            KeyHead::decode(&bytes, Sums::Checked).unwrap_err()
+        };
+        let error = of(r#"{"gristmill_keys":2,"columns":7}"#);
+        assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
+        assert_eq!(error.to_string(), "byte 0: keys of format 2, and this gristmill reads format 1");
+        for line in
+            [r#"{"gristmill_keys":1}"#, r#"{"gristmill_keys":1"#, r#"{"gristmill_keys":"1","fingerprint":"","len":1}"#]
+        {
+            assert!(of(line).message().starts_with("the head is none"), "{line}");
+        }
+        let many = of(&format!(r#"{{"gristmill_keys":1,"fingerprint":"","len":{}}}"#, u64::MAX));
+        assert!(many.message().starts_with("the head cannot be"), "{many}");
+        let twice = of(r#"{"gristmill_keys":1,"fingerprint":"","columns":["a","a"],"len":1}"#);
+        assert_eq!(twice.message(), "the head cannot be: keys with lengths of \"a\" twice");
+        for bytes in [&b""[..], b"{\"gristmill", b"PAR1", b"{\"gristmill_keys\":1}", b"{\"gristmill_keys\":1}\n1234567"]
+        {
+            let error = KeyHead::decode(bytes, Sums::Checked).unwrap_err();
+            assert_eq!(error.help_text(), Some("make it again with `gristmill index --keys`"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_first_that_differs_is_named() {
+        let message = |change: fn(&mut KeyHead)| {
+            let mut wanted = head();
+            change(&mut wanted);
+            let error = head().check(&wanted).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::State);
+            error.message().to_owned()
+        };
+        assert!(head().check(&head()).is_ok());
+        assert!(head().check(&head().columns(["image"])).is_ok());
+        let changed = |wanted: &mut KeyHead| {
+            wanted.fingerprint = "0".into();
+            wanted.stages.push("map(f)".into());
+        };
+        assert_eq!(message(changed), "the keys are of another prefix: stage 2 was nothing and is map(f)");
+        assert_eq!(
+            message(|wanted| wanted.fingerprint = "0".into()),
+            "the keys are of another prefix: the fingerprint was 12ab and is 0"
+        );
+        assert_eq!(
+            message(|wanted| wanted.sources[0] = "a.jsonl 18".into()),
+            "the keys are of another prefix: source 0 was a.jsonl 17 and is a.jsonl 18"
+        );
+        assert_eq!(message(|wanted| wanted.len = 3), "the keys are of another prefix: their number was 70000 and is 3");
+        assert_eq!(
+            message(|wanted| wanted.columns = vec!["len".into()]),
+            "the keys hold no lengths of \"len\", the columns are: tokens, image"
+        );
+    }
+}

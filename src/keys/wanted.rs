@@ -1,0 +1,44 @@
+//! Keys that a pipeline would ask for.
+
+use std::sync::{Arc, Mutex};
+
+use super::Key;
+use super::find::{KeySource, Keyed, Keys};
+use crate::error::{Error, Result};
+use crate::sync::Locked;
+
+/// Notes what keys are asked for, and has none.
+#[derive(Clone, Default)]
+pub(crate) struct Wanted(Arc<Mutex<Vec<Arc<dyn Keyed>>>>);
+
+impl Wanted {
+    /// What was asked for, each once.
+    pub(crate) fn take(&self) -> Vec<Arc<dyn Keyed>> {
+        let mut all = std::mem::take(&mut *self.0.locked());
+        let mut seen = std::collections::HashSet::new();
+        all.retain(|keyed| seen.insert((keyed.lines().to_vec(), keyed.names().to_vec())));
+        all
+    }
+}
+
+impl std::fmt::Debug for Wanted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Wanted")
+    }
+}
+
+impl KeySource for Wanted {
+    fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>> {
+        self.0.locked().push(keyed.clone());
+        Ok(Some(Arc::new(NoKeys)))
+    }
+}
+
+/// No keys at all.
+struct NoKeys;
+
+impl Keys for NoKeys {
+    fn key(&self, record: u64, _: &mut Vec<u32>) -> Result<Key> {
+        Err(Error::state(format!("record {record} has no key yet")))
+    }
+}

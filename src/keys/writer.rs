@@ -1,0 +1,250 @@
+//! A key file that is written.
+
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::block::KeyBlock;
+use super::encoded::{BlockHead, encode, hash_of};
+use super::head::KeyHead;
+use super::index::Index;
+use super::{BLOCK, Sums, slots_of};
+use crate::error::{Error, Result};
+use crate::temporary::sync_folder;
+
+/// Bytes in which a head of other keys is looked for.
+const LONGEST_HEAD: u64 = 64 << 20;
+
+/// The writer of a key file, which takes the keys block by block and evaluates nothing.
+///
+/// They go into a part file beside it, `NAME.part`, which gets the name of the file once it is whole. What ends before that leaves the part file, and
+/// [`resume`](Self::resume) goes on behind the last block that is whole in it.
+///
+/// ```
+/// use gristmill::keys::{BLOCK, Key, KeyBlock, KeyFile, KeyHead, KeyWriter};
+/// # let dir = std::env::temp_dir().join(format!("gristmill-doc-keys-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// # let path = dir.join("pipeline.gmk");
+/// let head = KeyHead::new("6c3bd1b5f6a0a5f8", 100_000).columns(["tokens"]);
+/// let length = |slot: u64| 1 + slot as u32 % 1000;
+///
+/// let mut writer = KeyWriter::resume(&path, head)?;
+/// while writer.slots_wanted() > 0 {
+///     let mut block = KeyBlock::new(1);
+///     for slot in writer.next_slot()..writer.next_slot() + writer.slots_wanted() as u64 {
+///         block.push(1, &[length(slot)])?;
+///     }
+///     writer.push_block(&block)?;
+/// }
+/// writer.finish()?;
+///
+/// let keys = KeyFile::open(&path)?;
+/// assert_eq!((keys.blocks(), keys.block(1)?.len()), (2, 100_000 - BLOCK));
+/// let mut lens = Vec::new();
+/// assert_eq!((keys.key(77_777, &mut lens)?, lens[0]), (Key::Elements(1), length(77_777)));
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+pub struct KeyWriter {
+    path: PathBuf,
+    part: PathBuf,
+    file: File,
+    head: KeyHead,
+    /// The hash of the head, from which all others begin.
+    seed: u64,
+    index: Index,
+    encoded: Vec<u8>,
+}
+
+impl KeyWriter {
+    /// Begins a key file; a part file that is there is thrown away.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; [`ErrorKind::Config`](crate::ErrorKind::Config) if another process writes it,
+    /// or no file can have this head.
+    pub fn create(path: impl AsRef<Path>, head: KeyHead) -> Result<Self> {
+        Self::open(path.as_ref(), head)?.begin()
+    }
+
+    /// Goes on with the part file that is there, behind its last whole block, or begins one.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create); [`ErrorKind::State`](crate::ErrorKind::State) if the part file is of other keys: another prefix or other sources.
+    pub fn resume(path: impl AsRef<Path>, head: KeyHead) -> Result<Self> {
+        let writer = Self::open(path.as_ref(), head)?;
+        let (line, _) = writer.head.encode();
+        let mut file = BufReader::with_capacity(1 << 20, &writer.file);
+        let io = |e| Error::io(e, &writer.part);
+        let mut begun = Vec::new();
+        file.by_ref().take(line.len() as u64).read_to_end(&mut begun).map_err(io)?;
+        if begun == line {
+            let index = whole_blocks(&mut file, &writer.head, writer.seed, line.len()).map_err(io)?;
+            writer.file.set_len(index.end).map_err(io)?;
+            return Ok(Self { index, ..writer });
+        }
+        // What is not even a head is what a crash left of one.
+        file.take(LONGEST_HEAD).read_to_end(&mut begun).map_err(io)?;
+        if let Ok((other, ..)) = KeyHead::decode(&begun, Sums::Checked) {
+            let differs = other.check(&writer.head).err().map_or_else(String::new, |e| format!(": {}", e.message()));
+            return Err(Error::state(format!("the part file is of other keys than these{differs}"))
+                .path(&writer.part)
+                .help("remove it, or name another key file"));
+        }
+        writer.begin()
+    }
+
+    fn open(path: &Path, head: KeyHead) -> Result<Self> {
+        head.check_writable().map_err(|e| e.path(path))?;
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let (line, seed) = head.encode();
+        let file = own(&part)?;
+        let index = Index::empty(line.len());
+        Ok(Self { path: path.to_owned(), part, file, head, seed, index, encoded: Vec::new() })
+    }
+
+    fn begin(mut self) -> Result<Self> {
+        let (line, _) = self.head.encode();
+        let begun = (|| {
+            self.file.set_len(0)?;
+            self.file.rewind()?;
+            self.file.write_all(&line)
+        })();
+        begun.map_err(|e| Error::io(e, &self.part))?;
+        Ok(self)
+    }
+
+    /// The first slot of the block that is wanted next: the keys of those in front of it are written.
+    pub fn next_slot(&self) -> u64 {
+        (self.index.blocks.len() as u64 * BLOCK as u64).min(self.head.len)
+    }
+
+    /// Slots of the block that is wanted next: [`BLOCK`](super::BLOCK), of the last one what is left, and 0 behind that.
+    pub fn slots_wanted(&self) -> usize {
+        slots_of(self.index.blocks.len() as u64, self.head.len)
+    }
+
+    /// Elements of all blocks so far.
+    pub fn elements(&self) -> u64 {
+        self.index.elements
+    }
+
+    /// The prefix whose keys are written.
+    pub fn head(&self) -> &KeyHead {
+        &self.head
+    }
+
+    /// Writes the keys of the next [`slots_wanted`](Self::slots_wanted) slots.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written: it may be tried again. [`ErrorKind::Config`](crate::ErrorKind::Config) if the block
+    /// has other slots or columns than are wanted, or more lengths than a block may have.
+    pub fn push_block(&mut self, block: &KeyBlock) -> Result<()> {
+        let (slots, columns) = (self.slots_wanted(), self.head.columns.len());
+        if (block.len(), block.columns()) != (slots, columns) || slots == 0 {
+            let text = format!("a block of {} keys and {} columns", block.len(), block.columns());
+            return Err(self.refused(format!("{text}, and the next one has {slots} keys and {columns} columns")));
+        }
+        let (number, before) = (self.index.blocks.len() as u64, self.index.elements);
+        let head = encode(block, number, before, self.seed, &mut self.encoded);
+        let head = head.map_err(|e| e.path(&self.path).index(self.next_slot()))?;
+        self.write().map_err(|e| Error::io(e, &self.part))?;
+        self.index.push(head);
+        Ok(())
+    }
+
+    /// Writes what is encoded behind the last block: where an attempt failed, over what it left.
+    fn write(&mut self) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(self.index.end))?;
+        self.file.write_all(&self.encoded)
+    }
+
+    #[cold]
+    fn refused(&self, text: String) -> Error {
+        Error::config(text).path(&self.path)
+    }
+
+    /// Writes the index and gives the file its name: after a crash there is the whole file, or the part file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; [`ErrorKind::Config`](crate::ErrorKind::Config) if blocks are wanted still.
+    pub fn finish(mut self) -> Result<()> {
+        if self.slots_wanted() > 0 {
+            let text = format!("only {} of {} keys are written", self.next_slot(), self.head.len);
+            return Err(self.refused(text));
+        }
+        self.encoded = self.index.encode(self.seed);
+        let end = self.index.end + self.encoded.len() as u64;
+        let finished = (|| {
+            self.write()?;
+            self.file.set_len(end)?;
+            self.file.sync_all()?;
+            std::fs::rename(&self.part, &self.path)?;
+            sync_folder(&self.path)
+        })();
+        finished.map_err(|e| Error::io(e, &self.path))
+    }
+}
+
+impl fmt::Debug for KeyWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyWriter({}: {} of {} slots)", self.path.display(), self.next_slot(), self.head.len)
+    }
+}
+
+/// Opens a part file for this process alone, and makes it if it is not there. File systems without locks have none.
+fn own(part: &Path) -> Result<File> {
+    let other = || {
+        Error::config("another process writes this key file").path(part).help("wait for it, or name another key file")
+    };
+    let mut options = OpenOptions::new();
+    let file =
+        options.read(true).write(true).create(true).truncate(false).open(part).map_err(|e| Error::io(e, part))?;
+    if let Err(TryLockError::WouldBlock) = file.try_lock() {
+        return Err(other());
+    }
+    // Who had the lock may have given the file its name meanwhile.
+    if is_at(&file, part).map_err(|e| Error::io(e, part))? { Ok(file) } else { Err(other()) }
+}
+
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let (ours, there) = (
+        file.metadata()?,
+        match std::fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            there => there?,
+        },
+    );
+    Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino()))
+}
+
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(true)
+}
+
+/// The blocks of a part file up to the first that is torn, read from behind its head.
+fn whole_blocks(file: &mut impl Read, head: &KeyHead, seed: u64, head_end: usize) -> io::Result<Index> {
+    let mut index = Index::empty(head_end);
+    let mut bytes = Vec::new();
+    loop {
+        let number = index.blocks.len() as u64;
+        bytes.clear();
+        file.by_ref().take(BlockHead::BYTES as u64).read_to_end(&mut bytes)?;
+        let Some(block) = bytes.first_chunk().map(BlockHead::from_bytes) else { return Ok(index) };
+        let wanted = (number, index.elements, slots_of(number, head.len));
+        if (block.number, block.before, block.slots as usize) != wanted || block.slots == 0 {
+            return Ok(index);
+        }
+        // No more memory is taken than there are bytes in the file.
+        file.by_ref().take(u64::from(block.bytes).saturating_sub(bytes.len() as u64)).read_to_end(&mut bytes)?;
+        if bytes.len() != block.bytes as usize || hash_of(&bytes, seed) != block.hash {
+            return Ok(index);
+        }
+        index.push(block);
+    }
+}
