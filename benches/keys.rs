@@ -155,10 +155,13 @@ fn shuffled(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// A part of the bench by its name.
+type Part = (&'static str, fn(&Path) -> Result<()>);
+
 fn main() -> Result<()> {
     let folder = std::env::temp_dir().join(format!("gristmill-bench-keys-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let parts: [(&str, fn(&Path) -> Result<()>); 3] = [("sizes", sizes), ("order", order), ("shuffled", shuffled)];
+    let parts: [Part; 3] = [("sizes", sizes), ("order", order), ("shuffled", shuffled)];
     let run = parts.iter().filter(|(name, _)| wanted::wanted(name)).try_for_each(|(_, part)| part(&folder));
     std::fs::remove_dir_all(&folder)?;
     run

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use gristmill::dataset::Remainder;
 use gristmill::dataset::iter::{BadRecords, mix};
 use gristmill::dataset::map::{Mix, Range};
-use gristmill::keys::{Key, KeySource, Keyed, Keys, Recompute};
+use gristmill::keys::{Key, KeyFolder, KeySource, Keyed, Keys, Recompute};
 use gristmill::pack::{BinPackOptions, ConcatPackOptions, OverLong, Packing, Positions, RowSpec, WindowPackOptions};
 use gristmill::part::{Part, RowDigest};
 use gristmill::prelude::*;
@@ -182,7 +182,7 @@ impl Host {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
     /// Chains of resumes, each by another number of hosts, with keys or without, have one digest and the states of one host inline.
     #[test]
@@ -258,5 +258,87 @@ fn elements_of_other_parts_are_not_made() {
         assert_eq!(loader.count(), all);
         let own = made.load(Ordering::Relaxed);
         assert!(own * 8 <= total * 13 / 10, "{rows:?}: {own} of {total}");
+    }
+}
+
+/// Has the keys of what it is asked for written into a folder.
+#[derive(Clone, Debug)]
+struct Recorder(KeyFolder);
+
+impl KeySource for Recorder {
+    fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>> {
+        self.0.record(&**keyed, |_| ())?;
+        self.0.find(keyed)
+    }
+}
+
+fn packed(made: &Made) -> BoxIter<Element> {
+    let over_long = OverLong::Split;
+    let changes = vec![Change::Mix, Change::Shuffle];
+    Pipeline { prefix: Prefix::Bad, changes, rows: Rows::Window, remainder: false, over_long }.build(made)
+}
+
+#[test]
+fn key_files_serve_other_pipelines_over_the_same_records() {
+    let (folder, made) = (tempfile::tempdir().unwrap(), Made::default());
+    let (ds, keys) = (packed(&made), KeyFolder::new(folder.path()));
+    let mut alone = Host::start(&ds, Part::whole(), false, Executor::Inline, None);
+    while alone.step() {}
+    ds.clone().loader().part(Part::of(0, 2)).keys(Recorder(keys.clone())).build().unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "one for each source");
+    made.store(0, Ordering::Relaxed);
+    let mut digest = RowDigest::default();
+    for index in 0..4 {
+        let builder = ds.clone().loader().part(Part::of(index, 4)).keys(keys.clone().needed());
+        let mut host = Host { loader: builder.build().unwrap(), digest: RowDigest::default() };
+        while host.step() {}
+        digest.add(host.digest);
+    }
+    assert_eq!(digest, alone.digest);
+    // Another seed, another packing: the same records.
+    let other = documents(5000, 700, 9, &made)
+        .to_iter()
+        .first_fit_pack(BinPackOptions::new(RowSpec::new([("t", 12)]), 5))
+        .boxed();
+    let batches = |keys: KeyFolder| other.clone().batch(4).loader().part(Part::of(1, 2)).keys(keys).build();
+    assert!(batches(keys.needed()).is_ok());
+    let error = batches(KeyFolder::new(folder.path().join("none")).needed()).unwrap_err();
+    assert_eq!(error.message(), "there are no keys of range(5000, 5700, 1) → map");
+    assert!(error.help_text().unwrap().contains("gristmill index --keys"), "{error:?}");
+}
+
+/// Keys that say another length of one record, or keep what is dropped.
+#[derive(Debug)]
+struct Stale(u64, Key, Vec<u32>);
+
+impl KeySource for Stale {
+    fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>> {
+        let mut list = Vec::new();
+        keyed.make(0..keyed.records(), &mut |key, lens| list.push((key, lens.to_vec())))?;
+        list[self.0 as usize] = (self.1, self.2.clone());
+        Ok(Some(Arc::new(List(list))))
+    }
+}
+
+#[test]
+fn keys_that_are_stale_are_found_where_the_element_is_made() {
+    let made = Made::default();
+    for (record, key, lens, told) in [
+        (41, Key::Elements(1), vec![7], "\"t\" has 8 cells, and its key says 7"),
+        (42, Key::Elements(1), vec![2], "it is dropped, and its key says that it is kept"),
+    ] {
+        let pipeline = || {
+            let kept = documents(0, 300, 3, &made).to_iter().filter(|e| id(e) % 3 != 0);
+            kept.window_pack(WindowPackOptions::new(RowSpec::new([("t", 12)])).window(20)).batch(4)
+        };
+        let mut errors = Vec::new();
+        for index in 0..2 {
+            let keys = Stale(record, key, lens.clone());
+            let loader = pipeline().loader().part(Part::of(index, 2)).keys(keys).build().unwrap();
+            errors.extend(loader.filter_map(Result::err));
+        }
+        let [error] = &errors[..] else { panic!("{errors:?}") };
+        assert!(error.message().starts_with("the keys are stale: ") && error.message().contains(told), "{error}");
+        assert!(error.help_text().unwrap().contains("gristmill index --keys"));
     }
 }

@@ -184,7 +184,7 @@ impl<'a> Encoded<'a> {
                     let begun = lens.len();
                     lens.resize(begun + group.elements * columns, 0);
                     for column in 0..columns {
-                        let room = lens[begun + column..].iter_mut().step_by(columns);
+                        let room = lens[begun..].iter_mut().skip(column).step_by(columns);
                         room.zip(group.column(column)?.iter()).for_each(|(len, value)| *len = value);
                     }
                 }

@@ -360,30 +360,3 @@ proptest! {
         }
     }
 }
-
-#[test]
-#[ignore]
-fn zz_dump() {
-    let dir = std::path::PathBuf::from(std::env::var("DUMP").unwrap());
-    for (at, (seed, columns, len)) in [
-        (1, 0, 0),
-        (2, 1, 3),
-        (3, 0, 200),
-        (4, 1, 400),
-        (5, 2, 700),
-        (6, 3, 150),
-        (7, 1, 1 << 16),
-        (8, 2, (1 << 16) + 200),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let prefix = Prefix::new(seed, columns, len);
-        prefix.write(&dir.join(format!("{at}.gmk")));
-        let mut text = String::new();
-        for slot in 0..len {
-            text += &format!("{:?}\n", prefix.key(slot));
-        }
-        std::fs::write(dir.join(format!("{at}.txt")), text).unwrap();
-    }
-}
