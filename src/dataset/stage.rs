@@ -176,6 +176,12 @@ pub trait Stage {
         }
     }
 
+    /// The files that a source reads, in their order: name, size and a hash of each, as on any machine that has them. They are looked at for it; none where a source has no
+    /// files, or keeps no account of them.
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The quality of its order, in words, for `explain`: of stages whose order is not that of a shuffle of everything.
     fn mixing(&self) -> Option<String> {
         None
@@ -457,6 +463,7 @@ macro_rules! same_stage {
             address() -> usize;
             memory() -> Option<$crate::dataset::Memory>;
             blocks() -> Option<$crate::dataset::Blocks>;
+            files() -> Vec<String>;
             mixing() -> Option<String>;
             if_shuffled() -> Option<$crate::dataset::map::Shuffled>;
             remark() -> Option<String>;

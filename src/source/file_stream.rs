@@ -85,6 +85,9 @@ impl<F: Forward> Stage for FileStream<F> {
     fn role(&self) -> Role {
         Role::Source
     }
+    fn files(&self) -> Vec<String> {
+        files::identities(self.shared.files.iter().map(|(path, file)| file.id(path)))
+    }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()
     }

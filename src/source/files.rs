@@ -173,6 +173,11 @@ pub(crate) fn identity(files: &[FileId]) -> String {
     }
 }
 
+/// Makes what tells each of these files from others, as [`identity`] says it of one.
+pub(crate) fn identities(files: impl Iterator<Item = FileId>) -> Vec<String> {
+    files.map(|file| identity(&[file])).collect()
+}
+
 const SAMPLES: usize = 16;
 const SAMPLE_BYTES: usize = 4096;
 

@@ -96,6 +96,11 @@ pub trait RandomAccess: Send + Sync {
         None
     }
 
+    /// The files that records lie in: see [`Stage::files`].
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The cost of random order, where that is more than reading in order: see [`Stage::if_shuffled`].
     fn if_shuffled(&self) -> Option<Shuffled> {
         None
@@ -209,6 +214,9 @@ impl<S: RandomAccess> Stage for Source<S> {
     }
     fn blocks(&self) -> Option<Blocks> {
         self.source.blocks()
+    }
+    fn files(&self) -> Vec<String> {
+        self.source.files()
     }
     fn if_shuffled(&self) -> Option<Shuffled> {
         self.source.if_shuffled()

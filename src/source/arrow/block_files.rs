@@ -157,6 +157,10 @@ impl<F: Blocked> RandomAccess for BlockFiles<F> {
         self.units.if_shuffled(self.format.spans())
     }
 
+    fn files(&self) -> Vec<String> {
+        files::identities(self.format.contents().enumerate().map(|(at, content)| content.id(self.format.path((at, 0)))))
+    }
+
     fn facts(&self) -> SourceFacts {
         SourceFacts {
             is_native: true,

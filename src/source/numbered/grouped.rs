@@ -134,6 +134,10 @@ impl<F: Grouped> RandomAccess for GroupedFiles<F> {
         self.files.place(index)
     }
 
+    fn files(&self) -> Vec<String> {
+        RandomAccess::files(&self.files)
+    }
+
     fn facts(&self) -> SourceFacts {
         let facts = self.files.facts();
         let kept = self.decoded.min(self.units.budget() as u64);

@@ -272,6 +272,10 @@ impl<F: Numbered> RandomAccess for Files<F> {
         self.format.take_note()
     }
 
+    fn files(&self) -> Vec<String> {
+        files::identities(self.files.iter().map(|file| file.content.id(&file.path)))
+    }
+
     #[inline]
     fn record_bytes(&self, record: &F::Record) -> u64 {
         record.bytes()

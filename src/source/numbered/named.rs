@@ -26,6 +26,9 @@ macro_rules! same_source {
         fn blocks(&self) -> Option<$crate::dataset::Blocks> {
             self.$inner.blocks()
         }
+        fn files(&self) -> Vec<String> {
+            $crate::dataset::map::RandomAccess::files(&self.$inner)
+        }
         fn if_shuffled(&self) -> Option<$crate::dataset::map::Shuffled> {
             self.$inner.if_shuffled()
         }
