@@ -55,6 +55,16 @@ impl Identity {
         Self { fingerprint, lines, lines_with_cuts: pipeline.lines_with_cuts() }
     }
 
+    /// The hash of all stages.
+    pub(crate) fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// The stages.
+    pub(crate) fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
     /// Makes the checkpoint of a position in this pipeline.
     ///
     /// # Errors

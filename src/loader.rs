@@ -1,6 +1,7 @@
 //! The loader: a pipeline that runs.
 
 mod ahead;
+mod guarded;
 mod parted;
 
 use std::collections::VecDeque;
@@ -10,6 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use self::ahead::Ahead;
+use self::guarded::Guarded;
 use self::parted::{Parted, Pass, Wanted};
 use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::{Cx, Recorder};
@@ -57,12 +59,25 @@ pub struct LoaderBuilder<D: IterDataset> {
     parted: Option<Parted<D::Item>>,
     deal: Deal,
     keys: Option<Arc<dyn KeySource>>,
+    guarded: Option<Guarded<D::Item>>,
+    guard_timeout: Option<Duration>,
 }
 
 impl<D: IterDataset + 'static> LoaderBuilder<D> {
     pub(crate) fn new(dataset: D) -> Self {
         let (executor, deal) = (Executor::Inline, Deal::Even);
-        Self { dataset, executor, buffer: 2, resume: None, backend: None, parted: None, deal, keys: None }
+        Self {
+            dataset,
+            executor,
+            buffer: 2,
+            resume: None,
+            backend: None,
+            parted: None,
+            deal,
+            keys: None,
+            guarded: None,
+            guard_timeout: None,
+        }
     }
 
     /// Has those evaluate the elements that `backend` starts, in place of an [`executor`](Self::executor).
@@ -138,6 +153,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
                 return Err(Error::config(text).help("add `part`"));
             }
         };
+        let guarded = self.guarded(parted.is_some())?;
         let recorder = Recorder::new((&self.dataset as &dyn Stage).count());
         let (run, executor) = self.runtime(&recorder)?;
         let run = run.with_keys(self.keys.take());
@@ -177,6 +193,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             first,
             parted,
             by_rows,
+            guarded,
             ended: false,
         })
     }
@@ -227,6 +244,7 @@ pub struct Loader<D: IterDataset> {
     parted: Option<Parted<D::Item>>,
     /// Where the pass evaluates the rows of a part alone: how it is told of another.
     by_rows: Option<Wanted>,
+    guarded: Option<Guarded<D::Item>>,
     ended: bool,
 }
 
@@ -284,6 +302,7 @@ impl<D: IterDataset + 'static> Loader<D> {
     pub(crate) fn restore(&mut self, checkpoint: &Checkpoint) -> Result<bool> {
         self.check_process()?;
         checkpoint.check(&self.identity)?;
+        self.guarded.iter_mut().for_each(Guarded::restart);
         self.go_to(typed_state::<D>(checkpoint.state.clone())?, checkpoint.delivered)
     }
 
@@ -313,6 +332,7 @@ impl<D: IterDataset + 'static> Loader<D> {
     /// See [`restore`](Self::restore).
     fn go_to(&mut self, state: StateOf<D>, delivered: u64) -> Result<bool> {
         self.earlier.clear();
+        self.guarded.iter_mut().for_each(Guarded::go_on);
         if std::mem::replace(&mut self.ended, true) {
             return Ok(false);
         }
@@ -339,6 +359,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         let parted = Parted::new(part.clone()).dealt(self.deal().cloned().unwrap_or_default())?;
         self.check_process()?;
         self.parted = Some(parted);
+        self.guarded.iter_mut().for_each(Guarded::restart);
         let Some(wanted) = &self.by_rows else { return Ok(()) };
         *wanted.locked() = Some(part);
         // What was made ahead is of other rows.
@@ -425,7 +446,8 @@ impl<D: IterDataset + 'static> Loader<D> {
         let mut report = Report::new(&*self.dataset, &self.executor, &self.recorder, &self.run, seen);
         report.part = self.part().map(|part| {
             let plan = plan_in_words(&*self.dataset, self.by_rows.is_some());
-            format!("{part} · this host {plan}")
+            let agreed = self.guarded.as_ref().map_or_else(String::new, |guarded| format!(" · {}", guarded.remark()));
+            format!("{part} · this host {plan}{agreed}")
         });
         report.remarks.extend(self.parted.as_ref().and_then(Parted::remark));
         report
@@ -466,7 +488,10 @@ impl<D: IterDataset + 'static> Loader<D> {
         if self.ended {
             return Poll::Ready(None);
         }
-        let next = self.advance(patience);
+        let next = match self.guarded {
+            Some(_) => self.advance_guarded(patience),
+            None => self.advance(patience),
+        };
         self.ended = matches!(next, Ok(Poll::Ready(None)) | Err(_));
         match next {
             Ok(Poll::Pending) => Poll::Pending,
@@ -486,6 +511,9 @@ impl<D: IterDataset + 'static> Loader<D> {
         };
         let Poll::Ready(next) = next else { return Ok(Poll::Pending) };
         let Some((element, state)) = next else { return Ok(Poll::Ready(None)) };
+        if let Some(guarded) = &mut self.guarded {
+            guarded.feed(self.delivered, &element);
+        }
         let element = match (&mut self.parted, element) {
             (Some(parted), element) => parted.take(element, self.delivered)?,
             (None, Dealt::Whole(element) | Dealt::Own(element, _)) => element,

@@ -30,6 +30,11 @@ impl StreamHasher {
         self.0.update(bytes);
     }
 
+    /// Feeds bytes of which the length is known.
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
     /// Feeds a number.
     pub fn number(&mut self, number: u64) {
         self.0.update(&number.to_le_bytes());

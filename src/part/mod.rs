@@ -38,6 +38,7 @@ mod cost;
 mod deal;
 mod dealer;
 mod digest;
+mod guard;
 mod row_batch;
 
 use std::fmt;
@@ -49,6 +50,8 @@ pub use cost::Cost;
 pub use deal::{Balance, Deal, RankLoad, RankRows, deal_rows};
 pub(crate) use dealer::Dealer;
 pub use digest::{DigestRows, RowDigest};
+pub use guard::{DigestBatch, EVERY, Exchange, Fed, Guard, InMemory, SharedFolder, Statement, compare};
+pub(crate) use guard::{silent, wants_details};
 pub use row_batch::RowBatch;
 
 use crate::error::{Error, Result};
@@ -118,7 +121,6 @@ impl Part {
     }
 
     /// Its rows and those of a batch, if they are listed.
-    #[cfg(feature = "python")]
     pub(crate) fn as_listed(&self) -> Option<(&[usize], usize)> {
         match &self.0 {
             Kind::Share { .. } => None,

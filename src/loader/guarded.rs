@@ -1,0 +1,404 @@
+//! What a loader does so that hosts which disagree are stopped: it says what it has, and waits for what the others say.
+
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::checkpoint::Identity;
+use crate::dataset::iter::Dealt;
+use crate::dataset::{IterDataset, Role, Stage};
+use crate::error::{Error, Result};
+use crate::part::{DigestBatch, EVERY, Exchange, Fed, Guard, Statement, compare, silent, wants_details};
+
+use super::parted::Parted;
+use super::{Loader, LoaderBuilder};
+
+/// Time after which a host that has said nothing is an error.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Files of a source that are named where hosts disagree: what stores of keys and values take.
+const MOST_FILES: usize = 10_000;
+
+/// Time between two looks at what others have said, at first and later.
+const SHORT: Duration = Duration::from_millis(2);
+const LONG: Duration = Duration::from_millis(100);
+
+/// Guard of a loader: see [`LoaderBuilder::guard`](LoaderBuilder::guard).
+pub(super) struct Guarded<T> {
+    exchange: Box<dyn Exchange>,
+    content: fn(&T) -> Fed,
+    timeout: Duration,
+    guard: Guard,
+    /// Whether the present series of rounds has begun.
+    begun: bool,
+    /// Rounds of it that this host has spoken in.
+    rounds: u64,
+    /// Batches behind which it has spoken last.
+    spoke_at: u64,
+    /// A round that this host has spoken in, and not read.
+    unread: Option<u64>,
+    /// Since when what is unread is waited for.
+    waits: Option<Instant>,
+    /// Whether it has said that the stream has ended.
+    closed: bool,
+    /// Hosts that agreed last, and up to which batch.
+    agreed: Option<(usize, u64)>,
+    /// Whether the stream has ended.
+    ended: bool,
+    /// The error that the stream has ended by and the batch that it came at, while others do not know of it.
+    failed: Option<(String, u64)>,
+    /// The statement that was made last.
+    said: Option<Statement>,
+    /// What differs in short, while details are waited for.
+    verdict: Option<Error>,
+    /// The error of a meeting that was held before the next element was asked for.
+    #[cfg(feature = "python")]
+    error: Option<Error>,
+}
+
+/// What a loader knows of itself that goes into a statement.
+pub(super) struct Here<'a, T, S> {
+    pub(super) pipeline: &'a dyn Stage,
+    pub(super) identity: &'a Identity,
+    pub(super) parted: &'a Parted<T>,
+    pub(super) delivered: u64,
+    pub(super) state: &'a S,
+}
+
+impl<T, S: Serialize> Here<'_, T, S> {
+    /// Says in short what this host is at.
+    fn statement(&self, guard: &Guard) -> Result<Statement> {
+        let state = serde_json::to_vec(self.state)
+            .map_err(|e| Error::state(format!("the state of a stage cannot be written as JSON: {e}")))?;
+        let mut said = Statement::new(self.parted.part(), guard);
+        self.identity.fingerprint().clone_into(&mut said.fingerprint);
+        said.deal = format!("{:?}", self.parted.deal());
+        said.state = format!("{:016x}", xxh3_64(&state));
+        Ok(said)
+    }
+}
+
+impl<T, S> Here<'_, T, S> {
+    /// The stages that are sources, and their files.
+    fn sources(&self) -> Vec<(usize, Vec<String>)> {
+        let mut sources = Vec::new();
+        self.pipeline.walk(&mut |id, stage| {
+            if stage.role() == Role::Source {
+                let mut files = stage.files();
+                files.truncate(MOST_FILES);
+                sources.push((id, files));
+            }
+        });
+        sources
+    }
+}
+
+impl<T> Guarded<T> {
+    pub(super) fn new(exchange: Box<dyn Exchange>) -> Self
+    where
+        T: DigestBatch,
+    {
+        Self {
+            exchange,
+            content: |batch| Fed::content(batch),
+            timeout: TIMEOUT,
+            guard: Guard::new(0),
+            begun: false,
+            rounds: 0,
+            spoke_at: 0,
+            unread: None,
+            waits: None,
+            closed: false,
+            agreed: None,
+            ended: false,
+            failed: None,
+            said: None,
+            verdict: None,
+            #[cfg(feature = "python")]
+            error: None,
+        }
+    }
+
+    /// Takes in batch `number`, before the rows of the part are taken out of it.
+    pub(super) fn feed(&mut self, number: u64, batch: &Dealt<T>) {
+        let fed = match batch {
+            Dealt::Own(_, rows) => Fed::Index(rows.batch()),
+            Dealt::Whole(batch) => (self.content)(batch),
+        };
+        self.guard.feed(number, fed);
+    }
+
+    /// Begins anew with the next batch: all hosts have gone to a state, or have other parts.
+    pub(super) fn restart(&mut self) {
+        self.begun = false;
+    }
+
+    /// Goes on elsewhere in the stream, which has not ended there.
+    pub(super) fn go_on(&mut self) {
+        (self.ended, self.failed) = (false, None);
+    }
+
+    /// Tells the others why they will hear nothing more, if that is so.
+    pub(super) fn tell(&mut self) {
+        let (Some(failed), Some(said)) = (self.failed.take(), self.said.take()) else { return };
+        let mut said = said.behind(&self.guard);
+        (said.failed, said.batches) = (Some(failed.0), failed.1);
+        // The error itself is what matters here; the others wait in vain where it cannot be told.
+        let _ = self.exchange.post(self.rounds, &said.to_json());
+    }
+
+    /// Speaks and listens where that is due before the next batch, or at the end: pending where others have not spoken within `patience`.
+    ///
+    /// # Errors
+    /// As [`compare`], and for hosts that are silent for too long.
+    pub(super) fn meet<S: Serialize>(&mut self, here: &Here<'_, T, S>, patience: Option<Duration>) -> Result<Poll<()>> {
+        if !self.begun {
+            self.begin(here)?;
+        }
+        let until = patience.map(|patience| Instant::now() + patience);
+        while let Some(next) = self.due(here) {
+            match next {
+                Next::Read(round) => match self.read(round, here.delivered, until) {
+                    Ok(Poll::Ready(said)) => self.compare(&said, here)?,
+                    Ok(Poll::Pending) => return Ok(Poll::Pending),
+                    // What differs is known; who has not said more has stopped already.
+                    Err(error) => return Err(self.verdict.take().unwrap_or(error)),
+                },
+                Next::Speak => self.speak(here)?,
+            }
+        }
+        Ok(Poll::Ready(()))
+    }
+
+    fn begin<S: Serialize>(&mut self, here: &Here<'_, T, S>) -> Result<()> {
+        self.exchange.begin(here.parted.part())?;
+        self.guard = Guard::new(here.delivered);
+        (self.begun, self.rounds, self.unread, self.waits, self.closed) = (true, 0, None, None, false);
+        self.verdict = None;
+        self.speak(here)
+    }
+
+    /// What is to be done before the next batch.
+    fn due<S>(&self, here: &Here<'_, T, S>) -> Option<Next> {
+        let speaks = if self.ended {
+            !self.closed
+        } else {
+            here.delivered > self.spoke_at && here.delivered.is_multiple_of(EVERY)
+        };
+        // Before the first batch, and behind the last, nobody goes on before all are there; else they have had the time of many batches.
+        let listens = speaks || self.rounds == 1 || self.closed || self.verdict.is_some();
+        match self.unread {
+            Some(round) if listens => Some(Next::Read(round)),
+            _ => speaks.then_some(Next::Speak),
+        }
+    }
+
+    fn speak<S: Serialize>(&mut self, here: &Here<'_, T, S>) -> Result<()> {
+        let mut said = here.statement(&self.guard)?;
+        said.ended = self.ended;
+        (self.spoke_at, self.closed) = (here.delivered, self.ended);
+        self.post(&said)?;
+        self.said = Some(said);
+        Ok(())
+    }
+
+    fn post(&mut self, statement: &Statement) -> Result<()> {
+        self.exchange.post(self.rounds, &statement.to_json())?;
+        self.unread = Some(self.rounds);
+        self.rounds += 1;
+        Ok(())
+    }
+
+    /// Compares what all have said. Where it differs in short, all of them see that here, and go into details.
+    fn compare<S>(&mut self, said: &[String], here: &Here<'_, T, S>) -> Result<()> {
+        match (compare(said), self.said.clone()) {
+            (Err(error), Some(own)) if self.verdict.is_none() && wants_details(said) => {
+                self.verdict = Some(error);
+                self.post(&own.detailed(&self.guard, here.identity.lines().to_vec(), here.sources()))
+            }
+            (compared, _) => {
+                compared?;
+                // In detail it may be that hosts have nothing in common that could differ.
+                (self.verdict, self.agreed) = (None, Some((said.len(), self.spoke_at)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads what all hosts have said in a round.
+    fn read(&mut self, round: u64, batch: u64, until: Option<Instant>) -> Result<Poll<Vec<String>>> {
+        let since = *self.waits.get_or_insert_with(Instant::now);
+        let mut nap = SHORT;
+        let said = loop {
+            let said = self.exchange.read(round)?;
+            if said.iter().all(Option::is_some) {
+                break said;
+            }
+            if since.elapsed() > self.timeout {
+                let missing = said.iter().enumerate().filter(|(_, said)| said.is_none());
+                let missing: Vec<usize> = missing.map(|(host, _)| host).collect();
+                return Err(silent(&missing, said.len(), batch, self.timeout));
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(Poll::Pending);
+            }
+            std::thread::sleep(nap.min(left.unwrap_or(nap)));
+            nap = (2 * nap).min(LONG);
+        };
+        (self.unread, self.waits) = (None, None);
+        Ok(Poll::Ready(said.into_iter().flatten().collect()))
+    }
+
+    /// Says how far hosts agree, for the report.
+    pub(super) fn remark(&self) -> String {
+        match self.agreed {
+            None => "the hosts have not been compared yet".to_owned(),
+            Some((1, _)) => "there are no other hosts".to_owned(),
+            Some((hosts, batch)) => format!("{hosts} hosts agreed up to batch {batch}"),
+        }
+    }
+}
+
+impl<D: IterDataset + 'static> LoaderBuilder<D> {
+    /// Compares this host with the others before the first batch, every [128](crate::part::EVERY) batches and at the end: one with other files, another pipeline or a
+    /// function with randomness of its own is an error on all of them. See [`compare`](crate::part::compare), and
+    /// [`Exchange`] for how hosts speak. It needs a [part](Self::part), and costs [an eighth](DigestBatch) of a reading of each batch.
+    pub fn guard(mut self, exchange: impl Exchange + 'static) -> Self
+    where
+        D::Item: DigestBatch,
+    {
+        self.guarded = Some(Guarded::new(Box::new(exchange)));
+        self
+    }
+
+    /// Time after which a host that has said nothing to the others is an error; 10 minutes at first.
+    pub fn guard_timeout(mut self, timeout: Duration) -> Self {
+        self.guard_timeout = Some(timeout);
+        self
+    }
+
+    /// The guard that was asked for.
+    pub(super) fn guarded(&mut self, has_part: bool) -> Result<Option<Guarded<D::Item>>> {
+        let Some(mut guarded) = self.guarded.take() else { return Ok(None) };
+        if !has_part {
+            return Err(partless());
+        }
+        guarded.timeout = self.guard_timeout.unwrap_or(guarded.timeout);
+        Ok(Some(guarded))
+    }
+}
+
+impl<D: IterDataset + 'static> Loader<D> {
+    /// Compares this host with others over another exchange from the next batch on: behind [`repart`](Self::repart), where hosts have come or gone.
+    /// See [`LoaderBuilder::guard`](LoaderBuilder::guard).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) without a part.
+    pub fn guard(&mut self, exchange: impl Exchange + 'static) -> Result<()>
+    where
+        D::Item: DigestBatch,
+    {
+        self.parted.as_ref().ok_or_else(partless)?;
+        let mut guarded = Guarded::new(Box::new(exchange));
+        guarded.timeout = self.guarded.as_ref().map_or(TIMEOUT, |guarded| guarded.timeout);
+        self.guarded = Some(guarded);
+        Ok(())
+    }
+
+    /// The next element, once the others have said what is due; pending where nothing was there within `patience`.
+    pub(super) fn advance_guarded(&mut self, patience: Option<Duration>) -> Result<Poll<Option<D::Item>>> {
+        self.check_process()?;
+        if self.meet(patience)?.is_pending() {
+            return Ok(Poll::Pending);
+        }
+        if self.guarded.as_ref().is_some_and(|guarded| guarded.ended) {
+            return Ok(Poll::Ready(None));
+        }
+        let next = self.advance(patience);
+        let Some(guarded) = &mut self.guarded else { return next };
+        match &next {
+            Err(error) => guarded.failed = Some((error.to_string(), self.delivered)),
+            Ok(Poll::Ready(None)) => {
+                guarded.ended = true;
+                if self.meet(patience)?.is_pending() {
+                    return Ok(Poll::Pending);
+                }
+            }
+            Ok(_) => {}
+        }
+        next
+    }
+
+    fn meet(&mut self, patience: Option<Duration>) -> Result<Poll<()>> {
+        let (Some(guarded), Some(parted)) = (&mut self.guarded, &self.parted) else { return Ok(Poll::Ready(())) };
+        #[cfg(feature = "python")]
+        if let Some(error) = guarded.error.take() {
+            return Err(error);
+        }
+        let here = Here {
+            pipeline: &*self.dataset,
+            identity: &self.identity,
+            parted,
+            delivered: self.delivered,
+            state: &self.state,
+        };
+        guarded.meet(&here, patience)
+    }
+
+    /// Whether others have not said within `patience` what is due before the next element: for those who then hold what others need to say it.
+    #[cfg(feature = "python")]
+    pub(crate) fn waits_for_others(&mut self, patience: Duration) -> bool {
+        let met = if self.ended { Ok(Poll::Ready(())) } else { self.meet(Some(patience)) };
+        match (met, &mut self.guarded) {
+            (Err(error), Some(guarded)) => {
+                guarded.error = Some(error);
+                false
+            }
+            (met, _) => met.is_ok_and(|met| met.is_pending()),
+        }
+    }
+
+    /// Goes on with the guard that `other`, a pass over the same rows, has: where it is, or with all hosts `anew` from where this is.
+    #[cfg(feature = "python")]
+    pub(crate) fn take_guard(&mut self, other: &mut Self, anew: bool) {
+        self.guarded = other.guarded.take();
+        if let Some(guarded) = &mut self.guarded {
+            guarded.go_on();
+            guarded.begun &= !anew;
+        }
+    }
+
+    /// Compares no more.
+    #[cfg(feature = "python")]
+    pub(crate) fn unguard(&mut self) {
+        self.guarded = None;
+    }
+
+    /// Tells the other hosts of the error that has ended this pass.
+    #[cfg(feature = "python")]
+    pub(crate) fn tell_failure(&mut self) {
+        if let Some(guarded) = &mut self.guarded {
+            guarded.tell();
+        }
+    }
+}
+
+/// The error where hosts are to be compared, and this is none of several.
+#[cold]
+fn partless() -> Error {
+    Error::config("hosts are to be compared, and no part says which rows of a batch this one takes").help("add `part`")
+}
+
+enum Next {
+    Read(u64),
+    Speak,
+}
+
+impl<T> Drop for Guarded<T> {
+    fn drop(&mut self) {
+        self.tell();
+    }
+}
