@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::part::SharedFolder;
 use crate::spec::Pipeline;
 use crate::{Part, Result};
 
@@ -17,7 +18,7 @@ use crate::cli::{Outcome, output};
 /// for any number of threads and after any interruption. Ctrl-C saves the state and says how to resume.
 ///
 /// Several hosts read one pipeline with --part 0/4 to 3/4: each delivers its rows of every batch, the state that the first saves is that of all,
-/// and any number of hosts goes on from it. The row digests of all add up to that of one: see `gristmill hash`.
+/// and any number of hosts goes on from it. With --guard they are compared: one that reads something else stops all of them. The row digests of all add up to that of one: see `gristmill hash`.
 #[derive(clap::Args)]
 #[command(after_help = crate::cli::EXIT_CODES)]
 pub(crate) struct Args {
@@ -35,6 +36,9 @@ pub(crate) struct Args {
     steps: Option<u64>,
     #[command(flatten)]
     how: How,
+    /// Folder that all hosts see, in which each says what it reads [default: what the pipeline file says, or none]
+    #[arg(long, value_name = "DIR")]
+    guard: Option<PathBuf>,
     /// Folder of the saved state, instead of the one in the pipeline file
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
@@ -83,7 +87,14 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         every: settings.checkpoint.as_ref().and_then(|c| c.every).filter(|_| saves),
         resume,
     };
-    let mut summary = consume(args.how.loader(dataset, &pipeline)?, plan)?;
+    let loader = args.how.loader(dataset, &pipeline)?;
+    // One host that reads all has nobody to be compared with.
+    let guard = args.guard.clone().or_else(|| settings.guard.as_ref().map(|folder| pipeline.folder().join(folder)));
+    let loader = match guard.filter(|_| part.is_some()) {
+        Some(folder) => loader.guard(SharedFolder::new(folder)),
+        None => loader,
+    };
+    let mut summary = consume(loader, plan)?;
     let unsaved = summary.unsaved.take();
     print(args, &summary);
     match unsaved {

@@ -37,6 +37,8 @@ pub struct Settings {
     pub part: Option<Part>,
     /// `executor: {keys: folder}`: where key files are, as it is written; relative to the folder of the pipeline file.
     pub keys: Option<PathBuf>,
+    /// `executor: {guard: FOLDER}`: a folder over which hosts are compared.
+    pub guard: Option<PathBuf>,
     /// `checkpoint`, if it is given.
     pub checkpoint: Option<CheckpointSettings>,
     /// `store: {cache_dir: cache, cache_size: 100GiB}`, if it is given: how stores are read; folders as they are written.
@@ -94,6 +96,7 @@ impl Settings {
             buffer: executors.buffer,
             part: executors.part,
             keys: executors.keys,
+            guard: executors.guard,
             checkpoint: file.checkpoint.clone(),
             store: file.store.as_ref().map(|store| store.0.clone()),
         }
@@ -120,6 +123,8 @@ arguments! {
         part: Option<Share>,
         /// The folder of key files, by which a host plans what is not its own; it is `NAME.keys` beside the pipeline file, if that is there.
         keys: Option<PathBuf>,
+        /// A folder that all of those hosts see, in which each says what it reads: one that reads something else stops all of them.
+        guard: Option<PathBuf>,
     }
 }
 
@@ -173,6 +178,7 @@ struct Executors {
     buffer: Option<usize>,
     part: Option<Part>,
     keys: Option<PathBuf>,
+    guard: Option<PathBuf>,
 }
 
 impl Decode for Executors {
@@ -216,6 +222,7 @@ impl Executors {
             buffer: args.buffer.map(|count| count.0 as usize),
             part: args.part.map(|share| share.0),
             keys: args.keys,
+            guard: args.guard,
         })
     }
 }

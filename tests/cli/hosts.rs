@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::{PIPELINE, demo, fails, json, ok, write};
+use super::{PIPELINE, demo, fails, gristmill, json, ok, stderr, stdout, write};
 
 /// JSON Lines, tokenised, a mix of three, filtered and packed, in batches that 1, 2, 3 and 4 hosts divide.
 const MIXED: &str = "
@@ -87,4 +87,41 @@ fn a_pipeline_file_may_say_the_part() {
     assert_eq!((printed["part"].as_str(), &printed["batches"]), (Some("1/2"), &summary["batches"]));
     let all = json(folder, &["run", "gristmill-demo/second.yaml", "--json", "--part", "0/1"]);
     assert_eq!(all["order_hash"], summary["order_hash"]);
+}
+
+/// Hosts that run at the same time say in a folder what they read; one of them reads in another order.
+#[test]
+fn hosts_that_read_something_else_stop_each_other() {
+    let (folder, _) = demo();
+    let folder = folder.path();
+    let file = |name: &str, stages: &str| {
+        let executor = "executor: {inline: true, guard: ../guard}";
+        let text = format!("source: {{range: 2400}}\nstages: [{stages}, batch: 12]\n{executor}\n");
+        write(&folder.join("gristmill-demo"), name, &text);
+    };
+    file("same.yaml", "shuffle: 1");
+    file("other.yaml", "shuffle: 2");
+    let run = |files: [&str; 2]| {
+        std::thread::scope(|scope| {
+            let host = |index: usize| {
+                let file = format!("gristmill-demo/{}", files[index]);
+                let part = format!("{index}/2");
+                scope.spawn(move || gristmill(folder, &["run", &file, "--restart", "--part", &part]))
+            };
+            [host(0), host(1)].map(|host| host.join().unwrap())
+        })
+    };
+    for output in run(["same.yaml", "same.yaml"]) {
+        assert!(output.status.success(), "{}", stderr(&output));
+        let told = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains("2 hosts agreed up to batch 200"), "{told}");
+    }
+    for output in run(["same.yaml", "other.yaml"]) {
+        assert_eq!(output.status.code(), Some(2));
+        let told = stderr(&output);
+        let expected = "hosts disagree: stage 2 is `shuffle(seed=1)` on host 0 and `shuffle(seed=2)` on host 1";
+        assert!(told.contains(expected), "{told}");
+    }
+    // One host alone has nobody to wait for.
+    ok(folder, &["run", "gristmill-demo/same.yaml", "--restart"]);
 }
