@@ -7,6 +7,7 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, final, over
 import numpy as np
 from typing_extensions import TypeVar
 
+from gristmill._hosts import Guard
 from gristmill._options import MpOptions
 
 __version__: str
@@ -995,6 +996,8 @@ class MapDataset(Generic[_T_co]):
         workers: bool = True,
         part: Part | tuple[int, int] | str | None = None,
         deal: Literal["even"] | Deal = "even",
+        guard: Guard = "auto",
+        guard_timeout: float = 600.0,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass over one epoch.
 
@@ -1013,6 +1016,12 @@ class MapDataset(Generic[_T_co]):
                 from the state of any other.
             deal: Which rows are whose: those that follow one another, or a `Deal` that balances what rows cost. Batches are
                 the same; each host evaluates all rows of them then, since it has to know what all of them cost.
+            guard: How hosts are compared, so that one with other files, another pipeline or a function with randomness of its own
+                is an error on all of them: before the first batch, every 128 batches and at the end. With `"auto"` by the
+                store of JAX or PyTorch, if the part is of `gm.jax.part_for` or `gm.torch.part` and there are several processes; else not.
+                A folder that all hosts see serves as well, `(folder, host, hosts)` where the part does not say which host
+                this is, and an object with `begin(part)`, `post(round, statement)` and `read(round)`. `None` compares nothing.
+            guard_timeout: Seconds after which a host that has said nothing is an error.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.
@@ -1889,6 +1898,8 @@ class IterDataset(Generic[_T_co]):
         workers: bool = True,
         part: Part | tuple[int, int] | str | None = None,
         deal: Literal["even"] | Deal = "even",
+        guard: Guard = "auto",
+        guard_timeout: float = 600.0,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass.
 
@@ -1907,6 +1918,12 @@ class IterDataset(Generic[_T_co]):
                 from the state of any other.
             deal: Which rows are whose: those that follow one another, or a `Deal` that balances what rows cost. Batches are
                 the same; each host evaluates all rows of them then, since it has to know what all of them cost.
+            guard: How hosts are compared, so that one with other files, another pipeline or a function with randomness of its own
+                is an error on all of them: before the first batch, every 128 batches and at the end. With `"auto"` by the
+                store of JAX or PyTorch, if the part is of `gm.jax.part_for` or `gm.torch.part` and there are several processes; else not.
+                A folder that all hosts see serves as well, `(folder, host, hosts)` where the part does not say which host
+                this is, and an object with `begin(part)`, `post(round, statement)` and `read(round)`. `None` compares nothing.
+            guard_timeout: Seconds after which a host that has said nothing is an error.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.

@@ -3,15 +3,16 @@
 Imported when it is first used, as `gristmill.torch`; it needs PyTorch.
 """
 
+import contextlib
 import dataclasses
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
 
-from gristmill import _errors, _optional
+from gristmill import _errors, _hosts, _optional
 from gristmill._closing import Closing
 from gristmill._fork import Origin
 from gristmill._gristmill import DatasetIterator, Deal, MapDataset, Part, Report
@@ -83,6 +84,9 @@ def _pinned(array: np.ndarray[Any, Any]) -> Any:
 def part(group: Any = None) -> Part:
     """The part of every global batch that this process takes, by its place in a group of data-parallel processes.
 
+    It brings along the way to the other processes of the group, the store of `torch.distributed`: a loader with it compares what
+    they read, see its `guard`.
+
     Args:
         group: A device mesh of one dimension, such as `mesh["dp"]`, whose peers in other dimensions have the same part; a
             process group; or nothing for all processes.
@@ -94,11 +98,48 @@ def part(group: Any = None) -> Part:
         if group.ndim != 1:
             message = f"a mesh of {group.ndim} dimensions says of none who shares rows"
             raise _errors.make("config", message, 'name one of them: gm.torch.part(mesh["dp"])')
-        return Part(group.get_local_rank(), group.size())
+        return _guarded(Part(group.get_local_rank(), group.size()), lambda: group.get_group())
     rank, count = _torch.distributed.get_rank(group), _torch.distributed.get_world_size(group)
     if rank < 0:
         raise _errors.make("config", "this process is not in the group", "give it a group that it is in")
-    return Part(rank, count)
+    return _guarded(Part(rank, count), lambda: group)
+
+
+class _Store:
+    """The store by which the processes have met. Collectives on tensors have nothing to do with it."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def set(self, key: str, value: str) -> None:
+        self._store.set(key, value)
+
+    def get(self, prefix: str, names: Sequence[str]) -> dict[str, str]:
+        keys = [prefix + name for name in names]
+        if self._store.has_extended_api() and self._store.check(keys):
+            return {name: value.decode() for name, value in zip(names, self._store.multi_get(keys), strict=True)}
+        there = [name for name in names if self._store.check([prefix + name])]
+        return {name: self._store.get(prefix + name).decode() for name in there}
+
+    def delete(self, key: str) -> None:
+        # Files, by which processes of one machine may meet, keep what is written.
+        with contextlib.suppress(RuntimeError):
+            self._store.delete_key(key)
+
+
+def _guarded(part: Part, group: Callable[[], Any]) -> Part:
+    """The part, with the way to the other processes of a group, where there is one."""
+    distributed = _torch.distributed
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return part
+
+    def exchange() -> _hosts.StoreExchange:
+        ranks: list[int] = distributed.get_process_group_ranks(group())
+        store = distributed.distributed_c10d._get_default_store()
+        name = "-".join(map(str, ranks)) if len(ranks) < distributed.get_world_size() else "all"
+        return _hosts.StoreExchange(_Store(store), f"torch-{name}", ranks.index(distributed.get_rank()), len(ranks))
+
+    return _hosts.guarded(part, exchange)
 
 
 class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[reportUntypedBaseClass, reportUnknownMemberType]
@@ -106,7 +147,8 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
 
     `ds` makes its batches itself, so the usual way is `DataLoader(IterableDataset(ds, threads=4), batch_size=None)`.
     `threads`, `buffer`, `part` and `deal` are those of `ds.loader`: where `ds` makes global batches, `part=gm.torch.part()`
-    are the rows of this process, and states are the same on all. Tensors share memory wherever nobody else views it; see
+    are the rows of this process, states are the same on all, and `guard`
+    with `guard_timeout` stops processes that read something else. Tensors share memory wherever nobody else views it; see
     `to_tensors` for the rest and for `pin_memory`.
 
     With `num_workers` of PyTorch's own, the stream stays the same: of n workers the i-th delivers elements i, i + n, …,
@@ -126,6 +168,8 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         pin_memory: bool = False,
         part: Part | tuple[int, int] | str | None = None,
         deal: Literal["even"] | Deal = "even",
+        guard: _hosts.Guard = "auto",
+        guard_timeout: float = 600.0,
     ) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._ds = ds
@@ -134,14 +178,24 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         self._pin_memory = pin_memory
         self._part = part
         self._deal: Literal["even"] | Deal = deal
+        self._guard: _hosts.Guard = guard
+        self._guard_timeout = guard_timeout
         self._running: TensorIterator | None = None
         self._next_state: dict[str, Any] | None = None
 
     def __iter__(self) -> "TensorIterator":
         # A worker's memory is not the trainer's, and a worker leaves the device alone.
-        pin = self._pin_memory and _data.get_worker_info() is None
+        is_worker = _data.get_worker_info() is not None
+        pin = self._pin_memory and not is_worker
         source = self._ds.loader(
-            threads=self._threads, buffer=self._buffer, writable=not pin, part=self._part, deal=self._deal
+            threads=self._threads,
+            buffer=self._buffer,
+            writable=not pin,
+            part=self._part,
+            deal=self._deal,
+            # Several workers of one process are no hosts.
+            guard=None if is_worker else self._guard,
+            guard_timeout=self._guard_timeout,
         )
         self._running = TensorIterator(source, pin, *_place())
         state, self._next_state = self._next_state, None

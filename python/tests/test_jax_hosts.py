@@ -179,3 +179,19 @@ def test_four_processes_go_on_as_two_then_three_then_one(tmp_path: Path) -> None
     rows = [batch["ids"].sum(axis=1) for batch in parts_pipeline.pipeline()]
     assert seen == [[int(row.sum()), int((row * np.arange(1, parts_pipeline.BATCH + 1)).sum())] for row in rows]
     assert len(seen) > 14
+
+
+def test_processes_that_read_something_else_stop_each_other() -> None:
+    def told(what: str) -> list[Any]:
+        said = together("jax_guard.py", 3, 1, lambda process: [str(process), what])
+        return [json.loads(text.splitlines()[-1]) for text in said]
+
+    whole = 4500 // 6
+    assert told("same") == [[["", whole]] * 3] * 3
+    seed = "hosts disagree: stage 1 is `shuffle(seed=4)` on hosts 0 and 1 and `shuffle(seed=5)` on host 2"
+    assert told("seed") == [[f"ConfigError: {seed}", 0]] * 3
+    first, *others = told("random")
+    assert others == [first, first]
+    error, batches = first
+    assert error.startswith("DataError: hosts disagree: batch ") and "not the same on hosts 0 and 1 and host 2" in error
+    assert batches == 256 and 0 <= int(error.split()[4]) < 128

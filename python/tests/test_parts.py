@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import gristmill as gm
@@ -218,3 +219,145 @@ def test_a_deal_is_a_value() -> None:
         assert len({value, pickle.loads(pickle.dumps(value))}) == 1
     assert repr(costs[1]) == "gristmill.Cost(192, 4, 5, 's', None)"
     assert gm.Deal.balanced(costs[0]) != gm.Deal.shadow(costs[0])
+
+
+class Board:
+    """What hosts that are threads of this process have written."""
+
+    def __init__(self, host: int, said: dict[tuple[int, int], str]) -> None:
+        self.host, self.said = host, said
+        self.begun: list[gm.Part] = []
+
+    def begin(self, part: gm.Part) -> None:
+        self.begun.append(part)
+
+    def post(self, round: int, statement: str) -> None:
+        self.said[round + 1000 * len(self.begun), self.host] = statement
+
+    def read(self, round: int) -> list[str | None]:
+        return [self.said.get((round + 1000 * len(self.begun), host)) for host in range(2)]
+
+
+def side_by_side(host: Any) -> list[Any]:
+    with ThreadPoolExecutor(2) as threads:
+        return list(threads.map(host, range(2)))
+
+
+def guarded(odd: int | None, how: Any, guard: Any, make: Any) -> list[Any]:
+    """What two hosts were told, of which the second has another element from some on."""
+
+    def host(index: int) -> Any:
+        def own(x: int) -> int:
+            return x + 3 if index == 1 and odd is not None and x >= odd else x
+
+        loader = make(own).loader(part=(index, 2), guard=guard(index), guard_timeout=60, **how)
+        seen = 0
+        try:
+            for _ in loader:
+                seen += 1
+        except gm.Error as error:
+            return str(error), seen
+        return "", seen
+
+    return side_by_side(host)
+
+
+def of_numbers(own: Any) -> gm.IterDataset:
+    return gm.MapDataset.range(3600).map(own).filter(lambda x: x % 3 != 1).map(lambda x: {"x": np.int32(x)}).to_iter_dataset().batch(BATCH)
+
+
+def of_trees(own: Any) -> gm.IterDataset:
+    def batch(elements: list[int]) -> Any:
+        return Pair(np.array(elements), {"text": [str(x) for x in elements]})
+
+    return gm.MapDataset.range(3600).map(own).to_iter_dataset().batch(BATCH, batch_fn=batch)
+
+
+@pytest.mark.parametrize("make", [of_numbers, of_trees])
+@pytest.mark.parametrize("how", [{"threads": 0}, {"threads": 2}])
+@pytest.mark.parametrize("folder", [False, True])
+def test_hosts_that_read_something_else_stop_each_other(tmp_path: Any, make: Any, how: Any, folder: bool) -> None:
+    def guard() -> Any:
+        said: dict[tuple[int, int], str] = {}
+        return lambda index: tmp_path / "guard" if folder else Board(index, said)
+
+    batches = len(list(make(lambda x: x)))
+    assert guarded(None, how, guard(), make) == [("", batches)] * 2
+    first, second = guarded(2000, how, guard(), make)
+    assert first == second and first[1] in (256, batches)
+    batch = 2000 * batches // 3600
+    assert first[0].startswith(f"hosts disagree: batch {batch} is the first that is not the same on host 0 and host 1"), first
+
+
+def test_an_exchange_is_told_of_each_beginning() -> None:
+    said: dict[tuple[int, int], str] = {}
+    boards = [Board(host, said) for host in range(2)]
+
+    def host(index: int) -> Any:
+        loader = elements().loader(part=(index, 2), guard=boards[index], guard_timeout=60)
+        start = loader.get_state()
+        first = rows(next(loader))
+        loader.set_state(start)
+        assert rows(next(loader)) == first
+        loader.repart((1 - index, 2))
+        loader.back()
+        return first, rows(next(loader))
+
+    (first, other), (second, another) = side_by_side(host)
+    assert (first, second) == (another, other)
+    assert boards[0].begun == [gm.Part(0, 2), gm.Part(0, 2), gm.Part(1, 2)]
+
+
+class Alone(Board):
+    def __init__(self) -> None:
+        super().__init__(0, {})
+
+    def read(self, round: int) -> list[str | None]:
+        return super().read(round)[:1]
+
+
+def test_a_silent_host_and_a_failing_exchange_are_errors() -> None:
+    loader = elements().loader(part=(0, 2), guard=Board(0, {}), guard_timeout=0.2)
+    with pytest.raises(gm.WorkerError, match=r"host 1 of 2 has said nothing for 0 s: the others are behind batch 0"):
+        next(loader)
+
+    class Broken(Board):
+        def post(self, round: int, statement: str) -> None:
+            raise ConnectionError("the store is gone")
+
+    with pytest.raises(ConnectionError, match="the store is gone"):
+        next(elements().loader(part=(0, 2), guard=Broken(0, {})))
+    # It needs nobody where nobody else is, and looks at nothing where it is told so.
+    alone = elements().loader(part=(0, 1), guard=Alone())
+    assert rows(next(alone)) == rows(next(elements().loader(part=(0, 1), guard=None)))
+    assert "there are no other hosts" in str(alone.report())
+
+
+def test_an_exception_of_one_host_is_told_to_the_other() -> None:
+    said: dict[tuple[int, int], str] = {}
+
+    def host(index: int) -> Any:
+        def own(x: int) -> int:
+            if index == 1 and x == 20:
+                raise KeyError("twenty")
+            return x
+
+        try:
+            return list(of_numbers(own).loader(part=(index, 2), guard=Board(index, said), guard_timeout=60))
+        except (KeyError, gm.Error) as error:
+            return f"{type(error).__name__}: {error}"
+
+    other, failed = side_by_side(host)
+    assert failed == "KeyError: 'twenty'"
+    assert "WorkerError: host 1 has failed at batch" in other and "twenty" in other
+
+
+def test_what_is_no_guard_is_refused(tmp_path: Any) -> None:
+    with pytest.raises(TypeError, match='a guard is "auto", None, a folder'):
+        native().loader(part=(0, 2), guard=3)  # type: ignore[arg-type]
+    with pytest.raises(gm.ConfigError, match="no part says which rows"):
+        native().loader(guard=tmp_path)
+    with pytest.raises(gm.ConfigError, match="do not say which host"):
+        next(native().loader(part=gm.Part.listed([0], BATCH), guard=tmp_path))
+    with pytest.raises(ValueError, match="guard_timeout is -1"):
+        native().loader(guard_timeout=-1)

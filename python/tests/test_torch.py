@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import socket
 import subprocess
 import sys
 import warnings
@@ -225,3 +226,38 @@ def test_a_part_follows_from_a_mesh_or_a_group() -> None:
     assert gm.torch.part(Mesh(1)) == gm.Part(2, 4)
     with pytest.raises(gm.ConfigError, match="2 dimensions"):
         gm.torch.part(Mesh(2))
+
+
+@pytest.mark.parametrize("what", ["same", "seed", "random", "silent", "store"])
+def test_processes_that_read_something_else_stop_each_other(tmp_path: Path, what: str) -> None:
+    meeting = str(tmp_path / "store")
+    if what == "store":
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            meeting = str(free.getsockname()[1])
+    program = [sys.executable, str(Path(__file__).with_name("torch_guard.py")), meeting]
+    running: list[subprocess.Popen[bytes]] = []
+    for rank in range(3):
+        with (tmp_path / f"out{rank}").open("w") as out:
+            running.append(subprocess.Popen([*program, str(rank), what], stdout=out, stderr=subprocess.STDOUT))
+    try:
+        codes = [one.wait(timeout=120) for one in running]
+    finally:
+        for one in running:
+            one.kill()
+            one.wait()
+    said = [(tmp_path / f"out{rank}").read_text() for rank in range(3)]
+    assert codes == [0, 0, 0], said
+    told = [json.loads(text.splitlines()[-1]) for text in said]
+    if what == "same":
+        assert told == [["", 750]] * 3
+    elif what == "seed":
+        error, batches = told[0]
+        assert told == [[error, batches]] * 3 and batches == 0 and "stage 1 is `shuffle(seed=4)` on hosts 0 and 1" in error
+    elif what == "silent":
+        assert told[2] == ["", 100] and told[0] == told[1] and told[0][1] == 256
+        assert told[0][0].startswith("WorkerError: host 2 of 3 has said nothing for 5 s")
+    else:
+        error, batches = told[0]
+        assert told == [[error, batches]] * 3 and batches == 256
+        assert error.startswith("DataError: hosts disagree: batch ") and "not the same on hosts 0 and 1 and host 2" in error

@@ -990,6 +990,14 @@ Args:
     deal (Literal['even'] | Deal): Which rows are whose: those that follow one another, or a `Deal`
         that balances what rows cost. Batches are the same; each host evaluates all rows of them
         then, since it has to know what all of them cost.
+    guard (Guard): How hosts are compared, so that one with other files, another pipeline or a
+        function with randomness of its own is an error on all of them: before the first batch,
+        every 128 batches and at the end. With `"auto"` by the store of JAX or PyTorch, if the part
+        is of `gm.jax.part_for` or `gm.torch.part` and there are several processes; else not. A
+        folder that all hosts see serves as well, `(folder, host, hosts)` where the part does not
+        say which host this is, and an object with `begin(part)`, `post(round, statement)` and
+        `read(round)`. `None` compares nothing.
+    guard_timeout (float): Seconds after which a host that has said nothing is an error.
 
 Returns:
     The pass: an iterator, and a context manager that closes it.
@@ -999,7 +1007,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature MapDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even')"#, "\n--\n\n", docs!(MapDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0)"#, "\n--\n\n", docs!(MapDataset.loader))
     };
     (MapDataset.explain) => {
         r#"Explains the pipeline: its stages, which of them run in parallel, what they hold in memory, what comes out.
@@ -1813,6 +1821,14 @@ Args:
     deal (Literal['even'] | Deal): Which rows are whose: those that follow one another, or a `Deal`
         that balances what rows cost. Batches are the same; each host evaluates all rows of them
         then, since it has to know what all of them cost.
+    guard (Guard): How hosts are compared, so that one with other files, another pipeline or a
+        function with randomness of its own is an error on all of them: before the first batch,
+        every 128 batches and at the end. With `"auto"` by the store of JAX or PyTorch, if the part
+        is of `gm.jax.part_for` or `gm.torch.part` and there are several processes; else not. A
+        folder that all hosts see serves as well, `(folder, host, hosts)` where the part does not
+        say which host this is, and an object with `begin(part)`, `post(round, statement)` and
+        `read(round)`. `None` compares nothing.
+    guard_timeout (float): Seconds after which a host that has said nothing is an error.
 
 Returns:
     The pass: an iterator, and a context manager that closes it.
@@ -1822,7 +1838,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature IterDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even')"#, "\n--\n\n", docs!(IterDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0)"#, "\n--\n\n", docs!(IterDataset.loader))
     };
     (IterDataset.explain) => {
         r#"Explains the pipeline: its stages, which of them run in parallel, what they hold in memory, what comes out.

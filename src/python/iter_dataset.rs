@@ -13,9 +13,10 @@ use super::deal::GivenDeal;
 use super::error::OrRaise;
 #[cfg(feature = "cli")]
 use super::explain::{self, PyExplanation};
+use super::guard::{GivenGuard, GuardTimeout};
 use super::interpreter::detached;
 use super::item::Item;
-use super::iterator::{How, PyDatasetIterator, Threads};
+use super::iterator::{Hosts, How, PyDatasetIterator, Threads};
 use super::map_dataset::PyMapDataset;
 use super::missing::missing;
 use super::part::Given;
@@ -376,9 +377,13 @@ impl PyIterDataset {
 
     #[doc = docs!(IterDataset.loader)]
     #[pyo3(
-        signature = (*, threads=Threads::NONE, buffer=2, writable=false, workers=true, part=None, deal=GivenDeal::default()),
-        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even')"
+        signature = (
+            *, threads=Threads::NONE, buffer=2, writable=false, workers=true, part=None, deal=GivenDeal::default(),
+            guard=GivenGuard::Auto, guard_timeout=GuardTimeout::DEFAULT
+        ),
+        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0)"
     )]
+    #[expect(clippy::too_many_arguments, reason = "they are keyword arguments")]
     fn loader<'py>(
         slf: &Bound<'py, Self>,
         threads: Threads,
@@ -387,18 +392,19 @@ impl PyIterDataset {
         workers: bool,
         part: Option<Given>,
         deal: GivenDeal,
+        guard: GivenGuard,
+        guard_timeout: GuardTimeout,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
         PyDatasetIterator::start(
             slf.as_any(),
             &slf.get().0,
             How { threads, buffer, writable, workers },
-            part.map(|part| part.0),
-            deal.0,
+            Hosts { part, deal: deal.0, guard, timeout: guard_timeout.0 },
         )
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        Self::loader(slf, Threads::NONE, 2, false, true, None, GivenDeal::default())
+        PyDatasetIterator::start(slf.as_any(), &slf.get().0, How::DEFAULT, Hosts::default())
     }
 
     /// Whether the next elementwise stage runs inside lanes, behind `mp_prefetch` too.

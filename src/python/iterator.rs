@@ -13,6 +13,7 @@ use pyo3::types::{PyString, PyType};
 use super::buffer::Access;
 use super::error::{self, OrRaise};
 use super::generic;
+use super::guard::{GivenGuard, GuardTimeout};
 use super::interpreter::{detached, held};
 use super::item::Item;
 use super::json;
@@ -26,7 +27,7 @@ use crate::fork::{Origin, ThreadOf};
 use crate::report::ConsumerMeter;
 use crate::sync::{Locked, Regardless};
 use crate::units::Bytes;
-use crate::{Checkpoint, Deal, Error, ErrorKind, Executor, Load, Loader, Part, Report, Result};
+use crate::{Checkpoint, Deal, Error, ErrorKind, Executor, Load, Loader, LoaderBuilder, Part, Report, Result};
 
 /// Threads that evaluate the elementwise part: how many, or `"auto"`.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +69,26 @@ pub(crate) struct How {
     pub(crate) workers: bool,
 }
 
+impl How {
+    /// The way of a plain loop.
+    pub(crate) const DEFAULT: Self = Self { threads: Threads::NONE, buffer: 2, writable: false, workers: true };
+}
+
+/// The rows of every batch that are delivered, where several hosts read one pipeline, and how those are compared.
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    pub(crate) part: Option<Given>,
+    pub(crate) deal: Deal,
+    pub(crate) guard: GivenGuard,
+    pub(crate) timeout: Duration,
+}
+
+impl Default for Hosts {
+    fn default() -> Self {
+        Self { part: None, deal: Deal::Even, guard: GivenGuard::Auto, timeout: GuardTimeout::DEFAULT.0 }
+    }
+}
+
 /// Time that a consumer waits before it sees to signals, such as Ctrl-C, and goes on waiting.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// The same where worker processes may come to wait for memory that only it can give back, and while they do.
@@ -91,6 +112,8 @@ pub(crate) struct PyDatasetIterator {
     origin: Origin,
     /// Whether threads may call Python functions, until it is closed.
     threaded: bool,
+    /// Whether hosts are compared in the way that the part brings along.
+    follows: bool,
     /// Times as the loop sees them: with the wait for the interpreter, and what it takes to make objects of Python.
     meter: Mutex<ConsumerMeter>,
     /// The dataset whose pass it is. It outlives the loader: the functions are shown to the garbage collector there.
@@ -105,19 +128,28 @@ fn closed(py: Python<'_>) -> PyErr {
 }
 
 impl PyDatasetIterator {
-    /// Starts a pass over `object`, which holds `streams`: over the rows of `part`, as `deal` says, or of all.
+    /// Starts a pass over `object`, which holds `streams`: over all rows, or those of a part.
     pub(crate) fn start<'py>(
         object: &Bound<'py, PyAny>,
         streams: &Streams,
         how: How,
-        part: Option<Part>,
-        deal: Deal,
+        hosts: Hosts,
     ) -> PyResult<Bound<'py, Self>> {
         let (py, dataset) = (object.py(), streams.dataset());
         let workers = if how.workers { Workers::of(object)? } else { None };
         let threaded = how.threads.0 != Executor::Inline || workers.is_some();
         let holds = !threaded && streams.is_python();
-        let loader = detached(py, || load(&dataset, how, workers.as_ref(), part, deal, None)).or_raise(py)?;
+        let Hosts { part, deal, guard, timeout } = hosts;
+        let exchange = guard.exchange(py, part.as_ref())?;
+        let (part, follows) = (part.map(|part| part.part), guard.is_auto());
+        let start = || {
+            let builder = builder(&dataset, how, workers.as_ref(), part, deal)?.guard_timeout(timeout);
+            match exchange {
+                Some(exchange) => builder.guard(exchange).build(),
+                None => builder.build(),
+            }
+        };
+        let loader = detached(py, start).or_raise(py)?;
         let (loader, owner, origin) = (Mutex::new(Some(loader)), AtomicU64::new(0), Origin::here());
         let meter = Mutex::default();
         let iterator = Bound::new(
@@ -131,6 +163,7 @@ impl PyDatasetIterator {
                 owner,
                 origin,
                 threaded,
+                follows,
                 meter,
                 object: object.clone().unbind(),
             },
@@ -168,7 +201,15 @@ impl PyDatasetIterator {
             let next = if writable { next.map(|next| next.map(|item| item.map(Item::into_exclusive))) } else { next };
             (next, Seen { delivered: loader.delivered(), short: loader.is_short_of_memory() })
         };
-        if self.holds { self.running(py, |loader| held(|| advance(loader))) } else { self.running(py, advance) }
+        if !self.holds {
+            return self.running(py, advance);
+        }
+        self.running(py, |loader| {
+            if loader.waits_for_others(patience) {
+                return (Poll::Pending, Seen { delivered: loader.delivered(), short: false });
+            }
+            held(|| advance(loader))
+        })
     }
 
     /// The next element, however long it takes, and how many were delivered. The interpreter is let go of while it waits.
@@ -201,6 +242,7 @@ impl PyDatasetIterator {
                 if exception.is_instance_of::<PyKeyboardInterrupt>(py) {
                     self.go_on(py)?;
                 } else {
+                    self.running(py, Loader::tell_failure)?;
                     self.explain_memory(py, &exception);
                     error::annotate(py, &exception, &format!("{delivered} elements were delivered before it"));
                 }
@@ -213,16 +255,20 @@ impl PyDatasetIterator {
     /// A function that was interrupted has not failed: its element is the next one again.
     fn go_on(&self, py: Python<'_>) -> PyResult<()> {
         self.running(py, |loader| {
-            *loader = self.another(loader, loader.state()?)?;
-            Ok(())
+            let here = loader.state()?;
+            self.replace(loader, here, false)
         })?
         .or_raise(py)
     }
 
-    /// A pass over the same rows as `loader`, from `checkpoint` on.
-    fn another(&self, loader: &Loader<BoxIter<Item>>, checkpoint: Checkpoint) -> Result<Loader<BoxIter<Item>>> {
+    /// Puts a pass over the same rows from `checkpoint` on in the place of `loader`; with other hosts it goes on, or begins `anew` as they do.
+    fn replace(&self, loader: &mut Loader<BoxIter<Item>>, checkpoint: Checkpoint, anew: bool) -> Result<()> {
         let (part, deal) = (loader.part().cloned(), loader.deal().cloned().unwrap_or_default());
-        load(&self.dataset, self.how, self.workers.as_ref(), part, deal, Some(checkpoint))
+        let builder = builder(&self.dataset, self.how, self.workers.as_ref(), part, deal)?;
+        let mut another = builder.resume(checkpoint).build()?;
+        another.take_guard(loader, anew);
+        *loader = another;
+        Ok(())
     }
 
     /// The thread that has the loader locked.
@@ -297,25 +343,22 @@ impl Drop for Owner<'_> {
     }
 }
 
-fn load(
+/// What starts a pass over the rows of `part`, as `deal` says, or of all.
+fn builder(
     dataset: &BoxIter<Item>,
     how: How,
     workers: Option<&Workers>,
     part: Option<Part>,
     deal: Deal,
-    resume: Option<Checkpoint>,
-) -> Result<Loader<BoxIter<Item>>> {
+) -> Result<LoaderBuilder<BoxIter<Item>>> {
     let mut builder = dataset.clone().loader().executor(how.threads.0).buffer(how.buffer).deal(deal);
     if let Some(workers) = workers {
         builder = workers.run(builder, how.buffer)?;
     }
-    if let Some(part) = part {
-        builder = builder.part(part);
-    }
-    match resume {
-        Some(checkpoint) => builder.resume(checkpoint).build(),
-        None => builder.build(),
-    }
+    Ok(match part {
+        Some(part) => builder.part(part),
+        None => builder,
+    })
 }
 
 #[pymethods]
@@ -365,27 +408,33 @@ impl PyDatasetIterator {
             let (before, was_over) = (loader.state(), loader.is_over());
             let moved = match loader.restore(&checkpoint) {
                 Ok(true) => return Ok(()),
-                Ok(false) => self.another(loader, checkpoint),
+                Ok(false) => self.replace(loader, checkpoint, true),
                 Err(error) => Err(error),
             };
-            match moved {
-                Ok(elsewhere) => *loader = elsewhere,
-                Err(error) => {
-                    // It stays where it was.
-                    if let (false, true, Ok(before)) = (was_over, loader.is_over(), before) {
-                        *loader = self.another(loader, before)?;
-                    }
-                    return Err(error);
-                }
+            // It stays where it was.
+            if let (Err(_), false, true, Ok(before)) = (&moved, was_over, loader.is_over(), before) {
+                self.replace(loader, before, true)?;
             }
-            Ok(())
+            moved
         })?
         .or_raise(py)
     }
 
     #[doc = docs!(DatasetIterator.repart)]
     fn repart(&self, py: Python<'_>, part: Given) -> PyResult<()> {
-        self.running(py, |loader| loader.repart(part.0))?.or_raise(py)
+        let exchange = if self.follows { GivenGuard::Auto.exchange(py, Some(&part))? } else { None };
+        self.running(py, |loader| {
+            loader.repart(part.part)?;
+            match exchange {
+                Some(exchange) => loader.guard(exchange),
+                None if self.follows => {
+                    loader.unguard();
+                    Ok(())
+                }
+                None => Ok(()),
+            }
+        })?
+        .or_raise(py)
     }
 
     #[doc = docs!(DatasetIterator.back)]
@@ -394,8 +443,8 @@ impl PyDatasetIterator {
         self.running(py, |loader| match loader.back(count) {
             // Its thread was busy, or had ended.
             Err(error) if error.kind() == ErrorKind::Worker => {
-                *loader = self.another(loader, loader.state()?)?;
-                Ok(())
+                let there = loader.state()?;
+                self.replace(loader, there, false)
             }
             done => done,
         })?

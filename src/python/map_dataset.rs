@@ -16,9 +16,10 @@ use super::deal::GivenDeal;
 use super::error::OrRaise;
 #[cfg(feature = "cli")]
 use super::explain::{self, PyExplanation};
+use super::guard::{GivenGuard, GuardTimeout};
 use super::item::Item;
 use super::iter_dataset::PyIterDataset;
-use super::iterator::{How, PyDatasetIterator, Threads};
+use super::iterator::{Hosts, How, PyDatasetIterator, Threads};
 use super::maps::{Maps, Several, over};
 use super::missing::missing;
 use super::numbers::Numbers;
@@ -406,9 +407,13 @@ impl PyMapDataset {
 
     #[doc = docs!(MapDataset.loader)]
     #[pyo3(
-        signature = (*, threads=Threads::NONE, buffer=2, writable=false, workers=true, part=None, deal=GivenDeal::default()),
-        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even')"
+        signature = (
+            *, threads=Threads::NONE, buffer=2, writable=false, workers=true, part=None, deal=GivenDeal::default(),
+            guard=GivenGuard::Auto, guard_timeout=GuardTimeout::DEFAULT
+        ),
+        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0)"
     )]
+    #[expect(clippy::too_many_arguments, reason = "they are keyword arguments")]
     fn loader<'py>(
         slf: &Bound<'py, Self>,
         threads: Threads,
@@ -417,19 +422,21 @@ impl PyMapDataset {
         workers: bool,
         part: Option<Given>,
         deal: GivenDeal,
+        guard: GivenGuard,
+        guard_timeout: GuardTimeout,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
         let streams = Streams::of(&slf.get().0, Border::default());
         PyDatasetIterator::start(
             slf.as_any(),
             &streams,
             How { threads, buffer, writable, workers },
-            part.map(|part| part.0),
-            deal.0,
+            Hosts { part, deal: deal.0, guard, timeout: guard_timeout.0 },
         )
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        Self::loader(slf, Threads::NONE, 2, false, true, None, GivenDeal::default())
+        let streams = Streams::of(&slf.get().0, Border::default());
+        PyDatasetIterator::start(slf.as_any(), &streams, How::DEFAULT, Hosts::default())
     }
 
     fn __len__(&self) -> PyResult<usize> {

@@ -28,6 +28,7 @@ mod element;
 mod error;
 #[cfg(feature = "cli")]
 mod explain;
+mod guard;
 mod index_shuffle;
 mod interpreter;
 mod item;

@@ -1,5 +1,7 @@
 //! `Part`: rows of every batch, and what stands for them.
 
+use std::hash::{Hash, Hasher};
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -13,41 +15,70 @@ use crate::part::{Part, RowBatch, RowNumbers};
 
 #[doc = docs!(Part)]
 #[pyclass(name = "Part", module = "gristmill", frozen, eq, hash)]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct PyPart(Part);
+#[derive(Debug)]
+pub(crate) struct PyPart {
+    part: Part,
+    /// Makes the way to the other hosts of this part's kind, for `guard="auto"`. It is no part of the value.
+    guard: Option<Py<PyAny>>,
+}
+
+impl PartialEq for PyPart {
+    fn eq(&self, other: &Self) -> bool {
+        self.part == other.part
+    }
+}
+
+impl Eq for PyPart {}
+
+impl Hash for PyPart {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.part.hash(state);
+    }
+}
+
+impl PyPart {
+    pub(super) fn of(part: Part) -> Self {
+        Self { part, guard: None }
+    }
+}
 
 #[pymethods]
 impl PyPart {
     #[new]
     fn new(py: Python<'_>, index: usize, count: usize) -> PyResult<Self> {
         let part = Part::of(index, count);
-        part.check().map(|()| Self(part)).or_raise(py)
+        part.check().map(|()| Self::of(part)).or_raise(py)
     }
 
     #[doc = docs!(Part.listed)]
     #[staticmethod]
     fn listed(py: Python<'_>, rows: Vec<usize>, global_batch: usize) -> PyResult<Self> {
-        Part::listed(rows, global_batch).map(Self).or_raise(py)
+        Part::listed(rows, global_batch).map(Self::of).or_raise(py)
     }
 
     #[doc = docs!(Part.rows)]
     fn rows(&self, py: Python<'_>, global_batch: usize) -> PyResult<Vec<usize>> {
-        self.0.rows(global_batch).map(|rows| rows.iter().collect()).or_raise(py)
+        self.part.rows(global_batch).map(|rows| rows.iter().collect()).or_raise(py)
+    }
+
+    /// The same part with what makes the way to the other hosts.
+    fn _guarded_by(&self, make: Py<PyAny>) -> Self {
+        Self { part: self.part.clone(), guard: Some(make) }
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let (py, class) = (slf.py(), slf.get_type().into_any());
-        match slf.get().0.as_share() {
+        match slf.get().part.as_share() {
             Some(share) => Ok((class, share.into_pyobject(py)?)),
             None => {
-                let (rows, batch) = slf.get().0.as_listed().unwrap_or_default();
+                let (rows, batch) = slf.get().part.as_listed().unwrap_or_default();
                 Ok((class.getattr("listed")?, (rows.to_vec(), batch).into_pyobject(py)?))
             }
         }
     }
 
     fn __repr__(&self) -> String {
-        match (self.0.as_share(), self.0.as_listed()) {
+        match (self.part.as_share(), self.part.as_listed()) {
             (None, Some((rows, batch))) => format!("gristmill.Part.listed({rows:?}, {batch})"),
             (share, _) => {
                 let (index, count) = share.unwrap_or_default();
@@ -58,8 +89,12 @@ impl PyPart {
 }
 
 /// A part as it is given: a `Part`, `(3, 64)` or `"3/64"`.
-#[derive(Clone, Debug)]
-pub(crate) struct Given(pub(crate) Part);
+#[derive(Debug)]
+pub(crate) struct Given {
+    pub(crate) part: Part,
+    /// What makes the way to the other hosts, if it brings that along.
+    pub(super) guard: Option<Py<PyAny>>,
+}
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Given {
     type Error = PyErr;
@@ -67,7 +102,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Given {
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let py = given.py();
         if let Ok(part) = given.cast::<PyPart>() {
-            return Ok(Self(part.get().0.clone()));
+            let PyPart { part, guard } = part.get();
+            return Ok(Self { part: part.clone(), guard: guard.as_ref().map(|guard| guard.clone_ref(py)) });
         }
         let part = match given.cast::<PyString>() {
             Ok(text) => text.to_str()?.parse(),
@@ -79,7 +115,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Given {
                 part.check().map(|()| part)
             }
         };
-        part.map(Self).or_raise(py)
+        part.map(|part| Self { part, guard: None }).or_raise(py)
     }
 }
 

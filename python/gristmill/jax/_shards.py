@@ -7,6 +7,7 @@ import jax
 
 from gristmill import _errors
 from gristmill._gristmill import Part
+from gristmill.jax import _hosts
 
 # Many of JAX's functions are typed in part, which strict checkers take for an error wherever they are called.
 _jax = cast("Any", jax)
@@ -20,6 +21,7 @@ def part_for(sharding: jax.sharding.Sharding, global_batch: int) -> Part:
     processes are blocks of one size it is a share, `Part(index, count)`; else the rows are listed in their order.
 
     The pipeline is the same on every process and makes batches of `global_batch` rows; nothing in it says who reads it.
+    The part brings along the way to the other processes: a loader with it compares what they read, see `guard` there.
 
     Args:
         sharding: How batches lie on devices.
@@ -31,12 +33,13 @@ def part_for(sharding: jax.sharding.Sharding, global_batch: int) -> Part:
     blocks = _blocks(sharding, global_batch)
     process: int = _jax.process_index()
     try:
-        return Part(*shard_of(process, global_batch, blocks))
+        part = Part(*shard_of(process, global_batch, blocks))
     except _errors.ConfigError:
         if process not in blocks:
             raise
-    rows = {row for start, stop in blocks[process] for row in range(start, stop)}
-    return Part.listed(sorted(rows), global_batch)
+        rows = {row for start, stop in blocks[process] for row in range(start, stop)}
+        part = Part.listed(sorted(rows), global_batch)
+    return _hosts.guarded(part, sorted(blocks))
 
 
 def shard_for(sharding: jax.sharding.Sharding, global_batch: int | None = None) -> tuple[int, int]:
