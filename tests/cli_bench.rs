@@ -65,6 +65,34 @@ fn rows_of_one_pipeline_have_the_hash_of_a_plain_run() {
 }
 
 #[test]
+fn the_row_digest_is_that_of_a_run_and_adds_up_over_parts() {
+    let folder = folder();
+    let folder = folder.path();
+    let write = |name: &str, printed: &Output| {
+        assert!(printed.status.success(), "{}", text(&printed.stderr));
+        std::fs::write(folder.join(name), &printed.stdout).unwrap();
+    };
+    let sizes = ["bench", "p.yaml", "--inline", "--warmup", "3", "--steps", "10", "--runs", "1"];
+    let with = |args: &[&str]| gristmill(folder, &[&sizes[..], args].concat());
+    write("run.json", &gristmill(folder, &["run", "p.yaml", "--inline", "--steps", "13", "--json"]));
+    write("bench.json", &with(&["--json", "--sweep", "buffer=1,2", "-o", "file.json"]));
+    write("parts.json", &with(&["--json", "--sweep", "part=0/4,1/4,2/4,3/4", "--sweep", "buffer=1,2"]));
+    write("first.json", &with(&["--json", "--part", "0/2"]));
+    write("second.json", &with(&["--json", "--part", "1/2"]));
+    for same in [&["bench.json"][..], &["file.json"], &["parts.json"], &["first.json", "second.json"]] {
+        let output = gristmill(folder, &[&["hash", "--same-as", "run.json", "--json"], same].concat());
+        assert!(output.status.success(), "{same:?}: {}", text(&output.stderr));
+        assert_eq!(serde_json::from_slice::<Json>(&output.stdout).unwrap()["count"].as_u64(), Some(104), "{same:?}");
+    }
+    let shown = text(&with(&["--part", "1/2"]).stdout);
+    assert!(shown.contains("row digest ") && shown.contains("(52 rows, part 1/2)"), "{shown}");
+    write("sizes.json", &with(&["--json", "--sweep", "batch=8,4"]));
+    let output = gristmill(folder, &["hash", "sizes.json"]);
+    let told = text(&output.stderr);
+    assert!(told.contains("sizes.json: digests of several pipelines do not add up: batch=4; batch=8"), "{told}");
+}
+
+#[test]
 #[cfg(all(feature = "workers", target_os = "linux"))]
 fn workers_and_threads_deliver_the_same() {
     let folder = folder();
@@ -212,7 +240,9 @@ fn exports_hold_every_row() {
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let csv = read("x.csv");
     let lines: Vec<&str> = csv.lines().collect();
-    assert!(lines[0].starts_with("buffer,batch_size,executor,runs,") && lines[0].ends_with(",order_hash,error"));
+    assert!(
+        lines[0].starts_with("buffer,batch_size,executor,runs,") && lines[0].ends_with(",order_hash,row_digest,error")
+    );
     assert_eq!(lines.len(), 5);
     let columns = lines[0].split(',').count();
     assert_eq!(lines[2].split(',').count(), columns, "{csv}");

@@ -1,5 +1,6 @@
 //! `gristmill hash`: digests of parts added up, and held against that of another run.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -13,10 +14,11 @@ use crate::{Element, Error, Part, Result};
 /// Adds up the digests of rows that `run --json` printed for each part, each host or each run after a resume.
 ///
 /// The sum is that of one run that delivered all of these rows, whoever did. With --same-as it is held against another result.
+/// Results of `bench` count as one run each: where it has swept `part`, as one run of every part.
 #[derive(clap::Args)]
 #[command(after_help = crate::cli::EXIT_CODES)]
 pub(crate) struct Args {
-    /// Files with what `gristmill run --json` printed
+    /// Files with what `gristmill run --json` or `gristmill bench --json` printed
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Such a file of the run that delivered the same rows; exit code 1 if it did not
@@ -88,18 +90,62 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// The rows of a result: what `run --json` printed, its last line.
+/// A result as it was printed.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Printed {
+    /// By `run` and `demo`.
+    Run { rows: Rows },
+    /// By `bench`: one for every point that was measured.
+    Bench { rows: Vec<Point> },
+}
+
+/// A point that `bench` has measured.
+#[derive(Deserialize)]
+struct Point {
+    /// Settings that change what is delivered.
+    data: BTreeMap<String, String>,
+    figures: Option<Figures>,
+}
+
+#[derive(Deserialize)]
+struct Figures {
+    rows: Option<Rows>,
+}
+
+/// The rows of a result: a file that is one, or the last line of what was printed.
 fn read(path: &Path) -> Result<Rows> {
-    #[derive(Deserialize)]
-    struct Printed {
-        rows: Rows,
-    }
     let text = std::fs::read_to_string(path).map_err(|e| Error::io(e, path))?;
     let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let printed: Printed = serde_json::from_str(last).map_err(|e| {
-        Error::data(format!("no result of a run: {e}"))
+    let printed = serde_json::from_str(&text).or_else(|_| serde_json::from_str(last)).map_err(|_| {
+        Error::data("no result of a run, with the digest of its rows")
             .path(path)
-            .help("a file with what `gristmill run --json` printed is needed")
+            .help("a file with what `gristmill run --json` or `gristmill bench --json` printed is needed")
     })?;
-    Ok(printed.rows)
+    match printed {
+        Printed::Run { rows } => Ok(rows),
+        Printed::Bench { rows } => of_points(&rows).map_err(|error| error.path(path)),
+    }
+}
+
+/// The rows of the points of a bench. Points that deliver the same count once, and those of other parts are added.
+fn of_points(points: &[Point]) -> Result<Rows> {
+    let measured = points.iter().filter_map(|point| Some((&point.data, point.figures.as_ref()?.rows?)));
+    let of_data: BTreeMap<_, _> = measured.collect();
+    let pipeline = |data: &BTreeMap<String, String>| {
+        data.iter().filter(|(key, _)| *key != "part").map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>()
+    };
+    let pipelines: BTreeSet<_> = of_data.keys().map(|data| pipeline(data)).collect();
+    match pipelines.len() {
+        0 => Err(Error::data("a result without digests of rows").help("earlier versions have none: measure again")),
+        1 => Ok(of_data.into_values().fold(Rows::default(), |mut sum, rows| {
+            sum.add(rows);
+            sum
+        })),
+        _ => {
+            let names: Vec<_> = pipelines.iter().map(|data| data.join(" ")).collect();
+            let text = format!("digests of several pipelines do not add up: {}", names.join("; "));
+            Err(Error::data(text).help("a sweep over executors and parts delivers one pipeline"))
+        }
+    }
 }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use crate::keys::KeyFolder;
-use crate::spec::{Pipeline, parse_bytes};
+use crate::spec::{Pipeline, parse_bytes, parse_deal};
 use crate::units::check_budget;
-use crate::{BoxIter, Element, Error, Executor, Load, LoaderBuilder, Part, Result};
+use crate::{BoxIter, Deal, Element, Error, Executor, Load, LoaderBuilder, Part, Result};
 
 /// Who evaluates the pipeline. The choice never changes what is delivered.
 #[derive(Clone, Default, clap::Args)]
@@ -37,6 +37,11 @@ pub(crate) struct How {
     /// or NAME.keys beside it]
     #[arg(long, value_name = "DIR")]
     keys: Option<PathBuf>,
+    /// Which rows the parts have: `even`, rows that follow one another; `balanced: {d_model: 4096}`, rows that take all ranks equally long
+    /// in a transformer of that width; `shadow: {…}`, even rows and a report of what balance would save. It is what stands
+    /// behind `deal` in a pipeline file [default: what the pipeline file says, or even]
+    #[arg(long, value_name = "DEAL", value_parser = deal)]
+    deal: Option<Deal>,
     /// Batches kept ready for the consumer [default: what the pipeline file says, or 2]
     #[arg(long, value_name = "N")]
     buffer: Option<usize>,
@@ -60,6 +65,14 @@ fn part(text: &str) -> std::result::Result<Part, String> {
     text.parse().map_err(|e: Error| format!("{}; {}", e.message(), e.help_text().unwrap_or_default()))
 }
 
+/// A deal of rows among parts.
+fn deal(text: &str) -> std::result::Result<Deal, String> {
+    parse_deal(text).map_err(|e| match e.help_text() {
+        Some(help) => format!("{}; {help}", e.message()),
+        None => e.message().to_owned(),
+    })
+}
+
 /// Bytes of a RAM budget.
 fn budget(text: &str) -> std::result::Result<u64, String> {
     let bytes = memory(text)?;
@@ -70,10 +83,13 @@ fn budget(text: &str) -> std::result::Result<u64, String> {
 impl How {
     /// Whether `key` names a choice that is made here: one that never changes the data.
     pub(crate) fn has(key: &str) -> bool {
-        matches!(
-            key,
-            "workers" | "max_workers" | "threads_per_worker" | "ram" | "threads" | "inline" | "buffer" | "part"
-        )
+        matches!(key, "workers" | "max_workers" | "threads_per_worker" | "ram" | "threads" | "inline" | "buffer")
+            || Self::picks_rows(key)
+    }
+
+    /// Whether `key` names a choice of the rows that are delivered.
+    pub(crate) fn picks_rows(key: &str) -> bool {
+        matches!(key, "part" | "deal")
     }
 
     /// These choices with others in their place, each a name and a value; names that are not [`has`](Self::has) are left
@@ -86,13 +102,13 @@ impl How {
         let mut kinds: Vec<&str> = Vec::new();
         for (key, value) in choices.iter().filter(|(key, _)| Self::has(key)) {
             let kind = match key.as_str() {
-                "threads" | "inline" | "buffer" | "part" => key,
+                "threads" | "inline" | "buffer" | "part" | "deal" => key,
                 _ => "workers",
             };
-            let counts = !matches!(kind, "buffer" | "part") && (kind != "inline" || value != "false");
+            let counts = !matches!(kind, "buffer" | "part" | "deal") && (kind != "inline" || value != "false");
             if counts && !kinds.contains(&kind) {
                 if kinds.is_empty() && !how.is(kind) {
-                    how = Self { buffer: how.buffer, part: how.part, ..Self::default() };
+                    how = Self { buffer: how.buffer, part: how.part, deal: how.deal, ..Self::default() };
                 }
                 kinds.push(kind);
             }
@@ -135,6 +151,7 @@ impl How {
             "inline" => self.inline = value.parse().map_err(|_| wrong("true or false"))?,
             "buffer" => self.buffer = Some(number(1)?),
             "part" => self.part = Some(value.parse()?),
+            "deal" => self.deal = Some(parse_deal(value)?),
             _ => {}
         }
         Ok(())
@@ -180,6 +197,27 @@ impl How {
             Some((folder, false)) if folder.is_dir() => builder.keys(KeyFolder::new(folder)),
             _ => builder,
         }
+            Some(part) => builder.part(part).deal(self.deal(pipeline)),
+            None => {
+                self.check_deal(pipeline)?;
+                builder
+            }
+        })
+    }
+
+    /// How rows are dealt among parts.
+    fn deal(&self, pipeline: &Pipeline) -> Deal {
+        self.deal.clone().or_else(|| pipeline.settings().deal.clone()).unwrap_or_default()
+    }
+
+    /// Checks that a part is said where a deal is asked for: a file may say the deal of all hosts, and an argument is of this one.
+    fn check_deal(&self, pipeline: &Pipeline) -> Result<()> {
+        let balances = self.deal.as_ref().is_some_and(|deal| *deal != Deal::Even);
+        if balances && self.part.is_none() && pipeline.settings().part.is_none() {
+            let text = "rows are to be dealt in balance, and no part says which rank of how many this is";
+            return Err(Error::config(text).help("add --part, such as --part 0/64"));
+        }
+        Ok(())
     }
 
     /// The part of every batch that is delivered, if it is not all.

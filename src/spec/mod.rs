@@ -38,6 +38,7 @@ mod change;
 mod column_stages;
 pub(crate) mod columns;
 mod data;
+mod deal;
 mod decode;
 mod entry;
 mod examples;
@@ -69,6 +70,8 @@ use self::change::Change;
 pub use self::data::Data;
 #[cfg(feature = "cli")]
 pub(crate) use self::data::{Checked, Watch};
+#[cfg(feature = "cli")]
+pub(crate) use self::deal::parse_deal;
 #[cfg(feature = "python")]
 pub(crate) use self::examples::RECORD;
 use self::node::{MAX_BYTES, Node, Tree};

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::arguments::{Arguments, Kind, arguments};
+use super::deal::Dealt;
 use super::decode::Fields;
 use super::node::{Node, Tree};
 use super::registry::{Source, Stages};
 use super::values::{Amount, AtLeast, Decode, Given};
 use crate::error::Result;
 use crate::exec::Executor;
-use crate::part::Part;
+use crate::part::{Deal, Part};
 use crate::store::StoreOptions;
 use crate::units::check_budget;
 pub use crate::units::parse_bytes;
@@ -39,6 +40,8 @@ pub struct Settings {
     pub keys: Option<PathBuf>,
     /// `executor: {guard: FOLDER}`: a folder over which hosts are compared.
     pub guard: Option<PathBuf>,
+    /// `executor: {deal: {balanced: {d_model: 4096}}}`: how the rows of every batch are dealt among parts.
+    pub deal: Option<Deal>,
     /// `checkpoint`, if it is given.
     pub checkpoint: Option<CheckpointSettings>,
     /// `store: {cache_dir: cache, cache_size: 100GiB}`, if it is given: how stores are read; folders as they are written.
@@ -97,6 +100,7 @@ impl Settings {
             part: executors.part,
             keys: executors.keys,
             guard: executors.guard,
+            deal: executors.deal,
             checkpoint: file.checkpoint.clone(),
             store: file.store.as_ref().map(|store| store.0.clone()),
         }
@@ -125,6 +129,8 @@ arguments! {
         keys: Option<PathBuf>,
         /// A folder that all of those hosts see, in which each says what it reads: one that reads something else stops all of them.
         guard: Option<PathBuf>,
+        /// How the rows of a batch are dealt among the parts: `even`, in runs, or by what they cost; without a part it changes nothing.
+        deal: Option<Dealt>,
     }
 }
 
@@ -179,6 +185,7 @@ struct Executors {
     part: Option<Part>,
     keys: Option<PathBuf>,
     guard: Option<PathBuf>,
+    deal: Option<Deal>,
 }
 
 impl Decode for Executors {
@@ -223,6 +230,7 @@ impl Executors {
             part: args.part.map(|share| share.0),
             keys: args.keys,
             guard: args.guard,
+            deal: args.deal.map(|dealt| dealt.0),
         })
     }
 }

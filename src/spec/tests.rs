@@ -2,6 +2,7 @@ use super::*;
 use crate::dataset::{IterDataset, Role, Stage, estimate};
 use crate::exec::Executor;
 use crate::loader::Load;
+use crate::part::{Balance, Cost, Deal, Part};
 
 /// Builds a pipeline, which the schema then accepts, too.
 fn build(text: &str) -> Result<Vec<Element>> {
@@ -95,6 +96,11 @@ fn settings_are_read_and_checked() {
     let error = |s: &str| parse(s).unwrap_err().to_string();
     assert_eq!(error("executor: {threads: 0}"), "line 2: executor.threads: is 0, and must be at least 1");
     assert!(error("executor: {threads: 1, inline: true}").contains("exclude each other"));
+    let hosts = parse("executor: {part: {index: 1, count: 4}, deal: {shadow: {d_model: 8, micro_steps: 2}}}").unwrap();
+    let balance = Balance::new(Cost::attention(8, None, true)).micro(2);
+    assert_eq!(hosts.settings().part, Some(Part::of(1, 4)));
+    assert_eq!(hosts.settings().deal, Some(Deal::Shadow(balance)));
+    assert!(error("executor: {deal: {shadow: {d_modl: 8}}}").starts_with("line 2: executor.deal.shadow: unknown key"));
     assert_eq!(parse("executor: {max_workers: 3}").unwrap().settings().max_workers, Some(3));
     assert!(error("executor: {threads: 1, max_workers: 3}").contains("exclude each other"));
     assert!(error("executor: {workers: 1, max_workers: 3}").contains("`workers` and `max_workers` exclude"));

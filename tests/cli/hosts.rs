@@ -76,6 +76,44 @@ fn what_is_no_part_and_no_result_is_refused() {
 }
 
 #[test]
+fn balanced_hosts_add_up_to_one_and_a_shadow_says_what_balance_would_save() {
+    let (folder, summary) = demo();
+    let folder = folder.path();
+    let deal = "balanced: {d_model: 64, micro_steps: 2}";
+    for part in ["0/2", "1/2"] {
+        let printed = ok(folder, &["run", PIPELINE, "--inline", "--json", "--part", part, "--deal", deal]);
+        write(folder, &format!("{}.json", &part[..1]), &printed);
+        assert!(printed.contains("a balanced deal saves") && printed.contains("`tokens_segment_ids`"), "{printed}");
+    }
+    let text = ok(folder, &["hash", "0.json", "1.json"]);
+    assert_eq!(text.split_whitespace().nth(2), summary["rows"]["digest"].as_str(), "{text}");
+    let run = |args: &[&str]| json(folder, &[&["run", PIPELINE, "--inline", "--json", "--part", "0/2"], args].concat());
+    let (even, balanced) = (run(&[]), run(&["--deal", deal]));
+    assert_ne!(even["order_hash"], balanced["order_hash"], "other rows");
+    let shadow = run(&["--deal", "shadow: {per_token: 1}"]);
+    assert_eq!(even["rows"], shadow["rows"]);
+    assert!(shadow["report"].to_string().contains("a balanced deal would save"), "{shadow}");
+}
+
+#[test]
+fn a_deal_of_the_file_is_for_hosts_and_one_of_the_shell_needs_a_part() {
+    let (folder, summary) = demo();
+    let folder = folder.path();
+    let text = std::fs::read_to_string(folder.join(PIPELINE)).unwrap();
+    let deal = "executor: {inline: true, deal: {balanced: {column: tokens_positions}}}";
+    write(&folder.join("gristmill-demo"), "dealt.yaml", &text.replace("executor: {buffer: 4}", deal));
+    let file = "gristmill-demo/dealt.yaml";
+    assert_eq!(json(folder, &["run", file, "--json"])["order_hash"], summary["order_hash"], "all rows, in their order");
+    let (even, dealt) = (["--deal", "even"], []);
+    let run = |args: &[&str]| json(folder, &[&["run", file, "--json", "--part", "1/2"], args].concat());
+    assert_ne!(run(&even)["rows"]["digest"], run(&dealt)["rows"]["digest"]);
+    let (code, told) = fails(folder, &["run", PIPELINE, "--deal", "shadow: {column: tokens_positions}"]);
+    assert!(code == 2 && told.contains("add --part, such as --part 0/64"), "{told}");
+    let (code, told) = fails(folder, &["run", PIPELINE, "--part", "0/2", "--deal", "balanced: {d_modl: 64}"]);
+    assert!(code == 2 && told.contains("deal.balanced: unknown key `d_modl`; did you mean `d_model`?"), "{told}");
+}
+
+#[test]
 fn a_pipeline_file_may_say_the_part() {
     let (folder, summary) = demo();
     let folder = folder.path();

@@ -63,7 +63,7 @@ const COLUMNS: [Column; 28] = [
 fn csv(bench: &Bench) -> String {
     let keys = bench.rows.first().map_or(&[][..], |row| &row.settings).iter().map(|(key, _)| quoted(key));
     let names = COLUMNS.iter().map(|(name, _)| (*name).to_owned());
-    let rest = ["baseline_change", "baseline_beyond_noise", "order_hash", "error"].map(str::to_owned);
+    let rest = ["baseline_change", "baseline_beyond_noise", "order_hash", "row_digest", "error"].map(str::to_owned);
     let head = keys.chain(["executor".to_owned()]).chain(names).chain(rest);
     let mut text = head.collect::<Vec<_>>().join(",") + "\n";
     for row in &bench.rows {
@@ -81,6 +81,7 @@ fn csv_row(row: &Row) -> Vec<String> {
     let beyond = row.baseline.and_then(|change| change.beyond_noise);
     cells.push(beyond.map_or_else(String::new, |beyond| beyond.to_string()));
     cells.push(figures.map_or_else(String::new, |f| f.order_hash.to_string()));
+    cells.push(figures.and_then(|f| f.rows).map_or_else(String::new, |rows| rows.digest.to_string()));
     cells.push(row.error.as_ref().map_or_else(String::new, |error| quoted(&error.message)));
     cells
 }
@@ -105,6 +106,9 @@ fn markdown(bench: &Bench) -> String {
         let (row, figures) = group[0];
         let of = if row.data.is_empty() { String::new() } else { format!(" of {}", label(&row.data)) };
         text += &format!("\nOrder hash{of}: `{}` ({} batches)\n", figures.order_hash, figures.batches);
+        if let Some(rows) = figures.rows {
+            text += &format!("\nRow digest{of}: `{}` ({} rows)\n", rows.digest, rows.count);
+        }
     }
     text
 }

@@ -4,6 +4,7 @@ mod baseline;
 mod change;
 mod columns;
 mod device;
+mod digest;
 mod export;
 mod headspace;
 mod measure;
@@ -20,6 +21,7 @@ use crate::{Error, ErrorKind, Result};
 
 use self::baseline::Baseline;
 use self::device::{Device, Kind};
+use self::point::Beside;
 use self::sweep::{Point, Sweep};
 use self::table::Bench;
 use crate::cli::how::How;
@@ -30,6 +32,7 @@ use crate::cli::{Outcome, interrupt, output};
 ///
 /// Each run starts anew, takes the batches of the warm-up, then those that are measured, and reads every byte of them for
 /// the order hash. Rows that differ only in who evaluates the pipeline must have the same hash: if not, the exit code is 1.
+/// The row digest, which adds up over parts (`gristmill hash`), is made in one more pass, which is not measured.
 /// Every point of a sweep has a process of its own: one that cannot run, or dies of memory, is a row that says why.
 #[derive(clap::Args)]
 #[command(after_help = crate::cli::EXIT_CODES)]
@@ -45,7 +48,7 @@ pub(crate) struct Args {
     /// Runs of each row
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     runs: u64,
-    /// Try every value: of workers, threads_per_worker, ram, threads, inline, buffer, or of a parameter in the file
+    /// Try every value: of workers, threads_per_worker, ram, threads, inline, buffer, part, deal, or of a parameter in the file
     /// (batch_size, tokenise.max_len, stages[1].tokenise.max_len). Several sweeps give all combinations
     #[arg(long = "sweep", value_name = "KEY=A,B,C", value_parser = Sweep::parse)]
     sweeps: Vec<Sweep>,
@@ -88,15 +91,16 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         // Rows that are there are told. Of one point alone there are none, and it ends at once.
         interrupt::listen();
     }
-    let mut bench = Bench::new(args);
+    let mut bench = Bench::new(args, args.how.part(&pipeline).as_ref());
     let mut errors = Vec::new();
     let mut interrupted = false;
     for (number, point) in points.iter().enumerate() {
-        let headspace = args.headspace && !bench.rows.iter().any(|row| row.has_figures_of(point));
+        let is_first = !bench.rows.iter().any(|row| row.has_figures_of(point));
+        let beside = Beside { headspace: args.headspace && is_first, digest: is_first };
         let measured = match points.len() {
-            1 => point::here(args, &pipeline, point, &point::of(number, &points), headspace),
+            1 => point::here(args, &pipeline, point, &point::of(number, &points), beside),
             // One that dies leaves the others, and none finds memory that another used.
-            _ => point::apart(number, headspace),
+            _ => point::apart(number, beside),
         };
         match measured {
             Err(error) if error.kind() == ErrorKind::Cancelled => {

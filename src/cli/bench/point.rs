@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Args;
 use super::device::Device;
+use super::digest::{self, Digested};
 use super::headspace;
 use super::measure::{self, Feed, Run, Shape};
 use super::sweep::{Point, label};
@@ -27,6 +28,28 @@ pub(super) struct Measured {
     pub(super) others_cpu_share: Option<f64>,
     /// The same loop over batches in memory, if it was asked for and there are any.
     pub(super) resident: Option<Run>,
+    /// What the batches of a run hold, if that was asked for.
+    pub(super) digested: Option<Digested>,
+}
+
+/// Passes beside the runs: one of points that deliver the same speaks for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Beside {
+    /// The loop over batches in memory.
+    pub(super) headspace: bool,
+    /// The digest of rows.
+    pub(super) digest: bool,
+}
+
+impl Beside {
+    /// The marks behind the number of a point.
+    fn marks(self) -> String {
+        [(self.headspace, "+"), (self.digest, "#")].iter().filter(|(asked, _)| *asked).map(|(_, mark)| *mark).collect()
+    }
+
+    fn of(marks: &str) -> Self {
+        Self { headspace: marks.contains('+'), digest: marks.contains('#') }
+    }
 }
 
 /// The reason why there is nothing, from one process to the other.
@@ -37,23 +60,23 @@ struct Failure {
     help: Option<String>,
 }
 
-/// Variable that says which point a process is there for, and whether it also measures the headspace: `3` or `3+`.
+/// Variable that says which point a process is there for, and what it does beside: `3`, `3+`, `3#` or `3+#`.
 const POINT: &str = "GRISTMILL_BENCH_POINT";
 /// Between two looks whether the other process has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The point that this process is there for, if it is one of several.
-pub(super) fn of_this_process() -> Option<(usize, bool)> {
+pub(super) fn of_this_process() -> Option<(usize, Beside)> {
     let text = std::env::var(POINT).ok()?;
-    let number = text.trim_end_matches('+');
-    Some((number.parse().ok()?, text.len() > number.len()))
+    let number = text.trim_end_matches(['+', '#']);
+    Some((number.parse().ok()?, Beside::of(&text[number.len()..])))
 }
 
 /// Measures a point and tells the process that asked for it.
-pub(super) fn answer(args: &Args, pipeline: &Pipeline, points: &[Point], asked: (usize, bool)) {
-    let (number, headspace) = asked;
+pub(super) fn answer(args: &Args, pipeline: &Pipeline, points: &[Point], asked: (usize, Beside)) {
+    let (number, beside) = asked;
     let measured = match points.get(number) {
-        Some(point) => here(args, pipeline, point, &of(number, points), headspace),
+        Some(point) => here(args, pipeline, point, &of(number, points), beside),
         None => Err(Error::config(format!("there is no point {number}"))),
     };
     output::json(&measured.map_err(|error| Failure {
@@ -72,9 +95,9 @@ pub(super) fn of(number: usize, points: &[Point]) -> String {
 ///
 /// # Errors
 /// Errors of the point; [`ErrorKind::Worker`] where its process has died, such as of memory.
-pub(super) fn apart(number: usize, headspace: bool) -> Result<Measured> {
+pub(super) fn apart(number: usize, beside: Beside) -> Result<Measured> {
     let mut command = own::command()?;
-    command.env(POINT, format!("{number}{}", if headspace { "+" } else { "" }));
+    command.env(POINT, format!("{number}{}", beside.marks()));
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let worker = |what: String| Error::new(ErrorKind::Worker, what);
     let mut child = command.spawn().map_err(|e| worker(format!("its process cannot be started: {e}")))?;
@@ -122,10 +145,10 @@ fn changed(pipeline: &Pipeline, data: &[(String, String)]) -> Result<Pipeline> {
 }
 
 /// All runs of one point, in this process.
-pub(super) fn here(args: &Args, pipeline: &Pipeline, point: &Point, of: &str, headspace: bool) -> Result<Measured> {
+pub(super) fn here(args: &Args, pipeline: &Pipeline, point: &Point, of: &str, beside: Beside) -> Result<Measured> {
     let device = Device::new(args.consumer.as_ref(), args.step.time())?;
     let shape = Shape { warmup: args.warmup, steps: args.steps, device: &device };
-    let pipeline = changed(pipeline, &point.data())?;
+    let pipeline = changed(pipeline, &point.parameters())?;
     let how = args.how.with(&point.0)?;
     let (watch, cpu) = (Watch::start(), Cpu::now());
     let mut executor = String::new();
@@ -140,8 +163,10 @@ pub(super) fn here(args: &Args, pipeline: &Pipeline, point: &Point, of: &str, he
     }
     let others_cpu_share = cpu.zip(Cpu::now()).and_then(|(before, now)| now.others_since(before));
     let peak = watch.finish();
-    let resident = if headspace { headspace::run(pipeline.build()?, shape)? } else { None };
-    Ok(Measured { executor, runs, peak, others_cpu_share, resident })
+    let resident = if beside.headspace { headspace::run(pipeline.build()?, shape)? } else { None };
+    let again = || digest::run(&mut how.loader(pipeline.build()?, &pipeline)?.build()?, shape);
+    let digested = beside.digest.then(again).transpose()?;
+    Ok(Measured { executor, runs, peak, others_cpu_share, resident, digested })
 }
 
 fn measure_run(shape: Shape<'_>, pipeline: &Pipeline, how: &How, steps: &Steps, executor: &mut String) -> Result<Run> {
@@ -156,6 +181,14 @@ fn measure_run(shape: Shape<'_>, pipeline: &Pipeline, how: &How, steps: &Steps, 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_done_beside_crosses() {
+        for (headspace, digest) in [(false, false), (true, false), (false, true), (true, true)] {
+            let beside = Beside { headspace, digest };
+            assert_eq!(Beside::of(&beside.marks()), beside);
+        }
+    }
 
     #[test]
     fn a_failure_crosses_with_its_kind_and_help() {

@@ -5,10 +5,12 @@ use crate::element::OrderHash;
 use serde::Serialize;
 
 use super::change::Change;
+use super::digest::Digested;
 use super::measure::Run;
 use super::point::Measured;
 use super::sweep::Point;
 use super::usage::Memory;
+use crate::cli::hash::Rows;
 use crate::cli::tokens::TokenCount;
 use crate::consumer::Metrics;
 use crate::stats::Stats;
@@ -90,6 +92,8 @@ pub(super) struct Figures {
     /// Batches of each run, the warm-up too: what the order hash covers.
     pub(super) batches: u64,
     pub(super) order_hash: OrderHash,
+    /// Digest of the rows of these batches; `None` where no pass was made for it.
+    pub(super) rows: Option<Rows>,
     pub(super) batches_per_s: Stats,
     pub(super) next_ms: Stats,
     /// `None` if the batches hold no tokens.
@@ -108,12 +112,15 @@ pub(super) struct Figures {
     /// The loop that [`headspace_batches_per_s`](Self::headspace_batches_per_s) is of.
     #[serde(skip)]
     pub(super) resident: Option<Run>,
+    /// The pass that [`rows`](Self::rows) is of.
+    #[serde(skip)]
+    pub(super) digested: Option<Digested>,
 }
 
 impl Figures {
     /// `None` if nothing ran.
     pub(super) fn new(measured: Measured) -> Option<Self> {
-        let Measured { executor, runs, peak, others_cpu_share, .. } = measured;
+        let Measured { executor, runs, peak, others_cpu_share, digested, .. } = measured;
         let over = |f: &dyn Fn(&Run) -> f64| Stats::of(&runs.iter().map(f).collect::<Vec<_>>());
         let next_ms: Vec<f64> = runs.iter().flat_map(|run| run.next_s.iter().map(|s| s * 1e3)).collect();
         let tokens = runs.iter().fold(TokenCount::default(), |sum, run| TokenCount {
@@ -126,6 +133,7 @@ impl Figures {
             executor,
             batches: runs.first()?.batches,
             order_hash: runs.first()?.order_hash,
+            rows: digested.map(|digested| digested.rows),
             batches_per_s: over(&Run::batches_per_s)?,
             next_ms: Stats::of(&next_ms)?,
             tokens_per_s: share.and(over(&|run| run.per_s(run.tokens.real as f64))).map(|stats| stats.mean),
@@ -138,7 +146,15 @@ impl Figures {
             others_cpu_share,
             runs,
             resident: None,
+            digested,
         })
+    }
+
+    /// Names every pass over the batches, with what it delivered.
+    pub(super) fn passes(&self) -> impl Iterator<Item = (String, OrderHash, u64)> + '_ {
+        let runs = self.runs.iter().enumerate().map(|(i, run)| (format!("run {}", i + 1), run.order_hash, run.batches));
+        let digested = self.digested.map(|pass| ("the pass for row digests".to_owned(), pass.order_hash, pass.batches));
+        runs.chain(digested)
     }
 
     /// Adds the same loop over batches in memory.

@@ -63,8 +63,13 @@ impl Point {
         Ok(points)
     }
 
-    /// Lists the settings that change the data. Points that agree in it must deliver the same batches.
+    /// Lists the settings that change what is delivered: parameters, and which rows. Points that agree in it must deliver the same batches.
     pub(crate) fn data(&self) -> Vec<(String, String)> {
+        self.0.iter().filter(|(key, _)| !How::has(key) || How::picks_rows(key)).cloned().collect()
+    }
+
+    /// Lists the parameters of the pipeline.
+    pub(crate) fn parameters(&self) -> Vec<(String, String)> {
         self.0.iter().filter(|(key, _)| !How::has(key)).cloned().collect()
     }
 }
@@ -94,6 +99,11 @@ mod tests {
         assert_eq!(labels(&["length={tokens: 8, ids: 9},{tokens: 1}"]).len(), 2);
         let point = Point(vec![("workers".into(), "1".into()), ("batch".into(), "8".into())]);
         assert_eq!(label(&point.data()), "batch=8");
+        let point = Point(["part", "deal", "buffer", "batch"].map(|key| (key.into(), "1".into())).into());
+        assert_eq!(
+            (label(&point.data()), label(&point.parameters())),
+            ("part=1 deal=1 batch=1".into(), "batch=1".into())
+        );
     }
 
     #[test]

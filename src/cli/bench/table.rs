@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Result};
+use crate::element::OrderHash;
+use crate::{Error, Part, Result};
 use serde::Serialize;
 
 use super::baseline::Baseline;
@@ -13,7 +14,7 @@ use super::row::{Failed, Figures, Row};
 use super::sweep::{Point, label};
 use super::usage::busy;
 use super::{Args, measure::Run};
-use crate::cli::format::percent;
+use crate::cli::format::{grouped, percent};
 use crate::cli::output;
 
 /// A run slower than the median of its row by this is told of.
@@ -30,6 +31,9 @@ pub(super) struct Bench {
     steps: u64,
     runs: u64,
     consumer: Option<Kind>,
+    /// Part of every batch that is delivered, if it is not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<String>,
     /// Of the emulated accelerator.
     step_ms: Option<f64>,
     pub(super) rows: Vec<Row>,
@@ -37,7 +41,8 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    pub(super) fn new(args: &Args) -> Self {
+    /// A measurement without rows, of this part of batches.
+    pub(super) fn new(args: &Args, part: Option<&Part>) -> Self {
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok();
         Self {
             pipeline: args.pipeline.clone(),
@@ -48,6 +53,7 @@ impl Bench {
             steps: args.steps,
             runs: args.runs,
             consumer: args.consumer.clone().or(args.step.time().map(|_| Kind::Emulated)),
+            part: part.map(Part::to_string),
             step_ms: args.step.time().map(|step| step.as_secs_f64() * 1e3),
             rows: Vec::new(),
             warnings: Vec::new(),
@@ -77,8 +83,10 @@ impl Bench {
         // The loop over batches in memory is the same for all rows of the same data.
         let headspace = |row: &Row| row.figures.as_ref().and_then(|figures| figures.resident.clone());
         let resident = resident.or_else(|| self.rows.iter().filter(|other| other.data == row.data).find_map(headspace));
-        if let Some((figures, resident)) = row.figures.as_mut().zip(resident) {
-            figures.beside(resident);
+        let rows = self.rows.iter().filter(|other| other.data == row.data).find_map(|row| row.figures.as_ref()?.rows);
+        if let Some(figures) = &mut row.figures {
+            figures.rows = figures.rows.or(rows);
+            resident.into_iter().for_each(|resident| figures.beside(resident));
         }
         self.rows.push(row);
         error
@@ -134,18 +142,18 @@ impl Bench {
         for group in self.groups() {
             let (first_row, first) = group[0];
             for (row, figures) in &group {
-                for (i, run) in figures.runs.iter().enumerate() {
-                    if (run.order_hash, run.batches) == (first.order_hash, first.batches) {
+                for (name, order_hash, batches) in figures.passes() {
+                    if (order_hash, batches) == (first.order_hash, first.batches) {
                         continue;
                     }
-                    let told = |row: &Row, number, run: &Run| {
-                        let name = if row.settings.is_empty() { String::new() } else { label(&row.settings) + " " };
-                        format!("{name}run {number}: {} after {} batches", run.order_hash, run.batches)
+                    let told = |row: &Row, name: &str, order_hash: OrderHash, batches: u64| {
+                        let of = if row.settings.is_empty() { String::new() } else { label(&row.settings) + " " };
+                        format!("{of}{name}: {order_hash} after {batches} batches")
                     };
                     let message = format!(
                         "the same pipeline delivered different batches: {}; {}",
-                        told(first_row, 1, &first.runs[0]),
-                        told(row, i + 1, run)
+                        told(first_row, "run 1", first.order_hash, first.batches),
+                        told(row, &name, order_hash, batches)
                     );
                     return Some(Error::data(message).help(
                         "a function or a source that is not the same each time; `run --steps N --order-hash` finds where",
@@ -209,7 +217,17 @@ impl Bench {
             let of = if groups.len() > 1 { format!("{}: ", label(&row.data)) } else { String::new() };
             output::wrapped(&format!("order hash {of}{} ({same}, {} batches)", figures.order_hash, figures.batches), 2)
         };
-        groups.iter().map(line).collect()
+        groups.iter().map(line).chain(groups.iter().filter_map(|group| self.digest(group, groups.len()))).collect()
+    }
+
+    /// The line with the row digest of a group, one of `groups`.
+    fn digest(&self, group: &[(&Row, &Figures)], groups: usize) -> Option<String> {
+        let (row, figures) = group[0];
+        let rows = figures.rows?;
+        let of = if groups > 1 { format!("{}: ", label(&row.data)) } else { String::new() };
+        let part = self.part.as_ref().map_or_else(String::new, |part| format!(", part {part}"));
+        let text = format!("row digest {of}{} ({} rows{part})", rows.digest, grouped(rows.count));
+        Some(output::wrapped(&text, 2))
     }
 
     /// Names a row whose settings have no columns.
@@ -281,8 +299,14 @@ mod tests {
         run.order_hash.update(&Element::new().with("index", crate::Array::scalar(delivered)));
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let runs = vec![run.clone(), run];
-        let measured =
-            Measured { executor: "inline".into(), runs, peak: None, others_cpu_share: Some(0.5), resident: None };
+        let measured = Measured {
+            executor: "inline".into(),
+            runs,
+            peak: None,
+            others_cpu_share: Some(0.5),
+            resident: None,
+            digested: None,
+        };
         let figures = Figures::new(measured);
         let data = vec![pair("batch", batch)];
         Row {
@@ -295,7 +319,8 @@ mod tests {
     }
 
     fn bench(rows: Vec<Row>) -> Bench {
-        let mut bench = Bench::new(&Cli::parse_from(["bench", "p.yaml", "--warmup", "0", "--steps", "1"]).args);
+        let args = Cli::parse_from(["bench", "p.yaml", "--warmup", "0", "--steps", "1"]).args;
+        let mut bench = Bench::new(&args, None);
         bench.rows = rows;
         bench.finish(None);
         bench

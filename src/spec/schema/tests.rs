@@ -149,8 +149,11 @@ fn every_argument_is_read_from_what_its_description_says() {
                 _ => (arg.check)(&node),
             };
             // A source or a stage is judged by its own decoder; a budget has a least amount; a declaration has a feature, and a
-            // batch one of its sizes.
-            let is_more = matches!((arg.name, sample), ("ram_budget", "1") | ("examples" | "features" | "batch", "{}"));
+            // batch one of its sizes; a deal says which and what rows cost.
+            let is_more = matches!(
+                (arg.name, sample),
+                ("ram_budget", "1") | ("examples" | "features" | "batch" | "deal" | "balanced" | "shadow", "{}")
+            );
             if is_more || schema.to_string().contains("$ref") {
                 continue;
             }
@@ -275,6 +278,9 @@ fn wrong_files_are_refused_by_both() {
         "executor: {threads: 0}",
         "executor: {thread: 1}",
         "executor: {workers: -1}",
+        "executor: {deal: odd}",
+        "executor: {deal: {balanced: {d_modl: 4}}}",
+        "executor: {deal: {balanced: {column: a, micro_steps: 0}}}",
         "executor: 3",
         "checkpoint: {every: 3}",
         "checkpoint: {folder: a, every: 0}",

@@ -1,0 +1,201 @@
+//! How rows are dealt among parts, as a pipeline file says it.
+
+use super::arguments::{Arguments, Kind, arguments};
+use super::decode::Fields;
+use super::node::{Node, Tree};
+use super::values::{AtLeast, Decode};
+#[cfg(feature = "cli")]
+use super::yaml;
+use crate::error::{Error, Result};
+use crate::part::{Balance, Cost, Deal};
+
+arguments! {
+    pub(super) struct DealArgs {
+        /// Rows that take all ranks equally long, by what each row costs.
+        balanced: Option<Balanced>,
+        /// Rows that follow one another, while the report says what balance by these costs would save.
+        shadow: Option<Balanced>,
+    }
+}
+
+arguments! {
+    pub(super) struct BalanceArgs {
+        /// Width of a transformer: a row costs what a layer of it computes, 24 times the width for each token, and 2 for each squared length of a
+        /// sequence.
+        d_model: Option<AtLeast<1>>,
+        /// Whether attention is causal, beside `d_model`, as by default; else 4 for each squared length.
+        causal: Option<bool>,
+        /// Cost of a token, in place of `d_model`.
+        per_token: Option<u64>,
+        /// Cost of a squared length, in place of `d_model`.
+        per_square: Option<u64>,
+        /// A column with the cost of each row, in place of all others.
+        column: Option<String>,
+        /// How many tokens a token sees to a side, itself among them; all of its sequence by default.
+        window: Option<AtLeast<1>>,
+        /// A column of segment ids, whose runs are sequences; by default the first one whose name ends in `segment_ids` or `segmentation`.
+        segments: Option<String>,
+        /// A column with the lengths of the sequences of each row, in place of segment ids.
+        lengths: Option<String>,
+        /// Steps into which each rank cuts its rows, one behind the other.
+        micro_steps: AtLeast<1> = 1,
+    }
+}
+
+/// Reads what stands behind `deal` in a pipeline file: `even`, or `balanced: {d_model: 4096}`.
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) for anything else.
+#[cfg(feature = "cli")]
+pub(crate) fn parse_deal(text: &str) -> Result<Deal> {
+    let mut node = yaml::parse(text)?;
+    node.set_paths("deal".to_owned());
+    Dealt::decode(&node).map(|dealt| dealt.0)
+}
+
+/// A deal in a pipeline file.
+pub(super) struct Dealt(pub(super) Deal);
+
+impl Decode for Dealt {
+    const KIND: Kind = Kind::Either(&[Kind::Words(&["even"]), Kind::Section(&DealArgs::ABOUT)]);
+
+    fn decode(node: &Node) -> Result<Self> {
+        match &node.value {
+            Tree::Str(word) if word == "even" => return Ok(Self(Deal::Even)),
+            Tree::Str(word) => return Err(node.error(format!("`{word}` is no deal")).help(FORMS)),
+            _ => {}
+        }
+        let fields = Fields::new(node)?;
+        let args = DealArgs::read(&fields)?;
+        fields.finish()?;
+        match (args.balanced, args.shadow) {
+            (Some(balance), None) => Ok(Self(Deal::Balanced(balance.0))),
+            (None, Some(balance)) => Ok(Self(Deal::Shadow(balance.0))),
+            (Some(_), Some(_)) => Err(node.error("`balanced` and `shadow` exclude each other")),
+            (None, None) => Err(node.error("needs `balanced` or `shadow`").help(FORMS)),
+        }
+    }
+}
+
+/// The forms of a deal.
+const FORMS: &str = "`even`, `balanced: {d_model: 4096}` or `shadow: {d_model: 4096}`";
+
+/// Balance of rows in a pipeline file.
+struct Balanced(Balance);
+
+impl Decode for Balanced {
+    const KIND: Kind = Kind::Section(&BalanceArgs::ABOUT);
+
+    fn decode(node: &Node) -> Result<Self> {
+        let fields = Fields::new(node)?;
+        let args = BalanceArgs::read(&fields)?;
+        fields.finish()?;
+        if let Some(text) = args.contradiction() {
+            return Err(fields.error(text));
+        }
+        let cost = args.cost().ok_or_else(|| unpriced(&fields))?;
+        Ok(Self(Balance::new(cost).micro(number(args.micro_steps))))
+    }
+}
+
+#[cold]
+fn unpriced(fields: &Fields<'_>) -> Error {
+    fields
+        .error("needs what a row costs")
+        .help("`d_model` for a transformer of that width, `per_token` and `per_square`, or `column` for costs that stand in one")
+}
+
+impl BalanceArgs {
+    /// Says which of the arguments cannot stand beside each other.
+    fn contradiction(&self) -> Option<&'static str> {
+        let factors = self.per_token.or(self.per_square).is_some();
+        let ways = [self.d_model.is_some(), factors, self.column.is_some()];
+        let read = self.segments.is_some() || self.lengths.is_some() || self.window.is_some();
+        if ways.iter().filter(|&&way| way).count() > 1 {
+            Some("`d_model`, `per_token` with `per_square`, and `column` exclude each other")
+        } else if self.causal.is_some() && self.d_model.is_none() {
+            Some("`causal` is about attention, whose width `d_model` says")
+        } else if self.column.is_some() && read {
+            Some("`column` has the cost of each row, for which `window`, `segments` and `lengths` are of no use")
+        } else if self.segments.is_some() && self.lengths.is_some() {
+            Some("costs are read from `segments` or from `lengths`, not from both")
+        } else {
+            None
+        }
+    }
+
+    /// The cost of a row, if anything says it.
+    fn cost(&self) -> Option<Cost> {
+        let cost = match (self.d_model, &self.column) {
+            (Some(width), _) => Cost::attention(number(width), None, self.causal.unwrap_or(true)),
+            (None, Some(name)) => return Some(Cost::column(name)),
+            (None, None) => {
+                self.per_token.or(self.per_square)?;
+                Cost::new(self.per_token.unwrap_or(0), self.per_square.unwrap_or(0))
+            }
+        };
+        let cost = self.window.map_or(cost.clone(), |window| cost.window(number(window)));
+        Some(match (&self.segments, &self.lengths) {
+            (Some(name), _) => cost.segments(name),
+            (None, Some(name)) => cost.lengths(name),
+            (None, None) => cost,
+        })
+    }
+}
+
+fn number(given: AtLeast<1>) -> usize {
+    usize::try_from(given.0).unwrap_or(usize::MAX)
+}
+
+#[cfg(all(test, feature = "cli"))]
+mod tests {
+    use super::*;
+
+    fn balanced(text: &str) -> Balance {
+        match parse_deal(&format!("balanced: {text}")) {
+            Ok(Deal::Balanced(balance)) => balance,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn costs_are_those_of_their_constructors() {
+        let cases = [
+            ("{d_model: 64}", Cost::attention(64, None, true)),
+            ("{d_model: 64, window: 9, causal: false}", Cost::attention(64, Some(9), false)),
+            ("{d_model: 64, lengths: n}", Cost::attention(64, None, true).lengths("n")),
+            ("{per_token: 3}", Cost::new(3, 0)),
+            ("{per_square: 1, window: 2, segments: s}", Cost::new(0, 1).window(2).segments("s")),
+            ("{column: patches}", Cost::column("patches")),
+        ];
+        for (text, cost) in cases {
+            assert_eq!(balanced(text), Balance::new(cost), "{text}");
+        }
+        assert_eq!(balanced("{column: n, micro_steps: 8}"), Balance::new(Cost::column("n")).micro(8));
+        assert_eq!(parse_deal("even").unwrap(), Deal::Even);
+        assert_eq!(parse_deal("{shadow: {column: n}}").unwrap(), Deal::Shadow(Balance::new(Cost::column("n"))));
+    }
+
+    #[test]
+    fn what_is_no_deal_is_refused_where_it_stands() {
+        let refused = |text: &str| {
+            let error = parse_deal(text).unwrap_err();
+            format!("{} | {}", error.message(), error.help_text().unwrap_or("-"))
+        };
+        assert_eq!(refused("fair"), format!("deal: `fair` is no deal | {FORMS}"));
+        assert_eq!(refused("{}"), format!("deal: needs `balanced` or `shadow` | {FORMS}"));
+        assert!(refused("balanced: {}").starts_with("deal.balanced: needs what a row costs | `d_model` for"));
+        assert_eq!(refused("{balanced: {d_modl: 1}}"), "deal.balanced: unknown key `d_modl` | did you mean `d_model`?");
+        let cases = [
+            ("{d_model: 1, column: a}", "exclude each other"),
+            ("{per_token: 1, causal: true}", "`causal` is about attention"),
+            ("{column: a, window: 2}", "are of no use"),
+            ("{d_model: 1, segments: a, lengths: b}", "not from both"),
+            ("{d_model: 1, micro_steps: 0}", "must be at least 1"),
+        ];
+        for (text, told) in cases {
+            assert!(refused(&format!("balanced: {text}")).contains(told), "{text}");
+        }
+        assert!(refused("{balanced: {column: a}, shadow: {column: a}}").contains("exclude each other"));
+    }
+}
