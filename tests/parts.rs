@@ -1,218 +1,24 @@
 //! Several hosts: the rows of all parts together are those of one host inline, whoever evaluates them, wherever they go on, however many they
 //! are by then.
 
+#[path = "parts/hosts.rs"]
+mod hosts;
+#[path = "parts/pipelines.rs"]
+mod pipelines;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gristmill::dataset::Remainder;
 use gristmill::dataset::Role;
-use gristmill::dataset::iter::mix;
 use gristmill::dataset::map::Range;
-use gristmill::pack::{
-    BatchSize, BinPackOptions, ConcatPackOptions, LengthBucketOptions, Packing, RowSpec, WindowPackOptions,
-};
 use gristmill::part::{Balance, Cost, Deal, Part, RowDigest, deal_rows};
 use gristmill::prelude::*;
-use gristmill::{Array, BoxIter, Checkpoint, Cx, Element, Error, ErrorKind, Executor, Loader, Result, Runtime};
+use gristmill::{Array, Checkpoint, Cx, Element, Error, ErrorKind, Executor, Result, Runtime};
 use proptest::prelude::*;
 
-/// Rows of a global batch: 1, 2, 3, 4, 6, 8, 12, 16, 24, 48 hosts divide them.
-const BATCH: usize = 48;
-const HOSTS: [usize; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 48];
-
-/// Sequences of 1 to 7 tokens, each of its own.
-fn documents(seed: u32, len: i64) -> BoxIter<Element> {
-    let sequence = |x: i64| Element::new().with("t", Array::from_vec(vec![x as i32 + 1; 1 + (x * 5 % 7) as usize]));
-    Range::new(0, len).shuffle(seed).map(sequence).to_iter().boxed()
-}
-
-/// What stands between the documents and the batches.
-#[derive(Clone, Copy, Debug)]
-enum Change {
-    Filter,
-    Mix,
-    Shuffle,
-    Fan,
-    Limit,
-}
-
-/// How rows are made.
-#[derive(Clone, Copy, Debug)]
-enum Rows {
-    Plain,
-    /// Straight behind the prefix: indices alone say which elements are whose.
-    Index,
-    FirstFit,
-    BestFit,
-    Concat,
-    Window,
-    Buckets,
-}
-
-/// How rows are dealt.
-#[derive(Clone, Copy, Debug)]
-enum Dealing {
-    Even,
-    Balanced,
-    Shadow,
-}
-
-#[derive(Clone, Debug)]
-struct Pipeline {
-    changes: Vec<Change>,
-    rows: Rows,
-    epochs: u64,
-    padded: bool,
-}
-
-impl Pipeline {
-    fn build(&self) -> BoxIter<Element> {
-        if let Rows::Index = self.rows {
-            return self.by_index();
-        }
-        let changed = self.changes.iter().fold(documents(7, 2000), |ds, change| match change {
-            Change::Filter => ds.filter(|e| first(e) % 3 != 0).boxed(),
-            Change::Mix => mix([ds, documents(3, 900)]).weights([2.0, 1.0]).boxed(),
-            Change::Shuffle => ds.window_shuffle(50, 5).boxed(),
-            Change::Fan => ds.flat_map(|e| Ok(vec![e.clone(); (first(&e) % 3) as usize])).boxed(),
-            Change::Limit => ds.limit(1500).boxed(),
-        });
-        let spec = || RowSpec::new([("t", 8)]);
-        let rows = match self.rows {
-            Rows::Plain | Rows::Index => {
-                changed.map(|e| Ok(Element::new().with("t", Array::scalar(first(&e))))).boxed()
-            }
-            Rows::FirstFit => changed.first_fit_pack(BinPackOptions::new(spec(), 9)).boxed(),
-            Rows::BestFit => changed.best_fit_pack(BinPackOptions::new(spec(), 9)).boxed(),
-            Rows::Concat => changed.concat_then_split_pack(ConcatPackOptions::new(spec())).boxed(),
-            Rows::Window => changed.window_pack(WindowPackOptions::new(spec()).window(40)).boxed(),
-            Rows::Buckets => {
-                let options = LengthBucketOptions::new(["t"], [4, 8], BatchSize::Fixed(BATCH));
-                // The last of each bucket is not whole.
-                let whole = changed.length_buckets(options).filter(|batch| batch.num_rows().is_ok_and(|n| n == BATCH));
-                return whole.repeat(self.epochs).boxed();
-            }
-        };
-        if self.padded {
-            return rows.batch_masked(BATCH).repeat(self.epochs).boxed();
-        }
-        rows.batch_with(BATCH, Remainder::Drop).repeat(self.epochs).boxed()
-    }
-}
-
-impl Pipeline {
-    /// What its rows cost: by the segments of packed ones, else by numbers that stand in them.
-    fn cost(&self) -> Cost {
-        match self.rows {
-            Rows::Plain | Rows::Index | Rows::Buckets => Cost::new(3, 1).lengths("t"),
-            Rows::FirstFit | Rows::BestFit | Rows::Concat | Rows::Window => Cost::new(3, 1),
-        }
-    }
-
-    /// A deal among `count` hosts, of as many micro-steps as there can be, up to 2.
-    fn deal(&self, dealing: Dealing, count: usize) -> Deal {
-        let balance = || Balance::new(self.cost()).micro(if BATCH.is_multiple_of(2 * count) { 2 } else { 1 });
-        match dealing {
-            Dealing::Even => Deal::Even,
-            Dealing::Balanced => Deal::Balanced(balance()),
-            Dealing::Shadow => Deal::Shadow(balance()),
-        }
-    }
-
-    fn by_index(&self) -> BoxIter<Element> {
-        let number = |x: i64| Element::new().with("t", Array::scalar(x as i32));
-        let stream = Range::new(0, 400).seed(3).shuffle(None).repeat(2).map(number).to_iter();
-        let batches = if self.padded {
-            stream.batch_masked(BATCH).boxed()
-        } else {
-            stream.batch_with(BATCH, Remainder::Drop).boxed()
-        };
-        batches.skip(2).limit(11).repeat(self.epochs).boxed()
-    }
-}
-
-fn first(element: &Element) -> i32 {
-    element.array("t").unwrap().as_slice::<i32>().unwrap()[0]
-}
-
-fn pipeline() -> impl Strategy<Value = Pipeline> {
-    let change = prop::sample::select(vec![Change::Filter, Change::Mix, Change::Shuffle, Change::Fan, Change::Limit]);
-    let rows = prop::sample::select(vec![
-        Rows::Plain,
-        Rows::Index,
-        Rows::FirstFit,
-        Rows::BestFit,
-        Rows::Concat,
-        Rows::Window,
-        Rows::Buckets,
-    ]);
-    (prop::collection::vec(change, 0..3), rows, 1u64..3, any::<bool>())
-        .prop_map(|(changes, rows, epochs, padded)| Pipeline { changes, rows, epochs, padded })
-}
-
-fn dealing() -> impl Strategy<Value = Dealing> {
-    prop::sample::select(vec![Dealing::Even, Dealing::Balanced, Dealing::Shadow])
-}
-
-/// One host: what it has delivered, and as which rows.
-struct Host {
-    loader: Loader<BoxIter<Element>>,
-    digest: RowDigest,
-}
-
-impl Host {
-    fn start(ds: &BoxIter<Element>, part: Part, executor: Executor, at: Option<&Checkpoint>) -> Self {
-        Self::dealt(ds, part, Deal::Even, executor, at)
-    }
-
-    fn dealt(ds: &BoxIter<Element>, part: Part, deal: Deal, executor: Executor, at: Option<&Checkpoint>) -> Self {
-        let builder = ds.clone().loader().executor(executor).deal(deal).part(part);
-        let builder = match at {
-            Some(checkpoint) => builder.resume(checkpoint.clone()),
-            None => builder,
-        };
-        Self { loader: builder.build().unwrap(), digest: RowDigest::default() }
-    }
-
-    /// Takes the next batch in; `false` at the end.
-    fn step(&mut self) -> bool {
-        let Some(batch) = self.loader.next() else { return false };
-        let batch = batch.unwrap();
-        let rows = self.loader.rows().unwrap();
-        assert_eq!(batch.num_rows().unwrap(), rows.len());
-        self.digest.add_batch(self.loader.delivered() - 1, rows, &batch);
-        true
-    }
-}
-
-/// The digest of one host that takes all, and its batches.
-fn alone(ds: &BoxIter<Element>) -> (RowDigest, u64) {
-    let mut host = Host::start(ds, Part::whole(), Executor::Inline, None);
-    while host.step() {}
-    (host.digest, host.loader.delivered())
-}
-
-/// `count` hosts from `at` on, for `steps` batches or to the end: their digest, and the state that all of them have.
-fn together(
-    ds: &BoxIter<Element>,
-    count: usize,
-    deal: &Deal,
-    executor: Executor,
-    at: Option<&Checkpoint>,
-    steps: u64,
-) -> (RowDigest, Checkpoint) {
-    let (mut digest, mut states) = (RowDigest::default(), Vec::new());
-    for index in 0..count {
-        let mut host = Host::dealt(ds, Part::of(index, count), deal.clone(), executor, at);
-        let end = (0..steps).all(|_| host.step());
-        assert!(end || host.loader.next().is_none());
-        digest.add(host.digest);
-        states.push(host.loader.state().unwrap());
-    }
-    let texts: Vec<String> = states.iter().map(Checkpoint::to_json).collect();
-    assert!(texts.iter().all(|text| *text == texts[0]), "all hosts have one state");
-    (digest, states.remove(0))
-}
+use hosts::{Host, alone, together};
+use pipelines::{BATCH, Change, Dealing, Pipeline, Rows, dealing, documents, first, pipeline};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 200, ..ProptestConfig::default() })]
@@ -220,8 +26,8 @@ proptest! {
     /// Chains of resumes, each by another number of hosts with another deal, with one digest.
     #[test]
     fn all_parts_are_one_host_inline(
-        pipeline in pipeline(),
-        chain in prop::collection::vec((prop::sample::select(HOSTS.to_vec()), 0u64..5, dealing()), 5),
+        (pipeline, counts) in pipeline(),
+        chain in prop::collection::vec((any::<prop::sample::Index>(), 0u64..5, dealing()), 5),
         threads in any::<bool>(),
     ) {
         let ds = pipeline.build();
@@ -229,12 +35,13 @@ proptest! {
         let executor = if threads { Executor::Threads(2) } else { Executor::Inline };
         let (mut digest, mut at) = (RowDigest::default(), None);
         for (count, steps, dealing) in chain {
+            let count = *count.get(&counts);
             let deal = pipeline.deal(dealing, count);
             let (rows, state) = together(&ds, count, &deal, executor, at.as_ref(), steps);
             digest.add(rows);
             at = Some(state);
         }
-        let (rows, state) = together(&ds, 4, &Deal::Even, executor, at.as_ref(), u64::MAX);
+        let (rows, state) = together(&ds, counts[1], &Deal::Even, executor, at.as_ref(), u64::MAX);
         digest.add(rows);
         prop_assert_eq!((digest, state.delivered), (expected, batches));
     }
@@ -242,8 +49,8 @@ proptest! {
     /// Hosts that come and go between two batches, without a restart; some steps are given back.
     #[test]
     fn hosts_come_and_go_between_batches(
-        pipeline in pipeline(),
-        counts in prop::collection::vec((prop::sample::select(HOSTS[..6].to_vec()), 0usize..3), 6),
+        (pipeline, counts) in pipeline(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0usize..3), 6),
         dealing in dealing(),
         threads in any::<bool>(),
     ) {
@@ -251,10 +58,13 @@ proptest! {
         let (expected, batches) = alone(&ds);
         let executor = if threads { Executor::Threads(2) } else { Executor::Inline };
         // One loader for each place; those that are not among the hosts of a step take nothing of it.
-        let start = |_| Host::dealt(&ds, Part::whole(), pipeline.deal(dealing, 8), executor, None);
-        let mut hosts: Vec<Host> = (0..8).map(start).collect();
+        let counts: Vec<usize> = counts.into_iter().filter(|count| *count <= 8).collect();
+        let most = counts[counts.len() - 1];
+        let start = |_| Host::dealt(&ds, Part::whole(), pipeline.deal(dealing, most), executor, None);
+        let mut hosts: Vec<Host> = (0..most).map(start).collect();
         let mut digest = RowDigest::default();
-        for (count, back) in counts {
+        for (count, back) in changes {
+            let count = *count.get(&counts);
             let mut step = Vec::new();
             for (index, host) in hosts.iter_mut().enumerate() {
                 host.loader.repart(Part::of(index.min(count - 1), count)).unwrap();
@@ -273,13 +83,51 @@ proptest! {
             step.into_iter().for_each(|rows| digest.add(rows));
         }
         for (index, host) in hosts.iter_mut().enumerate() {
-            host.loader.repart(Part::of(index, 8)).unwrap();
+            host.loader.repart(Part::of(index, most)).unwrap();
             while host.step() {}
             digest.add(host.digest);
             prop_assert_eq!(host.loader.delivered(), batches);
         }
         prop_assert_eq!(digest, expected);
     }
+}
+
+/// 5, 7 and 64 hosts, one after the other, of everything that makes rows behind everything that changes what comes there.
+#[test]
+fn every_kind_of_rows_behind_every_change_is_one_host_inline() {
+    for rows in Rows::ALL {
+        for change in Change::ALL {
+            for (batch, chain) in [(35, [5, 7, 1]), (64, [2, 64, 1])] {
+                let pipeline = Pipeline { batch, documents: 600, epochs: 2, ..Pipeline::new(&[change], rows) };
+                let ds = pipeline.build();
+                let (mut digest, mut at) = (RowDigest::default(), None);
+                for (count, steps) in chain.into_iter().zip([2, 1, u64::MAX]) {
+                    let (rows, state) = together(&ds, count, &Deal::Even, Executor::Inline, at.as_ref(), steps);
+                    digest.add(rows);
+                    at = Some(state);
+                }
+                let (all, batches) = alone(&ds);
+                assert_eq!((digest, at.map(|state| state.delivered)), (all, Some(batches)), "{pipeline:?}");
+                assert!(batches > 3, "{batches}: {pipeline:?}");
+            }
+        }
+    }
+}
+
+/// Batches that 5, 7 and 64 hosts divide, with hosts of these numbers one behind the other.
+#[test]
+fn five_seven_and_sixty_four_hosts_share_one_run() {
+    let changes = [Change::Filter, Change::Mix];
+    let pipeline = Pipeline { batch: 64 * 5 * 7, documents: 16_000, ..Pipeline::new(&changes, Rows::Window) };
+    let ds = pipeline.build();
+    let (mut digest, mut at) = (RowDigest::default(), None);
+    for (count, steps) in [(7, 1), (64, 1), (5, u64::MAX)] {
+        let (rows, state) = together(&ds, count, &Deal::Even, Executor::Inline, at.as_ref(), steps);
+        digest.add(rows);
+        at = Some(state);
+    }
+    let (all, batches) = alone(&ds);
+    assert!(digest == all && batches > 2, "{batches}");
 }
 
 #[test]
@@ -315,7 +163,7 @@ fn a_batch_of_no_rows_has_no_part() {
 /// Rows that a sharding holds may be any.
 #[test]
 fn listed_rows_add_up_too() {
-    let ds = Pipeline { changes: vec![Change::Filter], rows: Rows::Window, epochs: 1, padded: false }.build();
+    let ds = Pipeline::new(&[Change::Filter], Rows::Window).build();
     let (expected, _) = alone(&ds);
     let parts = [0, 1, 2].map(|start| Part::listed((start..BATCH).step_by(3).rev(), BATCH).unwrap());
     let mut digest = RowDigest::default();
@@ -331,7 +179,7 @@ fn listed_rows_add_up_too() {
 #[test]
 fn rows_are_delivered_as_they_are_dealt() {
     for rows in [Rows::Index, Rows::BestFit] {
-        let pipeline = Pipeline { changes: vec![], rows, epochs: 1, padded: true };
+        let pipeline = Pipeline { padded: true, ..Pipeline::new(&[], rows) };
         let (ds, cost) = (pipeline.build(), pipeline.cost());
         for executor in [Executor::Inline, Executor::Threads(2)] {
             let mut hosts = [Dealing::Balanced, Dealing::Shadow]
