@@ -2158,6 +2158,10 @@ class DatasetIterator(Iterator[_T_co], Generic[_T_co]):
         """
 
     @property
+    def part(self) -> Part | None:
+        """The part of every batch that is delivered, from the next batch on; `None` where all of it is."""
+
+    @property
     def rows(self) -> list[int] | None:
         """Numbers of the rows of its global batch that the last batch is; `None` before it, and without a part."""
 

@@ -101,6 +101,42 @@ def parts() -> Any:
     }
 
 
+def listed() -> Any:
+    """Rows that lie with processes in another order than their own, and parts that list them in any."""
+    ds = gm.MapDataset.range(48).shuffle(7).map(lambda x: {"x": np.float32(x), "y": np.full(2, x, np.int32)})
+    ds = ds.filter(lambda element: element["x"] % 5 != 0).to_iter_dataset().batch(8, drop_remainder=True)
+
+    def over(places: list[int]) -> jax.sharding.NamedSharding:
+        mesh = jax.sharding.Mesh(np.array(jax.devices())[places], ("data",))
+        return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
+
+    def lies(sharding: Any, part: gm.Part | None, rows: int = 8) -> Any:
+        """The first row of each shard of every batch, and what is in it; and a sum over all processes."""
+        batches = ds.batch(1).loader() if part is None else ds.loader(part=part)
+        sent = list(gm.jax.device_put(batches, sharding, global_batch=rows, end="agree"))
+        shards = [[(shard.index[0].start or 0, shard.data[:, 0].tolist()) for shard in local(batch, "y")] for batch in sent]
+        return shards, [step(batch)[0].item() for batch in sent]
+
+    crossed = over([0, 2, 1, 3])
+    held = gm.jax.part_for(crossed, 8)
+    rows = held.rows(8)
+    wrong = [held, gm.Part(1, 2)][HOST]
+    model = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 2).T, ("data", "model"))
+    both = jax.sharding.NamedSharding(model, jax.sharding.PartitionSpec("data"))
+    tree = {"x": jax.sharding.NamedSharding(MESH, jax.sharding.PartitionSpec()), "y": crossed}
+    return {
+        "rows": rows,
+        "crossed": lies(crossed, held),
+        "reversed": lies(crossed, gm.Part.listed(rows[::-1], 8)),
+        "all": lies(crossed, gm.Part(0, 1)),
+        "uneven": [gm.jax.part_for(over([0, 1, 2, 3][:3]), 6).rows(6), gm.jax.part_for(over([1, 0, 3]), 6).rows(6)],
+        "peers": lies(both, gm.jax.part_for(both, 8)),
+        "everywhere": told(lambda: lies(tree, held)),
+        "of others": told(lambda: lies(crossed, wrong)),
+        "of nobody": told(lambda: lies(crossed, None)),
+    }
+
+
 def failing() -> Any:
     def bad(element: Any) -> Any:
         if HOST == 1 and element["x"] > 12:
@@ -177,7 +213,7 @@ def mixed() -> Any:
     return shapes, [sent["own"][0].tolist(), sent["own"][0].devices() == {jax.local_devices()[1]}, int(sent["own"][1])]
 
 
-PARTS = {part.__name__: part for part in (drop, agree, parts, failing, pad, settings, memory, mixed)}
+PARTS = {part.__name__: part for part in (drop, agree, parts, listed, failing, pad, settings, memory, mixed)}
 
 try:
     print(json.dumps(PARTS[sys.argv[3]]()), flush=True)

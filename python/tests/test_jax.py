@@ -319,6 +319,27 @@ def test_rows_are_sharded_over_the_devices() -> None:
             assert np.array_equal(shard.data, whole["x"][2 * place : 2 * place + 2])
 
 
+def test_rows_of_transposed_meshes_lie_where_their_numbers_say() -> None:
+    plain = list(batches(32, 8))
+    devices = np.array(jax.devices("cpu")[:4])
+    for grid, axes in [(devices.reshape(2, 2).T, ("data", "model")), (devices[[2, 0, 3, 1]], "data"), (devices.reshape(2, 2).T, "model")]:
+        names = ("data", "model") if grid.ndim == 2 else ("data",)
+        sharding = over(jax.sharding.Mesh(grid, names), axes)
+        part = gm.jax.part_for(sharding, 8)
+        assert part == gm.Part(0, 1)
+        sent = gm.jax.device_put(batches(32, 8).loader(part=part), sharding, global_batch=8)
+        for batch, whole in zip(sent, plain, strict=True):
+            for shard in batch["x"].addressable_shards:
+                assert np.array_equal(shard.data, whole["x"][shard.index[0]]), sharding
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"), [([], ""), ([3], "3"), ([0, 1, 4, 5], "0 to 1, 4 to 5"), ([5, 4, 6, 7], "5, 4, 6 to 7")]
+)
+def test_rows_are_named_by_ranges(rows: list[int], words: str) -> None:
+    assert gm.jax._target.ranges(rows) == words
+
+
 @pytest.mark.parametrize("numbers", [16, 24, 3])
 def test_rows_on_a_cpu_are_shared_where_a_device_begins_at_64_bytes(tmp_path: Path, numbers: int) -> None:
     # Two rows of so many float32 for each of four devices.

@@ -171,6 +171,27 @@ def test_parts_of_one_pipeline_are_its_global_batches() -> None:
     assert first["sums"] == sums(*(batch.tolist() for batch in whole))
 
 
+def test_rows_lie_where_their_numbers_say_in_whatever_order_a_part_lists_them() -> None:
+    ds = gm.MapDataset.range(48).shuffle(7).filter(lambda x: x % 5 != 0).to_iter_dataset().batch(8, drop_remainder=True)
+    whole = [batch.tolist() for batch in ds]
+    assert len(whole) == 4
+    seen = run("listed")
+    for one, rows in zip(seen, ([0, 1, 4, 5], [2, 3, 6, 7]), strict=True):
+        assert one["rows"] == rows
+        shards = [[[start, batch[start : start + 2]] for start in rows[::2]] for batch in whole]
+        for name in ("crossed", "reversed", "all"):
+            assert one[name] == [shards, [sum(batch) for batch in whole]], name
+        # Each process has devices of both halves.
+        halves = [[[start, batch[start : start + 4]] for start in (0, 4)] for batch in whole]
+        assert one["peers"] == [halves, [sum(batch) for batch in whole]]
+    assert [one["uneven"] for one in seen] == [[[0, 1, 2, 3], [0, 1, 2, 3]], [[4, 5], [4, 5]]]
+    asked = "and its devices hold 0 to 7"
+    assert seen[0]["everywhere"] == f"ConfigError: the part of process 0 has rows 0 to 1, 4 to 5, {asked}"
+    assert seen[1]["of others"] == "ConfigError: the part of process 1 has rows 4 to 7, and its devices hold 2 to 3, 6 to 7"
+    assert seen[0]["of others"] == "DataError: process 1 could not make this batch, so no process has it"
+    assert all("are not contiguous: its devices hold" in one["of nobody"] for one in seen)
+
+
 def test_four_processes_go_on_as_two_then_three_then_one(tmp_path: Path) -> None:
     state, seen = tmp_path / "state.json", list[list[int]]()
     for count, steps in [(4, 5), (2, 4), (3, 3), (1, 1000)]:

@@ -180,8 +180,11 @@ impl How {
             None => builder,
         };
         Ok(match self.part(pipeline) {
-            Some(part) => self.with_keys(builder.part(part), pipeline),
-            None => builder,
+            Some(part) => self.with_keys(builder.part(part), pipeline).deal(self.deal(pipeline)),
+            None => {
+                self.check_deal(pipeline)?;
+                builder
+            }
         })
     }
 
@@ -197,12 +200,6 @@ impl How {
             Some((folder, false)) if folder.is_dir() => builder.keys(KeyFolder::new(folder)),
             _ => builder,
         }
-            Some(part) => builder.part(part).deal(self.deal(pipeline)),
-            None => {
-                self.check_deal(pipeline)?;
-                builder
-            }
-        })
     }
 
     /// How rows are dealt among parts.

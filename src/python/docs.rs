@@ -1999,6 +1999,12 @@ Raises:
     (signature DatasetIterator.back) => {
         concat!(r#"back($self, count=1)"#, "\n--\n\n", docs!(DatasetIterator.back))
     };
+    (DatasetIterator.part) => {
+        r#"The part of every batch that is delivered, from the next batch on; `None` where all of it is."#
+    };
+    (signature DatasetIterator.part) => {
+        concat!(r#"part($self)"#, "\n--\n\n", docs!(DatasetIterator.part))
+    };
     (DatasetIterator.rows) => {
         r#"Numbers of the rows of its global batch that the last batch is; `None` before it, and without a part."#
     };

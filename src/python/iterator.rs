@@ -17,7 +17,7 @@ use super::guard::{GivenGuard, GuardTimeout};
 use super::interpreter::{detached, held};
 use super::item::Item;
 use super::json;
-use super::part::Given;
+use super::part::{Given, PyPart};
 use super::report::PyReport;
 use super::streams::Streams;
 use super::warnings;
@@ -449,6 +449,12 @@ impl PyDatasetIterator {
             done => done,
         })?
         .or_raise(py)
+    }
+
+    #[doc = docs!(DatasetIterator.part)]
+    #[getter]
+    fn part(&self, py: Python<'_>) -> PyResult<Option<PyPart>> {
+        self.running(py, |loader| loader.part().cloned().map(PyPart::from))
     }
 
     #[doc = docs!(DatasetIterator.rows)]

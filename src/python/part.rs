@@ -42,6 +42,12 @@ impl PyPart {
     }
 }
 
+impl From<Part> for PyPart {
+    fn from(part: Part) -> Self {
+        Self(part)
+    }
+}
+
 #[pymethods]
 impl PyPart {
     #[new]

@@ -11,7 +11,7 @@ import jax
 from gristmill import _errors, orbax
 from gristmill._closing import Closing
 from gristmill._fork import Origin
-from gristmill._gristmill import DatasetIterator, IterDataset, MapDataset, Report
+from gristmill._gristmill import DatasetIterator, IterDataset, MapDataset, Part, Report
 from gristmill.jax._agreement import ENDED, FAILED, READY, Agreement
 from gristmill.jax._ends import ENDS, Padding
 from gristmill.jax._target import Target
@@ -49,8 +49,10 @@ def device_put(
     array views it, so that is safe; a batch is held until it has arrived. A Python function that returns the same array
     again and again must return copies.
 
-    **Several processes.** Where `sharding` reaches over several processes, each of them gives its part, that of
-    `shard_for`, and `global_batch` says how many rows all parts have together; arrays are always made with that shape. A
+    **Several processes.** Where `sharding` reaches over several processes, each of them gives its part, and `global_batch`
+    says how many rows all parts have together; arrays are always made with that shape. Of a pass with a part
+    (`ds.loader(part=gm.jax.part_for(sharding, global_batch))`) each row goes to the devices that hold its number, in whatever order the part
+    lists them; a part that lacks one of them is an error. Without one, a process gives the shard of `shard_for`. A
     batch that is short on one process is an error there. All processes must make the same calls in the same order, and
     the same number of steps, or those that make more wait in them for the others. `end` says how they come to that
     number:
@@ -88,7 +90,13 @@ def device_put(
     if buffer is not None and depth is not None:
         raise _errors.make("config", f"a buffer of {buffer} and a depth of {depth}, two names for one number", None)
     ahead = next((number for number in (buffer, depth) if number is not None), 2)
-    return DeviceIterator(ds, Target(sharding, global_batch), ahead, end, max_steps, pad_values or {}, weights)
+    target = Target(sharding, global_batch, part_of(ds))
+    return DeviceIterator(ds, target, ahead, end, max_steps, pad_values or {}, weights)
+
+
+def part_of(ds: IterDataset | MapDataset | DatasetIterator) -> Part | None:
+    """The part of every batch that is delivered, if it is one."""
+    return ds.part if isinstance(ds, DatasetIterator) else None
 
 
 class Sent(NamedTuple):
@@ -141,7 +149,7 @@ class DeviceIterator(Closing):
         if self._end == "pad":
             if target.global_batch is None:
                 raise _errors.make("config", 'end="pad" needs `global_batch`, the rows that a batch is filled up to', None)
-            self._padding = Padding(target.global_batch // target.parts, pad_values, weights)
+            self._padding = Padding(target.rows_of(part_of(ds)), pad_values, weights)
         self._target = target
         self._buffer = buffer
         self._max_steps = max_steps
@@ -235,7 +243,7 @@ class DeviceIterator(Closing):
                 self._go_to(self._sent_state)
             self._astray = True
             host, state = self._read()
-            sent = Sent(state, self._target.put(host), host)
+            sent = Sent(state, self._target.put(host, self._source.part), host)
         except Exception as failure:
             sent = Sent(self._sent_state, failure=self._early(failure))
         self._astray = False

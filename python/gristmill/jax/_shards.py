@@ -35,11 +35,24 @@ def part_for(sharding: jax.sharding.Sharding, global_batch: int) -> Part:
     try:
         part = Part(*shard_of(process, global_batch, blocks))
     except _errors.ConfigError:
-        if process not in blocks:
-            raise
-        rows = {row for start, stop in blocks[process] for row in range(start, stop)}
-        part = Part.listed(sorted(rows), global_batch)
+        part = Part.listed(_held(process, blocks), global_batch)
     return _hosts.guarded(part, sorted(blocks))
+
+
+def rows_held(sharding: jax.sharding.Sharding, global_batch: int) -> list[int]:
+    """The rows of a batch that the devices of this process hold, in their order."""
+    return _held(_jax.process_index(), _blocks(sharding, global_batch))
+
+
+def _held(process: int, blocks: Mapping[int, set[tuple[int, int]]]) -> list[int]:
+    _check_there(process, blocks)
+    return sorted({row for start, stop in blocks[process] for row in range(start, stop)})
+
+
+def _check_there(process: int, blocks: Mapping[int, Any]) -> None:
+    if process not in blocks:
+        message = f"process {process} has no device in the sharding; it is over processes {sorted(blocks)}"
+        raise _errors.make("config", message, None)
 
 
 def shard_for(sharding: jax.sharding.Sharding, global_batch: int | None = None) -> tuple[int, int]:
@@ -91,9 +104,7 @@ def shard_of(process: int, rows: int, blocks: Mapping[int, set[tuple[int, int]]]
             held = f"process {owner} holds rows {start} to {stop} of {rows}, process {first} rows {begin} to {end}"
             message = f"the shards of the processes are uneven: {held}"
             raise _errors.make("config", message, "put whole processes side by side along the mesh's data axis")
-    if process not in spans:
-        message = f"process {process} has no device in the sharding; it is over processes {list(spans)}"
-        raise _errors.make("config", message, None)
+    _check_there(process, spans)
     return spans[process][0] // size, rows // size
 
 

@@ -1,51 +1,77 @@
 """Where batches go: devices and shardings, of this process and of several."""
 
-from typing import Any, cast
+from collections.abc import Iterable
+from typing import Any, NamedTuple, cast
 
 import jax
 import numpy as np
 
 from gristmill import _errors
-from gristmill.jax._shards import shard_for
+from gristmill._gristmill import Part
+from gristmill.jax._shards import rows_held, shard_for
 
 _jax = cast("Any", jax)
 
 
-class Target:
-    """A device, a sharding, or a tree of them that is a prefix of the batches' own."""
+class Layout(NamedTuple):
+    """How batches of a part lie on devices."""
 
-    def __init__(self, sharding: Any, global_batch: int | None) -> None:
+    # Rows of a batch.
+    given: int
+    # The places of those that the devices hold, in the order of rows; `None` if they are all rows as they come.
+    places: np.ndarray[Any, Any] | None
+
+
+class Target:
+    """A device, a sharding, or a tree of them that is a prefix of the batches' own.
+
+    Over several processes each gives rows of its own: those of `shard_for`, or of any part that has the rows which the process's devices
+    hold.
+    """
+
+    def __init__(self, sharding: Any, global_batch: int | None, part: Part | None = None) -> None:
         self._sharding = sharding
         self.global_batch = global_batch
-        # Of each sharding that reaches over several processes, how many parts it has.
-        self._parts: dict[jax.sharding.Sharding, int] = {}
+        # Of each sharding that reaches over several processes, the rows that the devices of this one hold.
+        self._held: dict[jax.sharding.Sharding, list[int]] = {}
+        self._layouts: dict[tuple[jax.sharding.Sharding, Part], Layout] = {}
         for leaf in _jax.tree_util.tree_leaves(sharding):
             if isinstance(leaf, jax.sharding.Sharding) and not leaf.is_fully_addressable:
-                self._parts[leaf] = shard_for(leaf, global_batch)[1]
-        if self.parts > 1 and global_batch is None:
+                self._add(leaf, part)
+
+    def _add(self, sharding: jax.sharding.Sharding, part: Part | None) -> None:
+        # Rows that nobody numbers are taken for those of equal blocks, in the order of processes.
+        shares = shard_for(sharding, self.global_batch)[1] if part is None else None
+        if self.global_batch is not None:
+            self._held[sharding] = rows_held(sharding, self.global_batch)
+        elif shares == 1:
+            self._held[sharding] = []
+        else:
             message = "a sharding over several processes needs `global_batch`, the rows of all processes together"
             raise _errors.make("config", message, None)
 
-    @property
-    def parts(self) -> int:
-        """Into how many parts a batch is cut, one for each process or group of processes."""
-        return max(self._parts.values(), default=1)
+    def rows_of(self, part: Part | None) -> int:
+        """Rows of a batch that this process gives."""
+        total = self.global_batch or 0
+        if part is not None and self._held:
+            return len(part.rows(total))
+        return min((len(held) for held in self._held.values()), default=total)
 
     def widest(self) -> Any:
         """Of the shardings over several processes that with the most devices; `None` if there are none."""
-        return max(self._parts, key=lambda sharding: len(cast("Any", sharding).device_set), default=None)
+        return max(self._held, key=lambda sharding: len(cast("Any", sharding).device_set), default=None)
 
-    def put(self, batch: Any) -> Any:
-        """Starts the transfer, by one call for all arrays of a batch."""
+    def put(self, batch: Any, part: Part | None = None) -> Any:
+        """Starts the transfer of a batch, or of this part of one, by one call for all arrays of a batch."""
         for path, leaf in _jax.tree_util.tree_flatten_with_path(batch)[0]:
             check_leaf(f"batch{_jax.tree_util.keystr(path)}", leaf)
-        if not self._parts:
+        if not self._held:
             return _jax.device_put(batch, self._sharding)
         leaves, tree = _jax.tree_util.tree_flatten(batch)
         shardings = self._shardings_of(batch)
-        arrays = [np.asarray(leaf) for leaf in leaves]
-        shapes = [self._global_shape(*pair) for pair in zip(shardings, arrays, strict=True)]
+        pairs = [self._laid_out(sharding, np.asarray(leaf), part) for sharding, leaf in zip(shardings, leaves, strict=True)]
         # Always with the shapes: processes with batches of different sizes would not notice otherwise.
+        arrays, shapes = [array for array, _ in pairs], [shape for _, shape in pairs]
         sent = _jax.make_array_from_process_local_data(shardings, arrays, shapes)
         return _jax.tree_util.tree_unflatten(tree, sent)
 
@@ -61,16 +87,45 @@ class Target:
         _jax.tree_util.tree_map(part_of, self._sharding, batch)
         return shardings
 
-    def _global_shape(self, sharding: Any, local: np.ndarray[Any, Any]) -> tuple[int, ...]:
-        parts = self._parts.get(sharding, 1)
-        shape: tuple[int, ...] = local.shape
-        if parts == 1:
-            return shape
-        if not shape or shape[0] * parts != self.global_batch:
-            held = f"a batch of shape {shape} on this process, one of {parts}"
-            message = f"{held}; all have {self.global_batch} rows"
+    def _laid_out(
+        self, sharding: Any, local: np.ndarray[Any, Any], part: Part | None
+    ) -> tuple[np.ndarray[Any, Any], tuple[int, ...]]:
+        """The rows that the devices of this process hold, in their order, and the shape of the array of all processes."""
+        held, total = self._held.get(sharding), self.global_batch
+        everywhere = held is None or total is None or len(held) == total
+        if held is None or total is None or (everywhere and (part is None or local.ndim == 0)):
+            return local, local.shape
+        given, places = (len(held), None) if part is None else self._layout(sharding, part)
+        if local.ndim == 0 or local.shape[0] != given:
+            of = f"one of {total // given}" if total % given == 0 else f"which gives {given} rows"
+            message = f"a batch of shape {local.shape} on this process, {of}; all have {total} rows"
             raise _errors.make("data", message, "batch(…, drop_remainder=True) gives every process whole batches")
-        return (shape[0] * parts, *shape[1:])
+        rows = local if places is None else local[places]
+        return rows, (total, *local.shape[1:])
+
+    def _layout(self, sharding: jax.sharding.Sharding, part: Part) -> "Layout":
+        """How batches of `part` lie on the devices of `sharding`."""
+        if (sharding, part) not in self._layouts:
+            rows, held = part.rows(self.global_batch or 0), self._held[sharding]
+            where = {row: place for place, row in enumerate(rows)}
+            if not where.keys() >= set(held):
+                process = _jax.process_index()
+                message = f"the part of process {process} has rows {ranges(rows)}, and its devices hold {ranges(held)}"
+                raise _errors.make("config", message, "part=gm.jax.part_for(sharding, global_batch)")
+            places = None if rows == held else np.array([where[row] for row in held])
+            self._layouts[sharding, part] = Layout(len(rows), places)
+        return self._layouts[sharding, part]
+
+
+def ranges(rows: Iterable[int]) -> str:
+    """Numbers of rows in words, those that follow one another as one: `0 to 3, 8 to 11`."""
+    runs: list[list[int]] = []
+    for row in rows:
+        if runs and row == runs[-1][1] + 1:
+            runs[-1][1] = row
+        else:
+            runs.append([row, row])
+    return ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in runs)
 
 
 def check_leaf(name: str, leaf: Any) -> None:
