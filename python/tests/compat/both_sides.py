@@ -107,6 +107,18 @@ def elastic(grain: Any) -> Any:
     return [steps(0), steps(1)]
 
 
+def elastic_streams(grain: Any) -> Any:
+    odd = grain.MapDataset.range(20).filter(lambda x: x % 2 == 1)
+    out: list[Any] = []
+    for ds in (odd, odd.to_iter_dataset()):
+        try:
+            shard = grain.sharding.ShardOptions(1, 2)
+            out.append([batch.tolist() for batch in grain.experimental.ElasticIterator(ds, 4, shard)])
+        except Exception as error:
+            out.append(stages.kind_of(error))
+    return out
+
+
 def endless(grain: Any) -> Any:
     some = grain.MapDataset.range(10).repeat()[3:6]
     try:
@@ -154,6 +166,7 @@ SIDES = {
     "every length is permuted": permuted,
     "cut tokens come once": tokens,
     "every host has as many batches": elastic,
+    "streams are elastic": elastic_streams,
     "no index is behind 2^64": endless,
     "negative indices count from the end": negative,
     "a batch has the byte order of the machine": byte_order,

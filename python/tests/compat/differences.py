@@ -44,6 +44,10 @@ RULES: dict[str, Rule] = {
         "an elastic iterator ends with the last whole global batch; Grain's hosts end each for itself, some a step later than others",
         drawn=True,
     ),
+    "streams are elastic": Rule(
+        "an elastic iterator takes streams and filters: packed, filtered and mixed batches go on with another number of hosts; Grain's takes "
+        "neither"
+    ),
     "no index is behind 2^64": Rule(
         "it is an error; Grain's later epochs of a slice of an endless dataset begin in the midst of one of its, where such a number leads"
     ),

@@ -31,6 +31,7 @@ OURS: dict[str, Any] = {
     "every length is permuted": 65537,
     "cut tokens come once": [[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [100, 101, 102, 103, 104, 105]],
     "every host has as many batches": [2, 2],
+    "streams are elastic": [[[5, 7], [13, 15]]] * 2,
     "no index is behind 2^64": "refused",
     "negative indices count from the end": True,
     "a batch has the byte order of the machine": ["=i4", "=i4"],

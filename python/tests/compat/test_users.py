@@ -196,44 +196,6 @@ def test_parquet_rows(tmp_path: Path) -> None:
     assert [row["x"] for row in both] == [0, 10, 1, 11, 2, 12, 3, 13, 4, 14]
 
 
-def test_elastic_iterators_cover_every_global_batch() -> None:
-    ds = grain.MapDataset.range(24).map(lambda x: x + 1)
-
-    def step(hosts: list[Any]) -> set[int]:
-        return {int(x) for host in hosts for x in next(host)}
-
-    def start(count: int) -> list[Any]:
-        shards = [grain.sharding.ShardOptions(i, count) for i in range(count)]
-        return [grain.experimental.ElasticIterator(ds, 8, shard) for shard in shards]
-
-    two = start(2)
-    assert step(two) == set(range(1, 9))
-    states = [host.get_state() for host in two]
-    assert states == [{"global_next_index": 8}] * 2
-    four = start(4)
-    for host in four:
-        host.set_state(states[0])
-    assert step(four) == set(range(9, 17))
-    assert step(four) == set(range(17, 25))
-    with pytest.raises(StopIteration):
-        next(four[0])
-    four[1].close()
-    with pytest.raises(ValueError, match="closed"):
-        next(four[1])
-
-
-def test_stages_stand_behind_an_elastic_iterator() -> None:
-    shard = grain.sharding.ShardOptions(0, 2)
-    ds = grain.experimental.ElasticIterator(grain.MapDataset.range(16), 4, shard)
-    sums = ds.map(lambda batch: int(batch.sum())).__iter__()
-    assert after(sums, 2) == [0 + 2, 4 + 6]
-    assert ds.get_state() == sums.get_state() == {"global_next_index": 8}
-    resumed = grain.experimental.ElasticIterator(grain.MapDataset.range(16), 4, shard).map(lambda batch: int(batch.sum()))
-    it = resumed.__iter__()
-    it.set_state({"global_next_index": 8})
-    assert list(it) == [8 + 10, 12 + 14]
-
-
 def test_an_interleave_is_divided_by_a_slice() -> None:
     files = [grain.MapDataset.range(10 * k, 10 * k + 2).to_iter_dataset() for k in range(5)]
     ds = grain.experimental.InterleaveIterDataset(files, cycle_length=4)

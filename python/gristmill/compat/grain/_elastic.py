@@ -8,32 +8,40 @@ from gristmill import orbax
 from gristmill.compat.grain import _functions
 from gristmill.compat.grain._dataset import IterDataset, MapDataset
 from gristmill.compat.grain._dataset_iterator import DatasetIterator
+from gristmill.compat.grain._iterator import CoreIterator
 from gristmill.compat.grain._options import MultiprocessingOptions, ReadOptions
 from gristmill.compat.grain._plan import Plan
 from gristmill.compat.grain._sharding import ShardOptions
 
 
-def _refuse_filters(ds: Any) -> None:
-    if isinstance(ds, _functions.FilterMapDataset):
-        raise ValueError("ElasticIterator does not support `filter` transformation.")
-    for parent in ds.parents:
-        _refuse_filters(parent)
+def _has_filter(ds: Any) -> bool:
+    return isinstance(ds, _functions.FilterMapDataset) or any(_has_filter(parent) for parent in ds.parents)
 
 
-class _ElasticPass(DatasetIterator[Any]):
-    """This host's part of every global batch."""
+class _IndexPass(DatasetIterator[Any]):
+    """This host's elements of every global batch, by their indices."""
 
-    def __init__(self, dataset: "ElasticIterator") -> None:
+    def __init__(self, dataset: "ElasticIterator", elements: MapDataset[Any]) -> None:
         super().__init__()
         self._dataset = dataset
+        self._elements = elements
         self._global_next_index = 0
         self._iterator: DatasetIterator[Any] | None = None
 
     def _running(self) -> DatasetIterator[Any]:
         self._assert_not_closed()
         if self._iterator is None:
-            self._iterator = self._dataset.stream_from(self._global_next_index).__iter__()
+            self._iterator = self._from(self._global_next_index).__iter__()
         return self._iterator
+
+    def _from(self, index: int) -> IterDataset[Any]:
+        """This host's batches from element `index` of all hosts' on."""
+        dataset, shard = self._dataset, self._dataset.shard_options
+        # Only whole global batches, so that each host has as many.
+        end = len(self._elements) - (len(self._elements) - index) % dataset.global_batch_size
+        mine = self._elements[index + shard.shard_index : end : shard.shard_count]
+        batches = mine.batch(dataset.global_batch_size // shard.shard_count, drop_remainder=True)
+        return dataset.ahead(batches.to_iter_dataset(dataset.read_options))
 
     def __next__(self) -> Any:
         batch = next(self._running())
@@ -70,9 +78,22 @@ class _Stream:
         return self._dataset.__iter__()
 
 
+class _PartPass(CoreIterator):
+    """This host's rows of the global batches of a stream."""
+
+    def __init__(self, batches: IterDataset[Any], shard: ShardOptions) -> None:
+        super().__init__(batches)
+        self._part = gm.Part(shard.shard_index, shard.shard_count)
+
+
 class ElasticIterator(IterDataset[Any]):
-    """This host's part of every global batch. The state is one number, the same on every host: the elements that all of
-    them have read. A state of `n` hosts restores on any number that divides the batch.
+    """This host's part of every global batch. The state is the same on every host, and any number of hosts that divides the batch goes on
+    from it.
+
+    Of a `MapDataset` a host has every `shard_count`-th element, and the state is one number, as in Grain: the elements that all of them have
+    read. Of a stream, which Grain does not take, and of a `MapDataset` with a filter, every host runs the pipeline as one alone
+    would and takes its rows of each batch of `global_batch_size`, rows that follow one another: packed, filtered, mixed and
+    shuffled streams are elastic, too. The state is that of the stream then. `read_options` are for a `MapDataset`.
 
     It is a dataset and its own only pass, as in Grain: stages may stand behind it, and it may be read as it is.
     """
@@ -87,31 +108,29 @@ class ElasticIterator(IterDataset[Any]):
         multiprocessing_options: MultiprocessingOptions | None = None,
     ) -> None:
         super().__init__()
-        if not isinstance(ds, MapDataset):
-            raise ValueError(f"ElasticIterator takes a MapDataset, got {type(ds).__name__}: others have no global index")
+        if not isinstance(ds, (MapDataset, IterDataset)):
+            raise ValueError(f"ElasticIterator takes a MapDataset or an IterDataset, got {type(ds).__name__}")
         if global_batch_size % shard_options.shard_count:
             raise ValueError(
                 f"Global batch size {global_batch_size} is not divisible by shard count {shard_options.shard_count}."
             )
-        _refuse_filters(ds)
-        self._ds: MapDataset[Any] = ds
         self.global_batch_size = global_batch_size
-        self._shard_options = shard_options
-        self._read_options = read_options or ReadOptions()
+        self.shard_options = shard_options
+        self.read_options = read_options or ReadOptions()
         self._multiprocessing_options = multiprocessing_options
-        self._pass = _ElasticPass(self)
+        self._pass = self._started(ds)
 
-    def stream_from(self, index: int) -> IterDataset[Any]:
-        """This host's batches from element `index` of all hosts' on."""
-        shard = self._shard_options
-        # Only whole global batches, so that each host has as many.
-        end = len(self._ds) - (len(self._ds) - index) % self.global_batch_size
-        mine = self._ds[index + shard.shard_index : end : shard.shard_count]
-        ds = mine.batch(self.global_batch_size // shard.shard_count, drop_remainder=True)
-        stream = ds.to_iter_dataset(self._read_options)
-        if self._multiprocessing_options is not None:
-            stream = stream.mp_prefetch(self._multiprocessing_options)
-        return stream
+    def _started(self, ds: MapDataset[Any] | IterDataset[Any]) -> DatasetIterator[Any]:
+        if isinstance(ds, MapDataset) and not _has_filter(ds):
+            return _IndexPass(self, ds)
+        stream = ds.to_iter_dataset(self.read_options) if isinstance(ds, MapDataset) else ds
+        batches = stream.batch(self.global_batch_size, drop_remainder=True)
+        return _PartPass(self.ahead(batches), self.shard_options)
+
+    def ahead(self, batches: IterDataset[Any]) -> IterDataset[Any]:
+        """The batches, evaluated by worker processes if that was asked for."""
+        options = self._multiprocessing_options
+        return batches if options is None else batches.mp_prefetch(options)
 
     def __iter__(self) -> DatasetIterator[Any]:
         return self._pass

@@ -21,6 +21,9 @@ class CoreIterator(DatasetIterator[Any]):
     Threads and worker processes start when they are needed: by the first element, or by `start_prefetch`.
     """
 
+    # Rows of every batch that it gives, if they are not all.
+    _part: gm.Part | None = None
+
     def __init__(self, dataset: IterDataset[Any]) -> None:
         super().__init__()
         self._dataset = dataset
@@ -38,7 +41,7 @@ class CoreIterator(DatasetIterator[Any]):
         if self._loader is None:
             try:
                 # As with Grain, a trainer may write into its batches.
-                self._loader = self._pipeline.loader(threads=self._plan.threads, writable=True)
+                self._loader = self._pipeline.loader(threads=self._plan.threads, writable=True, part=self._part)
             except gm.ConfigError as error:
                 explain(error, self._dataset)
                 raise
