@@ -1,16 +1,20 @@
-//! Balanced deals of packed rows among ranks: how long the slowest rank takes, and what a deal costs.
+//! Several hosts: balanced deals of packed rows among ranks, how long the slowest rank takes and what a deal costs; and how long a host waits
+//! that goes on with another part.
 //!
 //! `cargo bench --bench deal [-- NAME …]`. `straggle` packs documents of log-normal lengths best-fit into 64 open rows and deals
 //! eight global batches: cost of the slowest rank by that in the mean, for whole steps, and where ranks wait for each other
 //! in each micro-step of one row. Costs are those of causal attention, width 4096. It is the same on every machine. `time` is CPU time of one deal
-//! of 64 × 8 rows, and of the costs of rows that are read from segment ids: medians of nine rounds.
+//! of 64 × 8 rows, and of the costs of rows that are read from segment ids: medians of nine rounds. `going on` is wall time at batch 100,000 to the
+//! first batch of another part: from a state (`build` and `next`), and in a pass that runs (`repart` and `next`), medians of nine
+//! as well. Batches have 512 rows by index, and 64 packed rows of 256 cells in windows of 1024 documents.
 
 use std::hint::black_box;
+use std::time::Instant;
 
 use gristmill::dataset::map::Range;
-use gristmill::pack::{BinPackOptions, Packing, RowSpec};
-use gristmill::part::{Cost, RankLoad, RankRows, deal_rows};
-use gristmill::{Array, Element, IterDataset, Load, MapDataset, Result};
+use gristmill::pack::{BinPackOptions, Packing, RowSpec, WindowPackOptions};
+use gristmill::part::{Cost, Part, RankLoad, RankRows, deal_rows};
+use gristmill::{Array, BoxIter, Checkpoint, Element, Executor, IterDataset, Load, MapDataset, Result};
 
 #[path = "support/cpu_clock.rs"]
 mod cpu_clock;
@@ -101,12 +105,82 @@ fn time() -> Result<()> {
     Ok(())
 }
 
+/// The batch at which hosts go on.
+const FAR: u64 = 100_000;
+const ROUNDS: usize = 9;
+
+/// Batches of 512 rows, of which indices alone say whose they are.
+fn by_index() -> BoxIter<Element> {
+    let row = |at: i64| Element::new().with("t", Array::from_vec(vec![at as i32; 1024]));
+    Range::new(0, 1 << 40).shuffle(1).map(row).to_iter().batch(512).boxed()
+}
+
+/// Batches of 64 packed rows.
+fn packed() -> BoxIter<Element> {
+    let lens = lengths::log_normal(1 << 16, 55.0, 1.0, 256);
+    let document =
+        move |at: i64| Element::new().with("t", Array::from_vec(vec![at as i32; lens[at as usize % lens.len()]]));
+    let documents = Range::new(0, 1 << 40).shuffle(1).map(document).to_iter();
+    documents.window_pack(WindowPackOptions::new(RowSpec::new([("t", 256)])).window(1024)).batch(64).boxed()
+}
+
+/// The state behind [`FAR`] batches of 512 indices.
+fn far_by_index() -> Result<Checkpoint> {
+    let mut state = by_index().loader().build()?.state()?;
+    state.state["next_index"] = (FAR * 512).into();
+    Ok(Checkpoint { delivered: FAR, ..state })
+}
+
+/// The state behind [`FAR`] packed batches, all of which are made.
+fn far_packed() -> Result<Checkpoint> {
+    let mut loader = packed().loader().build()?;
+    for _ in 0..FAR {
+        loader.next().transpose()?;
+    }
+    loader.state()
+}
+
+/// Milliseconds that `work` takes, the median of some rounds behind one that warms up.
+fn milliseconds(mut work: impl FnMut(usize) -> Result<()>) -> Result<f64> {
+    let mut times = Vec::new();
+    for round in 0..=ROUNDS {
+        let start = Instant::now();
+        work(round)?;
+        times.push(1e3 * start.elapsed().as_secs_f64());
+    }
+    let mut times = times.split_off(1);
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
+
+fn going_on() -> Result<()> {
+    type Pipeline = fn() -> BoxIter<Element>;
+    let pipelines: [(&str, Pipeline, Checkpoint); 2] =
+        [("index plan", by_index, far_by_index()?), ("window_pack", packed, far_packed()?)];
+    for (name, pipeline, far) in pipelines {
+        for (how, executor) in [("inline", Executor::Inline), ("1 thread", Executor::Threads(1))] {
+            let host = || pipeline().loader().executor(executor).part(Part::of(3, 64)).resume(far.clone()).build();
+            let restore = milliseconds(|_| host()?.next().transpose().map(drop))?;
+            let mut loader = host()?;
+            let repart = milliseconds(|round| {
+                loader.repart(if round % 2 == 0 { Part::of(2, 32) } else { Part::of(3, 64) })?;
+                loader.next().transpose().map(drop)
+            })?;
+            println!("{name}, {how}: restored in {restore:.2} ms, another part in {repart:.2} ms");
+        }
+    }
+    Ok(())
+}
+
 fn main() -> Result<()> {
     if wanted::wanted("straggle") {
         straggle()?;
     }
     if wanted::wanted("time") {
         time()?;
+    }
+    if wanted::wanted("going on") {
+        going_on()?;
     }
     Ok(())
 }
