@@ -44,7 +44,7 @@ impl PyPart {
 
 impl From<Part> for PyPart {
     fn from(part: Part) -> Self {
-        Self(part)
+        Self::of(part)
     }
 }
 
