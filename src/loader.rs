@@ -516,7 +516,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
         let element = match (&mut self.parted, element) {
             (Some(parted), element) => parted.take(element, self.delivered)?,
-            (None, Dealt::Whole(element) | Dealt::Own(element, _)) => element,
+            (None, Dealt::Whole(element) | Dealt::Own(element, ..)) => element,
         };
         self.earlier.truncate(KEPT - 1);
         self.earlier.push_front(std::mem::replace(&mut self.state, state));

@@ -8,7 +8,7 @@ use gristmill::dataset::iter::{BadRecords, mix};
 use gristmill::dataset::map::{Mix, Range};
 use gristmill::keys::{Key, KeyFolder, KeySource, Keyed, Keys, Recompute};
 use gristmill::pack::{BinPackOptions, ConcatPackOptions, OverLong, Packing, Positions, RowSpec, WindowPackOptions};
-use gristmill::part::{Part, RowDigest};
+use gristmill::part::{InMemory, Part, RowDigest};
 use gristmill::prelude::*;
 use gristmill::{Array, BoxIter, BoxMap, Checkpoint, Element, Error, Executor, Loader, Result};
 use proptest::prelude::*;
@@ -341,4 +341,30 @@ fn keys_that_are_stale_are_found_where_the_element_is_made() {
         assert!(error.message().starts_with("the keys are stale: ") && error.message().contains(told), "{error}");
         assert!(error.help_text().unwrap().contains("gristmill index --keys"));
     }
+}
+
+/// A key of one host says that a record is dropped: nobody makes that element, and from there on its rows are others.
+#[test]
+fn a_host_with_another_key_is_found_within_256_batches() {
+    let exchange = InMemory::new();
+    let host = |index: usize| {
+        let made = Made::default();
+        let kept = documents(0, 40_000, 3, &made).to_iter().filter(|e| id(e) % 3 != 0);
+        let rows = kept.window_pack(WindowPackOptions::new(RowSpec::new([("t", 12)])).window(20));
+        let builder = rows.batch_with(BATCH, Remainder::Drop).boxed().loader().part(Part::of(index, 3));
+        let key = Stale(if index == 1 { 4001 } else { 4002 }, Key::Elements(0), Vec::new());
+        let mut loader = builder.keys(key).guard(exchange.clone()).build().unwrap();
+        let error = loader.by_ref().find_map(Result::err).expect("hosts disagree");
+        (error.to_string(), loader.delivered())
+    };
+    let told: Vec<(String, u64)> = std::thread::scope(|scope| {
+        let host = &host;
+        let hosts: Vec<_> = (0..3).map(|index| scope.spawn(move || host(index))).collect();
+        hosts.into_iter().map(|host| host.join().unwrap()).collect()
+    });
+    assert!(told.iter().all(|one| *one == told[0]), "{told:?}");
+    let (error, batches) = &told[0];
+    assert!(error.starts_with("hosts disagree: batch ") && error.ends_with("on hosts 0 and 2 and host 1"), "{error}");
+    let first: u64 = error.split_whitespace().nth(3).unwrap().parse().unwrap();
+    assert!(*batches <= first + 256, "{first} is found at {batches}");
 }

@@ -998,6 +998,7 @@ class MapDataset(Generic[_T_co]):
         deal: Literal["even"] | Deal = "even",
         guard: Guard = "auto",
         guard_timeout: float = 600.0,
+        keys: str | PathLike[str] | None = None,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass over one epoch.
 
@@ -1022,6 +1023,8 @@ class MapDataset(Generic[_T_co]):
                 A folder that all hosts see serves as well, `(folder, host, hosts)` where the part does not say which host
                 this is, and an object with `begin(part)`, `post(round, statement)` and `read(round)`. `None` compares nothing.
             guard_timeout: Seconds after which a host that has said nothing is an error.
+            keys: The folder of key files, which `make_keys` or `gristmill index --keys` has written: by them a host plans which
+                elements the rows of all hosts are made of, and evaluates those of its own alone.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.
@@ -1900,6 +1903,7 @@ class IterDataset(Generic[_T_co]):
         deal: Literal["even"] | Deal = "even",
         guard: Guard = "auto",
         guard_timeout: float = 600.0,
+        keys: str | PathLike[str] | None = None,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass.
 
@@ -1924,6 +1928,8 @@ class IterDataset(Generic[_T_co]):
                 A folder that all hosts see serves as well, `(folder, host, hosts)` where the part does not say which host
                 this is, and an object with `begin(part)`, `post(round, statement)` and `read(round)`. `None` compares nothing.
             guard_timeout: Seconds after which a host that has said nothing is an error.
+            keys: The folder of key files, which `make_keys` or `gristmill index --keys` has written: by them a host plans which
+                elements the rows of all hosts are made of, and evaluates those of its own alone.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.
@@ -1931,6 +1937,21 @@ class IterDataset(Generic[_T_co]):
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
             WorkerError: Worker processes cannot be started.
+        """
+
+    def make_keys(self, folder: str | PathLike[str]) -> list[dict[str, Any]]:
+        """Makes the keys by which several hosts plan this pipeline: what filters keep, and how long elements are.
+
+        Each record is evaluated once, by all cores. Keys that are there are not made again; where it was interrupted, it goes on.
+
+        Args:
+            folder: The folder for the key files, one for each source.
+
+        Returns:
+            Of each source `file`, `source`, `records`, `elements`, `bytes`, and `was_there`.
+
+        Raises:
+            ConfigError: Keys would not help: indices alone say which rows are whose, or a stage decides by more than keys.
         """
 
     def explain(self, *, threads: int = 0, buffer: int = 2) -> Explanation:

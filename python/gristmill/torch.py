@@ -6,6 +6,7 @@ Imported when it is first used, as `gristmill.torch`; it needs PyTorch.
 import contextlib
 import dataclasses
 import json
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, cast
@@ -146,7 +147,7 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
     """The elements of a gristmill dataset as tensors, for `torch.utils.data.DataLoader` or a plain loop.
 
     `ds` makes its batches itself, so the usual way is `DataLoader(IterableDataset(ds, threads=4), batch_size=None)`.
-    `threads`, `buffer`, `part` and `deal` are those of `ds.loader`: where `ds` makes global batches, `part=gm.torch.part()`
+    `threads`, `buffer`, `part`, `deal` and `keys` are those of `ds.loader`: where `ds` makes global batches, `part=gm.torch.part()`
     are the rows of this process, states are the same on all, and `guard`
     with `guard_timeout` stops processes that read something else. Tensors share memory wherever nobody else views it; see
     `to_tensors` for the rest and for `pin_memory`.
@@ -170,6 +171,7 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         deal: Literal["even"] | Deal = "even",
         guard: _hosts.Guard = "auto",
         guard_timeout: float = 600.0,
+        keys: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._ds = ds
@@ -180,6 +182,7 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         self._deal: Literal["even"] | Deal = deal
         self._guard: _hosts.Guard = guard
         self._guard_timeout = guard_timeout
+        self._keys = keys
         self._running: TensorIterator | None = None
         self._next_state: dict[str, Any] | None = None
 
@@ -196,6 +199,7 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
             # Several workers of one process are no hosts.
             guard=None if is_worker else self._guard,
             guard_timeout=self._guard_timeout,
+            keys=self._keys,
         )
         self._running = TensorIterator(source, pin, *_place())
         state, self._next_state = self._next_state, None

@@ -1,16 +1,15 @@
 //! `gristmill index --keys`: keys are made before hosts plan by them.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 use crate::cli::format::{bytes, grouped};
 use crate::cli::progress::Counter;
 use crate::cli::{Outcome, output};
-use crate::dataset::iter::plan_in_words;
-use crate::keys::{KeyFolder, RecordedKeys, Wanted};
+use crate::dataset::iter::keyed_by;
+use crate::keys::{KeyFolder, RecordedKeys};
 use crate::spec::Pipeline;
-use crate::{BoxIter, Element, Error, IterDataset, Part, Result, Runtime};
+use crate::{Error, Result};
 
 /// Makes the keys of the pipeline of this file, one file for each of its sources.
 pub(super) fn main(file: &Path, folder: Option<&Path>, json: bool) -> Result<Outcome> {
@@ -19,7 +18,7 @@ pub(super) fn main(file: &Path, folder: Option<&Path>, json: bool) -> Result<Out
     let folder = folder.map(Path::to_owned).or_else(|| Some(pipeline.keys()?.0));
     let folder = KeyFolder::new(folder.ok_or_else(|| Error::config("there is no folder for the keys"))?);
     let mut rows = Vec::new();
-    for keyed in wanted(&dataset)? {
+    for keyed in keyed_by(&dataset)? {
         let start = Instant::now();
         let mut progress = Counter::new(&format!("of {} records", grouped(keyed.records())));
         let recorded = folder.record(&*keyed, |records| progress.show(records));
@@ -36,19 +35,6 @@ pub(super) fn main(file: &Path, folder: Option<&Path>, json: bool) -> Result<Out
     output::data(&output::table(&head, &rows, &[1, 2, 3, 4]));
     output::say(&format!("in {}: hosts that run with --part plan by them", folder.path().display()));
     Ok(Outcome::Done)
-}
-
-/// What the pipeline asks keys of.
-fn wanted(dataset: &BoxIter<Element>) -> Result<Vec<Arc<dyn crate::keys::Keyed>>> {
-    let wanted = Wanted::default();
-    let run = Runtime::inline().with_keys(Some(Arc::new(wanted.clone())));
-    let planned = dataset.iter_part(&run, &Part::whole())?.is_some();
-    let keyed = wanted.take();
-    if !planned || keyed.is_empty() {
-        let host = plan_in_words(dataset, planned);
-        return Err(Error::config(format!("keys would not help: a host of several {host}")));
-    }
-    Ok(keyed)
 }
 
 fn as_json(recorded: &RecordedKeys, seconds: f64) -> serde_json::Value {

@@ -60,7 +60,7 @@ mod head;
 mod index;
 mod recent;
 mod recompute;
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "python"))]
 mod wanted;
 mod writer;
 
@@ -72,7 +72,7 @@ pub use folder::{KeyFolder, RecordedKeys};
 pub(crate) use fuzzing::keys as fuzz_keys;
 pub use head::{FORMAT, KeyHead};
 pub use recompute::Recompute;
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "python"))]
 pub(crate) use wanted::Wanted;
 pub use writer::KeyWriter;
 

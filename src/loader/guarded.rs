@@ -124,7 +124,8 @@ impl<T> Guarded<T> {
     /// Takes in batch `number`, before the rows of the part are taken out of it.
     pub(super) fn feed(&mut self, number: u64, batch: &Dealt<T>) {
         let fed = match batch {
-            Dealt::Own(_, rows) => Fed::Index(rows.batch()),
+            Dealt::Own(_, _, Some(plan)) => Fed::Plan(*plan),
+            Dealt::Own(_, rows, None) => Fed::Index(rows.batch()),
             Dealt::Whole(batch) => (self.content)(batch),
         };
         self.guard.feed(number, fed);

@@ -23,7 +23,7 @@ pub(super) struct Parted<T> {
 impl<T: RowBatch> Parted<T> {
     pub(super) fn new(part: Part) -> Self {
         let cut = |batch: Dealt<T>, dealer: &mut Dealer| match batch {
-            Dealt::Own(batch, rows) if batch.num_rows()? == rows.len() => Ok((batch, rows)),
+            Dealt::Own(batch, rows, _) if batch.num_rows()? == rows.len() => Ok((batch, rows)),
             Dealt::Own(..) => Err(left_out()),
             Dealt::Whole(batch) => {
                 let rows = dealer.rows(&batch)?;

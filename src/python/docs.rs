@@ -998,6 +998,9 @@ Args:
         say which host this is, and an object with `begin(part)`, `post(round, statement)` and
         `read(round)`. `None` compares nothing.
     guard_timeout (float): Seconds after which a host that has said nothing is an error.
+    keys (str | PathLike | None): The folder of key files, which `make_keys` or `gristmill index
+        --keys` has written: by them a host plans which elements the rows of all hosts are made of,
+        and evaluates those of its own alone.
 
 Returns:
     The pass: an iterator, and a context manager that closes it.
@@ -1007,7 +1010,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature MapDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0)"#, "\n--\n\n", docs!(MapDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None)"#, "\n--\n\n", docs!(MapDataset.loader))
     };
     (MapDataset.explain) => {
         r#"Explains the pipeline: its stages, which of them run in parallel, what they hold in memory, what comes out.
@@ -1829,6 +1832,9 @@ Args:
         say which host this is, and an object with `begin(part)`, `post(round, statement)` and
         `read(round)`. `None` compares nothing.
     guard_timeout (float): Seconds after which a host that has said nothing is an error.
+    keys (str | PathLike | None): The folder of key files, which `make_keys` or `gristmill index
+        --keys` has written: by them a host plans which elements the rows of all hosts are made of,
+        and evaluates those of its own alone.
 
 Returns:
     The pass: an iterator, and a context manager that closes it.
@@ -1838,7 +1844,25 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature IterDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0)"#, "\n--\n\n", docs!(IterDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None)"#, "\n--\n\n", docs!(IterDataset.loader))
+    };
+    (IterDataset.make_keys) => {
+        r#"Makes the keys by which several hosts plan this pipeline: what filters keep, and how long elements are.
+
+Each record is evaluated once, by all cores. Keys that are there are not made again; where it was interrupted, it goes on.
+
+Args:
+    folder (str | PathLike): The folder for the key files, one for each source.
+
+Returns:
+    Of each source `file`, `source`, `records`, `elements`, `bytes`, and `was_there`.
+
+Raises:
+    ConfigError: Keys would not help: indices alone say which rows are whose, or a stage decides by
+        more than keys."#
+    };
+    (signature IterDataset.make_keys) => {
+        concat!(r#"make_keys($self, folder)"#, "\n--\n\n", docs!(IterDataset.make_keys))
     };
     (IterDataset.explain) => {
         r#"Explains the pipeline: its stages, which of them run in parallel, what they hold in memory, what comes out.

@@ -1,5 +1,7 @@
 //! `IterDataset`: a stream.
 
+use std::path::PathBuf;
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -17,6 +19,7 @@ use super::guard::{GivenGuard, GuardTimeout};
 use super::interpreter::detached;
 use super::item::Item;
 use super::iterator::{Hosts, How, PyDatasetIterator, Threads};
+use super::keys;
 use super::map_dataset::PyMapDataset;
 use super::missing::missing;
 use super::part::Given;
@@ -379,9 +382,9 @@ impl PyIterDataset {
     #[pyo3(
         signature = (
             *, threads=Threads::NONE, buffer=2, writable=false, workers=true, part=None, deal=GivenDeal::default(),
-            guard=GivenGuard::Auto, guard_timeout=GuardTimeout::DEFAULT
+            guard=GivenGuard::Auto, guard_timeout=GuardTimeout::DEFAULT, keys=None
         ),
-        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0)"
+        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "they are keyword arguments")]
     fn loader<'py>(
@@ -394,12 +397,13 @@ impl PyIterDataset {
         deal: GivenDeal,
         guard: GivenGuard,
         guard_timeout: GuardTimeout,
+        keys: Option<PathBuf>,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
         PyDatasetIterator::start(
             slf.as_any(),
             &slf.get().0,
             How { threads, buffer, writable, workers },
-            Hosts { part, deal: deal.0, guard, timeout: guard_timeout.0 },
+            Hosts { part, deal: deal.0, guard, timeout: guard_timeout.0, keys },
         )
     }
 
@@ -421,6 +425,11 @@ impl PyIterDataset {
     /// Asked where there is no such attribute.
     fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<()> {
         Err(missing(slf.as_any(), name))
+    }
+
+    #[doc = docs!(IterDataset.make_keys)]
+    fn make_keys<'py>(slf: &Bound<'py, Self>, folder: PathBuf) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        keys::make(slf.py(), &slf.get().0.dataset(), folder)
     }
 
     #[doc = docs!(IterDataset.element_spec)]

@@ -1,5 +1,6 @@
 //! A pipeline that runs.
 
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
@@ -24,6 +25,7 @@ use super::warnings;
 use super::workers::Workers;
 use crate::dataset::BoxIter;
 use crate::fork::{Origin, ThreadOf};
+use crate::keys::KeyFolder;
 use crate::report::ConsumerMeter;
 use crate::sync::{Locked, Regardless};
 use crate::units::Bytes;
@@ -81,11 +83,13 @@ pub(crate) struct Hosts {
     pub(crate) deal: Deal,
     pub(crate) guard: GivenGuard,
     pub(crate) timeout: Duration,
+    /// The folder of key files.
+    pub(crate) keys: Option<PathBuf>,
 }
 
 impl Default for Hosts {
     fn default() -> Self {
-        Self { part: None, deal: Deal::Even, guard: GivenGuard::Auto, timeout: GuardTimeout::DEFAULT.0 }
+        Self { part: None, deal: Deal::Even, guard: GivenGuard::Auto, timeout: GuardTimeout::DEFAULT.0, keys: None }
     }
 }
 
@@ -114,6 +118,8 @@ pub(crate) struct PyDatasetIterator {
     threaded: bool,
     /// Whether hosts are compared in the way that the part brings along.
     follows: bool,
+    /// The folder of key files, if rows are planned by those.
+    keys: Option<PathBuf>,
     /// Times as the loop sees them: with the wait for the interpreter, and what it takes to make objects of Python.
     meter: Mutex<ConsumerMeter>,
     /// The dataset whose pass it is. It outlives the loader: the functions are shown to the garbage collector there.
@@ -139,11 +145,11 @@ impl PyDatasetIterator {
         let workers = if how.workers { Workers::of(object)? } else { None };
         let threaded = how.threads.0 != Executor::Inline || workers.is_some();
         let holds = !threaded && streams.is_python();
-        let Hosts { part, deal, guard, timeout } = hosts;
+        let Hosts { part, deal, guard, timeout, keys } = hosts;
         let exchange = guard.exchange(py, part.as_ref())?;
         let (part, follows) = (part.map(|part| part.part), guard.is_auto());
         let start = || {
-            let builder = builder(&dataset, how, workers.as_ref(), part, deal)?.guard_timeout(timeout);
+            let builder = builder(&dataset, how, workers.as_ref(), part, deal, keys.as_deref())?.guard_timeout(timeout);
             match exchange {
                 Some(exchange) => builder.guard(exchange).build(),
                 None => builder.build(),
@@ -164,6 +170,7 @@ impl PyDatasetIterator {
                 origin,
                 threaded,
                 follows,
+                keys,
                 meter,
                 object: object.clone().unbind(),
             },
@@ -264,7 +271,7 @@ impl PyDatasetIterator {
     /// Puts a pass over the same rows from `checkpoint` on in the place of `loader`; with other hosts it goes on, or begins `anew` as they do.
     fn replace(&self, loader: &mut Loader<BoxIter<Item>>, checkpoint: Checkpoint, anew: bool) -> Result<()> {
         let (part, deal) = (loader.part().cloned(), loader.deal().cloned().unwrap_or_default());
-        let builder = builder(&self.dataset, self.how, self.workers.as_ref(), part, deal)?;
+        let builder = builder(&self.dataset, self.how, self.workers.as_ref(), part, deal, self.keys.as_deref())?;
         let mut another = builder.resume(checkpoint).build()?;
         another.take_guard(loader, anew);
         *loader = another;
@@ -350,8 +357,12 @@ fn builder(
     workers: Option<&Workers>,
     part: Option<Part>,
     deal: Deal,
+    keys: Option<&Path>,
 ) -> Result<LoaderBuilder<BoxIter<Item>>> {
     let mut builder = dataset.clone().loader().executor(how.threads.0).buffer(how.buffer).deal(deal);
+    if let Some(folder) = keys {
+        builder = builder.keys(KeyFolder::new(folder).needed());
+    }
     if let Some(workers) = workers {
         builder = workers.run(builder, how.buffer)?;
     }

@@ -2,6 +2,8 @@
 
 mod inside;
 
+use std::path::PathBuf;
+
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -409,9 +411,9 @@ impl PyMapDataset {
     #[pyo3(
         signature = (
             *, threads=Threads::NONE, buffer=2, writable=false, workers=true, part=None, deal=GivenDeal::default(),
-            guard=GivenGuard::Auto, guard_timeout=GuardTimeout::DEFAULT
+            guard=GivenGuard::Auto, guard_timeout=GuardTimeout::DEFAULT, keys=None
         ),
-        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0)"
+        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "they are keyword arguments")]
     fn loader<'py>(
@@ -424,13 +426,14 @@ impl PyMapDataset {
         deal: GivenDeal,
         guard: GivenGuard,
         guard_timeout: GuardTimeout,
+        keys: Option<PathBuf>,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
         let streams = Streams::of(&slf.get().0, Border::default());
         PyDatasetIterator::start(
             slf.as_any(),
             &streams,
             How { threads, buffer, writable, workers },
-            Hosts { part, deal: deal.0, guard, timeout: guard_timeout.0 },
+            Hosts { part, deal: deal.0, guard, timeout: guard_timeout.0, keys },
         )
     }
 

@@ -35,6 +35,7 @@ mod item;
 mod iter_dataset;
 mod iterator;
 mod json;
+mod keys;
 mod map_dataset;
 mod maps;
 mod metrics;

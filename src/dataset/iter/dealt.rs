@@ -7,13 +7,15 @@ use crate::dataset::stage::Stage;
 use crate::error::Error;
 use crate::exec::Runtime;
 use crate::keys::Recompute;
+#[cfg(any(feature = "cli", feature = "python"))]
+use crate::keys::{Keyed, Wanted};
 use crate::part::{Part, RowNumbers};
 
 /// A batch of a [`PartPass`].
 #[derive(Clone, Debug)]
 pub enum Dealt<T> {
-    /// The part's rows of a global batch, and their numbers.
-    Own(T, RowNumbers),
+    /// The part's rows of a global batch, their numbers, and the digest of the plan of all rows, if it was planned by keys.
+    Own(T, RowNumbers, Option<u128>),
     /// A whole global batch, of which the part's rows are still to be taken: one that was not made of indices alone.
     Whole(T),
 }
@@ -25,7 +27,7 @@ impl<T> Dealt<T> {
     /// Errors of `change`.
     pub fn try_map<U>(self, change: impl FnOnce(T) -> crate::Result<U>) -> crate::Result<Dealt<U>> {
         Ok(match self {
-            Self::Own(batch, rows) => Dealt::Own(change(batch)?, rows),
+            Self::Own(batch, rows, plan) => Dealt::Own(change(batch)?, rows, plan),
             Self::Whole(batch) => Dealt::Whole(change(batch)?),
         })
     }
@@ -62,6 +64,23 @@ pub(crate) fn plan_in_words<D: IterDataset>(dataset: &D, by_rows: bool) -> Strin
 fn takes_keys<D: IterDataset>(dataset: &D) -> bool {
     let run = Runtime::inline().with_keys(Some(Arc::new(Recompute)));
     matches!(dataset.iter_part(&run, &Part::whole()), Ok(Some(_)))
+}
+
+/// Finds what keys hosts would plan `dataset` by, each once: see [`keys`](crate::keys).
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) with the stage because of which keys would not help.
+#[cfg(any(feature = "cli", feature = "python"))]
+pub(crate) fn keyed_by<D: IterDataset>(dataset: &D) -> crate::Result<Vec<Arc<dyn Keyed>>> {
+    let wanted = Wanted::default();
+    let run = Runtime::inline().with_keys(Some(Arc::new(wanted.clone())));
+    let planned = dataset.iter_part(&run, &Part::whole())?.is_some();
+    let keyed = wanted.take();
+    if !planned || keyed.is_empty() {
+        let host = plan_in_words(dataset, planned);
+        return Err(Error::config(format!("keys would not help: a host of several {host}")));
+    }
+    Ok(keyed)
 }
 
 /// Names the stage because of which elements say which rows are whose: `stage`, of this id, or one before it; `None` if it is none of those.

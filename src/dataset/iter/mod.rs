@@ -36,6 +36,8 @@ pub use self::batch::{IterBatch, IterBatchIter};
 pub use self::cache::{CacheFlow, CacheState, IterCache, IterCacheIter};
 #[cfg(any(all(test, feature = "spec"), feature = "python"))]
 pub(crate) use self::cut::Cut;
+#[cfg(any(feature = "cli", feature = "python"))]
+pub(crate) use self::dealt::keyed_by;
 pub use self::dealt::{Dealt, PartPass, PartPassOf};
 pub(crate) use self::dealt::{left_out, plan_in_words};
 pub use self::each::{Counter, InOrder, IterMapped, IterMappedIter, Keep, Position};

@@ -9,7 +9,7 @@ use super::make_batch::MakeBatch;
 use super::{DatasetIterator, Position};
 use crate::cx::Cx;
 use crate::dataset::Remainder;
-use crate::dataset::plan::{Plan, Recipe, recipe};
+use crate::dataset::plan::{Plan, Recipe, digest_of, recipe};
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::part::{Part, RowNumbers};
@@ -42,6 +42,8 @@ struct Planned<S> {
     recipes: Vec<Recipe>,
     /// Whether those are all of its rows: of the last batch, where that is not whole.
     is_all: bool,
+    /// The digest of all rows of the plan, the same on all hosts.
+    digest: u128,
     after: S,
 }
 
@@ -93,7 +95,7 @@ where
             };
             all.push(recipe(&stand_in)?);
         }
-        let is_all = all.len() < size;
+        let (is_all, digest) = (all.len() < size, digest_of(&all));
         if all.is_empty() || (is_all && self.batching.remainder == Remainder::Drop) {
             return Ok(());
         }
@@ -102,7 +104,7 @@ where
             false => self.rows.iter().map(|row| std::mem::take(&mut all[row])).collect(),
         };
         self.expect(&recipes);
-        self.planned.push_back(Planned { recipes, is_all, after: self.plan.pass.state() });
+        self.planned.push_back(Planned { recipes, is_all, digest, after: self.plan.pass.state() });
         Ok(())
     }
 
@@ -122,7 +124,7 @@ where
         }
         match is_all {
             true => self.batching.make(rows, cx).map(Dealt::Whole),
-            false => Ok(Dealt::Own(self.own.make(rows, cx)?, self.rows.clone())),
+            false => Ok(Dealt::Own(self.own.make(rows, cx)?, self.rows.clone(), Some(planned.digest))),
         }
     }
 

@@ -24,7 +24,7 @@ pub(in crate::dataset) use own::{Own, OwnPieces};
 use records::Visit;
 #[cfg(feature = "python")]
 pub(crate) use records::read_also;
-pub(crate) use stand_in::{Member, Recipe, cut_value, fields, is_stand_in, recipe};
+pub(crate) use stand_in::{Member, Recipe, cut_value, digest_of, fields, is_stand_in, recipe};
 
 use super::iter::DatasetIterator;
 use crate::cx::Cx;

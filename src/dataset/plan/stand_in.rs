@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::element::{Array, Buffer, BufferMut, DType, Element, Name, Value};
+use crate::element::{Array, Buffer, BufferMut, DType, Element, Name, StreamHasher, Value};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The fields that say which element is stood for. No field of a pipeline has such a name: those of files and functions are text without it.
@@ -26,6 +26,22 @@ pub(crate) struct Member {
 
 /// Elements of which one is made, in order.
 pub(crate) type Recipe = Box<[Member]>;
+
+/// Hashes which elements each of some rows is made of.
+pub(crate) fn digest_of(rows: &[Recipe]) -> u128 {
+    let mut hasher = StreamHasher::new();
+    for row in rows {
+        hasher.number(row.len() as u64);
+        for Member { leaf, slot, piece, cut } in row {
+            hasher.number(*slot);
+            hasher.number(u64::from(*leaf) << 32 | u64::from(*piece));
+            let cut = cut.as_deref().unwrap_or_default();
+            hasher.number(cut.len() as u64);
+            cut.iter().for_each(|number| hasher.number(*number));
+        }
+    }
+    hasher.finish()
+}
 
 /// The fields of a [`Member`], which rows list.
 pub(crate) fn fields() -> Vec<Name> {

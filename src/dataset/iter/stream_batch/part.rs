@@ -82,7 +82,7 @@ where
                 if !self.own.state().next_index.is_multiple_of(self.order.each()) {
                     return Err(cx.blame(self.own.border, "to_iter", left_out()));
                 }
-                return Ok(Some(Dealt::Own(batch, self.rows.clone())));
+                return Ok(Some(Dealt::Own(batch, self.rows.clone(), None)));
             }
             self.all.restore(StreamState { next_index: self.whole, ..StreamState::default() }, cx)?;
             self.reads_all = true;
