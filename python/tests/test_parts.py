@@ -3,6 +3,7 @@
 import pickle
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import gristmill as gm
@@ -361,3 +362,38 @@ def test_what_is_no_guard_is_refused(tmp_path: Any) -> None:
         next(native().loader(part=gm.Part.listed([0], BATCH), guard=tmp_path))
     with pytest.raises(ValueError, match="guard_timeout is -1"):
         native().loader(guard_timeout=-1)
+
+
+def packed(made: list[int]) -> gm.IterDataset:
+    """Packed rows of Python's own elements, each of which is noted in `made`."""
+
+    def sequence(x: int) -> dict[str, Any]:
+        made.append(x)
+        return {"ids": np.full(x % 5 + 1, x, np.int32)}
+
+    ds = gm.MapDataset.range(2000).shuffle(3).map(sequence).filter(lambda e: e["ids"][0] % 7 != 0)
+    return ds.to_iter_dataset().window_pack(length={"ids": 16}, window=32).batch(BATCH, drop_remainder=True)
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_hosts_plan_by_keys_and_make_their_own_elements(tmp_path: Path, threads: int) -> None:
+    made: list[int] = []
+    whole = list(packed(made).loader())
+    everything = len(made)
+    [keys] = packed(made).make_keys(tmp_path)
+    assert keys["records"] == 2000 and not keys["was_there"] and keys["elements"] == sum(x % 7 != 0 for x in range(2000))
+    assert packed(made).make_keys(tmp_path)[0]["was_there"]
+    for index in range(4):
+        made.clear()
+        with packed(made).loader(part=(index, 4), keys=tmp_path, threads=threads) as loader:
+            own = list(loader)
+            assert "plans all rows out of keys" in str(loader.report())
+        for mine, theirs in zip(own, whole, strict=True):
+            for name, rows in theirs.items():
+                np.testing.assert_array_equal(mine[name], rows[3 * index : 3 * index + 3])
+        # Those of dropped records are not made at all.
+        assert len(made) < everything / 3
+    with pytest.raises(gm.ConfigError, match="there are no keys of"):
+        packed(made).loader(part=(0, 4), keys=tmp_path / "none")
+    with pytest.raises(gm.ConfigError, match="keys would not help"):
+        gm.MapDataset.range(9).to_iter_dataset().batch(3).make_keys(tmp_path)

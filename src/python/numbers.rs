@@ -29,4 +29,8 @@ impl MapDataset for Numbers {
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<Item> {
         self.0.get_many(indices, cx).map(|_, number| Item::Int(number))
     }
+
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<Item>> {
+        Some(self.0.get_records(source, records, cx)?.map(|_, number| Item::Int(number)))
+    }
 }

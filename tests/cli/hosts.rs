@@ -61,6 +61,39 @@ fn four_hosts_then_two_then_three_then_one_are_one_that_was_not_interrupted() {
 }
 
 #[test]
+fn hosts_plan_by_keys_that_were_made_before() {
+    let (folder, _) = demo();
+    let folder = folder.path();
+    write(&folder.join("gristmill-demo"), "mixed.yaml", MIXED);
+    let pipeline = "gristmill-demo/mixed.yaml";
+    let whole = run(folder, &["--inline", "--restart", "--checkpoint", "whole"], "whole.json");
+    let (code, told) = fails(folder, &["run", pipeline, "--part", "0/3", "--restart", "--keys", "nowhere"]);
+    assert!(code == 2 && told.contains("there are no keys of jsonl(corpus.jsonl, "), "{told}");
+    assert!(told.contains("gristmill index --keys"), "{told}");
+    let made = json(folder, &["index", "--keys", pipeline, "--json"]);
+    assert_eq!(made["keys"].as_array().map(Vec::len), Some(1), "one corpus, however often it is read: {made}");
+    assert!(made["keys"][0]["bytes"].as_u64() < made["keys"][0]["elements"].as_u64().map(|n| 5 * n), "{made}");
+    let again = json(folder, &["index", "--keys", pipeline, "--json"]);
+    assert_eq!(again["keys"][0]["was_there"], true);
+    let mut files = vec!["hash".to_owned(), "--same-as".to_owned(), "whole.json".to_owned()];
+    for index in 0..3 {
+        let (part, file) = (format!("{index}/3"), format!("{index}.json"));
+        let printed = run(folder, &["--threads", "2", "--restart", "--part", &part], &file);
+        let host = printed["report"]["part"].as_str().unwrap();
+        assert!(host.contains("plans all rows out of keys"), "{host}");
+        files.push(file);
+    }
+    ok(folder, &files.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(whole["rows"]["count"].as_u64() > Some(0));
+    write(folder, "plain.yaml", "source: {range: {stop: 64}}\nstages: [batch: 8]\n");
+    let (code, told) = fails(folder, &["index", "--keys", "plain.yaml"]);
+    assert!(
+        code == 2 && told.contains("keys would not help: a host of several evaluates its own rows alone"),
+        "{told}"
+    );
+}
+
+#[test]
 fn what_is_no_part_and_no_result_is_refused() {
     let (folder, _) = demo();
     let folder = folder.path();

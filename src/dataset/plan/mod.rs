@@ -1,8 +1,8 @@
 //! Plans: which elements a row is made of, found out of keys, so that of the rows of others none is made.
 //!
 //! A *key* of an element is whether it is kept and how long it is. Stages behind the border decide by no more than that: a plan is a pass
-//! of the same stages over [stand-ins](stand_in), elements of the right length without payload. What comes out at the end
-//! says which elements it stands for, and [`Make`] makes the rows that are wanted of those: it evaluates no others.
+//! of the same stages over *stand-ins*, elements of the right length without payload. What comes out at the end
+//! says which elements it stands for, and a maker beside it makes the rows that are wanted of those: it evaluates no others.
 //!
 //! So a stage has one logic: it cannot tell a plan from a pass. Packing alone looks, to leave out writing cells.
 
@@ -114,6 +114,7 @@ impl Planning<'_> {
 
 impl<T, S> Plan<T, S> {
     /// The same, made into something else by what `make` makes of the maker.
+    #[cfg(feature = "python")]
     pub(crate) fn making<U, M: Make<U> + 'static>(self, make: impl FnOnce(Box<dyn Make<T>>) -> M) -> Plan<U, S> {
         Plan { pass: self.pass, make: Box::new(make(self.make)), single: self.single }
     }
