@@ -101,7 +101,7 @@ fn what_explain_says() {
     memory       about 3.46 MiB: stages 1.96 MiB, buffer 1.5 MiB (4 batches of 384 KiB)
                  ~ by the first 64 elements; without tokenizers, mapped files and what threads work on
     hosts        each of several evaluates all elements and takes its rows: window_pack (stage 4)
-                 decides by elements
+                 decides by elements; with `keys` it would evaluate its own alone
     element      tokens                       int32[32, 1024]
                  tokens_segment_ids           int32[32, 1024]
                  tokens_positions             int32[32, 1024]

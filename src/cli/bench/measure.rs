@@ -145,8 +145,8 @@ pub(super) fn run(
         }
     }
     let timeline = recorder.finish()?;
-    // Where the pipeline has ended meanwhile, what lay ready is all there is.
-    let begun = begun.filter(|&begun| begun < sizes.len() as u64).unwrap_or(shape.warmup);
+    // Where the pipeline has ended meanwhile, what lay ready is all there is, or most of it.
+    let begun = begun.filter(|&begun| begun.saturating_add(shape.steps) <= sizes.len() as u64).unwrap_or(shape.warmup);
     let begun = usize::try_from(begun).unwrap_or(usize::MAX);
     let steps = usize::try_from(shape.steps).unwrap_or(usize::MAX);
     let Some(counted @ [first, ..]) = timeline.steps().get(begun..) else { return Err(too_short(run.batches, shape)) };
