@@ -88,8 +88,8 @@ def without_waiting(ds: Any) -> int:
     put: Callable[..., Any] = _target.Target.put
     made = _iterator.Sent
 
-    def put_what_nobody_keeps(self: Any, batch: Any) -> Any:
-        return put(self, {"x": np.asarray(Owner(batch["x"]))})
+    def put_what_nobody_keeps(self: Any, batch: Any, part: Any = None) -> Any:
+        return put(self, {"x": np.asarray(Owner(batch["x"]))}, part)
 
     def sent(state: Any, batch: Any = None, host: Any = None, **more: Any) -> Any:
         return made(state, batch, None, **more)

@@ -113,8 +113,10 @@ pub(super) fn judge(report: &Report) -> Verdict {
     let Some(worst) = worst else { return of("none", "the pipeline has no stages".into()) };
     if report.handover_share > worst.wait_share {
         let percent = steady(report.handover_share);
-        let holder = report.stages.iter().filter(|stage| stage.interpreted && stage.place == Place::Threads);
-        let holder = holder.max_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s)).filter(|_| report.workers.is_none());
+        // What workers evaluate holds the lock of another process.
+        let is_here = |place: Place| place == Place::Suffix || (place == Place::Threads && report.workers.is_none());
+        let holder = report.stages.iter().filter(|stage| stage.interpreted && is_here(stage.place));
+        let holder = holder.max_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s)).filter(|holder| holder.cpu_s > 0.0);
         let Some(holder) = holder else {
             let text =
                 format!("handing elements over limits the run: {percent:.0} % of the consumer's time went into it");
@@ -129,7 +131,7 @@ pub(super) fn judge(report: &Report) -> Verdict {
             bottleneck: holder.name.clone(),
             stage: Some(holder.id),
             text,
-            advice: advise(report, holder),
+            advice: advise(report, holder, holder.wait_share + report.handover_share),
         };
     }
     let text = format!(
@@ -138,10 +140,16 @@ pub(super) fn judge(report: &Report) -> Verdict {
         worst.id,
         steady(worst.wait_share)
     );
-    Verdict { bottleneck: worst.name.clone(), stage: Some(worst.id), text, advice: advise(report, worst) }
+    Verdict {
+        bottleneck: worst.name.clone(),
+        stage: Some(worst.id),
+        text,
+        advice: advise(report, worst, worst.wait_share),
+    }
 }
 
-fn advise(report: &Report, worst: &StageReport) -> Vec<Advice> {
+/// Remedies for a stage to which so large a share of the wait is owed.
+fn advise(report: &Report, worst: &StageReport, wait_share: f64) -> Vec<Advice> {
     let load = Load::of(report);
     let mut advice = Vec::new();
     if worst.place != Place::Suffix && !worst.is_behind {
@@ -149,7 +157,7 @@ fn advise(report: &Report, worst: &StageReport) -> Vec<Advice> {
     }
     let first = advice.iter().any(|advice| advice.expected_speedup >= FIRST);
     // All that waiting for it can be made less by, if the consumer waits for nothing else afterwards.
-    let share = worst.wait_share * report.wall_s / (report.wall_s - report.first_wait_s);
+    let share = wait_share * report.wall_s / (report.wall_s - report.first_wait_s);
     let expected_speedup = load.without(worst, report.delivered).min(1.0 / (1.0 - share.clamp(0.0, 0.99)));
     let text = cheaper(report, worst, load);
     advice.push(Advice { text, change: Change::Cheaper(worst.id), expected_speedup });
