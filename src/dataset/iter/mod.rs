@@ -43,7 +43,7 @@ pub(crate) use self::dealt::{left_out, plan_in_words};
 pub use self::each::{Counter, InOrder, IterMapped, IterMappedIter, Keep, Position};
 pub use self::fan::{FanFn, FanOut, FanState, FanStream, FanStreamIter};
 pub use self::filter::{FilterState, IterFilter, IterFilterIter};
-pub use self::flat_map::{FlatMapFlow, FlatMapState, IterFlatMap, IterFlatMapIter};
+pub use self::flat_map::{FlatMapFlow, FlatMapState, IterFlatMap, IterFlatMapIter, IterTryFlatMap};
 pub use self::flow::{Flow, Flowing, PartPassBy, PlanBy};
 pub use self::interleave::{
     InterleaveState, IterInterleave, IterInterleaveIter, LaneState, interleave, interleave_from,
@@ -51,16 +51,17 @@ pub use self::interleave::{
 pub use self::lanes::{IterLanes, IterLanesIter, LaneMark, LanePosition, LanesState, lanes, lanes_from};
 pub use self::limit::{IterLimit, IterLimitIter, LimitFlow};
 pub use self::make_batch::{BatchFn, MakeBatch, Padding, Stacked, StackedPadded};
-pub use self::map::{IterMap, IterMapIter};
+pub use self::map::{IterMap, IterMapIter, IterTryMap, IterTryMapIter};
 #[cfg(feature = "spec")]
 pub(crate) use self::map_with_index::ENUMERATE;
 pub use self::map_with_index::{
-    CounterState, IterEnumerate, IterMapWithIndex, IterMapWithIndexIter, Numbered, NumberedFn,
+    CounterState, IterEnumerate, IterMapWithIndex, IterMapWithIndexIter, IterTryMapWithIndex, IterTryMapWithIndexIter,
+    Numbered, NumberedFn, TryNumberedFn,
 };
 pub use self::mix::{IterMix, IterMixIter, MixState, mix};
 pub use self::open_lane::{Lanes, MadeLanes, OpenLane};
 pub use self::pass::{DatasetIterator, InPlace, NextStacked};
-pub use self::random_map::{IterRandomMap, IterRandomMapIter};
+pub use self::random_map::{IterRandomMap, IterRandomMapIter, IterTryRandomMap, IterTryRandomMapIter};
 pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchFlow, RebatchState};
 pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatFlow, RepeatState};
 pub use self::skip::{IterSkip, IterSkipIter, SkipFlow};
@@ -70,7 +71,7 @@ pub use self::stream_batch::{StreamBatch, StreamBatchIter};
 pub use self::window_shuffle::{IterWindowShuffle, IterWindowShuffleIter, WindowFlow, WindowShuffleState};
 pub use self::zip::{IterZip, IterZipAll, IterZipAllIter, IterZipIter, ZipLength, ZipState, zip_all};
 use super::boxed::BoxIter;
-use super::map::{FilterFn, Ordered, Seed, SeedOrder, TryDrawFn, TryMapFn};
+use super::map::{DrawFn, FilterFn, MapFn, Ordered, Seed, SeedOrder, TryDrawFn, TryMapFn};
 use super::plan::{PlanOf, Planning};
 use super::remainder::Remainder;
 use super::stage::{Stage, StageSeed};
@@ -127,11 +128,26 @@ pub trait IterDataset: Stage + Send + Sync {
         Ok(None)
     }
 
-    /// Applies `f`, which may fail, to every element: `try_map` of [`MapDataset`](crate::MapDataset) and of [`Stream`].
+    /// Applies `f` to every element. One that may fail is for [`try_map`](Self::try_map): here a `Result` would be the element.
     ///
     /// On a [`Stream`] (right after [`to_iter`](crate::MapDataset::to_iter)) the method of that type is used instead,
     /// which runs in parallel; behind a stateful stage it runs on the one thread of those.
     fn map<U, F>(self, f: F) -> IterMap<Self, F>
+    where
+        Self: Sized,
+        U: Send + 'static,
+        F: Fn(Self::Item) -> U + Send + Sync + 'static,
+    {
+        Flowing::new(self, |_| InOrder::new(MapFn(f), ()))
+    }
+
+    /// Applies `f`, which may fail, to every element.
+    ///
+    /// On a [`Stream`] the method of that type is used instead, which runs in parallel.
+    ///
+    /// # Errors
+    /// The error of `f`, with the stage.
+    fn try_map<U, F>(self, f: F) -> IterTryMap<Self, F>
     where
         Self: Sized,
         U: Send + 'static,
@@ -149,9 +165,22 @@ pub trait IterDataset: Stage + Send + Sync {
     where
         Self: Sized,
         U: Send + 'static,
-        F: Fn(u64, Self::Item) -> Result<U> + Send + Sync + 'static,
+        F: Fn(u64, Self::Item) -> U + Send + Sync + 'static,
     {
         IterMapWithIndex::named(self, "map_with_index", String::new(), f)
+    }
+
+    /// [`map_with_index`](Self::map_with_index) with a function that may fail.
+    ///
+    /// # Errors
+    /// The error of `f`, with stage and element index.
+    fn try_map_with_index<U, F>(self, f: F) -> IterTryMapWithIndex<Self, F>
+    where
+        Self: Sized,
+        U: Send + 'static,
+        F: Fn(u64, Self::Item) -> Result<U> + Send + Sync + 'static,
+    {
+        IterTryMapWithIndex::named(self, "map_with_index", String::new(), f)
     }
 
     /// Applies `f` to every element and random numbers of its own: they depend on the seed and on how many elements came
@@ -162,13 +191,26 @@ pub trait IterDataset: Stage + Send + Sync {
     /// parallel, and gives the same numbers where nothing was dropped and the seed is the same.
     /// ```
     /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
-    /// let ds = Range::new(0, 3).to_iter().random_map(7, |x, rng| Ok(x as f64 + rng.random_f64()));
+    /// let ds = Range::new(0, 3).to_iter().random_map(7, |x, rng| x as f64 + rng.random_f64());
     /// assert_eq!(ds.collect()?, ds.collect()?);
     /// # Ok::<(), gristmill::Error>(())
     /// ```
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it has no seed and none is above it.
     fn random_map<U, F>(self, seed: impl Into<Option<u32>>, f: F) -> IterRandomMap<Self, F>
+    where
+        Self: Sized,
+        U: Send + 'static,
+        F: Fn(Self::Item, &mut ElementRng) -> U + Send + Sync + 'static,
+    {
+        Flowing::new(self, |parent| InOrder::new(DrawFn::new(parent, seed.into(), f), Counter::default()))
+    }
+
+    /// [`random_map`](Self::random_map) with a function that may fail.
+    ///
+    /// # Errors
+    /// As there, and the error of `f`, with stage and element index.
+    fn try_random_map<U, F>(self, seed: impl Into<Option<u32>>, f: F) -> IterTryRandomMap<Self, F>
     where
         Self: Sized,
         U: Send + 'static,
@@ -209,9 +251,22 @@ pub trait IterDataset: Stage + Send + Sync {
     where
         Self: Sized,
         C: IntoIterator<Item: Send + 'static, IntoIter: Send + 'static> + 'static,
+        F: Fn(Self::Item) -> C + Send + Sync + 'static,
+    {
+        Flowing::new(self, |_| FlatMapFlow::new(MapFn(f)))
+    }
+
+    /// [`flat_map`](Self::flat_map) with a function that may fail.
+    ///
+    /// # Errors
+    /// The error of `f`, with the stage.
+    fn try_flat_map<C, F>(self, f: F) -> IterTryFlatMap<Self, F>
+    where
+        Self: Sized,
+        C: IntoIterator<Item: Send + 'static, IntoIter: Send + 'static> + 'static,
         F: Fn(Self::Item) -> Result<C> + Send + Sync + 'static,
     {
-        Flowing::new(self, |_| FlatMapFlow::new(f))
+        Flowing::new(self, |_| FlatMapFlow::new(TryMapFn(f)))
     }
 
     /// Stacks `size` elements at a time into one batch; the last may be smaller.

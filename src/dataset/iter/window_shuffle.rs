@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn every_element_comes_once_within_its_window() {
-        let ds = IterDataset::filter(Range::new(0, 100).to_iter(), |x| x % 3 != 0).flat_map(|x| Ok([x, -x]));
+        let ds = IterDataset::filter(Range::new(0, 100).to_iter(), |x| x % 3 != 0).flat_map(|x| [x, -x]);
         let plain = ds.collect().unwrap();
         let ds = ds.window_shuffle(20, 7);
         let shuffled = laws::check(&ds);

@@ -29,7 +29,7 @@ pub struct TryDrawFn<F> {
 }
 
 impl<F> DrawFn<F> {
-    pub(super) fn new(parent: &dyn Stage, seed: Option<u32>, f: F) -> Self {
+    pub(in crate::dataset) fn new(parent: &dyn Stage, seed: Option<u32>, f: F) -> Self {
         Self { f, draws: Draws::new(parent, seed) }
     }
 }
