@@ -25,6 +25,7 @@ mod planned;
 mod random_map;
 mod rebatch;
 mod repeat;
+mod seed;
 mod skip;
 mod skip_bad;
 mod stream;
@@ -74,7 +75,8 @@ use super::boxed::BoxIter;
 use super::map::{DrawFn, FilterFn, MapFn, Ordered, Seed, SeedOrder, TryDrawFn, TryMapFn};
 use super::plan::{PlanOf, Planning};
 use super::remainder::Remainder;
-use super::stage::{Stage, StageSeed};
+use super::seeds::StageSeed;
+use super::stage::Stage;
 pub use crate::dataset::run::prefix::StreamState;
 pub use crate::dataset::run::skipping::BadRecords;
 pub use crate::dataset::run::thresholds::{FilterThresholds, Watch};
@@ -390,20 +392,7 @@ pub trait IterDataset: Stage + Send + Sync {
         IterZip::new(self, other, length)
     }
 
-    /// Shuffles within windows of `window` elements; the last may be smaller.
-    ///
-    /// Grain's order, bit for bit: window `n` is put through the `index_shuffle` of `seed + n` and given out from its end.
-    /// For a shuffle of everything, in constant memory, use that of the [`MapDataset`](crate::MapDataset).
-    /// ```
-    /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
-    /// let ds = Range::new(0, 8).to_iter().window_shuffle(3, 42);
-    /// assert_eq!(ds.collect()?, [2, 1, 0, 4, 3, 5, 7, 6]);
-    /// # Ok::<(), gristmill::Error>(())
-    /// ```
-    /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `window` is 0 or above 2^32 - 1, or without a seed: its own, or one above it.
-    /// # Cost
-    /// Holds one window; a resume reads the present window again.
+    #[doc = include_str!("window_shuffle.md")]
     fn window_shuffle(self, window: usize, seed: impl Into<Option<u32>>) -> IterWindowShuffle<Self>
     where
         Self: Sized,
@@ -463,19 +452,7 @@ pub trait IterDataset: Stage + Send + Sync {
         IterEnumerate::enumerate(self)
     }
 
-    /// Decides what becomes of records that the stages before it cannot use: behind a source that is read in order, or the last stage that
-    /// looks at each element on its own. What is skipped is counted in the report and in the state.
-    ///
-    /// Stages before it must go on behind an error, as those that see each element on its own, lanes, and the crate's sources do. One
-    /// that does not move on is told of by its error. Those that join elements may lose what they held when one of them is bad.
-    ///
-    /// ```
-    /// use gristmill::{Error, IterDataset, MapDataset, dataset::{iter::BadRecords, map::Range}};
-    /// let odd = |x| if x % 2 == 1 { Err(Error::data("odd")) } else { Ok(x) };
-    /// let ds = Range::new(0, 5).to_iter().try_map(odd).limit(5).on_bad_record(BadRecords::skip());
-    /// assert_eq!(ds.collect()?, [0, 2, 4]);
-    /// # Ok::<(), gristmill::Error>(())
-    /// ```
+    #[doc = include_str!("skip_bad.md")]
     fn on_bad_record(self, policy: BadRecords) -> IterSkipBad<Self>
     where
         Self: Sized,
@@ -565,22 +542,5 @@ pub trait IterDataset: Stage + Send + Sync {
         Self: Sized,
     {
         (self as &dyn Stage).check_all()
-    }
-}
-
-impl<D: IterDataset> IterDataset for Seed<D> {
-    type Item = D::Item;
-    type Iter = D::Iter;
-
-    fn iter(&self, run: &Runtime) -> Result<D::Iter> {
-        self.parent.iter(run)
-    }
-
-    fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<D>>> {
-        self.parent.iter_part(run, part)
-    }
-
-    fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<D>>> {
-        self.parent.plan(planning)
     }
 }

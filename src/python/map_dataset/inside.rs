@@ -2,7 +2,7 @@
 
 use std::ops::Bound as Limit;
 
-use pyo3::exceptions::PyIndexError;
+use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 
@@ -129,5 +129,14 @@ impl PyMapDataset {
         );
         let step = part("step")?.unwrap_or(1);
         Self::new(slice.py(), over!(&self.0, ds => ds.slice_step(range, step)))
+    }
+}
+
+/// The most elements that `transform` makes of one: as given, or its attribute.
+pub(super) fn max_fan_out(transform: &Bound<'_, PyAny>, given: Option<usize>) -> PyResult<usize> {
+    match (given, transform.getattr_opt("max_fan_out")?) {
+        (Some(given), _) => Ok(given),
+        (None, Some(attribute)) => attribute.extract(),
+        (None, None) => Err(PyTypeError::new_err("flat_map() of a MapDataset needs max_fan_out")),
     }
 }
