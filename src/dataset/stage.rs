@@ -103,9 +103,10 @@ pub trait Stage {
     /// is fetched or kept in vain.
     ///
     /// Stages whose elements are found elsewhere than at their own indices say so here; those that pass elements on or drop
-    /// them need not. It is only said where a source [looks ahead](Self::looks_ahead).
+    /// them need not. It is only said where a source [looks ahead](Self::looks_ahead). The records that an index is made of are found by the same
+    /// way: see [`record_of`](super::record_of).
     fn will_read(&self, next: Upcoming<'_>) {
-        if matches!(self.role(), Role::Elementwise | Role::MayDrop) {
+        if self.keeps_places() {
             self.parents().iter().for_each(|parent| parent.will_read(next));
         }
     }
@@ -113,8 +114,17 @@ pub trait Stage {
     /// The index of its element that is made of `record`, the `epoch`th time that the source is read; `None` where it is left out, and where
     /// it cannot be told. It is the inverse of [`will_read`](Self::will_read), and [`index_of`](super::index_of) asks for it.
     fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
-        let keeps_places = matches!(self.role(), Role::Elementwise | Role::MayDrop);
-        self.parents().iter().filter(|_| keeps_places).find_map(|parent| parent.comes_at(record, epoch))
+        match self.records() {
+            Some(len) => record.index_in(self.name(), len, epoch),
+            None if self.keeps_places() => self.parents().iter().find_map(|parent| parent.comes_at(record, epoch)),
+            None => None,
+        }
+    }
+
+    /// Whether the element at an index is made of those that all of its parents have there, or dropped.
+    #[doc(hidden)]
+    fn keeps_places(&self) -> bool {
+        self.is_by_element() || matches!(self.role(), Role::Elementwise | Role::MayDrop)
     }
 
     /// Whether it gives batches without making their elements, see [`MapDataset::get_stacked`](super::MapDataset::get_stacked):
@@ -135,8 +145,7 @@ pub trait Stage {
         false
     }
 
-    /// The records that it has, if it is a source.
-    #[doc(hidden)]
+    /// The records that it has, if it is a source whose index `i` is record `i`, again and again.
     fn records(&self) -> Option<u64> {
         None
     }
@@ -167,9 +176,8 @@ pub trait Stage {
     /// The runs of its elements that its source fetches or decodes together, where its elements are those of the source in their order:
     /// what [`block_shuffle`](super::MapDataset::block_shuffle) moves as one.
     fn blocks(&self) -> Option<Blocks> {
-        let keeps_places = matches!(self.role(), Role::Elementwise | Role::MayDrop);
         match self.parents().as_slice() {
-            [parent] if keeps_places => parent.blocks(),
+            [parent] if self.keeps_places() => parent.blocks(),
             _ => None,
         }
     }
@@ -398,6 +406,7 @@ macro_rules! same_stage {
             comes_at(record: &$crate::dataset::Record, epoch: u64) -> Option<u64>;
             has_columns() -> bool;
             has_every_index() -> bool;
+            keeps_places() -> bool;
             is_by_element() -> bool;
             records() -> Option<u64>;
             is_mapped() -> bool;
