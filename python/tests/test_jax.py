@@ -14,6 +14,7 @@ from typing import Any
 import gristmill as gm
 import numpy as np
 import pytest
+from gristmill import _tree
 from jax_batches import batches, shown
 
 jax = pytest.importorskip("jax", reason="JAX is not installed: pip install jax")
@@ -413,6 +414,12 @@ def test_a_class_that_jax_was_told_of_is_a_tree() -> None:
     (batch,) = ds
     assert type(batch["a"]) is Registered and batch["a"].name == "one"
     assert batch["a"].x.tolist() == [[0, 0], [1, 1], [2, 2], [3, 3]]
+
+
+def test_such_a_class_is_a_leaf_for_those_who_know_nothing_of_jax() -> None:
+    one = Registered(np.arange(2), "one")
+    assert _tree.walk({"a": [one]}, lambda _, leaf: leaf, of_jax=False)["a"][0] is one
+    assert _tree.walk(one, lambda path, _: path, "one").x == "one/0"
 
 
 def test_jax_is_imported_when_it_is_used() -> None:
