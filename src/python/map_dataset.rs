@@ -81,11 +81,7 @@ impl PyMapDataset {
     #[staticmethod]
     #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn arrow(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        #[cfg(any(feature = "arrow", feature = "parquet"))]
-        if let Some(table) = super::arrow::table(args, kwargs)? {
-            return Self::new(args.py(), table.maps()?);
-        }
-        Self::source_named("arrow", args, kwargs)
+        Self::of_arrow(args, kwargs)
     }
 
     #[doc = docs!(signature MapDataset.lines)]
@@ -191,15 +187,13 @@ impl PyMapDataset {
     #[pyo3(signature = (datasets, weights=None))]
     fn mix(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, weights: Option<Vec<f64>>) -> PyResult<Self> {
         let weights = weights.unwrap_or_else(|| vec![1.0; datasets.len()]);
-        let maps = over_several!(Self::several(&datasets), parts => Mix::new(parts).weights(weights));
-        Self::over_all(py, maps, datasets)
+        Self::over_all(py, over_several!(Self::several(&datasets), parts => Mix::new(parts).weights(weights)), datasets)
     }
 
     #[doc = docs!(MapDataset.concatenate)]
     #[staticmethod]
     fn concatenate(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
-        let maps = over_several!(Self::several(&datasets), parts => Concatenate::new(parts));
-        Self::over_all(py, maps, datasets)
+        Self::over_all(py, over_several!(Self::several(&datasets), parts => Concatenate::new(parts)), datasets)
     }
 
     #[doc = docs!(MapDataset.zip)]
@@ -218,8 +212,7 @@ impl PyMapDataset {
         selection_map: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         let order = Selection::new(selection_map)?;
-        let maps = over_several!(Self::several(&datasets), parts => Select::new(parts, order));
-        Self::over_all(py, maps, datasets)
+        Self::over_all(py, over_several!(Self::several(&datasets), parts => Select::new(parts, order)), datasets)
     }
 
     #[doc = docs!(MapDataset.seed)]
@@ -248,10 +241,7 @@ impl PyMapDataset {
         seed: Option<u32>,
         block_size: Option<u64>,
     ) -> PyResult<Self> {
-        match block_size {
-            Some(size) => Self::new(py, over!(&self.0, ds => ds.block_shuffle(window_blocks, seed).block_size(size))),
-            None => Self::new(py, over!(&self.0, ds => ds.block_shuffle(window_blocks, seed))),
-        }
+        self.block_shuffled(py, window_blocks, seed, block_size)
     }
 
     #[doc = docs!(MapDataset.slice)]
