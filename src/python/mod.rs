@@ -29,6 +29,7 @@ mod error;
 #[cfg(feature = "cli")]
 mod explain;
 mod guard;
+mod how;
 mod index_shuffle;
 mod interpreter;
 mod item;
