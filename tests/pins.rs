@@ -4,10 +4,16 @@
 //! A change of a snapshot here is a change of the format of states or of data: it breaks runs that users have begun.
 #![cfg(all(feature = "spec", feature = "formats"))]
 
+#[path = "pins/arguments.rs"]
+mod arguments;
+#[path = "pins/cases.rs"]
+mod cases;
 #[path = "pins/files.rs"]
 mod files;
 #[path = "pins/pipelines.rs"]
 mod pipelines;
+#[path = "pins/stages.rs"]
+mod stages;
 
 use std::fmt::Write;
 use std::path::Path;
