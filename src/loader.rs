@@ -12,6 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use self::ahead::Ahead;
+#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::builder::Backend;
 pub use self::builder::LoaderBuilder;
 use self::guarded::Guarded;

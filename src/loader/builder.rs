@@ -31,7 +31,7 @@ pub(crate) trait Backend: Send {
     fn start(self: Box<Self>, pipeline: &dyn Stage, recorder: &Arc<Recorder>) -> Result<(Runtime, String)>;
 }
 
-/// Chooses how a pipeline is run: see [`Load::loader`].
+/// Chooses how a pipeline is run: see [`Load::loader`](super::Load::loader).
 #[must_use = "a builder does nothing until `build`"]
 pub struct LoaderBuilder<D: IterDataset> {
     dataset: D,

@@ -385,7 +385,7 @@ pub trait MapDataset: Stage + Send + Sync {
         Ordered::new(self, |parent| RepeatOrder::new(parent.len(), num_epochs.into()))
     }
 
-    /// Its elements and those of `other`, side by side; [`ZipAll`] takes any number of datasets of one type.
+    /// Its elements and those of `other`, side by side; [`ZipAll`](super::ZipAll) takes any number of datasets of one type.
     ///
     /// Lengths that differ are an [`ErrorKind::Config`](crate::ErrorKind::Config) error of [`check`](Stage::check).
     /// DIFFERENCE: where a filter dropped the element of either, the pair is dropped; Grain hands out a pair with `None` in it.
