@@ -114,6 +114,36 @@ fn every_kind_of_rows_behind_every_change_is_one_host_inline() {
     }
 }
 
+/// Behind the last batch, steps are given back as before it, and another part is that of what comes again.
+#[test]
+fn behind_the_end_hosts_change_and_give_steps_back() {
+    for rows in [Rows::Index, Rows::Window] {
+        let ds = Pipeline::new(&[Change::Filter], rows).build();
+        let whole: Vec<Element> = ds.clone().loader().build().unwrap().map(Result::unwrap).collect();
+        let last = &whole[whole.len() - 2..];
+        for executor in [Executor::Inline, Executor::Threads(2)] {
+            let mut loader = Host::start(&ds, Part::of(0, 2), executor, None).loader;
+            let mut again = |part: Part, count: usize| {
+                assert_eq!((loader.by_ref().map(Result::unwrap).count(), loader.next().is_none()), (count, true));
+                loader.repart(part.clone()).unwrap();
+                assert!(loader.next().is_none(), "the end stays the end");
+                loader.back(2).unwrap();
+                for (number, whole) in last.iter().enumerate() {
+                    let rows: Vec<usize> = part.rows(BATCH).unwrap().iter().collect();
+                    assert_eq!(loader.next().unwrap().unwrap(), whole.rows_at(&rows).unwrap(), "batch {number}");
+                }
+                assert_eq!(loader.delivered(), whole.len() as u64);
+            };
+            again(Part::of(2, 3), whole.len());
+            again(Part::of(1, 4), 0);
+            loader.repart(Part::of(3, 4)).unwrap();
+            loader.back(1).unwrap();
+            assert_eq!(loader.next().unwrap().unwrap(), last[1].rows_at(&(36..48).collect::<Vec<_>>()).unwrap());
+            assert!(loader.next().is_none());
+        }
+    }
+}
+
 /// Batches that 5, 7 and 64 hosts divide, with hosts of these numbers one behind the other.
 #[test]
 fn five_seven_and_sixty_four_hosts_share_one_run() {
