@@ -204,10 +204,12 @@ impl<D: IterDataset + 'static> Loader<D> {
         self.guarded.iter_mut().for_each(Guarded::restart);
         let Some(wanted) = &self.by_rows else { return Ok(()) };
         *wanted.locked() = Some(part);
-        // What was made ahead is of other rows; behind the end there is nothing.
+        // What was made ahead is of other rows; behind the end there is nothing. States are of all rows: those from before can still be gone back to.
+        let earlier = self.earlier.clone();
         if !self.ended && !self.go_to(self.state.clone(), self.delivered)? {
             return Err(too_busy());
         }
+        self.earlier = earlier;
         Ok(())
     }
 

@@ -1,8 +1,12 @@
 //! Several hosts: the rows of all parts together are those of one host inline, whoever evaluates them, wherever they go on, however many they
 //! are by then.
 
+#[path = "parts/done.rs"]
+mod done;
 #[path = "parts/hosts.rs"]
 mod hosts;
+#[path = "parts/keyed.rs"]
+mod keyed;
 #[path = "parts/pipelines.rs"]
 mod pipelines;
 
@@ -11,13 +15,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use gristmill::dataset::Remainder;
 use gristmill::dataset::Role;
+use gristmill::dataset::iter::{lanes, mix};
 use gristmill::dataset::map::Range;
+use gristmill::pack::{Packing, RowSpec, WindowPackOptions};
 use gristmill::part::{Balance, Cost, Deal, Part, RowDigest, deal_rows};
 use gristmill::prelude::*;
 use gristmill::{Array, Checkpoint, Cx, Element, Error, ErrorKind, Executor, Result, Runtime};
 use proptest::prelude::*;
 
-use hosts::{Host, alone, together};
+use hosts::{Host, alone, come_and_go, together};
 use pipelines::{BATCH, Change, Dealing, Pipeline, Rows, dealing, documents, first, pipeline};
 
 proptest! {
@@ -55,39 +61,14 @@ proptest! {
         threads in any::<bool>(),
     ) {
         let ds = pipeline.build();
-        let (expected, batches) = alone(&ds);
+        let (expected, _) = alone(&ds);
         let executor = if threads { Executor::Threads(2) } else { Executor::Inline };
         // One loader for each place; those that are not among the hosts of a step take nothing of it.
         let counts: Vec<usize> = counts.into_iter().filter(|count| *count <= 8).collect();
         let most = counts[counts.len() - 1];
         let start = |_| Host::dealt(&ds, Part::whole(), pipeline.deal(dealing, most), executor, None);
-        let mut hosts: Vec<Host> = (0..most).map(start).collect();
-        let mut digest = RowDigest::default();
-        for (count, back) in changes {
-            let count = *count.get(&counts);
-            let mut step = Vec::new();
-            for (index, host) in hosts.iter_mut().enumerate() {
-                host.loader.repart(Part::of(index.min(count - 1), count)).unwrap();
-                host.digest = RowDigest::default();
-                let mut taken: Vec<RowDigest> = Vec::new();
-                while taken.len() < 2 && host.step() {
-                    taken.push(std::mem::take(&mut host.digest));
-                }
-                let back = back.min(taken.len());
-                host.loader.back(back).unwrap();
-                taken.truncate(taken.len() - back);
-                if index < count {
-                    step.extend(taken);
-                }
-            }
-            step.into_iter().for_each(|rows| digest.add(rows));
-        }
-        for (index, host) in hosts.iter_mut().enumerate() {
-            host.loader.repart(Part::of(index, most)).unwrap();
-            while host.step() {}
-            digest.add(host.digest);
-            prop_assert_eq!(host.loader.delivered(), batches);
-        }
+        let changes = changes.into_iter().map(|(count, back)| (*count.get(&counts), back));
+        let digest = come_and_go((0..most).map(start).collect(), changes);
         prop_assert_eq!(digest, expected);
     }
 }
@@ -188,6 +169,29 @@ fn what_is_no_part_and_what_is_no_batch_are_refused() {
 fn a_batch_of_no_rows_has_no_part() {
     let ds = Range::new(0, 9).to_iter().batch(0);
     assert!(ds.iter_part(&Runtime::inline(), &Part::of(0, 2)).unwrap().is_none());
+}
+
+/// Where streams can be read in order alone, the report says so, whatever stands behind them.
+#[test]
+fn streams_that_every_host_reads_are_named() {
+    let streams = || (0..4).map(|seed| documents(seed, 50));
+    let packed = WindowPackOptions::new(RowSpec::new([("tokens", 8)])).window(40);
+    for (ds, named) in [
+        (lanes(streams(), 2).batch(4).boxed(), "lanes (stage 16)"),
+        (
+            mix([documents(9, 9), lanes(streams(), 2).boxed()]).window_pack(packed.clone()).batch(4).boxed(),
+            "lanes (stage 20)",
+        ),
+        (documents(1, 50).window_pack(packed).batch(4).boxed(), "window_pack (stage 4)"),
+    ] {
+        let told = ds.loader().part(Part::of(0, 2)).build().unwrap().report().to_string().replace("\n      ", " ");
+        let in_order = format!("takes its rows: {named} is read in order");
+        assert_eq!(told.contains(&in_order), named.starts_with("lanes"), "{told}");
+        assert!(
+            told.contains(named) && (named.starts_with("window") || told.contains("`gristmill convert`")),
+            "{told}"
+        );
+    }
 }
 
 /// Rows that a sharding holds may be any.

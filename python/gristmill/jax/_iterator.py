@@ -327,7 +327,9 @@ class DeviceIterator(Closing):
         self._source.repart(part)
         if self._padding is not None:
             self._padding = self._padding.of_rows(self._target.rows_of(self._source.part))
+        earlier = tuple(self._earlier)
         self._move(self._state)
+        self._earlier.extend(earlier)
 
     def back(self, count: int = 1) -> None:
         """Gives the last batches back: they are delivered again, after a step that was not committed.
@@ -335,7 +337,7 @@ class DeviceIterator(Closing):
         Where `sharding` reaches over several processes, all of them call it.
 
         Args:
-            count: How many; 2 at most, of those since the start, a `set_state` or a `repart`.
+            count: How many; 2 at most, of those since the start or a `set_state`.
 
         Raises:
             StateError: There are not so many.
