@@ -85,7 +85,7 @@ enum Drive<D: IterDataset> {
 /// The error where the thread that has the pass does not follow.
 #[cold]
 fn too_busy() -> Error {
-    let text = "the loader has ended, or its thread is too busy to go elsewhere";
+    let text = "the loader's thread is too busy to go elsewhere";
     Error::new(ErrorKind::Worker, text).help("build one that resumes from its `state`")
 }
 
@@ -149,10 +149,27 @@ impl<D: IterDataset + 'static> Loader<D> {
         };
         let delivered = self.delivered - count as u64;
         (self.state, self.delivered) = (state.clone(), delivered);
-        if !self.go_to(state, delivered)? {
+        // Behind the end there is nobody any more who goes there.
+        let started = self.ended && self.start_again(&state)?;
+        self.ended = false;
+        if !started && !self.go_to(state, delivered)? {
             return Err(too_busy());
         }
         Ok(())
+    }
+
+    /// Starts another thread at `state` in the place of one that has ended; `false` if there was none, or it is there.
+    fn start_again(&mut self, state: &StateOf<D>) -> Result<bool> {
+        let Drive::Ahead(ahead) = &mut self.drive else { return Ok(false) };
+        let Some(ahead) = ahead.get_mut().filter(|ahead| ahead.has_ended()) else { return Ok(false) };
+        let wanted = self.by_rows.clone().unwrap_or_default();
+        let (mut iter, mut cx) = (Pass::start(self.dataset.clone(), &self.run, wanted)?, self.run.cx());
+        iter.restore(state.clone(), &mut cx)?;
+        self.state = iter.state();
+        self.earlier.clear();
+        self.guarded.iter_mut().for_each(Guarded::go_on);
+        ahead.start_again(iter, cx)?;
+        Ok(true)
     }
 
     /// See [`restore`](Self::restore).
@@ -188,10 +205,12 @@ impl<D: IterDataset + 'static> Loader<D> {
         self.guarded.iter_mut().for_each(Guarded::restart);
         let Some(wanted) = &self.by_rows else { return Ok(()) };
         *wanted.locked() = Some(part);
-        // What was made ahead is of other rows.
-        if !self.go_to(self.state.clone(), self.delivered)? {
+        // What was made ahead is of other rows; behind the end there is nothing. States are of all rows: those from before can still be gone back to.
+        let earlier = self.earlier.clone();
+        if !self.ended && !self.go_to(self.state.clone(), self.delivered)? {
             return Err(too_busy());
         }
+        self.earlier = earlier;
         Ok(())
     }
 

@@ -1,5 +1,8 @@
 //! Hosts that disagree are stopped: all of them, at one batch, by one error; and no host waits for ever.
 
+#[path = "guard/restarted.rs"]
+mod restarted;
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 

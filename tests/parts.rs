@@ -1,8 +1,12 @@
 //! Several hosts: the rows of all parts together are those of one host inline, whoever evaluates them, wherever they go on, however many they
 //! are by then.
 
+#[path = "parts/done.rs"]
+mod done;
 #[path = "parts/hosts.rs"]
 mod hosts;
+#[path = "parts/keyed.rs"]
+mod keyed;
 #[path = "parts/pipelines.rs"]
 mod pipelines;
 
@@ -11,13 +15,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use gristmill::dataset::Remainder;
 use gristmill::dataset::Role;
+use gristmill::dataset::iter::{lanes, mix};
 use gristmill::dataset::map::Range;
+use gristmill::pack::{Packing, RowSpec, WindowPackOptions};
 use gristmill::part::{Balance, Cost, Deal, Part, RowDigest, deal_rows};
 use gristmill::prelude::*;
 use gristmill::{Array, Checkpoint, Cx, Element, Error, ErrorKind, Executor, Result, Runtime};
 use proptest::prelude::*;
 
-use hosts::{Host, alone, together};
+use hosts::{Host, alone, come_and_go, together};
 use pipelines::{BATCH, Change, Dealing, Pipeline, Rows, dealing, documents, first, pipeline};
 
 proptest! {
@@ -55,39 +61,14 @@ proptest! {
         threads in any::<bool>(),
     ) {
         let ds = pipeline.build();
-        let (expected, batches) = alone(&ds);
+        let (expected, _) = alone(&ds);
         let executor = if threads { Executor::Threads(2) } else { Executor::Inline };
         // One loader for each place; those that are not among the hosts of a step take nothing of it.
         let counts: Vec<usize> = counts.into_iter().filter(|count| *count <= 8).collect();
         let most = counts[counts.len() - 1];
         let start = |_| Host::dealt(&ds, Part::whole(), pipeline.deal(dealing, most), executor, None);
-        let mut hosts: Vec<Host> = (0..most).map(start).collect();
-        let mut digest = RowDigest::default();
-        for (count, back) in changes {
-            let count = *count.get(&counts);
-            let mut step = Vec::new();
-            for (index, host) in hosts.iter_mut().enumerate() {
-                host.loader.repart(Part::of(index.min(count - 1), count)).unwrap();
-                host.digest = RowDigest::default();
-                let mut taken: Vec<RowDigest> = Vec::new();
-                while taken.len() < 2 && host.step() {
-                    taken.push(std::mem::take(&mut host.digest));
-                }
-                let back = back.min(taken.len());
-                host.loader.back(back).unwrap();
-                taken.truncate(taken.len() - back);
-                if index < count {
-                    step.extend(taken);
-                }
-            }
-            step.into_iter().for_each(|rows| digest.add(rows));
-        }
-        for (index, host) in hosts.iter_mut().enumerate() {
-            host.loader.repart(Part::of(index, most)).unwrap();
-            while host.step() {}
-            digest.add(host.digest);
-            prop_assert_eq!(host.loader.delivered(), batches);
-        }
+        let changes = changes.into_iter().map(|(count, back)| (*count.get(&counts), back));
+        let digest = come_and_go((0..most).map(start).collect(), changes);
         prop_assert_eq!(digest, expected);
     }
 }
@@ -110,6 +91,36 @@ fn every_kind_of_rows_behind_every_change_is_one_host_inline() {
                 assert_eq!((digest, at.map(|state| state.delivered)), (all, Some(batches)), "{pipeline:?}");
                 assert!(batches > 3, "{batches}: {pipeline:?}");
             }
+        }
+    }
+}
+
+/// Behind the last batch, steps are given back as before it, and another part is that of what comes again.
+#[test]
+fn behind_the_end_hosts_change_and_give_steps_back() {
+    for rows in [Rows::Index, Rows::Window] {
+        let ds = Pipeline::new(&[Change::Filter], rows).build();
+        let whole: Vec<Element> = ds.clone().loader().build().unwrap().map(Result::unwrap).collect();
+        let last = &whole[whole.len() - 2..];
+        for executor in [Executor::Inline, Executor::Threads(2)] {
+            let mut loader = Host::start(&ds, Part::of(0, 2), executor, None).loader;
+            let mut again = |part: Part, count: usize| {
+                assert_eq!((loader.by_ref().map(Result::unwrap).count(), loader.next().is_none()), (count, true));
+                loader.repart(part.clone()).unwrap();
+                assert!(loader.next().is_none(), "the end stays the end");
+                loader.back(2).unwrap();
+                for (number, whole) in last.iter().enumerate() {
+                    let rows: Vec<usize> = part.rows(BATCH).unwrap().iter().collect();
+                    assert_eq!(loader.next().unwrap().unwrap(), whole.rows_at(&rows).unwrap(), "batch {number}");
+                }
+                assert_eq!(loader.delivered(), whole.len() as u64);
+            };
+            again(Part::of(2, 3), whole.len());
+            again(Part::of(1, 4), 0);
+            loader.repart(Part::of(3, 4)).unwrap();
+            loader.back(1).unwrap();
+            assert_eq!(loader.next().unwrap().unwrap(), last[1].rows_at(&(36..48).collect::<Vec<_>>()).unwrap());
+            assert!(loader.next().is_none());
         }
     }
 }
@@ -158,6 +169,29 @@ fn what_is_no_part_and_what_is_no_batch_are_refused() {
 fn a_batch_of_no_rows_has_no_part() {
     let ds = Range::new(0, 9).to_iter().batch(0);
     assert!(ds.iter_part(&Runtime::inline(), &Part::of(0, 2)).unwrap().is_none());
+}
+
+/// Where streams can be read in order alone, the report says so, whatever stands behind them.
+#[test]
+fn streams_that_every_host_reads_are_named() {
+    let streams = || (0..4).map(|seed| documents(seed, 50));
+    let packed = WindowPackOptions::new(RowSpec::new([("tokens", 8)])).window(40);
+    for (ds, named) in [
+        (lanes(streams(), 2).batch(4).boxed(), "lanes (stage 16)"),
+        (
+            mix([documents(9, 9), lanes(streams(), 2).boxed()]).window_pack(packed.clone()).batch(4).boxed(),
+            "lanes (stage 20)",
+        ),
+        (documents(1, 50).window_pack(packed).batch(4).boxed(), "window_pack (stage 4)"),
+    ] {
+        let told = ds.loader().part(Part::of(0, 2)).build().unwrap().report().to_string().replace("\n      ", " ");
+        let in_order = format!("takes its rows: {named} is read in order");
+        assert_eq!(told.contains(&in_order), named.starts_with("lanes"), "{told}");
+        assert!(
+            told.contains(named) && (named.starts_with("window") || told.contains("`gristmill convert`")),
+            "{told}"
+        );
+    }
 }
 
 /// Rows that a sharding holds may be any.

@@ -18,8 +18,12 @@ const MIB: u64 = 1 << 20;
 const BATCH: usize = 24;
 const RECORDS: i64 = 3000;
 
-/// A folder where evaluated elements are noted, and one element that kills the first process that makes it.
+/// A folder where evaluated elements are noted, and what kills the first process that makes it: one element, or where it is below 0 each of so many.
 type Faults = (PathBuf, i64);
+
+fn is_deadly(x: i64, deadly: i64) -> bool {
+    x == deadly || (deadly < 0 && x % deadly == -deadly - 1)
+}
 
 fn len(x: i64) -> usize {
     1 + (x * 5 % 11) as usize
@@ -32,7 +36,7 @@ fn is_kept(x: i64) -> bool {
 fn pipeline((folder, deadly): Faults) -> Result<impl IterDataset<Item = Element>> {
     let element = move |x: i64| {
         let died = folder.join("died");
-        if x == deadly && !died.exists() && std::fs::write(&died, "").is_ok() {
+        if is_deadly(x, deadly) && !died.exists() && std::fs::write(&died, "").is_ok() {
             std::process::abort();
         }
         let mut notes = OpenOptions::new().create(true).append(true).open(folder.join("evaluated")).unwrap();
@@ -83,7 +87,7 @@ where
 /// The digest of one host that evaluates everything, its batches, and the elements that it evaluates.
 fn whole() -> (RowDigest, u64, usize) {
     let folder = tempfile::tempdir().unwrap();
-    let ds = pipeline((folder.path().into(), -1)).unwrap();
+    let ds = pipeline((folder.path().into(), RECORDS)).unwrap();
     let (mut loader, mut digest) = (ds.loader().part(Part::whole()).build().unwrap(), RowDigest::default());
     take(&mut loader, u64::MAX, &mut digest);
     (digest, loader.delivered(), evaluated(folder.path()))
@@ -116,22 +120,24 @@ fn workers_evaluate_what_is_planned_and_a_death_changes_nothing() {
     assert_eq!((sum, deaths), (expected, 1));
 }
 
+/// Five resumes, each by another number of hosts, on every one of which a process dies; some change their part on the way.
 #[test]
-fn hosts_go_on_as_others() {
-    let (expected, ..) = whole();
-    let folder = tempfile::tempdir().unwrap();
-    let faults = || (folder.path().to_owned(), 1000);
-    let (mut sum, mut states) = (RowDigest::default(), Vec::new());
-    for index in 0..3 {
-        let mut loader = host(faults(), Part::of(index, 3), None);
-        take(&mut loader, 5, &mut sum);
-        loader.repart(Part::of(2 - index, 3)).unwrap();
-        take(&mut loader, 5, &mut sum);
-        states.push(loader.state().unwrap());
+fn hosts_go_on_as_others_and_a_process_of_each_dies() {
+    let (expected, batches, _) = whole();
+    let (mut sum, mut at, mut deaths) = (RowDigest::default(), None, 0);
+    for (count, steps) in [(3, 4), (2, 4), (4, 3), (1, 4), (2, 3), (3, u64::MAX)] {
+        let mut states = Vec::new();
+        for index in 0..count {
+            let folder = tempfile::tempdir().unwrap();
+            let mut loader = host((folder.path().to_owned(), -12), Part::of(index, count), at.as_ref());
+            take(&mut loader, 3, &mut sum);
+            loader.repart(Part::of(count - 1 - index, count)).unwrap();
+            take(&mut loader, steps - 3, &mut sum);
+            deaths += usize::from(folder.path().join("died").exists());
+            states.push(loader.state().unwrap());
+        }
+        assert!(states.iter().all(|state| state.to_json() == states[0].to_json()));
+        at = states.pop();
     }
-    for index in 0..2 {
-        let mut loader = host(faults(), Part::of(index, 2), Some(&states[2]));
-        take(&mut loader, u64::MAX, &mut sum);
-    }
-    assert_eq!(sum, expected);
+    assert_eq!((sum, at.map(|at| at.delivered), deaths), (expected, Some(batches), 15));
 }

@@ -202,6 +202,21 @@ def test_four_processes_go_on_as_two_then_three_then_one(tmp_path: Path) -> None
     assert len(seen) > 14
 
 
+def test_what_the_readme_shows_goes_on_as_any_number_of_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON Lines, tokenised, a mix of three, filtered, packed, in batches: four processes, then two, three and one."""
+    parts_pipeline.write_corpora(tmp_path)
+    state, seen = tmp_path / "state.json", list[list[int]]()
+    for count, steps in [(4, 3), (2, 2), (3, 3), (1, 1000)]:
+        given = [str(count), str(state), str(steps), str(tmp_path)]
+        said = together("jax_parts.py", count, 1, lambda process, given=given: [str(process), *given])
+        seen += json.loads(said[0].splitlines()[-1])
+    monkeypatch.chdir(tmp_path)
+    rows = [batch["tokens"].astype(np.int32).sum(axis=1, dtype=np.int32) for batch in parts_pipeline.shown()]
+    weights = np.arange(1, 385, dtype=np.int32)
+    assert seen == [[int(row.sum(dtype=np.int32)), int((row * weights).sum(dtype=np.int32))] for row in rows]
+    assert len(seen) > 10
+
+
 def test_processes_that_read_something_else_stop_each_other() -> None:
     def told(what: str) -> list[Any]:
         said = together("jax_guard.py", 3, 1, lambda process: [str(process), what])

@@ -49,6 +49,29 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
     where
         I: DatasetIterator<Item = T, State = S> + 'static,
     {
+        let (packets, orders, thread) = Self::spawn(iter, cx, buffer, run)?;
+        Ok(Self {
+            packets: Some(packets),
+            current: Vec::new().into_iter(),
+            thread: Some(thread),
+            orders: Some(orders),
+            buffer,
+            run: run.clone(),
+            waiting: None,
+        })
+    }
+
+    /// Starts a thread; where its packets come from, and where it takes orders.
+    #[expect(clippy::type_complexity, reason = "the three ends that the caller keeps")]
+    fn spawn<I>(
+        iter: I,
+        cx: Cx,
+        buffer: usize,
+        run: &Runtime,
+    ) -> Result<(Receiver<Packet<T, S>>, Sender<Order<T, S>>, JoinHandle<()>)>
+    where
+        I: DatasetIterator<Item = T, State = S> + 'static,
+    {
         let (sender, packets) = bounded(buffer);
         let (orders, ordered) = bounded(1);
         let thread = std::thread::Builder::new().name("gristmill-suffix".into());
@@ -59,15 +82,23 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         let thread = thread.spawn(work).map_err(|e| {
             crate::Error::new(crate::ErrorKind::Io, format!("cannot start the thread of the stateful stages: {e}"))
         })?;
-        Ok(Self {
-            packets: Some(packets),
-            current: Vec::new().into_iter(),
-            thread: Some(thread),
-            orders: Some(orders),
-            buffer,
-            run: run.clone(),
-            waiting: None,
-        })
+        Ok((packets, orders, thread))
+    }
+
+    /// Whether the thread has ended, behind the last element.
+    pub(super) fn has_ended(&self) -> bool {
+        self.thread.is_none()
+    }
+
+    /// Starts another thread in the place of one that has ended.
+    pub(super) fn start_again<I>(&mut self, iter: I, cx: Cx) -> Result<()>
+    where
+        I: DatasetIterator<Item = T, State = S> + 'static,
+    {
+        let (packets, orders, thread) = Self::spawn(iter, cx, self.buffer, &self.run)?;
+        (self.packets, self.orders, self.thread) = (Some(packets), Some(orders), Some(thread));
+        self.current = Vec::new().into_iter();
+        Ok(())
     }
 
     /// The next element; pending where it is not there within `patience`.

@@ -10,7 +10,7 @@ use crate::checkpoint::Identity;
 use crate::dataset::iter::Dealt;
 use crate::dataset::{IterDataset, Role, Stage};
 use crate::error::{Error, Result};
-use crate::part::{DigestBatch, EVERY, Exchange, Fed, Guard, Statement, compare, silent, wants_details};
+use crate::part::{DigestBatch, EVERY, Exchange, Fed, Guard, Statement, compare, meeting, silent, wants_details};
 
 use super::parted::Parted;
 use super::{Loader, LoaderBuilder};
@@ -43,6 +43,8 @@ pub(super) struct Guarded<T> {
     waits: Option<Instant>,
     /// Whether it has said that the stream has ended.
     closed: bool,
+    /// The batch behind which all meet before anybody goes on, where a host was started again alone, and goes on from an earlier one.
+    meets_at: Option<u64>,
     /// Hosts that agreed last, and up to which batch.
     agreed: Option<(usize, u64)>,
     /// Whether the stream has ended.
@@ -111,6 +113,7 @@ impl<T> Guarded<T> {
             unread: None,
             waits: None,
             closed: false,
+            meets_at: None,
             agreed: None,
             ended: false,
             failed: None,
@@ -138,7 +141,7 @@ impl<T> Guarded<T> {
 
     /// Goes on elsewhere in the stream, which has not ended there.
     pub(super) fn go_on(&mut self) {
-        (self.ended, self.failed) = (false, None);
+        (self.ended, self.closed, self.failed) = (false, false, None);
     }
 
     /// Tells the others why they will hear nothing more, if that is so.
@@ -156,50 +159,63 @@ impl<T> Guarded<T> {
     /// As [`compare`], and for hosts that are silent for too long.
     pub(super) fn meet<S: Serialize>(&mut self, here: &Here<'_, T, S>, patience: Option<Duration>) -> Result<Poll<()>> {
         if !self.begun {
-            self.begin(here)?;
+            self.guard = Guard::new(here.delivered);
+            self.begin(here, false)?;
         }
         let until = patience.map(|patience| Instant::now() + patience);
         while let Some(next) = self.due(here) {
             match next {
                 Next::Read(round) => match self.read(round, here.delivered, until) {
-                    Ok(Poll::Ready(said)) => self.compare(&said, here)?,
-                    Ok(Poll::Pending) => return Ok(Poll::Pending),
+                    Ok(Heard::All(said)) => self.compare(&said, here)?,
+                    Ok(Heard::Pending) => return Ok(Poll::Pending),
+                    // What this host has had since the last round, it tells where all meet.
+                    Ok(Heard::Anew) => self.begin(here, true)?,
                     // What differs is known; who has not said more has stopped already.
                     Err(error) => return Err(self.verdict.take().unwrap_or(error)),
                 },
-                Next::Speak => self.speak(here)?,
+                Next::Speak => self.speak_of(here)?,
             }
         }
         Ok(Poll::Ready(()))
     }
 
-    fn begin<S: Serialize>(&mut self, here: &Here<'_, T, S>) -> Result<()> {
+    /// Begins a series of rounds; `waits` for a host that was started again, if it was in one before.
+    fn begin<S: Serialize>(&mut self, here: &Here<'_, T, S>, waits: bool) -> Result<()> {
         self.exchange.begin(here.parted.part())?;
-        self.guard = Guard::new(here.delivered);
         (self.begun, self.rounds, self.unread, self.waits, self.closed) = (true, 0, None, None, false);
-        self.verdict = None;
-        self.speak(here)
+        (self.verdict, self.meets_at) = (None, None);
+        let mut said = here.statement(&self.guard)?;
+        (said.ended, said.waits) = (self.ended, waits);
+        self.speak(here.delivered, said)
     }
 
     /// What is to be done before the next batch.
     fn due<S>(&self, here: &Here<'_, T, S>) -> Option<Next> {
-        let speaks = if self.ended {
-            !self.closed
-        } else {
-            here.delivered > self.spoke_at && here.delivered.is_multiple_of(EVERY)
+        let speaks = match self.meets_at {
+            _ if self.ended => !self.closed,
+            Some(batch) => here.delivered >= batch,
+            None => here.delivered > self.spoke_at && here.delivered.is_multiple_of(EVERY),
         };
-        // Before the first batch, and behind the last, nobody goes on before all are there; else they have had the time of many batches.
-        let listens = speaks || self.rounds == 1 || self.closed || self.verdict.is_some();
+        // Before the first batch, behind the last and where they meet, nobody goes on before all are there; else they have had the time of many batches.
+        let waits = self.rounds == 1 || self.closed || self.meets_at.is_some() || self.verdict.is_some();
         match self.unread {
-            Some(round) if listens => Some(Next::Read(round)),
+            Some(round) if speaks || waits => Some(Next::Read(round)),
             _ => speaks.then_some(Next::Speak),
         }
     }
 
-    fn speak<S: Serialize>(&mut self, here: &Here<'_, T, S>) -> Result<()> {
+    /// Says what is due before the next batch; in detail where hosts meet that have not had the same batches in this series.
+    fn speak_of<S: Serialize>(&mut self, here: &Here<'_, T, S>) -> Result<()> {
         let mut said = here.statement(&self.guard)?;
-        said.ended = self.ended;
-        (self.spoke_at, self.closed) = (here.delivered, self.ended);
+        (said.ended, self.closed) = (self.ended, self.ended);
+        if self.meets_at.is_some() {
+            said = said.detailed(&self.guard, here.identity.lines().to_vec(), here.sources());
+        }
+        self.speak(here.delivered, said)
+    }
+
+    fn speak(&mut self, delivered: u64, said: Statement) -> Result<()> {
+        self.spoke_at = delivered;
         self.post(&said)?;
         self.said = Some(said);
         Ok(())
@@ -223,19 +239,27 @@ impl<T> Guarded<T> {
                 compared?;
                 // In detail it may be that hosts have nothing in common that could differ.
                 (self.verdict, self.agreed) = (None, Some((said.len(), self.spoke_at)));
+                let met = std::mem::replace(&mut self.meets_at, meeting(said)).is_some();
+                if met {
+                    // From here on all have had the same.
+                    self.guard = Guard::new(here.delivered);
+                }
                 Ok(())
             }
         }
     }
 
     /// Reads what all hosts have said in a round.
-    fn read(&mut self, round: u64, batch: u64, until: Option<Instant>) -> Result<Poll<Vec<String>>> {
+    fn read(&mut self, round: u64, batch: u64, until: Option<Instant>) -> Result<Heard> {
         let since = *self.waits.get_or_insert_with(Instant::now);
         let mut nap = SHORT;
         let said = loop {
             let said = self.exchange.read(round)?;
             if said.iter().all(Option::is_some) {
                 break said;
+            }
+            if self.verdict.is_none() && self.exchange.has_begun_anew(round)? {
+                return Ok(Heard::Anew);
             }
             if since.elapsed() > self.timeout {
                 let missing = said.iter().enumerate().filter(|(_, said)| said.is_none());
@@ -244,13 +268,13 @@ impl<T> Guarded<T> {
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
-                return Ok(Poll::Pending);
+                return Ok(Heard::Pending);
             }
             std::thread::sleep(nap.min(left.unwrap_or(nap)));
             nap = (2 * nap).min(LONG);
         };
         (self.unread, self.waits) = (None, None);
-        Ok(Poll::Ready(said.into_iter().flatten().collect()))
+        Ok(Heard::All(said.into_iter().flatten().collect()))
     }
 
     /// Says how far hosts agree, for the report.
@@ -396,6 +420,14 @@ fn partless() -> Error {
 enum Next {
     Read(u64),
     Speak,
+}
+
+/// What comes of listening to the others.
+enum Heard {
+    All(Vec<String>),
+    Pending,
+    /// One of them was started again alone.
+    Anew,
 }
 
 impl<T> Drop for Guarded<T> {

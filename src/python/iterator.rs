@@ -216,6 +216,21 @@ impl PyDatasetIterator {
         Ok(())
     }
 
+    /// Has the loader go elsewhere; another takes its place where its thread is busy.
+    fn moved(
+        &self,
+        loader: &mut Loader<BoxIter<Item>>,
+        go: impl FnOnce(&mut Loader<BoxIter<Item>>) -> Result<()>,
+    ) -> Result<()> {
+        match go(loader) {
+            Err(error) if error.kind() == ErrorKind::Worker => {
+                let there = loader.state()?;
+                self.replace(loader, there, false)
+            }
+            done => done,
+        }
+    }
+
     /// The thread that has the loader locked.
     fn owner(&self) -> Option<ThreadOf> {
         ThreadOf::from_bits(self.owner.load(Ordering::Acquire))
@@ -351,7 +366,7 @@ impl PyDatasetIterator {
     fn repart(&self, py: Python<'_>, part: Given) -> PyResult<()> {
         let exchange = if self.follows { GivenGuard::Auto.exchange(py, Some(&part))? } else { None };
         self.running(py, |loader| {
-            loader.repart(part.part)?;
+            self.moved(loader, |loader| loader.repart(part.part))?;
             match exchange {
                 Some(exchange) => loader.guard(exchange),
                 None if self.follows => {
@@ -367,15 +382,7 @@ impl PyDatasetIterator {
     #[doc = docs!(DatasetIterator.back)]
     #[pyo3(signature = (count=1))]
     fn back(&self, py: Python<'_>, count: usize) -> PyResult<()> {
-        self.running(py, |loader| match loader.back(count) {
-            // Its thread was busy, or had ended.
-            Err(error) if error.kind() == ErrorKind::Worker => {
-                let there = loader.state()?;
-                self.replace(loader, there, false)
-            }
-            done => done,
-        })?
-        .or_raise(py)
+        self.running(py, |loader| self.moved(loader, |loader| loader.back(count)))?.or_raise(py)
     }
 
     #[doc = docs!(DatasetIterator.part)]

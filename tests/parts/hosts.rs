@@ -57,9 +57,14 @@ pub(crate) fn together(
     at: Option<&Checkpoint>,
     steps: u64,
 ) -> (RowDigest, Checkpoint) {
+    run(&|part| Host::dealt(ds, part, deal.clone(), executor, at), count, steps)
+}
+
+/// The same of hosts that are started in some way.
+pub(crate) fn run(start: &dyn Fn(Part) -> Host, count: usize, steps: u64) -> (RowDigest, Checkpoint) {
     let (mut digest, mut states) = (RowDigest::default(), Vec::new());
     for index in 0..count {
-        let mut host = Host::dealt(ds, Part::of(index, count), deal.clone(), executor, at);
+        let mut host = start(Part::of(index, count));
         let end = (0..steps).all(|_| host.step());
         assert!(end || host.loader.next().is_none());
         digest.add(host.digest);
@@ -68,4 +73,32 @@ pub(crate) fn together(
     let texts: Vec<String> = states.iter().map(Checkpoint::to_json).collect();
     assert!(texts.iter().all(|text| *text == texts[0]), "all hosts have one state");
     (digest, states.remove(0))
+}
+
+/// Hosts, one for each place, that are others before each step: as many as is said, each of which takes 2 batches and gives some of them back. Those that
+/// are not among the hosts of a step take nothing of it. Returns the digest of what counts.
+pub(crate) fn come_and_go(mut hosts: Vec<Host>, changes: impl IntoIterator<Item = (usize, usize)>) -> RowDigest {
+    let (mut digest, most) = (RowDigest::default(), hosts.len());
+    for (count, back) in changes {
+        for (index, host) in hosts.iter_mut().enumerate() {
+            host.loader.repart(Part::of(index.min(count - 1), count)).unwrap();
+            host.digest = RowDigest::default();
+            let mut taken: Vec<RowDigest> = Vec::new();
+            while taken.len() < 2 && host.step() {
+                taken.push(std::mem::take(&mut host.digest));
+            }
+            let back = back.min(taken.len());
+            host.loader.back(back).unwrap();
+            taken.truncate(taken.len() - back);
+            if index < count {
+                taken.into_iter().for_each(|rows| digest.add(rows));
+            }
+        }
+    }
+    for (index, host) in hosts.iter_mut().enumerate() {
+        host.loader.repart(Part::of(index, most)).unwrap();
+        while host.step() {}
+        digest.add(host.digest);
+    }
+    digest
 }

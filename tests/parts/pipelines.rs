@@ -20,26 +20,30 @@ const SIZES: [(usize, &[usize]); 3] =
 
 /// Sequences of 1 to 7 tokens, each of its own.
 pub(crate) fn documents(seed: u32, len: i64) -> BoxIter<Element> {
-    let sequence = |x: i64| Element::new().with("t", Array::from_vec(vec![x as i32 + 1; 1 + (x * 5 % 7) as usize]));
     Range::new(0, len).shuffle(seed).map(sequence).to_iter().boxed()
 }
 
+pub(crate) fn sequence(x: i64) -> Element {
+    Element::new().with("tokens", Array::from_vec(vec![x as i32 + 1; 1 + (x * 5 % 7) as usize]))
+}
+
 /// What stands between the documents and the batches.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Change {
     Filter,
     Mix,
     Shuffle,
     Fan,
     Limit,
+    Repeat,
 }
 
 impl Change {
-    pub(crate) const ALL: [Self; 5] = [Self::Filter, Self::Mix, Self::Shuffle, Self::Fan, Self::Limit];
+    pub(crate) const ALL: [Self; 6] = [Self::Filter, Self::Mix, Self::Shuffle, Self::Fan, Self::Limit, Self::Repeat];
 }
 
 /// How rows are made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Rows {
     Plain,
     /// Straight behind the prefix: indices alone say which elements are whose.
@@ -87,21 +91,29 @@ impl Pipeline {
             return self.by_index();
         }
         let changed = self.changes.iter().fold(documents(7, self.documents), |ds, change| match change {
-            Change::Filter => ds.filter(|e| first(e) % 3 != 0).boxed(),
+            Change::Filter => ds.filter(is_kept).boxed(),
             Change::Mix => mix([ds, documents(3, self.documents / 2)]).weights([2.0, 1.0]).boxed(),
             Change::Shuffle => ds.window_shuffle(50, 5).boxed(),
-            Change::Fan => ds.flat_map(|e| vec![e.clone(); (first(&e) % 3) as usize]).boxed(),
+            Change::Fan => ds.flat_map(pieces).boxed(),
             Change::Limit => ds.limit(self.documents as u64 * 3 / 4).boxed(),
+            Change::Repeat => ds.repeat(2).boxed(),
         });
-        let spec = || RowSpec::new([("t", 8)]);
+        self.batches(changed)
+    }
+
+    /// Batches of rows of what the documents were changed into.
+    pub(crate) fn batches(&self, changed: BoxIter<Element>) -> BoxIter<Element> {
+        let spec = || RowSpec::new([("tokens", 8)]);
         let rows = match self.rows {
-            Rows::Plain | Rows::Index => changed.map(|e| Element::new().with("t", Array::scalar(first(&e)))).boxed(),
+            Rows::Plain | Rows::Index => {
+                changed.map(|e| Element::new().with("tokens", Array::scalar(first(&e)))).boxed()
+            }
             Rows::FirstFit => changed.first_fit_pack(BinPackOptions::new(spec(), 9)).boxed(),
             Rows::BestFit => changed.best_fit_pack(BinPackOptions::new(spec(), 9)).boxed(),
             Rows::Concat => changed.concat_then_split_pack(ConcatPackOptions::new(spec())).boxed(),
             Rows::Window => changed.window_pack(WindowPackOptions::new(spec()).window(40)).boxed(),
             Rows::Buckets => {
-                let options = LengthBucketOptions::new(["t"], [4, 8], BatchSize::Fixed(self.batch));
+                let options = LengthBucketOptions::new(["tokens"], [4, 8], BatchSize::Fixed(self.batch));
                 // The last of each bucket is not whole.
                 let rows = self.batch;
                 let whole =
@@ -120,7 +132,7 @@ impl Pipeline {
     /// What its rows cost: by the segments of packed ones, else by numbers that stand in them.
     pub(crate) fn cost(&self) -> Cost {
         match self.rows {
-            Rows::Plain | Rows::Index | Rows::Buckets => Cost::new(3, 1).lengths("t"),
+            Rows::Plain | Rows::Index | Rows::Buckets => Cost::new(3, 1).lengths("tokens"),
             Rows::FirstFit | Rows::BestFit | Rows::Concat | Rows::Window => Cost::new(3, 1),
         }
     }
@@ -136,7 +148,7 @@ impl Pipeline {
     }
 
     fn by_index(&self) -> BoxIter<Element> {
-        let number = |x: i64| Element::new().with("t", Array::scalar(x as i32));
+        let number = |x: i64| Element::new().with("tokens", Array::scalar(x as i32));
         let stream = Range::new(0, 9 * self.batch as i64).seed(3).shuffle(None).repeat(2).map(number).to_iter();
         let batches = if self.padded {
             stream.batch_masked(self.batch).boxed()
@@ -147,8 +159,16 @@ impl Pipeline {
     }
 }
 
+pub(crate) fn is_kept(element: &Element) -> bool {
+    first(element) % 3 != 0
+}
+
+pub(crate) fn pieces(element: Element) -> Vec<Element> {
+    vec![element.clone(); (first(&element) % 3) as usize]
+}
+
 pub(crate) fn first(element: &Element) -> i32 {
-    element.array("t").unwrap().as_slice::<i32>().unwrap()[0]
+    element.array("tokens").unwrap().as_slice::<i32>().unwrap()[0]
 }
 
 /// Pipelines, each with numbers of hosts that divide its batches.

@@ -43,6 +43,10 @@ class Padding:
         self._like: Any = None
         self._empty: Any = None
 
+    def of_rows(self, rows: int) -> "Padding":
+        """The same for batches of so many rows, which has no example yet."""
+        return Padding(rows, self._values, self._weights)
+
     @property
     def has_example(self) -> bool:
         """Whether there was a batch, so that others can be made like it."""

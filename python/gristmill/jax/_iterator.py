@@ -21,6 +21,9 @@ _jax = cast("Any", jax)
 # In a state: how many batches of padding were delivered behind the data.
 _PADDING = "padding_batches"
 
+# Batches that can be given back, as by a pass without devices.
+_KEPT = 2
+
 
 def device_put(
     ds: IterDataset | MapDataset | DatasetIterator,
@@ -145,7 +148,7 @@ class DeviceIterator(Closing):
         together = target.widest()
         self._agreement = Agreement(together) if together is not None else None
         self._end = _chosen(end, max_steps, pad_values, together is not None)
-        self._padding = None
+        self._padding: Padding | None = None
         if self._end == "pad":
             if target.global_batch is None:
                 raise _errors.make("config", 'end="pad" needs `global_batch`, the rows that a batch is filled up to', None)
@@ -157,12 +160,15 @@ class DeviceIterator(Closing):
         self._ahead: deque[Sent] = deque()
         # Delivered, but not known to have arrived.
         self._held: deque[Sent] = deque()
+        # Where the consumer was before the last batches, the latest first.
+        self._earlier: deque[dict[str, Any]] = deque(maxlen=_KEPT)
         self._begin = self._source.get_state()
         self._start_at(self._begin)
         self._closed = False
 
     def _start_at(self, state: dict[str, Any]) -> None:
         self._state = self._sent_state = state
+        self._earlier.clear()
         self._ended = False
         # Whether the processes are known to agree on what they do.
         self._checked = self._agreement is None
@@ -173,9 +179,7 @@ class DeviceIterator(Closing):
         self._origin.check("this iterator", "start the process by `spawn` or `forkserver`, and make an iterator there")
 
     def __next__(self) -> Any:
-        self._check_process()
-        if self._closed:
-            raise ValueError("the iterator is closed")
+        self._check_open()
         while self._held and self._held[0].has_arrived():
             self._held.popleft()
         self.start_prefetch()
@@ -193,6 +197,7 @@ class DeviceIterator(Closing):
             raise failure
         if not sent.has_arrived():
             self._held.append(sent)
+        self._earlier.appendleft(self._state)
         self._state = sent.state
         return sent.batch
 
@@ -305,6 +310,63 @@ class DeviceIterator(Closing):
         self._forget()
         place = self._source.get_state()
         self._start_at({**place, _PADDING: padding} if padding else place)
+
+    def repart(self, part: Part | tuple[int, int] | str) -> None:
+        """Delivers the rows of another part from the next batch on, without a restart: where hosts have come or gone.
+
+        Batches that were sent ahead are made again. The devices stay: where they hold rows of several processes, the part
+        has to have those.
+
+        Args:
+            part: The part, as for `loader`.
+
+        Raises:
+            ConfigError: There is no such part; the present one stays.
+        """
+        self._check_open()
+        self._source.repart(part)
+        if self._padding is not None:
+            self._padding = self._padding.of_rows(self._target.rows_of(self._source.part))
+        earlier = tuple(self._earlier)
+        self._move(self._state)
+        self._earlier.extend(earlier)
+
+    def back(self, count: int = 1) -> None:
+        """Gives the last batches back: they are delivered again, after a step that was not committed.
+
+        Where `sharding` reaches over several processes, all of them call it.
+
+        Args:
+            count: How many; 2 at most, of those since the start or a `set_state`.
+
+        Raises:
+            StateError: There are not so many.
+        """
+        self._check_open()
+        if count < 1:
+            return
+        if count > len(self._earlier):
+            message = f"{count} batches back, and {len(self._earlier)} can be given back"
+            help = f"at most {_KEPT}, of those since the start or a restore; older states are those that were saved"
+            raise _errors.make("state", message, help)
+        self._move(self._earlier[count - 1])
+
+    @property
+    def part(self) -> Part | None:
+        """The part of every batch that is delivered, from the next batch on; `None` where all of it is."""
+        self._check_open()
+        return self._source.part
+
+    def _move(self, state: dict[str, Any]) -> None:
+        """Goes on from `state`, and lets go of what was sent ahead."""
+        self._go_to(state)
+        self._forget()
+        self._start_at(state)
+
+    def _check_open(self) -> None:
+        self._check_process()
+        if self._closed:
+            raise ValueError("the iterator is closed")
 
     def save(self, directory: Any) -> Coroutine[Any, Any, Awaitable[None]]:
         """Writes the state into `directory`, by Orbax's protocol of objects that save themselves: see `gristmill.orbax`."""

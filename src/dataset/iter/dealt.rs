@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{DatasetIterator, IterDataset};
-use crate::dataset::stage::Stage;
+use crate::dataset::stage::{Role, Stage};
 use crate::error::Error;
 use crate::exec::Runtime;
 use crate::keys::Recompute;
@@ -103,6 +103,23 @@ fn whole(stage: &dyn Stage, id: usize, batched: bool) -> Option<String> {
             });
             drops
         }
-        _ => Some(decides(id, stage)),
+        _ => Some(read_in_order(stage, id).unwrap_or_else(|| decides(id, stage))),
+    }
+}
+
+/// Names the first stream that can be read in order alone, at `stage`, of this id, or before it: whose rows are whose depends on where each stream ends, and only
+/// one who reads it knows where it can be gone on with.
+fn read_in_order(stage: &dyn Stage, id: usize) -> Option<String> {
+    match (stage.name(), stage.role(), stage.parents().as_slice()) {
+        ("to_iter", ..) => None,
+        ("lanes", ..) | (_, Role::Source, []) => Some(format!(
+            "{} (stage {id}) is read in order, so that every host reads all of it; `gristmill convert` makes files of it with random access, \
+             of which each host reads its own elements",
+            stage.name()
+        )),
+        (.., parents) => {
+            let behind = |at: usize| parents[at..].iter().map(|parent| parent.count()).sum::<usize>();
+            (0..parents.len()).find_map(|at| read_in_order(parents[at], id - 1 - behind(at + 1)))
+        }
     }
 }

@@ -160,22 +160,28 @@ fn rows(parts: &[Part]) -> Result<()> {
     }
 }
 
-/// Compares the batches that all hosts speak of, then the digests of those before.
+/// Compares the batches that several hosts speak of, then the digests of those before.
 fn batches(statements: &[Statement]) -> Result<()> {
     let Some(all) = statements.iter().map(Statement::trail).collect::<Option<Vec<_>>>() else {
         return digests(statements, statements.first().map_or(0, |s| s.batches));
     };
-    let trails = || all.iter();
-    let first = trails().map(|trail| trail.numbers().start).max().unwrap_or(0);
-    let end = trails().map(|trail| trail.numbers().end).min().unwrap_or(0);
+    let first = all.iter().map(|trail| trail.numbers().start).max().unwrap_or(0);
+    let mut numbers: Vec<u64> = all.iter().flat_map(|trail| trail.numbers()).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
     let mut comparable = true;
-    for number in first..end {
-        let marks: Vec<Option<Mark>> = trails().map(|trail| trail.mark(number)).collect();
-        if groups(marks.iter().map(|mark| mark.map(Mark::kind))).len() > 1 {
+    for number in numbers {
+        // One that was started again has not had the batches before.
+        let had = |mut found: Vec<(Option<Mark>, Vec<usize>)>| {
+            found.retain(|(mark, _)| mark.is_some());
+            found
+        };
+        let found = had(groups(all.iter().map(|trail| trail.mark(number))));
+        if groups(found.iter().map(|(mark, _)| mark.map(Mark::kind))).len() > 1 {
             // One has evaluated its own rows, another all.
             comparable = false;
-        } else if let found @ [_, _, ..] = groups(marks).as_slice() {
-            return Err(other_batch(number, found));
+        } else if found.len() > 1 {
+            return Err(other_batch(number, &found));
         }
     }
     if comparable { digests(statements, first) } else { Ok(()) }
@@ -218,20 +224,46 @@ fn failures(statements: &[Statement]) -> Result<()> {
     }
 }
 
-/// Compares where hosts are.
+/// The batch behind which all hosts meet next, where some wait for others that were started again, which go on from earlier ones: the one at which those wait, or
+/// one behind the end, to which nobody comes.
+pub(crate) fn meeting(statements: &[String]) -> Option<u64> {
+    let statements = read(statements).ok()?;
+    waiting(&statements).map(|s| s.batches + u64::from(s.ended))
+}
+
+/// The first host that waits for others that were started again.
+fn waiting(statements: &[Statement]) -> Option<&Statement> {
+    statements.iter().find(|s| s.waits)
+}
+
+/// Compares where hosts are. Those that others wait for may be at earlier batches.
 fn positions(statements: &[Statement]) -> Result<()> {
-    let ended = |s: &Statement| {
+    let waits = waiting(statements);
+    let is_early = |s: &&Statement| {
+        waits.is_some_and(|at| !s.waits && (s.batches < at.batches || (s.batches == at.batches && at.ended)))
+    };
+    let said = |say: &dyn Fn(&Statement) -> String| {
+        let mut said = groups(statements.iter().map(|s| Some(s).filter(|s| !is_early(s)).map(say)));
+        said.retain(|(said, _)| said.is_some());
+        said.into_iter().map(|(said, hosts)| (said.unwrap_or_default(), hosts)).collect::<Vec<_>>()
+    };
+    let places = said(&|s| {
         let ended = if s.ended { "the end behind" } else { "behind" };
         format!("{ended} batch {}", s.batches)
-    };
-    let places = groups(statements.iter().map(ended));
+    });
     if places.len() > 1 {
-        return Err(disagree(ErrorKind::State, &format!("they are {}", sides(&places)))
-            .help("all hosts start at one state, and ask for as many batches"));
+        let help = match waits {
+            None => "all hosts start at one state, and ask for as many batches".to_owned(),
+            Some(at) => format!(
+                "a host that is started again alone goes on from a state of this run, behind batch {} or before: the others wait there",
+                at.batches
+            ),
+        };
+        return Err(disagree(ErrorKind::State, &format!("they are {}", sides(&places))).help(help));
     }
-    let states = groups(statements.iter().map(|s| format!("`{}`", s.state)));
+    let states = said(&|s| format!("`{}`", s.state));
     if states.len() > 1 {
-        let batches = statements.first().map_or(0, |s| s.batches);
+        let batches = waits.or(statements.first()).map_or(0, |s| s.batches);
         return Err(disagree(
             ErrorKind::State,
             &format!("the hash of the state behind batch {batches} is {}", sides(&states)),
@@ -347,6 +379,28 @@ mod tests {
             });
             assert!(text.contains(expected) && text.is_empty() == expected.is_empty(), "{text}");
         }
+    }
+
+    /// Two wait, and the last goes on from an earlier batch, or from a later one.
+    #[test]
+    fn one_that_others_wait_for_may_be_at_an_earlier_batch() {
+        let told = |ended: bool, batches: u64| {
+            let mut all = [0, 1, 2].map(|index| Statement { waits: index < 2, ..statement(Part::of(index, 3)) });
+            all[..2].iter_mut().for_each(|s| s.ended = ended);
+            let guard = Guard::new(batches);
+            all[2] = Statement { fingerprint: "f".into(), ..in_detail(&Part::of(2, 3), &guard) };
+            all[2].deal = "Even".into();
+            let texts: Vec<String> = all.iter().map(Statement::to_json).collect();
+            (meeting(&texts), super::tests::told(&all))
+        };
+        for batches in [0, 299, 300] {
+            assert_eq!(told(false, batches), (Some(300), String::new()));
+            assert_eq!(told(true, batches), (Some(301), String::new()));
+        }
+        let text = "hosts disagree: they are behind batch 300 on hosts 0 and 1 and behind batch 301 on host 2";
+        assert_eq!(told(false, 301), (Some(300), text.to_owned()));
+        assert!(told(true, 301).1.contains("the end behind batch 300 on hosts 0 and 1"));
+        assert_eq!(meeting(&[statement(Part::whole()).to_json()]), None);
     }
 
     #[test]

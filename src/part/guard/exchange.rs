@@ -30,6 +30,15 @@ pub trait Exchange: Send {
     /// # Errors
     /// If it cannot be asked for.
     fn read(&mut self, round: u64) -> Result<Vec<Option<String>>>;
+
+    /// Whether a host that has said nothing in a round has begun another series: it was started again alone, and the others begin that series with
+    /// it. Where an exchange cannot know, as this says if nothing else is said, they wait for such a host in vain.
+    ///
+    /// # Errors
+    /// If it cannot be asked for.
+    fn has_begun_anew(&mut self, _round: u64) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 impl<E: Exchange + ?Sized> Exchange for Box<E> {
@@ -41,6 +50,9 @@ impl<E: Exchange + ?Sized> Exchange for Box<E> {
     }
     fn read(&mut self, round: u64) -> Result<Vec<Option<String>>> {
         (**self).read(round)
+    }
+    fn has_begun_anew(&mut self, round: u64) -> Result<bool> {
+        (**self).has_begun_anew(round)
     }
 }
 
@@ -109,6 +121,14 @@ impl Exchange for InMemory {
         let (_, count, series) = self.here;
         let shared = self.shared.locked();
         Ok(shared.rounds.get(&(count, series, round)).cloned().unwrap_or_else(|| vec![None; count]))
+    }
+
+    fn has_begun_anew(&mut self, round: u64) -> Result<bool> {
+        let said = self.read(round)?;
+        let (_, count, series) = self.here;
+        let shared = self.shared.locked();
+        let begun = |host: usize| shared.begun.get(&(host, count)).copied().unwrap_or_default();
+        Ok(said.iter().enumerate().any(|(host, said)| said.is_none() && begun(host) > series))
     }
 }
 

@@ -36,6 +36,9 @@ pub struct Statement {
     /// Whether the stream has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended: bool,
+    /// Whether this host waits here for another that was started again, and goes on from an earlier batch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
     /// The error that has ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
@@ -57,6 +60,7 @@ impl Statement {
             digest: format!("{:032x}", guard.digest()),
             trail: None,
             ended: false,
+            waits: false,
             failed: None,
         }
     }

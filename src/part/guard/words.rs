@@ -81,7 +81,7 @@ pub(crate) fn silent(hosts: &[usize], of: usize, batch: u64, waited: Duration) -
     );
     Error::new(ErrorKind::Worker, text).help(
         "look at why: it has failed or hangs, has not started, or does not read these batches as often as the others; where steps or the start take longer, \
-         raise the guard's timeout",
+         raise the guard's timeout; one that was started again alone is met over a folder only: else start all of them from one state",
     )
 }
 
