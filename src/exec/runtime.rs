@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::demand::Demand;
@@ -58,6 +58,8 @@ pub struct Runtime {
     demand: Arc<Demand>,
     tuning: Option<Arc<Ours<Tuning>>>,
     keys: Option<Arc<dyn KeySource>>,
+    /// The first reason for which a pipeline has no plan.
+    unplanned: Arc<OnceLock<String>>,
     base: usize,
     /// The share of each batch that is evaluated, if it is not all: its index, and their number.
     #[cfg_attr(
@@ -130,6 +132,16 @@ impl Runtime {
     /// The place where keys of elements are kept, if there is one.
     pub(crate) fn keys(&self) -> Option<&dyn KeySource> {
         self.keys.as_deref()
+    }
+
+    /// Notes why there is no plan, with the id of the stage that has this place in this part of the pipeline; the first note stays.
+    pub(crate) fn note_unplanned(&self, place: usize, why: impl FnOnce(usize) -> String) {
+        self.unplanned.get_or_init(|| why(self.base + place));
+    }
+
+    /// The reason for which there is no plan, once one was asked for.
+    pub(crate) fn unplanned(&self) -> Option<&str> {
+        self.unplanned.get().map(String::as_str)
     }
 
     /// The clock of the consumer.

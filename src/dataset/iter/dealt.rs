@@ -54,16 +54,25 @@ pub(crate) fn plan_in_words<D: IterDataset>(dataset: &D, by_rows: bool) -> Strin
         (true, Some(why)) => format!("plans all rows out of keys ({why}) and evaluates its own alone"),
         (false, why) => {
             let why = why.unwrap_or_else(|| "its batches are made by a function".to_owned());
-            let help = if takes_keys(dataset) { "; with `keys` it would evaluate its own alone" } else { "" };
+            let help = match without_keys(dataset) {
+                None => "; with `keys` it would evaluate its own alone".to_owned(),
+                Some(why) => format!("; keys do not help: {why}"),
+            };
             format!("evaluates all elements and takes its rows: {why}{help}")
         }
     }
 }
 
-/// Whether keys say which elements its rows are made of.
-fn takes_keys<D: IterDataset>(dataset: &D) -> bool {
+/// Says why keys would not say which elements its rows are made of; `None` where they would.
+fn without_keys<D: IterDataset>(dataset: &D) -> Option<String> {
     let run = Runtime::inline().with_keys(Some(Arc::new(Recompute)));
-    matches!(dataset.iter_part(&run, &Part::whole()), Ok(Some(_)))
+    match dataset.iter_part(&run, &Part::whole()) {
+        Ok(Some(_)) => None,
+        Ok(None) => {
+            Some(run.unplanned().unwrap_or("no stage makes batches of rows that are made one by one").to_owned())
+        }
+        Err(error) => Some(error.to_string()),
+    }
 }
 
 /// Finds what keys hosts would plan `dataset` by, each once: see [`keys`](crate::keys).

@@ -186,7 +186,7 @@ where
         if self.is_by_index() {
             return self.pass_over(run, part);
         }
-        match Planning::plan(&self.parent, run)? {
+        match Planning::plan(&self.parent, &[], run)? {
             Some(plan) => planned(plan, &self.batching, run, part),
             None => Ok(None),
         }
