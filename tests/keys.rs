@@ -1,5 +1,7 @@
 //! Plans over keys: hosts that plan what all of them make, and evaluate their own rows alone, deliver what hosts do that evaluate everything.
 
+#[path = "keys/recorded.rs"]
+mod recorded;
 #[path = "keys/unplanned.rs"]
 mod unplanned;
 

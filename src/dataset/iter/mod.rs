@@ -42,7 +42,7 @@ pub use self::dataset::IterDataset;
 #[cfg(any(feature = "cli", feature = "python"))]
 pub(crate) use self::dealt::keyed_by;
 pub use self::dealt::{Dealt, PartPass, PartPassOf};
-pub(crate) use self::dealt::{left_out, plan_in_words};
+pub(crate) use self::dealt::{left_out, note_keys, plan_in_words};
 pub use self::each::{Counter, InOrder, IterMapped, IterMappedIter, Keep, Position};
 pub use self::fan::{FanFn, FanOut, FanState, FanStream, FanStreamIter};
 pub use self::filter::{FilterState, IterFilter, IterFilterIter};

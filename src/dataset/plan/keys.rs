@@ -59,6 +59,16 @@ impl PrefixKeys {
         Ok(Some(Arc::new(Self { prefix: prefix.clone(), sources })))
     }
 
+    /// Notes the key of an index that was evaluated, where its record is to have one.
+    pub(super) fn note(&self, index: u64, key: Key, lens: &[u32]) {
+        if let [(address, Record { index: record, .. })] =
+            Upcoming::follow(index, |next| self.prefix.will_read(next)).as_slice()
+            && let Some(keys) = self.sources.get(address)
+        {
+            keys.note(*record, key, lens);
+        }
+    }
+
     /// The key of an index, and the lengths of each element that it yields, behind `lens`.
     pub(super) fn key(&self, index: u64, lens: &mut Vec<u32>) -> Result<Key> {
         match Upcoming::follow(index, |next| self.prefix.will_read(next)).as_slice() {

@@ -9,6 +9,7 @@
 mod branches;
 mod keyed;
 mod keys;
+mod noted;
 mod own;
 mod records;
 mod stand_in;
@@ -20,14 +21,15 @@ use std::sync::Arc;
 pub(in crate::dataset) use branches::Branches;
 pub(in crate::dataset) use keyed::{Keyed, KeyedPieces};
 pub(in crate::dataset) use keys::PrefixKeys;
+pub(in crate::dataset) use noted::Noted;
 pub(in crate::dataset) use own::{Own, OwnPieces};
-use records::Visit;
+pub(in crate::dataset) use records::Visit;
 #[cfg(feature = "python")]
 pub(crate) use records::read_also;
 pub(crate) use stand_in::{Member, Recipe, cut_value, digest_of, fields, is_stand_in, recipe};
 
 use super::iter::DatasetIterator;
-use crate::cx::Cx;
+use crate::cx::{Cx, StageId};
 use crate::dataset::stage::{Role, Stage};
 use crate::dataset::{IterDataset, MapDataset};
 use crate::element::{Element, Name};
@@ -124,6 +126,12 @@ impl Planning<'_> {
             return Ok(None);
         }
         PrefixKeys::find(prefix, self.names, visit, &self.run)
+    }
+
+    /// Has the pass over the border `stage` note the keys of what it evaluates, where keys are recorded.
+    pub(in crate::dataset) fn record<T: 'static>(&self, stage: StageId, keys: &Arc<PrefixKeys>, visit: Visit<T>) {
+        let names = self.names.iter().map(Name::to_string).collect();
+        self.run.have_noted(stage, || Arc::new(Noted::new(keys.clone(), names, visit)));
     }
 
     /// The number of the next border.

@@ -177,7 +177,7 @@ where
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
         let Stream { dataset, options, stage } = &self.parent;
         let gather = Some(&self.batching).filter(|_| self.is_by_index());
-        let prefix = Prefix::new(Roots::new(dataset.clone(), gather, run, *stage)?, *options);
+        let prefix = Prefix::new(Roots::new(dataset.clone(), gather, run, *stage)?, *options).noted(run, *stage);
         let batching = self.batching.clone();
         Ok(StreamBatchIter { start: prefix.state(), prefix, batching, items: Vec::new(), border: *stage })
     }
