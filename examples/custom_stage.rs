@@ -4,6 +4,7 @@
 
 use gristmill::cx::StageId;
 use gristmill::dataset::map::Range;
+use gristmill::dataset::plan::{PlanOf, Planning};
 use gristmill::dataset::{Role, stage_after};
 use gristmill::{Cx, DatasetIterator, IterDataset, Load, MapDataset, Result, Runtime, Stage};
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,14 @@ impl<D: IterDataset> IterDataset for EveryNth<D> {
 
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
         Ok(Pass { parent: self.parent.iter(run)?, n: self.n, seen: 0, stage: self.stage })
+    }
+
+    /// It keeps elements by their number alone: so hosts of a job know which ones it keeps without having them.
+    fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
+        match planning.of(&self.parent)? {
+            Some(plan) => plan.through(|parent| Ok(Pass { parent, n: self.n, seen: 0, stage: self.stage })),
+            None => Ok(None),
+        }
     }
 }
 

@@ -24,6 +24,7 @@ use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Runtime;
 use crate::fork::Ours;
+use crate::keys::KeyRecorder;
 use crate::part::{Deal, Part, RowBatch, RowNumbers};
 use crate::report::{ConsumerMeter, First, Report, Seen};
 use crate::startup::made_between;
@@ -74,6 +75,7 @@ pub struct Loader<D: IterDataset> {
     /// Where the pass evaluates the rows of a part alone: how it is told of another.
     by_rows: Option<Wanted>,
     guarded: Option<Guarded<D::Item>>,
+    key_recorder: Option<Arc<KeyRecorder>>,
     ended: bool,
 }
 
@@ -295,6 +297,7 @@ impl<D: IterDataset + 'static> Loader<D> {
             format!("{part} · this host {plan}{agreed}")
         });
         report.remarks.extend(self.parted.as_ref().and_then(Parted::remark));
+        report.remarks.extend(self.key_recorder.iter().flat_map(|recorder| recorder.remarks()));
         report
     }
 
@@ -338,6 +341,9 @@ impl<D: IterDataset + 'static> Loader<D> {
             None => self.advance(patience),
         };
         self.ended = matches!(next, Ok(Poll::Ready(None)) | Err(_));
+        if let (Ok(Poll::Ready(None)), Some(recorder)) = (&next, &self.key_recorder) {
+            recorder.complete(self.run.parallel() > 0);
+        }
         match next {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(element)) => Poll::Ready(element.map(Ok)),

@@ -1,5 +1,10 @@
 //! Plans over keys: hosts that plan what all of them make, and evaluate their own rows alone, deliver what hosts do that evaluate everything.
 
+#[path = "keys/recorded.rs"]
+mod recorded;
+#[path = "keys/unplanned.rs"]
+mod unplanned;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +12,10 @@ use gristmill::dataset::Remainder;
 use gristmill::dataset::iter::{BadRecords, mix};
 use gristmill::dataset::map::{Mix, Range};
 use gristmill::keys::{Key, KeyFolder, KeySource, Keyed, Keys, Recompute};
-use gristmill::pack::{BinPackOptions, ConcatPackOptions, OverLong, Packing, Positions, RowSpec, WindowPackOptions};
+use gristmill::pack::{
+    BatchSize, BinPackOptions, ConcatPackOptions, LengthBucketOptions, OverLong, Packing, Positions, RowSpec,
+    WindowPackOptions,
+};
 use gristmill::part::{InMemory, Part, RowDigest};
 use gristmill::prelude::*;
 use gristmill::{Array, BoxIter, BoxMap, Checkpoint, Element, Error, Executor, Loader, Result};
@@ -91,6 +99,7 @@ enum Rows {
     BestFit,
     Concat,
     Window,
+    Buckets,
 }
 
 #[derive(Clone, Debug)]
@@ -111,6 +120,9 @@ impl Pipeline {
             Change::Skip => ds.skip(5).boxed(),
             Change::Repeat => ds.repeat(2).boxed(),
         });
+        if let Rows::Buckets = self.rows {
+            return self.buckets(changed);
+        }
         let spec = |length| RowSpec::new([("t", length)]);
         let listed = || spec(8).meta_features(["id"]);
         let rows = match self.rows {
@@ -128,11 +140,26 @@ impl Pipeline {
             Rows::Window => {
                 changed.window_pack(WindowPackOptions::new(listed()).window(40).over_long(self.over_long)).boxed()
             }
+            Rows::Buckets => unreachable!("they are batches"),
         };
         let rows = IterDataset::map(rows, |e| e.with("one", Array::scalar(1i32)));
         match self.remainder {
             true => rows.batch_masked(BATCH).boxed(),
             false => rows.batch_with(BATCH, Remainder::Drop).boxed(),
+        }
+    }
+
+    /// Batches by length, which are no others behind a limit: the last ones are short, and in between those whose elements cannot wait.
+    fn buckets(&self, changed: BoxIter<Element>) -> BoxIter<Element> {
+        let drops = self.over_long == OverLong::Drop;
+        let boundaries = [4, if drops { 9 } else { 11 }];
+        let size = BatchSize::PerBucket(vec![2 * BATCH, BATCH]);
+        // What is no feature is listed, and lists are not padded.
+        let features = if self.remainder { vec!["t", "id"] } else { vec!["t"] };
+        let options = LengthBucketOptions::new(features, boundaries, size).window(60).drop_over_long(drops);
+        match self.remainder {
+            true => changed.length_buckets(options.pad_remainder().padding("t", -1.0)).limit(30).boxed(),
+            false => changed.length_buckets(options.remainder(Remainder::Drop)).boxed(),
         }
     }
 }
@@ -148,7 +175,14 @@ fn pipeline() -> impl Strategy<Value = Pipeline> {
         Prefix::Repeated,
     ]);
     let change = prop::sample::select(vec![Mix, Shuffle, Limit, Skip, Repeat]);
-    let rows = prop::sample::select(vec![Rows::Plain, Rows::FirstFit, Rows::BestFit, Rows::Concat, Rows::Window]);
+    let rows = prop::sample::select(vec![
+        Rows::Plain,
+        Rows::FirstFit,
+        Rows::BestFit,
+        Rows::Concat,
+        Rows::Window,
+        Rows::Buckets,
+    ]);
     let over_long = prop::sample::select(vec![OverLong::Split, OverLong::Drop]);
     (prefix, prop::collection::vec(change, 0..3), rows, any::<bool>(), over_long).prop_map(
         |(prefix, changes, rows, remainder, over_long)| Pipeline { prefix, changes, rows, remainder, over_long },
@@ -244,6 +278,7 @@ fn elements_of_other_parts_are_not_made() {
         (Rows::FirstFit, Executor::Inline),
         (Rows::Window, Executor::Threads(2)),
         (Rows::Concat, Executor::Inline),
+        (Rows::Buckets, Executor::Threads(2)),
     ] {
         let made = Made::default();
         let over_long = OverLong::Split;

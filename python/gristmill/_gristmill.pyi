@@ -999,6 +999,7 @@ class MapDataset(Generic[_T_co]):
         guard: Guard = "auto",
         guard_timeout: float = 600.0,
         keys: str | PathLike[str] | None = None,
+        record_keys: bool = False,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass over one epoch.
 
@@ -1025,6 +1026,8 @@ class MapDataset(Generic[_T_co]):
             guard_timeout: Seconds after which a host that has said nothing is an error.
             keys: The folder of key files, which `make_keys` or `gristmill index --keys` has written: by them a host plans which
                 elements the rows of all hosts are made of, and evaluates those of its own alone.
+            record_keys: Whether key files that are not there yet are written while everything is evaluated: without a part, or by the host
+                that has the first row. The next start plans by them.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.
@@ -1904,6 +1907,7 @@ class IterDataset(Generic[_T_co]):
         guard: Guard = "auto",
         guard_timeout: float = 600.0,
         keys: str | PathLike[str] | None = None,
+        record_keys: bool = False,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass.
 
@@ -1930,6 +1934,8 @@ class IterDataset(Generic[_T_co]):
             guard_timeout: Seconds after which a host that has said nothing is an error.
             keys: The folder of key files, which `make_keys` or `gristmill index --keys` has written: by them a host plans which
                 elements the rows of all hosts are made of, and evaluates those of its own alone.
+            record_keys: Whether key files that are not there yet are written while everything is evaluated: without a part, or by the host
+                that has the first row. The next start plans by them.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.

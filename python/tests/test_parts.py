@@ -397,3 +397,41 @@ def test_hosts_plan_by_keys_and_make_their_own_elements(tmp_path: Path, threads:
         packed(made).loader(part=(0, 4), keys=tmp_path / "none")
     with pytest.raises(gm.ConfigError, match="keys would not help"):
         gm.MapDataset.range(9).to_iter_dataset().batch(3).make_keys(tmp_path)
+
+
+def test_the_first_pass_records_the_keys_that_the_next_plans_by(tmp_path: Path) -> None:
+    made: list[int] = []
+    with packed(made).loader(part=(0, 2), keys=tmp_path, record_keys=True, threads=2) as loader:
+        whole = list(loader)
+        assert "are recorded: the next start plans by them" in str(loader.report())
+    assert packed(made).make_keys(tmp_path)[0]["was_there"]
+    with packed(made).loader(part=(0, 2), keys=tmp_path, record_keys=True) as loader:
+        again = list(loader)
+        assert "plans all rows out of keys" in str(loader.report())
+    for mine, theirs in zip(again, whole, strict=True):
+        np.testing.assert_array_equal(mine["ids"], theirs["ids"])
+    with pytest.raises(gm.ConfigError, match="keys names no folder"):
+        packed(made).loader(record_keys=True)
+    shuffled = packed(made).map(lambda batch: batch)
+    with shuffled.loader(part=(0, 2), keys=tmp_path, record_keys=True) as loader:
+        next(loader)
+        report = str(loader.report())
+        assert "keys are not recorded, as they would not help: map (stage " in " ".join(report.split()), report
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_records_that_a_pass_does_not_come_to_are_made_at_its_end(tmp_path: Path, threads: int) -> None:
+    made: list[int] = []
+
+    def sequence(x: int) -> dict[str, Any]:
+        made.append(x)
+        return {"ids": np.full(x % 5 + 1, x, np.int32)}
+
+    ds = gm.MapDataset.range(2000).map(sequence)[:1500].to_iter_dataset()
+    ds = ds.window_pack(length={"ids": 16}, window=32).batch(BATCH, drop_remainder=True)
+    with ds.loader(keys=tmp_path, record_keys=True, threads=threads) as loader:
+        for _ in loader:
+            pass
+        assert sorted(made) == list(range(2000))
+        assert "are recorded: the next start plans by them" in str(loader.report())
+    assert ds.make_keys(tmp_path)[0]["was_there"]

@@ -37,6 +37,10 @@ pub(crate) struct How {
     /// or NAME.keys beside it]
     #[arg(long, value_name = "DIR")]
     keys: Option<PathBuf>,
+    /// Write the key files that are not there yet while everything is evaluated, without --part or on the host of the first part: the next
+    /// start plans by them
+    #[arg(long)]
+    record_keys: bool,
     /// Which rows the parts have: `even`, rows that follow one another; `balanced: {d_model: 4096}`, rows that take all ranks equally long
     /// in a transformer of that width; `shadow: {…}`, even rows and a report of what balance would save. It is what stands
     /// behind `deal` in a pipeline file [default: what the pipeline file says, or even]
@@ -180,12 +184,17 @@ impl How {
             None => builder,
         };
         Ok(match self.part(pipeline) {
-            Some(part) => self.with_keys(builder.part(part), pipeline).deal(self.deal(pipeline)),
+            Some(part) => self.with_keys(builder.part(part), pipeline)?.deal(self.deal(pipeline)),
             None => {
                 self.check_deal(pipeline)?;
-                builder
+                if self.records_keys(pipeline) { self.with_keys(builder, pipeline)? } else { builder }
             }
         })
+    }
+
+    /// Whether keys that are not there are written.
+    fn records_keys(&self, pipeline: &Pipeline) -> bool {
+        self.record_keys || pipeline.settings().record_keys
     }
 
     /// The same with key files: those that are asked for, or what is there.
@@ -193,13 +202,19 @@ impl How {
         &self,
         builder: LoaderBuilder<BoxIter<Element>>,
         pipeline: &Pipeline,
-    ) -> LoaderBuilder<BoxIter<Element>> {
+    ) -> Result<LoaderBuilder<BoxIter<Element>>> {
         let asked = self.keys.clone().map(|folder| (folder, true)).or_else(|| pipeline.keys());
-        match asked {
+        Ok(match asked {
+            Some((folder, _)) if self.records_keys(pipeline) => builder.keys(KeyFolder::new(folder).recorded()),
             Some((folder, true)) => builder.keys(KeyFolder::new(folder).needed()),
             Some((folder, false)) if folder.is_dir() => builder.keys(KeyFolder::new(folder)),
+            None if self.records_keys(pipeline) => {
+                return Err(
+                    Error::config("keys are to be recorded, and there is no folder for them").help("add --keys")
+                );
+            }
             _ => builder,
-        }
+        })
     }
 
     /// How rows are dealt among parts.

@@ -1,4 +1,6 @@
-use std::sync::Arc;
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::demand::Demand;
@@ -7,10 +9,11 @@ use super::pool::Pool;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use super::remote::{Border, Remote, Served};
 use super::tuning::Tuning;
-use crate::cx::{Cx, Recorder};
+use crate::cx::{Cx, Recorder, StageId};
 use crate::error::{Error, Result};
 use crate::fork::Ours;
 use crate::keys::KeySource;
+use crate::sync::Locked;
 use crate::tune::Decision;
 
 /// The evaluator of the elementwise part of a pipeline, and the place where its stateful part runs.
@@ -58,6 +61,10 @@ pub struct Runtime {
     demand: Arc<Demand>,
     tuning: Option<Arc<Ours<Tuning>>>,
     keys: Option<Arc<dyn KeySource>>,
+    /// Who notes the keys of what passes a border, by the id of its stage, where keys are recorded.
+    noted: Option<Arc<NotedBorders>>,
+    /// The first reason for which a pipeline has no plan.
+    unplanned: Arc<OnceLock<String>>,
     base: usize,
     /// The share of each batch that is evaluated, if it is not all: its index, and their number.
     #[cfg_attr(
@@ -66,6 +73,9 @@ pub struct Runtime {
     )]
     share: Option<(u32, u32)>,
 }
+
+/// Notes of borders: what is behind `Any`, those know who note.
+type NotedBorders = Mutex<HashMap<usize, Arc<dyn Any + Send + Sync>>>;
 
 /// The evaluator of elements.
 #[derive(Clone, Debug, Default)]
@@ -130,6 +140,39 @@ impl Runtime {
     /// The place where keys of elements are kept, if there is one.
     pub(crate) fn keys(&self) -> Option<&dyn KeySource> {
         self.keys.as_deref()
+    }
+
+    /// The same, where keys are recorded of what is evaluated, if `others` are: it shares their notes.
+    pub(crate) fn noting_with(self, others: &Self) -> Self {
+        Self { noted: others.noted.clone(), ..self }
+    }
+
+    /// The same, where keys are to be recorded.
+    pub(crate) fn noting(self) -> Self {
+        Self { noted: Some(Arc::default()), ..self }
+    }
+
+    /// Has the pass over the border `stage` noted, where keys are recorded.
+    pub(crate) fn have_noted(&self, stage: StageId, noted: impl FnOnce() -> Arc<dyn Any + Send + Sync>) {
+        if let Some(borders) = &self.noted {
+            borders.locked().insert(self.base + stage.0 as usize, noted());
+        }
+    }
+
+    /// Who notes the keys of what passes the border `stage`, if anybody does.
+    pub(crate) fn noted<N: Any + Send + Sync>(&self, stage: StageId) -> Option<Arc<N>> {
+        let noted = self.noted.as_ref()?.locked().get(&(self.base + stage.0 as usize)).cloned()?;
+        noted.downcast().ok()
+    }
+
+    /// Notes why there is no plan, with the id of the stage that has this place in this part of the pipeline; the first note stays.
+    pub(crate) fn note_unplanned(&self, place: usize, why: impl FnOnce(usize) -> String) {
+        self.unplanned.get_or_init(|| why(self.base + place));
+    }
+
+    /// The reason for which there is no plan, once one was asked for.
+    pub(crate) fn unplanned(&self) -> Option<&str> {
+        self.unplanned.get().map(String::as_str)
     }
 
     /// The clock of the consumer.

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Key;
+use super::{Key, KeyRecorder};
 use crate::error::Result;
 
 /// Keys of the records of one source.
@@ -14,6 +14,11 @@ pub trait Keys: Send + Sync {
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) where they are damaged, or there is no such record.
     fn key(&self, record: u64, lens: &mut Vec<u32>) -> Result<Key>;
+
+    /// Takes in the key of a record that a pass has evaluated: see [`KeySource::recorder`].
+    fn note(&self, record: u64, key: Key, lens: &[u32]) {
+        let _ = (record, key, lens);
+    }
 }
 
 /// Records of a source and what is done to each of them by itself: what has keys, and can make them.
@@ -41,4 +46,9 @@ pub trait KeySource: Debug + Send + Sync {
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) where what it has is damaged.
     fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>>;
+
+    /// The recorder that is told the keys of what a pass evaluates, where there are none yet; `None` where none are recorded.
+    fn recorder(&self) -> Option<Arc<KeyRecorder>> {
+        None
+    }
 }

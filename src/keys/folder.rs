@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::find::{KeySource, Keyed, Keys};
-use super::{Key, KeyBlock, KeyFile, KeyHead, KeyWriter};
+use super::{Key, KeyBlock, KeyFile, KeyHead, KeyRecorder, KeyWriter};
 use crate::cores;
 use crate::error::{Error, Result};
 use crate::sync::Locked;
@@ -22,6 +22,8 @@ pub struct KeyFolder {
     folder: PathBuf,
     /// Whether it is an error if keys are not there.
     needed: bool,
+    /// Whether keys that are not there are recorded.
+    records: bool,
     open: Arc<Mutex<HashMap<PathBuf, Arc<KeyFile>>>>,
 }
 
@@ -45,12 +47,21 @@ pub struct RecordedKeys {
 impl KeyFolder {
     /// The key files in `folder`, which need not exist.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), needed: false, open: Arc::default() }
+        Self { folder: folder.into(), needed: false, records: false, open: Arc::default() }
     }
 
     /// The same, where keys that are not there are an error: without them a host evaluates everything.
     pub fn needed(self) -> Self {
         Self { needed: true, ..self }
+    }
+
+    /// The same, where a pass that evaluates everything writes the files that are not there, as far as it comes to their records: one without a
+    /// [part](crate::part), or of the part that has the first row. The next start plans by them.
+    ///
+    /// # Cost
+    /// Less than a microsecond an element; where records come in another order than their own, up to 512 MiB, until a block of them is whole. More are not recorded.
+    pub fn recorded(self) -> Self {
+        Self { records: true, ..self }
     }
 
     /// The folder.
@@ -59,7 +70,7 @@ impl KeyFolder {
     }
 
     /// The file of the keys of `keyed`.
-    fn file(&self, keyed: &dyn Keyed) -> PathBuf {
+    pub(super) fn file(&self, keyed: &dyn Keyed) -> PathBuf {
         self.folder.join(format!("{}.gmk", fingerprint(keyed)))
     }
 
@@ -100,7 +111,7 @@ fn fingerprint(keyed: &dyn Keyed) -> String {
     format!("{:016x}", xxh3_64(keyed.lines().join("\n").as_bytes()))
 }
 
-fn head(keyed: &dyn Keyed) -> KeyHead {
+pub(super) fn head(keyed: &dyn Keyed) -> KeyHead {
     let head = KeyHead::new(fingerprint(keyed), keyed.records());
     head.stages(keyed.lines()).columns(keyed.names())
 }
@@ -147,7 +158,7 @@ impl KeySource for KeyFolder {
         let mut open = self.open.locked();
         let file = match open.get(&path) {
             Some(file) => file.clone(),
-            None if !path.exists() && self.needed => return Err(missing(&**keyed, &path)),
+            None if !path.exists() && self.needed && !self.records => return Err(missing(&**keyed, &path)),
             None if !path.exists() => return Ok(None),
             None => open.entry(path.clone()).or_insert(KeyFile::open(&path)?).clone(),
         };
@@ -155,6 +166,10 @@ impl KeySource for KeyFolder {
         let columns: Vec<usize> = keyed.names().iter().filter_map(|name| file.head().column(name)).collect();
         let all = columns.iter().copied().eq(0..file.head().columns.len());
         Ok(Some(Arc::new(OfFile { file, columns: (!all).then_some(columns) })))
+    }
+
+    fn recorder(&self) -> Option<Arc<KeyRecorder>> {
+        self.records.then(|| Arc::new(KeyRecorder::new(self.clone())))
     }
 }
 

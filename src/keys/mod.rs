@@ -60,6 +60,7 @@ mod head;
 mod index;
 mod recent;
 mod recompute;
+mod recorder;
 #[cfg(any(feature = "cli", feature = "python"))]
 mod wanted;
 mod writer;
@@ -72,6 +73,7 @@ pub use folder::{KeyFolder, RecordedKeys};
 pub(crate) use fuzzing::keys as fuzz_keys;
 pub use head::{FORMAT, KeyHead};
 pub use recompute::Recompute;
+pub use recorder::KeyRecorder;
 #[cfg(any(feature = "cli", feature = "python"))]
 pub(crate) use wanted::Wanted;
 pub use writer::KeyWriter;

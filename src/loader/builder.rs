@@ -11,6 +11,7 @@ use super::parted::{Parted, Pass, Wanted};
 use super::{Drive, Loader, typed_state};
 use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::Recorder;
+use crate::dataset::iter::note_keys;
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::{Error, Result};
 use crate::exec::{Engine, Executor, Runtime};
@@ -139,7 +140,15 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let guarded = self.guarded(parted.is_some())?;
         let recorder = Recorder::new((&self.dataset as &dyn Stage).count());
         let (run, executor) = self.runtime(&recorder)?;
-        let run = run.with_keys(self.keys.take());
+        let keys = self.keys.take();
+        // One host of all writes the files.
+        let is_first = parted.as_ref().is_none_or(|parted| parted.part().has_first_row());
+        let key_recorder = keys.as_ref().filter(|_| is_first).and_then(|keys| keys.recorder());
+        let run = run.with_keys(keys);
+        let run = match &key_recorder {
+            Some(recorder) => note_keys(&self.dataset, run, recorder)?,
+            None => run,
+        };
         let identity = Identity::of(&self.dataset);
         let wanted = Wanted::new(Mutex::new(parted.as_ref().and_then(Parted::by_place)));
         let dataset = Arc::new(self.dataset);
@@ -177,6 +186,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             parted,
             by_rows,
             guarded,
+            key_recorder,
             ended: false,
         })
     }

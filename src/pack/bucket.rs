@@ -28,8 +28,13 @@ pub struct BucketOptions {
 }
 
 impl BucketOptions {
+    /// The bucket of sequences of `len` cells; as many as there are buckets where it is too long for all.
+    pub(super) fn bucket_of(&self, len: usize) -> usize {
+        self.boundaries.partition_point(|&boundary| boundary < len)
+    }
+
     /// Sequences of a full batch of each bucket.
-    fn sizes(&self) -> Result<Vec<usize>> {
+    pub(super) fn sizes(&self) -> Result<Vec<usize>> {
         let Self { boundaries, batch, window } = self;
         if boundaries.is_empty() || boundaries[0] == 0 || boundaries.windows(2).any(|pair| pair[0] >= pair[1]) {
             return Err(Error::config(format!("bucket boundaries must ascend from 1 on, got {boundaries:?}")));

@@ -112,6 +112,14 @@ impl Part {
         matches!(self.0, Kind::Share { index: 0, .. })
     }
 
+    /// Whether the first row of a batch is among its own: of all hosts one writes what is the same on all.
+    pub(crate) fn has_first_row(&self) -> bool {
+        match &self.0 {
+            Kind::Share { index, .. } => *index == 0,
+            Kind::Listed { rows, .. } => rows.contains(&0),
+        }
+    }
+
     /// Its index and the number of equal shares, if it is one of those.
     pub(crate) fn as_share(&self) -> Option<(usize, usize)> {
         match self.0 {

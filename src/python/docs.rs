@@ -1001,6 +1001,9 @@ Args:
     keys (str | PathLike | None): The folder of key files, which `make_keys` or `gristmill index
         --keys` has written: by them a host plans which elements the rows of all hosts are made of,
         and evaluates those of its own alone.
+    record_keys (bool): Whether key files that are not there yet are written while everything is
+        evaluated: without a part, or by the host that has the first row. The next start plans by
+        them.
 
 Returns:
     The pass: an iterator, and a context manager that closes it.
@@ -1010,7 +1013,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature MapDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None)"#, "\n--\n\n", docs!(MapDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False)"#, "\n--\n\n", docs!(MapDataset.loader))
     };
     (MapDataset.explain) => {
         r#"Explains the pipeline: its stages, which of them run in parallel, what they hold in memory, what comes out.
@@ -1835,6 +1838,9 @@ Args:
     keys (str | PathLike | None): The folder of key files, which `make_keys` or `gristmill index
         --keys` has written: by them a host plans which elements the rows of all hosts are made of,
         and evaluates those of its own alone.
+    record_keys (bool): Whether key files that are not there yet are written while everything is
+        evaluated: without a part, or by the host that has the first row. The next start plans by
+        them.
 
 Returns:
     The pass: an iterator, and a context manager that closes it.
@@ -1844,7 +1850,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature IterDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None)"#, "\n--\n\n", docs!(IterDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False)"#, "\n--\n\n", docs!(IterDataset.loader))
     };
     (IterDataset.make_keys) => {
         r#"Makes the keys by which several hosts plan this pipeline: what filters keep, and how long elements are.

@@ -1,6 +1,6 @@
 //! The way to run a pipeline, as it is asked for in Python.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
@@ -13,7 +13,7 @@ use super::part::Given;
 use super::workers::Workers;
 use crate::dataset::BoxIter;
 use crate::keys::KeyFolder;
-use crate::{Deal, Executor, Load, LoaderBuilder, Part, Result};
+use crate::{Deal, Error, Executor, Load, LoaderBuilder, Part, Result};
 
 /// Threads that evaluate the elementwise part: how many, or `"auto"`.
 #[derive(Clone, Copy, Debug)]
@@ -67,13 +67,39 @@ pub(crate) struct Hosts {
     pub(crate) deal: Deal,
     pub(crate) guard: GivenGuard,
     pub(crate) timeout: Duration,
-    /// The folder of key files.
-    pub(crate) keys: Option<PathBuf>,
+    pub(crate) keys: Keys,
+}
+
+/// The folder of key files, if rows are planned by those, and whether files that are not there are written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keys {
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) record: bool,
+}
+
+impl Keys {
+    fn files(&self) -> Result<Option<KeyFolder>> {
+        match (self.folder.as_ref().map(KeyFolder::new), self.record) {
+            (Some(folder), true) => Ok(Some(folder.recorded())),
+            (Some(folder), false) => Ok(Some(folder.needed())),
+            (None, false) => Ok(None),
+            (None, true) => {
+                let text = "record_keys is True, and keys names no folder for them";
+                Err(Error::config(text).help("loader(keys='keys', record_keys=True)"))
+            }
+        }
+    }
 }
 
 impl Default for Hosts {
     fn default() -> Self {
-        Self { part: None, deal: Deal::Even, guard: GivenGuard::Auto, timeout: GuardTimeout::DEFAULT.0, keys: None }
+        Self {
+            part: None,
+            deal: Deal::Even,
+            guard: GivenGuard::Auto,
+            timeout: GuardTimeout::DEFAULT.0,
+            keys: Keys::default(),
+        }
     }
 }
 
@@ -84,11 +110,11 @@ pub(super) fn builder(
     workers: Option<&Workers>,
     part: Option<Part>,
     deal: Deal,
-    keys: Option<&Path>,
+    keys: &Keys,
 ) -> Result<LoaderBuilder<BoxIter<Item>>> {
     let mut builder = dataset.clone().loader().executor(how.threads.0).buffer(how.buffer).deal(deal);
-    if let Some(folder) = keys {
-        builder = builder.keys(KeyFolder::new(folder).needed());
+    if let Some(files) = keys.files()? {
+        builder = builder.keys(files);
     }
     if let Some(workers) = workers {
         builder = workers.run(builder, how.buffer)?;

@@ -16,7 +16,7 @@ use super::error::OrRaise;
 #[cfg(feature = "cli")]
 use super::explain::{self, PyExplanation};
 use super::guard::{GivenGuard, GuardTimeout};
-use super::how::{Hosts, How, Threads};
+use super::how::{Hosts, How, Keys, Threads};
 use super::interpreter::detached;
 use super::item::Item;
 use super::iterator::PyDatasetIterator;
@@ -383,9 +383,10 @@ impl PyIterDataset {
     #[pyo3(
         signature = (
             *, threads=Threads::NONE, buffer=2, writable=false, workers=true, part=None, deal=GivenDeal::default(),
-            guard=GivenGuard::Auto, guard_timeout=GuardTimeout::DEFAULT, keys=None
+            guard=GivenGuard::Auto, guard_timeout=GuardTimeout::DEFAULT, keys=None,
+            record_keys=false
         ),
-        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None)"
+        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False)"
     )]
     #[expect(clippy::too_many_arguments, reason = "they are keyword arguments")]
     fn loader<'py>(
@@ -399,12 +400,19 @@ impl PyIterDataset {
         guard: GivenGuard,
         guard_timeout: GuardTimeout,
         keys: Option<PathBuf>,
+        record_keys: bool,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
         PyDatasetIterator::start(
             slf.as_any(),
             &slf.get().0,
             How { threads, buffer, writable, workers },
-            Hosts { part, deal: deal.0, guard, timeout: guard_timeout.0, keys },
+            Hosts {
+                part,
+                deal: deal.0,
+                guard,
+                timeout: guard_timeout.0,
+                keys: Keys { folder: keys, record: record_keys },
+            },
         )
     }
 

@@ -1,6 +1,5 @@
 //! A pipeline that runs.
 
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
@@ -15,7 +14,7 @@ use super::buffer::Access;
 use super::error::{self, OrRaise};
 use super::generic;
 use super::guard::GivenGuard;
-use super::how::{Hosts, How, builder};
+use super::how::{Hosts, How, Keys, builder};
 use super::interpreter::{detached, held};
 use super::item::Item;
 use super::json;
@@ -56,8 +55,7 @@ pub(crate) struct PyDatasetIterator {
     threaded: bool,
     /// Whether hosts are compared in the way that the part brings along.
     follows: bool,
-    /// The folder of key files, if rows are planned by those.
-    keys: Option<PathBuf>,
+    keys: Keys,
     /// Times as the loop sees them: with the wait for the interpreter, and what it takes to make objects of Python.
     meter: Mutex<ConsumerMeter>,
     /// The dataset whose pass it is. It outlives the loader: the functions are shown to the garbage collector there.
@@ -87,7 +85,7 @@ impl PyDatasetIterator {
         let exchange = guard.exchange(py, part.as_ref())?;
         let (part, follows) = (part.map(|part| part.part), guard.is_auto());
         let start = || {
-            let builder = builder(&dataset, how, workers.as_ref(), part, deal, keys.as_deref())?.guard_timeout(timeout);
+            let builder = builder(&dataset, how, workers.as_ref(), part, deal, &keys)?.guard_timeout(timeout);
             match exchange {
                 Some(exchange) => builder.guard(exchange).build(),
                 None => builder.build(),
@@ -209,7 +207,7 @@ impl PyDatasetIterator {
     /// Puts a pass over the same rows from `checkpoint` on in the place of `loader`; with other hosts it goes on, or begins `anew` as they do.
     fn replace(&self, loader: &mut Loader<BoxIter<Item>>, checkpoint: Checkpoint, anew: bool) -> Result<()> {
         let (part, deal) = (loader.part().cloned(), loader.deal().cloned().unwrap_or_default());
-        let builder = builder(&self.dataset, self.how, self.workers.as_ref(), part, deal, self.keys.as_deref())?;
+        let builder = builder(&self.dataset, self.how, self.workers.as_ref(), part, deal, &self.keys)?;
         let mut another = builder.resume(checkpoint).build()?;
         another.take_guard(loader, anew);
         *loader = another;

@@ -19,7 +19,7 @@ use super::error::OrRaise;
 #[cfg(feature = "cli")]
 use super::explain::{self, PyExplanation};
 use super::guard::{GivenGuard, GuardTimeout};
-use super::how::{Hosts, How, Threads};
+use super::how::{Hosts, How, Keys, Threads};
 use super::item::Item;
 use super::iter_dataset::PyIterDataset;
 use super::iterator::PyDatasetIterator;
@@ -389,9 +389,10 @@ impl PyMapDataset {
     #[pyo3(
         signature = (
             *, threads=Threads::NONE, buffer=2, writable=false, workers=true, part=None, deal=GivenDeal::default(),
-            guard=GivenGuard::Auto, guard_timeout=GuardTimeout::DEFAULT, keys=None
+            guard=GivenGuard::Auto, guard_timeout=GuardTimeout::DEFAULT, keys=None,
+            record_keys=false
         ),
-        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None)"
+        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False)"
     )]
     #[expect(clippy::too_many_arguments, reason = "they are keyword arguments")]
     fn loader<'py>(
@@ -405,13 +406,20 @@ impl PyMapDataset {
         guard: GivenGuard,
         guard_timeout: GuardTimeout,
         keys: Option<PathBuf>,
+        record_keys: bool,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
         let streams = Streams::of(&slf.get().0, Border::default());
         PyDatasetIterator::start(
             slf.as_any(),
             &streams,
             How { threads, buffer, writable, workers },
-            Hosts { part, deal: deal.0, guard, timeout: guard_timeout.0, keys },
+            Hosts {
+                part,
+                deal: deal.0,
+                guard,
+                timeout: guard_timeout.0,
+                keys: Keys { folder: keys, record: record_keys },
+            },
         )
     }
 

@@ -38,6 +38,8 @@ pub struct Settings {
     pub part: Option<Part>,
     /// `executor: {keys: folder}`: where key files are, as it is written; relative to the folder of the pipeline file.
     pub keys: Option<PathBuf>,
+    /// `executor: {record_keys: true}`: whether key files that are not there are written while everything is evaluated.
+    pub record_keys: bool,
     /// `executor: {guard: FOLDER}`: a folder over which hosts are compared.
     pub guard: Option<PathBuf>,
     /// `executor: {deal: {balanced: {d_model: 4096}}}`: how the rows of every batch are dealt among parts.
@@ -99,6 +101,7 @@ impl Settings {
             buffer: executors.buffer,
             part: executors.part,
             keys: executors.keys,
+            record_keys: executors.record_keys,
             guard: executors.guard,
             deal: executors.deal,
             checkpoint: file.checkpoint.clone(),
@@ -127,6 +130,8 @@ arguments! {
         part: Option<Share>,
         /// The folder of key files, by which a host plans what is not its own; it is `NAME.keys` beside the pipeline file, if that is there.
         keys: Option<PathBuf>,
+        /// Whether key files that are not there are written while everything is evaluated: without a part, or by the host of the first.
+        record_keys: bool = false,
         /// A folder that all of those hosts see, in which each says what it reads: one that reads something else stops all of them.
         guard: Option<PathBuf>,
         /// How the rows of a batch are dealt among the parts: `even`, in runs, or by what they cost; without a part it changes nothing.
@@ -184,6 +189,7 @@ struct Executors {
     buffer: Option<usize>,
     part: Option<Part>,
     keys: Option<PathBuf>,
+    record_keys: bool,
     guard: Option<PathBuf>,
     deal: Option<Deal>,
 }
@@ -229,6 +235,7 @@ impl Executors {
             buffer: args.buffer.map(|count| count.0 as usize),
             part: args.part.map(|share| share.0),
             keys: args.keys,
+            record_keys: args.record_keys,
             guard: args.guard,
             deal: args.deal.map(|dealt| dealt.0),
         })

@@ -94,6 +94,26 @@ fn hosts_plan_by_keys_that_were_made_before() {
 }
 
 #[test]
+fn the_first_run_records_the_keys_that_the_next_plans_by() {
+    let (folder, _) = demo();
+    let folder = folder.path();
+    write(&folder.join("gristmill-demo"), "mixed.yaml", MIXED);
+    let whole = run(folder, &["--inline", "--restart", "--checkpoint", "whole", "--record-keys"], "whole.json");
+    let told = whole["report"]["remarks"].to_string();
+    assert!(told.contains("are recorded: the next start plans by them"), "{told}");
+    let made = json(folder, &["index", "--keys", "gristmill-demo/mixed.yaml", "--json"]);
+    assert_eq!(made["keys"][0]["was_there"], true, "{made}");
+    let mut files = vec!["hash".to_owned(), "--same-as".to_owned(), "whole.json".to_owned()];
+    for index in 0..2 {
+        let (part, file) = (format!("{index}/2"), format!("{index}.json"));
+        let printed = run(folder, &["--threads", "2", "--restart", "--record-keys", "--part", &part], &file);
+        assert!(printed["report"]["part"].as_str().unwrap().contains("plans all rows out of keys"), "{printed}");
+        files.push(file);
+    }
+    ok(folder, &files.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
 fn what_is_no_part_and_no_result_is_refused() {
     let (folder, _) = demo();
     let folder = folder.path();

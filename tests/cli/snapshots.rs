@@ -128,7 +128,8 @@ fn what_explain_says() {
                  and the data held by cache
                  ~ by the first 64 elements; without tokenizers, mapped files and what threads work on
     hosts        each of several evaluates all elements and takes its rows: cache (stage 5) decides by
-                 elements
+                 elements; keys do not help: cache (stage 5) does not hand on batches as they are, so
+                 that it needs all of their rows
     element      t                            int64[2, 3]
                  t_segment_ids                int32[2, 3]
                  t_positions                  int32[2, 3]

@@ -29,7 +29,7 @@ pub(super) struct Batching<M> {
     make: M,
     /// Whether the elements come from columns.
     stacks: bool,
-    stage: StageId,
+    pub(super) stage: StageId,
 }
 
 impl<M> Batching<M> {
@@ -197,7 +197,7 @@ impl<D: IterDataset, M: MakeBatch<D::Item>> IterDataset for IterBatch<D, M> {
     }
 
     fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
-        match Planning::plan(&self.parent, run)? {
+        match Planning::plan(&self.parent, &[], run)? {
             Some(plan) => planned(plan, &self.batching, run, part),
             None => Ok(None),
         }

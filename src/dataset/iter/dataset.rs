@@ -49,9 +49,12 @@ pub trait IterDataset: Stage + Send + Sync {
     /// Plans the stream out of keys: see [`plan`](crate::dataset::plan). `None` where a stage decides by more than those, and where there are
     /// none.
     ///
+    /// A stage of your own that hands on elements as they are, some of them or in another order, plans by a pass of itself over that of its parent:
+    /// `match planning.of(&self.parent)? { Some(plan) => plan.through(|pass| Ok(MyIter { parent: pass, … })), None => Ok(None) }`.
+    /// Without a plan a host that takes a part of the rows evaluates all elements.
+    ///
     /// # Errors
     /// As [`iter`](Self::iter), and those of opening keys.
-    #[doc(hidden)]
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>>
     where
         Self: Sized,

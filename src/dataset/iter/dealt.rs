@@ -6,7 +6,7 @@ use super::{DatasetIterator, IterDataset};
 use crate::dataset::stage::{Role, Stage};
 use crate::error::Error;
 use crate::exec::Runtime;
-use crate::keys::Recompute;
+use crate::keys::{KeyRecorder, Recompute};
 #[cfg(any(feature = "cli", feature = "python"))]
 use crate::keys::{Keyed, Wanted};
 use crate::part::{Part, RowNumbers};
@@ -54,16 +54,27 @@ pub(crate) fn plan_in_words<D: IterDataset>(dataset: &D, by_rows: bool) -> Strin
         (true, Some(why)) => format!("plans all rows out of keys ({why}) and evaluates its own alone"),
         (false, why) => {
             let why = why.unwrap_or_else(|| "its batches are made by a function".to_owned());
-            let help = if takes_keys(dataset) { "; with `keys` it would evaluate its own alone" } else { "" };
+            let help = match without_keys(dataset) {
+                None => "; with `keys` it would evaluate its own alone".to_owned(),
+                Some(_) if why == NO_BATCH => String::new(),
+                Some(why) => format!("; keys do not help: {why}"),
+            };
             format!("evaluates all elements and takes its rows: {why}{help}")
         }
     }
 }
 
-/// Whether keys say which elements its rows are made of.
-fn takes_keys<D: IterDataset>(dataset: &D) -> bool {
+/// The reason of a pipeline of single elements.
+const NO_BATCH: &str = "it does not end in `batch`";
+
+/// Says why keys would not say which elements its rows are made of; `None` where they would.
+fn without_keys<D: IterDataset>(dataset: &D) -> Option<String> {
     let run = Runtime::inline().with_keys(Some(Arc::new(Recompute)));
-    matches!(dataset.iter_part(&run, &Part::whole()), Ok(Some(_)))
+    match dataset.iter_part(&run, &Part::whole()) {
+        Ok(Some(_)) => None,
+        Ok(None) => Some(run.unplanned().unwrap_or(NO_ROWS).to_owned()),
+        Err(error) => Some(error.to_string()),
+    }
 }
 
 /// Finds what keys hosts would plan `dataset` by, each once: see [`keys`](crate::keys).
@@ -83,13 +94,33 @@ pub(crate) fn keyed_by<D: IterDataset>(dataset: &D) -> crate::Result<Vec<Arc<dyn
     Ok(keyed)
 }
 
+/// Has the passes of `run` note the keys of what they evaluate to `recorder`, where hosts could plan `dataset` by them.
+///
+/// # Errors
+/// Those of key files that are there and cannot be read.
+pub(crate) fn note_keys<D: IterDataset>(
+    dataset: &D,
+    run: Runtime,
+    recorder: &Arc<KeyRecorder>,
+) -> crate::Result<Runtime> {
+    let planned = Runtime::inline().with_keys(Some(recorder.clone())).noting();
+    if dataset.iter_part(&planned, &Part::whole())?.is_some() {
+        return Ok(run.noting_with(&planned));
+    }
+    recorder.refuse(planned.unplanned().unwrap_or(NO_ROWS));
+    Ok(run)
+}
+
+/// The reason of a pipeline none of whose stages gives another.
+const NO_ROWS: &str = "no stage makes batches of rows that are made one by one";
+
 /// Names the stage because of which elements say which rows are whose: `stage`, of this id, or one before it; `None` if it is none of those.
 fn whole(stage: &dyn Stage, id: usize, batched: bool) -> Option<String> {
     let decides = |id: usize, stage: &dyn Stage| format!("{} (stage {id}) decides by elements", stage.name());
     match (stage.name(), stage.parents().as_slice()) {
         ("limit" | "skip" | "repeat" | "seed", [parent]) => whole(*parent, id - 1, batched),
         ("batch", [parent]) => whole(*parent, id - 1, true),
-        ("to_iter", _) if !batched => Some("it does not end in `batch`".to_owned()),
+        ("to_iter", _) if !batched => Some(NO_BATCH.to_owned()),
         ("to_iter", _) if stage.params().contains("bad_records") => {
             Some(format!("to_iter (stage {id}) skips bad records"))
         }

@@ -208,6 +208,18 @@ impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> Flow<I> for InOrder<E, K> {
         let make = Applied { make: parent.make, each: self.each.clone(), stage };
         Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: parent.single }))
     }
+
+    fn unplanned(&self) -> &'static str {
+        match (self.each.sees_index(), self.each.role()) {
+            (true, _) => "sees how many elements came before, so that it needs those themselves",
+            (false, Role::Elementwise) => {
+                "may change the lengths by which stages behind it decide: in front of `to_iter`, or right behind it, keys know them"
+            }
+            _ => {
+                "decides by the elements themselves: in front of `to_iter`, or right behind it, keys know what it keeps"
+            }
+        }
+    }
 }
 
 /// The function of a plan's stage: what stands for an element stands for what is made of it, too.

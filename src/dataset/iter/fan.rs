@@ -11,7 +11,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, MapDataset, Mapped};
 use crate::dataset::memory::{Held, Memory};
-use crate::dataset::plan::{KeyedPieces, OwnPieces, Plan, PlanOf, Planning};
+use crate::dataset::plan::{KeyedPieces, OwnPieces, Plan, PlanOf, Planning, Visit};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::prefix::{Prefix, PrefixOptions, StreamState};
@@ -188,15 +188,14 @@ where
 
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
         let prefix = Prefix::new(Roots::new(self.dataset.clone(), None, run, self.stage)?, self.options);
+        let prefix = prefix.noted(run, self.stage);
         Ok(FanStreamIter { prefix, pieces: Vec::new().into_iter(), given: 0, stage: self.stage })
     }
 
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
-        let Some(keys) =
-            planning.keys(&self.dataset, |pieces, visit| pieces.iter().try_for_each(|piece| visit(piece)))?
-        else {
-            return Ok(None);
-        };
+        let visit: Visit<Vec<T>> = |pieces, visit| pieces.iter().try_for_each(|piece| visit(piece));
+        let Some(keys) = planning.keys(&self.dataset, visit)? else { return Ok(None) };
+        planning.record(self.stage, &keys, visit);
         let keyed = Arc::new(KeyedPieces::new(keys.clone(), self.dataset.len(), planning));
         let prefix = Prefix::new(Roots::new(keyed, None, &planning.run.on_one_thread(), self.stage)?, self.options);
         let pass = FanStreamIter { prefix, pieces: Vec::new().into_iter(), given: 0, stage: self.stage };

@@ -50,6 +50,10 @@ where
     fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
         Ok(IterFlatMapIter { parent, each: self.0.clone(), open: None, stage })
     }
+
+    fn unplanned(&self) -> &'static str {
+        "makes any number of each element: in front of `to_iter`, or right behind it, keys know how many"
+    }
 }
 
 /// A pass over [`IterFlatMap`] or [`IterTryFlatMap`].

@@ -7,7 +7,7 @@ use super::{DatasetIterator, IterDataset};
 use crate::cx::StageId;
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::Memory;
-use crate::dataset::plan::{Plan, PlanOf, Planning};
+use crate::dataset::plan::{Plan, PlanOf, Planning, UNPLANNED};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::element::Name;
 use crate::error::Result;
@@ -38,6 +38,32 @@ pub trait Flow<I: DatasetIterator>: Facts {
         Ok(None)
     }
 
+    /// Whether it makes batches by itself: then it is asked to [start them](Self::start_batches) out of a plan of its parent.
+    #[doc(hidden)]
+    fn makes_batches(&self) -> bool {
+        false
+    }
+
+    /// The same as [`start_part`](Self::start_part) for a change that makes batches by itself, out of a plan of its parent.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    #[doc(hidden)]
+    fn start_batches(
+        &self,
+        parent: Plan<I::Item, I::State>,
+        stage: StageId,
+        run: &Runtime,
+        part: &Part,
+    ) -> Result<Option<PartPassBy<I, Self>>>
+    where
+        Self: Sized,
+        I::Item: 'static,
+    {
+        let _ = (parent, stage, run, part);
+        Ok(None)
+    }
+
     /// The arrays of the parent's elements whose lengths decide what it does, where the stages behind it ask for those of `behind`.
     #[doc(hidden)]
     fn asks(&self, behind: &[Name]) -> Vec<Name> {
@@ -45,11 +71,13 @@ pub trait Flow<I: DatasetIterator>: Facts {
     }
 
     /// Starts a plan of what it makes, out of that of its parent, where the stages behind it ask for the lengths of the arrays `behind`: for a
-    /// change that decides by keys alone. `None` for any other.
+    /// change that decides by keys alone. `None` for any other, and then [`unplanned`](Self::unplanned) says why.
+    ///
+    /// A change that hands on elements as they are, some of them or in another order, is planned by a pass of itself over stand-ins:
+    /// `parent.through(|pass| self.start(pass, stage))`.
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    #[doc(hidden)]
     fn start_plan(
         &self,
         parent: Plan<I::Item, I::State>,
@@ -63,7 +91,46 @@ pub trait Flow<I: DatasetIterator>: Facts {
         let _ = (parent, stage, behind);
         Ok(None)
     }
+
+    /// Says why there is no plan, and what to do about it, behind the name of the stage: `filter (stage 4) …`.
+    #[doc(hidden)]
+    fn unplanned(&self) -> &'static str {
+        UNPLANNED
+    }
 }
+
+/// Has a change that hands on elements as they are, whatever they are, planned by a pass of it over stand-ins; and, where it hands on `batches` as they are,
+/// has the rows of a part go the same way.
+macro_rules! hands_on {
+    (elements) => {
+        fn start_plan(
+            &self,
+            parent: $crate::dataset::plan::Plan<I::Item, I::State>,
+            stage: $crate::cx::StageId,
+            _: &[$crate::element::Name],
+        ) -> $crate::error::Result<Option<$crate::dataset::iter::PlanBy<I, Self>>>
+        where
+            I::Item: 'static,
+        {
+            parent.through(|pass| Flow::start(self, pass, stage))
+        }
+    };
+    (elements, batches) => {
+        hands_on!(elements);
+
+        fn start_part(
+            &self,
+            parent: $crate::dataset::iter::PartPass<I::Item, I::State>,
+            stage: $crate::cx::StageId,
+        ) -> $crate::error::Result<Option<$crate::dataset::iter::PartPassBy<I, Self>>>
+        where
+            I::Item: 'static,
+        {
+            Ok(Some(Box::new(Flow::start(self, parent, stage)?)))
+        }
+    };
+}
+pub(super) use hands_on;
 
 /// The plan that the change `F` makes of that of a parent whose passes are `I`.
 pub type PlanBy<I, F> =
@@ -126,17 +193,29 @@ where
     }
 
     fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
-        match self.parent.iter_part(run, part)? {
-            Some(parent) => self.flow.start_part(parent, self.stage),
-            None => Ok(None),
+        if self.flow.makes_batches() {
+            return match Planning::plan(&self.parent, &self.flow.asks(&[]), run)? {
+                Some(plan) => self.flow.start_batches(plan, self.stage, run, part),
+                None => Ok(None),
+            };
         }
+        let Some(parent) = self.parent.iter_part(run, part)? else { return Ok(None) };
+        let pass = self.flow.start_part(parent, self.stage)?;
+        if pass.is_none() {
+            let why = "does not hand on batches as they are, so that it needs all of their rows";
+            run.note_unplanned(self.stage.0 as usize, |id| format!("{} (stage {id}) {why}", self.flow.name()));
+        }
+        Ok(pass)
     }
 
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
-        match self.parent.plan(&planning.asking(&self.flow.asks(planning.names)))? {
-            Some(parent) => self.flow.start_plan(parent, self.stage, planning.names),
-            None => Ok(None),
+        let asked = self.flow.asks(planning.names);
+        let Some(parent) = planning.asking(&asked).of(&self.parent)? else { return Ok(None) };
+        let plan = self.flow.start_plan(parent, self.stage, planning.names)?;
+        if plan.is_none() {
+            planning.refuse(self, self.flow.unplanned());
         }
+        Ok(plan)
     }
 }
 

@@ -42,7 +42,7 @@ pub use self::dataset::IterDataset;
 #[cfg(any(feature = "cli", feature = "python"))]
 pub(crate) use self::dealt::keyed_by;
 pub use self::dealt::{Dealt, PartPass, PartPassOf};
-pub(crate) use self::dealt::{left_out, plan_in_words};
+pub(crate) use self::dealt::{left_out, note_keys, plan_in_words};
 pub use self::each::{Counter, InOrder, IterMapped, IterMappedIter, Keep, Position};
 pub use self::fan::{FanFn, FanOut, FanState, FanStream, FanStreamIter};
 pub use self::filter::{FilterState, IterFilter, IterFilterIter};
@@ -64,6 +64,7 @@ pub use self::map_with_index::{
 pub use self::mix::{IterMix, IterMixIter, MixState, mix};
 pub use self::open_lane::{Lanes, MadeLanes, OpenLane};
 pub use self::pass::{DatasetIterator, InPlace, NextStacked};
+pub(crate) use self::planned::{BatchPlan, PlanBatches, pass_over_plan};
 pub use self::random_map::{IterRandomMap, IterRandomMapIter, IterTryRandomMap, IterTryRandomMapIter};
 pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchFlow, RebatchState};
 pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatFlow, RepeatState};

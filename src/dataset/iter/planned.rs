@@ -9,7 +9,7 @@ use super::make_batch::MakeBatch;
 use super::{DatasetIterator, Position};
 use crate::cx::Cx;
 use crate::dataset::Remainder;
-use crate::dataset::plan::{Plan, Recipe, digest_of, recipe};
+use crate::dataset::plan::{Plan, PlanPass, Recipe, digest_of, recipe};
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::part::{Part, RowNumbers};
@@ -19,13 +19,36 @@ const AHEAD: usize = 4096;
 /// No more batches are, however few elements those are.
 const MOST_BATCHES: usize = 64;
 
+/// The rows of a batch, as they are planned.
+pub(crate) struct BatchPlan {
+    /// Of each row, what it is made of.
+    pub(crate) rows: Vec<Recipe>,
+    /// The part's rows; `None` where each host makes all of them, and takes its own out of the batch.
+    pub(crate) own: Option<RowNumbers>,
+}
+
+/// The way in which batches come out of a plan, and are made of rows of type `T`.
+pub(crate) trait PlanBatches<T>: Send {
+    /// Type of a batch.
+    type Batch: Send + 'static;
+
+    /// Plans the next batch out of what `pass` gives; `None` at the end.
+    ///
+    /// # Errors
+    /// Those of `pass`.
+    fn plan<S: Position>(&mut self, pass: &mut PlanPass<S>, cx: &mut Cx) -> Result<Option<BatchPlan>>;
+
+    /// Makes a batch of all of its rows, or of the part's `own`.
+    ///
+    /// # Errors
+    /// Where they do not go together.
+    fn make(&mut self, rows: Vec<T>, own: Option<&RowNumbers>, cx: &mut Cx) -> Result<Self::Batch>;
+}
+
 /// A pass over the rows of a part. Its states are those of the pass over all rows.
-struct PlannedBatches<T, S, M> {
+struct PlannedBatches<T, S, B> {
     plan: Plan<T, S>,
-    batching: Arc<Batching<M>>,
-    /// The same for the part's rows alone.
-    own: Batching<M>,
-    rows: RowNumbers,
+    batches: B,
     planned: VecDeque<Planned<S>>,
     /// Elements in those.
     members: usize,
@@ -40,11 +63,23 @@ struct PlannedBatches<T, S, M> {
 /// A batch that was planned: what is to be made of it, and the position behind it.
 struct Planned<S> {
     recipes: Vec<Recipe>,
-    /// Whether those are all of its rows: of the last batch, where that is not whole.
-    is_all: bool,
+    /// Their numbers, where those are not all of its rows.
+    own: Option<RowNumbers>,
     /// The digest of all rows of the plan, the same on all hosts.
     digest: u128,
     after: S,
+}
+
+/// Starts a pass over the part's rows of what `plan` plans.
+pub(crate) fn pass_over_plan<T, S, B>(plan: Plan<T, S>, batches: B, run: &Runtime) -> PartPass<B::Batch, S>
+where
+    T: Send + 'static,
+    S: Position,
+    B: PlanBatches<T> + 'static,
+{
+    let ahead = if run.parallel() > 0 { AHEAD } else { 0 };
+    let (state, planned, members, end) = (plan.pass.state(), VecDeque::new(), 0, None);
+    Box::new(PlannedBatches { plan, batches, planned, members, ahead, state, end })
 }
 
 /// Starts a pass over the rows of `part` of the batches of what `plan` plans; `None` where a row of a batch depends on others.
@@ -61,17 +96,49 @@ where
 {
     let rows = part.rows(batching.size)?;
     let own = if rows.is_empty() { None } else { batching.of_rows::<T>(rows.len()) };
-    let Some(own) = own else { return Ok(None) };
-    let ahead = if run.parallel() > 0 { AHEAD } else { 0 };
-    let (state, batching) = (plan.pass.state(), batching.clone());
-    let (planned, members, end) = (VecDeque::new(), 0, None);
-    Ok(Some(Box::new(PlannedBatches { plan, batching, own, rows, planned, members, ahead, state, end })))
+    let Some(own) = own else {
+        let place = batching.stage.0 as usize;
+        run.note_unplanned(place, |id| format!("batch (stage {id}) calls a function for all of its rows"));
+        return Ok(None);
+    };
+    Ok(Some(pass_over_plan(plan, OfSize { batching: batching.clone(), own, rows }, run)))
 }
 
-impl<T, S, M> PlannedBatches<T, S, M>
+/// Batches of so many elements each.
+struct OfSize<M> {
+    batching: Arc<Batching<M>>,
+    /// The same for the part's rows alone.
+    own: Batching<M>,
+    rows: RowNumbers,
+}
+
+impl<T, M: MakeBatch<T>> PlanBatches<T> for OfSize<M> {
+    type Batch = M::Batch;
+
+    fn plan<S: Position>(&mut self, pass: &mut PlanPass<S>, cx: &mut Cx) -> Result<Option<BatchPlan>> {
+        let size = self.batching.size;
+        let mut rows = Vec::with_capacity(size);
+        while rows.len() < size {
+            let Some(stand_in) = pass.next(cx)? else { break };
+            rows.push(recipe(&stand_in)?);
+        }
+        let is_short = rows.len() < size;
+        if rows.is_empty() || (is_short && self.batching.remainder == Remainder::Drop) {
+            return Ok(None);
+        }
+        Ok(Some(BatchPlan { rows, own: (!is_short).then(|| self.rows.clone()) }))
+    }
+
+    fn make(&mut self, rows: Vec<T>, own: Option<&RowNumbers>, cx: &mut Cx) -> Result<M::Batch> {
+        let batching = if own.is_some() { &self.own } else { &*self.batching };
+        batching.make(rows, cx)
+    }
+}
+
+impl<T, S, B> PlannedBatches<T, S, B>
 where
     S: Position,
-    M: MakeBatch<T>,
+    B: PlanBatches<T>,
 {
     /// Plans until enough is planned.
     fn plan_ahead(&mut self, cx: &mut Cx) {
@@ -86,25 +153,17 @@ where
 
     /// Plans a batch, and has the elements of the part's rows expected.
     fn plan_batch(&mut self, cx: &mut Cx) -> Result<()> {
-        let size = self.batching.size;
-        let mut all = Vec::with_capacity(size);
-        while all.len() < size {
-            let Some(stand_in) = self.plan.pass.next(cx)? else {
-                self.end = Some(Ok(()));
-                break;
-            };
-            all.push(recipe(&stand_in)?);
-        }
-        let (is_all, digest) = (all.len() < size, digest_of(&all));
-        if all.is_empty() || (is_all && self.batching.remainder == Remainder::Drop) {
+        let Some(BatchPlan { mut rows, own }) = self.batches.plan(&mut self.plan.pass, cx)? else {
+            self.end = Some(Ok(()));
             return Ok(());
-        }
-        let recipes = match is_all {
-            true => all,
-            false => self.rows.iter().map(|row| std::mem::take(&mut all[row])).collect(),
+        };
+        let digest = digest_of(&rows);
+        let recipes = match &own {
+            None => rows,
+            Some(own) => own.iter().filter_map(|row| rows.get_mut(row).map(std::mem::take)).collect(),
         };
         self.expect(&recipes);
-        self.planned.push_back(Planned { recipes, is_all, digest, after: self.plan.pass.state() });
+        self.planned.push_back(Planned { recipes, own, digest, after: self.plan.pass.state() });
         Ok(())
     }
 
@@ -115,17 +174,18 @@ where
         }
     }
 
-    /// Makes the rows of a batch that are the part's own, or all of the last.
-    fn make(&mut self, planned: &Planned<S>, cx: &mut Cx) -> Result<Dealt<M::Batch>> {
-        let Planned { recipes, is_all, .. } = planned;
+    /// Makes the rows of a batch that are the part's own, or all of one that is not whole.
+    fn make(&mut self, planned: &Planned<S>, cx: &mut Cx) -> Result<Dealt<B::Batch>> {
+        let Planned { recipes, own, digest, .. } = planned;
         let mut rows = Vec::with_capacity(recipes.len());
         for recipe in recipes {
             rows.push(self.plan.make.make(recipe, cx)?);
         }
-        match is_all {
-            true => self.batching.make(rows, cx).map(Dealt::Whole),
-            false => Ok(Dealt::Own(self.own.make(rows, cx)?, self.rows.clone(), Some(planned.digest))),
-        }
+        let batch = self.batches.make(rows, own.as_ref(), cx)?;
+        Ok(match own {
+            None => Dealt::Whole(batch),
+            Some(own) => Dealt::Own(batch, own.clone(), Some(*digest)),
+        })
     }
 
     /// Expects again what is planned: a batch that failed has left some of its elements behind.
@@ -139,13 +199,13 @@ where
     }
 }
 
-impl<T, S, M> DatasetIterator for PlannedBatches<T, S, M>
+impl<T, S, B> DatasetIterator for PlannedBatches<T, S, B>
 where
     T: Send + 'static,
     S: Position,
-    M: MakeBatch<T>,
+    B: PlanBatches<T>,
 {
-    type Item = Dealt<M::Batch>;
+    type Item = Dealt<B::Batch>;
     type State = S;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {

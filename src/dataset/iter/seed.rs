@@ -18,6 +18,6 @@ impl<D: IterDataset> IterDataset for Seed<D> {
     }
 
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<D>>> {
-        self.parent.plan(planning)
+        planning.of(&self.parent)
     }
 }

@@ -1,14 +1,11 @@
 use super::DatasetIterator;
-use super::dealt::PartPass;
-use super::flow::{Flow, Flowing, PartPassBy, PlanBy};
+use super::flow::{Flow, Flowing, hands_on};
 use super::map_with_index::CounterState;
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::Memory;
-use crate::dataset::plan::Plan;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Role;
-use crate::element::Name;
 use crate::error::{Error, Result};
 
 /// See [`IterDataset::skip`](super::IterDataset::skip).
@@ -42,19 +39,7 @@ impl<I: DatasetIterator> Flow<I> for SkipFlow {
         Ok(IterSkipIter { parent, count: self.count, skipped: 0, stage })
     }
 
-    fn start_part(&self, parent: PartPass<I::Item, I::State>, stage: StageId) -> Result<Option<PartPassBy<I, Self>>>
-    where
-        I::Item: 'static,
-    {
-        Ok(Some(Box::new(Flow::start(self, parent, stage)?)))
-    }
-
-    fn start_plan(&self, parent: Plan<I::Item, I::State>, stage: StageId, _: &[Name]) -> Result<Option<PlanBy<I, Self>>>
-    where
-        I::Item: 'static,
-    {
-        parent.through(|pass| Flow::start(self, pass, stage))
-    }
+    hands_on!(elements, batches);
 }
 
 /// A pass over [`IterSkip`].

@@ -5,7 +5,7 @@ use super::fan::{FanOut, FanStream};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Filter, Map, MapDataset, TryMap};
-use crate::dataset::plan::{Keyed, Own, Plan, PlanOf, Planning};
+use crate::dataset::plan::{Keyed, Own, Plan, PlanOf, Planning, Visit};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::prefix::{Prefix, PrefixOptions, StreamState};
@@ -170,11 +170,13 @@ where
 
     fn iter(&self, run: &Runtime) -> Result<StreamIter<D>> {
         let roots = Roots::new(self.dataset.clone(), None, run, self.stage)?;
-        Ok(StreamIter { prefix: Prefix::new(roots, self.options), stage: self.stage })
+        Ok(StreamIter { prefix: Prefix::new(roots, self.options).noted(run, self.stage), stage: self.stage })
     }
 
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
-        let Some(keys) = planning.keys(&self.dataset, |element, visit| visit(element))? else { return Ok(None) };
+        let visit: Visit<D::Item> = |element, visit| visit(element);
+        let Some(keys) = planning.keys(&self.dataset, visit)? else { return Ok(None) };
+        planning.record(self.stage, &keys, visit);
         let keyed = Arc::new(Keyed::new(keys.clone(), self.dataset.len(), planning));
         let roots = Roots::new(keyed, None, &planning.run.on_one_thread(), self.stage)?;
         let pass = StreamIter { prefix: Prefix::new(roots, self.options), stage: self.stage };

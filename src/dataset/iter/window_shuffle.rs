@@ -1,15 +1,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::DatasetIterator;
-use super::flow::{Flow, Flowing, PlanBy};
+use super::flow::{Flow, Flowing, hands_on};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::{Held, Memory};
-use crate::dataset::plan::Plan;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::seeds::StageSeed;
 use crate::dataset::stage::Role;
-use crate::element::Name;
 use crate::error::{Error, Result};
 use crate::rng::{DEFAULT_ROUNDS, permutation};
 
@@ -57,12 +55,7 @@ impl<I: DatasetIterator<Item: Send>> Flow<I> for WindowFlow {
         Ok(IterWindowShuffleIter { parent, window, seed, start, number: 0, given: 0, filling, shuffled, stage })
     }
 
-    fn start_plan(&self, parent: Plan<I::Item, I::State>, stage: StageId, _: &[Name]) -> Result<Option<PlanBy<I, Self>>>
-    where
-        I::Item: 'static,
-    {
-        parent.through(|pass| Flow::start(self, pass, stage))
-    }
+    hands_on!(elements);
 }
 
 /// A pass over [`IterWindowShuffle`].

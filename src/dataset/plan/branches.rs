@@ -31,8 +31,12 @@ impl<T> Branches<T> {
     {
         let (mut passes, mut branches) = (Vec::new(), Vec::new());
         for (parent, offset) in parents.iter().zip(offsets(parents)) {
-            let plan: Option<PlanOf<D>> = parent.plan(&planning.offset(offset))?;
-            let Some(plan) = plan.filter(|plan| plan.single) else { return Ok(None) };
+            let planning = planning.offset(offset);
+            let plan: Option<PlanOf<D>> = planning.of(parent)?;
+            let Some(plan) = plan.filter(|plan| plan.single) else {
+                planning.refuse(parent, "makes rows of several elements, and those are planned of one stream alone");
+                return Ok(None);
+            };
             passes.push((plan.pass, offset));
             branches.push(Branch { make: plan.make, end: planning.next_leaf(), offset });
         }

@@ -30,20 +30,43 @@ impl PrefixKeys {
     where
         D: MapDataset + 'static,
     {
-        let Some(found) = sources(&**prefix) else { return Ok(None) };
+        let found = match sources(&**prefix) {
+            Ok(found) => found,
+            Err(stage) => {
+                let why = if stage.role() == Role::Source { NO_RECORDS } else { NO_KEYS };
+                run.note_unplanned(place_of(&**prefix, stage), |id| format!("{} (stage {id}) {why}", stage.name()));
+                return Ok(None);
+            }
+        };
         let kept: &dyn KeySource = match run.keys() {
             Some(kept) => kept,
             None if found.iter().all(SourceOf::knows_lengths) => &Recompute,
-            None => return Ok(None),
+            None => {
+                run.note_unplanned(0, |_| "there are no keys".to_owned());
+                return Ok(None);
+            }
         };
         let mut sources = HashMap::new();
         for source in found {
             let address = source.address;
             let keyed: Arc<dyn Keyed> = Arc::new(RecordsOf::new(prefix.clone(), source, names, visit));
-            let Some(keys) = kept.find(&keyed)? else { return Ok(None) };
+            let Some(keys) = kept.find(&keyed)? else {
+                run.note_unplanned(0, |_| format!("there are no keys of {}", keyed.lines().join(" → ")));
+                return Ok(None);
+            };
             sources.insert(address, keys);
         }
         Ok(Some(Arc::new(Self { prefix: prefix.clone(), sources })))
+    }
+
+    /// Notes the key of an index that was evaluated, where its record is to have one.
+    pub(super) fn note(&self, index: u64, key: Key, lens: &[u32]) {
+        if let [(address, Record { index: record, .. })] =
+            Upcoming::follow(index, |next| self.prefix.will_read(next)).as_slice()
+            && let Some(keys) = self.sources.get(address)
+        {
+            keys.note(*record, key, lens);
+        }
     }
 
     /// The key of an index, and the lengths of each element that it yields, behind `lens`.
@@ -79,22 +102,43 @@ impl SourceOf {
     }
 }
 
-/// The sources of `prefix`; `None` where an index is made of several records, or what becomes of a record depends on where it stands.
-fn sources(prefix: &dyn Stage) -> Option<Vec<SourceOf>> {
+/// The reason of a stage in front of a border because of which records have no keys.
+const NO_KEYS: &str = "makes an element of several, or another at another index, and keys are of single records";
+
+/// The same of a source.
+const NO_RECORDS: &str = "has no records that are counted and read one by one, and keys are of those";
+
+/// The place of `stage` among the stages of `prefix`.
+fn place_of(prefix: &dyn Stage, stage: &dyn Stage) -> usize {
+    let mut place = 0;
+    prefix.walk(&mut |id, other| {
+        if other.address() == stage.address() && other.name() == stage.name() {
+            place = id;
+        }
+    });
+    place
+}
+
+/// The sources of `prefix`; the stage that makes an element of several records, or another of the same record elsewhere, is the error.
+fn sources(prefix: &dyn Stage) -> std::result::Result<Vec<SourceOf>, &dyn Stage> {
     let mut found = Vec::new();
     descend(prefix, &mut Vec::new(), &mut found)?;
-    Some(found)
+    Ok(found)
 }
 
 /// Goes down to the sources; `behind` are the stages that were passed, the last one first.
-fn descend(stage: &dyn Stage, behind: &mut Vec<String>, found: &mut Vec<SourceOf>) -> Option<()> {
+fn descend<'a>(
+    stage: &'a dyn Stage,
+    behind: &mut Vec<String>,
+    found: &mut Vec<SourceOf>,
+) -> std::result::Result<(), &'a dyn Stage> {
     match (stage.role(), stage.parents().as_slice()) {
         (Role::Source, []) => {
             let lines = std::iter::once(label(stage)).chain(behind.iter().rev().cloned()).collect();
             found.push(SourceOf {
                 address: stage.address(),
                 lines,
-                records: stage.records()?,
+                records: stage.records().ok_or(stage)?,
                 is_mapped: stage.is_mapped(),
             });
         }
@@ -109,7 +153,7 @@ fn descend(stage: &dyn Stage, behind: &mut Vec<String>, found: &mut Vec<SourceOf
             descend(*parent, behind, found)?;
             behind.pop();
         }
-        _ => return None,
+        _ => return Err(stage),
     }
-    Some(())
+    Ok(())
 }

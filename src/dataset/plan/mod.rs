@@ -9,6 +9,7 @@
 mod branches;
 mod keyed;
 mod keys;
+mod noted;
 mod own;
 mod records;
 mod stand_in;
@@ -20,14 +21,16 @@ use std::sync::Arc;
 pub(in crate::dataset) use branches::Branches;
 pub(in crate::dataset) use keyed::{Keyed, KeyedPieces};
 pub(in crate::dataset) use keys::PrefixKeys;
+pub(in crate::dataset) use noted::Noted;
 pub(in crate::dataset) use own::{Own, OwnPieces};
-use records::Visit;
+pub(in crate::dataset) use records::Visit;
 #[cfg(feature = "python")]
 pub(crate) use records::read_also;
 pub(crate) use stand_in::{Member, Recipe, cut_value, digest_of, fields, is_stand_in, recipe};
 
 use super::iter::DatasetIterator;
-use crate::cx::Cx;
+use crate::cx::{Cx, StageId};
+use crate::dataset::stage::{Role, Stage};
 use crate::dataset::{IterDataset, MapDataset};
 use crate::element::{Element, Name};
 use crate::error::Result;
@@ -64,6 +67,11 @@ pub(crate) trait Make<T>: Send {
     fn forget(&mut self) -> Result<()>;
 }
 
+/// The reason of a stage that has no plan and gives no reason of its own.
+pub(crate) const UNPLANNED: &str = "does not say how it plans, so that it needs the elements themselves";
+/// The reason of a source of a stream.
+const IN_ORDER: &str = "is read in order, and keys are of records with random access";
+
 /// What a plan is started with.
 pub struct Planning<'a> {
     /// Who evaluates elements.
@@ -74,10 +82,29 @@ pub struct Planning<'a> {
 }
 
 impl Planning<'_> {
-    /// Starts a plan of `dataset`, of whose elements no lengths are asked; `None` where there are no keys, or a stage decides by payload.
-    pub(crate) fn plan<D: IterDataset>(dataset: &D, run: &Runtime) -> Result<Option<PlanOf<D>>> {
+    /// Starts a plan of `dataset`, of whose elements the lengths of the arrays `names` are asked; `None` where there are no keys, or a stage
+    /// decides by payload.
+    pub(crate) fn plan<D: IterDataset>(dataset: &D, names: &[Name], run: &Runtime) -> Result<Option<PlanOf<D>>> {
         let leaves = Cell::new(0);
-        dataset.plan(&Planning { run: run.clone(), names: &[], leaves: &leaves })
+        Planning { run: run.clone(), names, leaves: &leaves }.of(dataset)
+    }
+
+    /// Plans a parent: what a stage with a plan of its own asks first. Where there is none, that is noted of the first stage that has none.
+    ///
+    /// # Errors
+    /// Those of its [`plan`](IterDataset::plan).
+    pub fn of<D: IterDataset>(&self, dataset: &D) -> Result<Option<PlanOf<D>>> {
+        let plan = dataset.plan(self)?;
+        if plan.is_none() {
+            let is_source = dataset.role() == Role::Source;
+            self.refuse(dataset, if is_source { IN_ORDER } else { UNPLANNED });
+        }
+        Ok(plan)
+    }
+
+    /// Notes why `stage` has no plan, unless that was noted of one before it.
+    pub(crate) fn refuse(&self, stage: &dyn Stage, why: &str) {
+        self.run.note_unplanned(stage.count() - 1, |id| format!("{} (stage {id}) {why}", stage.name()));
     }
 
     /// The same for a parent that is asked for the lengths of other arrays.
@@ -99,6 +126,12 @@ impl Planning<'_> {
             return Ok(None);
         }
         PrefixKeys::find(prefix, self.names, visit, &self.run)
+    }
+
+    /// Has the pass over the border `stage` note the keys of what it evaluates, where keys are recorded.
+    pub(in crate::dataset) fn record<T: 'static>(&self, stage: StageId, keys: &Arc<PrefixKeys>, visit: Visit<T>) {
+        let names = self.names.iter().map(Name::to_string).collect();
+        self.run.have_noted(stage, || Arc::new(Noted::new(keys.clone(), names, visit)));
     }
 
     /// The number of the next border.

@@ -58,29 +58,29 @@ impl<D: MapDataset> RecordsOf<D> {
     pub(super) fn new(prefix: Arc<D>, source: SourceOf, names: &[Name], visit: Visit<D::Item>) -> Self {
         Self { prefix, source, names: names.iter().map(Name::to_string).collect(), visit }
     }
+}
 
-    /// The number of elements that a record has yielded, and their lengths, behind `lens`.
-    fn measure(&self, yielded: &D::Item, lens: &mut Vec<u32>) -> Result<Key> {
-        let mut count = 0u32;
-        (self.visit)(yielded, &mut |element| {
-            count = count.saturating_add(1);
-            self.lengths(element, lens)
-        })?;
-        Ok(Key::Elements(count))
-    }
+/// The number of elements that a record has yielded, and the lengths of the arrays `names` of each, behind `lens`.
+pub(super) fn measure<T>(yielded: &T, names: &[String], visit: Visit<T>, lens: &mut Vec<u32>) -> Result<Key> {
+    let mut count = 0u32;
+    visit(yielded, &mut |element| {
+        count = count.saturating_add(1);
+        lengths(element, names, lens)
+    })?;
+    Ok(Key::Elements(count))
+}
 
-    fn lengths(&self, element: &dyn Any, lens: &mut Vec<u32>) -> Result<()> {
-        if self.names.is_empty() {
-            return Ok(());
-        }
-        let element =
-            as_element(element).ok_or_else(|| Error::config("lengths are asked of elements that have no arrays"))??;
-        for name in &self.names {
-            let len = length(&element, name)?;
-            lens.push(u32::try_from(len).map_err(|_| Error::data(format!("{name:?} has {len} cells")))?);
-        }
-        Ok(())
+fn lengths(element: &dyn Any, names: &[String], lens: &mut Vec<u32>) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
     }
+    let element =
+        as_element(element).ok_or_else(|| Error::config("lengths are asked of elements that have no arrays"))??;
+    for name in names {
+        let len = length(&element, name)?;
+        lens.push(u32::try_from(len).map_err(|_| Error::data(format!("{name:?} has {len} cells")))?);
+    }
+    Ok(())
 }
 
 impl<D: MapDataset + 'static> Keyed for RecordsOf<D> {
@@ -109,7 +109,7 @@ impl<D: MapDataset + 'static> Keyed for RecordsOf<D> {
             for (slot, record) in evaluated.into_iter().zip(at..) {
                 lens.clear();
                 let key = match slot {
-                    Ok(Some(yielded)) => self.measure(&yielded, &mut lens),
+                    Ok(Some(yielded)) => measure(&yielded, &self.names, self.visit, &mut lens),
                     Ok(None) => Ok(Key::Elements(0)),
                     Err(error) => Err(error),
                 };

@@ -1,15 +1,19 @@
 //! Slots of the elementwise prefix in order, bad records and dropped elements passed over.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::chunks::Roots;
 use super::evaluate::{Apart, Gather};
 use super::skipping::{BadRecords, Skipping};
 use super::thresholds::{FilterThresholds, WINDOW, Watch};
-use crate::cx::Cx;
+use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
+use crate::dataset::plan::Noted;
 use crate::element::{Name, Ragged};
 use crate::error::{Error, Result};
+use crate::exec::Runtime;
 
 /// Options of reading a prefix: part of what shapes the data.
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,6 +83,8 @@ pub(in crate::dataset) struct Prefix<D: MapDataset, G: Gather<D::Item> = Apart> 
     roots: Roots<D, G>,
     bad: Skipping,
     watch: Watch,
+    /// Who notes the keys of what comes, if anybody does.
+    noted: Option<Arc<Noted<D::Item>>>,
     /// Position before the slot that was read last.
     pub(in crate::dataset) before: StreamState,
 }
@@ -91,7 +97,15 @@ where
 {
     pub(in crate::dataset) fn new(roots: Roots<D, G>, options: PrefixOptions) -> Self {
         let watch = Watch::new(options.thresholds);
-        Self { roots, bad: Skipping::new(options.bad), watch, before: StreamState::default() }
+        Self { roots, bad: Skipping::new(options.bad), watch, noted: None, before: StreamState::default() }
+    }
+
+    /// The same of the border `stage`, where the keys of what passes it may be recorded.
+    pub(in crate::dataset) fn noted(self, run: &Runtime, stage: StageId) -> Self
+    where
+        D::Item: 'static,
+    {
+        Self { noted: run.noted(stage), ..self }
     }
 
     /// The next element. One that is `empty` is handed out, but counts as dropped.
@@ -103,7 +117,11 @@ where
     ) -> Result<Option<D::Item>> {
         loop {
             self.before = self.state();
+            let index = self.roots.position();
             let Some(slot) = self.roots.next(cx) else { return Ok(None) };
+            if let Some(noted) = &self.noted {
+                noted.note(index, &slot);
+            }
             let slot = match slot {
                 Ok(slot) => {
                     self.bad.good();
@@ -121,6 +139,9 @@ where
     /// Moves elements into `out`, at most so many, and as many as there are at hand or are evaluated in a moment: how many.
     /// None, where [`next`](Self::next) says what comes.
     pub(in crate::dataset) fn next_run(&mut self, most: usize, out: &mut Vec<D::Item>, cx: &mut Cx) -> usize {
+        if self.noted.is_some() {
+            return 0;
+        }
         let most = self.unjudged().map_or(most, |unjudged| most.min(unjudged as usize));
         let count = self.roots.next_run(most, out, cx);
         self.watch.pass(count as u64);
@@ -132,6 +153,9 @@ where
 
     /// The rows that stand for the next elements, where they are to be had without those; they are not consumed.
     pub(in crate::dataset) fn next_ragged(&mut self, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        if self.noted.is_some() {
+            return None;
+        }
         self.roots.next_ragged(self.unjudged().unwrap_or(u64::MAX), names, cx)
     }
 

@@ -9,12 +9,15 @@ use serde::{Deserialize, Serialize};
 use super::rows::{in_feature, number_bytes};
 use super::tracked::{ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::{Flow, Flowing};
+use crate::dataset::iter::{BatchPlan, Flow, Flowing, PartPassBy, PlanBatches, Position, pass_over_plan};
+use crate::dataset::plan::{Plan, PlanPass, Recipe, is_stand_in, recipe};
 use crate::dataset::{self, DatasetIterator, Facts, Memory, Remainder, Role};
 use crate::element::{Array, DType, Element, Name, Value};
 use crate::error::{Error, Result};
+use crate::exec::Runtime;
 use crate::pack::bucket::{BatchSize, BucketOptions, BucketPlanner};
 use crate::pack::held::{Held, HeldState};
+use crate::part::{Part, RowNumbers};
 
 const NAME: &str = "length_buckets";
 
@@ -152,6 +155,76 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for LengthBucketsFlow {
             ended: false,
         })
     }
+
+    fn asks(&self, _: &[Name]) -> Vec<Name> {
+        self.0.features.clone()
+    }
+
+    fn makes_batches(&self) -> bool {
+        true
+    }
+
+    fn start_batches(
+        &self,
+        parent: Plan<Element, I::State>,
+        stage: StageId,
+        run: &Runtime,
+        part: &Part,
+    ) -> Result<Option<PartPassBy<I, Self>>> {
+        if !parent.single {
+            return Ok(None);
+        }
+        let plan = Plan { pass: Box::new(Flow::start(self, parent.pass, stage)?), make: parent.make, single: false };
+        let batches = PlannedBuckets { options: self.0.clone(), part: part.clone(), stage };
+        Ok(Some(pass_over_plan(plan, batches, run)))
+    }
+
+    fn unplanned(&self) -> &'static str {
+        "makes batches itself, and what stands behind it would make rows of those"
+    }
+}
+
+/// The field of a planned batch that says how many rows a full one of its bucket has.
+const FULL: Name = Name::new_static("\0full");
+
+/// Batches of buckets whose elements were planned. Of a short one each host makes all rows.
+struct PlannedBuckets {
+    options: Arc<LengthBucketOptions>,
+    part: Part,
+    stage: StageId,
+}
+
+impl PlanBatches<Element> for PlannedBuckets {
+    type Batch = Element;
+
+    fn plan<S: Position>(&mut self, pass: &mut PlanPass<S>, cx: &mut Cx) -> Result<Option<BatchPlan>> {
+        let Some(batch) = pass.next(cx)? else { return Ok(None) };
+        let full = batch.array(&FULL)?.as_slice::<u64>()?.first().copied().unwrap_or_default();
+        let rows: Vec<Recipe> = recipe(&batch)?.iter().map(|member| Recipe::from([member.clone()])).collect();
+        // A batch that does not divide is named where its rows are taken.
+        let own = self.part.rows(rows.len()).ok().filter(|own| rows.len() as u64 == full && !own.is_empty());
+        Ok(Some(BatchPlan { rows, own }))
+    }
+
+    fn make(&mut self, rows: Vec<Element>, own: Option<&RowNumbers>, cx: &mut Cx) -> Result<Element> {
+        let made = cx.timed_exactly(self.stage, || {
+            let buckets = &self.options.buckets;
+            let first = rows.first().ok_or_else(|| Error::state("a batch was planned of no element"))?;
+            let bucket = buckets.bucket_of(length(&self.options, first)?);
+            let (boundary, full) =
+                buckets
+                    .boundaries
+                    .get(bucket)
+                    .copied()
+                    .zip(buckets.sizes()?.get(bucket).copied())
+                    .ok_or_else(|| Error::state("an element was planned that is too long for all buckets"))?;
+            let count = if own.is_none() && self.options.remainder.is_none() { full } else { rows.len() };
+            stack(&self.options, &rows, count, boundary)
+        });
+        let batch = made.map_err(|error| cx.blame(self.stage, NAME, error))?;
+        cx.produced(self.stage, 0, batch.nbytes() as u64);
+        Ok(batch)
+    }
 }
 
 /// A pass over [`LengthBuckets`].
@@ -219,7 +292,10 @@ impl<I: DatasetIterator<Item = Element>> LengthBucketsIter<I> {
             None => full,
             Some(_) => elements.len(),
         };
-        let batch = cx.timed_exactly(self.stage, || stack(&self.options, &elements, rows, boundary));
+        let batch = cx.timed_exactly(self.stage, || match is_stand_in(&elements[0]) {
+            true => planned(&self.options, &elements, full),
+            false => stack(&self.options, &elements, rows, boundary),
+        });
         batch.map(|batch| Some(Some(batch))).map_err(|error| cx.blame(self.stage, NAME, error))
     }
 
@@ -243,6 +319,16 @@ fn stack(options: &LengthBucketOptions, elements: &[Element], rows: usize, bound
         batch.insert(name, values);
         batch.insert(format!("{name}_lengths"), Array::from_vec(lens));
     }
+    list_others(options, elements, batch)
+}
+
+/// Stands for a batch of `elements`, of which a full one has so many.
+fn planned(options: &LengthBucketOptions, elements: &[Element], full: usize) -> Result<Element> {
+    list_others(options, elements, Element::new().with(FULL, Array::scalar(full as u64)))
+}
+
+/// Adds to `batch` lists of the fields that are no features.
+fn list_others(options: &LengthBucketOptions, elements: &[Element], mut batch: Element) -> Result<Element> {
     let others = elements[0].iter().filter(|(name, _)| !options.features.iter().any(|feature| feature == name));
     for (name, _) in others {
         let list = elements.iter().map(|element| element.field(name).cloned()).collect::<Result<Vec<_>>>()?;

@@ -11,7 +11,7 @@ use super::kernel::Kernel;
 use super::made::{MadeBy, MakeRows};
 use super::notes::Notes;
 use super::order::row_order;
-use super::plan::GroupPlan;
+use super::plan::{GroupPlan, PACKED};
 use super::tracked::{NextRows, ParentState, Tracked};
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{Flow, Flowing, PlanBy};
@@ -90,6 +90,15 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for GroupPackFlow {
         }
         let make = MakeRows::new(parent.make, MadeBy::Group(self.0.clone()), stage);
         Ok(Some(Plan { pass: Box::new(Flow::start(self, parent.pass, stage)?), make: Box::new(make), single: false }))
+    }
+
+    fn unplanned(&self) -> &'static str {
+        match self.0.is_by_lengths() {
+            true => PACKED,
+            false => {
+                "orders its rows by the mean of a feature (`shuffle_bins_group_by_feature`), and keys say how long elements are, not what is in them"
+            }
+        }
     }
 }
 

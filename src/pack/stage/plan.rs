@@ -12,6 +12,10 @@ use crate::pack::concat::{ConcatOptions, ConcatThenSplit};
 use crate::pack::feature::Feature;
 use crate::pack::group::GroupPacker;
 
+/// The reason of a stage whose rows are to be packed again.
+pub(super) const PACKED: &str =
+    "makes rows of several elements, and a stage behind it decides by the lengths of those, which no key says";
+
 /// The options and kernel of a stage that packs group by group.
 #[derive(Clone, Debug)]
 pub(super) enum GroupPlan {

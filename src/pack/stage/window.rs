@@ -11,6 +11,7 @@ use super::kernel::PartOf;
 use super::made::{MadeBy, MakeRows};
 use super::notes::Notes;
 use super::options::WindowPackOptions;
+use super::plan::PACKED;
 use super::sequences::Sequences;
 use super::tracked::{NextRows, ParentState, Tracked};
 use crate::cx::{Cx, StageId};
@@ -99,6 +100,10 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for WindowPackFlow {
         }
         let make = MakeRows::new(parent.make, MadeBy::Window(self.0.clone()), stage);
         Ok(Some(Plan { pass: Box::new(Flow::start(self, parent.pass, stage)?), make: Box::new(make), single: false }))
+    }
+
+    fn unplanned(&self) -> &'static str {
+        PACKED
     }
 }
 

@@ -177,7 +177,7 @@ where
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
         let Stream { dataset, options, stage } = &self.parent;
         let gather = Some(&self.batching).filter(|_| self.is_by_index());
-        let prefix = Prefix::new(Roots::new(dataset.clone(), gather, run, *stage)?, *options);
+        let prefix = Prefix::new(Roots::new(dataset.clone(), gather, run, *stage)?, *options).noted(run, *stage);
         let batching = self.batching.clone();
         Ok(StreamBatchIter { start: prefix.state(), prefix, batching, items: Vec::new(), border: *stage })
     }
@@ -186,7 +186,7 @@ where
         if self.is_by_index() {
             return self.pass_over(run, part);
         }
-        match Planning::plan(&self.parent, run)? {
+        match Planning::plan(&self.parent, &[], run)? {
             Some(plan) => planned(plan, &self.batching, run, part),
             None => Ok(None),
         }

@@ -1,0 +1,381 @@
+//! Keys that a pass writes down while it evaluates everything.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use rayon::prelude::*;
+
+use super::find::{KeySource, Keyed, Keys};
+use super::folder::{KeyFolder, head};
+use super::{BLOCK, Key, KeyBlock, KeyWriter, slots_of};
+use crate::cores;
+use crate::error::{Error, Result};
+use crate::sync::Locked;
+use crate::units::grouped;
+
+/// Bytes of keys of one source that are held until their blocks are whole: those of some thirty million records of one element each.
+const MOST_HELD: usize = 512 << 20;
+
+/// Has the keys of sources that have no file yet written down, record by record, in whatever order a pass comes to them.
+///
+/// A file is written block by block, in their order; blocks whose records have come in another order wait in memory. Once it is whole it has its
+/// name, and before that it is a part file, with which the next pass, or `gristmill index --keys`, goes on behind its last block.
+pub struct KeyRecorder {
+    folder: KeyFolder,
+    recordings: Mutex<Vec<Arc<Recording>>>,
+    /// The reason for which keys would not help.
+    useless: OnceLock<String>,
+}
+
+impl KeyRecorder {
+    pub(super) fn new(folder: KeyFolder) -> Self {
+        Self { folder, recordings: Mutex::default(), useless: OnceLock::new() }
+    }
+
+    /// Records nothing, because keys would not help.
+    pub(crate) fn refuse(&self, why: &str) {
+        self.recordings.locked().clear();
+        self.useless.get_or_init(|| why.to_owned());
+    }
+
+    /// Evaluates the records that a pass which has ended did not come to, where those are not more than the others; on all cores, or on this thread.
+    pub(crate) fn complete(&self, on_all_cores: bool) {
+        let recordings = self.recordings.locked().clone();
+        recordings.iter().for_each(|recording| recording.complete(on_all_cores));
+    }
+
+    /// Says of each source how far its keys are written.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let useless = self.useless.get().map(|why| format!("keys are not recorded, as they would not help: {why}"));
+        let recordings = self.recordings.locked();
+        useless.into_iter().chain(recordings.iter().filter_map(|recording| recording.remark())).collect()
+    }
+}
+
+impl KeySource for KeyRecorder {
+    fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>> {
+        if let Some(keys) = self.folder.find(keyed)? {
+            return Ok(Some(keys));
+        }
+        let mut recordings = self.recordings.locked();
+        // Several borders may read one source, and one mix several times.
+        let known = recordings.iter().find(|known| known.is_of(&**keyed)).cloned();
+        let recording = match known {
+            Some(known) => known,
+            None => {
+                let recording = Arc::new(Recording::new(self.folder.file(&**keyed), keyed));
+                recordings.push(recording.clone());
+                recording
+            }
+        };
+        Ok(Some(recording))
+    }
+}
+
+impl std::fmt::Debug for KeyRecorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "KeyRecorder({})", self.folder.path().display())
+    }
+}
+
+/// The keys of one source, as they come.
+struct Recording {
+    keyed: Arc<dyn Keyed>,
+    state: Mutex<State>,
+}
+
+struct State {
+    file: File,
+    /// Blocks behind those that are written, by their numbers.
+    open: BTreeMap<u64, OpenBlock>,
+    /// Bytes of those, and how many there may be.
+    held: usize,
+    most_held: usize,
+}
+
+/// A key file on its way.
+enum File {
+    /// No key has come.
+    NotBegun(PathBuf),
+    Writing(Box<KeyWriter>),
+    Whole,
+    /// Nothing more is written, for a reason. What was stays, for others to go on with.
+    GivenUp(String),
+}
+
+impl Recording {
+    fn new(path: PathBuf, keyed: &Arc<dyn Keyed>) -> Self {
+        let state = Mutex::new(State::new(File::NotBegun(path)));
+        Self { keyed: keyed.clone(), state }
+    }
+
+    fn is_of(&self, keyed: &dyn Keyed) -> bool {
+        (self.keyed.lines(), self.keyed.names()) == (keyed.lines(), keyed.names())
+    }
+
+    fn complete(&self, on_all_cores: bool) {
+        if !self.state.locked().is_mostly_seen(self.keyed.records()) {
+            return;
+        }
+        let mut before = Vec::new();
+        loop {
+            let missing = self.state.locked().missing_of_next_block(self.keyed.records());
+            if missing.is_empty() || missing == before {
+                return;
+            }
+            before.clone_from(&missing);
+            for made in self.make(missing, on_all_cores) {
+                match made {
+                    Ok(keys) => keys.iter().for_each(|(record, key, lens)| self.note(*record, *key, lens)),
+                    Err(error) => self.state.locked().give_up(&error),
+                }
+            }
+        }
+    }
+
+    /// Makes the keys of runs of records.
+    fn make(&self, runs: Vec<Range<u64>>, on_all_cores: bool) -> Vec<Result<Vec<Made>>> {
+        let make = |run: Range<u64>| {
+            let (mut record, mut made) = (run.start, Vec::new());
+            self.keyed.make(run, &mut |key, lens| {
+                made.push((record, key, lens.into()));
+                record += 1;
+            })?;
+            Ok(made)
+        };
+        match on_all_cores {
+            true => cores::on_all(|| runs.into_par_iter().map(make).collect()),
+            false => runs.into_iter().map(make).collect(),
+        }
+    }
+
+    fn remark(&self) -> Option<String> {
+        let source = self.keyed.lines().first().map_or("", String::as_str);
+        match &self.state.locked().file {
+            File::NotBegun(_) => None,
+            File::Whole => Some(format!("keys of {source} are recorded: the next start plans by them")),
+            File::GivenUp(why) => Some(format!("keys of {source} are not recorded: {why}")),
+            File::Writing(writer) => {
+                let (written, all) = (grouped(writer.next_slot()), grouped(self.keyed.records()));
+                let rest = "the next pass or `gristmill index --keys` goes on with them";
+                Some(format!("keys of {source}: those of the first {written} of {all} records are written; {rest}"))
+            }
+        }
+    }
+}
+
+impl Keys for Recording {
+    fn key(&self, record: u64, _: &mut Vec<u32>) -> Result<Key> {
+        Err(Error::state(format!("record {record} has no key yet")))
+    }
+
+    fn note(&self, record: u64, key: Key, lens: &[u32]) {
+        let mut state = self.state.locked();
+        // A pass is not stopped because its keys cannot be written.
+        if let Err(error) = state.note(record, key, lens, &*self.keyed) {
+            state.give_up(&error);
+        }
+    }
+}
+
+/// A record, its key, and the lengths of its elements.
+type Made = (u64, Key, Box<[u32]>);
+/// Records of which one thread makes the keys at a time.
+const TOGETHER: u64 = 512;
+
+impl State {
+    fn new(file: File) -> Self {
+        Self { file, open: BTreeMap::new(), held: 0, most_held: MOST_HELD }
+    }
+
+    fn note(&mut self, record: u64, key: Key, lens: &[u32], keyed: &dyn Keyed) -> Result<()> {
+        if let File::NotBegun(path) = &self.file {
+            path.parent().map_or(Ok(()), |folder| std::fs::create_dir_all(folder).map_err(|e| Error::io(e, folder)))?;
+            self.file = File::Writing(Box::new(KeyWriter::resume(path, head(keyed))?));
+            // A part file may lack its end alone.
+            self.write_whole_blocks()?;
+        }
+        let (records, columns) = (keyed.records(), keyed.names().len());
+        let is_new = matches!(&self.file, File::Writing(writer) if (writer.next_slot()..records).contains(&record));
+        if !is_new {
+            return Ok(());
+        }
+        let number = record / BLOCK as u64;
+        let block = self.open.entry(number).or_insert_with(|| OpenBlock::new(slots_of(number, records), columns));
+        let before = if block.is_new() { 0 } else { block.bytes() };
+        block.put((record % BLOCK as u64) as usize, key, lens);
+        self.held += block.bytes() - before;
+        if self.held > self.most_held {
+            let mib = self.most_held >> 20;
+            let text = format!(
+                "records come in another order than their own, and {mib} MiB of keys wait for blocks to be whole"
+            );
+            return Err(Error::config(text).help("`gristmill index --keys` makes them"));
+        }
+        self.write_whole_blocks()
+    }
+
+    #[cold]
+    fn give_up(&mut self, error: &Error) {
+        tracing::warn!("keys are not recorded any more: {error}");
+        *self = Self::new(File::GivenUp(error.to_string()));
+    }
+
+    /// Whether keys have come of half the records, and some are missing.
+    fn is_mostly_seen(&self, records: u64) -> bool {
+        let File::Writing(writer) = &self.file else { return false };
+        let open: usize = self.open.values().map(|block| block.keys.len() - block.missing).sum();
+        (writer.next_slot() + open as u64).saturating_mul(2) >= records
+    }
+
+    /// Runs of records without keys in the block that is to be written next; none where no file is written any more.
+    fn missing_of_next_block(&self, records: u64) -> Vec<Range<u64>> {
+        let File::Writing(writer) = &self.file else { return Vec::new() };
+        let first = writer.next_slot();
+        let block = self.open.get(&(first / BLOCK as u64));
+        let is_missing = |record: &u64| block.is_none_or(|block| block.is_missing((record - first) as usize));
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for record in (first..first + slots_of(first / BLOCK as u64, records) as u64).filter(is_missing) {
+            match runs.last_mut() {
+                Some(run) if run.end == record && run.end - run.start < TOGETHER => run.end += 1,
+                _ => runs.push(record..record + 1),
+            }
+        }
+        runs
+    }
+
+    /// Writes the blocks that come next and are whole, and ends the file behind the last.
+    fn write_whole_blocks(&mut self) -> Result<()> {
+        while let File::Writing(writer) = &mut self.file {
+            if writer.slots_wanted() == 0 {
+                return match std::mem::replace(&mut self.file, File::Whole) {
+                    File::Writing(writer) => writer.finish(),
+                    _ => Ok(()),
+                };
+            }
+            let number = writer.next_slot() / BLOCK as u64;
+            let Some(block) = self.open.get(&number).filter(|block| block.missing == 0) else { return Ok(()) };
+            writer.push_block(&block.close()?)?;
+            self.held -= block.bytes();
+            self.open.remove(&number);
+        }
+        Ok(())
+    }
+}
+
+/// A block of which some keys are there.
+struct OpenBlock {
+    columns: usize,
+    /// Of each slot its key, and where its lengths begin.
+    keys: Vec<Option<(Key, u32)>>,
+    /// Lengths, as they have come.
+    lens: Vec<u32>,
+    missing: usize,
+}
+
+impl OpenBlock {
+    fn new(slots: usize, columns: usize) -> Self {
+        Self { columns, keys: vec![None; slots], lens: Vec::new(), missing: slots }
+    }
+
+    fn is_new(&self) -> bool {
+        self.missing == self.keys.len()
+    }
+
+    fn is_missing(&self, slot: usize) -> bool {
+        matches!(self.keys.get(slot), Some(None))
+    }
+
+    /// Bytes of memory.
+    fn bytes(&self) -> usize {
+        self.keys.len() * size_of::<Option<(Key, u32)>>() + self.lens.capacity() * size_of::<u32>()
+    }
+
+    /// Puts a key where none is. One that comes again, in another epoch or behind a restore, changes nothing.
+    fn put(&mut self, slot: usize, key: Key, lens: &[u32]) {
+        let start = u32::try_from(self.lens.len()).ok();
+        if let (Some(empty @ None), Some(start)) = (self.keys.get_mut(slot), start) {
+            *empty = Some((key, start));
+            self.lens.extend_from_slice(lens);
+            self.missing -= 1;
+        }
+    }
+
+    /// The same as a block, whose slots are all there.
+    fn close(&self) -> Result<KeyBlock> {
+        let mut block = KeyBlock::new(self.columns);
+        for (key, start) in self.keys.iter().flatten() {
+            match *key {
+                Key::Bad => block.push_bad(),
+                Key::Elements(elements) => {
+                    let start = *start as usize;
+                    let lens = self.lens.get(start..start + elements as usize * self.columns);
+                    block.push(elements, lens.unwrap_or_default())?;
+                }
+            }
+        }
+        Ok(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::KeyFile;
+    use super::*;
+
+    /// So many records, of which each is one element.
+    struct Numbers(u64, Vec<String>);
+
+    impl Keyed for Numbers {
+        fn lines(&self) -> &[String] {
+            &self.1
+        }
+        fn records(&self) -> u64 {
+            self.0
+        }
+        fn names(&self) -> &[String] {
+            &self.1
+        }
+        fn make(&self, records: Range<u64>, take: &mut dyn FnMut(Key, &[u32])) -> Result<()> {
+            records.for_each(|record| take(Key::Elements(1), &[record as u32]));
+            Ok(())
+        }
+    }
+
+    fn recording(folder: &KeyFolder, records: u64) -> Recording {
+        let keyed: Arc<dyn Keyed> = Arc::new(Numbers(records, vec!["t".to_owned()]));
+        Recording::new(folder.file(&*keyed), &keyed)
+    }
+
+    #[test]
+    fn no_more_is_held_than_may_be() {
+        let (dir, len) = (tempfile::tempdir().unwrap(), 6 * BLOCK as u64);
+        let folder = KeyFolder::new(dir.path());
+        let backwards = |blocks: usize| {
+            let recording = recording(&folder, len);
+            recording.state.locked().most_held = blocks << 20;
+            (0..len).rev().for_each(|record| recording.note(record, Key::Elements(1), &[record as u32]));
+            recording.remark().unwrap()
+        };
+        assert_eq!(
+            backwards(2),
+            "keys of t are not recorded: records come in another order than their own, and 2 MiB of keys wait for blocks to be whole"
+        );
+        assert!(backwards(7).ends_with("are recorded: the next start plans by them"));
+    }
+
+    #[test]
+    fn a_part_file_that_lacks_its_end_alone_gets_it() {
+        let (dir, len) = (tempfile::tempdir().unwrap(), 300);
+        let folder = KeyFolder::new(dir.path());
+        let first = recording(&folder, len);
+        let (path, mut block) = (folder.file(&*first.keyed), KeyBlock::new(1));
+        (0..300).for_each(|record| block.push(1, &[record]).unwrap());
+        KeyWriter::resume(&path, head(&*first.keyed)).unwrap().push_block(&block).unwrap();
+        assert!(!path.exists());
+        first.note(7, Key::Elements(1), &[7]);
+        assert_eq!(KeyFile::open(&path).unwrap().elements(), 300);
+    }
+}
