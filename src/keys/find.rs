@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Key;
+use super::{Key, KeyBlock};
 use crate::error::Result;
 
 /// Keys of the records of one source.
@@ -14,6 +14,21 @@ pub trait Keys: Send + Sync {
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) where they are damaged, or there is no such record.
     fn key(&self, record: u64, lens: &mut Vec<u32>) -> Result<Key>;
+
+    /// Appends the keys of `records`, in any order, to a block with a column for each array that was asked for: what [`key`](Self::key) gives for each
+    /// of them. For keys that are found many at once in less time than one after the other.
+    ///
+    /// # Errors
+    /// As [`key`](Self::key). Keys in front of the one that failed may have been appended.
+    fn gather(&self, records: &[u64], into: &mut KeyBlock) -> Result<()> {
+        let mut lens = Vec::new();
+        for &record in records {
+            lens.clear();
+            let key = self.key(record, &mut lens)?;
+            into.push_of(key, &lens)?;
+        }
+        Ok(())
+    }
 }
 
 /// Records of a source and what is done to each of them by itself: what has keys, and can make them.

@@ -9,7 +9,7 @@ use super::make_batch::MakeBatch;
 use super::{DatasetIterator, Position};
 use crate::cx::Cx;
 use crate::dataset::Remainder;
-use crate::dataset::plan::{Plan, Recipe, digest_of, recipe};
+use crate::dataset::plan::{Plan, PlannedRows, Recipe};
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::part::{Part, RowNumbers};
@@ -29,6 +29,8 @@ struct PlannedBatches<T, S, M> {
     planned: VecDeque<Planned<S>>,
     /// Elements in those.
     members: usize,
+    /// Rows of the batch that is planned next: some, where that has failed.
+    open: PlannedRows,
     /// Elements to plan ahead.
     ahead: usize,
     /// The position behind the batch that came out last.
@@ -64,8 +66,8 @@ where
     let Some(own) = own else { return Ok(None) };
     let ahead = if run.parallel() > 0 { AHEAD } else { 0 };
     let (state, batching) = (plan.pass.state(), batching.clone());
-    let (planned, members, end) = (VecDeque::new(), 0, None);
-    Ok(Some(Box::new(PlannedBatches { plan, batching, own, rows, planned, members, ahead, state, end })))
+    let (planned, open, members, end) = (VecDeque::new(), PlannedRows::default(), 0, None);
+    Ok(Some(Box::new(PlannedBatches { plan, batching, own, rows, planned, open, members, ahead, state, end })))
 }
 
 impl<T, S, M> PlannedBatches<T, S, M>
@@ -87,22 +89,21 @@ where
     /// Plans a batch, and has the elements of the part's rows expected.
     fn plan_batch(&mut self, cx: &mut Cx) -> Result<()> {
         let size = self.batching.size;
-        let mut all = Vec::with_capacity(size);
-        while all.len() < size {
-            let Some(stand_in) = self.plan.pass.next(cx)? else {
-                self.end = Some(Ok(()));
-                break;
-            };
-            all.push(recipe(&stand_in)?);
+        self.open.fill(size, &mut self.plan.pass, cx)?;
+        let (count, digest) = (self.open.len(), self.open.digest());
+        let is_all = count < size;
+        if is_all {
+            self.end = Some(Ok(()));
         }
-        let (is_all, digest) = (all.len() < size, digest_of(&all));
-        if all.is_empty() || (is_all && self.batching.remainder == Remainder::Drop) {
+        if count == 0 || (is_all && self.batching.remainder == Remainder::Drop) {
+            self.open.clear();
             return Ok(());
         }
-        let recipes = match is_all {
-            true => all,
-            false => self.rows.iter().map(|row| std::mem::take(&mut all[row])).collect(),
+        let recipes: Vec<Recipe> = match is_all {
+            true => (0..count).map(|row| self.open.recipe(row)).collect(),
+            false => self.rows.iter().map(|row| self.open.recipe(row)).collect(),
         };
+        self.open.clear();
         self.expect(&recipes);
         self.planned.push_back(Planned { recipes, is_all, digest, after: self.plan.pass.state() });
         Ok(())
@@ -179,6 +180,7 @@ where
 
     fn restore(&mut self, state: S, cx: &mut Cx) -> Result<()> {
         self.planned.clear();
+        self.open.clear();
         (self.members, self.end) = (0, None);
         self.plan.make.forget()?;
         self.plan.pass.restore(state.clone(), cx)?;
