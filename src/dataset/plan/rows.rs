@@ -148,7 +148,7 @@ impl PlannedRows {
             self.end_row();
             return Ok(());
         }
-        let [ends, ids, cuts, cut_ends] = [&ENDS, &IDS, &CUTS, &CUT_ENDS].map(|name| numbers(name));
+        let [ends, ids, cuts, cut_ends] = [&ENDS, &IDS, &CUTS, &CUT_ENDS].map(numbers);
         let (ends, ids, cuts, cut_ends) = (ends?, ids?, cuts?, cut_ends?);
         let others = |numbers: &[u64]| numbers.to_vec();
         if cut_ends.is_empty() && self.cut_ends.is_empty() {
